@@ -38,7 +38,8 @@ const (
 )
 
 // Field is one member of a body, named by its path in it ("workers.idleTimeout",
-// "cpu[].vcpuCount").
+// "cpu[].vcpuCount"). A member whose facts differ between bodies has a row for
+// each, with uses that don't overlap.
 type Field struct {
 	API      API
 	Resource string // "template", "networkVolume", "registryAuth", "endpoint", "job", "gpuType", …
@@ -46,12 +47,13 @@ type Field struct {
 	Type     string // string, integer, number, boolean, object, map, array, any
 	Items    string // type of the elements of an array or map
 	Use      Use
-	Required Use      // in which bodies it must stand
-	Default  string   // JSON text, "" where none is stated
+	Required Use      // in which bodies it must stand, if the object around it does
+	Default  string   // what a create body without it means, as JSON text; "" where none is stated
 	Min, Max *float64 // of a number; of the length for a string or array
-	Enum     []string
-	Open     bool // Enum lists what is known; other values are accepted
-	Pattern  string
+	OrZero   bool     // 0 is accepted outside of the bounds and means never set
+	Enum     []string // values, of the elements for an array
+	Open     bool     // Enum lists what is known; other values are accepted
+	Pattern  string   // regular expression, of the elements for an array
 	Nullable bool
 	Unit     string // GB, s, ms, …
 	Source   string

@@ -1,0 +1,9 @@
+package contract
+
+var networkVolumeV2 = rows(V2, "networkVolume", "v2 document: CreateNetworkVolumeRequest",
+	f("id", "string", Read, must(Read), from("v2 document: NetworkVolume")),
+	f("name", "string", every, must(Create|Read), atLeast(1), note("need not be unique")),
+	f("size", "integer", every, must(Create|Read), between(10, 4096), unit("GB"), note("an update must exceed the current size; below 10 in an answer where v1 made it")),
+	f("dataCenter", "string", Create|Read, must(Create|Read), atLeast(1), known(DataCenterIDs), note("fixed at create")),
+	f("type", "string", Create|Read, must(Read), oneOf("STANDARD", "HIGH_PERFORMANCE"), note("fixed at create; omitted: the data center's own tier")),
+)

@@ -1,0 +1,56 @@
+package contract
+
+import "strings"
+
+// The functions below make a row of the table readable as one line:
+//
+//	f("size", "integer", sent, must(Create), between(10, 4096), unit("GB")),
+
+const (
+	sent  = Create | Update
+	every = Create | Update | Read
+)
+
+type fact func(*Field)
+
+// rows gives its fields their API and resource, and their source where they
+// name none.
+func rows(api API, resource, source string, fields ...Field) []Field {
+	for i := range fields {
+		fields[i].API, fields[i].Resource = api, resource
+		if fields[i].Source == "" {
+			fields[i].Source = source
+		}
+	}
+	return fields
+}
+
+// f is one row. A type "[]T" is an array of T, "{}T" a map from strings to T.
+func f(path, typ string, use Use, facts ...fact) Field {
+	row := Field{Path: path, Type: typ, Use: use}
+	if items, ok := strings.CutPrefix(typ, "[]"); ok {
+		row.Type, row.Items = "array", items
+	}
+	if items, ok := strings.CutPrefix(typ, "{}"); ok {
+		row.Type, row.Items = "map", items
+	}
+	for _, set := range facts {
+		set(&row)
+	}
+	return row
+}
+
+func must(in Use) fact               { return func(f *Field) { f.Required = in } }
+func def(json string) fact           { return func(f *Field) { f.Default = json } }
+func atLeast(low float64) fact       { return func(f *Field) { f.Min = &low } }
+func atMost(high float64) fact       { return func(f *Field) { f.Max = &high } }
+func between(low, high float64) fact { return func(f *Field) { f.Min, f.Max = &low, &high } }
+func oneOf(values ...string) fact    { return func(f *Field) { f.Enum = values } }
+func known(values []string) fact     { return func(f *Field) { f.Enum, f.Open = values, true } }
+func pattern(regexp string) fact     { return func(f *Field) { f.Pattern = regexp } }
+func unit(name string) fact          { return func(f *Field) { f.Unit = name } }
+func from(source string) fact        { return func(f *Field) { f.Source = source } }
+func note(text string) fact          { return func(f *Field) { f.Note = text } }
+
+func orZero(f *Field)   { f.OrZero = true }
+func nullable(f *Field) { f.Nullable = true }

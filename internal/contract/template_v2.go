@@ -1,0 +1,23 @@
+package contract
+
+var templateV2 = rows(V2, "template", "v2 document: CreateTemplateRequest",
+	f("id", "string", Read, must(Read), from("v2 document: Template")),
+	f("name", "string", every, must(Create|Read), atLeast(1), note("unique among templates")),
+	f("image", "string", every, must(Create|Read)),
+	f("args", "string", every, must(Read), note("one string; an argument list is shell-quoted")),
+	f("disk", "integer", every, must(Read), def(`50`), atLeast(1), unit("GB"), note("the default is the description's for containerDiskInGb; the document states none")),
+	f("env", "{}string", every, must(Read), note("a PATCH replaces the whole map")),
+	f("ports", "[]string", every, must(Read), pattern(portForm), note("no default, unlike v1; the form is the description's")),
+	f("registry", "string", every, must(Read), nullable, note("id of a registry auth; null for none")),
+	f("mounts", "object", every, must(Read), from("v2 document: TemplateMounts"), note("omitted or {} in a PATCH: unchanged")),
+	f("mounts.persistent", "object", every, from("v2 document: PersistentMount"), note("both members or none; never cleared by a PATCH")),
+	f("mounts.persistent.size", "integer", every, must(every), atLeast(10), unit("GB"), from("v2 document: PersistentMount")),
+	f("mounts.persistent.path", "string", every, must(every), pattern(absolutePath), from("v2 document: PersistentMount"), note("an absolute path, as the description demands of volumeMountPath")),
+	f("public", "boolean", every, must(Read), def(`false`)),
+	f("serverless", "boolean", every, must(Read), def(`false`), note("true for workers, false for pods")),
+	f("category", "string", every, must(Read), oneOf("CPU", "NVIDIA", "AMD"), def(`"NVIDIA"`), note("grouping only; it selects no hardware")),
+	f("startSsh", "boolean", every, must(Read), def(`true`), note("pods only")),
+	f("startJupyter", "boolean", every, must(Read), def(`true`), note("pods only")),
+	f("allowedCudaVersions", "[]string", sent, known(CUDAVersions), pattern(cudaVersion), note("[] in a PATCH clears it")),
+	f("allowedCudaVersions", "[]string", Read, must(Read), known(CUDAVersions), from("v2 document: Template"), note("empty: any version")),
+)
