@@ -1,0 +1,421 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func (f Field) String() string {
+	return fmt.Sprintf("%s %s %s (%s)", f.API, f.Resource, f.Path, strings.ReplaceAll(bodies(f), `\`, ""))
+}
+
+func (o Operation) String() string { return fmt.Sprintf("%s %s %s", o.API, o.Method, o.Path) }
+
+var sourceForm = regexp.MustCompile(`^(description|v1 document|v2 document|field notes): \S`)
+
+func TestNoMemberIsListedTwiceForABody(t *testing.T) {
+	seen := map[string]Use{}
+	for _, f := range Fields {
+		key := fmt.Sprint(f.API, f.Resource, f.Path)
+		if seen[key]&f.Use != 0 {
+			t.Errorf("%v: another row has the same member in the same body", f)
+		}
+		seen[key] |= f.Use
+	}
+}
+
+func TestFieldsAreWellFormed(t *testing.T) {
+	types := []string{"string", "integer", "number", "boolean", "object", "map", "array", "any"}
+	path := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*(\[\])?(\.[a-z][A-Za-z0-9_]*(\[\])?)*$`)
+	for _, f := range Fields {
+		if !path.MatchString(f.Path) || strings.HasSuffix(f.Path, "[]") {
+			t.Errorf("%v: not a path of a member", f)
+		}
+		if !slices.Contains(types, f.Type) {
+			t.Errorf("%v: unknown type %q", f, f.Type)
+		}
+		if (f.Items != "") != (f.Type == "array" || f.Type == "map") {
+			t.Errorf("%v: type %q with elements %q", f, f.Type, f.Items)
+		}
+		if f.Use == 0 || f.Required&^f.Use != 0 {
+			t.Errorf("%v: required in a body that it is not in", f)
+		}
+		if f.Default != "" && !f.In(Create) {
+			t.Errorf("%v: a default, but in no create body", f)
+		}
+		if f.Default != "" && f.RequiredIn(Create) {
+			t.Errorf("%v: required and with a default", f)
+		}
+		if f.Min != nil && f.Max != nil && *f.Min > *f.Max {
+			t.Errorf("%v: from %v to %v is empty", f, *f.Min, *f.Max)
+		}
+		if (f.Min != nil || f.Max != nil) && !slices.Contains([]string{"integer", "number", "string", "array"}, f.Type) {
+			t.Errorf("%v: bounds on a %s", f, f.Type)
+		}
+		if f.OrZero && (f.Min == nil || *f.Min <= 0) {
+			t.Errorf("%v: 0 is within its bounds already", f)
+		}
+		if f.Open && len(f.Enum) == 0 {
+			t.Errorf("%v: an open list without a value", f)
+		}
+		if f.Unit != "" && f.Type != "integer" && f.Type != "number" {
+			t.Errorf("%v: a unit on a %s", f, f.Type)
+		}
+		if !sourceForm.MatchString(f.Source) {
+			t.Errorf("%v: source %q names no source", f, f.Source)
+		}
+		checkValueForms(t, f)
+	}
+}
+
+// checkValueForms looks at the known values, the pattern and the default.
+func checkValueForms(t *testing.T, f Field) {
+	t.Helper()
+	element := f.Type
+	if f.Items != "" {
+		element = f.Items
+	}
+	if (len(f.Enum) > 0 || f.Pattern != "") && element != "string" {
+		t.Errorf("%v: values or a pattern of strings on %s", f, element)
+	}
+	pattern, err := regexp.Compile(f.Pattern)
+	if err != nil {
+		t.Errorf("%v: %v", f, err)
+		return
+	}
+	for i, value := range f.Enum {
+		if slices.Contains(f.Enum[:i], value) {
+			t.Errorf("%v: value %q twice", f, value)
+		}
+		if !pattern.MatchString(value) {
+			t.Errorf("%v: value %q does not match %s", f, value, f.Pattern)
+		}
+	}
+	if f.Default != "" {
+		var value any
+		if err := json.Unmarshal([]byte(f.Default), &value); err != nil {
+			t.Errorf("%v: default %s: %v", f, f.Default, err)
+		} else if fault := accepts(f, value); fault != "" {
+			t.Errorf("%v: default %s: %s", f, f.Default, fault)
+		}
+	}
+}
+
+// accepts says why a field does not accept a value, "" if it does.
+func accepts(f Field, value any) string {
+	measure, measured := 0.0, true
+	var texts []string
+	switch v := value.(type) {
+	case string:
+		if f.Type != "string" {
+			return "not of type " + f.Type
+		}
+		texts, measure = []string{v}, float64(utf8.RuneCountInString(v))
+	case float64:
+		if f.Type != "number" && (f.Type != "integer" || v != math.Trunc(v)) {
+			return "not of type " + f.Type
+		}
+		measure = v
+	case bool:
+		measured = false
+		if f.Type != "boolean" {
+			return "not of type " + f.Type
+		}
+	case []any:
+		if f.Type != "array" {
+			return "not of type " + f.Type
+		}
+		measure = float64(len(v))
+		for _, element := range v {
+			text, ok := element.(string)
+			if !ok || f.Items != "string" {
+				return "an element is not of type " + f.Items
+			}
+			texts = append(texts, text)
+		}
+	case map[string]any:
+		measured = false
+		if f.Type != "object" && f.Type != "map" {
+			return "not of type " + f.Type
+		}
+	case nil:
+		measured = false
+		if !f.Nullable {
+			return "null"
+		}
+	}
+	if measured && (!f.OrZero || measure != 0) {
+		if f.Min != nil && measure < *f.Min || f.Max != nil && measure > *f.Max {
+			return "out of bounds"
+		}
+	}
+	for _, text := range texts {
+		if len(f.Enum) > 0 && !f.Open && !slices.Contains(f.Enum, text) {
+			return "not one of the values"
+		}
+		if !regexp.MustCompile(f.Pattern).MatchString(text) {
+			return "does not match " + f.Pattern
+		}
+	}
+	return ""
+}
+
+func TestAcceptsTellsGoodFromBad(t *testing.T) {
+	timeout := f("timeout", "integer", every, between(5000, 604800000), orZero)
+	ports := f("ports", "[]string", every, pattern(portForm))
+	name := f("name", "string", every, between(1, 3))
+	category := f("category", "string", every, oneOf("CPU"))
+	for _, c := range []struct {
+		field Field
+		json  string
+		ok    bool
+	}{
+		{timeout, `0`, true}, {timeout, `5000`, true}, {timeout, `4999`, false}, {timeout, `604800001`, false},
+		{timeout, `5000.5`, false}, {timeout, `"5000"`, false}, {timeout, `null`, false},
+		{ports, `[]`, true}, {ports, `["1/tcp","65535/http"]`, true}, {ports, `["0/tcp"]`, false}, {ports, `["65536/tcp"]`, false},
+		{ports, `["80/udp"]`, false}, {ports, `["80"]`, false}, {ports, `["080/tcp"]`, false}, {ports, `[80]`, false}, {ports, `"80/tcp"`, false},
+		{name, `""`, false}, {name, `"äöü"`, true}, {name, `"four"`, false},
+		{category, `"CPU"`, true}, {category, `"TPU"`, false}, {category, `{}`, false}, {category, `true`, false},
+	} {
+		var value any
+		if err := json.Unmarshal([]byte(c.json), &value); err != nil {
+			t.Fatal(err)
+		}
+		if fault := accepts(c.field, value); (fault == "") != c.ok {
+			t.Errorf("%s = %s: accepted %v (%s), want %v", c.field.Path, c.json, fault == "", fault, c.ok)
+		}
+	}
+}
+
+func TestPortFormAcceptsExactlyThePorts(t *testing.T) {
+	form := regexp.MustCompile(portForm)
+	for port := 0; port <= 70000; port++ {
+		if got, want := form.MatchString(fmt.Sprintf("%d/tcp", port)), port >= 1 && port <= 65535; got != want {
+			t.Fatalf("port %d accepted: %v, want %v", port, got, want)
+		}
+	}
+}
+
+// A nested member needs the object or list that it stands in, in each of its
+// bodies.
+func TestNestedMembersHaveTheirObject(t *testing.T) {
+	for _, f := range Fields {
+		at := strings.LastIndex(f.Path, ".")
+		if at < 0 {
+			continue
+		}
+		parent, isList := strings.CutSuffix(f.Path[:at], "[]")
+		var in Use
+		for _, p := range Fields {
+			if p.API != f.API || p.Resource != f.Resource || p.Path != parent {
+				continue
+			}
+			if p.Type == "object" && !isList || p.Type == "array" && p.Items == "object" && isList {
+				in |= p.Use
+			}
+		}
+		if f.Use&^in != 0 {
+			t.Errorf("%v: nothing named %s around it in each of its bodies", f, parent)
+		}
+	}
+}
+
+// What is sent comes back, or there is a reason why not.
+func TestWhatIsSentIsReturned(t *testing.T) {
+	unreturned := map[string]string{
+		"v1 registryAuth username": "a credential",
+		"v1 registryAuth password": "a credential",
+		"v2 registryAuth username": "a credential",
+		"v2 registryAuth password": "a credential",
+		"v1 endpoint cpuFlavorIds": "the v1 document's answer has instanceIds instead",
+		"v1 endpoint vcpuCount":    "the v1 document's answer has instanceIds instead",
+		"v1 endpoint flashboot":    "the v1 document's answer lacks it",
+		"v2 endpoint templateId":   "resolved once, no link is kept",
+		"jobs jobSubmission":       "a submission is answered by a job",
+	}
+	read := map[string]bool{}
+	for _, f := range Fields {
+		if f.In(Read) {
+			read[fmt.Sprint(f.API, " ", f.Resource, " ", f.Path)] = true
+		}
+	}
+	used := map[string]bool{}
+	for _, f := range Fields {
+		key := fmt.Sprint(f.API, " ", f.Resource, " ", f.Path)
+		if f.API == Jobs {
+			key = fmt.Sprint(f.API, " ", f.Resource)
+		}
+		if !f.In(Read) && !read[key] {
+			if unreturned[key] == "" {
+				t.Errorf("%v: sent and never returned", f)
+			}
+			used[key] = true
+		}
+	}
+	for key := range unreturned {
+		if !used[key] {
+			t.Errorf("%s is on the list of what is not returned, but is returned or gone", key)
+		}
+	}
+}
+
+// The members that can't be changed in place are known: a new one is a
+// decision for the provider (replace), not an accident of the table.
+func TestWhatCanNotBeUpdated(t *testing.T) {
+	want := []string{
+		"v1 endpoint computeType",
+		"v1 networkVolume dataCenterId",
+		"v1 registryAuth name", "v1 registryAuth password", "v1 registryAuth username",
+		"v1 template category", "v1 template isServerless",
+		"v2 endpoint type",
+		"v2 networkVolume dataCenter", "v2 networkVolume type",
+		"v2 registryAuth name", "v2 registryAuth password", "v2 registryAuth username",
+	}
+	updated := map[string]bool{}
+	for _, f := range Fields {
+		if f.In(Update) {
+			updated[fmt.Sprint(f.API, " ", f.Resource, " ", f.Path)] = true
+		}
+	}
+	var got []string
+	for _, f := range Fields {
+		key := fmt.Sprint(f.API, " ", f.Resource, " ", f.Path)
+		if f.API != Jobs && f.In(Create) && !updated[key] {
+			got = append(got, key)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("set at create alone:\n got %q\nwant %q", got, want)
+	}
+}
+
+func TestOperationsAreWellFormed(t *testing.T) {
+	methods := []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
+	path := regexp.MustCompile(`^(/([a-z0-9.-]+|\{[A-Za-z_]+\}))+$`)
+	seen := map[string]bool{}
+	var toCome []string
+	for _, o := range Operations {
+		if seen[o.String()] {
+			t.Errorf("%v: listed twice", o)
+		}
+		seen[o.String()] = true
+		if !slices.Contains(methods, o.Method) || !path.MatchString(o.Path) {
+			t.Errorf("%v: not a method and a path", o)
+		}
+		if !sourceForm.MatchString(o.Source) {
+			t.Errorf("%v: source %q names no source", o, o.Source)
+		}
+		checkCodes(t, o, o.Success, 200, 299)
+		checkCodes(t, o, o.Errors, 400, 599)
+		if (o.Method == "DELETE") != slices.Contains(o.Success, 204) && !strings.HasSuffix(o.Path, "/action") {
+			t.Errorf("%v: answers %v", o, o.Success)
+		}
+		if o.API == V2 && strings.Contains(o.Path, "{") && !strings.Contains(o.Path, "{id}") {
+			t.Errorf("%v: the first parameter of a v2 path is {id}", o)
+		}
+		if o.API != V1 && strings.Contains(o.Path, "{") && !slices.Contains(o.Errors, 404) {
+			t.Errorf("%v: no 404 for an unknown id", o)
+		}
+		hasFields := slices.Contains(Resources(o.API), o.Resource)
+		comes := slices.Contains(FieldsToCome, o.Resource)
+		if o.Resource != "" && hasFields == comes {
+			t.Errorf("%v: %s has members: %v, listed as to come: %v", o, o.Resource, hasFields, comes)
+		}
+		if comes {
+			toCome = append(toCome, o.Resource)
+		}
+	}
+	slices.Sort(toCome)
+	if got := slices.Compact(toCome); !slices.Equal(got, FieldsToCome) {
+		t.Errorf("FieldsToCome is %q, the operations need %q", FieldsToCome, got)
+	}
+}
+
+func checkCodes(t *testing.T, o Operation, codes []int, low, high int) {
+	t.Helper()
+	if len(codes) == 0 || !slices.IsSorted(codes) || len(slices.Compact(slices.Clone(codes))) != len(codes) || codes[0] < low || codes[len(codes)-1] > high {
+		t.Errorf("%v: codes %v", o, codes)
+	}
+}
+
+// Every resource is reached by an operation, and has the bodies that its
+// operations carry.
+func TestOperationsAndFieldsBelongTogether(t *testing.T) {
+	reached := map[string]Use{}
+	for _, o := range Operations {
+		key := fmt.Sprint(o.API, " ", o.Resource)
+		switch {
+		case o.Method == "GET" || o.Resource == "purge" || o.API == Jobs && o.Resource != "jobSubmission":
+			reached[key] |= Read
+		case o.Method == "PATCH" || strings.HasSuffix(o.Path, "/update"):
+			reached[key] |= Update | Read
+		case o.Method == "POST":
+			reached[key] |= Create
+		}
+	}
+	for _, api := range []API{V1, V2, Jobs} {
+		reached[fmt.Sprint(api, " error")] = Read
+		for _, resource := range Resources(api) {
+			var has Use
+			for _, f := range Fields {
+				if f.API == api && f.Resource == resource {
+					has |= f.Use
+				}
+			}
+			if want := reached[fmt.Sprint(api, " ", resource)]; has != want {
+				t.Errorf("%s %s: members for bodies %03b, operations carry %03b", api, resource, has, want)
+			}
+		}
+	}
+}
+
+func TestFieldsOf(t *testing.T) {
+	paths := func(fields []Field) (names []string) {
+		for _, f := range fields {
+			names = append(names, f.Path)
+		}
+		return names
+	}
+	for _, c := range []struct {
+		api      API
+		resource string
+		use      Use
+		want     []string
+	}{
+		{V2, "networkVolume", Update, []string{"name", "size"}},
+		{V2, "networkVolume", Create, []string{"name", "size", "dataCenter", "type"}},
+		{V1, "registryAuth", Read, []string{"id", "name"}},
+		{V1, "registryAuth", Update, nil},
+		{V2, "nothing", every, nil},
+	} {
+		if got := paths(FieldsOf(c.api, c.resource, c.use)); !slices.Equal(got, c.want) {
+			t.Errorf("FieldsOf(%s, %s, %03b) = %q, want %q", c.api, c.resource, c.use, got, c.want)
+		}
+	}
+	want := []string{"error", "health", "job", "jobList", "jobSubmission", "liveStream", "purge", "streamChunk"}
+	if got := Resources(Jobs); !slices.Equal(got, want) {
+		t.Errorf("Resources(Jobs) = %q, want %q", got, want)
+	}
+}
+
+func TestChoicesAreComplete(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Choices {
+		if c.Topic == "" || c.Sources == "" || c.Chosen == "" || seen[c.Topic] {
+			t.Errorf("choice %+v: a part is missing, or its topic stands twice", c)
+		}
+		seen[c.Topic] = true
+		for _, text := range []string{c.Sources, c.Chosen} {
+			if !strings.HasSuffix(text, ".") || strings.Count(text, "`")%2 != 0 {
+				t.Errorf("choice %s: %q is no whole sentence", c.Topic, text)
+			}
+		}
+	}
+}

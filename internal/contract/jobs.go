@@ -1,0 +1,73 @@
+package contract
+
+var jobSubmission = rows(Jobs, "jobSubmission", "description: Job submission body",
+	f("input", "object", Create, must(Create), note("for the worker's handler; may be empty")),
+	f("webhook", "string", Create, note("URL, called when the job completes")),
+	f("policy", "object", Create),
+	f("policy.executionTimeout", "integer", Create, def(`600000`), between(5000, 604800000), unit("ms"), note("counts only while the job runs; the endpoint's timeout, if set, is the default")),
+	f("policy.lowPriority", "boolean", Create, def(`false`), note("true: the job triggers no scaling")),
+	f("policy.ttl", "integer", Create, def(`86400000`), between(10000, 604800000), unit("ms"), note("from the submission; the job is then deleted in any state")),
+	f("s3Config", "object", Create, note("passed to the worker, never returned")),
+	f("s3Config.accessId", "string", Create),
+	f("s3Config.accessSecret", "string", Create),
+	f("s3Config.bucketName", "string", Create),
+	f("s3Config.endpointUrl", "string", Create),
+)
+
+var job = rows(Jobs, "job", "description: Job",
+	f("id", "string", Read, must(Read)),
+	f("status", "string", Read, must(Read), oneOf("IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")),
+	f("delayTime", "integer", Read, unit("ms"), note("from IN_PROGRESS on; from the last queueing to the last start")),
+	f("executionTime", "integer", Read, unit("ms"), note("from COMPLETED or FAILED on")),
+	f("output", "any", Read, note("while progress is reported, and when the handler left one")),
+	f("error", "string", Read, from("field notes: Job API"), note("FAILED only")),
+	f("workerId", "string", Read, from("field notes: Job API"), note("from IN_PROGRESS on")),
+	f("retries", "integer", Read, atLeast(1), from("field notes: Job API"), note("only above 0: how often a lost job was dispatched again")),
+)
+
+var streamChunk = rows(Jobs, "streamChunk", "description: Stream chunk",
+	f("output", "any", Read, must(Read), note("at most 1 MB; the description says object, handlers also yield text")),
+	f("metrics", "object", Read, note("defined by the handler; the members below were seen")),
+	f("metrics.avg_gen_throughput", "number", Read),
+	f("metrics.avg_prompt_throughput", "number", Read),
+	f("metrics.cpu_kv_cache_usage", "number", Read),
+	f("metrics.gpu_kv_cache_usage", "number", Read),
+	f("metrics.input_tokens", "number", Read),
+	f("metrics.output_tokens", "number", Read),
+	f("metrics.pending", "number", Read),
+	f("metrics.running", "number", Read),
+	f("metrics.scenario", "string", Read),
+	f("metrics.stream_index", "number", Read),
+	f("metrics.swapped", "number", Read),
+)
+
+// liveStream is the answer of /stream under /live: what the public SDKs read.
+var liveStream = rows(Jobs, "liveStream", "field notes: Job API",
+	f("status", "string", Read, must(Read), note("the job's")),
+	f("stream", "[]object", Read, must(Read), note("stream chunks not read yet")),
+)
+
+var health = rows(Jobs, "health", "description: Health response",
+	f("jobs", "object", Read, must(Read)),
+	f("jobs.completed", "integer", Read, must(Read), atLeast(0)),
+	f("jobs.failed", "integer", Read, must(Read), atLeast(0)),
+	f("jobs.inProgress", "integer", Read, must(Read), atLeast(0)),
+	f("jobs.inQueue", "integer", Read, must(Read), atLeast(0)),
+	f("jobs.retried", "integer", Read, must(Read), atLeast(0)),
+	f("workers", "object", Read, must(Read)),
+	f("workers.idle", "integer", Read, must(Read), atLeast(0)),
+	f("workers.running", "integer", Read, must(Read), atLeast(0)),
+	f("workers.initializing", "integer", Read, atLeast(0), from("field notes: Job API")),
+	f("workers.ready", "integer", Read, atLeast(0), from("field notes: Job API"), note("counts idle too")),
+	f("workers.throttled", "integer", Read, atLeast(0), from("field notes: Job API")),
+	f("workers.unhealthy", "integer", Read, atLeast(0), from("field notes: Job API")),
+)
+
+var purge = rows(Jobs, "purge", "description: Purge response",
+	f("removed", "integer", Read, must(Read), atLeast(0), note("jobs removed")),
+	f("status", "string", Read, must(Read), oneOf("completed")),
+)
+
+var jobList = rows(Jobs, "jobList", "field notes: Job API",
+	f("requests", "[]object", Read, must(Read), note("jobs, newest first, at most 100")),
+)

@@ -1,0 +1,69 @@
+package contract
+
+// The failures that any operation may answer are the description's (Errors,
+// Authentication) and the v2 document's; its default response covers the rest.
+var operationsV2 = operations(V2, []int{401, 403, 429, 500},
+	op("GET", "/openapi.json", "", 200, "description: Versioning 3"),
+
+	op("GET", "/account/ssh-keys", "sshKeys", 200, "v2 document: GetSshKeys"),
+	op("PUT", "/account/ssh-keys", "sshKeys", 200, "v2 document: UpdateSshKeys", fails(422)),
+
+	op("GET", "/pods", "pod", 200, "v2 document: ListPods", query("includeClusterPods"), says("object with the list pods")),
+	op("POST", "/pods", "pod", 201, "v2 document: CreatePod", fails(400, 404, 422)),
+	op("GET", "/pods/{id}", "pod", 200, "v2 document: GetPod", fails(404)),
+	op("PATCH", "/pods/{id}", "pod", 200, "v2 document: UpdatePod", fails(400, 404, 409, 422)),
+	op("DELETE", "/pods/{id}", "pod", 204, "v2 document: DeletePod", fails(404, 409)),
+	op("GET", "/pods/{id}/logs", "logLine", 200, "v2 document: GetPodLogs", query("source", "tail", "since"), fails(404), says("Last-Event-ID header to resume")),
+	op("POST", "/pods/{id}/action", "pod", 200, "v2 document: PodAction", or(204), fails(400, 404, 409, 422), says("body {action}: start, stop, restart or terminate")),
+
+	op("GET", "/clusters", "cluster", 200, "v2 document: ListClusters", says("object with the list clusters")),
+	op("POST", "/clusters", "cluster", 201, "v2 document: CreateCluster", fails(400, 422)),
+	op("GET", "/clusters/{id}", "cluster", 200, "v2 document: GetCluster", fails(404)),
+	op("PATCH", "/clusters/{id}", "cluster", 200, "v2 document: UpdateCluster", fails(400, 404, 422)),
+	op("DELETE", "/clusters/{id}", "cluster", 204, "v2 document: DeleteCluster", fails(404)),
+	op("GET", "/clusters/{id}/pods", "pod", 200, "v2 document: ListClusterPods", fails(404), says("object with the list pods")),
+
+	op("GET", "/serverless", "endpoint", 200, "v2 document: ListEndpoints", says("object with the list endpoints")),
+	op("POST", "/serverless", "endpoint", 201, "v2 document: CreateEndpoint", fails(400, 404, 422)),
+	op("GET", "/serverless/{id}", "endpoint", 200, "v2 document: GetEndpoint", fails(404)),
+	op("PATCH", "/serverless/{id}", "endpoint", 200, "v2 document: UpdateEndpoint", fails(400, 404, 422)),
+	op("DELETE", "/serverless/{id}", "endpoint", 204, "v2 document: DeleteEndpoint", fails(404), says("ends its jobs; never deletes a user's template")),
+	op("GET", "/serverless/{id}/workers", "worker", 200, "v2 document: ListEndpointWorkers", fails(404), says("object with the list workers, and counts")),
+	op("GET", "/serverless/{id}/releases", "release", 200, "v2 document: ListEndpointReleases", fails(404), says("object with the list releases")),
+	op("GET", "/serverless/{id}/workers/{workerId}/logs", "logLine", 200, "v2 document: GetWorkerLogs", query("source", "tail", "since"), fails(404), says("Last-Event-ID header to resume")),
+
+	op("GET", "/templates", "template", 200, "v2 document: ListTemplates", says("object with the list templates")),
+	op("POST", "/templates", "template", 201, "v2 document: CreateTemplate", fails(400, 422)),
+	op("GET", "/templates/{id}", "template", 200, "v2 document: GetTemplate", fails(404)),
+	op("PATCH", "/templates/{id}", "template", 200, "v2 document: UpdateTemplate", fails(400, 404, 422)),
+	op("DELETE", "/templates/{id}", "template", 204, "v2 document: DeleteTemplate", fails(400, 404), says("400 while a pod or a linked endpoint uses it")),
+
+	op("GET", "/network-volumes", "networkVolume", 200, "v2 document: ListNetworkVolumes", says("object with the list networkVolumes")),
+	op("POST", "/network-volumes", "networkVolume", 201, "v2 document: CreateNetworkVolume", fails(400, 422)),
+	op("GET", "/network-volumes/{id}", "networkVolume", 200, "v2 document: GetNetworkVolume", fails(404)),
+	op("PATCH", "/network-volumes/{id}", "networkVolume", 200, "v2 document: UpdateNetworkVolume", fails(400, 404, 422), says("400 for a size that does not exceed the current one; 422 for an empty body")),
+	op("DELETE", "/network-volumes/{id}", "networkVolume", 204, "v2 document: DeleteNetworkVolume", fails(404)),
+
+	op("GET", "/registries", "registryAuth", 200, "v2 document: ListRegistries", says("object with the list registries")),
+	op("POST", "/registries", "registryAuth", 201, "v2 document: CreateRegistry", fails(400, 422)),
+	op("GET", "/registries/{id}", "registryAuth", 200, "v2 document: GetRegistry", fails(404)),
+	op("DELETE", "/registries/{id}", "registryAuth", 204, "v2 document: DeleteRegistry", fails(400, 404), says("400 while a pod uses it; templates that name it lose the reference")),
+	op("GET", "/registries/delegations", "delegation", 200, "v2 document: ListDelegations", says("object with the list delegations")),
+	op("POST", "/registries/delegations", "delegation", 201, "v2 document: CreateDelegation"),
+	op("DELETE", "/registries/delegations/{id}", "delegation", 204, "v2 document: RevokeDelegation", fails(404)),
+
+	op("GET", "/catalog/gpus", "gpuType", 200, "v2 document: ListGpuTypes", query("include", "product", "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion"), fails(400, 422), says("object with the list gpus")),
+	op("GET", "/catalog/gpus/{id}", "gpuType", 200, "v2 document: GetGpuType", query("include", "product", "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion"), fails(400, 404, 422)),
+	op("GET", "/catalog/cpus", "cpuType", 200, "v2 document: ListCpuTypes", query("include", "product", "vcpuCount"), fails(400, 422), says("object with the list cpus")),
+	op("GET", "/catalog/cpus/{id}", "cpuType", 200, "v2 document: GetCpuType", query("include", "product", "vcpuCount"), fails(400, 404, 422)),
+	op("GET", "/catalog/datacenters", "dataCenter", 200, "v2 document: ListDataCenters", query("include", "regions", "networkVolumeTypes", "compliance", "globalNetwork"), says("object with the list dataCenters")),
+	op("GET", "/catalog/datacenters/{id}", "dataCenter", 200, "v2 document: GetDataCenter", query("include"), fails(404)),
+	op("GET", "/catalog/templates", "template", 200, "v2 document: ListPublicTemplates", query("source"), says("the public ones: source is official (default), verified or community; at most 100")),
+
+	op("GET", "/billing", "billing", 200, "v2 document: ListBilling", query("startTime", "endTime", "bucketSize", "lastN")),
+	op("GET", "/billing/pods", "billing", 200, "v2 document: ListPodBilling", query("startTime", "endTime", "bucketSize", "lastN", "podId")),
+	op("GET", "/billing/serverless", "billing", 200, "v2 document: ListServerlessBilling", query("startTime", "endTime", "bucketSize", "lastN", "serverlessId")),
+	op("GET", "/billing/endpoints", "billing", 200, "v2 document: ListEndpointBilling", query("startTime", "endTime", "bucketSize", "lastN"), says("public endpoints, not the old serverless billing")),
+	op("GET", "/billing/network-volumes", "billing", 200, "v2 document: ListNetworkVolumeBilling", query("startTime", "endTime", "bucketSize", "lastN", "networkVolumeId")),
+	op("GET", "/billing/clusters", "billing", 200, "v2 document: ListClusterBilling", query("startTime", "endTime", "bucketSize", "lastN", "clusterId")),
+)
