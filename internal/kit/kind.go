@@ -1,0 +1,57 @@
+// Package kit turns a table of functions into a Terraform resource. It is the
+// only place that touches the framework's requests, responses and diagnostics.
+package kit
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// Kind is one kind of managed object. M is its model: a struct with a tfsdk
+// tag for every attribute of Schema.
+//
+// Verbs return what went wrong as an error; they change the model that becomes
+// the state in place. Read reports absence with an error of which
+// api.IsNotFound is true.
+type Kind[M any] struct {
+	Name     string // of the type, without the provider's prefix
+	Title    string // in messages: "network volume"
+	Schema   schema.Schema
+	ID       func(*M) *types.String
+	Only     []Only
+	Validate func(ctx context.Context, c Check, config *M) // what the configuration alone tells
+	Plan     func(ctx context.Context, p *Plan[M])
+
+	Create func(ctx context.Context, c *api.Client, config, plan *M) error
+	Read   func(ctx context.Context, c *api.Client, state *M) error
+	Update func(ctx context.Context, c *api.Client, state, plan *M) error
+	Delete func(ctx context.Context, c *api.Client, state *M) error
+}
+
+// Only says that an attribute can be expressed in one API version alone. A
+// configured value is an error in the plan of any other version, unless it is
+// one of Except: values that mean there what leaving the attribute out means.
+type Only struct {
+	Version   api.Version
+	Attribute string // dotted: "gpu.pools"
+	Except    []string
+}
+
+// Run is what one run of the provider shares between its resources.
+type Run struct {
+	API *api.Client
+
+	// Planned holds what this process has planned for an object, by whatever
+	// key the resources agree on. Terraform plans an object before those that
+	// refer to it, and plans again in the process that applies.
+	Planned sync.Map
+}
+
+// Resource makes the framework's constructor for the kind.
+func (k *Kind[M]) Resource() resource.Resource { return &managed[M]{kind: k} }

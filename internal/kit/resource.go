@@ -1,0 +1,128 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+type managed[M any] struct {
+	kind *Kind[M]
+	run  *Run
+}
+
+func (r *managed[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + r.kind.Name
+}
+
+func (r *managed[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = r.kind.Schema
+}
+
+func (r *managed[M]) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+	r.run, _ = req.ProviderData.(*Run)
+}
+
+// client returns the API, or explains why there is none.
+func (r *managed[M]) client(diags *diag.Diagnostics) *api.Client {
+	if r.run == nil || r.run.API == nil {
+		diags.AddError("The provider's settings are not known yet",
+			"A setting of the provider block comes from a resource that has not been applied. "+
+				"Apply that resource first (terraform apply -target), or use a value that is known when Terraform plans.")
+		return nil
+	}
+	return r.run.API
+}
+
+func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	c := r.client(&resp.Diagnostics)
+	var config, plan M
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := r.kind.Create(ctx, c, &config, &plan); err != nil {
+		r.report(&resp.Diagnostics, "create", "", err)
+		// What exists must be in the state even if a later step failed:
+		// otherwise nobody would ever delete it.
+		if id := r.kind.ID(&plan); id.IsUnknown() || id.IsNull() {
+			return
+		}
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	forgetUnknown(&resp.State)
+}
+
+func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	c := r.client(&resp.Diagnostics)
+	var state M
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	switch err := r.kind.Read(ctx, c, &state); {
+	case api.IsNotFound(err):
+		resp.State.RemoveResource(ctx)
+	case err != nil:
+		r.report(&resp.Diagnostics, "read", r.kind.ID(&state).ValueString(), err)
+	default:
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	}
+}
+
+func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	c := r.client(&resp.Diagnostics)
+	var state, plan M
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := r.kind.Update(ctx, c, &state, &plan); err != nil {
+		r.report(&resp.Diagnostics, "update", r.kind.ID(&state).ValueString(), err)
+		return
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	c := r.client(&resp.Diagnostics)
+	var state M
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := r.kind.Delete(ctx, c, &state); err != nil {
+		r.report(&resp.Diagnostics, "delete", r.kind.ID(&state).ValueString(), err)
+	}
+}
+
+func (r *managed[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	if !api.ValidID(req.ID) {
+		resp.Diagnostics.AddError("This is not an id",
+			fmt.Sprintf("Import takes the id of the %s as the API shows it; %q can't be one.", r.kind.Title, req.ID))
+		return
+	}
+	resource.ImportStatePassthroughID(ctx, path.Root("id"), req, resp)
+}
+
+// forgetUnknown makes the state of a create that stopped half-way storable.
+func forgetUnknown(state *tfsdk.State) {
+	known, err := tftypes.Transform(state.Raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if v.IsKnown() {
+			return v, nil
+		}
+		return tftypes.NewValue(v.Type(), nil), nil
+	})
+	if err == nil {
+		state.Raw = known
+	}
+}

@@ -1,0 +1,295 @@
+// Package tfdrive drives a provider over the plugin protocol without a
+// Terraform: hundreds of plans take the time of one through the CLI. It does
+// for a provider what Terraform's core does around one resource: validate,
+// propose, plan, apply, read, import.
+package tfdrive
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Provider is a configured provider process.
+type Provider struct {
+	t      *testing.T
+	server tfprotov6.ProviderServer
+	schema *tfprotov6.GetProviderSchemaResponse
+	// Configured holds what configuring the provider said.
+	Configured Diagnostics
+}
+
+// Unknown stands for a value that is known after apply.
+var Unknown = unknown{}
+
+type unknown struct{}
+
+// Start serves the provider and configures it with a provider block.
+func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
+	t.Helper()
+	d := &Provider{t: t, server: providerserver.NewProtocol6(p)()}
+	var err error
+	d.schema, err = d.server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	d.must(err)
+	if diags := Diagnostics(d.schema.Diagnostics); diags.Err() != nil {
+		t.Fatalf("the provider's schema does not load: %s", diags)
+	}
+	config := d.value(d.schema.Provider.ValueType(), block)
+	valid, err := d.server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
+	d.must(err)
+	configured, err := d.server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.pack(config)})
+	d.must(err)
+	d.Configured = append(valid.Diagnostics, configured.Diagnostics...)
+	return d
+}
+
+// Types lists the resource types.
+func (d *Provider) Types() []string { return slices.Sorted(maps.Keys(d.schema.ResourceSchemas)) }
+
+// Schema is the schema of a resource type.
+func (d *Provider) Schema(typeName string) *tfprotov6.Schema {
+	return d.schema.ResourceSchemas[typeName]
+}
+
+// State is an object's state; nil Value before it exists.
+type State struct {
+	Type    string
+	Value   tftypes.Value
+	private []byte
+}
+
+// Exists tells whether the state holds an object.
+func (s State) Exists() bool { return s.Value.Type() != nil && !s.Value.IsNull() }
+
+// Get returns an attribute as Go data: nil, Unknown, string, bool, float64,
+// []any or map[string]any. Path is dotted.
+func (s State) Get(path string) any {
+	if !s.Exists() {
+		return nil
+	}
+	var at any = plain(s.Value)
+	for name := range strings.SplitSeq(path, ".") {
+		members, ok := at.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = members[name]
+	}
+	return at
+}
+
+// Planned is a proposed change.
+type Planned struct {
+	State
+	Action      string // create, update, replace, no-op
+	Replace     []string
+	Diagnostics Diagnostics
+	config      tftypes.Value
+	prior       State
+}
+
+// Plan validates a configuration and plans it over a prior state. A change
+// that replaces is planned a second time as a create, as Terraform does.
+func (d *Provider) Plan(typeName string, prior State, config map[string]any) Planned {
+	d.t.Helper()
+	schema := d.Schema(typeName)
+	if schema == nil {
+		d.t.Fatalf("the provider has no resource type %s", typeName)
+	}
+	ty := schema.ValueType()
+	p := Planned{config: d.value(ty, config), prior: prior}
+	valid, err := d.server.ValidateResourceConfig(d.t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+		TypeName: typeName, Config: d.pack(p.config),
+		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+	})
+	d.must(err)
+	p.Diagnostics = valid.Diagnostics
+	if p.Diagnostics.Err() != nil {
+		return p
+	}
+	before := tftypes.NewValue(ty, nil)
+	if prior.Exists() {
+		before = prior.Value
+	}
+	p.plan(d, typeName, schema, before)
+	switch {
+	case p.Diagnostics.Err() != nil:
+	case !prior.Exists():
+		p.Action = "create"
+	case len(p.Replace) > 0:
+		p.plan(d, typeName, schema, tftypes.NewValue(ty, nil))
+		p.Action = "replace"
+	case p.Value.Equal(prior.Value):
+		p.Action = "no-op"
+	default:
+		p.Action = "update"
+	}
+	return p
+}
+
+func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value) {
+	proposed := propose(schema.Block.Attributes, before, p.config)
+	resp, err := d.server.PlanResourceChange(d.t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: p.prior.private,
+	})
+	d.must(err)
+	p.Diagnostics = append(p.Diagnostics, resp.Diagnostics...)
+	p.State = State{Type: typeName, private: resp.PlannedPrivate}
+	if resp.PlannedState != nil {
+		p.Value = d.unpack(resp.PlannedState, schema.ValueType())
+	}
+	for _, path := range resp.RequiresReplace {
+		p.Replace = append(p.Replace, dotted(path))
+	}
+}
+
+// Apply carries out a planned change. What the provider returns is checked
+// against the plan as Terraform checks it: a known planned value must come out
+// as it was planned.
+func (d *Provider) Apply(p Planned) (State, Diagnostics) {
+	d.t.Helper()
+	ty := d.Schema(p.Type).ValueType()
+	before := tftypes.NewValue(ty, nil)
+	if p.Action == "update" {
+		before = p.prior.Value
+	}
+	if p.Action == "replace" {
+		if diags := d.Destroy(p.prior); diags.Err() != nil {
+			return p.prior, diags
+		}
+	}
+	resp, err := d.server.ApplyResourceChange(d.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: p.Type, PriorState: d.pack(before), PlannedState: d.pack(p.Value), Config: d.pack(p.config), PlannedPrivate: p.private,
+	})
+	d.must(err)
+	state := State{Type: p.Type, private: resp.Private}
+	if resp.NewState != nil {
+		state.Value = d.unpack(resp.NewState, ty)
+	}
+	diags := Diagnostics(resp.Diagnostics)
+	if diags.Err() == nil {
+		if diff := inconsistent("", plain(p.Value), plain(state.Value)); diff != "" {
+			d.t.Errorf("%s: inconsistent result after apply: %s", p.Type, diff)
+		}
+	}
+	return state, diags
+}
+
+// Read refreshes a state; it no longer exists where the object is gone.
+func (d *Provider) Read(s State) (State, Diagnostics) {
+	d.t.Helper()
+	resp, err := d.server.ReadResource(d.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private})
+	d.must(err)
+	out := State{Type: s.Type, private: resp.Private}
+	if resp.NewState != nil {
+		out.Value = d.unpack(resp.NewState, d.Schema(s.Type).ValueType())
+	}
+	return out, resp.Diagnostics
+}
+
+// Destroy plans and applies the end of an object.
+func (d *Provider) Destroy(s State) Diagnostics {
+	d.t.Helper()
+	ty := d.Schema(s.Type).ValueType()
+	null := d.pack(tftypes.NewValue(ty, nil))
+	planned, err := d.server.PlanResourceChange(d.t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: s.Type, PriorState: d.pack(s.Value), ProposedNewState: null, Config: null, PriorPrivate: s.private,
+	})
+	d.must(err)
+	if diags := Diagnostics(planned.Diagnostics); diags.Err() != nil {
+		return diags
+	}
+	resp, err := d.server.ApplyResourceChange(d.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: s.Type, PriorState: d.pack(s.Value), PlannedState: null, Config: null, PlannedPrivate: planned.PlannedPrivate,
+	})
+	d.must(err)
+	return append(planned.Diagnostics, resp.Diagnostics...)
+}
+
+// Import brings an object into a state by its id, and reads it.
+func (d *Provider) Import(typeName, id string) (State, Diagnostics) {
+	d.t.Helper()
+	resp, err := d.server.ImportResourceState(d.t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
+	d.must(err)
+	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || len(resp.ImportedResources) == 0 {
+		return State{Type: typeName}, diags
+	}
+	got := resp.ImportedResources[0]
+	return d.Read(State{Type: typeName, Value: d.unpack(got.State, d.Schema(typeName).ValueType()), private: got.Private})
+}
+
+func (d *Provider) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatalf("the provider broke the plugin protocol: %s", err)
+	}
+}
+
+func (d *Provider) pack(v tftypes.Value) *tfprotov6.DynamicValue {
+	d.t.Helper()
+	packed, err := tfprotov6.NewDynamicValue(v.Type(), v)
+	d.must(err)
+	return &packed
+}
+
+func (d *Provider) unpack(v *tfprotov6.DynamicValue, ty tftypes.Type) tftypes.Value {
+	d.t.Helper()
+	out, err := v.Unmarshal(ty)
+	d.must(err)
+	return out
+}
+
+// Diagnostics are what the provider said.
+type Diagnostics []*tfprotov6.Diagnostic
+
+// Err is the errors among them, each as "path: summary: detail"; nil without.
+func (ds Diagnostics) Err() error {
+	if text := ds.text(tfprotov6.DiagnosticSeverityError); text != "" {
+		return fmt.Errorf("%s", text)
+	}
+	return nil
+}
+
+// Warnings is the warnings among them.
+func (ds Diagnostics) Warnings() string { return ds.text(tfprotov6.DiagnosticSeverityWarning) }
+
+func (ds Diagnostics) text(severity tfprotov6.DiagnosticSeverity) string {
+	var lines []string
+	for _, d := range ds {
+		if d.Severity == severity {
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", dotted(d.Attribute), d.Summary, d.Detail))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (ds Diagnostics) String() string {
+	return strings.TrimSpace(ds.text(tfprotov6.DiagnosticSeverityError) + "\n" + ds.Warnings())
+}
+
+func dotted(p *tftypes.AttributePath) string {
+	if p == nil {
+		return ""
+	}
+	var names []string
+	for _, step := range p.Steps() {
+		switch step := step.(type) {
+		case tftypes.AttributeName:
+			names = append(names, string(step))
+		case tftypes.ElementKeyInt:
+			names = append(names, fmt.Sprint(int64(step)))
+		case tftypes.ElementKeyString:
+			names = append(names, string(step))
+		default:
+			names = append(names, "*")
+		}
+	}
+	return strings.Join(names, ".")
+}

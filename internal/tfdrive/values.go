@@ -1,0 +1,163 @@
+package tfdrive
+
+import (
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// value makes a Terraform value of Go data.
+func (d *Provider) value(ty tftypes.Type, v any) tftypes.Value {
+	d.t.Helper()
+	if v == nil {
+		return tftypes.NewValue(ty, nil)
+	}
+	if v == Unknown {
+		return tftypes.NewValue(ty, tftypes.UnknownValue)
+	}
+	switch ty := ty.(type) {
+	case tftypes.Object:
+		given := v.(map[string]any)
+		members := map[string]tftypes.Value{}
+		for name, member := range ty.AttributeTypes {
+			members[name] = d.value(member, given[name])
+		}
+		for name := range given {
+			if _, ok := members[name]; !ok {
+				d.t.Fatalf("no such attribute: %s", name)
+			}
+		}
+		return tftypes.NewValue(ty, members)
+	case tftypes.Map:
+		members := map[string]tftypes.Value{}
+		for name, member := range v.(map[string]any) {
+			members[name] = d.value(ty.ElementType, member)
+		}
+		return tftypes.NewValue(ty, members)
+	case tftypes.List:
+		return tftypes.NewValue(ty, d.elements(ty.ElementType, v))
+	case tftypes.Set:
+		return tftypes.NewValue(ty, d.elements(ty.ElementType, v))
+	}
+	return tftypes.NewValue(ty, v)
+}
+
+func (d *Provider) elements(ty tftypes.Type, v any) []tftypes.Value {
+	out := []tftypes.Value{}
+	for _, e := range v.([]any) {
+		out = append(out, d.value(ty, e))
+	}
+	return out
+}
+
+// plain makes Go data of a Terraform value.
+func plain(v tftypes.Value) any {
+	switch {
+	case v.IsNull():
+		return nil
+	case !v.IsKnown():
+		return Unknown
+	}
+	switch {
+	case v.Type().Is(tftypes.String):
+		var s string
+		_ = v.As(&s)
+		return s
+	case v.Type().Is(tftypes.Bool):
+		var b bool
+		_ = v.As(&b)
+		return b
+	case v.Type().Is(tftypes.Number):
+		var n big.Float
+		_ = v.As(&n)
+		f, _ := n.Float64()
+		return f
+	case v.Type().Is(tftypes.Object{}), v.Type().Is(tftypes.Map{}):
+		var members map[string]tftypes.Value
+		_ = v.As(&members)
+		out := map[string]any{}
+		for name, member := range members {
+			out[name] = plain(member)
+		}
+		return out
+	}
+	var elements []tftypes.Value
+	_ = v.As(&elements)
+	out := []any{}
+	for _, e := range elements {
+		out = append(out, plain(e))
+	}
+	if v.Type().Is(tftypes.Set{}) {
+		slices.SortFunc(out, func(a, b any) int { return compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	return out
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// propose merges configuration and prior state as Terraform does: what is not
+// configured and the provider computes keeps its prior value.
+func propose(attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Value) tftypes.Value {
+	if config.IsNull() || !config.IsKnown() {
+		return config
+	}
+	var before, given map[string]tftypes.Value
+	_ = config.As(&given)
+	if !prior.IsNull() && prior.IsKnown() {
+		_ = prior.As(&before)
+	}
+	out := map[string]tftypes.Value{}
+	for _, a := range attributes {
+		v := given[a.Name]
+		was, had := before[a.Name]
+		switch {
+		case a.WriteOnly:
+			v = tftypes.NewValue(v.Type(), nil)
+		case v.IsNull() && a.Computed && had:
+			v = was
+		case a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeSingle && had:
+			v = propose(a.NestedType.Attributes, was, v)
+		}
+		out[a.Name] = v
+	}
+	return tftypes.NewValue(config.Type(), out)
+}
+
+// inconsistent says where an applied value is not what was planned.
+func inconsistent(at string, planned, got any) string {
+	if planned == Unknown {
+		if got == Unknown {
+			return at + " is still unknown"
+		}
+		return ""
+	}
+	want, ok := planned.(map[string]any)
+	if !ok {
+		if !reflect.DeepEqual(planned, got) {
+			return fmt.Sprintf("%s was planned as %v and came out as %v", at, planned, got)
+		}
+		return ""
+	}
+	have, _ := got.(map[string]any)
+	if have == nil {
+		return fmt.Sprintf("%s was planned as %v and came out as %v", at, planned, got)
+	}
+	for name := range want {
+		if diff := inconsistent(at+"."+name, want[name], have[name]); diff != "" {
+			return diff
+		}
+	}
+	return ""
+}

@@ -1,0 +1,131 @@
+// Package value converts between Terraform's values and Go's. Its Keep
+// functions hold the rule against perpetual diffs: where the server's answer
+// means what the state already says, the state's form stays.
+package value
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+)
+
+// Strings returns the known elements of a list or set of strings.
+func Strings(v interface{ Elements() []attr.Value }) []string {
+	out := []string{}
+	for _, e := range v.Elements() {
+		if s, ok := e.(types.String); ok && !s.IsUnknown() {
+			out = append(out, s.ValueString())
+		}
+	}
+	return out
+}
+
+// StringMap returns the known entries of a map of strings.
+func StringMap(m types.Map) map[string]string {
+	out := map[string]string{}
+	for k, v := range m.Elements() {
+		if s, ok := v.(types.String); ok && !s.IsUnknown() {
+			out[k] = s.ValueString()
+		}
+	}
+	return out
+}
+
+// KeepString is got, or was where both are empty (null and "" are one).
+func KeepString(was types.String, got string) types.String {
+	switch {
+	case got != "":
+		return types.StringValue(got)
+	case was.ValueString() == "" && !was.IsUnknown():
+		return was
+	}
+	return types.StringNull()
+}
+
+// KeepInt is got, or was where both are zero (null and 0 are one).
+func KeepInt(was types.Int64, got int64) types.Int64 {
+	switch {
+	case got != 0:
+		return types.Int64Value(got)
+	case was.ValueInt64() == 0 && !was.IsUnknown():
+		return was
+	}
+	return types.Int64Null()
+}
+
+// KeepSet is got, or was where both are empty (null and [] are one).
+func KeepSet(was types.Set, got []string) types.Set {
+	switch {
+	case len(got) > 0:
+		return types.SetValueMust(types.StringType, elements(got))
+	case len(was.Elements()) == 0 && !was.IsUnknown():
+		return was
+	}
+	return types.SetNull(types.StringType)
+}
+
+// KeepList is got, or was where both are empty (null and [] are one).
+func KeepList(was types.List, got []string) types.List {
+	switch {
+	case len(got) > 0:
+		return types.ListValueMust(types.StringType, elements(got))
+	case len(was.Elements()) == 0 && !was.IsUnknown():
+		return was
+	}
+	return types.ListNull(types.StringType)
+}
+
+// KeepMap is got, or was where both are empty (null and {} are one).
+func KeepMap(was types.Map, got map[string]string) types.Map {
+	switch {
+	case len(got) > 0:
+		values := make(map[string]attr.Value, len(got))
+		for k, v := range got {
+			values[k] = types.StringValue(v)
+		}
+		return types.MapValueMust(types.StringType, values)
+	case len(was.Elements()) == 0 && !was.IsUnknown():
+		return was
+	}
+	return types.MapNull(types.StringType)
+}
+
+func elements(values []string) []attr.Value {
+	out := make([]attr.Value, len(values))
+	for i, v := range values {
+		out[i] = types.StringValue(v)
+	}
+	return out
+}
+
+// As decodes a nested attribute; nil when it is null or unknown.
+func As[T any](ctx context.Context, o types.Object) (*T, error) {
+	if o.IsNull() || o.IsUnknown() {
+		return nil, nil
+	}
+	out := new(T)
+	return out, Err(o.As(ctx, out, basetypes.ObjectAsOptions{}))
+}
+
+// Object encodes v as the value of a nested attribute; null when v is nil.
+func Object[T any](ctx context.Context, a schema.Attribute, v *T) (types.Object, error) {
+	members := a.GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
+	if v == nil {
+		return types.ObjectNull(members), nil
+	}
+	o, diags := types.ObjectValueFrom(ctx, members, v)
+	return o, Err(diags)
+}
+
+// Err is the first of diags as an error.
+func Err(diags diag.Diagnostics) error {
+	if !diags.HasError() {
+		return nil
+	}
+	return fmt.Errorf("converting a nested attribute: %s", diags.Errors()[0].Detail())
+}

@@ -1,0 +1,149 @@
+// Package provider is the gpucloud provider: its block in the configuration,
+// and the list of what it manages.
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/resources"
+)
+
+// New returns the constructor of the provider, as a given release.
+func New(version string) func() provider.Provider {
+	return func() provider.Provider { return &gpucloud{version: version} }
+}
+
+type gpucloud struct{ version string }
+
+// settings is the provider block. Each setting has a variable that stands in
+// for it.
+type settings struct {
+	BaseURL    types.String `tfsdk:"base_url"`
+	QueueURL   types.String `tfsdk:"queue_url"`
+	APIVersion types.String `tfsdk:"api_version"`
+	APIKey     types.String `tfsdk:"api_key"`
+}
+
+func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "gpucloud"
+	resp.Version = p.version
+}
+
+func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Manages a serverless GPU cloud: templates, network volumes, registry auths and endpoints, through management API v2 or v1.",
+		Attributes: map[string]schema.Attribute{
+			"base_url": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Address of the management API, before `/v1` or `/v2`. Or `GPUCLOUD_BASE_URL`.",
+			},
+			"queue_url": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`. Or `GPUCLOUD_QUEUE_URL`.",
+			},
+			"api_version": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Version of the management API, `v2` (default) or `v1`, which was retired on 15 November 2026. Or `GPUCLOUD_API_VERSION`. " +
+					"The state does not depend on it.",
+				Validators: []validator.String{stringvalidator.OneOf(string(api.V2), string(api.V1))},
+			},
+			"api_key": schema.StringAttribute{
+				Optional:            true,
+				Sensitive:           true,
+				MarkdownDescription: "API key. Or, better, `GPUCLOUD_API_KEY`.",
+			},
+		},
+	}
+}
+
+func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	run := &kit.Run{}
+	resp.ResourceData = run
+	var block settings
+	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
+	if resp.Diagnostics.HasError() || block.unknown() {
+		return // a plan goes on without the API as far as it can
+	}
+	s := block.resolve(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (Terraform %s)", p.version, req.TerraformVersion)
+	client, err := api.New(s)
+	if err != nil {
+		at := "base_url"
+		var wrong *api.URLError
+		if errors.As(err, &wrong) {
+			at = wrong.Setting
+		}
+		resp.Diagnostics.AddAttributeError(path.Root(at), "This address can't be used", err.Error())
+		return
+	}
+	run.API = client
+	if s.Version == api.V1 {
+		resp.Diagnostics.AddAttributeWarning(path.Root("api_version"), "Management API v1 is retired",
+			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")
+	}
+}
+
+func (s settings) unknown() bool {
+	return s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown()
+}
+
+// resolve takes each setting from the block, else from its variable.
+func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
+	base, _ := pick(s.BaseURL, "GPUCLOUD_BASE_URL")
+	if base == "" {
+		missing(diags, "base_url", "GPUCLOUD_BASE_URL", "the address of the management API")
+	}
+	key, source := pick(s.APIKey, "GPUCLOUD_API_KEY")
+	if key == "" {
+		missing(diags, "api_key", "GPUCLOUD_API_KEY", "an API key of the deployment")
+	} else if source == "" {
+		source = "the api_key attribute of the provider block"
+	}
+	version, from := pick(s.APIVersion, "GPUCLOUD_API_VERSION")
+	switch version {
+	case "":
+		version = string(api.V2)
+	case string(api.V1), string(api.V2):
+	default:
+		diags.AddAttributeError(path.Root("api_version"), "Unknown API version",
+			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", from, version))
+	}
+	queue, _ := pick(s.QueueURL, "GPUCLOUD_QUEUE_URL")
+	return api.Settings{BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: api.Version(version)}
+}
+
+// pick returns a setting's value, and the variable that it came from.
+func pick(attribute types.String, variable string) (v, from string) {
+	if v := attribute.ValueString(); v != "" {
+		return v, ""
+	}
+	return os.Getenv(variable), variable
+}
+
+func missing(diags *diag.Diagnostics, attribute, variable, what string) {
+	diags.AddAttributeError(path.Root(attribute), "Missing setting "+attribute,
+		fmt.Sprintf("The provider needs %s: set %s in the provider block, or %s in the environment. "+
+			"To try it on this machine, start a local deployment with `jobrunner serve`: it prints the variables to export.", what, attribute, variable))
+}
+
+func (p *gpucloud) Resources(context.Context) []func() resource.Resource { return resources.All }
+
+func (p *gpucloud) DataSources(context.Context) []func() datasource.DataSource { return nil }

@@ -1,0 +1,92 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// Endpoint is gpucloud_endpoint: a serverless endpoint, which may follow a
+// template (fingerprint.go says how) or carry its own container settings.
+var Endpoint = &kit.Kind[endpoint]{
+	Name:   "endpoint",
+	Title:  "endpoint",
+	Schema: endpointSchema,
+	ID:     func(m *endpoint) *types.String { return &m.ID },
+	Only: []kit.Only{
+		{Version: api.V2, Attribute: "type", Except: []string{"QUEUE"}},
+		{Version: api.V2, Attribute: "image"},
+		{Version: api.V2, Attribute: "args"},
+		{Version: api.V2, Attribute: "disk"},
+		{Version: api.V2, Attribute: "env"},
+		{Version: api.V2, Attribute: "ports"},
+		{Version: api.V2, Attribute: "registry"},
+		{Version: api.V2, Attribute: "gpu.pools"},
+		{Version: api.V2, Attribute: "gpu.excluded_types"},
+		{Version: api.V2, Attribute: "flashboot", Except: []string{"OFF", "FLASHBOOT"}},
+	},
+	Validate: validateEndpoint,
+	Plan:     planEndpoint,
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *endpoint) error {
+		// The template is read first, so that nothing can fail once the
+		// endpoint exists.
+		template, err := plan.template(ctx, c)
+		if err != nil {
+			return err
+		}
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return err
+		}
+		got, err := c.Endpoints.Create(ctx, want)
+		if err != nil {
+			return err
+		}
+		return plan.applied(ctx, c, template, got)
+	},
+	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
+		got, err := c.Endpoints.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		if err := state.flatten(ctx, c, got); err != nil {
+			return err
+		}
+		return state.compare(ctx, c, got)
+	},
+	Update: func(ctx context.Context, c *api.Client, state, plan *endpoint) error {
+		template, err := plan.template(ctx, c)
+		if err != nil {
+			return err
+		}
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return err
+		}
+		// Compared with what the server has now, so that what an earlier,
+		// interrupted apply left behind is mended too.
+		have, err := c.Endpoints.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		if have.TemplateID == nil { // v2 never tells
+			have.TemplateID = want.TemplateID
+		}
+		if plan.TemplateApplied.IsUnknown() && template != nil {
+			want.ApplyTemplate = true
+			plan.inherit(&want, *template)
+		}
+		got, err := c.Endpoints.Update(ctx, have, want)
+		if err != nil {
+			return err
+		}
+		return plan.applied(ctx, c, template, got)
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *endpoint) error {
+		return c.Endpoints.Delete(ctx, state.ID.ValueString())
+	},
+}

@@ -1,0 +1,333 @@
+package resources
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+type endpoint struct {
+	ID              types.String `tfsdk:"id"`
+	Name            types.String `tfsdk:"name"`
+	Type            types.String `tfsdk:"type"`
+	TemplateID      types.String `tfsdk:"template_id"`
+	Image           types.String `tfsdk:"image"`
+	Args            types.String `tfsdk:"args"`
+	Disk            types.Int64  `tfsdk:"disk"`
+	Env             types.Map    `tfsdk:"env"`
+	Ports           types.Set    `tfsdk:"ports"`
+	Registry        types.String `tfsdk:"registry"`
+	GPU             types.Object `tfsdk:"gpu"`
+	CPU             types.List   `tfsdk:"cpu"`
+	Workers         types.Object `tfsdk:"workers"`
+	Scaling         types.Object `tfsdk:"scaling"`
+	DataCenterIDs   types.Set    `tfsdk:"data_center_ids"`
+	NetworkVolumes  types.Set    `tfsdk:"network_volumes"`
+	Timeout         types.Int64  `tfsdk:"timeout"`
+	FlashBoot       types.String `tfsdk:"flashboot"`
+	CreatedAt       types.String `tfsdk:"created_at"`
+	RequestURLs     types.Object `tfsdk:"request_urls"`
+	TemplateApplied types.String `tfsdk:"template_applied"`
+	TemplateSeen    types.String `tfsdk:"template_seen"`
+}
+
+type endpointGPU struct {
+	Pools               types.Set    `tfsdk:"pools"`
+	ExcludedTypes       types.Set    `tfsdk:"excluded_types"`
+	TypeIDs             types.List   `tfsdk:"type_ids"`
+	Count               types.Int64  `tfsdk:"count"`
+	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
+	MinCUDAVersion      types.String `tfsdk:"min_cuda_version"`
+}
+
+type endpointCPU struct {
+	ID        types.String `tfsdk:"id"`
+	VCPUCount types.Int64  `tfsdk:"vcpu_count"`
+}
+
+type endpointWorkers struct {
+	Min         types.Int64 `tfsdk:"min"`
+	Max         types.Int64 `tfsdk:"max"`
+	IdleTimeout types.Int64 `tfsdk:"idle_timeout"`
+}
+
+type endpointScaling struct {
+	Type         types.String  `tfsdk:"type"`
+	QueueDelay   types.Float64 `tfsdk:"queue_delay"`
+	RequestCount types.Int64   `tfsdk:"request_count"`
+}
+
+type requestURLs struct {
+	Base       types.String `tfsdk:"base"`
+	Run        types.String `tfsdk:"run"`
+	RunSync    types.String `tfsdk:"run_sync"`
+	Status     types.String `tfsdk:"status"`
+	Stream     types.String `tfsdk:"stream"`
+	Cancel     types.String `tfsdk:"cancel"`
+	Retry      types.String `tfsdk:"retry"`
+	PurgeQueue types.String `tfsdk:"purge_queue"`
+	Health     types.String `tfsdk:"health"`
+}
+
+func (m *endpoint) expand(ctx context.Context) (want api.Endpoint, err error) {
+	want = api.Endpoint{
+		ID:             m.ID.ValueString(),
+		Name:           m.Name.ValueString(),
+		Type:           m.Type.ValueString(),
+		TemplateID:     optional(m.TemplateID),
+		Container:      m.container(),
+		DataCenterIDs:  sorted(value.Strings(m.DataCenterIDs)),
+		NetworkVolumes: sorted(value.Strings(m.NetworkVolumes)),
+		Timeout:        m.Timeout.ValueInt64(),
+		FlashBoot:      optional(m.FlashBoot),
+	}
+	gpu, err := value.As[endpointGPU](ctx, m.GPU)
+	if err != nil {
+		return want, err
+	}
+	if gpu != nil {
+		want.GPU = &api.GPU{
+			Pools:               sorted(value.Strings(gpu.Pools)),
+			ExcludedTypes:       sorted(value.Strings(gpu.ExcludedTypes)),
+			TypeIDs:             value.Strings(gpu.TypeIDs),
+			Count:               gpu.Count.ValueInt64(),
+			AllowedCUDAVersions: sorted(value.Strings(gpu.AllowedCUDAVersions)),
+			MinCUDAVersion:      gpu.MinCUDAVersion.ValueString(),
+		}
+	}
+	cpu, err := m.cpu(ctx)
+	if err != nil {
+		return want, err
+	}
+	for _, c := range cpu {
+		want.CPU = append(want.CPU, api.CPU{ID: c.ID.ValueString(), VCPUCount: c.VCPUCount.ValueInt64()})
+	}
+	workers, err := value.As[endpointWorkers](ctx, m.Workers)
+	if err != nil {
+		return want, err
+	}
+	if workers != nil {
+		want.Workers = api.Workers{Min: workers.Min.ValueInt64(), Max: workers.Max.ValueInt64(), IdleTimeout: workers.IdleTimeout.ValueInt64Pointer()}
+	}
+	scaling, err := value.As[endpointScaling](ctx, m.Scaling)
+	if err != nil {
+		return want, err
+	}
+	if scaling != nil {
+		want.Scaling = api.Scaling{Type: scaling.Type.ValueString(), QueueDelay: scaling.QueueDelay.ValueFloat64(), RequestCount: scaling.RequestCount.ValueInt64()}
+	}
+	return want, nil
+}
+
+// container is what the endpoint says of its own. Beside a template, what it
+// leaves out is the template's; without one, what it leaves out is empty.
+func (m *endpoint) container() *api.Container {
+	c := &api.Container{Image: optional(m.Image), Disk: m.Disk.ValueInt64Pointer()}
+	followed := !m.TemplateID.IsNull()
+	if !m.Args.IsNull() || !followed {
+		c.Args = new(m.Args.ValueString())
+	}
+	if !m.Env.IsNull() || !followed {
+		c.Env = value.StringMap(m.Env)
+	}
+	if !m.Ports.IsNull() || !followed {
+		c.Ports = new(sorted(value.Strings(m.Ports)))
+	}
+	if !m.Registry.IsNull() || !followed {
+		c.Registry = new(m.Registry.ValueString())
+	}
+	return c
+}
+
+func (m *endpoint) cpu(ctx context.Context) (cpu []endpointCPU, err error) {
+	for _, e := range m.CPU.Elements() {
+		c, err := value.As[endpointCPU](ctx, e.(types.Object))
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			cpu = append(cpu, *c)
+		}
+	}
+	return cpu, nil
+}
+
+// flatten takes over what the API answered. Where the version returns nothing,
+// and where the answer means the same, the model stays as it is.
+func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
+	imported := m.Name.IsNull()
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	switch {
+	case got.Type != "":
+		m.Type = types.StringValue(got.Type)
+	case m.Type.ValueString() == "": // v1 returns none and makes queues only
+		m.Type = types.StringValue(queue)
+	}
+	if got.TemplateID != nil && *got.TemplateID != "" {
+		m.TemplateID = types.StringValue(*got.TemplateID)
+	}
+	if got.Container != nil {
+		m.flattenContainer(*got.Container, imported)
+	}
+	if m.Disk.IsUnknown() {
+		m.Disk = types.Int64Null()
+	}
+	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU); err != nil {
+		return err
+	}
+	if err = m.flattenCPU(ctx, got); err != nil {
+		return err
+	}
+	workers := &endpointWorkers{types.Int64Value(got.Workers.Min), types.Int64Value(got.Workers.Max), types.Int64PointerValue(got.Workers.IdleTimeout)}
+	if m.Type.ValueString() == queue && got.Scaling.Type == requestCount {
+		if was, err := value.As[endpointWorkers](ctx, m.Workers); err != nil {
+			return err
+		} else if was == nil || was.IdleTimeout.IsNull() {
+			workers.IdleTimeout = types.Int64Null() // v1 returns one that nobody asked for
+		}
+	}
+	if m.Workers, err = value.Object(ctx, workersAttribute, workers); err != nil {
+		return err
+	}
+	scaling := &endpointScaling{Type: types.StringValue(got.Scaling.Type)}
+	if got.Scaling.Type == requestCount {
+		scaling.RequestCount = types.Int64Value(got.Scaling.RequestCount)
+	} else {
+		scaling.QueueDelay = types.Float64Value(got.Scaling.QueueDelay)
+	}
+	if m.Scaling, err = value.Object(ctx, scalingAttribute, scaling); err != nil {
+		return err
+	}
+	m.DataCenterIDs = value.KeepSet(m.DataCenterIDs, got.DataCenterIDs)
+	m.NetworkVolumes = value.KeepSet(m.NetworkVolumes, got.NetworkVolumes)
+	m.Timeout = value.KeepInt(m.Timeout, got.Timeout)
+	if got.FlashBoot != nil {
+		m.FlashBoot = types.StringValue(*got.FlashBoot)
+	}
+	if m.CreatedAt.ValueString() == "" {
+		m.CreatedAt = value.KeepString(types.StringNull(), got.CreatedAt)
+	}
+	return m.flattenURLs(ctx, c, got)
+}
+
+// flattenContainer compares, beside a template, only what the endpoint says of
+// its own; the rest is the template's copy, which compare looks at.
+func (m *endpoint) flattenContainer(got api.Container, imported bool) {
+	own := imported || m.TemplateID.IsNull()
+	if got.Image != nil && (own || !m.Image.IsNull()) {
+		m.Image = value.KeepString(m.Image, *got.Image)
+	}
+	if got.Args != nil && (own || !m.Args.IsNull()) {
+		m.Args = keepArgs(m.Args, *got.Args)
+	}
+	if got.Disk != nil && (own || !m.Disk.IsNull()) {
+		m.Disk = types.Int64Value(*got.Disk)
+	}
+	if own || !m.Env.IsNull() {
+		env := got.Env
+		if !own {
+			env = map[string]string{}
+			for key := range m.Env.Elements() {
+				if v, ok := got.Env[key]; ok {
+					env[key] = v
+				}
+			}
+		}
+		m.Env = value.KeepMap(m.Env, env)
+	}
+	if got.Ports != nil && (own || !m.Ports.IsNull()) {
+		m.Ports = value.KeepSet(m.Ports, *got.Ports)
+	}
+	if got.Registry != nil && (own || !m.Registry.IsNull()) {
+		m.Registry = value.KeepString(m.Registry, *got.Registry)
+	}
+}
+
+func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU) (types.Object, error) {
+	was, err := value.As[endpointGPU](ctx, m.GPU)
+	if err != nil {
+		return m.GPU, err
+	}
+	if got == nil || was == nil && anyGPU(*got) {
+		return value.Object[endpointGPU](ctx, gpuAttribute, nil)
+	}
+	gpu := endpointGPU{
+		Pools: types.SetNull(types.StringType), ExcludedTypes: types.SetNull(types.StringType),
+		TypeIDs: types.ListNull(types.StringType), AllowedCUDAVersions: types.SetNull(types.StringType),
+	}
+	if was != nil {
+		gpu = *was
+	}
+	switch {
+	case len(got.TypeIDs) > 0: // v1
+		if len(gpu.Pools.Elements()) == 0 && !sameElements(value.Strings(gpu.TypeIDs), got.TypeIDs) {
+			gpu.TypeIDs = value.KeepList(gpu.TypeIDs, got.TypeIDs)
+		}
+	case len(gpu.TypeIDs.Elements()) > 0: // v2, chosen by type
+		pools, excluded, err := c.SelectGPUs(ctx, value.Strings(gpu.TypeIDs))
+		if err != nil && !isSelectionError(err) {
+			return m.GPU, err
+		}
+		if err != nil || !sameElements(pools, got.Pools) || !sameElements(excluded, got.ExcludedTypes) {
+			gpu.TypeIDs = types.ListNull(types.StringType)
+			gpu.Pools = value.KeepSet(gpu.Pools, got.Pools)
+			gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
+		}
+	case c.Version == api.V2:
+		gpu.Pools = value.KeepSet(gpu.Pools, got.Pools)
+		gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
+	}
+	gpu.Count = types.Int64Value(max(got.Count, 1))
+	// Beside a template the versions may be the template's.
+	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 {
+		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
+	}
+	gpu.MinCUDAVersion = value.KeepString(gpu.MinCUDAVersion, got.MinCUDAVersion)
+	return value.Object(ctx, gpuAttribute, &gpu)
+}
+
+// anyGPU is what a server answers for an endpoint that asked for no GPU in
+// particular.
+func anyGPU(got api.GPU) bool {
+	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
+}
+
+func (m *endpoint) flattenCPU(ctx context.Context, got api.Endpoint) error {
+	if got.CPU == nil && !m.CPU.IsNull() && got.Container == nil {
+		return nil // v1 does not return it
+	}
+	element := cpuAttribute.NestedObject.Type()
+	if len(got.CPU) == 0 {
+		m.CPU = types.ListNull(element)
+		return nil
+	}
+	var cpu []endpointCPU
+	for _, c := range got.CPU {
+		cpu = append(cpu, endpointCPU{types.StringValue(c.ID), types.Int64Value(c.VCPUCount)})
+	}
+	list, diags := types.ListValueFrom(ctx, element, cpu)
+	m.CPU = list
+	return value.Err(diags)
+}
+
+// flattenURLs derives the addresses of a queue from queue_url, so that they
+// are the same on both versions; those of a load balancer only the API knows.
+func (m *endpoint) flattenURLs(ctx context.Context, c *api.Client, got api.Endpoint) (err error) {
+	urls := got.RequestURLs
+	if m.Type.ValueString() == queue {
+		urls = c.Jobs.URLs(got.ID)
+	}
+	text := func(s string) types.String { return value.KeepString(types.StringNull(), s) }
+	m.RequestURLs, err = value.Object(ctx, endpointSchema.Attributes["request_urls"], &requestURLs{
+		Base: text(urls.Base), Run: text(urls.Run), RunSync: text(urls.RunSync), Status: text(urls.Status), Stream: text(urls.Stream),
+		Cancel: text(urls.Cancel), Retry: text(urls.Retry), PurgeQueue: text(urls.PurgeQueue), Health: text(urls.Health),
+	})
+	return err
+}
+
+func sameElements(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }

@@ -1,0 +1,204 @@
+package resources
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// validateEndpoint refuses what no version accepts.
+func validateEndpoint(ctx context.Context, c kit.Check, config *endpoint) {
+	if gpu, err := value.As[endpointGPU](ctx, config.GPU); err == nil && gpu != nil {
+		if len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
+			c.Error("gpu.min_cuda_version", "Two CUDA constraints",
+				"min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
+		}
+	}
+	scaling, err := value.As[endpointScaling](ctx, config.Scaling)
+	if err != nil || scaling == nil || config.Type.IsUnknown() || scaling.Type.IsUnknown() {
+		return
+	}
+	kind := scalingType(config.Type, scaling.Type)
+	switch {
+	case config.Type.ValueString() == loadBalancer && kind != requestCount:
+		c.Error("scaling.type", "A load balancer has no queue", "An endpoint of type LOAD_BALANCER scales on REQUEST_COUNT only.")
+	case kind == requestCount && !scaling.QueueDelay.IsNull():
+		c.Error("scaling.queue_delay", "Not of this scaling type", "REQUEST_COUNT takes request_count, not queue_delay.")
+	case kind == queueDelay && !scaling.RequestCount.IsNull():
+		c.Error("scaling.request_count", "Not of this scaling type", "QUEUE_DELAY takes queue_delay, not request_count.")
+	}
+}
+
+func scalingType(endpointType, configured types.String) string {
+	switch {
+	case !configured.IsNull():
+		return configured.ValueString()
+	case endpointType.ValueString() == loadBalancer:
+		return requestCount
+	}
+	return queueDelay
+}
+
+func planEndpoint(ctx context.Context, p *kit.Plan[endpoint]) {
+	planDisk(p)
+	planScaling(ctx, p)
+	planWorkers(ctx, p)
+	planCompute(ctx, p)
+	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
+		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
+	}
+	planTemplateOf(ctx, p)
+}
+
+// planDisk: without a template the size has a stated default; beside one, what
+// is left out is the template's.
+func planDisk(p *kit.Plan[endpoint]) {
+	switch {
+	case !p.Config.Disk.IsNull():
+	case p.Config.TemplateID.IsNull():
+		p.Plan.Disk = types.Int64Value(defaultDisk)
+	default:
+		p.Plan.Disk = types.Int64Null()
+	}
+}
+
+func planScaling(ctx context.Context, p *kit.Plan[endpoint]) {
+	if p.Config.Scaling.IsUnknown() {
+		return
+	}
+	scaling, err := value.As[endpointScaling](ctx, p.Config.Scaling)
+	if err != nil {
+		return
+	}
+	if scaling == nil {
+		scaling = &endpointScaling{}
+	}
+	if scaling.Type.IsUnknown() || p.Plan.Type.IsUnknown() {
+		return
+	}
+	scaling.Type = types.StringValue(scalingType(p.Plan.Type, scaling.Type))
+	if scaling.Type.ValueString() == requestCount {
+		if scaling.RequestCount.IsNull() {
+			scaling.RequestCount = types.Int64Value(defaultScalingValue)
+		}
+	} else if scaling.QueueDelay.IsNull() {
+		scaling.QueueDelay = types.Float64Value(defaultScalingValue)
+	}
+	if delay := scaling.QueueDelay.ValueFloat64(); p.Version == api.V1 && delay != math.Trunc(delay) {
+		p.Error("scaling.queue_delay", "API v1 can't express this", "Management API v1 takes whole seconds, not %g. Round it, or set api_version = %q in the provider block.", delay, string(api.V2))
+	}
+	if o, err := value.Object(ctx, scalingAttribute, scaling); err == nil {
+		p.Plan.Scaling = o
+	}
+}
+
+func planWorkers(ctx context.Context, p *kit.Plan[endpoint]) {
+	workers, err := value.As[endpointWorkers](ctx, p.Plan.Workers)
+	if err != nil || workers == nil {
+		return
+	}
+	var configured types.Int64 // idle_timeout
+	if c, err := value.As[endpointWorkers](ctx, p.Config.Workers); err == nil && c != nil {
+		configured = c.IdleTimeout
+	}
+	scaling, err := value.As[endpointScaling](ctx, p.Plan.Scaling)
+	if err != nil {
+		return
+	}
+	byRequests := p.Plan.Type.ValueString() == queue && scaling != nil && scaling.Type.ValueString() == requestCount
+	switch {
+	case byRequests && !configured.IsNull() && p.Version == api.V2:
+		p.Error("workers.idle_timeout", "idle_timeout does not apply",
+			"On API v2 a QUEUE endpoint that scales on REQUEST_COUNT has no idle_timeout. Leave it out, or scale on QUEUE_DELAY.")
+	case !configured.IsNull():
+		workers.IdleTimeout = configured
+	case byRequests:
+		workers.IdleTimeout = types.Int64Null()
+	case scaling != nil && !scaling.Type.IsUnknown():
+		workers.IdleTimeout = types.Int64Value(defaultIdleTimeout)
+	}
+	if !workers.Min.IsUnknown() && !workers.Max.IsUnknown() && workers.Min.ValueInt64() > workers.Max.ValueInt64() {
+		p.Error("workers.min", "More workers than the maximum", "workers.min is %d and workers.max is %d. Raise max or lower min.",
+			workers.Min.ValueInt64(), workers.Max.ValueInt64())
+	}
+	if o, err := value.Object(ctx, workersAttribute, workers); err == nil {
+		p.Plan.Workers = o
+	}
+}
+
+// planCompute: the compute family is fixed at create, and API v2 knows GPUs by
+// pool.
+func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
+	if p.State != nil {
+		for attribute, appears := range map[string]bool{
+			"gpu": p.Plan.GPU.IsNull() != p.State.GPU.IsNull(),
+			"cpu": p.Plan.CPU.IsNull() != p.State.CPU.IsNull(),
+		} {
+			if appears {
+				p.Replace(attribute)
+			}
+		}
+	}
+	cpu, err := p.Plan.cpu(ctx)
+	for _, c := range cpu {
+		if p.Version == api.V1 && err == nil && !c.VCPUCount.IsUnknown() && !c.VCPUCount.Equal(cpu[0].VCPUCount) {
+			p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
+			break
+		}
+	}
+	gpu, err := value.As[endpointGPU](ctx, p.Plan.GPU)
+	if err != nil || gpu == nil || p.Version != api.V2 || gpu.TypeIDs.IsNull() || !p.Known(ctx, "gpu") {
+		return
+	}
+	ids := value.Strings(gpu.TypeIDs)
+	_, _, err = p.Run.API.SelectGPUs(ctx, ids)
+	switch {
+	case isSelectionError(err):
+		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
+	case err != nil:
+		p.Error("gpu.type_ids", "Could not read the GPU catalog", "API v2 selects GPUs by pool, and which pool holds which type is in its catalog. %s", err)
+	case len(ids) > 1 && (p.State == nil || p.Changes(ctx, "gpu.type_ids")):
+		p.Warn("gpu.type_ids", "API v2 keeps no order of GPU types", "The types are translated to pools and exclusions. Workers may run on any of them, whatever their order here.")
+	}
+}
+
+func isSelectionError(err error) bool {
+	var s *api.SelectionError
+	return errors.As(err, &s)
+}
+
+// planTemplateOf plans the update that applies the template (again): because
+// the endpoint's own settings change, because the template does in this very
+// run, or because it did since it was last applied.
+func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
+	if p.Plan.TemplateID.IsNull() {
+		p.Plan.TemplateApplied, p.Plan.TemplateSeen = types.StringNull(), types.StringNull()
+		return
+	}
+	if p.State != nil && !p.Changes(ctx, "template_id") && !ownContainerChanges(ctx, p) {
+		wanted := p.State.TemplateSeen.ValueString()
+		if noted, ok := plannedTemplate(p.Run, p.Plan.TemplateID.ValueString()); ok {
+			wanted = noted
+		}
+		if sameFingerprint(p.State.TemplateApplied.ValueString(), wanted) {
+			p.Plan.TemplateApplied, p.Plan.TemplateSeen = p.State.TemplateApplied, p.State.TemplateSeen
+			return
+		}
+	}
+	p.Plan.TemplateApplied, p.Plan.TemplateSeen = types.StringUnknown(), types.StringUnknown()
+}
+
+func ownContainerChanges(ctx context.Context, p *kit.Plan[endpoint]) bool {
+	for _, attribute := range []string{"image", "args", "disk", "env", "ports", "registry"} {
+		if p.Changes(ctx, attribute) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,288 @@
+package resources
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+const (
+	queue        = "QUEUE"
+	loadBalancer = "LOAD_BALANCER"
+	queueDelay   = "QUEUE_DELAY"
+	requestCount = "REQUEST_COUNT"
+)
+
+// Defaults of an endpoint. The two versions state different idle timeouts (v1
+// 5 s, v2 10 s); the provider always sends one, so that the version makes no
+// difference.
+const (
+	defaultMinWorkers   = 0
+	defaultMaxWorkers   = 3
+	defaultIdleTimeout  = 10 // s
+	defaultScalingValue = 4  // seconds or requests
+)
+
+// Bounds of timeout in ms, those of a job's policy.executionTimeout, whose
+// default it is (description: Limits).
+const (
+	minTimeout = 5_000
+	maxTimeout = 7 * 24 * 60 * 60 * 1000
+)
+
+var endpointSchema = schema.Schema{
+	MarkdownDescription: "A serverless endpoint: a queue (or a load balancer) in front of workers that scale with the load.\n\n" +
+		"The container comes from a template (`template_id`), from the endpoint's own `image`, `args`, `disk`, `env`, `ports` and `registry` (API v2), or from both: " +
+		"what the endpoint says wins, and `env` is merged key by key. With `template_id` the endpoint follows the template: a changed template plans an update of the endpoint, also in the same apply, " +
+		"on API v2 too, where the service copies the settings and forgets the template.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("endpoint"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the endpoint, up to 191 characters. It need not be unique.",
+			Validators:          []validator.String{stringvalidator.UTF8LengthBetween(1, 191)},
+		},
+		"type": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  stringdefault.StaticString(queue),
+			MarkdownDescription: "`QUEUE` (default) or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). " +
+				"A change replaces the endpoint.",
+			Validators:    []validator.String{stringvalidator.OneOf(queue, loadBalancer)},
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+		},
+		"template_id": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"image": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Container image. API v2 only.",
+			Validators: []validator.String{
+				stringvalidator.LengthAtLeast(1),
+				stringvalidator.AtLeastOneOf(path.MatchRoot("template_id")),
+			},
+		},
+		"args": argsAttribute(" API v2 only."),
+		"disk": schema.Int64Attribute{
+			Optional: true,
+			Computed: true,
+			MarkdownDescription: "Container disk in GB, wiped on restart. Defaults to the template's, or to 50 without a template. " +
+				"API v2 only.",
+			Validators: atLeastOne,
+		},
+		"env":      envAttribute(" With `template_id` they are merged into the template's, and only these keys are compared. API v2 only."),
+		"ports":    portsAttribute(" API v2 only."),
+		"registry": registryAttribute(" API v2 only."),
+		"gpu":      gpuAttribute,
+		"cpu":      cpuAttribute,
+		"workers":  workersAttribute,
+		"scaling":  scalingAttribute,
+		"data_center_ids": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "Data centers that workers may run in; any when left out.",
+			Validators:          someStrings,
+		},
+		"network_volumes": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "Ids of the network volumes that workers mount.",
+			Validators:          someStrings,
+		},
+		"timeout": schema.Int64Attribute{
+			Optional:            true,
+			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job says otherwise; 600000 when left out.",
+			Validators:          []validator.Int64{int64validator.Between(minTimeout, maxTimeout)},
+		},
+		"flashboot": schema.StringAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             stringdefault.StaticString("OFF"),
+			MarkdownDescription: "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only).",
+			Validators:          []validator.String{stringvalidator.OneOf("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT")},
+		},
+		"created_at": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "When the endpoint was created, in RFC 3339.",
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+		},
+		"request_urls": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "Where the endpoint is reached. A queue endpoint has all but `base`, a load-balancing one `base` and `health`.",
+			PlanModifiers:       []planmodifier.Object{objectplanmodifier.UseStateForUnknown()},
+			Attributes: map[string]schema.Attribute{
+				"base":        urlAttribute("Base of the paths that the workers serve."),
+				"run":         urlAttribute("Submits a job (POST)."),
+				"run_sync":    urlAttribute("Submits a job and waits for its result (POST)."),
+				"status":      urlAttribute("State of a job (GET, followed by `/` and the job's id)."),
+				"stream":      urlAttribute("Partial output of a job (GET, followed by `/` and the job's id)."),
+				"cancel":      urlAttribute("Cancels a job (POST, followed by `/` and the job's id)."),
+				"retry":       urlAttribute("Runs a failed job again (POST, followed by `/` and the job's id)."),
+				"purge_queue": urlAttribute("Removes the waiting jobs (POST)."),
+				"health":      urlAttribute("Counts of jobs and workers (GET)."),
+			},
+		},
+		"template_applied": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Fingerprint of the template's settings as last applied to the endpoint; unknown in a plan that applies them again.",
+		},
+		"template_seen": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Fingerprint of the template's settings as last read.",
+		},
+	},
+}
+
+func urlAttribute(text string) schema.StringAttribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: text}
+}
+
+var gpuAttribute = schema.SingleNestedAttribute{
+	Optional: true,
+	MarkdownDescription: "GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu` any compute will do. " +
+		"Adding or removing the block replaces the endpoint.",
+	Validators: []validator.Object{objectvalidator.ConflictsWith(path.MatchRoot("cpu"))},
+	Attributes: map[string]schema.Attribute{
+		"pools": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "GPU pools, such as `ADA_24`. API v2 only.",
+			Validators: append([]validator.Set{
+				setvalidator.SizeAtLeast(1),
+				setvalidator.ExactlyOneOf(path.MatchRelative().AtParent().AtName("type_ids")),
+			}, someStrings...),
+		},
+		"excluded_types": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "GPU types in the pools that workers must not get. API v2 only.",
+			Validators: append([]validator.Set{
+				setvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("pools")),
+			}, someStrings...),
+		},
+		"type_ids": schema.ListAttribute{
+			ElementType: types.StringType,
+			Optional:    true,
+			MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. On API v2 they are translated to the pools and exclusions that mean the same, " +
+				"which keep no order; types that no pools and exclusions can single out are an error in the plan.",
+			Validators: []validator.List{
+				listvalidator.SizeAtLeast(1),
+				listvalidator.UniqueValues(),
+				listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)),
+			},
+		},
+		"count": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             int64default.StaticInt64(1),
+			MarkdownDescription: "GPUs per worker. Defaults to 1.",
+			Validators:          atLeastOne,
+		},
+		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that a machine may have; on API v2 the template's when left out. Not together with `min_cuda_version`."),
+		"min_cuda_version": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Lowest CUDA version, as `major.minor`, that a machine may have.",
+			Validators:          []validator.String{cudaVersion},
+		},
+	},
+}
+
+var cpuAttribute = schema.ListNestedAttribute{
+	Optional: true,
+	MarkdownDescription: "CPU configurations that a worker may have, in order of preference. On API v1 all have the same `vcpu_count`. " +
+		"Adding or removing the block replaces the endpoint.",
+	Validators: []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
+	NestedObject: schema.NestedAttributeObject{
+		Attributes: map[string]schema.Attribute{
+			"id": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "CPU flavour, such as `cpu3c`.",
+				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			},
+			"vcpu_count": schema.Int64Attribute{
+				Required:            true,
+				MarkdownDescription: "vCPUs of a worker: a power of two from 2 up.",
+				Validators:          []validator.Int64{powerOfTwo},
+			},
+		},
+	},
+}
+
+var workersAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	Computed:            true,
+	MarkdownDescription: "Bounds of the autoscaler.",
+	Default: objectdefault.StaticValue(types.ObjectValueMust(
+		map[string]attr.Type{"min": types.Int64Type, "max": types.Int64Type, "idle_timeout": types.Int64Type},
+		map[string]attr.Value{
+			"min":          types.Int64Value(defaultMinWorkers),
+			"max":          types.Int64Value(defaultMaxWorkers),
+			"idle_timeout": types.Int64Unknown(),
+		},
+	)),
+	Attributes: map[string]schema.Attribute{
+		"min": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             int64default.StaticInt64(defaultMinWorkers),
+			MarkdownDescription: "Workers that always run. Defaults to 0.",
+			Validators:          []validator.Int64{int64validator.AtLeast(0)},
+		},
+		"max": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             int64default.StaticInt64(defaultMaxWorkers),
+			MarkdownDescription: "Most workers at a time. Defaults to 3.",
+			Validators:          []validator.Int64{int64validator.AtLeast(0)},
+		},
+		"idle_timeout": schema.Int64Attribute{
+			Optional: true,
+			Computed: true,
+			MarkdownDescription: "Seconds, 1 to 3600, before an idle worker ends. Defaults to 10. " +
+				"On API v2 it does not apply to a `QUEUE` endpoint that scales on `REQUEST_COUNT`.",
+			Validators: []validator.Int64{int64validator.Between(1, 3600)},
+		},
+	},
+}
+
+var scalingAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	Computed:            true,
+	MarkdownDescription: "What the autoscaler looks at.",
+	Attributes: map[string]schema.Attribute{
+		"type": schema.StringAttribute{
+			Optional:            true,
+			Computed:            true,
+			MarkdownDescription: "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`).",
+			Validators:          []validator.String{stringvalidator.OneOf(queueDelay, requestCount)},
+		},
+		"queue_delay": schema.Float64Attribute{
+			Optional:            true,
+			Computed:            true,
+			MarkdownDescription: "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least 0.5; whole seconds from 1 on API v1. Defaults to 4.",
+			Validators:          []validator.Float64{float64validator.AtLeast(0.5)},
+		},
+		"request_count": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			MarkdownDescription: "With `REQUEST_COUNT`: requests per worker. Defaults to 4.",
+			Validators:          atLeastOne,
+		},
+	},
+}

@@ -1,0 +1,151 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// NetworkVolume is gpucloud_network_volume: storage that outlives the workers
+// that mount it, and that may only grow.
+var NetworkVolume = &kit.Kind[networkVolume]{
+	Name:   "network_volume",
+	Title:  "network volume",
+	Schema: networkVolumeSchema,
+	ID:     func(m *networkVolume) *types.String { return &m.ID },
+	Only:   []kit.Only{{Version: api.V2, Attribute: "type"}},
+	Plan:   planNetworkVolume,
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *networkVolume) error {
+		got, err := c.NetworkVolumes.Create(ctx, plan.expand())
+		if err == nil {
+			plan.flatten(got)
+		}
+		return err
+	},
+	Read: func(ctx context.Context, c *api.Client, state *networkVolume) error {
+		got, err := c.NetworkVolumes.Get(ctx, state.ID.ValueString())
+		if err == nil {
+			state.flatten(got)
+		}
+		return err
+	},
+	Update: func(ctx context.Context, c *api.Client, state, plan *networkVolume) error {
+		got, err := c.NetworkVolumes.Update(ctx, state.expand(), plan.expand())
+		if err == nil {
+			plan.flatten(got)
+		}
+		return err
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *networkVolume) error {
+		return c.NetworkVolumes.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+var networkVolumeSchema = schema.Schema{
+	MarkdownDescription: "A network volume: storage in one data center that workers and pods of that data center mount. " +
+		"It can grow in place and never shrink; a smaller `size` is refused when Terraform plans.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("network volume"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the volume. It need not be unique.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"size": schema.Int64Attribute{
+			Required: true,
+			MarkdownDescription: "Size in GB: 10 to 4096 on API v2, 0 to 4000 on API v1. " +
+				"A larger size is applied in place, a smaller one is refused in the plan.",
+			Validators: []validator.Int64{int64validator.Between(0, 4096)},
+		},
+		"data_center": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Id of the data center, for example `EU-RO-1`. A change replaces the volume and loses its data.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"type": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			MarkdownDescription: "Storage tier, `STANDARD` or `HIGH_PERFORMANCE`; the data center's own when left out. " +
+				"A change replaces the volume and loses its data. API v2 only.",
+			Validators:    []validator.String{stringvalidator.OneOf("STANDARD", "HIGH_PERFORMANCE")},
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+		},
+	},
+}
+
+type networkVolume struct {
+	ID         types.String `tfsdk:"id"`
+	Name       types.String `tfsdk:"name"`
+	Size       types.Int64  `tfsdk:"size"`
+	DataCenter types.String `tfsdk:"data_center"`
+	Type       types.String `tfsdk:"type"`
+}
+
+// volumeSizes are the bounds of size by version, in GB (description: Limits;
+// v2 document: CreateNetworkVolumeRequest).
+var volumeSizes = map[api.Version][2]int64{api.V1: {0, 4000}, api.V2: {10, 4096}}
+
+func planNetworkVolume(ctx context.Context, p *kit.Plan[networkVolume]) {
+	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() {
+		if size := p.Plan.Size.ValueInt64(); size < bounds[0] || size > bounds[1] {
+			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
+		}
+	}
+	if p.State == nil {
+		if p.Version == api.V1 && p.Config.Type.IsNull() {
+			p.Plan.Type = types.StringNull() // v1 never tells the tier
+		}
+		return
+	}
+	immutable := []string{"data_center"}
+	if !p.State.Type.IsNull() { // null: v1 never told the tier
+		immutable = append(immutable, "type")
+	}
+	for _, attribute := range immutable {
+		if p.Changes(ctx, attribute) {
+			p.Replace(attribute)
+			p.Warn(attribute, "The network volume will be replaced",
+				"A volume can't change its %s. Terraform will delete volume %s with everything on it and create an empty one.",
+				attribute, p.State.ID.ValueString())
+			return
+		}
+	}
+	if before, after := p.State.Size.ValueInt64(), p.Plan.Size; !after.IsUnknown() && after.ValueInt64() < before {
+		p.Error("size", "A network volume can't shrink",
+			"Volume %s has %d GB and the configuration asks for %d GB. Nothing was sent. Keep size at %d or more; "+
+				"for a smaller one, create a second volume, copy the data and remove this one.",
+			p.State.ID.ValueString(), before, after.ValueInt64(), before)
+	}
+}
+
+func (m *networkVolume) expand() api.NetworkVolume {
+	return api.NetworkVolume{
+		ID:         m.ID.ValueString(),
+		Name:       m.Name.ValueString(),
+		Size:       m.Size.ValueInt64(),
+		DataCenter: m.DataCenter.ValueString(),
+		Type:       optional(m.Type),
+	}
+}
+
+func (m *networkVolume) flatten(got api.NetworkVolume) {
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	m.Size = types.Int64Value(got.Size)
+	m.DataCenter = types.StringValue(got.DataCenter)
+	if got.Type != nil {
+		m.Type = types.StringValue(*got.Type)
+	} else if m.Type.IsUnknown() {
+		m.Type = types.StringNull()
+	}
+}

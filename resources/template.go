@@ -1,0 +1,358 @@
+package resources
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// Template is gpucloud_template: the container settings of pods or serverless
+// workers.
+var Template = &kit.Kind[template]{
+	Name:   "template",
+	Title:  "template",
+	Schema: templateSchema,
+	ID:     func(m *template) *types.String { return &m.ID },
+	Only: []kit.Only{
+		{Version: api.V1, Attribute: "docker_entrypoint"},
+		{Version: api.V1, Attribute: "readme", Except: []string{""}},
+		{Version: api.V2, Attribute: "start_ssh", Except: []string{"true"}},
+		{Version: api.V2, Attribute: "start_jupyter", Except: []string{"true"}},
+		{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
+	},
+	Plan: planTemplate,
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *template) error {
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return err
+		}
+		got, err := c.Templates.Create(ctx, want)
+		if err != nil {
+			return err
+		}
+		return plan.flatten(ctx, got)
+	},
+	Read: func(ctx context.Context, c *api.Client, state *template) error {
+		got, err := c.Templates.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		return state.flatten(ctx, got)
+	},
+	Update: func(ctx context.Context, c *api.Client, state, plan *template) error {
+		have, err := state.expand(ctx)
+		if err != nil {
+			return err
+		}
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return err
+		}
+		got, err := c.Templates.Update(ctx, have, want)
+		if err != nil {
+			return err
+		}
+		return plan.flatten(ctx, got)
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *template) error {
+		return c.Templates.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+var templateSchema = schema.Schema{
+	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +
+		"Endpoints that name it in `template_id` follow its changes on both API versions.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("template"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the template, unique in the account.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"image": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Container image.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"args": argsAttribute(""),
+		"docker_entrypoint": schema.ListAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "Overrides the image's entrypoint. API v1 only.",
+		},
+		"disk": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             int64default.StaticInt64(defaultDisk),
+			MarkdownDescription: "Container disk in GB, wiped on restart. Defaults to 50.",
+			Validators:          atLeastOne,
+		},
+		"env":      envAttribute(""),
+		"ports":    portsAttribute(""),
+		"registry": registryAttribute(""),
+		"mounts": schema.SingleNestedAttribute{
+			Optional: true,
+			MarkdownDescription: "Storage mounts. On API v2 a template can't lose its mounts in place: " +
+				"removing them replaces the template.",
+			Attributes: map[string]schema.Attribute{
+				"persistent": schema.SingleNestedAttribute{
+					Required:            true,
+					MarkdownDescription: "Storage on the host that survives restarts of the container.",
+					Attributes: map[string]schema.Attribute{
+						"size": schema.Int64Attribute{
+							Required:            true,
+							MarkdownDescription: "Size in GB, at least 10 on API v2.",
+							Validators:          atLeastOne,
+						},
+						"path": schema.StringAttribute{
+							Required:            true,
+							MarkdownDescription: "Absolute path in the container.",
+							Validators:          []validator.String{absolutePath},
+						},
+					},
+				},
+			},
+		},
+		"public": schema.BoolAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             booldefault.StaticBool(false),
+			MarkdownDescription: "Whether other users see a pod template. Defaults to false.",
+		},
+		"serverless": schema.BoolAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  booldefault.StaticBool(false),
+			MarkdownDescription: "Whether the template is for serverless workers; endpoints need one that is. Defaults to false. " +
+				"On API v1 a change replaces the template.",
+		},
+		"category": schema.StringAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  stringdefault.StaticString("NVIDIA"),
+			MarkdownDescription: "Compute category: `NVIDIA`, `AMD` or `CPU`. Defaults to `NVIDIA`. " +
+				"On API v1 a change replaces the template.",
+			Validators: []validator.String{stringvalidator.OneOf("NVIDIA", "AMD", "CPU")},
+		},
+		"readme": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Description in Markdown. API v1 only.",
+		},
+		"start_ssh": schema.BoolAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             booldefault.StaticBool(true),
+			MarkdownDescription: "Whether pods of this template get SSH access. Defaults to true. API v2 only.",
+		},
+		"start_jupyter": schema.BoolAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             booldefault.StaticBool(true),
+			MarkdownDescription: "Whether pods of this template start JupyterLab. Defaults to true. API v2 only.",
+		},
+		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that a machine may have to run the template; any when left out. API v2 only."),
+	},
+}
+
+type template struct {
+	ID                  types.String `tfsdk:"id"`
+	Name                types.String `tfsdk:"name"`
+	Image               types.String `tfsdk:"image"`
+	Args                types.String `tfsdk:"args"`
+	DockerEntrypoint    types.List   `tfsdk:"docker_entrypoint"`
+	Disk                types.Int64  `tfsdk:"disk"`
+	Env                 types.Map    `tfsdk:"env"`
+	Ports               types.Set    `tfsdk:"ports"`
+	Registry            types.String `tfsdk:"registry"`
+	Mounts              types.Object `tfsdk:"mounts"`
+	Public              types.Bool   `tfsdk:"public"`
+	Serverless          types.Bool   `tfsdk:"serverless"`
+	Category            types.String `tfsdk:"category"`
+	Readme              types.String `tfsdk:"readme"`
+	StartSSH            types.Bool   `tfsdk:"start_ssh"`
+	StartJupyter        types.Bool   `tfsdk:"start_jupyter"`
+	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
+}
+
+type templateMounts struct {
+	Persistent persistentMount `tfsdk:"persistent"`
+}
+
+type persistentMount struct {
+	Size types.Int64  `tfsdk:"size"`
+	Path types.String `tfsdk:"path"`
+}
+
+// minPersistent is the least size of a persistent mount in GB (v2 document:
+// PersistentMount).
+const minPersistent = 10
+
+func planTemplate(ctx context.Context, p *kit.Plan[template]) {
+	switch p.Version {
+	case api.V1:
+		if _, err := api.SplitArgs(p.Plan.Args.ValueString()); err != nil {
+			p.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments and args can't be split into one: %s. Mend the quotes, or set api_version = %q.", err, string(api.V2))
+		}
+	case api.V2:
+		if mounts, err := value.As[templateMounts](ctx, p.Plan.Mounts); err == nil && mounts != nil {
+			if size := mounts.Persistent.Size; !size.IsUnknown() && size.ValueInt64() < minPersistent {
+				p.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, size.ValueInt64())
+			}
+		}
+	}
+	if p.State == nil {
+		return
+	}
+	for _, attribute := range immutableOf(ctx, p) {
+		if users := linkedEndpoints(ctx, p, attribute); len(users) > 0 {
+			p.Error(attribute, "The template is in use",
+				"API %s can't change %s in place, and it refuses to delete a template that an endpoint is linked to (%s). "+
+					"Create a second template with the change, point the endpoint at it, then remove this one.", p.Version, attribute, strings.Join(users, ", "))
+			continue
+		}
+		p.Replace(attribute)
+	}
+	noteTemplate(ctx, p)
+}
+
+// immutableOf lists the planned changes that the version can't make in place.
+func immutableOf(ctx context.Context, p *kit.Plan[template]) (out []string) {
+	switch p.Version {
+	case api.V1:
+		for _, attribute := range []string{"category", "serverless"} {
+			if p.Changes(ctx, attribute) {
+				out = append(out, attribute)
+			}
+		}
+	case api.V2:
+		if p.Plan.Mounts.IsNull() && !p.State.Mounts.IsNull() {
+			out = append(out, "mounts")
+		}
+	}
+	return out
+}
+
+// linkedEndpoints names the endpoints that the API shows to be linked to the
+// template. Only v1 shows the link; on v2 an endpoint is a copy and none is
+// found.
+func linkedEndpoints(ctx context.Context, p *kit.Plan[template], attribute string) (names []string) {
+	endpoints, err := p.Run.API.Endpoints.List(ctx)
+	if err != nil {
+		p.Warn(attribute, "Could not see which endpoints use the template", "%s", err)
+	}
+	for _, e := range endpoints {
+		if e.TemplateID != nil && *e.TemplateID == p.State.ID.ValueString() {
+			names = append(names, e.Name+" ("+e.ID+")")
+		}
+	}
+	return names
+}
+
+func (m *template) expand(ctx context.Context) (api.Template, error) {
+	t := api.Template{
+		ID:           m.ID.ValueString(),
+		Name:         m.Name.ValueString(),
+		Image:        m.Image.ValueString(),
+		Args:         m.Args.ValueString(),
+		Disk:         m.Disk.ValueInt64(),
+		Env:          value.StringMap(m.Env),
+		Ports:        sorted(value.Strings(m.Ports)),
+		Registry:     m.Registry.ValueString(),
+		Public:       m.Public.ValueBool(),
+		Serverless:   m.Serverless.ValueBool(),
+		Category:     m.Category.ValueString(),
+		Readme:       new(m.Readme.ValueString()),
+		StartSSH:     new(m.StartSSH.ValueBool()),
+		StartJupyter: new(m.StartJupyter.ValueBool()),
+	}
+	entrypoint, cuda := value.Strings(m.DockerEntrypoint), sorted(value.Strings(m.AllowedCUDAVersions))
+	t.Entrypoint, t.AllowedCUDAVersions = &entrypoint, &cuda
+	mounts, err := value.As[templateMounts](ctx, m.Mounts)
+	if mounts != nil {
+		t.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
+	}
+	return t, err
+}
+
+func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	m.Image = types.StringValue(got.Image)
+	m.Args = keepArgs(m.Args, got.Args)
+	m.Disk = types.Int64Value(got.Disk)
+	m.Env = value.KeepMap(m.Env, got.Env)
+	m.Ports = keepPorts(m.Ports, got.Ports)
+	m.Registry = value.KeepString(m.Registry, got.Registry)
+	m.Public = types.BoolValue(got.Public)
+	m.Serverless = types.BoolValue(got.Serverless)
+	m.Category = types.StringValue(got.Category)
+	if got.Entrypoint != nil {
+		m.DockerEntrypoint = value.KeepList(m.DockerEntrypoint, *got.Entrypoint)
+	}
+	if got.Readme != nil {
+		m.Readme = value.KeepString(m.Readme, *got.Readme)
+	}
+	m.StartSSH = orElse(got.StartSSH, m.StartSSH)
+	m.StartJupyter = orElse(got.StartJupyter, m.StartJupyter)
+	if got.AllowedCUDAVersions != nil {
+		m.AllowedCUDAVersions = value.KeepSet(m.AllowedCUDAVersions, *got.AllowedCUDAVersions)
+	}
+	var mounts *templateMounts
+	if got.Persistent != nil {
+		mounts = &templateMounts{persistentMount{types.Int64Value(got.Persistent.Size), types.StringValue(got.Persistent.Path)}}
+	}
+	m.Mounts, err = value.Object(ctx, templateSchema.Attributes["mounts"], mounts)
+	return err
+}
+
+// orElse is what the version returned, else what the state knows. After an
+// import on a version that can't tell it is the default.
+func orElse(got *bool, was types.Bool) types.Bool {
+	switch {
+	case got != nil:
+		return types.BoolValue(*got)
+	case was.IsNull(), was.IsUnknown():
+		return types.BoolValue(true)
+	}
+	return was
+}
+
+// keepArgs is got, or was where both split into the same arguments: v1 keeps a
+// list, and what it returns may be quoted differently.
+func keepArgs(was types.String, got string) types.String {
+	if was.ValueString() != "" && slices.Equal(argv(was.ValueString()), argv(got)) {
+		return was
+	}
+	return value.KeepString(was, got)
+}
+
+// argv splits args as v1 does; what can't be split is one argument.
+func argv(args string) []string {
+	list, err := api.SplitArgs(args)
+	if err != nil {
+		return []string{args}
+	}
+	return list
+}
+
+// keepPorts is got, or null where the state has none and the server filled in
+// the ports that v1 gives to a template without any.
+func keepPorts(was types.Set, got []string) types.Set {
+	if len(was.Elements()) == 0 && len(got) == 2 && sorted(got)[0] == "22/tcp" && sorted(got)[1] == "8888/http" {
+		got = nil
+	}
+	return value.KeepSet(was, got)
+}
