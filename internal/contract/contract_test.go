@@ -406,16 +406,23 @@ func TestFieldsOf(t *testing.T) {
 }
 
 func TestChoicesAreComplete(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range Choices {
-		if c.Topic == "" || c.Sources == "" || c.Chosen == "" || seen[c.Topic] {
-			t.Errorf("choice %+v: a part is missing, or its topic stands twice", c)
-		}
-		seen[c.Topic] = true
-		for _, text := range []string{c.Sources, c.Chosen} {
-			if !strings.HasSuffix(text, ".") || strings.Count(text, "`")%2 != 0 {
-				t.Errorf("choice %s: %q is no whole sentence", c.Topic, text)
+	printed := 0
+	for _, group := range choiceGroups {
+		printed += len(group.choices)
+		seen := map[string]bool{}
+		for _, c := range group.choices {
+			if c.Topic == "" || seen[c.Topic] {
+				t.Errorf("%s: a choice without a topic, or with one that stands twice: %+v", group.title, c)
+			}
+			seen[c.Topic] = true
+			for _, text := range []string{c.Sources, c.Chosen} {
+				if !strings.HasSuffix(text, ".") || strings.Count(text, "`")%2 != 0 {
+					t.Errorf("%s, %s: %q is no whole sentence", group.title, c.Topic, text)
+				}
 			}
 		}
+	}
+	if printed != len(Choices) {
+		t.Errorf("the groups hold %d choices, Choices has %d", printed, len(Choices))
 	}
 }

@@ -15,7 +15,7 @@ var operationsJobs = operations(Jobs, []int{401, 403, 404, 429, 500},
 	op("POST", "/openai/{route}", "", 200, "description: Endpoints B, rule 5", fails(400, 413), says("the body becomes the job's input as openai_input, the path as openai_route; answers what the handler gave")),
 	op("GET", "/openai/v1/models", "", 200, "field notes: Job API", says("a job with openai_route /v1/models alone")),
 
-	op("GET", "/status-sync/{job_id}", "job", 200, "field notes: Job API", query("wait"), fails(400), says("under /live: status, held until the job ends or wait is over")),
+	op("GET", "/status-sync/{job_id}", "job", 200, "field notes: Job API", query("wait"), fails(400), says("under /live alone: status, held until the job ends or wait is over")),
 	op("POST", "/status-sync/{job_id}", "job", 200, "field notes: Job API", query("wait"), fails(400), says("under /live alone")),
 	op("POST", "/status/{job_id}", "job", 200, "field notes: Job API", query("ttl"), fails(400), says("under /live alone")),
 	op("POST", "/stream/{job_id}", "liveStream", 200, "field notes: Job API", query("wait"), fails(400), says("under /live alone")),

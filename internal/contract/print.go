@@ -54,12 +54,27 @@ How to read the tables of members:
 `
 
 func writeOperations(doc *strings.Builder, api API) {
-	doc.WriteString("\n### Operations\n\n| Operation | Query | Members | Success | Failure | Notes | Source |\n|---|---|---|---|---|---|---|\n")
+	common := commonErrors(api)
+	fmt.Fprintf(doc, "\n### Operations\n\nBesides its own failures, each operation may answer %s.\n", numbers(common))
+	doc.WriteString("\n| Operation | Query | Members | Success | Failure | Notes | Source |\n|---|---|---|---|---|---|---|\n")
 	for _, o := range Operations {
 		if o.API == api {
-			row(doc, code(o.Method+" "+o.Path), codes(o.Query), o.Resource, numbers(o.Success), numbers(o.Errors), o.Note, o.Source)
+			own := slices.DeleteFunc(slices.Clone(o.Errors), func(code int) bool { return slices.Contains(common, code) })
+			row(doc, code(o.Method+" "+o.Path), codes(o.Query), o.Resource, numbers(o.Success), numbers(own), o.Note, o.Source)
 		}
 	}
+}
+
+// commonErrors are the codes that all operations of an API may answer.
+func commonErrors(api API) []int {
+	var common []int
+	for i, o := range slices.DeleteFunc(slices.Clone(Operations), func(o Operation) bool { return o.API != api }) {
+		if i == 0 {
+			common = slices.Clone(o.Errors)
+		}
+		common = slices.DeleteFunc(common, func(code int) bool { return !slices.Contains(o.Errors, code) })
+	}
+	return common
 }
 
 func writeFields(doc *strings.Builder, api API, resource string) {
@@ -79,9 +94,12 @@ func writeKnownValues(doc *strings.Builder) {
 }
 
 func writeChoices(doc *strings.Builder) {
-	doc.WriteString("\n## Choices\n\nWhere the sources differ or are silent.\n\n| Topic | Sources | Chosen |\n|---|---|---|\n")
-	for _, c := range Choices {
-		row(doc, c.Topic, c.Sources, c.Chosen)
+	doc.WriteString("\n## Choices\n\nWhere the sources differ or are silent.\n")
+	for _, group := range choiceGroups {
+		fmt.Fprintf(doc, "\n### %s\n\n| Topic | Sources | Chosen |\n|---|---|---|\n", group.title)
+		for _, c := range group.choices {
+			row(doc, c.Topic, c.Sources, c.Chosen)
+		}
 	}
 }
 
@@ -157,7 +175,7 @@ func values(f Field) string {
 		facts = append(facts, codes(f.Enum))
 	}
 	if f.Pattern != "" {
-		facts = append(facts, code(f.Pattern))
+		facts = append(facts, form(f.Pattern))
 	}
 	return strings.Join(facts, "; ")
 }
@@ -172,6 +190,8 @@ func boundsOf(f Field) string {
 	}
 	var bounds string
 	switch {
+	case f.Min != nil && *f.Min == 1 && f.Max == nil && (f.Type == "string" || f.Type == "array"):
+		return "not empty"
 	case f.Min != nil && f.Max != nil:
 		bounds = number(*f.Min) + " to " + number(*f.Max)
 	case f.Min != nil:
@@ -188,6 +208,21 @@ func boundsOf(f Field) string {
 		bounds = "0, or " + bounds
 	}
 	return bounds
+}
+
+// form says a pattern in words where the table uses it often.
+func form(pattern string) string {
+	switch pattern {
+	case portForm:
+		return "`PORT/http` or `PORT/tcp`, PORT from 1 to 65535"
+	case absolutePath:
+		return "begins with `/`"
+	case cudaVersion:
+		return "`major.minor`"
+	case `^$|` + cudaVersion:
+		return "`major.minor` or empty"
+	}
+	return code(pattern)
 }
 
 func openList(known []string) string {

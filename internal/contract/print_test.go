@@ -64,7 +64,7 @@ func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
 		fieldTables += len(Resources(api))
 	}
 	legend := 1 + 4
-	want := len(Fields) + len(Operations) + len(Choices) + operationTables + fieldTables + 1 + legend
+	want := len(Fields) + len(Operations) + len(Choices) + operationTables + fieldTables + len(choiceGroups) + legend
 	if rows != want {
 		t.Errorf("%d lines of tables, want %d", rows, want)
 	}
@@ -76,8 +76,11 @@ func TestCells(t *testing.T) {
 		{"bounds or zero", values(f("a", "integer", every, between(5000, 604800000), orZero, unit("ms"))), "0, or 5000 to 604800000 ms"},
 		{"fraction", values(f("a", "number", every, atLeast(0.5), unit("s"))), "at least 0.5 s"},
 		{"length", values(f("a", "string", every, atMost(191))), "at most 191 characters"},
-		{"open list", values(f("a", "[]string", every, atLeast(1), known(GPUPools))), "at least 1 elements; [GPU pools](#gpu-pools)"},
+		{"open list", values(f("a", "[]string", every, atLeast(1), known(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
 		{"values", values(f("a", "string", every, oneOf("X", "Y"))), "`X`, `Y`"},
+		{"form", values(f("a", "[]string", every, pattern(portForm))), "`PORT/http` or `PORT/tcp`, PORT from 1 to 65535"},
+		{"pattern", values(f("a", "string", every, pattern(`^a|b$`))), "`^a|b$`"},
+		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
 		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},
 		{"bodies", bodies(f("a", "string", every, must(Create|Read))), `C\* U R\*`},
 		{"type", typeOf(f("a", "[]string", every, nullable)), "array of string or null"},
