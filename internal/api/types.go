@@ -55,25 +55,27 @@ type RegistryAuth struct {
 type Endpoint struct {
 	ID   string
 	Name string
-	Type string // QUEUE or LOAD_BALANCER
+	Type string // QUEUE or LOAD_BALANCER; "" where the version does not return it (v1)
 
 	// TemplateID is sent in both versions and returned by v1 only: v2 copies
 	// the template's settings at create or update and keeps no link.
 	TemplateID *string
-	// Container is nil where the version can't return it (v1).
+	// Container is nil where the version can't return it (v1). For an update
+	// with a TemplateID it holds what overrides the template: a difference
+	// there applies the template again.
 	Container *Container
 	// ApplyTemplate makes an update send TemplateID and Container although
 	// they are equal: the template's settings changed since they were copied.
 	ApplyTemplate bool
 
-	GPU            *GPU
-	CPU            []CPU
+	GPU            *GPU  // nil: none asked for, or a CPU endpoint
+	CPU            []CPU // v1 never returns it
 	Workers        Workers
 	Scaling        Scaling
 	DataCenterIDs  []string // nil: the scheduler chooses
 	NetworkVolumes []string
-	Timeout        int64 // ms, 0: never set
-	FlashBoot      *string
+	Timeout        int64       // ms, 0: never set
+	FlashBoot      *string     // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
 	CreatedAt      string      // RFC 3339
 	RequestURLs    RequestURLs // empty where the version returns none
 }

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// errorBody is what an error document says. foreign marks text that came from
+// something else than the API, such as a proxy.
+type errorBody struct {
+	title, detail string
+	fields        []string
+	foreign       bool
+}
+
+// parseErrorBody reads every form in use: RFC 9457 (v2), {"message": …} (v1)
+// and {"error": …} with a text or an object (v1 as deployed, job API).
+func parseErrorBody(contentType string, body []byte) errorBody {
+	var doc struct {
+		Title   freeText
+		Detail  freeText
+		Message freeText
+		Error   freeText
+		Errors  []freeText
+	}
+	if json.Unmarshal(body, &doc) != nil {
+		if isHTML(contentType, body) {
+			return errorBody{foreign: true, detail: "an HTML page, so this may not be the address of the API"}
+		}
+		return errorBody{foreign: true, detail: string(body)}
+	}
+	out := errorBody{title: string(doc.Title)}
+	for _, text := range []freeText{doc.Detail, doc.Message, doc.Error} {
+		if out.detail == "" {
+			out.detail = string(text)
+		}
+	}
+	for _, text := range doc.Errors {
+		out.fields = append(out.fields, string(text))
+	}
+	if out.detail == "" && len(out.fields) == 0 && out.title == "" {
+		return errorBody{foreign: true, detail: string(body)}
+	}
+	return out
+}
+
+func isHTML(contentType string, body []byte) bool {
+	if contentType == "" {
+		contentType = http.DetectContentType(body)
+	}
+	return strings.Contains(contentType, "html")
+}
+
+// freeText is a text that some deployments wrap in an object or a list.
+type freeText string
+
+func (t *freeText) UnmarshalJSON(data []byte) error {
+	var plain string
+	if json.Unmarshal(data, &plain) == nil {
+		*t = freeText(plain)
+		return nil
+	}
+	var list []freeText
+	if json.Unmarshal(data, &list) == nil {
+		parts := make([]string, len(list))
+		for i, part := range list {
+			parts[i] = string(part)
+		}
+		*t = freeText(strings.Join(parts, "; "))
+		return nil
+	}
+	var object struct{ Detail, Message, Error, Title freeText }
+	if json.Unmarshal(data, &object) == nil {
+		for _, text := range []freeText{object.Detail, object.Message, object.Error, object.Title} {
+			if text != "" {
+				*t = text
+				return nil
+			}
+		}
+	}
+	*t = freeText(data)
+	return nil
+}

@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Error is a request that failed. It holds neither the API key nor a secret of
+// the request's body, also where the deployment repeats them.
+type Error struct {
+	Method string
+	URL    string // without query
+	Status int    // 0: no answer
+	Title  string
+	Detail string
+	Fields []string // what is wrong with members of the body, such as "$.size: …"
+
+	RequestID  string        // X-Request-Id of the answer
+	RetryAfter time.Duration // that the answer asked for, 0 for none
+	Tries      int
+
+	keySource string
+	cause     error
+}
+
+// Error says what was asked, what came back and what to do.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: ", e.Method, e.URL)
+	if e.Status != 0 {
+		fmt.Fprintf(&b, "%d %s", e.Status, e.Title)
+		if e.Detail != "" && e.Detail != e.Title {
+			b.WriteString(": ")
+		}
+	}
+	if e.Detail != e.Title {
+		b.WriteString(e.Detail)
+	}
+	if len(e.Fields) > 0 {
+		fmt.Fprintf(&b, " [%s]", strings.Join(e.Fields, "; "))
+	}
+	var notes []string
+	if e.Tries > 1 {
+		notes = append(notes, fmt.Sprintf("tried %d times", e.Tries))
+	}
+	if e.RequestID != "" {
+		notes = append(notes, "request id "+e.RequestID)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(notes, ", "))
+	}
+	if advice := e.advice(); advice != "" {
+		if !strings.HasSuffix(b.String(), ".") {
+			b.WriteString(".")
+		}
+		b.WriteString(" " + advice)
+	}
+	return b.String()
+}
+
+// advice is what a person can do about it.
+func (e *Error) advice() string {
+	switch {
+	case e.ambiguous():
+		return "Whether the deployment did it is not known: look before you try again."
+	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
+		return ""
+	case e.Status == 0:
+		return "Check that the deployment is running and that its address is right."
+	case e.Status >= 300 && e.Status < 400:
+		return "Set the base address to where the deployment answers itself: the API key is never sent on to another host."
+	case e.Status == http.StatusUnauthorized:
+		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one.", e.keySource)
+	case e.Status == http.StatusForbidden:
+		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
+		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time.", e.RetryAfter)
+	case e.Status == http.StatusTooManyRequests:
+		return "The rate limit is exceeded: try again later, or send fewer requests at a time."
+	case e.Status >= 500:
+		return "The deployment failed: try again later."
+	}
+	return ""
+}
+
+// ambiguous tells that the request may have made something.
+func (e *Error) ambiguous() bool {
+	if e.Method != http.MethodPost {
+		return false
+	}
+	if e.Status == 0 {
+		return e.Tries > 0 && !unsent(e.cause)
+	}
+	return e.Status < 300 || e.Status >= 500
+}
+
+// Is lets errors.Is see context.Canceled and the like. The cause itself stays
+// hidden: its text is not free of secrets.
+func (e *Error) Is(target error) bool { return e.cause != nil && errors.Is(e.cause, target) }
+
+// IsNotFound tells that the API answered 404, and nothing else does.
+func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+
+func repeated(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Tries > 1
+}
+
+func hasStatus(err error, status int) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Status == status
+}
+
+// failed is a call without an answer.
+func (t *transport) failed(c call, tries int, cause error) *Error {
+	e := t.newError(c, tries)
+	e.cause = cause
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(cause, context.Canceled):
+		e.Detail = "interrupted"
+	case errors.Is(cause, errTooLarge):
+		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", limits.answer>>20)
+	case errors.As(cause, &timeout) && timeout.Timeout():
+		e.Detail = "no answer in time"
+	default:
+		e.Detail = t.clean(c, innermost(cause).Error(), limits.detail)
+	}
+	return e
+}
+
+// refused is an answer that is no success.
+func (t *transport) refused(c call, tries int, resp *http.Response, answer []byte) *Error {
+	e := t.answered(c, tries, resp)
+	e.Title = http.StatusText(resp.StatusCode)
+	body := parseErrorBody(resp.Header.Get("Content-Type"), answer)
+	if body.title != "" {
+		e.Title = t.clean(c, body.title, limits.detail)
+	}
+	e.Detail = t.clean(c, body.detail, limits.detail)
+	if body.foreign {
+		e.Detail = t.clean(c, body.detail, limits.excerpt)
+	}
+	for _, field := range body.fields[:min(len(body.fields), limits.fields)] {
+		e.Fields = append(e.Fields, t.clean(c, field, limits.detail))
+	}
+	if to, err := resp.Location(); err == nil {
+		to.User, to.RawQuery, to.Fragment = nil, "", ""
+		e.Detail = "redirected to " + t.clean(c, to.String(), limits.detail)
+	}
+	return e
+}
+
+// unreadable is a success whose body is not what the contract says.
+func (t *transport) unreadable(c call, tries int, resp *http.Response, cause error) *Error {
+	e := t.answered(c, tries, resp)
+	e.Title = http.StatusText(resp.StatusCode)
+	e.Detail = "the answer is not what this API answers: " + t.clean(c, cause.Error(), limits.detail)
+	return e
+}
+
+func (t *transport) answered(c call, tries int, resp *http.Response) *Error {
+	e := t.newError(c, tries)
+	e.Status = resp.StatusCode
+	e.RequestID = t.clean(c, resp.Header.Get("X-Request-Id"), limits.excerpt)
+	e.RetryAfter, _ = retryAfter(resp)
+	return e
+}
+
+func (t *transport) newError(c call, tries int) *Error {
+	return &Error{
+		Method: c.method, URL: t.clean(c, c.url, limits.detail), Tries: tries,
+		keySource: t.settings.KeySource,
+	}
+}
+
+// innermost skips the wrapping that repeats the method and the URL.
+func innermost(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Jobs is the job API of queue-based endpoints, at {queue_url}/v2/{endpoint id}.
+type Jobs struct{ transport *transport }
+
+// Submission is the body of Run and RunSync.
+type Submission struct {
+	Input    json.RawMessage `json:"input"` // an object
+	Webhook  string          `json:"webhook,omitempty"`
+	Policy   *JobPolicy      `json:"policy,omitempty"`
+	S3Config *S3Config       `json:"s3Config,omitempty"`
+}
+
+// JobPolicy bounds one job; a nil member is the service's default.
+type JobPolicy struct {
+	ExecutionTimeout *int64 `json:"executionTimeout,omitempty"` // ms of running
+	LowPriority      *bool  `json:"lowPriority,omitempty"`      // starts no worker
+	TTL              *int64 `json:"ttl,omitempty"`              // ms from submission to deletion
+}
+
+// S3Config reaches the worker, which may store its results there.
+type S3Config struct {
+	AccessID     string `json:"accessId,omitempty"`
+	AccessSecret string `json:"accessSecret,omitempty"`
+	BucketName   string `json:"bucketName,omitempty"`
+	EndpointURL  string `json:"endpointUrl,omitempty"`
+}
+
+// Job is a job as the API tells it.
+type Job struct {
+	ID            string          `json:"id"`
+	Status        string          `json:"status"` // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT
+	DelayTime     int64           `json:"delayTime"`
+	ExecutionTime int64           `json:"executionTime"`
+	WorkerID      string          `json:"workerId"`
+	Retries       int             `json:"retries"`
+	Output        json.RawMessage `json:"output"`
+	Error         string          `json:"error"`
+}
+
+// UnmarshalJSON also reads an error that is no text.
+func (j *Job) UnmarshalJSON(data []byte) error {
+	type plain Job
+	wire := struct {
+		*plain
+		Error freeText `json:"error"`
+	}{plain: (*plain)(j)}
+	err := json.Unmarshal(data, &wire)
+	j.Error = string(wire.Error)
+	return err
+}
+
+// Finished tells that the job's status is final.
+func (j Job) Finished() bool {
+	switch j.Status {
+	case "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT":
+		return true
+	}
+	return false
+}
+
+// Health counts an endpoint's jobs and workers.
+type Health struct {
+	Jobs struct {
+		Completed  int `json:"completed"`
+		Failed     int `json:"failed"`
+		InProgress int `json:"inProgress"`
+		InQueue    int `json:"inQueue"`
+		Retried    int `json:"retried"`
+	} `json:"jobs"`
+	Workers struct {
+		Idle         int `json:"idle"`
+		Initializing int `json:"initializing"`
+		Ready        int `json:"ready"`
+		Running      int `json:"running"`
+		Throttled    int `json:"throttled"`
+		Unhealthy    int `json:"unhealthy"`
+	} `json:"workers"`
+}
+
+// defaultWait is how long the service holds a RunSync that names no wait.
+const defaultWait = 90 * time.Second
+
+// Run submits a job and returns at once, with its id.
+func (j *Jobs) Run(ctx context.Context, endpointID string, s Submission) (Job, error) {
+	return j.submit(ctx, endpointID, "/run", s, call{})
+}
+
+// RunSync submits a job and waits for its end, for as long as wait says (1 s to
+// 5 min, rounded to milliseconds; 0 is the service's 90 s). A job that is not
+// finished by then is no error.
+func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wait time.Duration) (Job, error) {
+	c := call{patient: defaultWait}
+	if wait > 0 {
+		c.patient = wait
+		c.query = url.Values{"wait": {strconv.FormatInt(wait.Round(time.Millisecond).Milliseconds(), 10)}}
+	}
+	return j.submit(ctx, endpointID, "/runsync", s, c)
+}
+
+func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c call) (Job, error) {
+	c.method, c.body = http.MethodPost, s
+	if s.S3Config != nil {
+		c.secrets = []string{s.S3Config.AccessSecret}
+	}
+	var answer identified[Job]
+	err := j.do(ctx, endpointID, path, c, &answer)
+	return answer.wire, err
+}
+
+// Status reads a job.
+func (j *Jobs) Status(ctx context.Context, endpointID, jobID string) (Job, error) {
+	return j.job(ctx, http.MethodGet, endpointID, "/status/", jobID)
+}
+
+// Cancel stops a job, or takes it out of the queue.
+func (j *Jobs) Cancel(ctx context.Context, endpointID, jobID string) (Job, error) {
+	return j.job(ctx, http.MethodPost, endpointID, "/cancel/", jobID)
+}
+
+func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) (Job, error) {
+	if !ValidID(jobID) {
+		return Job{}, fmt.Errorf("%q can't be the id of a job: an id has letters, digits, - and _ only", jobID)
+	}
+	var answer identified[Job]
+	err := j.do(ctx, endpointID, path+jobID, call{method: method}, &answer)
+	return answer.wire, err
+}
+
+// Health counts the endpoint's jobs and workers.
+func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
+	var health Health
+	err := j.do(ctx, endpointID, "/health", call{method: http.MethodGet}, &health)
+	return health, err
+}
+
+func (j *Jobs) do(ctx context.Context, endpointID, path string, c call, out any) error {
+	if !ValidID(endpointID) {
+		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
+	}
+	c.url = j.url(endpointID, path)
+	return j.transport.do(ctx, c, out)
+}
+
+func (j *Jobs) url(endpointID, path string) string {
+	return j.transport.settings.QueueURL + "/v2/" + endpointID + path
+}
+
+// URLs returns the addresses of an endpoint's job API, for API versions that
+// return none.
+func (j *Jobs) URLs(endpointID string) RequestURLs {
+	return RequestURLs{
+		Run:        j.url(endpointID, "/run"),
+		RunSync:    j.url(endpointID, "/runsync"),
+		Status:     j.url(endpointID, "/status/{job_id}"),
+		Stream:     j.url(endpointID, "/stream/{job_id}"),
+		Cancel:     j.url(endpointID, "/cancel/{job_id}"),
+		Retry:      j.url(endpointID, "/retry/{job_id}"),
+		PurgeQueue: j.url(endpointID, "/purge-queue"),
+		Health:     j.url(endpointID, "/health"),
+	}
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// rest is the Collection of one kind in one API version. T is the neutral
+// type, W its form on the wire.
+type rest[T, W any] struct {
+	*transport
+	kind   string     // in messages: "network volume"
+	path   string     // of the list, after the base address
+	member string     // of a list's answer that holds the objects; "" where the answer is the bare array
+	query  url.Values // of every read
+
+	id      func(T) string
+	neutral func(W) T
+	// create and update make request bodies. An update without members is
+	// not sent; a nil update marks a kind that can't be changed.
+	create func(want T) (W, error)
+	update func(have, want T) (patch, error)
+	// settle tells whether an object is what a failed, repeated update
+	// wanted: an earlier try got through and its answer was lost.
+	settle func(got, want T) bool
+	// secret finds what in an object must not be shown.
+	secret func(T) []string
+	// badIDIs400 marks an API that refuses to delete an unknown id with 400.
+	badIDIs400 bool
+}
+
+func (r *rest[T, W]) List(ctx context.Context) ([]T, error) {
+	c := call{method: http.MethodGet, url: r.settings.BaseURL + r.path, query: r.query}
+	var wires []W
+	var err error
+	if r.member == "" {
+		err = r.do(ctx, c, &wires)
+	} else {
+		keyed := keyedList[W]{member: r.member}
+		err = r.do(ctx, c, &keyed)
+		wires = keyed.objects
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(wires))
+	for i, w := range wires {
+		out[i] = r.neutral(w)
+	}
+	return out, nil
+}
+
+func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
+	c, err := r.one(http.MethodGet, id)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	c.query = r.query
+	return r.object(ctx, c)
+}
+
+func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
+	body, err := r.create(want)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return r.object(ctx, call{
+		method: http.MethodPost, url: r.settings.BaseURL + r.path, body: body, secrets: r.secrets(want),
+	})
+}
+
+func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
+	var none T
+	changes, err := r.update(have, want)
+	if err != nil {
+		return none, err
+	}
+	if len(changes) == 0 {
+		return r.Get(ctx, r.id(have))
+	}
+	c, err := r.one(http.MethodPatch, r.id(have))
+	if err != nil {
+		return none, err
+	}
+	c.body, c.secrets = changes, r.secrets(want)
+	got, err := r.object(ctx, c)
+	if r.settle != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
+		if now, failed := r.Get(ctx, r.id(have)); failed == nil && r.settle(now, want) {
+			return now, nil
+		}
+	}
+	return got, err
+}
+
+func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
+	c, err := r.one(http.MethodDelete, id)
+	if err != nil {
+		return err
+	}
+	err = r.do(ctx, c, nil)
+	switch {
+	case IsNotFound(err):
+		return nil
+	case r.badIDIs400 && hasStatus(err, http.StatusBadRequest):
+		if _, reading := r.Get(ctx, id); IsNotFound(reading) {
+			return nil
+		}
+	}
+	return err
+}
+
+// one is a call about one object.
+func (r *rest[T, W]) one(method, id string) (call, error) {
+	if !ValidID(id) {
+		return call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
+	}
+	return call{method: method, url: r.settings.BaseURL + r.path + "/" + id}, nil
+}
+
+// object sends a call that is answered by one object.
+func (r *rest[T, W]) object(ctx context.Context, c call) (T, error) {
+	var answer identified[W]
+	if err := r.do(ctx, c, &answer); err != nil {
+		var none T
+		return none, err
+	}
+	return r.neutral(answer.wire), nil
+}
+
+func (r *rest[T, W]) secrets(of T) []string {
+	if r.secret == nil {
+		return nil
+	}
+	return r.secret(of)
+}
+
+// keyedList is a list's answer in API v2. A missing member must not pass for an
+// empty list: everything would seem to be gone.
+type keyedList[W any] struct {
+	member  string
+	objects []W
+}
+
+func (l *keyedList[W]) UnmarshalJSON(data []byte) error {
+	var answer map[string]json.RawMessage
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return err
+	}
+	objects, ok := answer[l.member]
+	if !ok {
+		return fmt.Errorf("it has no member %q", l.member)
+	}
+	return json.Unmarshal(objects, &l.objects)
+}
+
+// identified is an object's answer. One without an id is not the object.
+type identified[W any] struct{ wire W }
+
+func (i *identified[W]) UnmarshalJSON(data []byte) error {
+	var answer struct{ ID string }
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return err
+	}
+	if answer.ID == "" {
+		return errors.New("it has no id")
+	}
+	return json.Unmarshal(data, &i.wire)
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// repeatable are the methods whose request may be sent again when nobody knows
+// what became of it: they read, delete, or set absolute values. A POST makes
+// something, and sent twice may make it twice.
+var repeatable = map[string]bool{
+	http.MethodGet:    true,
+	http.MethodDelete: true,
+	http.MethodPatch:  true,
+	http.MethodPost:   false,
+}
+
+// retryPolicy decides whether one call is tried again, and when. It lives as
+// long as the call.
+type retryPolicy struct {
+	repeatable bool
+	failures   int // answered by another try
+	waits      int // that the server asked for
+	wait       time.Duration
+}
+
+// check is asked after each try. A wait that would outlast the context is not
+// begun: the caller learns what the server said instead.
+func (p *retryPolicy) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	if ctx.Err() != nil || !p.again(resp, err) {
+		return false, nil
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < p.wait {
+		return false, nil
+	}
+	return true, nil
+}
+
+func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
+	return p.wait
+}
+
+// again says whether to try again and sets the wait before.
+func (p *retryPolicy) again(resp *http.Response, err error) bool {
+	if err != nil {
+		return !hopeless(err) && (p.repeatable || unsent(err)) && p.afterFailure()
+	}
+	asked, told := retryAfter(resp)
+	switch status := resp.StatusCode; {
+	case status == http.StatusTooManyRequests,
+		status == http.StatusServiceUnavailable && told:
+		// The server did nothing, whatever the method was.
+		if told && asked > 0 {
+			return p.afterWait(asked)
+		}
+		return p.afterFailure()
+	case status >= 500 && status != http.StatusNotImplemented:
+		return p.repeatable && p.afterFailure()
+	}
+	return false
+}
+
+func (p *retryPolicy) afterWait(asked time.Duration) bool {
+	if p.waits++; p.waits > limits.waits || asked > limits.longestWait {
+		return false
+	}
+	p.wait = asked
+	return true
+}
+
+// afterFailure backs off exponentially; the jitter keeps parallel requests
+// from coming back together.
+func (p *retryPolicy) afterFailure() bool {
+	if p.failures++; p.failures >= limits.tries {
+		return false
+	}
+	full := min(limits.firstBackoff<<(p.failures-1), limits.lastBackoff)
+	p.wait = full/2 + rand.N(full/2)
+	return true
+}
+
+// unsent tells whether the connection failed before anything was sent.
+func unsent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// hopeless tells whether another try would fail the same way.
+func hopeless(err error) bool {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	name, unresolved := errors.AsType[*net.DNSError](err)
+	return untrusted || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)
+}
+
+// retryAfter reads the Retry-After header: seconds, or a date by the server's
+// own clock.
+func retryAfter(resp *http.Response) (wait time.Duration, told bool) {
+	value := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	now, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return max(0, at.Sub(now)), true
+}

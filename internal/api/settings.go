@@ -1,0 +1,123 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Version names a management API.
+type Version string
+
+const (
+	V1 Version = "v1" // deprecated, retired on 15 November 2026
+	V2 Version = "v2"
+)
+
+// Settings say how to reach a deployment.
+type Settings struct {
+	// BaseURL is the address before /v1 or /v2. QueueURL is that of the job
+	// API, BaseURL where it is empty.
+	BaseURL  string
+	QueueURL string
+
+	// APIKey is sent as a Bearer token. KeySource says where it came from
+	// ("the api_key attribute"); errors about the key name it.
+	APIKey    string
+	KeySource string
+
+	Version   Version // V2 where it is empty
+	UserAgent string
+
+	// RequestTimeout bounds one try of a request, reading its answer
+	// included. The default is a minute.
+	RequestTimeout time.Duration
+
+	// Transport replaces the connections to the deployment.
+	Transport http.RoundTripper
+}
+
+// SettingError says that a setting can't be used, and the fix. It never
+// repeats the setting's value.
+type SettingError struct {
+	Setting string // base_url, queue_url, api_key or api_version
+	Problem string
+}
+
+func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
+
+// checked returns the settings with their defaults filled in.
+func (s Settings) checked() (Settings, error) {
+	var err error
+	if s.BaseURL, err = address("base_url", s.BaseURL); err != nil {
+		return s, err
+	}
+	if s.QueueURL == "" {
+		s.QueueURL = s.BaseURL
+	}
+	if s.QueueURL, err = address("queue_url", s.QueueURL); err != nil {
+		return s, err
+	}
+	if s.APIKey == "" {
+		return s, &SettingError{"api_key", "is empty: set an API key of the deployment."}
+	}
+	if strings.ContainsFunc(s.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return s, &SettingError{"api_key", "has a blank, a line break or another character that no key has: copy the key again, without what is around it."}
+	}
+	switch s.Version {
+	case "":
+		s.Version = V2
+	case V1, V2:
+	default:
+		return s, &SettingError{"api_version", `must be "v1" or "v2".`}
+	}
+	if s.KeySource == "" {
+		s.KeySource = "the settings"
+	}
+	if s.UserAgent == "" {
+		s.UserAgent = "gpucloud"
+	}
+	if s.RequestTimeout <= 0 {
+		s.RequestTimeout = limits.requestTimeout
+	}
+	if s.Transport == nil {
+		s.Transport = pooled()
+	}
+	return s, nil
+}
+
+// address checks a base address and trims its trailing slashes.
+func address(setting, raw string) (string, error) {
+	refuse := func(problem string) (string, error) { return "", &SettingError{setting, problem} }
+	if raw == "" {
+		return refuse("is empty: set the address of the deployment, such as http://127.0.0.1:8420.")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Opaque != "":
+		return refuse("is not an address: write it like https://host or http://127.0.0.1:8420.")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return refuse("must begin with http:// or https://.")
+	case u.Hostname() == "":
+		return refuse("names no host: write it like https://host or http://127.0.0.1:8420.")
+	case u.User != nil:
+		return refuse("must not hold a user name or password: the API key goes into api_key.")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return refuse("must end before any ? or #.")
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	segment := u.Path[strings.LastIndex(u.Path, "/")+1:]
+	if strings.EqualFold(segment, string(V1)) || strings.EqualFold(segment, string(V2)) {
+		return refuse("must be the address before the version: remove /" + strings.ToLower(segment) +
+			" from its end. The version is chosen by api_version.")
+	}
+	return u.String(), nil
+}
+
+// pooled keeps enough connections for Terraform's default parallelism.
+func pooled() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 16
+	return t
+}

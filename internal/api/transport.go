@@ -1,0 +1,138 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// limits are the client's own; those of the service are in the contract.
+var limits = struct {
+	requestTimeout time.Duration // of one try
+	answer         int64         // bytes of an answer
+	redirects      int
+	tries          int           // of a request that fails or gets no answer
+	waits          int           // times that one request obeys Retry-After
+	longestWait    time.Duration // a longer Retry-After ends the request
+	firstBackoff   time.Duration // doubled by each further try
+	lastBackoff    time.Duration
+	excerpt        int // characters of a body that is no error document
+	detail         int // characters of an error's detail or field
+	fields         int // field errors that are kept
+}{
+	requestTimeout: time.Minute,
+	answer:         64 << 20,
+	redirects:      5,
+	tries:          4,
+	waits:          12,
+	longestWait:    5 * time.Minute,
+	firstBackoff:   500 * time.Millisecond,
+	lastBackoff:    8 * time.Second,
+	excerpt:        200,
+	detail:         2000,
+	fields:         50,
+}
+
+// transport sends calls with the key and the time-outs of its settings.
+type transport struct {
+	settings Settings
+}
+
+// call is one request; its tries are made by do.
+type call struct {
+	method  string
+	url     string // without query
+	query   url.Values
+	body    any           // encoded as JSON; nil for none
+	patient time.Duration // added to the time-out of a try
+	secrets []string      // in the body, kept out of errors
+}
+
+// do sends a call and decodes the answer into out, unless out is nil. Every
+// error of the way is an *Error.
+func (t *transport) do(ctx context.Context, c call, out any) error {
+	var payload any
+	if c.body != nil {
+		encoded, err := json.Marshal(c.body)
+		if err != nil {
+			return t.failed(c, 0, fmt.Errorf("encoding the body: %w", err))
+		}
+		payload = encoded
+	}
+	target := c.url
+	if len(c.query) > 0 {
+		target += "?" + c.query.Encode()
+	}
+	req, err := retryablehttp.NewRequestWithContext(ctx, c.method, target, payload)
+	if err != nil {
+		return t.failed(c, 0, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+t.settings.APIKey)
+	req.Header.Set("User-Agent", t.settings.UserAgent)
+	req.Header.Set("Accept", "application/json")
+	if payload != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+
+	var answer []byte
+	req.SetResponseHandler(func(resp *http.Response) (err error) {
+		answer, err = read(resp.Body)
+		return err
+	})
+	tries, policy := 0, retryPolicy{repeatable: repeatable[c.method]}
+	client := retryablehttp.Client{
+		HTTPClient: &http.Client{
+			Transport:     t.settings.Transport,
+			Timeout:       t.settings.RequestTimeout + c.patient,
+			CheckRedirect: redirect,
+		},
+		RetryMax:       math.MaxInt, // the policy counts
+		CheckRetry:     policy.check,
+		Backoff:        policy.backoff,
+		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
+		RequestLogHook: func(_ retryablehttp.Logger, _ *http.Request, n int) { tries = n + 1 },
+	}
+	resp, err := client.Do(req)
+	switch {
+	case err != nil:
+		return t.failed(c, tries, err)
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return t.refused(c, tries, resp, answer)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return t.unreadable(c, tries, resp, err)
+	}
+	return nil
+}
+
+var errTooLarge = errors.New("the answer is larger than this client accepts")
+
+func read(body io.ReadCloser) ([]byte, error) {
+	defer body.Close()
+	answer, err := io.ReadAll(io.LimitReader(body, limits.answer+1))
+	if err == nil && int64(len(answer)) > limits.answer {
+		return nil, errTooLarge
+	}
+	return answer, err
+}
+
+// redirect follows a read within the same host only: anywhere else the key
+// would leak, and a write would turn into a read.
+func redirect(next *http.Request, before []*http.Request) error {
+	first := before[0]
+	if first.Method != http.MethodGet || len(before) > limits.redirects ||
+		next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package api
+
+// Management API v1: flat bodies, lists as bare arrays, PATCH for updates, and
+// 400 for the delete of an unknown id. Where it can't return a field, the
+// neutral one is nil or empty. Where it can't express a value, the mapping
+// fails before anything is sent; fields that it lacks altogether are left out,
+// since refusing those is the plan's work.
+
+func networkVolumesV1(t *transport) Collection[NetworkVolume] {
+	return &rest[NetworkVolume, networkVolumeV1]{
+		transport: t, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
+		id:      func(v NetworkVolume) string { return v.ID },
+		neutral: networkVolumeV1.neutral,
+		create: func(want NetworkVolume) (networkVolumeV1, error) {
+			return networkVolumeV1{Name: &want.Name, Size: &want.Size, DataCenterID: &want.DataCenter}, nil
+		},
+		update: func(have, want NetworkVolume) (patch, error) {
+			return changed(
+				networkVolumeV1{Name: &have.Name, Size: &have.Size},
+				networkVolumeV1{Name: &want.Name, Size: &want.Size})
+		},
+		settle: sameVolume,
+	}
+}
+
+type networkVolumeV1 struct {
+	ID           *string `json:"id,omitempty"`
+	Name         *string `json:"name,omitempty"`
+	Size         *int64  `json:"size,omitempty"`
+	DataCenterID *string `json:"dataCenterId,omitempty"`
+}
+
+func (w networkVolumeV1) neutral() NetworkVolume {
+	return NetworkVolume{
+		ID: value(w.ID), Name: value(w.Name), Size: value(w.Size), DataCenter: value(w.DataCenterID),
+	}
+}
+
+func registryAuthsV1(t *transport) Collection[RegistryAuth] {
+	r := registryAuths(t)
+	r.path, r.badIDIs400 = "/v1/containerregistryauth", true
+	return r
+}
+
+// together completes an update: members of a group have one meaning, and where
+// one changes, the others are said too.
+func together(p patch, want any, groups [][]string) error {
+	all, err := members(want)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		for _, name := range group {
+			if _, ok := p[name]; !ok {
+				continue
+			}
+			for _, other := range group {
+				if value, ok := all[other]; ok {
+					p[other] = value
+				}
+			}
+		}
+	}
+	return nil
+}
