@@ -87,7 +87,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	client, err := api.New(s)
 	if err != nil {
 		at := "base_url"
-		var wrong *api.URLError
+		var wrong *api.SettingError
 		if errors.As(err, &wrong) {
 			at = wrong.Setting
 		}
