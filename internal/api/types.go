@@ -60,9 +60,10 @@ type Endpoint struct {
 	// TemplateID is sent in both versions and returned by v1 only: v2 copies
 	// the template's settings at create or update and keeps no link.
 	TemplateID *string
-	// Container is nil where the version can't return it (v1). For an update
-	// with a TemplateID it holds what overrides the template: a difference
-	// there applies the template again.
+	// Container is nil where the version can't return it (v1). Beside a
+	// TemplateID it overrides the template, and an update sends it only
+	// together with the template: when that is another, or ApplyTemplate is
+	// set.
 	Container *Container
 	// ApplyTemplate makes an update send TemplateID and Container although
 	// they are equal: the template's settings changed since they were copied.
@@ -93,6 +94,9 @@ type Container struct {
 
 // GPU is the GPU selection of an endpoint. v1 speaks TypeIDs in priority
 // order, v2 Pools minus ExcludedTypes.
+//
+// In an update of an endpoint that follows a template, nil AllowedCUDAVersions
+// leave those that the template gave; an empty list clears them.
 type GPU struct {
 	Pools               []string
 	ExcludedTypes       []string

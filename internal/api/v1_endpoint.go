@@ -149,6 +149,7 @@ func inexpressible(field, value string) error {
 // its changes reach the endpoint; ApplyTemplate sends it again, for an endpoint
 // that was made without a link.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
+	want = aligned(have, want)
 	after, err := newEndpointV1(want, true)
 	if err != nil {
 		return nil, err

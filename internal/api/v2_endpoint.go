@@ -137,88 +137,56 @@ func newScalingV2(s Scaling) *scalingV2 {
 	return &scalingV2{Type: s.Type, QueueDelay: &s.QueueDelay}
 }
 
-// endpointPatchV2 makes the body of an update. A template is applied again,
-// with every setting that overrides it, where one of these changed: a setting
-// on its own would replace what was merged (env), and one that is no longer
-// overridden comes back from the template only.
+// endpointPatchV2 makes the body of an update. Applying a template takes over
+// all its settings, so that the endpoint's own are said again with it. An
+// endpoint that follows a template which is not applied keeps its settings.
 func endpointPatchV2(have, want Endpoint) (patch, error) {
+	says := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
+	want = aligned(have, want)
 	p, err := changed(newEndpointV2(have, true), newEndpointV2(want, true))
 	if err != nil {
 		return nil, err
 	}
-	settings, err := changed(newContainerV2(have.Container), newContainerV2(want.Container))
+	apply := want.TemplateID != nil && (want.ApplyTemplate || value(have.TemplateID) != *want.TemplateID)
+	var settings patch
+	switch {
+	case apply:
+		settings, err = members(endpointV2{TemplateID: want.TemplateID, containerV2: newContainerV2(want.Container)})
+	case want.TemplateID == nil:
+		settings, err = changed(newContainerV2(have.Container), newContainerV2(want.Container))
+	}
 	if err != nil {
 		return nil, err
 	}
-	applied := false
-	if want.TemplateID != nil {
-		dropped, err := droppedMembers(newContainerV2(have.Container), newContainerV2(want.Container))
-		if err != nil {
-			return nil, err
-		}
-		applied = want.ApplyTemplate || value(have.TemplateID) != *want.TemplateID || dropped || len(settings) > 0
-	}
-	if applied {
-		if settings, err = members(newContainerV2(want.Container)); err != nil {
-			return nil, err
-		}
-		if settings["templateId"], err = json.Marshal(*want.TemplateID); err != nil {
-			return nil, err
-		}
-	}
 	maps.Copy(p, settings)
-	return p, patchGPUV2(p, have.GPU, want.GPU, applied)
+	return p, patchGPUV2(p, have.GPU, want.GPU, apply && says)
 }
 
-// droppedMembers tells whether have says something that want leaves open.
-func droppedMembers(have, want containerV2) (bool, error) {
-	before, err := members(have)
-	if err != nil {
-		return false, err
-	}
-	after, err := members(want)
-	if err != nil {
-		return false, err
-	}
-	for name := range before {
-		if _, ok := after[name]; !ok {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// patchGPUV2 narrows the change of gpu to what differs in it: CUDA bounds that
-// a template gave at create stay. Pools and exclusions are one selection and
-// always stand together. Applying a template does not set its CUDA versions
-// again, so that an update that applies one says them.
-func patchGPUV2(p patch, have, want *GPU, applied bool) error {
-	_, differs := p["gpu"]
-	says := applied && want != nil && want.AllowedCUDAVersions != nil
-	if !differs && !says {
+// patchGPUV2 narrows the change of gpu to what differs in it. Pools and
+// exclusions are one selection and always stand together. Applying a template
+// does not set its CUDA versions, so that sayCUDA has them said.
+func patchGPUV2(p patch, have, want *GPU, sayCUDA bool) error {
+	if _, differs := p["gpu"]; !differs && !sayCUDA {
 		return nil
 	}
 	var before any = struct{}{}
 	if have != nil {
 		before = newGPUV2(have, true)
 	}
-	all := newGPUV2(want, true)
-	gpu, err := changed(before, all)
+	after := newGPUV2(want, true)
+	gpu, err := changed(before, after)
 	if err != nil {
 		return err
 	}
-	selection, err := members(gpuV2{Pools: all.Pools, ExcludedTypes: all.ExcludedTypes})
+	always := gpuV2{Pools: after.Pools, ExcludedTypes: after.ExcludedTypes}
+	if sayCUDA {
+		always.AllowedCUDAVersions = after.AllowedCUDAVersions
+	}
+	said, err := members(always)
 	if err != nil {
 		return err
 	}
-	maps.Copy(gpu, selection)
-	if says {
-		cuda, err := members(gpuV2{AllowedCUDAVersions: all.AllowedCUDAVersions})
-		if err != nil {
-			return err
-		}
-		maps.Copy(gpu, cuda)
-	}
+	maps.Copy(gpu, said)
 	p["gpu"], err = json.Marshal(gpu)
 	return err
 }

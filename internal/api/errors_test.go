@@ -1,0 +1,283 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+func TestErrorsTellWhatTheAPISaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  int
+		headers []string
+		body    string
+		want    string // after the method and URL
+	}{
+		"RFC 9457": {400, []string{"X-Request-Id", "r-1"}, `{"title":"Bad Request","status":400,"detail":"size must grow"}`,
+			"400 Bad Request: size must grow (request id r-1)"},
+		"RFC 9457 with fields": {422, nil, `{"title":"Validation failed","status":422,"detail":"2 problems","errors":["$: missing property 'name'","$.size: too small"]}`,
+			"422 Validation failed: 2 problems [$: missing property 'name'; $.size: too small]"},
+		"title alone":       {409, nil, `{"title":"In use"}`, "409 In use"},
+		"v1 message":        {400, nil, `{"message":"name is taken"}`, "400 Bad Request: name is taken"},
+		"v1 message list":   {400, nil, `{"message":["a","b"]}`, "400 Bad Request: a; b"},
+		"error text":        {400, nil, `{"error":"no such pool","status":400}`, "400 Bad Request: no such pool"},
+		"error object":      {400, nil, `{"error":{"code":7,"message":"no such pool"}}`, "400 Bad Request: no such pool"},
+		"strange object":    {400, nil, `{"error":{"code":7}}`, `400 Bad Request: {"code":7}`},
+		"null members":      {404, nil, `{"title":null,"detail":null,"errors":null}`, `404 Not Found: {"title":null,"detail":null,"errors":null}`},
+		"no body":           {404, nil, ``, "404 Not Found"},
+		"text":              {404, nil, "404 page\x1b[31m\n\tnot   found", "404 Not Found: 404 page [31m not found"},
+		"HTML":              {404, nil, "<html><body>nginx</body></html>", "404 Not Found: an HTML page, so this may not be the address of the API"},
+		"array":             {400, nil, `[{"error":"bad"}]`, `400 Bad Request: [{"error":"bad"}]`},
+		"long text":         {404, nil, strings.Repeat("ü", 300), "404 Not Found: " + strings.Repeat("ü", 200) + "…"},
+		"401":               {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one."},
+		"403":               {403, nil, `{"message":"no."}`, "403 Forbidden: no. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
+		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded: try again in 1h0m0s, or send fewer requests at a time."},
+		"501":               {501, nil, ``, "501 Not Implemented. The deployment failed: try again later."},
+		"unreadable":        {200, nil, `<html>`, "200 OK: the answer is not what this API answers: invalid character '<' looking for beginning of value"},
+		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the answer is not what this API answers: it has no id"},
+		"success, no body":  {204, nil, ``, "204 No Content: the answer is not what this API answers: unexpected end of JSON input"},
+		"moved":             {308, []string{"Location", "https://user:pw@elsewhere/v2?token=x#y"}, ``, "308 Permanent Redirect: redirected to https://elsewhere/v2. Set the base address to where the deployment answers itself: the API key is never sent on to another host."},
+		"moved, no address": {308, nil, ``, "308 Permanent Redirect. Set the base address to where the deployment answers itself: the API key is never sent on to another host."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &deployment{answers: []http.HandlerFunc{answer(c.status, c.body, c.headers...)}}
+			server := httptest.NewServer(d)
+			defer server.Close()
+			client := client(t, api.Settings{BaseURL: server.URL, KeySource: "GPUCLOUD_API_KEY"})
+			_, err := client.NetworkVolumes.Get(t.Context(), "a")
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if want := "GET " + server.URL + "/v2/network-volumes/a: " + c.want; err.Error() != want {
+				t.Errorf("\n got %s\nwant %s", err, want)
+			}
+			if api.IsNotFound(err) != (c.status == 404) {
+				t.Errorf("IsNotFound is %v", api.IsNotFound(err))
+			}
+		})
+	}
+}
+
+func TestFieldErrorsAreKept(t *testing.T) {
+	client, _ := deploy(t, api.V2, answer(422, `{"title":"t","status":422,"detail":"d","errors":["$.size: small",{"message":"$.name: long"}]}`))
+	_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
+	failure, _ := errors.AsType[*api.Error](err)
+	same(t, failure.Fields, []string{"$.size: small", "$.name: long"})
+	same(t, failure.Method, "POST")
+	same(t, failure.Status, 422)
+}
+
+func TestOnly404IsNotFound(t *testing.T) {
+	for _, err := range []error{nil, errors.New("404"), &api.Error{Status: 400}, &api.Error{Status: 410}, &api.Error{}} {
+		if api.IsNotFound(err) {
+			t.Errorf("%v passes for not found", err)
+		}
+	}
+	if !api.IsNotFound(fmt.Errorf("reading: %w", &api.Error{Status: 404})) {
+		t.Error("a wrapped 404 is not found")
+	}
+}
+
+// TestAmbiguousCreateIsSaid: a POST that may have made something says so.
+func TestAmbiguousCreateIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail http.HandlerFunc
+		want bool
+	}{
+		"500":         {answer(500, ``), true},
+		"lost":        {hangUp, true},
+		"cut off":     {cutOff, true},
+		"unreadable":  {answer(201, `{}`), true},
+		"refused":     {answer(400, ``), false},
+		"redirection": {answer(308, ``), false},
+	} {
+		client, _ := deploy(t, api.V2, c.fail)
+		_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
+		if err == nil || strings.Contains(err.Error(), "look before you try again") != c.want {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	refused := client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: &net.OpError{
+		Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}})
+	if _, err := refused.NetworkVolumes.Create(t.Context(), api.NetworkVolume{}); strings.Contains(err.Error(), "look before") {
+		t.Errorf("nothing was sent: %v", err)
+	}
+}
+
+func TestRedirectsStayOnTheHost(t *testing.T) {
+	elsewhere := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}}
+	other := httptest.NewServer(elsewhere)
+	defer other.Close()
+	to := func(address string) http.HandlerFunc { return answer(307, ``, "Location", address) }
+
+	for method, send := range verbs {
+		client, _ := deploy(t, api.V2, to(other.URL+"/v2/network-volumes/a"))
+		if err := send(t.Context(), client); err == nil || !strings.Contains(err.Error(), "redirected to "+other.URL) {
+			t.Errorf("%s: got %v", method, err)
+		}
+	}
+	if n := len(elsewhere.requests()); n != 0 {
+		t.Errorf("%d requests were sent to another host", n)
+	}
+
+	for method, send := range verbs {
+		client, d := deploy(t, api.V2, to("/v2/network-volumes/b"), answer(200, `{"id":"a"}`))
+		err := send(t.Context(), client)
+		if method == "GET" && (err != nil || d.last(t).header.Get("Authorization") == "") {
+			t.Errorf("a read within the host is not followed: %v", err)
+		}
+		if method != "GET" && (err == nil || len(d.requests()) != 1) {
+			t.Errorf("a %s is followed: %v", method, err)
+		}
+	}
+
+	client, d := deploy(t, api.V2, to("/v2/network-volumes/a"))
+	if err := verbs["GET"](t.Context(), client); err == nil || len(d.requests()) > 10 {
+		t.Errorf("a circle ends with %v after %d requests", err, len(d.requests()))
+	}
+}
+
+func TestAnswerSizeIsBounded(t *testing.T) {
+	client, d := deploy(t, api.V2, func(w http.ResponseWriter, _ *http.Request) {
+		chunk := bytes.Repeat([]byte(" "), 1<<20)
+		for range 65 {
+			w.Write(chunk)
+		}
+	})
+	_, err := client.Templates.Get(t.Context(), "a")
+	if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") || len(d.requests()) != 1 {
+		t.Errorf("got %v after %d requests", err, len(d.requests()))
+	}
+}
+
+// TestSecretsStayOutOfErrors lets a deployment repeat the key and a password in
+// every way that reaches a message.
+func TestSecretsStayOutOfErrors(t *testing.T) {
+	const password = `pa55 "wörd"/+<x>`
+	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	raw := func(head string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				fmt.Fprint(conn, head)
+				conn.Close()
+			}
+		}
+	}
+	ways := map[string]func(secret string) http.HandlerFunc{
+		"detail":         func(s string) http.HandlerFunc { return answer(401, `{"title":"t","detail":`+quoted(s)+`}`) },
+		"title":          func(s string) http.HandlerFunc { return answer(401, `{"title":`+quoted(s)+`}`) },
+		"message":        func(s string) http.HandlerFunc { return answer(403, `{"message":`+quoted("not "+s+"!")+`}`) },
+		"error object":   func(s string) http.HandlerFunc { return answer(400, `{"error":{"key":`+quoted(s)+`}}`) },
+		"fields":         func(s string) http.HandlerFunc { return answer(422, `{"title":"t","errors":[`+quoted(s)+`]}`) },
+		"text":           func(s string) http.HandlerFunc { return answer(400, s) },
+		"text, HTML":     func(s string) http.HandlerFunc { return answer(400, html.EscapeString(s)) },
+		"text, query":    func(s string) http.HandlerFunc { return answer(400, url.QueryEscape(s)) },
+		"text, path":     func(s string) http.HandlerFunc { return answer(400, url.PathEscape(s)) },
+		"text, JSON":     func(s string) http.HandlerFunc { return answer(400, "x"+quoted(s)) },
+		"page":           func(s string) http.HandlerFunc { return answer(502, "<html>"+s) },
+		"request id":     func(s string) http.HandlerFunc { return answer(400, ``, "X-Request-Id", url.PathEscape(s)) },
+		"redirection":    func(s string) http.HandlerFunc { return answer(307, ``, "Location", "http://x/"+url.PathEscape(s)) },
+		"status line":    func(s string) http.HandlerFunc { return raw("HTTP/1.1 " + url.PathEscape(s) + " x\r\n\r\n") },
+		"no HTTP":        func(s string) http.HandlerFunc { return raw(url.PathEscape(s) + "\r\n\r\n") },
+		"header":         func(s string) http.HandlerFunc { return raw("HTTP/1.1 200 OK\r\n" + url.PathEscape(s) + "\r\n\r\n") },
+		"success, text":  func(s string) http.HandlerFunc { return answer(200, s) },
+		"success, wrong": func(s string) http.HandlerFunc { return answer(200, `{"id":"a","size":`+quoted(s)+`}`) },
+	}
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	defer log.SetOutput(os.Stderr)
+
+	for name, way := range ways {
+		for _, version := range []api.Version{api.V1, api.V2} {
+			for secret, send := range map[string]func(context.Context, *api.Client) error{
+				testKey: verbs["GET"],
+				password: func(ctx context.Context, c *api.Client) error {
+					_, err := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "n", Username: "u", Password: password})
+					return err
+				},
+				`s3-"secret"<&`: func(ctx context.Context, c *api.Client) error {
+					_, err := c.Jobs.Run(ctx, "e", api.Submission{Input: json.RawMessage(`{}`), S3Config: &api.S3Config{AccessSecret: `s3-"secret"<&`}})
+					return err
+				},
+			} {
+				synctest.Test(t, func(t *testing.T) {
+					client, _ := deployPiped(t, version, answer(429, ``, "Retry-After", "1"), way(secret))
+					err := send(t.Context(), client)
+					if err == nil && name == "success, wrong" {
+						return // not every object has a size
+					}
+					checkHidden(t, name, err, secret)
+				})
+			}
+		}
+	}
+	if logged.Len() > 0 {
+		t.Errorf("something was logged: %s", logged.String())
+	}
+}
+
+func TestKeyStaysOutOfConnectionErrors(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := "http://" + listener.Addr().String()
+	listener.Close()
+	// So short that no wait is begun.
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = client(t, api.Settings{BaseURL: refusing}).NetworkVolumes.Get(ctx, "a")
+	checkHidden(t, "refused connection", err, testKey)
+
+	_, err = client(t, api.Settings{BaseURL: "http://deployment", Transport: &failingDial{err: errors.New("proxy says " + testKey)}}).
+		NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
+	checkHidden(t, "broken transport", err, testKey)
+
+	for _, base := range []string{
+		"http://" + url.QueryEscape(testKey) + "@host", "http://host/?" + url.QueryEscape(testKey), testKey,
+		"http://host:" + testKey, "http://[" + testKey, "http://host/%" + testKey + "/v2", "http://host/" + testKey + "/v2",
+	} {
+		_, err := api.New(api.Settings{BaseURL: base, APIKey: testKey})
+		checkHidden(t, base, err, testKey)
+	}
+
+	_, err = client(t, api.Settings{BaseURL: refusing + "/" + url.PathEscape(testKey)}).NetworkVolumes.Create(ctx, api.NetworkVolume{})
+	checkHidden(t, "key in the address", err, testKey)
+}
+
+// checkHidden looks for a secret in every form of every error of the chain.
+func checkHidden(t *testing.T, name string, err error, secret string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", name)
+	}
+	quoted, _ := json.Marshal(secret)
+	for ; err != nil; err = errors.Unwrap(err) {
+		shown := fmt.Sprintf("%v\n%+v\n%#v\n%q", err, err, err, err)
+		for _, form := range []string{
+			secret, strings.Trim(string(quoted), `"`), url.QueryEscape(secret), url.PathEscape(secret),
+			html.EscapeString(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
+		} {
+			if strings.Contains(shown, form) {
+				t.Errorf("%s: the secret is shown: %s", name, shown)
+			}
+		}
+	}
+}

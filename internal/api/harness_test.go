@@ -1,0 +1,167 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+const testKey = `k3y/+"&<%>-of-7ests`
+
+// request is what a deployment saw of one request.
+type request struct {
+	method, path, query, body string
+	header                    http.Header
+	at                        time.Time
+}
+
+// deployment answers the n-th request with the n-th answer, and further ones
+// with the last.
+type deployment struct {
+	answers []http.HandlerFunc
+
+	mu   sync.Mutex
+	seen []request
+}
+
+func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	d.mu.Lock()
+	n := min(len(d.seen), len(d.answers)-1)
+	d.seen = append(d.seen, request{r.Method, r.URL.Path, r.URL.RawQuery, string(body), r.Header.Clone(), time.Now()})
+	d.mu.Unlock()
+	d.answers[n](w, r)
+}
+
+func (d *deployment) requests() []request {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]request(nil), d.seen...)
+}
+
+// last is the newest request.
+func (d *deployment) last(t *testing.T) request {
+	t.Helper()
+	seen := d.requests()
+	if len(seen) == 0 {
+		t.Fatal("nothing was sent")
+	}
+	return seen[len(seen)-1]
+}
+
+func answer(status int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+// deploy serves the answers on a port of their own.
+func deploy(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
+	t.Helper()
+	d := &deployment{answers: answers}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	return client(t, api.Settings{BaseURL: server.URL, Version: version}), d
+}
+
+// deployPiped serves the answers inside a synctest bubble, where time is
+// virtual.
+func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
+	t.Helper()
+	d := &deployment{answers: answers}
+	p := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: d}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		server.Serve(p)
+	}()
+	transport := &http.Transport{DialContext: p.dial, DisableCompression: true}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+		<-done
+	})
+	return client(t, api.Settings{
+		BaseURL: "http://deployment", Version: version, Transport: transport, RequestTimeout: 10 * time.Second,
+	}), d
+}
+
+func client(t *testing.T, s api.Settings) *api.Client {
+	t.Helper()
+	if s.APIKey == "" {
+		s.APIKey = testKey
+	}
+	c, err := api.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// pipes is a listener whose connections exist in memory only.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// sameJSON compares two JSON texts by meaning.
+func sameJSON(t *testing.T, got, want string) {
+	t.Helper()
+	var g, w any
+	if err := json.Unmarshal([]byte(got), &g); err != nil {
+		t.Fatalf("not JSON: %q", got)
+	}
+	if err := json.Unmarshal([]byte(want), &w); err != nil {
+		t.Fatalf("the test's own JSON is broken: %v", err)
+	}
+	if !reflect.DeepEqual(g, w) {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+func same(t *testing.T, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		g, _ := json.MarshalIndent(got, "", " ")
+		w, _ := json.MarshalIndent(want, "", " ")
+		t.Errorf("\n got %s\nwant %s", g, w)
+	}
+}

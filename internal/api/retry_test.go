@@ -1,0 +1,310 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// verbs sends one request of each method.
+var verbs = map[string]func(context.Context, *api.Client) error{
+	"GET": func(ctx context.Context, c *api.Client) error {
+		_, err := c.NetworkVolumes.Get(ctx, "a")
+		return err
+	},
+	"DELETE": func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
+	"PATCH": func(ctx context.Context, c *api.Client) error {
+		_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Size: 10}, api.NetworkVolume{Size: 20})
+		return err
+	},
+	"POST": func(ctx context.Context, c *api.Client) error {
+		_, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Size: 20})
+		return err
+	},
+}
+
+// hangUp ends the connection after the request was read.
+func hangUp(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		conn.Close()
+	}
+}
+
+// cutOff ends the connection within the answer.
+func cutOff(w http.ResponseWriter, _ *http.Request) {
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		buf.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":")
+		buf.Flush()
+		conn.Close()
+	}
+}
+
+// stall answers too late.
+func stall(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func TestRetryByMethodAndFailure(t *testing.T) {
+	const once, failures, waits = 1, 4, 13
+	for _, c := range []struct {
+		name        string
+		fail        http.HandlerFunc
+		safe, posts int // tries
+	}{
+		{"400", answer(400, ``), once, once},
+		{"401", answer(401, ``), once, once},
+		{"403", answer(403, ``), once, once},
+		{"409", answer(409, ``), once, once},
+		{"422", answer(422, ``), once, once},
+		{"429", answer(429, ``), failures, failures},
+		{"429 with Retry-After", answer(429, ``, "Retry-After", "3"), waits, waits},
+		{"429 with Retry-After 0", answer(429, ``, "Retry-After", "0"), failures, failures},
+		{"429 with Retry-After of an hour", answer(429, ``, "Retry-After", "3600"), once, once},
+		{"500", answer(500, ``), failures, once},
+		{"501", answer(501, ``), once, once},
+		{"502", answer(502, ``), failures, once},
+		{"503", answer(503, ``), failures, once},
+		{"503 with Retry-After", answer(503, ``, "Retry-After", "1"), waits, waits},
+		{"503 with a broken Retry-After", answer(503, ``, "Retry-After", "soon"), failures, once},
+		{"504", answer(504, ``), failures, once},
+		{"connection lost after sending", hangUp, failures, once},
+		{"answer cut off", cutOff, failures, once},
+		{"no answer in time", stall, failures, once},
+	} {
+		for method, send := range verbs {
+			t.Run(c.name+"/"+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, d := deployPiped(t, api.V2, c.fail)
+					err := send(t.Context(), client)
+					failure, ok := errors.AsType[*api.Error](err)
+					if !ok {
+						t.Fatalf("got %v, want an *api.Error", err)
+					}
+					want := c.safe
+					if method == "POST" {
+						want = c.posts
+					}
+					if n := len(d.requests()); n != want || failure.Tries != want {
+						t.Errorf("%d requests, %d tries told, want %d: %v", n, failure.Tries, want, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// failingDial fails to connect, and then connects to nothing.
+type failingDial struct {
+	err   error
+	dials int
+}
+
+func (f *failingDial) RoundTrip(*http.Request) (*http.Response, error) {
+	f.dials++
+	return nil, f.err
+}
+
+func TestNothingSentIsRepeated(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, 4},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}, 1},
+	} {
+		for method, send := range verbs {
+			synctest.Test(t, func(t *testing.T) {
+				dial := &failingDial{err: c.err}
+				err := send(t.Context(), client(t, api.Settings{BaseURL: "http://deployment", Transport: dial}))
+				if dial.dials != c.want {
+					t.Errorf("%s, %v: %d tries, want %d", method, c.err, dial.dials, c.want)
+				}
+				if err == nil || !strings.Contains(err.Error(), "Check that the deployment is running") {
+					t.Errorf("%s: got %v", method, err)
+				}
+			})
+		}
+	}
+}
+
+func TestUntrustedCertificateIsNotRepeated(t *testing.T) {
+	d := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}}
+	server := httptest.NewUnstartedServer(d)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	_, err := client(t, api.Settings{BaseURL: server.URL}).Templates.Get(t.Context(), "a")
+	failure, ok := errors.AsType[*api.Error](err)
+	if !ok || failure.Tries != 1 || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSuccessAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, d := deployPiped(t, api.V2, answer(500, ``), hangUp, cutOff, answer(200, `{"id":"a","size":20}`))
+		got, err := client.NetworkVolumes.Get(t.Context(), "a")
+		if err != nil || got.Size != 20 || len(d.requests()) != 4 {
+			t.Errorf("got %+v, %v after %d requests", got, err, len(d.requests()))
+		}
+	})
+}
+
+// TestRetryAfterIsObeyed measures the pauses between the tries.
+func TestRetryAfterIsObeyed(t *testing.T) {
+	date := func(after time.Duration) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			at := time.Now().Add(after).UTC().Format(http.TimeFormat)
+			answer(429, ``, "Retry-After", at)(w, r)
+		}
+	}
+	// The server's clock is an hour ahead of ours.
+	ahead := func(w http.ResponseWriter, r *http.Request) {
+		now := time.Now().Add(time.Hour).UTC()
+		answer(503, ``, "Date", now.Format(http.TimeFormat), "Retry-After", now.Add(11*time.Second).Format(http.TimeFormat))(w, r)
+	}
+	for name, c := range map[string]struct {
+		fail http.HandlerFunc
+		want time.Duration
+	}{
+		"429, seconds":         {answer(429, ``, "Retry-After", "7"), 7 * time.Second},
+		"503, seconds":         {answer(503, ``, "Retry-After", "61"), 61 * time.Second},
+		"429, date":            {date(9 * time.Second), 9 * time.Second},
+		"503, another's clock": {ahead, 11 * time.Second},
+	} {
+		for method, send := range verbs {
+			t.Run(name+"/"+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, d := deployPiped(t, api.V2, c.fail, c.fail, answer(200, `{"id":"a"}`))
+					if err := send(t.Context(), client); err != nil {
+						t.Fatal(err)
+					}
+					seen := d.requests()
+					if len(seen) != 3 {
+						t.Fatalf("%d requests, want 3", len(seen))
+					}
+					for i := range 2 {
+						if pause := seen[i+1].at.Sub(seen[i].at); pause != c.want {
+							t.Errorf("pause %d was %s, want %s", i+1, pause, c.want)
+						}
+					}
+					if seen[0].body != seen[2].body {
+						t.Errorf("the last try sent %q, the first %q", seen[2].body, seen[0].body)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestBackoffDoublesWithJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, d := deployPiped(t, api.V2, answer(500, ``))
+		client.Templates.Get(t.Context(), "a")
+		seen := d.requests()
+		for i, full := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+			if pause := seen[i+1].at.Sub(seen[i].at); pause < full/2 || pause > full {
+				t.Errorf("pause %d was %s, want %s to %s", i+1, pause, full/2, full)
+			}
+		}
+	})
+}
+
+func TestContextCapsWaits(t *testing.T) {
+	t.Run("a wait beyond the deadline is not begun", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			client, d := deployPiped(t, api.V2, answer(429, `{"title":"Too Many","status":429,"detail":"slow down"}`, "Retry-After", "30"))
+			began := time.Now()
+			_, err := client.Templates.Get(ctx, "a")
+			if time.Since(began) != 0 || len(d.requests()) != 1 {
+				t.Errorf("took %s and %d requests", time.Since(began), len(d.requests()))
+			}
+			failure, ok := errors.AsType[*api.Error](err)
+			if !ok || failure.Status != 429 || failure.RetryAfter != 30*time.Second {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
+	t.Run("a wait is interrupted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			client, _ := deployPiped(t, api.V2, answer(429, ``, "Retry-After", "30"))
+			time.AfterFunc(5*time.Second, cancel)
+			began := time.Now()
+			_, err := client.Templates.Get(ctx, "a")
+			if !errors.Is(err, context.Canceled) || time.Since(began) != 5*time.Second {
+				t.Errorf("got %v after %s", err, time.Since(began))
+			}
+		})
+	})
+	t.Run("a request is interrupted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			client, d := deployPiped(t, api.V2, stall)
+			time.AfterFunc(time.Second, cancel)
+			_, err := client.Templates.Get(ctx, "a")
+			if !errors.Is(err, context.Canceled) || len(d.requests()) != 1 {
+				t.Errorf("got %v after %d requests", err, len(d.requests()))
+			}
+		})
+	})
+}
+
+// TestTimeoutIsPerTry: four tries of ten seconds each, and three pauses.
+func TestTimeoutIsPerTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, d := deployPiped(t, api.V2, stall)
+		began := time.Now()
+		_, err := client.Templates.Get(t.Context(), "a")
+		if took := time.Since(began); took < 41*time.Second || took > 44*time.Second || len(d.requests()) != 4 {
+			t.Errorf("%d tries took %s", len(d.requests()), took)
+		}
+		if err == nil || !strings.Contains(err.Error(), "no answer in time") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestUpdateWhoseAnswerWasLost: both APIs refuse the size that a volume has, so
+// that the second try of a growth that got through is refused.
+func TestUpdateWhoseAnswerWasLost(t *testing.T) {
+	for _, version := range []api.Version{api.V1, api.V2} {
+		for size, settled := range map[int]bool{20: true, 10: false} {
+			t.Run(fmt.Sprint(version, size), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, d := deployPiped(t, version, hangUp, answer(400, `{"message":"must exceed"}`),
+						answer(200, fmt.Sprintf(`{"id":"a","name":"n","size":%d}`, size)))
+					got, err := client.NetworkVolumes.Update(t.Context(),
+						api.NetworkVolume{ID: "a", Name: "n", Size: 10}, api.NetworkVolume{Name: "n", Size: 20})
+					if settled && (err != nil || got.Size != 20) || !settled && err == nil {
+						t.Errorf("got %+v, %v", got, err)
+					}
+					if seen := d.requests(); len(seen) != 3 || seen[2].method != "GET" {
+						t.Errorf("sent %v", seen)
+					}
+				})
+			})
+		}
+		synctest.Test(t, func(t *testing.T) {
+			client, d := deployPiped(t, version, answer(400, `{"message":"must exceed"}`))
+			_, err := client.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "a", Size: 10}, api.NetworkVolume{Size: 20})
+			if err == nil || len(d.requests()) != 1 {
+				t.Errorf("a refusal at the first try: %v after %d requests", err, len(d.requests()))
+			}
+		})
+	}
+}
