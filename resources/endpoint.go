@@ -73,12 +73,13 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		if have.TemplateID == nil { // v2 never tells
-			have.TemplateID = want.TemplateID
-		}
-		if plan.TemplateApplied.IsUnknown() && template != nil {
+		switch {
+		case template == nil:
+		case plan.TemplateApplied.IsUnknown():
 			want.ApplyTemplate = true
 			plan.inherit(&want, *template)
+		default: // no part of the container changes
+			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}
 		got, err := c.Endpoints.Update(ctx, have, want)
 		if err != nil {

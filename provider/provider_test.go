@@ -1,0 +1,208 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+// noVariables keeps the environment of whoever runs the tests out.
+func noVariables(t *testing.T) {
+	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY"} {
+		t.Setenv(name, "")
+	}
+}
+
+func start(t *testing.T, block map[string]any) *tfdrive.Provider {
+	t.Helper()
+	return tfdrive.Start(t, provider.New("test")(), block)
+}
+
+// The whole provider over the plugin protocol: its schema loads, it can be
+// configured, and each type can be planned.
+func TestProviderLoads(t *testing.T) {
+	least := map[string]map[string]any{
+		"gpucloud_endpoint":       {"name": "e", "template_id": "t"},
+		"gpucloud_network_volume": {"name": "v", "size": 10, "data_center": "EU-RO-1"},
+		"gpucloud_registry_auth":  {"name": "r", "username": "u", "password": "p"},
+		"gpucloud_template":       {"name": "t", "image": "i"},
+	}
+	d := acctest.Deploy(t)
+	for _, v := range acctest.Versions {
+		p := start(t, d.Settings(v))
+		if err := p.Configured.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, typeName := range p.Types() {
+			config, ok := least[typeName]
+			if !ok {
+				t.Errorf("%s is planned by no test: add its least configuration here", typeName)
+				continue
+			}
+			if got := p.Plan(typeName, tfdrive.State{}, config); got.Action != "create" || got.Get("id") != tfdrive.Unknown {
+				t.Errorf("%s on %s: planned to %s: %s", typeName, v, got.Action, got.Diagnostics)
+			}
+		}
+		if len(p.Types()) != len(least) {
+			t.Errorf("the provider has %v", p.Types())
+		}
+	}
+}
+
+func TestProviderSettings(t *testing.T) {
+	full := map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}
+	without := func(name string) map[string]any {
+		out := map[string]any{}
+		for k, v := range full {
+			if k != name {
+				out[k] = v
+			}
+		}
+		return out
+	}
+	plus := func(name string, value any) map[string]any {
+		out := without(name)
+		out[name] = value
+		return out
+	}
+	for name, c := range map[string]struct {
+		block map[string]any
+		env   map[string]string
+		err   []string // nil: accepted
+		warns string
+	}{
+		"complete":             {block: full},
+		"all from variables":   {block: nil, env: map[string]string{"GPUCLOUD_BASE_URL": "http://127.0.0.1:1", "GPUCLOUD_API_KEY": "k", "GPUCLOUD_API_VERSION": "v2", "GPUCLOUD_QUEUE_URL": "http://127.0.0.1:2"}},
+		"no address":           {block: without("base_url"), err: []string{"base_url:", "set base_url in the provider block, or GPUCLOUD_BASE_URL in the environment", "jobrunner serve"}},
+		"no key":               {block: without("api_key"), err: []string{"api_key:", "set api_key in the provider block, or GPUCLOUD_API_KEY in the environment", "jobrunner serve"}},
+		"version in address":   {block: plus("base_url", "http://127.0.0.1:1/v2"), err: []string{"base_url:", "remove /v2"}},
+		"version, slash":       {block: plus("base_url", "http://127.0.0.1:1/v1/"), err: []string{"base_url:", "remove /v1"}},
+		"version in queue_url": {block: plus("queue_url", "http://127.0.0.1:1/v2"), err: []string{"queue_url:", "remove /v2"}},
+		"no scheme":            {block: plus("base_url", "127.0.0.1:8420"), err: []string{"base_url:"}},
+		"key in address":       {block: plus("base_url", "http://u:s3cret@127.0.0.1"), err: []string{"base_url:"}},
+		"version v3":           {block: plus("api_version", "v3"), err: []string{"api_version:", `"v2" "v1"`}},
+		"version from env":     {block: full, env: map[string]string{"GPUCLOUD_API_VERSION": "v3"}, err: []string{"api_version:", "GPUCLOUD_API_VERSION", "v2"}},
+		"v1 is retired":        {block: plus("api_version", "v1"), warns: "15 November 2026"},
+		"v1 from env":          {block: full, env: map[string]string{"GPUCLOUD_API_VERSION": "v1"}, warns: "15 November 2026"},
+		"unknown address":      {block: plus("base_url", tfdrive.Unknown)},
+		"unknown key":          {block: plus("api_key", tfdrive.Unknown)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noVariables(t)
+			for k, v := range c.env {
+				t.Setenv(k, v)
+			}
+			got := start(t, c.block).Configured
+			switch err := got.Err(); {
+			case c.err == nil && err != nil:
+				t.Errorf("refused: %s", err)
+			case c.err != nil && err == nil:
+				t.Error("accepted")
+			case err != nil:
+				for _, text := range c.err {
+					if !strings.Contains(err.Error(), text) {
+						t.Errorf("got %q, expected to read %q in it", err, text)
+					}
+				}
+				if strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("a secret stands in %q", err)
+				}
+			}
+			if w := got.Warnings(); (c.warns == "") != (w == "") || !strings.Contains(w, c.warns) {
+				t.Errorf("warns %q, expected %q", w, c.warns)
+			}
+		})
+	}
+}
+
+// A plan goes on while the provider's settings are unknown, and an apply or a
+// read says what is the matter.
+func TestProviderUnknownSettings(t *testing.T) {
+	noVariables(t)
+	p := start(t, map[string]any{"base_url": tfdrive.Unknown, "api_key": "k"})
+	planned := p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
+	if planned.Action != "create" {
+		t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
+	}
+	_, diags := p.Apply(planned)
+	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "settings are not known yet") {
+		t.Errorf("apply: %v", err)
+	}
+}
+
+// What went wrong at the API is told with method, address, detail and request
+// id, at the attribute that it names, and never with a secret.
+func TestProviderErrors(t *testing.T) {
+	noVariables(t)
+	for name, c := range map[string]struct {
+		version api.Version
+		status  int
+		body    string
+		expect  []string
+	}{
+		"v2 problem":      {api.V2, 422, `{"title":"Unprocessable","status":422,"detail":"validation failed","errors":["$.dataCenter: no such place"]}`, []string{"data_center: Could not create the network volume", "POST", "/v2/network-volumes", "422", "no such place", "req-1"}},
+		"v1 message":      {api.V1, 400, `{"message":"no such place"}`, []string{"POST", "/v1/networkvolumes", "400", "no such place", "req-1"}},
+		"v1 error":        {api.V1, 400, `{"error":"no such place","status":400}`, []string{"no such place", "req-1"}},
+		"key refused":     {api.V2, 401, `{"title":"Unauthorized","status":401,"detail":"key planted-key is bad"}`, []string{"401", "the api_key attribute of the provider block", "req-1"}},
+		"access refused":  {api.V2, 403, `{"title":"Forbidden","status":403,"detail":"not yours"}`, []string{"403", "the api_key attribute of the provider block", "not yours"}},
+		"no JSON":         {api.V2, 400, `<html>proxy says no</html>`, []string{"400", "POST"}},
+		"an empty answer": {api.V2, 400, ``, []string{"400", "POST"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Request-Id", "req-1")
+				w.WriteHeader(c.status)
+				w.Write([]byte(c.body))
+			}))
+			defer server.Close()
+			p := start(t, map[string]any{"base_url": server.URL, "api_key": "planted-key", "api_version": string(c.version)})
+			_, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}))
+			text := diags.String()
+			for _, want := range c.expect {
+				if !strings.Contains(text, want) {
+					t.Errorf("got %q, expected to read %q in it", text, want)
+				}
+			}
+			if strings.Contains(text, "planted-key") {
+				t.Errorf("the key stands in %q", text)
+			}
+		})
+	}
+}
+
+// Only 404 means absent: any other failure of a refresh keeps the state.
+func TestProviderOnly404IsAbsent(t *testing.T) {
+	noVariables(t)
+	d := acctest.Deploy(t)
+	healthy := start(t, d.Settings(api.V2))
+	planned := healthy.Plan("gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"})
+	state, diags := healthy.Apply(planned)
+	if diags.Err() != nil {
+		t.Fatal(diags)
+	}
+	for _, status := range []int{400, 401, 403, 404, 409, 410, 418, 501} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			json.NewEncoder(w).Encode(map[string]any{"title": "no", "status": status, "detail": "no"})
+		}))
+		p := start(t, map[string]any{"base_url": server.URL, "api_key": "k"})
+		read, diags := p.Read(state)
+		if absent := diags.Err() == nil && !read.Exists(); absent != (status == 404) {
+			t.Errorf("%d: absent %v, said %s", status, absent, diags)
+		}
+		if status != 404 && !read.Value.Equal(state.Value) {
+			t.Errorf("%d changed the state", status)
+		}
+		if status != 404 && p.Destroy(state).Err() == nil {
+			t.Errorf("a delete answered %d counts as success", status)
+		}
+		server.Close()
+	}
+}

@@ -1,0 +1,286 @@
+package resources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+)
+
+// image is what workers of the endpoint would run, by v2's answer.
+func image(t *testing.T, d *acctest.Deployment, id string) string {
+	t.Helper()
+	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *got.Container.Image
+}
+
+// With a real Terraform: a template and its endpoint change in one apply, and
+// a template replaced takes its endpoint along.
+func TestEndpointFollowsTemplate(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		config := func(image, extra string) string {
+			return d.Block(v) + `
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = "` + image + `"
+  serverless = true
+` + extra + `
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = gpucloud_template.t.id
+}
+`
+		}
+		const template, endpoint = "gpucloud_template.t", "gpucloud_endpoint.e"
+		var id string
+		runs := func(want string) resource.TestCheckFunc {
+			return resource.TestCheckResourceAttrWith(endpoint, "id", func(id string) error { return expectText(image(t, d, id), want) })
+		}
+		both := func(config string, t, e plancheck.ResourceActionType, checks ...resource.TestCheckFunc) resource.TestStep {
+			step := expects(config, template, t, checks...)
+			step.ConfigPlanChecks.PreApply = append(step.ConfigPlanChecks.PreApply, plancheck.ExpectResourceAction(endpoint, e))
+			return step
+		}
+		acctest.Run(t,
+			both(config("img:1", ""), plancheck.ResourceActionCreate, plancheck.ResourceActionCreate, runs("img:1"), remember(template, "id", &id)),
+			unchanged(config("img:1", "")),
+			both(config("img:2", ""), plancheck.ResourceActionUpdate, plancheck.ResourceActionUpdate, runs("img:2")),
+			unchanged(config("img:2", "")),
+			// Nothing of a worker changes.
+			both(config("img:2", `mounts = { persistent = { size = 10, path = "/x" } }`), plancheck.ResourceActionUpdate, plancheck.ResourceActionNoop),
+			resource.TestStep{ // the template changes behind Terraform's back
+				PreConfig: func() {
+					c := d.Client(t, v)
+					have, err := c.Templates.Get(t.Context(), id)
+					want := have
+					want.Env = map[string]string{"SNEAKED": "in"}
+					if err == nil {
+						_, err = c.Templates.Update(t.Context(), have, want)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				},
+				Config: config("img:2", `
+  mounts = { persistent = { size = 10, path = "/x" } }
+  env    = { SNEAKED = "in" }`),
+				Check: runs("img:2"),
+			},
+		)
+	})
+}
+
+// Over the protocol, every way in which a template and what was applied of it
+// may part.
+func TestEndpointTemplateDrift(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	c := d.Client(t, api.V2)
+	template, _ := serverlessTemplate(t, p, map[string]any{"env": map[string]any{"A": "1", "B": "2"}})
+	id := template.Get("id").(string)
+	config := map[string]any{"name": "e", "template_id": id, "env": map[string]any{"B": "own"}}
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	endpointID := state.Get("id").(string)
+
+	changeTemplate := func(change func(*api.Template)) {
+		t.Helper()
+		have, err := c.Templates.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := have
+		change(&want)
+		if _, err := c.Templates.Update(t.Context(), have, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changeEndpoint := func(change func(*api.Endpoint)) {
+		t.Helper()
+		have, err := c.Endpoints.Get(t.Context(), endpointID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := have
+		container := *have.Container
+		want.Container = &container
+		change(&want)
+		if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// next refreshes, plans and applies.
+	next := func(what, action string) {
+		t.Helper()
+		read, diags := p.Read(state)
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		planned := p.Plan(state.Type, read, config)
+		if planned.Action != action {
+			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
+		}
+		if action == "update" {
+			if planned.Get("template_applied") != tfdrive.Unknown {
+				t.Errorf("%s: the plan does not show that the template is applied again", what)
+			}
+			state = apply(t, p, state.Type, read, config, action)
+		}
+	}
+	next("nothing", "no-op")
+	for what, change := range map[string]func(*api.Template){
+		"image": func(t *api.Template) { t.Image = "img:2" },
+		"args":  func(t *api.Template) { t.Args = "--new" },
+		"disk":  func(t *api.Template) { t.Disk = 70 },
+		"env":   func(t *api.Template) { t.Env = map[string]string{"A": "changed", "B": "2"} },
+		"ports": func(t *api.Template) { t.Ports = []string{"80/http"} },
+	} {
+		changeTemplate(change)
+		next("the template's "+what, "update")
+		next("after the template's "+what, "no-op")
+	}
+	changeTemplate(func(t *api.Template) { t.Name = "renamed"; t.Public = true })
+	next("the template's name", "no-op")
+
+	for what, change := range map[string]func(*api.Endpoint){
+		"image":       func(e *api.Endpoint) { e.Container.Image = new("elsewhere") },
+		"args":        func(e *api.Endpoint) { e.Container.Args = new("elsewhere") },
+		"disk":        func(e *api.Endpoint) { e.Container.Disk = new(int64(99)) },
+		"ports":       func(e *api.Endpoint) { e.Container.Ports = &[]string{"99/tcp"} },
+		"env":         func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "drift", "B": "own"} },
+		"another env": func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "changed", "B": "own", "C": "new"} },
+		"its own env": func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "changed", "B": "drift"} },
+	} {
+		changeEndpoint(change)
+		next("the endpoint's copy of "+what, "update")
+		next("after the endpoint's copy of "+what, "no-op")
+	}
+	got, err := c.Endpoints.Get(t.Context(), endpointID)
+	if err != nil || got.Container.Env["A"] != "changed" || got.Container.Env["B"] != "own" || len(got.Container.Env) != 2 || *got.Container.Image != "img:2" {
+		t.Errorf("the endpoint ended with %+v, %v", got.Container, err)
+	}
+
+	// A scaling change leaves the container alone.
+	config["workers"] = map[string]any{"max": 7}
+	read, _ := p.Read(state)
+	if planned := p.Plan(state.Type, read, config); planned.Action != "update" || planned.Get("template_applied") == tfdrive.Unknown {
+		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("template_applied"))
+	}
+
+	// The template is gone: nothing to follow, no error.
+	if err := c.Templates.Delete(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	delete(config, "workers")
+	next("the template was deleted", "no-op")
+}
+
+// A planned change of the template in the same run plans the endpoint's
+// update; in the process that applies, the same plan comes out.
+func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		first := drive(t, d, v)
+		template, templateConfig := serverlessTemplate(t, first, nil)
+		config := map[string]any{"name": "e", "template_id": template.Get("id")}
+		endpoint := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+
+		changed := with(templateConfig, map[string]any{"image": "img:2"})
+		for _, unknown := range []bool{false, true} {
+			planning := drive(t, d, v)
+			if unknown {
+				planning.Plan("gpucloud_template", template, with(templateConfig, map[string]any{"registry": tfdrive.Unknown}))
+			} else {
+				planning.Plan("gpucloud_template", template, changed)
+			}
+			if got := planning.Plan(endpoint.Type, endpoint, config); got.Action != "update" || got.Get("template_applied") != tfdrive.Unknown {
+				t.Errorf("unknown %v: planned to %s", unknown, got.Action)
+			}
+		}
+		applying := drive(t, d, v)
+		template, _ = applying.Apply(applying.Plan("gpucloud_template", template, changed))
+		planned := applying.Plan(endpoint.Type, endpoint, config)
+		if planned.Action != "update" {
+			t.Fatalf("the process that applies planned to %s", planned.Action)
+		}
+		endpoint, diags := applying.Apply(planned)
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		if got := image(t, d, endpoint.Get("id").(string)); got != "img:2" {
+			t.Errorf("workers run %s", got)
+		}
+		settled(t, drive(t, d, v), endpoint, config)
+
+		// A run that plans the template back to what was applied leaves the
+		// endpoint alone.
+		if got := drive(t, d, v); got.Plan("gpucloud_template", template, changed).Action != "no-op" || got.Plan(endpoint.Type, endpoint, config).Action != "no-op" {
+			t.Error("an unchanged template plans something")
+		}
+	})
+}
+
+// After an import on v2, which returns no template id, one update records it.
+func TestEndpointImportWithTemplate(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
+		config := map[string]any{"name": "e", "template_id": template.Get("id")}
+		born := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		state, diags := p.Import("gpucloud_endpoint", born.Get("id").(string))
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		state = apply(t, p, state.Type, state, config, "update")
+		if state.Get("id") != born.Get("id") || state.Get("image") != nil {
+			t.Errorf("id %v, image %v", state.Get("id"), state.Get("image"))
+		}
+	})
+}
+
+// From a template to a container of its own, to another template, and back.
+func TestEndpointChangesItsTemplate(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	one, _ := serverlessTemplate(t, p, map[string]any{"name": "one", "image": "one", "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "allowed_cuda_versions": []any{"12.8"}})
+	two, _ := serverlessTemplate(t, p, map[string]any{"name": "two", "image": "two", "args": "-x"})
+	gpu := map[string]any{"pools": []any{"ADA_24"}}
+	following := func(s tfdrive.State) map[string]any {
+		return map[string]any{"name": "e", "template_id": s.Get("id"), "gpu": gpu}
+	}
+	own := map[string]any{"name": "e", "image": "own", "gpu": gpu}
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following(one), "create")
+	get := func() api.Endpoint {
+		t.Helper()
+		got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := get(); len(got.GPU.AllowedCUDAVersions) != 1 {
+		t.Errorf("the template's CUDA versions did not come along: %+v", got.GPU)
+	}
+	state = apply(t, p, state.Type, state, following(two), "update")
+	if got := get(); *got.Container.Image != "two" || len(got.Container.Env) != 0 || len(*got.Container.Ports) != 0 || len(got.GPU.AllowedCUDAVersions) != 0 {
+		t.Errorf("after following two: %+v %+v", got.Container, got.GPU)
+	}
+	state = apply(t, p, state.Type, state, own, "update")
+	if got := get(); *got.Container.Image != "own" || *got.Container.Args != "" {
+		t.Errorf("with a container of its own: %+v", got.Container)
+	}
+	state = apply(t, p, state.Type, state, following(one), "update")
+	if got := get(); *got.Container.Image != "one" || got.Container.Env["A"] != "1" || len(got.GPU.AllowedCUDAVersions) != 1 {
+		t.Errorf("after following one: %+v %+v", got.Container, got.GPU)
+	}
+	if s, _ := state.Get("template_applied").(string); !strings.Contains(s, "+") {
+		t.Errorf("template_applied is %v", state.Get("template_applied"))
+	}
+}

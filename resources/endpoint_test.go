@@ -1,0 +1,319 @@
+package resources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+)
+
+func TestEndpoint(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		const address = "gpucloud_endpoint.e"
+		config := func(body string) string {
+			return d.Block(v) + `
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = "builtin/echo"
+  serverless = true
+}
+resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_endpoint" "e" {
+  template_id = gpucloud_template.t.id
+` + body + "\n}\n"
+		}
+		const least = `  name = "least"`
+		const most = `
+  name            = "most"
+  cpu             = [{ id = "cpu3c", vcpu_count = 4 }, { id = "cpu5c", vcpu_count = 4 }]
+  workers         = { min = 1, max = 5, idle_timeout = 60 }
+  scaling         = { type = "QUEUE_DELAY", queue_delay = 7 }
+  data_center_ids = ["EU-RO-1", "EU-CZ-1"]
+  network_volumes = [gpucloud_network_volume.v.id]
+  timeout         = 60000
+  flashboot       = "FLASHBOOT"`
+		unread := []string{"flashboot", "cpu"} // v1 does not return them
+		if v == api.V2 {
+			// v2 returns the template's settings and not its id.
+			unread = []string{"template_id", "image", "disk", "template_applied", "template_seen"}
+		}
+		client := d.Client(t, v)
+		var id string
+		acctest.Run(t,
+			expects(config(least), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
+				resource.TestCheckResourceAttr(address, "workers.max", "3"), resource.TestCheckResourceAttr(address, "workers.idle_timeout", "10"),
+				resource.TestCheckResourceAttr(address, "scaling.type", "QUEUE_DELAY"), resource.TestCheckResourceAttr(address, "scaling.queue_delay", "4"),
+				resource.TestCheckResourceAttrWith(address, "request_urls.run", func(url string) error {
+					return expectText(url, d.URL+"/v2/"+id+"/run")
+				})),
+			unchanged(config(least)),
+			imports(address, unread...),
+			expects(config(strings.Replace(most, "cpu ", "# cpu ", 1)), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id)),
+			expects(config(most), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
+			imports(address, unread...),
+			unchanged(config(strings.Replace(most, `["EU-RO-1", "EU-CZ-1"]`, `["EU-CZ-1", "EU-RO-1"]`, 1))),
+			resource.TestStep{ // changed behind Terraform's back: planned back
+				PreConfig: func() {
+					have, err := client.Endpoints.Get(t.Context(), id)
+					want := have
+					want.Workers.Max = 9
+					if err == nil {
+						_, err = client.Endpoints.Update(t.Context(), have, want)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config(most),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
+				Check:            resource.TestCheckResourceAttr(address, "workers.max", "5"),
+			},
+			resource.TestStep{
+				PreConfig: func() {
+					if err := client.Endpoints.Delete(t.Context(), id); err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config(most),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
+			},
+		)
+	})
+}
+
+// serverlessTemplate makes a template for endpoints and returns its state.
+func serverlessTemplate(t *testing.T, p *tfdrive.Provider, changes map[string]any) (tfdrive.State, map[string]any) {
+	t.Helper()
+	config := with(map[string]any{"name": "template of " + t.Name(), "image": "builtin/echo", "serverless": true}, changes)
+	return apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create"), config
+}
+
+// Every attribute that the version can set is set, changed and removed, and
+// after each the next plan is empty.
+func TestEndpointEveryAttribute(t *testing.T) {
+	workers := func(min, max, idle any) map[string]any {
+		return map[string]any{"min": min, "max": max, "idle_timeout": idle}
+	}
+	gpu := func(changes map[string]any) map[string]any {
+		return with(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA GeForce RTX 4090"}}, changes)
+	}
+	pools := func(changes map[string]any) map[string]any {
+		return with(map[string]any{"pools": []any{"ADA_24"}}, changes)
+	}
+	type attribute struct {
+		name         string
+		value        map[string]any
+		change       map[string]any
+		changeAction string
+		removeAction string
+	}
+	one := func(name string, a, b any) attribute {
+		return attribute{name, map[string]any{name: a}, map[string]any{name: b}, "update", "update"}
+	}
+	replaced := func(a attribute) attribute { a.removeAction = "replace"; return a }
+	both := []attribute{
+		one("name", "e1", "e2"),
+		one("workers", workers(0, 5, 30), workers(1, 2, 1)),
+		one("scaling", map[string]any{"type": "QUEUE_DELAY", "queue_delay": 9}, map[string]any{"type": "REQUEST_COUNT", "request_count": 2}),
+		one("data_center_ids", []any{"EU-RO-1", "US-TX-3"}, []any{"EU-CZ-1"}),
+		one("timeout", 5000, 604800000),
+		one("flashboot", "FLASHBOOT", "OFF"),
+		replaced(one("gpu", gpu(nil), gpu(map[string]any{"type_ids": []any{"NVIDIA L40S"}, "count": 2}))),
+		replaced(attribute{"cuda set", map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
+		replaced(attribute{"cuda floor", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(nil)}, "update", "update"}),
+		replaced(attribute{"cuda floor to set", map[string]any{"gpu": gpu(map[string]any{"min_cuda_version": "12.4"})}, map[string]any{"gpu": gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}})}, "update", "update"}),
+		replaced(one("cpu", []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}}, []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}})),
+	}
+	only := map[api.Version][]attribute{
+		api.V1: {
+			{"idle with requests", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}, "workers": workers(0, 3, 30)}, map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}}, "update", "update"},
+		},
+		api.V2: {
+			one("image", "img:1", "img:2"),
+			one("args", "--one", "--two"),
+			one("disk", 20, 30),
+			one("env", map[string]any{"A": "1"}, map[string]any{"B": "2"}),
+			one("ports", []any{"80/http"}, []any{"81/tcp", "82/http"}),
+			one("flashboot", "PRIORITY_FLASHBOOT", "OFF"),
+			replaced(attribute{"pools", map[string]any{"gpu": pools(nil)}, map[string]any{"gpu": map[string]any{"pools": []any{"ADA_24", "AMPERE_80"}, "count": 4}}, "update", "replace"}),
+			replaced(attribute{"excluded", map[string]any{"gpu": pools(map[string]any{"excluded_types": []any{"NVIDIA L4"}})}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
+			replaced(attribute{"types to pools", map[string]any{"gpu": gpu(nil)}, map[string]any{"gpu": pools(nil)}, "update", "replace"}),
+			{"load balancer", map[string]any{"type": "LOAD_BALANCER"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"request_count": 9}, "workers": workers(0, 3, 30)}, "update", "replace"},
+			{"half a second", map[string]any{"scaling": map[string]any{"queue_delay": 0.5}}, map[string]any{"scaling": map[string]any{"queue_delay": 2.5}}, "update", "update"},
+		},
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, p, nil)
+		for _, a := range append(both[:len(both):len(both)], only[v]...) {
+			t.Run(a.name, func(t *testing.T) {
+				least := map[string]any{"name": "e", "template_id": template.Get("id")}
+				state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(least, a.value), "create")
+				state = apply(t, p, state.Type, state, with(least, a.change), a.changeAction)
+				if a.name != "flashboot" { // OFF is the default already
+					state = apply(t, p, state.Type, state, least, a.removeAction)
+				}
+				state = apply(t, p, state.Type, state, with(least, a.value), map[bool]string{true: "replace", false: "update"}[a.removeAction == "replace"])
+				if diags := p.Destroy(state); diags.Err() != nil {
+					t.Error(diags)
+				}
+				if gone, _ := p.Read(state); gone.Exists() {
+					t.Error("the endpoint is still there")
+				}
+				if diags := p.Destroy(state); diags.Err() != nil {
+					t.Errorf("destroying what is gone: %s", diags)
+				}
+			})
+		}
+	})
+}
+
+// An endpoint with a container of its own: each part changes in place, and
+// removing it clears it.
+func TestEndpointOwnContainer(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": "a", "username": "u", "password": "p"}, "create")
+	least := map[string]any{"name": "e", "image": "builtin/echo"}
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+	if state.Get("disk") != 50.0 || state.Get("template_applied") != nil {
+		t.Errorf("disk %v, template_applied %v", state.Get("disk"), state.Get("template_applied"))
+	}
+	for name, value := range map[string]any{
+		"args": "--x", "disk": 20, "env": map[string]any{"A": ""}, "ports": []any{"80/http", "22/tcp"}, "registry": auth.Get("id"),
+	} {
+		state = apply(t, p, state.Type, state, with(least, map[string]any{name: value}), "update")
+		imported, diags := p.Import(state.Type, state.Get("id").(string))
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		apply(t, p, state.Type, imported, with(least, map[string]any{name: value}), "no-op")
+		state = apply(t, p, state.Type, state, least, "update")
+		if name != "disk" && state.Get(name) != nil {
+			t.Errorf("%s is %v after it was removed", name, state.Get(name))
+		}
+	}
+	apply(t, p, state.Type, state, with(least, map[string]any{"type": "LOAD_BALANCER"}), "replace")
+}
+
+func TestEndpointRules(t *testing.T) {
+	type rule struct {
+		changes  map[string]any
+		at, text string
+	}
+	scaling := func(s map[string]any) map[string]any { return map[string]any{"scaling": s} }
+	gpu := func(g map[string]any) map[string]any { return map[string]any{"gpu": g} }
+	cpu := func(counts ...any) map[string]any {
+		var list []any
+		for _, n := range counts {
+			list = append(list, map[string]any{"id": "cpu3c", "vcpu_count": n})
+		}
+		return map[string]any{"cpu": list}
+	}
+	l4 := []any{"NVIDIA L4"}
+	always := []rule{
+		{map[string]any{"name": ""}, "name", "length"},
+		{map[string]any{"name": strings.Repeat("x", 192)}, "name", "191"},
+		{map[string]any{"type": "QUEUES"}, "type", `"QUEUE" "LOAD_BALANCER"`},
+		{map[string]any{"workers": map[string]any{"min": 4}}, "workers.min", "workers.min is 4 and workers.max is 3"},
+		{map[string]any{"workers": map[string]any{"min": 2, "max": 1}}, "workers.min", "workers.min is 2 and workers.max is 1"},
+		{map[string]any{"workers": map[string]any{"min": -1}}, "workers.min", "at least 0"},
+		{map[string]any{"workers": map[string]any{"idle_timeout": 0}}, "workers.idle_timeout", "between 1 and 3600"},
+		{map[string]any{"workers": map[string]any{"idle_timeout": 3601}}, "workers.idle_timeout", "between 1 and 3600"},
+		{scaling(map[string]any{"type": "CPU"}), "scaling.type", "QUEUE_DELAY"},
+		{scaling(map[string]any{"queue_delay": 0.4}), "scaling.queue_delay", "at least 0.5"},
+		{scaling(map[string]any{"request_count": 2}), "scaling.request_count", "QUEUE_DELAY takes queue_delay"},
+		{scaling(map[string]any{"type": "REQUEST_COUNT", "queue_delay": 2}), "scaling.queue_delay", "REQUEST_COUNT takes request_count"},
+		{scaling(map[string]any{"type": "REQUEST_COUNT", "request_count": 0}), "scaling.request_count", "at least 1"},
+		{map[string]any{"timeout": 4999}, "timeout", "between 5000 and 604800000"},
+		{map[string]any{"timeout": 604800001}, "timeout", "between 5000 and 604800000"},
+		{map[string]any{"flashboot": "ON"}, "flashboot", "OFF"},
+		{gpu(map[string]any{"type_ids": l4, "count": 0}), "gpu.count", "at least 1"},
+		{gpu(map[string]any{"type_ids": l4, "pools": []any{"ADA_24"}}), "gpu.pools", "type_ids"},
+		{gpu(map[string]any{"count": 1}), "gpu.pools", "type_ids"},
+		{gpu(map[string]any{"type_ids": []any{}}), "gpu.type_ids", "at least 1"},
+		{gpu(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L4"}}), "gpu.type_ids", "duplicate"},
+		{gpu(map[string]any{"type_ids": l4, "excluded_types": l4}), "gpu.excluded_types", "pools"},
+		{gpu(map[string]any{"type_ids": l4, "allowed_cuda_versions": []any{"12.4"}, "min_cuda_version": "12.1"}), "gpu.min_cuda_version", "exclude each other"},
+		{gpu(map[string]any{"type_ids": l4, "min_cuda_version": "12"}), "gpu.min_cuda_version", "major.minor"},
+		{with(gpu(map[string]any{"type_ids": l4}), cpu(2)), "gpu", "cpu"},
+		{cpu(3), "cpu.0.vcpu_count", "a power of two"},
+		{cpu(1), "cpu.0.vcpu_count", "a power of two"},
+		{cpu(2, 2), "cpu", "duplicate"},
+		{map[string]any{"cpu": []any{}}, "cpu", "at least 1"},
+	}
+	byVersion := map[api.Version][]rule{
+		api.V1: {
+			{map[string]any{"type": "LOAD_BALANCER"}, "type", `type = "LOAD_BALANCER" exists in management API v2 only`},
+			{map[string]any{"template_id": nil, "image": "x"}, "image", "exists in management API v2 only"},
+			{map[string]any{"args": "x"}, "args", "exists in management API v2 only"},
+			{map[string]any{"disk": 10}, "disk", "exists in management API v2 only"},
+			{map[string]any{"env": map[string]any{"A": "b"}}, "env", "exists in management API v2 only"},
+			{map[string]any{"ports": []any{"80/http"}}, "ports", "exists in management API v2 only"},
+			{map[string]any{"registry": "x"}, "registry", "exists in management API v2 only"},
+			{gpu(map[string]any{"pools": []any{"ADA_24"}}), "gpu.pools", "exists in management API v2 only"},
+			{map[string]any{"flashboot": "PRIORITY_FLASHBOOT"}, "flashboot", "exists in management API v2 only"},
+			{scaling(map[string]any{"queue_delay": 1.5}), "scaling.queue_delay", "whole seconds"},
+			{cpu(2, 4), "cpu", "the same vcpu_count"},
+		},
+		api.V2: {
+			{map[string]any{"template_id": nil}, "image", "template_id"},
+			{map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT"}, "workers": map[string]any{"idle_timeout": 5}}, "workers.idle_timeout", "has no idle_timeout"},
+			{map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "QUEUE_DELAY"}}, "scaling.type", "REQUEST_COUNT only"},
+			{map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"queue_delay": 4}}, "scaling.queue_delay", "REQUEST_COUNT takes request_count"},
+			{gpu(map[string]any{"type_ids": []any{"NVIDIA H100 NVL"}}), "gpu.type_ids", "NVIDIA H100 NVL"},
+			{gpu(map[string]any{"type_ids": []any{"NVIDIA L4", "Voodoo 2"}}), "gpu.type_ids", "Voodoo 2"},
+			{map[string]any{"ports": []any{"70000/http"}}, "ports.*", "1 to 65535"},
+		},
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, p, nil)
+		least := map[string]any{"name": "e", "template_id": template.Get("id")}
+		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
+			refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, r.changes), r.at, r.text)
+		}
+	})
+}
+
+// What is unknown in the plan is no error and no panic: every attribute in
+// turn.
+func TestEndpointUnknowns(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		for _, a := range p.Schema("gpucloud_endpoint").Block.Attributes {
+			config := map[string]any{"name": "e", "template_id": "t"}
+			if !a.Optional && !a.Required {
+				continue
+			}
+			config[a.Name] = tfdrive.Unknown
+			if err := p.Plan("gpucloud_endpoint", tfdrive.State{}, config).Diagnostics.Err(); err != nil {
+				t.Errorf("%s unknown: %s", a.Name, err)
+			}
+		}
+	})
+}
+
+func TestEndpointGPUOrderWarns(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := map[string]any{"name": "e", "image": "builtin/echo", "gpu": map[string]any{"type_ids": []any{"NVIDIA GeForce RTX 4090", "NVIDIA L4"}}}
+	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, config)
+	if !strings.Contains(planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order") {
+		t.Errorf("no warning: %s", planned.Diagnostics)
+	}
+	state, _ := p.Apply(planned)
+	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
+	if err != nil || len(got.GPU.Pools) != 1 || got.GPU.Pools[0] != "ADA_24" || len(got.GPU.ExcludedTypes) != 0 {
+		t.Errorf("selected %+v, %v", got.GPU, err)
+	}
+}

@@ -1,0 +1,136 @@
+package resources_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+// drive configures the provider for a version of the deployment.
+func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
+	t.Helper()
+	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
+	if err := p.Configured.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// apply plans and applies, and expects the action and no error.
+func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.State, config map[string]any, action string) tfdrive.State {
+	t.Helper()
+	planned := p.Plan(typeName, prior, config)
+	if err := planned.Diagnostics.Err(); err != nil {
+		t.Fatalf("plan: %s", err)
+	}
+	if planned.Action != action {
+		t.Fatalf("planned to %s (replace %v), not to %s", planned.Action, planned.Replace, action)
+	}
+	if action == "no-op" {
+		return prior
+	}
+	state, diags := p.Apply(planned)
+	if err := diags.Err(); err != nil {
+		t.Fatalf("apply: %s", err)
+	}
+	settled(t, p, state, config)
+	return state
+}
+
+// settled expects that a refresh and a plan find nothing to do.
+func settled(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
+	t.Helper()
+	read, diags := p.Read(state)
+	if err := diags.Err(); err != nil {
+		t.Fatalf("read: %s", err)
+	}
+	again := p.Plan(state.Type, read, config)
+	if again.Action != "no-op" {
+		t.Errorf("the next plan is not empty: %s, %s\nstate: %s\nplan:  %s", again.Action, again.Diagnostics, read.Value, again.Value)
+	}
+	return read
+}
+
+// refused expects a plan error at an attribute with this text, and that
+// nothing was sent.
+func refused(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, at, text string) {
+	t.Helper()
+	writes := d.Writes()
+	err := p.Plan(typeName, prior, config).Diagnostics.Err()
+	switch {
+	case err == nil:
+		t.Errorf("the plan was accepted; expected %s: … %s", at, text)
+	case !strings.HasPrefix(err.Error(), at+":") || !strings.Contains(err.Error(), text):
+		t.Errorf("got the error\n  %s\nexpected at %s: … %s", err, at, text)
+	}
+	if d.Writes() != writes {
+		t.Errorf("a plan sent something")
+	}
+}
+
+// with is config with some attributes changed; nil removes one.
+func with(config map[string]any, changes map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range config {
+		out[k] = v
+	}
+	for k, v := range changes {
+		if v == nil {
+			delete(out, k)
+		} else {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// expects is a step that plans one action for a resource and applies it, after
+// which nothing is left to do.
+func expects(config, address string, action plancheck.ResourceActionType, checks ...resource.TestCheckFunc) resource.TestStep {
+	return resource.TestStep{
+		Config:           config,
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, action)}},
+		Check:            resource.ComposeAggregateTestCheckFunc(checks...),
+	}
+}
+
+func unchanged(config string) resource.TestStep {
+	return resource.TestStep{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}}
+}
+
+func fails(config, pattern string) resource.TestStep {
+	return resource.TestStep{Config: config, PlanOnly: true, ExpectError: regexp.MustCompile(pattern)}
+}
+
+func imports(address string, ignore ...string) resource.TestStep {
+	return resource.TestStep{ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateVerifyIgnore: ignore}
+}
+
+// remember keeps an attribute for a later step.
+func remember(address, attribute string, into *string) resource.TestCheckFunc {
+	return func(s *terraform.State) error {
+		*into = s.RootModule().Resources[address].Primary.Attributes[attribute]
+		return nil
+	}
+}
+
+var shrink = regexp.MustCompile(`can't shrink`)
+
+func expectText(got, want string) error {
+	if got != want {
+		return fmt.Errorf("got %s, expected %s", got, want)
+	}
+	return nil
+}

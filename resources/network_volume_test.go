@@ -1,0 +1,137 @@
+package resources_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+)
+
+func volumeConfig(name string, size int, dataCenter string) string {
+	return fmt.Sprintf("resource \"gpucloud_network_volume\" \"v\" {\n  name        = %q\n  size        = %d\n  data_center = %q\n}\n", name, size, dataCenter)
+}
+
+func TestNetworkVolume(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		const address = "gpucloud_network_volume.v"
+		config := func(name string, size int, dataCenter string) string {
+			return d.Block(v) + volumeConfig(name, size, dataCenter)
+		}
+		client := d.Client(t, v)
+		var id string
+		acctest.Run(t,
+			expects(config("models", 20, "EU-RO-1"), address, plancheck.ResourceActionCreate,
+				resource.TestCheckResourceAttr(address, "size", "20"), remember(address, "id", &id)),
+			unchanged(config("models", 20, "EU-RO-1")),
+			imports(address),
+			expects(config("weights", 25, "EU-RO-1"), address, plancheck.ResourceActionUpdate,
+				resource.TestCheckResourceAttrPtr(address, "id", &id)),
+			fails(config("weights", 24, "EU-RO-1"), `(?s)can't shrink.*has 25 GB.*asks for 24 GB`),
+			// Smaller is fine where the volume is a new one anyway.
+			expects(config("weights", 10, "US-TX-3"), address, plancheck.ResourceActionReplace,
+				resource.TestCheckResourceAttr(address, "size", "10"), remember(address, "id", &id)),
+			resource.TestStep{ // grown behind Terraform's back: not to be shrunk
+				PreConfig: func() {
+					have, err := client.NetworkVolumes.Get(t.Context(), id)
+					want := have
+					want.Size = 12
+					if err == nil {
+						_, err = client.NetworkVolumes.Update(t.Context(), have, want)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				},
+				Config: config("weights", 10, "US-TX-3"), PlanOnly: true, ExpectError: shrink,
+			},
+			expects(config("weights", 12, "US-TX-3"), address, plancheck.ResourceActionNoop),
+			resource.TestStep{ // deleted behind Terraform's back: planned again
+				PreConfig: func() {
+					if err := client.NetworkVolumes.Delete(t.Context(), id); err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config("weights", 12, "US-TX-3"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
+			},
+		)
+	})
+}
+
+// Every pair of sizes around the bounds: growing is an update, shrinking an
+// error at size, and no plan sends anything.
+func TestNetworkVolumeSizes(t *testing.T) {
+	bounds := map[api.Version][2]int{api.V1: {0, 4000}, api.V2: {10, 4096}}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		low, high := bounds[v][0], bounds[v][1]
+		config := map[string]any{"name": "v", "size": low, "data_center": "EU-RO-1"}
+		state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
+		sizes := []int{low, low + 1, 100, 1000, high - 1, high}
+		for _, have := range sizes {
+			if have > low {
+				state = apply(t, p, "gpucloud_network_volume", state, with(config, map[string]any{"size": have}), "update")
+			}
+			for want := have; want < have+60 && want <= high; want++ {
+				action := "update"
+				if want == have {
+					action = "no-op"
+				}
+				if got := p.Plan(state.Type, state, with(config, map[string]any{"size": want})); got.Action != action {
+					t.Fatalf("%d to %d GB: planned to %s: %s", have, want, got.Action, got.Diagnostics)
+				}
+			}
+			for want := max(low, have-60); want < have; want++ {
+				refused(t, d, p, state, state.Type, with(config, map[string]any{"size": want}), "size",
+					fmt.Sprintf("has %d GB and the configuration asks for %d GB", have, want))
+			}
+		}
+		for _, size := range []int{low - 1, high + 1, -5, 5000} {
+			err := p.Plan(state.Type, tfdrive.State{}, with(config, map[string]any{"size": size})).Diagnostics.Err()
+			if err == nil || !strings.HasPrefix(err.Error(), "size:") {
+				t.Errorf("a new volume of %d GB: got %v, expected an error at size", size, err)
+			}
+		}
+	})
+}
+
+func TestNetworkVolumeReplacementWarns(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", "type": "STANDARD"}
+	state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
+	for attribute, value := range map[string]any{"data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"} {
+		planned := p.Plan(state.Type, state, with(config, map[string]any{attribute: value, "size": 10}))
+		if planned.Action != "replace" || len(planned.Replace) != 1 || planned.Replace[0] != attribute {
+			t.Errorf("%s: planned to %s because of %v", attribute, planned.Action, planned.Replace)
+		}
+		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, attribute+": The network volume will be replaced") || !strings.Contains(w, state.Get("id").(string)) {
+			t.Errorf("%s: the plan warns %q", attribute, w)
+		}
+	}
+}
+
+// The tier is v2's; v1 keeps what the state knows of it.
+func TestNetworkVolumeTier(t *testing.T) {
+	d := acctest.Deploy(t)
+	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
+	config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}
+	state := apply(t, v2, "gpucloud_network_volume", tfdrive.State{}, config, "create")
+	if state.Get("type") != "STANDARD" {
+		t.Errorf("type is %v", state.Get("type"))
+	}
+	if read := settled(t, v1, state, config); read.Get("type") != "STANDARD" {
+		t.Errorf("v1 lost the tier: %v", read.Get("type"))
+	}
+	refused(t, d, v1, tfdrive.State{}, state.Type, with(config, map[string]any{"type": "STANDARD"}), "type", "exists in management API v2 only")
+
+	born := apply(t, v1, "gpucloud_network_volume", tfdrive.State{}, config, "create")
+	read := settled(t, v2, born, config)
+	apply(t, v2, state.Type, read, with(config, map[string]any{"type": "STANDARD"}), "no-op")
+}

@@ -1,0 +1,230 @@
+package resources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+)
+
+func TestTemplate(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		const address = "gpucloud_template.t"
+		config := func(body string) string {
+			return d.Block(v) + "resource \"gpucloud_template\" \"t\" {\n" + body + "\n}\n"
+		}
+		const least = `
+  name  = "least"
+  image = "python:3.12-slim"`
+		const most = `
+  name     = "most"
+  image    = "python:3.12"
+  args     = "python -u \"my handler.py\""
+  disk     = 30
+  env      = { TOKEN = sensitive("s3cret"), EMPTY = "", GRÜSSE = "äöü" }
+  ports    = ["22/tcp", "8000/http"]
+  public   = true
+  category = "NVIDIA"
+  mounts   = { persistent = { size = 15, path = "/data" } }`
+		client := d.Client(t, v)
+		var id string
+		acctest.Run(t,
+			expects(config(least), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
+				resource.TestCheckResourceAttr(address, "disk", "50"), resource.TestCheckResourceAttr(address, "category", "NVIDIA"),
+				resource.TestCheckResourceAttr(address, "serverless", "false"), resource.TestCheckNoResourceAttr(address, "ports.#")),
+			unchanged(config(least)),
+			imports(address),
+			expects(config(most), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id),
+				resource.TestCheckResourceAttr(address, "mounts.persistent.size", "15")),
+			imports(address),
+			unchanged(config(strings.Replace(most, `["22/tcp", "8000/http"]`, `["8000/http", "22/tcp"]`, 1))),
+			resource.TestStep{ // changed behind Terraform's back: planned back
+				PreConfig: func() {
+					have, err := client.Templates.Get(t.Context(), id)
+					want := have
+					want.Image = "other"
+					if err == nil {
+						_, err = client.Templates.Update(t.Context(), have, want)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config(most),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
+				Check:            resource.TestCheckResourceAttr(address, "image", "python:3.12"),
+			},
+			resource.TestStep{
+				PreConfig: func() {
+					if err := client.Templates.Delete(t.Context(), id); err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config(least),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
+			},
+		)
+	})
+}
+
+var least = map[string]any{"name": "t", "image": "img"}
+
+// Every attribute that the version can set is set, changed and removed, and
+// after each the next plan is empty.
+func TestTemplateEveryAttribute(t *testing.T) {
+	both := []struct {
+		name string
+		a, b any
+	}{
+		{"name", "t1", "t2"},
+		{"image", "img:1", "img:2"},
+		{"args", "python -u handler.py", `sh -c "echo 'a b'; exec python"`},
+		{"disk", 20, 60},
+		{"env", map[string]any{"A": "1", "EMPTY": ""}, map[string]any{"B": "2"}},
+		{"ports", []any{"8000/http", "22/tcp"}, []any{"1/tcp", "65535/http"}},
+		{"mounts", map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}, map[string]any{"persistent": map[string]any{"size": 12, "path": "/b"}}},
+		{"public", true, false},
+		{"serverless", true, false},
+		{"category", "AMD", "CPU"},
+	}
+	only := map[api.Version][]struct {
+		name string
+		a, b any
+	}{
+		api.V1: {
+			{"docker_entrypoint", []any{"/bin/sh", "-c"}, []any{"/init"}},
+			{"readme", "# One", "# Two"},
+		},
+		api.V2: {
+			{"start_ssh", false, true},
+			{"start_jupyter", false, true},
+			{"allowed_cuda_versions", []any{"12.8", "12.4"}, []any{"13.0"}},
+		},
+	}
+	replaces := map[api.Version]map[string]bool{
+		api.V1: {"category": true, "serverless": true},
+		api.V2: {},
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		for _, c := range append(both[:len(both):len(both)], only[v]...) {
+			t.Run(c.name, func(t *testing.T) {
+				config := with(least, map[string]any{"name": "every-" + c.name})
+				state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(config, map[string]any{c.name: c.a}), "create")
+				change, remove := "update", "update"
+				if replaces[v][c.name] {
+					change, remove = "replace", "replace"
+				}
+				if c.name == "mounts" && v == api.V2 {
+					remove = "replace"
+				}
+				state = apply(t, p, state.Type, state, with(config, map[string]any{c.name: c.b}), change)
+				if got, err := p.Import(state.Type, state.Get("id").(string)); err.Err() != nil {
+					t.Error(err)
+				} else {
+					apply(t, p, state.Type, got, with(config, map[string]any{c.name: c.b}), "no-op")
+				}
+				switch c.name {
+				case "name", "image": // required
+				case "public", "serverless", "start_ssh", "start_jupyter": // b is the default
+					apply(t, p, state.Type, state, config, "no-op")
+				default:
+					state = apply(t, p, state.Type, state, config, remove)
+				}
+				if diags := p.Destroy(state); diags.Err() != nil {
+					t.Error(diags)
+				}
+				if gone, _ := p.Read(state); gone.Exists() {
+					t.Error("the template is still there")
+				}
+				if diags := p.Destroy(state); diags.Err() != nil {
+					t.Errorf("destroying what is gone: %s", diags)
+				}
+			})
+		}
+	})
+}
+
+// null, "" and [] are one, before and after.
+func TestTemplateEmptyIsNull(t *testing.T) {
+	empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, empty), "create")
+		if v == api.V1 {
+			empty = with(empty, map[string]any{"readme": "", "docker_entrypoint": []any{}})
+			state = apply(t, p, "gpucloud_template", state, with(least, empty), "update")
+		}
+		state = apply(t, p, "gpucloud_template", state, least, "update")
+		apply(t, p, "gpucloud_template", state, with(least, empty), "update")
+	})
+}
+
+func TestTemplateRules(t *testing.T) {
+	mount := func(size int, path string) map[string]any {
+		return map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": size, "path": path}}}
+	}
+	type rule struct {
+		changes  map[string]any
+		at, text string
+	}
+	always := []rule{
+		{map[string]any{"name": ""}, "name", "length"},
+		{map[string]any{"image": ""}, "image", "length"},
+		{map[string]any{"disk": 0}, "disk", "at least 1"},
+		{map[string]any{"category": "TPU"}, "category", `"NVIDIA" "AMD" "CPU"`},
+		{map[string]any{"env": map[string]any{"": "x"}}, "env.", "length"},
+		{mount(0, "/a"), "mounts.persistent.size", "at least 1"},
+		{mount(10, "data"), "mounts.persistent.path", "a mount path is absolute"},
+		{map[string]any{"ports": []any{"80"}}, "ports.*", "a port is <number>/<protocol>"},
+		{map[string]any{"ports": []any{"0/tcp"}}, "ports.*", "1 to 65535"},
+		{map[string]any{"ports": []any{"65536/tcp"}}, "ports.*", "1 to 65535"},
+		{map[string]any{"ports": []any{"80/udp"}}, "ports.*", "http or tcp"},
+		{map[string]any{"ports": []any{"080/http"}}, "ports.*", "1 to 65535"},
+		{map[string]any{"ports": []any{"-1/http"}}, "ports.*", "1 to 65535"},
+		{map[string]any{"ports": []any{"80/http/x"}}, "ports.*", "http or tcp"},
+	}
+	byVersion := map[api.Version][]rule{
+		api.V1: {
+			{map[string]any{"start_ssh": false}, "start_ssh", "exists in management API v2 only"},
+			{map[string]any{"start_jupyter": false}, "start_jupyter", "exists in management API v2 only"},
+			{map[string]any{"allowed_cuda_versions": []any{"12.8"}}, "allowed_cuda_versions", "exists in management API v2 only"},
+			{map[string]any{"args": `python "unclosed`}, "args", "can't be split"},
+		},
+		api.V2: {
+			{map[string]any{"readme": "# Hi"}, "readme", "exists in management API v1 only"},
+			{map[string]any{"docker_entrypoint": []any{"/init"}}, "docker_entrypoint", "exists in management API v1 only"},
+			{mount(9, "/a"), "mounts.persistent.size", "at least 10 GB on API v2"},
+			{map[string]any{"allowed_cuda_versions": []any{"12"}}, "allowed_cuda_versions.*", "major.minor"},
+		},
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
+			refused(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
+		}
+		// What says the same as leaving it out is no error.
+		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "readme": ""}), "create")
+	})
+}
+
+// A change that can't be made in place replaces a template that nothing is
+// linked to, and is refused for one that an endpoint is linked to.
+func TestTemplateInUse(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V1)
+	config := with(least, map[string]any{"serverless": true})
+	template := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
+	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
+	refused(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")
+	refused(t, d, p, template, template.Type, with(config, map[string]any{"serverless": false}), "serverless", "an endpoint is linked to")
+	if diags := p.Destroy(endpoint); diags.Err() != nil {
+		t.Fatal(diags)
+	}
+	apply(t, p, template.Type, template, with(config, map[string]any{"category": "CPU"}), "replace")
+}
