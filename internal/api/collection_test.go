@@ -1,0 +1,295 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// kinds runs a check for every kind, without its type.
+var kinds = []struct {
+	name     string
+	path     map[api.Version]string
+	query    map[api.Version]string // of every read
+	member   string                 // of a v2 list
+	list     func(context.Context, *api.Client) (int, error)
+	get, del func(context.Context, *api.Client) error
+}{
+	{
+		"template", map[api.Version]string{api.V1: "/v1/templates", api.V2: "/v2/templates"},
+		map[api.Version]string{api.V1: "includeEndpointBoundTemplates=true"}, "templates",
+		func(ctx context.Context, c *api.Client) (int, error) {
+			l, err := c.Templates.List(ctx)
+			return len(l), err
+		},
+		func(ctx context.Context, c *api.Client) error { _, err := c.Templates.Get(ctx, "a"); return err },
+		func(ctx context.Context, c *api.Client) error { return c.Templates.Delete(ctx, "a") },
+	},
+	{
+		"network volume", map[api.Version]string{api.V1: "/v1/networkvolumes", api.V2: "/v2/network-volumes"}, nil, "networkVolumes",
+		func(ctx context.Context, c *api.Client) (int, error) {
+			l, err := c.NetworkVolumes.List(ctx)
+			return len(l), err
+		},
+		func(ctx context.Context, c *api.Client) error { _, err := c.NetworkVolumes.Get(ctx, "a"); return err },
+		func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
+	},
+	{
+		"registry auth", map[api.Version]string{api.V1: "/v1/containerregistryauth", api.V2: "/v2/registries"}, nil, "registries",
+		func(ctx context.Context, c *api.Client) (int, error) {
+			l, err := c.RegistryAuths.List(ctx)
+			return len(l), err
+		},
+		func(ctx context.Context, c *api.Client) error { _, err := c.RegistryAuths.Get(ctx, "a"); return err },
+		func(ctx context.Context, c *api.Client) error { return c.RegistryAuths.Delete(ctx, "a") },
+	},
+	{
+		"endpoint", map[api.Version]string{api.V1: "/v1/endpoints", api.V2: "/v2/serverless"}, nil, "endpoints",
+		func(ctx context.Context, c *api.Client) (int, error) {
+			l, err := c.Endpoints.List(ctx)
+			return len(l), err
+		},
+		func(ctx context.Context, c *api.Client) error { _, err := c.Endpoints.Get(ctx, "a"); return err },
+		func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
+	},
+}
+
+var versions = []api.Version{api.V1, api.V2}
+
+func TestPathsAndQueries(t *testing.T) {
+	for _, kind := range kinds {
+		for _, version := range versions {
+			list := `[{"id":"a"},{"id":"b"}]`
+			if version == api.V2 {
+				list = `{"` + kind.member + `":` + list + `,"next":null}`
+			}
+			c, d := deploy(t, version, answer(200, list), answer(200, `{"id":"a","unheardOf":{"x":[1]}}`), answer(204, ``))
+			if n, err := kind.list(t.Context(), c); n != 2 || err != nil {
+				t.Errorf("%s %s: %d listed, %v", version, kind.name, n, err)
+			}
+			if err := kind.get(t.Context(), c); err != nil {
+				t.Errorf("%s %s: %v", version, kind.name, err)
+			}
+			if err := kind.del(t.Context(), c); err != nil {
+				t.Errorf("%s %s: %v", version, kind.name, err)
+			}
+			var got []string
+			for _, r := range d.requests() {
+				got = append(got, strings.TrimSuffix(r.method+" "+r.path+"?"+r.query, "?"))
+			}
+			read := ""
+			if q := kind.query[version]; q != "" {
+				read = "?" + q
+			}
+			same(t, got, []string{
+				"GET " + kind.path[version] + read, "GET " + kind.path[version] + "/a" + read, "DELETE " + kind.path[version] + "/a",
+			})
+		}
+	}
+}
+
+func TestListsThatAreNone(t *testing.T) {
+	for _, kind := range kinds {
+		for _, c := range []struct {
+			version api.Version
+			body    string
+			fine    bool
+		}{
+			{api.V1, `[]`, true},
+			{api.V1, `null`, true},
+			{api.V1, `{}`, false},
+			{api.V1, `{"message":"hello"}`, false},
+			{api.V2, `{"` + kind.member + `":[]}`, true},
+			{api.V2, `{"` + kind.member + `":null}`, true},
+			{api.V2, `{}`, false}, // must not pass for a list of nothing
+			{api.V2, `[]`, false},
+			{api.V2, `{"` + kind.member + `":{}}`, false},
+		} {
+			client, _ := deploy(t, c.version, answer(200, c.body))
+			n, err := kind.list(t.Context(), client)
+			if n != 0 || (err == nil) != c.fine {
+				t.Errorf("%s %s, %s: %d listed, %v", c.version, kind.name, c.body, n, err)
+			}
+		}
+	}
+}
+
+func TestDelete(t *testing.T) {
+	gone, there, failing := answer(404, ``), answer(200, `{"id":"a"}`), answer(403, ``)
+	for _, c := range []struct {
+		name    string
+		version api.Version
+		del     http.HandlerFunc
+		read    http.HandlerFunc
+		status  int // of the error, 0 for success
+		sent    int
+	}{
+		{"done", api.V1, answer(204, ``), nil, 0, 1},
+		{"done", api.V2, answer(204, ``), nil, 0, 1},
+		{"done with a body", api.V2, answer(200, `ok`), nil, 0, 1},
+		{"unknown", api.V1, answer(404, ``), nil, 0, 1},
+		{"unknown", api.V2, answer(404, ``), nil, 0, 1},
+		{"unknown by 400", api.V1, answer(400, ``), gone, 0, 2},
+		{"in use", api.V1, answer(400, `{"message":"in use"}`), there, 400, 2},
+		{"400, and who knows", api.V1, answer(400, ``), failing, 400, 2},
+		{"in use", api.V2, answer(400, ``), gone, 400, 1},
+		{"in conflict", api.V2, answer(409, ``), nil, 409, 1},
+		{"forbidden", api.V1, answer(403, ``), gone, 403, 1},
+		{"forbidden", api.V2, answer(403, ``), nil, 403, 1},
+	} {
+		for _, kind := range kinds {
+			answers := []http.HandlerFunc{c.del}
+			if c.read != nil {
+				answers = append(answers, c.read)
+			}
+			client, d := deploy(t, c.version, answers...)
+			err := kind.del(t.Context(), client)
+			if got := status(err); got != c.status || len(d.requests()) != c.sent {
+				t.Errorf("%s, %s %s: %v after %d requests", c.name, c.version, kind.name, err, len(d.requests()))
+			}
+		}
+	}
+}
+
+func TestUnchangedUpdateOnlyReads(t *testing.T) {
+	for _, version := range versions {
+		c, d := deploy(t, version, answer(200, `{"id":"a","name":"n","size":10}`))
+		volume := api.NetworkVolume{ID: "a", Name: "n", Size: 10}
+		if got, err := c.NetworkVolumes.Update(t.Context(), volume, api.NetworkVolume{Name: "n", Size: 10}); err != nil || got.ID != "a" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		template := api.Template{ID: "a", Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}}
+		if _, err := c.Templates.Update(t.Context(), template, api.Template{Name: "n", Image: "i"}); err != nil {
+			t.Error(err)
+		}
+		auth := api.RegistryAuth{ID: "a", Name: "n", Username: "u"}
+		if _, err := c.RegistryAuths.Update(t.Context(), auth, api.RegistryAuth{Name: "n", Username: "u"}); err != nil {
+			t.Error(err)
+		}
+		endpoint := api.Endpoint{ID: "a", Name: "n", GPU: &api.GPU{Pools: []string{"A"}}}
+		if _, err := c.Endpoints.Update(t.Context(), endpoint, api.Endpoint{Name: "n", GPU: &api.GPU{Pools: []string{"A"}}}); err != nil {
+			t.Error(err)
+		}
+		for _, r := range d.requests() {
+			if r.method != "GET" || !strings.HasSuffix(r.path, "/a") {
+				t.Errorf("%s: sent %s %s %s", version, r.method, r.path, r.body)
+			}
+		}
+	}
+}
+
+func TestRegistryAuth(t *testing.T) {
+	for version, path := range map[api.Version]string{api.V1: "/v1/containerregistryauth", api.V2: "/v2/registries"} {
+		c, d := deploy(t, version, answer(201, `{"id":"a","name":"n"}`))
+		got, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "n", Username: "u", Password: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, api.RegistryAuth{ID: "a", Name: "n"})
+		same(t, d.last(t).path, path)
+		sameJSON(t, d.last(t).body, `{"name":"n","username":"u","password":"p"}`)
+		if _, err := c.RegistryAuths.Update(t.Context(), api.RegistryAuth{ID: "a", Name: "n"}, api.RegistryAuth{Name: "m"}); err == nil {
+			t.Error("an auth is changed in place")
+		}
+		same(t, len(d.requests()), 1)
+	}
+}
+
+func TestNetworkVolume(t *testing.T) {
+	for _, c := range []struct {
+		version                     api.Version
+		create, read, update, wants string
+		volume                      api.NetworkVolume
+	}{
+		{
+			version: api.V1,
+			volume:  api.NetworkVolume{ID: "a", Name: "n", Size: 10, DataCenter: "EU-RO-1"},
+			create:  `{"name":"n","size":10,"dataCenterId":"EU-RO-1"}`,
+			read:    `{"id":"a","name":"n","size":10,"dataCenterId":"EU-RO-1"}`,
+		},
+		{
+			version: api.V2,
+			volume:  api.NetworkVolume{ID: "a", Name: "n", Size: 10, DataCenter: "EU-RO-1", Type: new("STANDARD")},
+			create:  `{"name":"n","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`,
+			read:    `{"id":"a","name":"n","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`,
+		},
+	} {
+		client, d := deploy(t, c.version, answer(200, c.read))
+		got, err := client.NetworkVolumes.Create(t.Context(), c.volume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, c.volume)
+		sameJSON(t, d.last(t).body, c.create)
+
+		for want, body := range map[api.NetworkVolume]string{
+			{Name: "n", Size: 20}: `{"size":20}`,
+			{Name: "m", Size: 10}: `{"name":"m"}`,
+			{Name: "m", Size: 20}: `{"name":"m","size":20}`,
+			// Not changed in place; the plan replaces.
+			{Name: "m", Size: 10, DataCenter: "x", Type: new("y")}: `{"name":"m"}`,
+		} {
+			if _, err := client.NetworkVolumes.Update(t.Context(), c.volume, want); err != nil {
+				t.Fatal(err)
+			}
+			same(t, d.last(t).method, "PATCH")
+			sameJSON(t, d.last(t).body, body)
+		}
+	}
+	// v1 may hold a volume of no size.
+	client, d := deploy(t, api.V1, answer(200, `{"id":"a"}`))
+	client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "n", DataCenter: "x"})
+	sameJSON(t, d.last(t).body, `{"name":"n","size":0,"dataCenterId":"x"}`)
+}
+
+func status(err error) int {
+	if failure, ok := err.(*api.Error); ok {
+		return failure.Status
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
+}
+
+// answered decodes a wire text through a Get.
+func answered[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], wire string) T {
+	t.Helper()
+	c, _ := deploy(t, version, answer(200, wire))
+	got, err := of(c).Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// created is the body that a Create sends.
+func created[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], want T) (string, error) {
+	t.Helper()
+	c, d := deploy(t, version, answer(201, `{"id":"a"}`))
+	if _, err := of(c).Create(t.Context(), want); err != nil {
+		return "", err
+	}
+	return d.last(t).body, nil
+}
+
+// updated is the body that an Update sends, null when it sends none.
+func updated[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], have, want T) (string, error) {
+	t.Helper()
+	c, d := deploy(t, version, answer(200, `{"id":"a"}`))
+	if _, err := of(c).Update(t.Context(), have, want); err != nil {
+		return "", err
+	}
+	last := d.last(t)
+	if last.method == "GET" {
+		return "null", nil
+	}
+	if !json.Valid([]byte(last.body)) || last.method != "PATCH" {
+		t.Errorf("sent %s %s", last.method, last.body)
+	}
+	return last.body, nil
+}

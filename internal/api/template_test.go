@@ -1,0 +1,155 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+func templates(c *api.Client) api.Collection[api.Template] { return c.Templates }
+
+// mixed is a template that uses what either version has.
+func mixed() api.Template {
+	return api.Template{
+		ID: "a", Name: "n", Image: "i:1", Args: `serve --name 'my model'`, Disk: 30,
+		Env: map[string]string{"A": "1", "B": ""}, Ports: []string{"80/http", "22/tcp"}, Registry: "r",
+		Persistent: &api.PersistentMount{Size: 40, Path: "/data"},
+		Public:     true, Serverless: true, Category: "AMD",
+		Readme: new("# hello"), Entrypoint: new([]string{"/bin/sh", "-c"}),
+		StartSSH: new(false), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"12.4", "12.5"}),
+	}
+}
+
+func TestCreateTemplate(t *testing.T) {
+	for name, c := range map[string]struct {
+		version api.Version
+		want    api.Template
+		body    string
+	}{
+		"v1, all": {api.V1, mixed(), `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
+			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
+			"isPublic":true,"isServerless":true,"category":"AMD","readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`},
+		// The server would fill in ports and a volume of its own.
+		"v1, least": {api.V1, api.Template{Name: "n", Image: "i"},
+			`{"name":"n","imageName":"i","ports":[],"volumeInGb":0,"isPublic":false,"isServerless":false}`},
+		"v1, empty": {api.V1, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
+			Entrypoint: new([]string(nil)), AllowedCUDAVersions: new([]string{})},
+			`{"name":"n","imageName":"i","ports":[],"volumeInGb":0,"isPublic":false,"isServerless":false}`},
+		"v2, all": {api.V2, mixed(), `{"name":"n","image":"i:1","args":"serve --name 'my model'","disk":30,
+			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
+			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`},
+		"v2, least": {api.V2, api.Template{Name: "n", Image: "i"}, `{"name":"n","image":"i","public":false,"serverless":false}`},
+		"v2, empty": {api.V2, api.Template{Name: "n", Image: "i", Env: map[string]string{}, Ports: []string{}, Readme: new(""),
+			Entrypoint: new([]string(nil)), AllowedCUDAVersions: new([]string{})},
+			`{"name":"n","image":"i","public":false,"serverless":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, err := created(t, c.version, templates, c.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameJSON(t, body, c.body)
+		})
+	}
+}
+
+func TestReadTemplate(t *testing.T) {
+	v1 := mixed()
+	v1.StartSSH, v1.StartJupyter, v1.AllowedCUDAVersions = nil, nil, nil
+	v2 := mixed()
+	v2.Readme, v2.Entrypoint = nil, nil
+	for name, c := range map[string]struct {
+		version api.Version
+		wire    string
+		want    api.Template
+	}{
+		"v1, all": {api.V1, `{"id":"a","name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
+			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
+			"isPublic":true,"isServerless":true,"category":"AMD","readme":"# hello","dockerEntrypoint":["/bin/sh","-c"],
+			"earned":1.5,"runtimeInMin":3,"isRunpod":true,"isPlatform":true}`, v1},
+		"v1, least": {api.V1, `{"id":"a"}`, api.Template{ID: "a", Readme: new(""), Entrypoint: new([]string(nil))}},
+		"v1, no volume": {api.V1, `{"id":"a","volumeInGb":0,"volumeMountPath":"/workspace"}`,
+			api.Template{ID: "a", Readme: new(""), Entrypoint: new([]string(nil))}},
+		"v1, null": {api.V1, `{"id":"a","dockerStartCmd":null,"env":null,"ports":null,"containerRegistryAuthId":null,"volumeInGb":null,"readme":null,"dockerEntrypoint":null}`,
+			api.Template{ID: "a", Readme: new(""), Entrypoint: new([]string(nil))}},
+		"v2, all": {api.V2, `{"id":"a","name":"n","image":"i:1","args":"serve --name 'my model'","disk":30,
+			"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"registry":"r","mounts":{"persistent":{"size":40,"path":"/data"}},
+			"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4","12.5"]}`, v2},
+		"v2, least": {api.V2, `{"id":"a"}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil))}},
+		"v2, null": {api.V2, `{"id":"a","args":null,"env":null,"ports":null,"registry":null,"mounts":null,"startSsh":null,"allowedCudaVersions":null}`,
+			api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil))}},
+		"v2, no mount": {api.V2, `{"id":"a","mounts":{}}`, api.Template{ID: "a", AllowedCUDAVersions: new([]string(nil))}},
+	} {
+		t.Run(name, func(t *testing.T) { same(t, answered(t, c.version, templates, c.wire), c.want) })
+	}
+}
+
+func TestUpdateTemplate(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.Template) // of the mixed template
+		v1, v2 string
+	}{
+		"nothing": {func(*api.Template) {}, `null`, `null`},
+		"name":    {func(t *api.Template) { t.Name = "m" }, `{"name":"m"}`, `{"name":"m"}`},
+		"image":   {func(t *api.Template) { t.Image = "j" }, `{"imageName":"j"}`, `{"image":"j"}`},
+		"args":    {func(t *api.Template) { t.Args = "run 'a b'" }, `{"dockerStartCmd":["run","a b"]}`, `{"args":"run 'a b'"}`},
+		// The same words in other quotes are the same to v1.
+		"quotes":     {func(t *api.Template) { t.Args = `serve --name "my model"` }, `null`, `{"args":"serve --name \"my model\""}`},
+		"disk":       {func(t *api.Template) { t.Disk = 50 }, `{"containerDiskInGb":50}`, `{"disk":50}`},
+		"env":        {func(t *api.Template) { t.Env = map[string]string{"A": "2"} }, `{"env":{"A":"2"}}`, `{"env":{"A":"2"}}`},
+		"ports":      {func(t *api.Template) { t.Ports = []string{"81/http"} }, `{"ports":["81/http"]}`, `{"ports":["81/http"]}`},
+		"registry":   {func(t *api.Template) { t.Registry = "s" }, `{"containerRegistryAuthId":"s"}`, `{"registry":"s"}`},
+		"size":       {func(t *api.Template) { t.Persistent.Size = 60 }, `{"volumeInGb":60,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":60,"path":"/data"}}}`},
+		"path":       {func(t *api.Template) { t.Persistent.Path = "/d" }, `{"volumeInGb":40,"volumeMountPath":"/d"}`, `{"mounts":{"persistent":{"size":40,"path":"/d"}}}`},
+		"public":     {func(t *api.Template) { t.Public = false }, `{"isPublic":false}`, `{"public":false}`},
+		"serverless": {func(t *api.Template) { t.Serverless = false }, `null`, `{"serverless":false}`}, // v1 replaces
+		"category":   {func(t *api.Template) { t.Category = "CPU" }, `null`, `{"category":"CPU"}`},     // v1 replaces
+		"readme":     {func(t *api.Template) { t.Readme = new("x") }, `{"readme":"x"}`, `null`},
+		"entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{"x"}) }, `{"dockerEntrypoint":["x"]}`, `null`},
+		"ssh":        {func(t *api.Template) { t.StartSSH = new(true) }, `null`, `{"startSsh":true}`},
+		"ssh, open":  {func(t *api.Template) { t.StartSSH = nil }, `null`, `null`},
+		"jupyter":    {func(t *api.Template) { t.StartJupyter = new(false) }, `null`, `{"startJupyter":false}`},
+		"CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = new([]string{"13.0"}) }, `null`, `{"allowedCudaVersions":["13.0"]}`},
+
+		"clear args":       {func(t *api.Template) { t.Args = "" }, `{"dockerStartCmd":[]}`, `{"args":""}`},
+		"clear env":        {func(t *api.Template) { t.Env = nil }, `{"env":{}}`, `{"env":{}}`},
+		"clear ports":      {func(t *api.Template) { t.Ports = nil }, `{"ports":[]}`, `{"ports":[]}`},
+		"clear registry":   {func(t *api.Template) { t.Registry = "" }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
+		"clear mount":      {func(t *api.Template) { t.Persistent = nil }, `{"volumeInGb":0}`, `null`}, // v2 replaces
+		"clear readme":     {func(t *api.Template) { t.Readme = nil }, `{"readme":""}`, `null`},
+		"clear entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{}) }, `{"dockerEntrypoint":[]}`, `null`},
+		"clear CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = nil }, `null`, `{"allowedCudaVersions":[]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for version, body := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
+				want := mixed()
+				c.change(&want)
+				got, err := updated(t, version, templates, mixed(), want)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameJSON(t, got, body)
+			}
+		})
+	}
+}
+
+func TestArgsThatV1CantSplit(t *testing.T) {
+	broken := mixed()
+	broken.Args = `run 'secret`
+	if body, err := created(t, api.V1, templates, broken); err == nil {
+		t.Errorf("created as %s", body)
+	}
+	if body, err := updated(t, api.V1, templates, mixed(), broken); err == nil {
+		t.Errorf("updated by %s", body)
+	}
+	// What v2 left behind is replaced as a whole.
+	want := mixed()
+	body, err := updated(t, api.V1, templates, broken, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameJSON(t, body, `{"name":"n","imageName":"i:1","dockerStartCmd":["serve","--name","my model"],"containerDiskInGb":30,
+		"env":{"A":"1","B":""},"ports":["80/http","22/tcp"],"containerRegistryAuthId":"r","volumeInGb":40,"volumeMountPath":"/data",
+		"isPublic":true,"readme":"# hello","dockerEntrypoint":["/bin/sh","-c"]}`)
+}
