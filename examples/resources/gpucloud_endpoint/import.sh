@@ -1,0 +1,1 @@
+terraform import gpucloud_endpoint.example the-id-of-the-object

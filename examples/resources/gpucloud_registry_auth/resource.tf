@@ -1,0 +1,13 @@
+variable "registry_token" {
+  type      = string
+  ephemeral = true
+  default   = "none"
+}
+
+# With Terraform 1.11 and later the token is kept nowhere.
+resource "gpucloud_registry_auth" "ci" {
+  name                = "ci"
+  username            = "robot"
+  password_wo         = var.registry_token
+  password_wo_version = 1 # raise it to send a new token
+}

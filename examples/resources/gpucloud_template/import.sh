@@ -1,0 +1,1 @@
+terraform import gpucloud_template.example the-id-of-the-object
