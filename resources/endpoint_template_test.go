@@ -29,7 +29,7 @@ func TestEndpointFollowsTemplate(t *testing.T) {
 		config := func(image, extra string) string {
 			return d.Block(v) + `
 resource "gpucloud_template" "t" {
-  name       = "t"
+  name       = "` + d.Name("t") + `"
   image      = "` + image + `"
   serverless = true
 ` + extra + `
@@ -85,7 +85,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
 	c := d.Client(t, api.V2)
-	template, _ := serverlessTemplate(t, p, map[string]any{"env": map[string]any{"A": "1", "B": "2"}})
+	template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1", "B": "2"}})
 	id := template.Get("id").(string)
 	config := map[string]any{"name": "e", "template_id": id, "env": map[string]any{"B": "own"}}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
@@ -147,7 +147,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		next("the template's "+what, "update")
 		next("after the template's "+what, "no-op")
 	}
-	changeTemplate(func(t *api.Template) { t.Name = "renamed"; t.Public = true })
+	changeTemplate(func(t *api.Template) { t.Name = d.Name("renamed"); t.Public = true })
 	next("the template's name", "no-op")
 
 	for what, change := range map[string]func(*api.Endpoint){
@@ -188,7 +188,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		first := drive(t, d, v)
-		template, templateConfig := serverlessTemplate(t, first, nil)
+		template, templateConfig := serverlessTemplate(t, d, first, nil)
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		endpoint := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 
@@ -231,7 +231,7 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 func TestEndpointImportWithTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
+		template, _ := serverlessTemplate(t, d, p, map[string]any{"env": map[string]any{"A": "1"}, "args": "-x"})
 		config := map[string]any{"name": "e", "template_id": template.Get("id")}
 		born := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 		state, diags := p.Import("gpucloud_endpoint", born.Get("id").(string))
@@ -249,8 +249,8 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 func TestEndpointChangesItsTemplate(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	one, _ := serverlessTemplate(t, p, map[string]any{"name": "one", "image": "one", "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "allowed_cuda_versions": []any{"12.8"}})
-	two, _ := serverlessTemplate(t, p, map[string]any{"name": "two", "image": "two", "args": "-x"})
+	one, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("one"), "image": "one", "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "allowed_cuda_versions": []any{"12.8"}})
+	two, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("two"), "image": "two", "args": "-x"})
 	gpu := map[string]any{"pools": []any{"ADA_24"}}
 	following := func(s tfdrive.State) map[string]any {
 		return map[string]any{"name": "e", "template_id": s.Get("id"), "gpu": gpu}

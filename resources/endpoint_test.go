@@ -18,7 +18,7 @@ func TestEndpoint(t *testing.T) {
 		config := func(body string) string {
 			return d.Block(v) + `
 resource "gpucloud_template" "t" {
-  name       = "t"
+  name       = "` + d.Name("t") + `"
   image      = "builtin/echo"
   serverless = true
 }
@@ -91,9 +91,9 @@ resource "gpucloud_endpoint" "e" {
 }
 
 // serverlessTemplate makes a template for endpoints and returns its state.
-func serverlessTemplate(t *testing.T, p *tfdrive.Provider, changes map[string]any) (tfdrive.State, map[string]any) {
+func serverlessTemplate(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, changes map[string]any) (tfdrive.State, map[string]any) {
 	t.Helper()
-	config := with(map[string]any{"name": "template of " + t.Name(), "image": "builtin/echo", "serverless": true}, changes)
+	config := with(map[string]any{"name": d.Name("t"), "image": "builtin/echo", "serverless": true}, changes)
 	return apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create"), config
 }
 
@@ -153,7 +153,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, p, nil)
+		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range append(both[:len(both):len(both)], only[v]...) {
 			t.Run(a.name, func(t *testing.T) {
 				least := map[string]any{"name": "e", "template_id": template.Get("id")}
@@ -182,7 +182,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 func TestEndpointOwnContainer(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": "a", "username": "u", "password": "p"}, "create")
+	auth := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
 	least := map[string]any{"name": "e", "image": "builtin/echo"}
 	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
 	if state.Get("disk") != 50.0 || state.Get("template_applied") != nil {
@@ -277,7 +277,7 @@ func TestEndpointRules(t *testing.T) {
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
-		template, _ := serverlessTemplate(t, p, nil)
+		template, _ := serverlessTemplate(t, d, p, nil)
 		least := map[string]any{"name": "e", "template_id": template.Get("id")}
 		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
 			refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, r.changes), r.at, r.text)

@@ -21,7 +21,7 @@ func TestRegistryAuth(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		const address = "gpucloud_registry_auth.r"
 		config := func(name, user, password string) string {
-			return d.Block(v) + fmt.Sprintf("resource \"gpucloud_registry_auth\" \"r\" {\n  name     = %q\n  username = %q\n  password = %q\n}\n", name, user, password)
+			return d.Block(v) + fmt.Sprintf("resource \"gpucloud_registry_auth\" \"r\" {\n  name     = %q\n  username = %q\n  password = %q\n}\n", d.Name(name), user, password)
 		}
 		var id string
 		acctest.Run(t,
@@ -51,13 +51,13 @@ func TestRegistryAuthWriteOnly(t *testing.T) {
 		config := func(secret string, version int) string {
 			return d.Block(v) + fmt.Sprintf(`
 resource "gpucloud_registry_auth" "r" {
-  name                = "ci"
+  name                = %q
   username            = "robot"
   password_wo         = %q
   password_wo_version = %d
 }
 resource "gpucloud_template" "t" {
-  name       = "t"
+  name       = %q
   image      = "registry.example.com/private"
   registry   = gpucloud_registry_auth.r.id
   serverless = true
@@ -66,7 +66,7 @@ resource "gpucloud_endpoint" "e" {
   name        = "e"
   template_id = gpucloud_template.t.id
 }
-`, secret, version)
+`, d.Name("ci"), secret, version, d.Name("t"))
 		}
 		const auth = "gpucloud_registry_auth.r"
 		nothingKept := func(secret string) resource.TestCheckFunc {
@@ -125,8 +125,8 @@ func TestRegistryAuthImport(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
 		for name, config := range map[string]map[string]any{
-			"plain":      {"name": "plain", "username": "robot", "password": "hunter2"},
-			"write-only": {"name": "write-only", "username": "robot", "password_wo": "hunter2", "password_wo_version": 7},
+			"plain":      {"name": d.Name("plain"), "username": "robot", "password": "hunter2"},
+			"write-only": {"name": d.Name("write-only"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 7},
 		} {
 			born := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
 			state, diags := p.Import("gpucloud_registry_auth", born.Get("id").(string))
@@ -146,7 +146,7 @@ func TestRegistryAuthImport(t *testing.T) {
 func TestRegistryAuthRules(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
-	config := map[string]any{"name": "ci", "username": "robot", "password": "hunter2"}
+	config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
 	for _, c := range []struct {
 		changes  map[string]any
 		at, text string

@@ -16,13 +16,14 @@ func TestTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		const address = "gpucloud_template.t"
 		config := func(body string) string {
+			body = strings.ReplaceAll(body, "@", d.Name(""))
 			return d.Block(v) + "resource \"gpucloud_template\" \"t\" {\n" + body + "\n}\n"
 		}
 		const least = `
-  name  = "least"
+  name  = "least@"
   image = "python:3.12-slim"`
 		const most = `
-  name     = "most"
+  name     = "most@"
   image    = "python:3.12"
   args     = "python -u \"my handler.py\""
   disk     = 30
@@ -114,7 +115,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		p := drive(t, d, v)
 		for _, c := range append(both[:len(both):len(both)], only[v]...) {
 			t.Run(c.name, func(t *testing.T) {
-				config := with(least, map[string]any{"name": "every-" + c.name})
+				config := with(least, map[string]any{"name": d.Name("every-" + c.name)})
 				state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(config, map[string]any{c.name: c.a}), "create")
 				change, remove := "update", "update"
 				if replaces[v][c.name] {
@@ -155,6 +156,7 @@ func TestTemplateEmptyIsNull(t *testing.T) {
 	empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
+		least := with(least, map[string]any{"name": d.Name("t")})
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, empty), "create")
 		if v == api.V1 {
 			empty = with(empty, map[string]any{"readme": "", "docker_entrypoint": []any{}})
@@ -205,6 +207,7 @@ func TestTemplateRules(t *testing.T) {
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
+		least := with(least, map[string]any{"name": d.Name("t")})
 		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
 			refused(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
 		}
@@ -218,7 +221,7 @@ func TestTemplateRules(t *testing.T) {
 func TestTemplateInUse(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V1)
-	config := with(least, map[string]any{"serverless": true})
+	config := with(least, map[string]any{"name": d.Name("t"), "serverless": true})
 	template := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
 	endpoint := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": template.Get("id")}, "create")
 	refused(t, d, p, template, template.Type, with(config, map[string]any{"category": "CPU"}), "category", "an endpoint is linked to (e ("+endpoint.Get("id").(string)+"))")

@@ -6,6 +6,7 @@ package acctest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -47,20 +48,22 @@ func Main(m *testing.M) {
 
 // Deployment is what a test talks to.
 type Deployment struct {
-	URL      string
-	Key      string
-	Remote   bool
-	requests atomic.Int64
-	writes   atomic.Int64
+	URL    string
+	Key    string
+	Remote bool
+
+	suffix string // keeps the names of one test apart from those of others
+	writes atomic.Int64
 }
 
 // Deploy starts a jobrunner for the test, or names the remote deployment.
 func Deploy(t *testing.T) *Deployment {
 	t.Helper()
+	suffix := "-" + strings.ToLower(rand.Text()[:8])
 	if base := os.Getenv("GPUCLOUD_BASE_URL"); base != "" && os.Getenv("TF_ACC") != "" {
-		return &Deployment{URL: base, Key: os.Getenv("GPUCLOUD_API_KEY"), Remote: true}
+		return &Deployment{URL: base, Key: os.Getenv("GPUCLOUD_API_KEY"), Remote: true, suffix: suffix}
 	}
-	d := &Deployment{Key: "key-of-" + strings.ReplaceAll(t.Name(), "/", "-")}
+	d := &Deployment{Key: "key-of-" + strings.ReplaceAll(t.Name(), "/", "-"), suffix: suffix}
 	j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{
 		APIKey: d.Key, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -69,7 +72,6 @@ func Deploy(t *testing.T) *Deployment {
 	}
 	handler := j.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d.requests.Add(1)
 		if r.Method != http.MethodGet {
 			d.writes.Add(1)
 		}
@@ -88,6 +90,9 @@ func Deploy(t *testing.T) *Deployment {
 // Writes counts the requests so far that could change something. It stays 0
 // for a remote deployment.
 func (d *Deployment) Writes() int64 { return d.writes.Load() }
+
+// Name makes a name for an object whose name must be unique in the deployment.
+func (d *Deployment) Name(name string) string { return name + d.suffix }
 
 // Client speaks to the deployment beside Terraform: to look at what was made,
 // and to change it behind Terraform's back.

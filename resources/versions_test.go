@@ -1,0 +1,106 @@
+package resources_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+)
+
+// Whatever both versions can express plans no change when api_version
+// switches, in either direction and back, whichever version made it.
+func TestSwitchingVersions(t *testing.T) {
+	both := []struct {
+		typeName string
+		config   map[string]any
+	}{
+		{"gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}},
+		{"gpucloud_network_volume", map[string]any{"name": "v", "size": 4000, "data_center": "US-TX-3"}},
+		{"gpucloud_registry_auth", map[string]any{"username": "u", "password": "p"}},
+		{"gpucloud_registry_auth", map[string]any{"username": "u", "password_wo": "p", "password_wo_version": 1}},
+		{"gpucloud_template", map[string]any{"image": "i"}},
+		{"gpucloud_template", map[string]any{"image": "i", "args": `python -u "my handler.py" --quote 'it'"'"'s'`, "disk": 1, "env": map[string]any{"A": "", "B": "ü"},
+			"ports": []any{"8888/http", "22/tcp"}, "public": true, "category": "AMD", "mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}}},
+		{"gpucloud_template", map[string]any{"image": "i", "args": "", "env": map[string]any{}, "ports": []any{}, "start_ssh": true, "serverless": true}},
+		{"gpucloud_endpoint", nil},
+		{"gpucloud_endpoint", map[string]any{"type": "QUEUE", "flashboot": "OFF"}},
+		{"gpucloud_endpoint", map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}},
+		{"gpucloud_endpoint", map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA RTX A6000", "NVIDIA A40", "NVIDIA L4"}, "count": 4, "allowed_cuda_versions": []any{"12.8", "12.4"}}}},
+		{"gpucloud_endpoint", map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA H200"}, "min_cuda_version": "12.1"}, "flashboot": "FLASHBOOT"}},
+		{"gpucloud_endpoint", map[string]any{"cpu": []any{map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}},
+		{"gpucloud_endpoint", map[string]any{"workers": map[string]any{"min": 1, "max": 9, "idle_timeout": 3600}, "scaling": map[string]any{"queue_delay": 30}, "timeout": 5000}},
+		{"gpucloud_endpoint", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT", "request_count": 7}}},
+		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}}},
+		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{}, "network_volumes": []any{}}},
+	}
+	for i, c := range both {
+		t.Run(fmt.Sprint(c.typeName, " ", i), func(t *testing.T) {
+			d := acctest.Deploy(t)
+			by := map[api.Version]*tfdrive.Provider{}
+			for _, v := range acctest.Versions {
+				by[v] = drive(t, d, v)
+			}
+			other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
+			for _, v := range acctest.Versions {
+				config := with(c.config, map[string]any{"name": d.Name("by " + string(v))})
+				if c.typeName == "gpucloud_endpoint" {
+					template := apply(t, by[v], "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t" + string(v)), "image": "i", "serverless": true, "args": "-x"}, "create")
+					config["template_id"] = template.Get("id")
+				}
+				state := apply(t, by[v], c.typeName, tfdrive.State{}, config, "create")
+				state = settled(t, by[other[v]], state, config)
+				state = settled(t, by[v], state, config)
+				// What the other version then changes, this one reads back.
+				if c.typeName != "gpucloud_registry_auth" {
+					config["name"] = d.Name("renamed by " + string(other[v]))
+					state = apply(t, by[other[v]], c.typeName, state, config, "update")
+					settled(t, by[v], state, config)
+				}
+			}
+		})
+	}
+}
+
+// The same through Terraform, with a volume, an auth, a template and an
+// endpoint in one configuration.
+func TestSwitchingVersionsThroughTerraform(t *testing.T) {
+	d := acctest.Deploy(t)
+	config := func(v api.Version) string {
+		return d.Block(v) + fmt.Sprintf(`
+resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_registry_auth" "r" {
+  name     = %q
+  username = "u"
+  password = "p"
+}
+resource "gpucloud_template" "t" {
+  name       = %q
+  image      = "builtin/echo"
+  args       = "-u 'a b'"
+  registry   = gpucloud_registry_auth.r.id
+  serverless = true
+}
+resource "gpucloud_endpoint" "e" {
+  name            = "e"
+  template_id     = gpucloud_template.t.id
+  network_volumes = [gpucloud_network_volume.v.id]
+  gpu             = { type_ids = ["NVIDIA L4", "NVIDIA RTX A5000"] }
+  flashboot       = "FLASHBOOT"
+}
+`, d.Name("r"), d.Name("t"))
+	}
+	acctest.Run(t,
+		expects(config(api.V1), "gpucloud_endpoint.e", plancheck.ResourceActionCreate),
+		unchanged(config(api.V2)),
+		unchanged(config(api.V1)),
+		unchanged(config(api.V2)),
+	)
+}
