@@ -1,0 +1,256 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+)
+
+// leftOut are the members of the contract that the client does not use.
+var leftOut = map[contract.API]map[string]map[string]string{ // API, resource, path: why
+	contract.V1: {
+		"template": {
+			"earned":       "a statistic",
+			"runtimeInMin": "a statistic",
+			"isRunpod":     "no setting of the user's templates",
+			"isPlatform":   "no setting of the user's templates",
+		},
+		"endpoint": {
+			"networkVolumeId": "read, and never sent: networkVolumeIds says it",
+			"instanceIds":     "derived from the CPU configurations, with a memory size that requests don't have",
+			"env":             "the template's",
+			"template":        "asked for by its id",
+			"workers":         "no setting",
+			"userId":          "no setting",
+			"version":         "no setting",
+		},
+	},
+	contract.V2: {
+		"endpoint": {"cpu[].memory": "follows from the flavour and the vCPU count"},
+	},
+}
+
+// wires are the types that the client encodes and decodes, with the bodies that
+// it makes of objects in which everything is set.
+var wires = []struct {
+	api             contract.API
+	resource        string
+	wire            any
+	creates, update []any
+}{
+	{contract.V1, "template", templateV1{}, bodies(templatesV1(nil), fullTemplate), patches(templatesV1(nil), fullTemplate)},
+	{contract.V2, "template", templateV2{}, bodies(templatesV2(nil), fullTemplate), patches(templatesV2(nil), fullTemplate)},
+	{contract.V1, "networkVolume", networkVolumeV1{}, bodies(networkVolumesV1(nil), fullVolume), patches(networkVolumesV1(nil), fullVolume)},
+	{contract.V2, "networkVolume", networkVolumeV2{}, bodies(networkVolumesV2(nil), fullVolume), patches(networkVolumesV2(nil), fullVolume)},
+	{contract.V1, "registryAuth", registryAuthWire{}, bodies(registryAuthsV1(nil), fullAuth), nil},
+	{contract.V2, "registryAuth", registryAuthWire{}, bodies(registryAuthsV2(nil), fullAuth), nil},
+	{contract.V1, "endpoint", endpointV1{}, bodies(endpointsV1(nil), gpuWorkers, cpuWorkers), patches(endpointsV1(nil), gpuWorkers, cpuWorkers)},
+	{contract.V2, "endpoint", endpointV2{}, bodies(endpointsV2(nil), gpuWorkers, cpuWorkers), patches(endpointsV2(nil), gpuWorkers, cpuWorkers)},
+	{contract.Jobs, "jobSubmission", Submission{}, []any{Submission{
+		json.RawMessage(`{}`), "x", &JobPolicy{new(int64(1)), new(true), new(int64(1))}, &S3Config{"x", "x", "x", "x"}}}, nil},
+	{contract.Jobs, "job", Job{}, nil, nil},
+	{contract.Jobs, "health", Health{}, nil, nil},
+}
+
+var (
+	fullTemplate = Template{
+		Name: "x", Image: "x", Args: "x", Entrypoint: new([]string{"x"}), Disk: 1, Env: map[string]string{"X": "x"},
+		Ports: []string{"1/tcp"}, Registry: "x", Persistent: &PersistentMount{1, "/x"}, Public: true, Serverless: true, Category: "CPU",
+		Readme: new("x"), StartSSH: new(true), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"1.0"}),
+	}
+	fullVolume = NetworkVolume{Name: "x", Size: 1, DataCenter: "x", Type: new("x")}
+	fullAuth   = RegistryAuth{Name: "x", Username: "x", Password: "x"}
+	gpuWorkers = Endpoint{
+		Name: "x", Type: "QUEUE", TemplateID: new("x"),
+		Container:     &Container{new("x"), new("x"), new(int64(1)), map[string]string{"X": "x"}, new([]string{"1/tcp"}), new("x")},
+		GPU:           &GPU{[]string{"x"}, []string{"x"}, []string{"x"}, 1, []string{"1.0"}, "1.0"},
+		Workers:       Workers{1, 2, new(int64(1))},
+		Scaling:       Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
+		DataCenterIDs: []string{"x"}, NetworkVolumes: []string{"x"}, Timeout: 1, FlashBoot: new("FLASHBOOT"),
+	}
+	cpuWorkers = Endpoint{
+		CPU: []CPU{{"x", 2}}, Scaling: Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	}
+)
+
+// bodies are the create bodies of the objects.
+func bodies[T any](c Collection[T], objects ...T) (out []any) {
+	for _, object := range objects {
+		out = append(out, c.(interface{ createBody(T) any }).createBody(object))
+	}
+	return out
+}
+
+// patches are the update bodies that set everything in an empty object.
+func patches[T any](c Collection[T], objects ...T) (out []any) {
+	for _, object := range objects {
+		out = append(out, c.(interface{ updateBody(T) any }).updateBody(object))
+	}
+	return out
+}
+
+func (r *rest[T, W]) createBody(want T) any {
+	body, err := r.create(want)
+	if err != nil {
+		return err
+	}
+	return body
+}
+
+func (r *rest[T, W]) updateBody(want T) any {
+	var have T
+	body, err := r.update(have, want)
+	if err != nil {
+		return err
+	}
+	return body
+}
+
+func TestWireTypesKnowTheContract(t *testing.T) {
+	if len(contract.Fields) == 0 {
+		t.Fatal("the contract has no fields")
+	}
+	for _, w := range wires {
+		known := map[string]string{}
+		describe(reflect.TypeOf(w.wire), "", known)
+		excused := leftOut[w.api][w.resource]
+		stated := map[string]bool{}
+		for _, f := range contract.Fields {
+			if f.API != w.api || f.Resource != w.resource {
+				continue
+			}
+			stated[f.Path] = true
+			kind, ok := known[f.Path]
+			switch {
+			case !ok && excused[f.Path] == "":
+				t.Errorf("%s %s: %s is unknown to %T", w.api, w.resource, f.Path, w.wire)
+			case ok && kind != f.Type && kind != "any":
+				t.Errorf("%s %s: %s is %s, and %s in %T", w.api, w.resource, f.Path, f.Type, kind, w.wire)
+			}
+		}
+		for path := range known {
+			if !stated[path] {
+				t.Errorf("%s %s: the contract has no %s, which %T has", w.api, w.resource, path, w.wire)
+			}
+		}
+		for path := range excused {
+			if !stated[path] {
+				t.Errorf("%s %s: %s is excused and does not exist", w.api, w.resource, path)
+			}
+		}
+	}
+}
+
+// TestBodiesSayWhatTheContractHas: everything that can be set is sent, and
+// nothing that an operation does not take.
+func TestBodiesSayWhatTheContractHas(t *testing.T) {
+	for _, w := range wires {
+		for use, bodies := range map[contract.Use][]any{contract.Create: w.creates, contract.Update: w.update} {
+			if bodies == nil {
+				continue
+			}
+			maps := map[string]bool{} // paths whose members are the user's
+			takes := map[string]bool{}
+			for _, f := range contract.FieldsOf(w.api, w.resource, use) {
+				takes[f.Path] = true
+				maps[f.Path] = f.Type == "map" || f.Path == "input"
+			}
+			said := map[string]bool{}
+			for _, body := range bodies {
+				encoded, err := json.Marshal(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var decoded any
+				if err := json.Unmarshal(encoded, &decoded); err != nil {
+					t.Fatal(err)
+				}
+				walk(decoded, "", maps, said)
+			}
+			for path := range said {
+				if !takes[path] {
+					t.Errorf("%s %s, use %b: says %s, which the operation does not take", w.api, w.resource, use, path)
+				}
+			}
+			for path := range takes {
+				if !said[path] && leftOut[w.api][w.resource][path] == "" {
+					t.Errorf("%s %s, use %b: never says %s", w.api, w.resource, use, path)
+				}
+			}
+		}
+	}
+}
+
+func TestDataCentersAreTheContracts(t *testing.T) {
+	if want := slices.Sorted(slices.Values(contract.DataCenterIDs)); !slices.Equal(allDataCentersV1, want) {
+		t.Errorf("\n got %v\nwant %v", allDataCentersV1, want)
+	}
+}
+
+// describe collects the paths of a wire type's members, with their JSON types.
+func describe(typ reflect.Type, prefix string, into map[string]string) {
+	for _, f := range reflect.VisibleFields(typ) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			continue
+		}
+		path, inner := prefix+name, f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		into[path] = jsonType(inner)
+		switch into[path] {
+		case "object":
+			describe(inner, path+".", into)
+		case "array":
+			if inner.Elem().Kind() == reflect.Struct {
+				describe(inner.Elem(), path+"[].", into)
+			}
+		}
+	}
+}
+
+func jsonType(t reflect.Type) string {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return "any"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Int, reflect.Int64:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Map:
+		return "map"
+	case reflect.Slice:
+		return "array"
+	case reflect.Struct:
+		return "object"
+	}
+	return t.String()
+}
+
+// walk collects the paths of a body's members.
+func walk(v any, path string, maps, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			inner := strings.TrimPrefix(path+"."+name, ".")
+			into[inner] = true
+			if !maps[inner] {
+				walk(member, inner, maps, into)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			walk(element, path+"[]", maps, into)
+		}
+	}
+}
