@@ -1,0 +1,28 @@
+package sqldb
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lockDir takes the folder's lock: the file is opened without sharing it. It
+// is held until the file is closed, by the end of the process at the latest.
+func lockDir(dir string) (*os.File, error) {
+	const sharingViolation = syscall.Errno(32)
+	name := filepath.Join(dir, lockName)
+	path, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if errors.Is(err, sharingViolation) {
+		return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the data folder: %w", err)
+	}
+	return os.NewFile(uintptr(h), name), nil
+}

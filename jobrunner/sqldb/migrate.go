@@ -1,0 +1,39 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Migrate brings a component's tables up to date. steps are its schema's
+// history, the oldest first, each one statement or several; those that the
+// database has not seen are run, all or none. A database that has seen more
+// steps than there are is ErrNewer.
+func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
+	err := db.Write(ctx, func(tx *Tx) error {
+		if _, err := tx.Exec("CREATE TABLE IF NOT EXISTS meta (component TEXT PRIMARY KEY, version BIGINT NOT NULL)"); err != nil {
+			return err
+		}
+		var version int
+		err := tx.QueryRow("SELECT version FROM meta WHERE component = ?", component).Scan(&version)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if version > len(steps) {
+			return fmt.Errorf("%w (it has version %d, this program knows %d)", ErrNewer, version, len(steps))
+		}
+		for n, step := range steps[version:] {
+			if err := tx.conn.script(step); err != nil {
+				return fmt.Errorf("step %d: %w", version+n+1, err)
+			}
+		}
+		_, err = tx.Exec("INSERT INTO meta (component, version) VALUES (?, ?) ON CONFLICT (component) DO UPDATE SET version = excluded.version", component, len(steps))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the tables of the %s: %w", component, err)
+	}
+	return nil
+}

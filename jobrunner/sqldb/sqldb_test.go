@@ -1,0 +1,465 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+var schema = []string{`
+	CREATE TABLE notes (k {key}, name TEXT NOT NULL, body {blob});
+	CREATE UNIQUE INDEX notes_name ON notes (name);`,
+}
+
+func open(t *testing.T, c sqldb.Config) *sqldb.DB {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := db.Migrate(t.Context(), "notes", schema); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func add(ctx context.Context, db *sqldb.DB, name string, body []byte) error {
+	return db.Write(ctx, func(tx *sqldb.Tx) error {
+		n, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", name, body)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d rows inserted", n)
+		}
+		return err
+	})
+}
+
+func count(t *testing.T, db *sqldb.DB) (n int) {
+	t.Helper()
+	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT count(*) FROM notes").Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// modes runs a test on each kind of database.
+func modes(t *testing.T, test func(t *testing.T, c sqldb.Config)) {
+	t.Run("memory", func(t *testing.T) { test(t, sqldb.Config{}) })
+	t.Run("file", func(t *testing.T) { test(t, sqldb.Config{Dir: t.TempDir()}) })
+	t.Run("file without sync", func(t *testing.T) { test(t, sqldb.Config{Dir: t.TempDir(), NoSync: true}) })
+}
+
+func TestReadYourWrites(t *testing.T) {
+	modes(t, func(t *testing.T, c sqldb.Config) {
+		db := open(t, c)
+		var all sync.WaitGroup
+		for g := range 8 {
+			all.Go(func() {
+				for i := range 50 {
+					name := fmt.Sprintf("%d-%d", g, i)
+					if err := add(t.Context(), db, name, []byte(name)); err != nil {
+						t.Error(err)
+						return
+					}
+					var body []byte
+					err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+						return r.QueryRow("SELECT body FROM notes WHERE name = ?", name).Scan(&body)
+					})
+					if err != nil || string(body) != name {
+						t.Errorf("%s read back as %q, %v", name, body, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := count(t, db); n != 400 {
+			t.Errorf("%d rows, want 400", n)
+		}
+	})
+}
+
+func TestQuery(t *testing.T) {
+	db := open(t, sqldb.Config{})
+	for _, name := range []string{"a", "b"} {
+		if err := add(t.Context(), db, name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+		rows, err := r.Query("SELECT name FROM notes ORDER BY k")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+		return rows.Err()
+	})
+	if err != nil || strings.Join(names, ",") != "a,b" {
+		t.Errorf("got %v, %v", names, err)
+	}
+	err = db.Read(t.Context(), func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT name FROM notes WHERE name = 'c'").Scan(new(string))
+	})
+	if !errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("an absent row: %v", err)
+	}
+	err = db.Read(t.Context(), func(r *sqldb.Reader) error {
+		_, err := r.Query("DELETE FROM notes RETURNING k")
+		return err
+	})
+	if err != nil { // refused at the latest when the rows are read
+		return
+	}
+	if n := count(t, db); n != 2 {
+		t.Error("a reader wrote")
+	}
+}
+
+// Each failure undoes itself, and nothing else of the commit it was part of.
+func TestFailuresAreAlone(t *testing.T) {
+	modes(t, func(t *testing.T, c sqldb.Config) {
+		db := open(t, c)
+		boom := errors.New("boom")
+		hold := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() { // while this one runs the others gather behind it
+			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-hold; return nil })
+		})
+		for i := range 60 {
+			all.Go(func() {
+				name := fmt.Sprint("n", i)
+				switch i % 4 {
+				case 0:
+					if err := add(t.Context(), db, name, nil); err != nil {
+						t.Error(err)
+					}
+				case 1:
+					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+						if _, err := tx.Exec("INSERT INTO notes (name) VALUES (?)", name); err != nil {
+							return err
+						}
+						return boom
+					})
+					if !errors.Is(err, boom) {
+						t.Errorf("got %v", err)
+					}
+				case 2:
+					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+						_, err := tx.Exec("INSERT INTO nothing (name) VALUES (?)", name)
+						return err
+					})
+					if err == nil {
+						t.Error("a table that isn't there was written")
+					}
+				case 3:
+					err := add(t.Context(), db, "same", nil)
+					if err != nil && !sqldb.IsUnique(err) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		close(hold)
+		all.Wait()
+		if n := count(t, db); n != 15+1 {
+			t.Errorf("%d rows, want 16", n)
+		}
+	})
+}
+
+func TestPanicReachesTheCaller(t *testing.T) {
+	db := open(t, sqldb.Config{})
+	func() {
+		defer func() {
+			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "oops") {
+				t.Errorf("recovered %v", p)
+			}
+		}()
+		_ = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			if _, err := tx.Exec("INSERT INTO notes (name) VALUES ('x')"); err != nil {
+				t.Error(err)
+			}
+			panic("oops")
+		})
+	}()
+	if n := count(t, db); n != 0 {
+		t.Error("the write that panicked was kept")
+	}
+	if err := add(t.Context(), db, "y", nil); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
+}
+
+func TestWithdrawn(t *testing.T) {
+	db := open(t, sqldb.Config{})
+	running, hold := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		var once sync.Once
+		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			once.Do(func() { close(running) })
+			<-hold
+			_, err := tx.Exec("INSERT INTO notes (name) VALUES ('first')")
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-running
+	ctx, cancel := context.WithCancel(t.Context())
+	all.Go(func() {
+		if err := add(ctx, db, "second", nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("withdrawn: %v", err)
+		}
+		close(hold)
+	})
+	cancel()
+	all.Wait()
+	if n := count(t, db); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	db := open(t, sqldb.Config{Dir: t.TempDir()})
+	limit := func(pages int) {
+		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			return tx.QueryRow(fmt.Sprintf("PRAGMA max_page_count=%d", pages)).Scan(new(int))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(40)
+	kept, big := 0, make([]byte, 20_000)
+	var full error
+	for i := 0; full == nil; i++ {
+		if full = add(t.Context(), db, fmt.Sprint(i), big); full == nil {
+			kept++
+		}
+	}
+	if !errors.Is(full, sqldb.ErrFull) {
+		t.Fatalf("a full disk: %v", full)
+	}
+	// Among neighbours that fit, the one that doesn't is refused alone.
+	hold := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() { _ = db.Write(t.Context(), func(*sqldb.Tx) error { <-hold; return nil }) })
+	for i := range 10 {
+		all.Go(func() {
+			if i == 5 {
+				if err := add(t.Context(), db, "big", big); !errors.Is(err, sqldb.ErrFull) {
+					t.Errorf("too big: %v", err)
+				}
+			} else if err := add(t.Context(), db, fmt.Sprint("small", i), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(hold)
+	all.Wait()
+	if n := count(t, db); n != kept+9 {
+		t.Errorf("%d rows, want %d", n, kept+9)
+	}
+	limit(100_000)
+	if err := add(t.Context(), db, "later", big); err != nil {
+		t.Errorf("with space again: %v", err)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "data")
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(t.Context(), "notes", schema); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(t.Context(), db, "kept", nil); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "jobrunner.db"): 0o600, filepath.Join(dir, "jobrunner.db-wal"): 0o600} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s has mode %v, %v; want %v", path, info.Mode().Perm(), err, want)
+			}
+		}
+	}
+	if _, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir}); !errors.Is(err, sqldb.ErrInUse) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(t.Context(), db, "late", nil); !errors.Is(err, sqldb.ErrClosed) {
+		t.Errorf("write after close: %v", err)
+	}
+	if err := db.Read(t.Context(), func(*sqldb.Reader) error { return nil }); !errors.Is(err, sqldb.ErrClosed) {
+		t.Errorf("read after close: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+	db = open(t, sqldb.Config{Dir: dir})
+	if n := count(t, db); n != 1 {
+		t.Errorf("%d rows after opening again", n)
+	}
+}
+
+func TestFolderThatCannotBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqldb.Open(t.Context(), sqldb.Config{Dir: filepath.Join(file, "data")}); err == nil {
+		t.Error("opened inside a file")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "jobrunner.db"), []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a file that is no database: %v", err)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, sqldb.Config{Dir: dir})
+	if err := add(t.Context(), db, "old", nil); err != nil {
+		t.Fatal(err)
+	}
+	newer := append(schema[:1:1], "ALTER TABLE notes ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'")
+	broken := append(newer[:2:2], "CREATE TABLE half (x BIGINT); CREATE TABLE notes (x BIGINT)")
+	if err := db.Migrate(t.Context(), "notes", broken); err == nil {
+		t.Fatal("a broken step was accepted")
+	}
+	for range 2 {
+		if err := db.Migrate(t.Context(), "notes", newer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var colour string
+	err := db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT colour FROM notes").Scan(&colour) })
+	if err != nil || colour != "red" {
+		t.Errorf("the new column: %q, %v", colour, err)
+	}
+	if err := db.Migrate(t.Context(), "notes", schema); !errors.Is(err, sqldb.ErrNewer) {
+		t.Errorf("an older program: %v", err)
+	}
+	if err := db.Migrate(t.Context(), "others", nil); err != nil {
+		t.Errorf("another component: %v", err)
+	}
+}
+
+func TestReclaim(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, sqldb.Config{Dir: dir})
+	for i := range 20 {
+		if err := add(t.Context(), db, fmt.Sprint(i), make([]byte, 100_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := func() (n int) {
+		if err := db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("PRAGMA page_count").Scan(&n) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	full := pages()
+	err := db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DELETE FROM notes"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for more, rounds := true, 0; more; rounds++ {
+		if more, err = db.Reclaim(t.Context(), 100); err != nil || rounds > 10 {
+			t.Fatal(rounds, err)
+		}
+	}
+	if n := pages(); n > full/10 {
+		t.Errorf("%d pages of %d are left", n, full)
+	}
+}
+
+// The database works where time is virtual, and leaves no goroutine behind.
+func TestVirtualTime(t *testing.T) {
+	modes(t, func(t *testing.T, c sqldb.Config) {
+		synctest.Test(t, func(t *testing.T) {
+			db, err := sqldb.Open(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Migrate(t.Context(), "notes", schema); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			for i := range 10 {
+				time.Sleep(24 * time.Hour)
+				if err := add(t.Context(), db, fmt.Sprint(i), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n, d := count(t, db), time.Since(start); n != 10 || d != 240*time.Hour {
+				t.Errorf("%d rows after %s", n, d)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, c := range []sqldb.Config{{}, {Dir: b.TempDir()}} {
+		b.Run("file="+fmt.Sprint(c.Dir != ""), func(b *testing.B) {
+			db, err := sqldb.Open(b.Context(), c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			if err := db.Migrate(b.Context(), "notes", schema); err != nil {
+				b.Fatal(err)
+			}
+			b.SetParallelism(16)
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					err := db.Write(b.Context(), func(tx *sqldb.Tx) error {
+						_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (hex(randomblob(16)), ?)", make([]byte, 1000))
+						return err
+					})
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
