@@ -29,17 +29,17 @@ import (
 const patience = 3 * time.Minute
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := run(ctx); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
+func run() (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	started := time.Now()
 	cli, err := tfcli.Find(ctx)
 	if err != nil {
@@ -199,7 +199,7 @@ func startJobrunner(ctx context.Context, data string) (*runner, error) {
 			break
 		}
 	}
-	go io.Copy(io.Discard, out)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
 	if r.url == "" {
 		return nil, errors.Join(fmt.Errorf("the jobrunner did not start: %s", r.log), r.stop())
 	}

@@ -74,7 +74,7 @@ func (s State) Get(path string) any {
 	if !s.Exists() {
 		return nil
 	}
-	var at any = plain(s.Value)
+	at := plain(s.Value)
 	for name := range strings.SplitSeq(path, ".") {
 		members, ok := at.(map[string]any)
 		if !ok {
