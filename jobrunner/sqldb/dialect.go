@@ -11,7 +11,9 @@ type dialect struct {
 
 var sqliteDialect = dialect{words: strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // counts up and is never used again
+	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
+	"{least}", "min",
 	"{skip locked}", "", // one writer: no row is ever locked
 )}
 

@@ -106,7 +106,7 @@ func (db *DB) prepare(dir string) (source string, err error) {
 // pragmas are run on each connection; auto_vacuum must come first, before the
 // file has a page.
 func pragmas(c Config) []string {
-	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "cache_size=-16384", "trusted_schema=OFF"}
+	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "cache_size=-16384", "trusted_schema=OFF", "foreign_keys=ON"}
 	switch {
 	case c.Dir == "":
 		return append(common, "journal_mode=MEMORY", "synchronous=OFF")
