@@ -77,7 +77,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		case template == nil:
 		case plan.TemplateApplied.IsUnknown():
 			want.ApplyTemplate = true
-			plan.inherit(&want, *template)
+			inherit(&want, *template)
 		default: // no part of the container changes
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}

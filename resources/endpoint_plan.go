@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -194,11 +195,12 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 	p.Plan.TemplateApplied, p.Plan.TemplateSeen = types.StringUnknown(), types.StringUnknown()
 }
 
+// ownContainerChanges tells whether a setting changes that is the template's
+// where the endpoint leaves it out.
 func ownContainerChanges(ctx context.Context, p *kit.Plan[endpoint]) bool {
-	for _, attribute := range []string{"image", "args", "disk", "env", "ports", "registry"} {
-		if p.Changes(ctx, attribute) {
-			return true
-		}
+	attributes := []string{"image", "args", "disk", "env", "ports", "registry"}
+	if !p.State.GPU.IsNull() && !p.Plan.GPU.IsNull() && !p.Plan.GPU.IsUnknown() {
+		attributes = append(attributes, "gpu.allowed_cuda_versions", "gpu.min_cuda_version")
 	}
-	return false
+	return slices.ContainsFunc(attributes, func(a string) bool { return p.Changes(ctx, a) })
 }

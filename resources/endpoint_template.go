@@ -23,10 +23,14 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 }
 
 // inherit adds what an update has to spell out, because the API takes it from
-// a template at create alone: the CUDA versions.
-func (m *endpoint) inherit(want *api.Endpoint, t api.Template) {
-	if want.GPU != nil && t.AllowedCUDAVersions != nil && want.GPU.MinCUDAVersion == "" && len(want.GPU.AllowedCUDAVersions) == 0 {
-		want.GPU.AllowedCUDAVersions = sorted(*t.AllowedCUDAVersions)
+// a template at create alone: the CUDA versions. Beside a floor there are none.
+func inherit(want *api.Endpoint, t api.Template) {
+	if want.GPU == nil || t.AllowedCUDAVersions == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
+		return
+	}
+	want.GPU.AllowedCUDAVersions = []string{}
+	if want.GPU.MinCUDAVersion == "" {
+		want.GPU.AllowedCUDAVersions = append(want.GPU.AllowedCUDAVersions, sorted(*t.AllowedCUDAVersions)...)
 	}
 }
 

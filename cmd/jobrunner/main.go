@@ -1,0 +1,38 @@
+// Command jobrunner is a deployment of the management APIs and of the job API
+// on one machine.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the release build.
+var version = "dev"
+
+type commands struct {
+	Serve   serve    `cmd:"" help:"Start the deployment."`
+	Version printing `cmd:"" help:"Print the version."`
+}
+
+type printing struct{}
+
+func (printing) Run() error {
+	fmt.Println("jobrunner", version)
+	return nil
+}
+
+func main() {
+	var c commands
+	ctx := kong.Parse(&c,
+		kong.Name("jobrunner"),
+		kong.Description("A serverless GPU cloud in miniature: both management APIs and the job API on this machine."),
+		kong.UsageOnError(),
+	)
+	if err := ctx.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "jobrunner:", err)
+		os.Exit(1)
+	}
+}

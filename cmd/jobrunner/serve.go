@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+type serve struct {
+	Listen      string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
+	Data        string `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
+	Ephemeral   bool   `help:"Keep nothing: the state is in memory and ends with the process."`
+	AllowRemote bool   `help:"Allow an address that other machines reach."`
+	Limits      string `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
+	LogFormat   string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
+}
+
+// grace is how long a stop waits for requests under way.
+const grace = 5 * time.Second
+
+func (s *serve) Run() error {
+	if err := s.local(); err != nil {
+		return err
+	}
+	if s.Ephemeral && s.Data != "" {
+		return errors.New("--ephemeral keeps nothing, and --data says where to keep it: choose one")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	dir := ""
+	if !s.Ephemeral {
+		var err error
+		if dir, err = s.dataDir(); err != nil {
+			return err
+		}
+	}
+	key, made, err := apiKey(dir)
+	if err != nil {
+		return err
+	}
+	j, err := jobrunner.New(ctx, jobrunner.Config{
+		DataDir: dir, APIKey: key, ManagementLimits: s.Limits == "on", Logger: logger(os.Stderr, s.LogFormat),
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err), j.Close())
+	}
+	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made)
+	return errors.Join(run(ctx, stop, listener, j.Handler()), j.Close())
+}
+
+// run serves until ctx ends. A second signal ends the process at once, as
+// signals do by default.
+func run(ctx context.Context, stop func(), listener net.Listener, handler http.Handler) error {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	stop()
+	time.AfterFunc(grace/2, cancel) // requests that only wait learn that it is over
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer done()
+	if err := server.Shutdown(patience); errors.Is(err, context.DeadlineExceeded) {
+		return server.Close()
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// local refuses an address that other machines reach, unless that is wanted:
+// whoever holds the key runs code here.
+func (s *serve) local() error {
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s is not an address: write it like 127.0.0.1:8420", s.Listen)
+	}
+	ip, err := netip.ParseAddr(host)
+	if s.AllowRemote || host == "localhost" || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen %s can be reached by other machines, over plain HTTP, and whoever has the key runs code on this one: "+
+		"listen on 127.0.0.1, or add --allow-remote if you mean it", s.Listen)
+}
+
+// dataDir is where the state is kept (XDG base directories on Unix).
+func (s *serve) dataDir() (string, error) {
+	if s.Data != "" {
+		return filepath.Abs(s.Data)
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "gpucloud", "jobrunner"), nil
+	}
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		config, err := os.UserConfigDir()
+		return filepath.Join(config, "gpucloud", "jobrunner"), err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for the state: %w (--data names one, --ephemeral needs none)", err)
+	}
+	return filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"), nil
+}
+
+func logger(w io.Writer, format string) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, nil))
+	}
+	return slog.New(slog.NewTextHandler(w, nil))
+}
+
+// greet prints what to export. The key is printed only when the user has no
+// other way to know it.
+func (s *serve) greet(w io.Writer, url, dir, key string, made bool) {
+	fmt.Fprintf(w, "The deployment runs at %s\n", url)
+	if dir != "" {
+		fmt.Fprintf(w, "Its state is in %s\n", dir)
+	}
+	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
+	switch {
+	case made:
+		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
+	case dir != "" && os.Getenv(keyVariable) == "":
+		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
+	}
+	fmt.Fprintf(w, "\nNext: terraform apply in examples/quickstart. Ctrl-C stops the deployment.\n")
+}

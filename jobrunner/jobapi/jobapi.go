@@ -1,0 +1,149 @@
+// Package jobapi is the job API of a deployment: HTTP in front of the engine
+// (service description, section B). Handlers hold no state.
+package jobapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Config is what the API stands on.
+type Config struct {
+	Engine *engine.Engine
+	// Endpoint returns the execution time-out of an endpoint, 0 where it was
+	// never set, or ErrNoEndpoint.
+	Endpoint func(ctx context.Context, id string) (timeout time.Duration, err error)
+	Workers  func(endpoint string) Workers
+	Queued   func(endpoint string) // a job was put into the queue
+	Clock    *clock.Clock
+	APIKey   string
+	Logger   *slog.Logger
+}
+
+// Workers counts an endpoint's workers by what they do (field notes: health).
+// Ready counts the idle ones too.
+type Workers struct {
+	Idle         int `json:"idle"`
+	Initializing int `json:"initializing"`
+	Ready        int `json:"ready"`
+	Running      int `json:"running"`
+	Throttled    int `json:"throttled"`
+	Unhealthy    int `json:"unhealthy"`
+}
+
+// ErrNoEndpoint says that there is no such endpoint.
+var ErrNoEndpoint = errors.New("no such endpoint")
+
+// operation is one method on one path below /v2/{endpoint_id}.
+type operation struct {
+	method string
+	job    bool // the path ends in the id of a job
+	serve  func(*api, http.ResponseWriter, *http.Request, target) error
+}
+
+// target is what a request is about.
+type target struct {
+	endpoint string
+	timeout  time.Duration // default of the endpoint's jobs, 0: never set
+	job      string
+}
+
+var operations = map[string]operation{
+	"run":     {http.MethodPost, false, (*api).run},
+	"runsync": {http.MethodPost, false, (*api).runSync},
+	"status":  {http.MethodGet, true, (*api).status},
+	"cancel":  {http.MethodPost, true, (*api).cancel},
+	"health":  {http.MethodGet, false, (*api).health},
+}
+
+type api struct {
+	Config
+	key [sha256.Size]byte
+}
+
+// New serves /v2/{endpoint_id}/….
+func New(c Config) http.Handler {
+	return &api{Config: c, key: sha256.Sum256([]byte(c.APIKey))}
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := a.route(w, r); err != nil {
+		a.fail(w, r, err)
+	}
+}
+
+// route answers 401 before anything else, then 404 for the path, 405 for the
+// method, and 404 for the endpoint.
+func (a *api) route(w http.ResponseWriter, r *http.Request) error {
+	if !a.authorized(r) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return refuse(http.StatusUnauthorized, "the API key is missing or wrong: send it as Authorization: Bearer <key>")
+	}
+	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if len(segments) < 3 || segments[0] != "v2" {
+		return refuse(http.StatusNotFound, "no such path: the job API is /v2/{endpoint_id}/run, /runsync, /status/{job_id}, …")
+	}
+	op, ok := operations[segments[2]]
+	t := target{endpoint: segments[1]}
+	switch {
+	case !ok, op.job != (len(segments) == 4), len(segments) > 4:
+		return refuse(http.StatusNotFound, "no such operation on an endpoint: %s", strings.Join(segments[2:], "/"))
+	case r.Method != op.method:
+		w.Header().Set("Allow", op.method)
+		return refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", segments[2], op.method, r.Method)
+	case op.job:
+		t.job = segments[3]
+	}
+	var err error
+	if t.timeout, err = a.Endpoint(r.Context(), t.endpoint); err != nil {
+		return err
+	}
+	return op.serve(a, w, r, t)
+}
+
+// authorized compares in constant time. Workers and documentation send the key
+// bare, without a scheme (field notes: bare key).
+func (a *api) authorized(r *http.Request) bool {
+	key := r.Header.Get("Authorization")
+	if scheme, rest, ok := strings.Cut(key, " "); ok {
+		if !strings.EqualFold(scheme, "Bearer") {
+			return false
+		}
+		key = strings.TrimSpace(rest)
+	}
+	sum := sha256.Sum256([]byte(key))
+	return subtle.ConstantTimeCompare(sum[:], a.key[:]) == 1
+}
+
+// fail answers an error as {"error": text}.
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := http.StatusInternalServerError, "the deployment failed to answer: its log says why"
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		status, text = refused.status, refused.text
+	case errors.Is(err, ErrNoEndpoint), errors.Is(err, engine.ErrNotFound):
+		status, text = http.StatusNotFound, err.Error()
+	case errors.Is(err, sqldb.ErrFull):
+		status, text = http.StatusInsufficientStorage, err.Error()
+		a.Logger.ErrorContext(r.Context(), "a job was refused", "error", err)
+	case r.Context().Err() != nil: // nobody is there to read
+	default:
+		a.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err)
+	}
+	body, _ := json.Marshal(map[string]string{"error": text})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,121 @@
+package jobapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// run queues a job and answers at once (description: POST /run).
+func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
+	job, err := a.submit(w, r, t, maxRun, nil)
+	if err != nil {
+		return err
+	}
+	writeJob(w, job)
+	return nil
+}
+
+// runSync queues a job and answers when it is over, or when the wait is: then
+// with the job as it stands (description: POST /runsync; field notes: runsync,
+// wait elapsed).
+func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
+	asked, err := queryDuration(r, "wait", waitBounds)
+	if err != nil {
+		return err
+	}
+	job, err := a.submit(w, r, t, maxRunSync, func(n *engine.NewJob) { n.Sync, n.Wait = true, asked })
+	if err != nil {
+		return err
+	}
+	wait := asked
+	if wait == 0 {
+		wait = engine.DefaultWait
+	}
+	watch := a.Engine.Watch(t.endpoint, job.ID)
+	defer watch.Stop()
+	elapsed := a.Clock.NewTimer(wait)
+	defer elapsed.Stop()
+	for over := false; ; {
+		if job, err = a.Engine.Get(r.Context(), t.endpoint, job.ID); err != nil {
+			return err
+		}
+		if over || job.State.Terminal() {
+			writeJob(w, job)
+			return nil
+		}
+		select {
+		case <-watch.C:
+		case <-elapsed.C:
+			over = true
+		case <-r.Context().Done(): // the client is gone; the job goes on
+			return r.Context().Err()
+		}
+	}
+}
+
+func (a *api) submit(w http.ResponseWriter, r *http.Request, t target, limit int64, shape func(*engine.NewJob)) (engine.Job, error) {
+	n, err := readSubmission(w, r, limit)
+	if err != nil {
+		return engine.Job{}, err
+	}
+	n.Endpoint = t.endpoint
+	if shape != nil {
+		shape(&n)
+	}
+	job, err := a.Engine.Submit(r.Context(), n)
+	if err != nil {
+		return engine.Job{}, err
+	}
+	a.Queued(t.endpoint)
+	return job, nil
+}
+
+// status answers a job as it stands; ?ttl= sets its time to live, which counts
+// from the submission (description: GET /status).
+func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
+	ttl, err := queryDuration(r, "ttl", ttlBounds)
+	if err != nil {
+		return err
+	}
+	if ttl > 0 {
+		if err := a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl); err != nil {
+			return err
+		}
+	}
+	job, err := a.Engine.Get(r.Context(), t.endpoint, t.job)
+	if err != nil {
+		return err
+	}
+	writeJob(w, job)
+	return nil
+}
+
+// cancel ends a job that waits or runs. One that is over stays as it is, and
+// its status is the answer (field notes: cancel of a finished job).
+func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
+	job, err := a.Engine.Cancel(r.Context(), t.endpoint, t.job)
+	if err != nil {
+		return err
+	}
+	writeJob(w, engine.Job{ID: job.ID, State: job.State})
+	return nil
+}
+
+// health counts jobs and workers (description: Health response; field notes:
+// health).
+func (a *api) health(w http.ResponseWriter, _ *http.Request, t target) error {
+	jobs := a.Engine.Counts(t.endpoint)
+	body, err := json.Marshal(map[string]any{
+		"jobs": map[string]int{
+			"completed": jobs.Completed, "failed": jobs.Failed, "inProgress": jobs.InProgress, "inQueue": jobs.InQueue, "retried": jobs.Retried,
+		},
+		"workers": a.Workers(t.endpoint),
+	})
+	if err != nil {
+		return err
+	}
+	write(w, body)
+	return nil
+}

@@ -1,0 +1,203 @@
+package jobapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// bounds of a duration, sent as an integer of milliseconds.
+type bounds struct{ min, max time.Duration }
+
+var (
+	ttlBounds       = bounds{engine.MinTTL, engine.MaxTTL}
+	executionBounds = bounds{engine.MinTimeout, engine.MaxTimeout}
+	waitBounds      = bounds{engine.MinWait, engine.MaxWait}
+)
+
+// Greatest bodies in bytes (description, B, rule 1; MB is 2^20 here).
+const (
+	maxRun     = 10 << 20
+	maxRunSync = 20 << 20
+)
+
+// readSubmission reads a body of at most max bytes. What is wrong with it is a
+// *refusal.
+func readSubmission(w http.ResponseWriter, r *http.Request, limit int64) (engine.NewJob, error) {
+	if r.ContentLength > limit {
+		return engine.NewJob{}, tooLarge(w, limit)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return engine.NewJob{}, tooLarge(w, limit)
+	case err != nil:
+		return engine.NewJob{}, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
+	}
+	return parseSubmission(body)
+}
+
+// tooLarge refuses without reading on: the connection ends with the answer.
+func tooLarge(w http.ResponseWriter, limit int64) error {
+	w.Header().Set("Connection", "close")
+	return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
+}
+
+func parseSubmission(body []byte) (job engine.NewJob, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return job, malformed(body, err)
+	}
+	input, ok := members["input"]
+	switch {
+	case members == nil:
+		return job, refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
+	case !ok:
+		return job, refuse(http.StatusBadRequest, "input is missing: send {\"input\": {…}}")
+	case !isObject(input):
+		return job, refuse(http.StatusBadRequest, "input must be a JSON object")
+	}
+	job.Input = input
+	if job.Webhook, err = webhook(members["webhook"]); err != nil {
+		return job, err
+	}
+	if err := checkS3Config(members["s3Config"]); err != nil {
+		return job, err
+	}
+	if err := readPolicy(&job, members["policy"]); err != nil {
+		return job, err
+	}
+	job.Rest = rest(members)
+	return job, nil
+}
+
+// rest is what a worker sees beside the input.
+func rest(members map[string]json.RawMessage) []byte {
+	seen := map[string]json.RawMessage{}
+	for _, name := range []string{"webhook", "policy", "s3Config"} {
+		if v := members[name]; !absent(v) {
+			seen[name] = v
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(seen)
+	if err != nil { // parts of a document that was parsed
+		return nil
+	}
+	return text
+}
+
+func malformed(body []byte, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return refuse(http.StatusBadRequest, "the body is empty: send {\"input\": {…}}")
+	case errors.As(err, &syntax):
+		return refuse(http.StatusBadRequest, "the body is not JSON, at byte %d: %s", syntax.Offset, syntax)
+	}
+	return refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
+}
+
+func webhook(raw json.RawMessage) (string, error) {
+	if absent(raw) {
+		return "", nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return "", refuse(http.StatusBadRequest, "webhook must be a string")
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", refuse(http.StatusBadRequest, "webhook must be an http or https URL")
+	}
+	return text, nil
+}
+
+// s3Members are the members of s3Config, all strings (description: s3Config).
+var s3Members = []string{"accessId", "accessSecret", "bucketName", "endpointUrl"}
+
+func checkS3Config(raw json.RawMessage) error {
+	if absent(raw) {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return refuse(http.StatusBadRequest, "s3Config must be an object")
+	}
+	for _, name := range s3Members {
+		var text string
+		if v := members[name]; !absent(v) && json.Unmarshal(v, &text) != nil {
+			return refuse(http.StatusBadRequest, "s3Config.%s must be a string", name)
+		}
+	}
+	return nil
+}
+
+func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
+	if absent(raw) {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return refuse(http.StatusBadRequest, "policy must be an object")
+	}
+	if v := members["lowPriority"]; !absent(v) && json.Unmarshal(v, &job.Low) != nil {
+		return refuse(http.StatusBadRequest, "policy.lowPriority must be true or false")
+	}
+	if job.Timeout, err = milliseconds("policy.executionTimeout", members["executionTimeout"], executionBounds); err != nil {
+		return err
+	}
+	job.TTL, err = milliseconds("policy.ttl", members["ttl"], ttlBounds)
+	return err
+}
+
+// milliseconds reads an integer within bounds; 0 where there is none.
+func milliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, error) {
+	if absent(raw) {
+		return 0, nil
+	}
+	var n float64
+	if json.Unmarshal(raw, &n) != nil || n != math.Trunc(n) {
+		return 0, refuse(http.StatusBadRequest, "%s must be an integer of milliseconds", name)
+	}
+	if n < float64(b.min.Milliseconds()) || n > float64(b.max.Milliseconds()) {
+		return 0, refuse(http.StatusBadRequest, "%s must be from %d to %d ms", name, b.min.Milliseconds(), b.max.Milliseconds())
+	}
+	return time.Duration(n) * time.Millisecond, nil
+}
+
+// queryDuration reads a query parameter of milliseconds; 0 where there is none.
+func queryDuration(r *http.Request, name string, b bounds) (time.Duration, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	return milliseconds("the query parameter "+name, json.RawMessage(text), b)
+}
+
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+// refusal is an answer that says what is wrong with a request.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
