@@ -1,0 +1,85 @@
+// Package catalog is what the deployment says about hardware and places: GPU
+// types, the pools that hold them, CPU flavours and data centers. All are open
+// lists: they say what is known, and nothing is refused for not being in them.
+//
+// The prices of a deployment on one's own machine are not known. They are
+// answered as 0.
+package catalog
+
+import "slices"
+
+// CUDAVersions are the known CUDA versions, newest first.
+var CUDAVersions = []string{
+	"13.0", "12.9", "12.8", "12.7", "12.6", "12.5", "12.4", "12.3", "12.2", "12.1", "12.0", "11.8",
+}
+
+// Stock is what the machine has of one GPU type.
+type Stock struct {
+	Count        int64
+	CUDAVersions []string // that its driver supports
+}
+
+// PoolByID finds a pool.
+func PoolByID(id string) (Pool, bool) { return find(Pools, id, func(p Pool) string { return p.ID }) }
+
+// GPUByID finds a GPU type.
+func GPUByID(id string) (GPU, bool) { return find(GPUs, id, func(g GPU) string { return g.ID }) }
+
+// CPUByID finds a CPU flavour.
+func CPUByID(id string) (CPU, bool) { return find(CPUs, id, func(c CPU) string { return c.ID }) }
+
+// DataCenterByID finds a data center.
+func DataCenterByID(id string) (DataCenter, bool) {
+	return find(DataCenters, id, func(d DataCenter) string { return d.ID })
+}
+
+func find[T any](in []T, id string, key func(T) string) (found T, ok bool) {
+	i := slices.IndexFunc(in, func(t T) bool { return key(t) == id })
+	if i < 0 {
+		return found, false
+	}
+	return in[i], true
+}
+
+// PoolOf is the id of the pool that holds a GPU type, "" where none does.
+func PoolOf(typeID string) string {
+	for _, p := range Pools {
+		if slices.Contains(p.Types, typeID) {
+			return p.ID
+		}
+	}
+	return ""
+}
+
+// TypesIn are the GPU types of the pools less the excluded ones, pool by pool.
+// A pool that is not known adds none.
+func TypesIn(pools, excluded []string) []string {
+	types := []string{}
+	for _, id := range pools {
+		pool, _ := PoolByID(id)
+		for _, t := range pool.Types {
+			if !slices.Contains(excluded, t) && !slices.Contains(types, t) {
+				types = append(types, t)
+			}
+		}
+	}
+	return types
+}
+
+// Select translates GPU types into the fewest pools that hold them, in the
+// order of the types, and the exclusions that leave no other. Types that are
+// in no pool are left out.
+func Select(typeIDs []string) (pools, excluded []string) {
+	pools, excluded = []string{}, []string{}
+	for _, t := range typeIDs {
+		if p := PoolOf(t); p != "" && !slices.Contains(pools, p) {
+			pools = append(pools, p)
+		}
+	}
+	for _, t := range TypesIn(pools, nil) {
+		if !slices.Contains(typeIDs, t) {
+			excluded = append(excluded, t)
+		}
+	}
+	return pools, excluded
+}

@@ -1,0 +1,91 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+)
+
+// TestCatalogIsTheContracts: the same ids, in the same order where the
+// contract's order is an answer's.
+func TestCatalogIsTheContracts(t *testing.T) {
+	ids := func(n int, id func(int) string) (out []string) {
+		for i := range n {
+			out = append(out, id(i))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		what      string
+		got, want []string
+	}{
+		{"GPU types", ids(len(catalog.GPUs), func(i int) string { return catalog.GPUs[i].ID }), contract.GPUTypeIDs},
+		{"pools", ids(len(catalog.Pools), func(i int) string { return catalog.Pools[i].ID }), contract.GPUPools},
+		{"CPU flavours", ids(len(catalog.CPUs), func(i int) string { return catalog.CPUs[i].ID }), contract.CPUFlavorIDs},
+		{"data centers", ids(len(catalog.DataCenters), func(i int) string { return catalog.DataCenters[i].ID }), contract.DataCenterIDs},
+		{"CUDA versions", catalog.CUDAVersions, contract.CUDAVersions},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s\n got %q\nwant %q", c.what, c.got, c.want)
+		}
+	}
+}
+
+func TestPoolsHoldKnownTypesOnce(t *testing.T) {
+	in := map[string]string{}
+	for _, p := range catalog.Pools {
+		for _, id := range p.Types {
+			if _, ok := catalog.GPUByID(id); !ok {
+				t.Errorf("%s holds %q, which is not known", p.ID, id)
+			}
+			if in[id] != "" {
+				t.Errorf("%q is in %s and in %s", id, in[id], p.ID)
+			}
+			in[id] = p.ID
+			if got := catalog.PoolOf(id); got != p.ID {
+				t.Errorf("the pool of %q is %q", id, got)
+			}
+		}
+	}
+	if got := catalog.PoolOf("NVIDIA H100 PCIe"); got != "" {
+		t.Errorf("a type in no pool is in %q", got)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	for _, c := range []struct{ types, pools, excluded, means []string }{
+		{nil, nil, nil, nil},
+		{[]string{"NVIDIA L4"}, []string{"ADA_24"}, []string{"NVIDIA GeForce RTX 4090"}, []string{"NVIDIA L4"}},
+		{
+			[]string{"NVIDIA H200", "NVIDIA L40", "NVIDIA L40S"}, []string{"HOPPER_141", "ADA_48_PRO"},
+			[]string{"NVIDIA RTX 6000 Ada Generation"}, []string{"NVIDIA H200", "NVIDIA L40S", "NVIDIA L40"},
+		},
+		{[]string{"NVIDIA H100 PCIe", "no such GPU"}, nil, nil, nil}, // in no pool
+		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
+	} {
+		pools, excluded := catalog.Select(c.types)
+		if !slices.Equal(pools, c.pools) || !slices.Equal(excluded, c.excluded) {
+			t.Errorf("%q: pools %q less %q", c.types, pools, excluded)
+		}
+		if means := catalog.TypesIn(pools, excluded); !slices.Equal(means, c.means) {
+			t.Errorf("%q: mean %q", c.types, means)
+		}
+	}
+	if got := catalog.TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil); len(got) != 2 {
+		t.Errorf("unknown and repeated pools: %q", got)
+	}
+}
+
+func TestCPUMemory(t *testing.T) {
+	for _, c := range []struct {
+		flavor string
+		vcpus  int64
+		want   int64
+	}{{"cpu3c", 2, 4}, {"cpu5g", 8, 32}, {"not known", 4, 8}, {"cpu3g", 1 << 62, 1 << 53}} {
+		if got := catalog.CPUMemory(c.flavor, c.vcpus); got != c.want {
+			t.Errorf("%s with %d vCPUs: %d GB", c.flavor, c.vcpus, got)
+		}
+	}
+}

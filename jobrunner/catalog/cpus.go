@@ -1,0 +1,33 @@
+package catalog
+
+import "math"
+
+// CPU is a CPU flavour.
+type CPU struct {
+	ID           string
+	Name         string
+	Group        string // generation
+	MinVCPU      int64
+	MaxVCPU      int64
+	RAMGBPerVCPU float64
+}
+
+// CPUs are the known flavours.
+var CPUs = []CPU{
+	{"cpu3c", "Compute-Optimized", "Gen 3", 2, 32, 2},
+	{"cpu3g", "General Purpose", "Gen 3", 2, 32, 4},
+	{"cpu5c", "Compute-Optimized", "Gen 5", 2, 32, 2},
+	{"cpu5g", "General Purpose", "Gen 5", 2, 32, 4},
+}
+
+// unknownRAM is what a flavour that is not known is taken to have.
+const unknownRAM = 2 // GB per vCPU
+
+// CPUMemory is the memory in GB of a configuration, at least 1.
+func CPUMemory(flavorID string, vcpus int64) int64 {
+	perVCPU := float64(unknownRAM)
+	if c, ok := CPUByID(flavorID); ok {
+		perVCPU = c.RAMGBPerVCPU
+	}
+	return int64(min(max(1, math.Round(perVCPU*float64(vcpus))), 1<<53))
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+)
+
+// checkEndpoint refuses an endpoint that breaks a rule between its members, or
+// names what does not exist.
+func (tx *Tx) checkEndpoint(e Endpoint) error {
+	for _, check := range []func(Endpoint) error{
+		checkWorkers, checkScaling, checkCompute, checkExclusions, checkCUDA, tx.checkTemplate, tx.checkVolumes,
+	} {
+		if err := check(e); err != nil {
+			return err
+		}
+	}
+	return tx.checkRegistry(e.Container)
+}
+
+func checkWorkers(e Endpoint) error {
+	if e.WorkersMin > e.WorkersMax {
+		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
+	}
+	return nil
+}
+
+func checkScaling(e Endpoint) error {
+	if e.Type == LoadBalancer && e.Scaling.Type != RequestCount {
+		return refusef("a %s endpoint scales on %s alone, not on %s", LoadBalancer, RequestCount, e.Scaling.Type)
+	}
+	return nil
+}
+
+func checkCompute(e Endpoint) error {
+	if e.GPU != nil && len(e.CPU) > 0 {
+		return Refusal("an endpoint has GPU workers or CPU workers, not both")
+	}
+	return nil
+}
+
+// checkExclusions takes a type for a slip of the pen where every pool is known
+// and none has it. Pools are an open list: of an unknown one nothing is known.
+func checkExclusions(e Endpoint) error {
+	if e.GPU == nil || len(e.GPU.ExcludedTypes) == 0 {
+		return nil
+	}
+	var types []string
+	for _, id := range e.GPU.Pools {
+		pool, ok := catalog.PoolByID(id)
+		if !ok {
+			return nil
+		}
+		types = append(types, pool.Types...)
+	}
+	for _, id := range e.GPU.ExcludedTypes {
+		if !slices.Contains(types, id) {
+			return refusef("GPU type %q can't be excluded: it is in none of the pools %s", id, strings.Join(e.GPU.Pools, ", "))
+		}
+	}
+	if len(catalog.TypesIn(e.GPU.Pools, e.GPU.ExcludedTypes)) == 0 {
+		return refusef("the exclusions leave no GPU type of the pools %s", strings.Join(e.GPU.Pools, ", "))
+	}
+	return nil
+}
+
+func checkCUDA(e Endpoint) error {
+	if e.GPU != nil && e.GPU.MinCUDAVersion != "" && len(e.GPU.AllowedCUDAVersions) > 0 {
+		return Refusal("minCudaVersion and a list of allowedCudaVersions exclude each other: clear one of them")
+	}
+	return nil
+}
+
+func (tx *Tx) checkTemplate(e Endpoint) error {
+	if e.TemplateID == "" {
+		return nil
+	}
+	t, err := tx.Template(e.TemplateID)
+	if err == nil && !t.Serverless {
+		return refusef("template %q is not a serverless template", t.ID)
+	}
+	return err
+}
+
+func (tx *Tx) checkVolumes(e Endpoint) error {
+	for _, id := range e.NetworkVolumes {
+		ok, err := tx.exists(networkVolumes, id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return refusef("network volume %q does not exist", id)
+		}
+	}
+	return nil
+}

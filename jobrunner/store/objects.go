@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// kind is a sort of record. Its key is in the database.
+type kind struct {
+	key   string
+	label string // for people
+}
+
+var (
+	templates      = kind{"template", "template"}
+	networkVolumes = kind{"networkVolume", "network volume"}
+	registryAuths  = kind{"registryAuth", "registry auth"}
+	endpoints      = kind{"endpoint", "endpoint"}
+)
+
+// Head is what all records have.
+type Head struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"` // UTC, whole milliseconds
+}
+
+func (h *Head) head() *Head { return h }
+
+// record is a pointer to a record.
+type record interface {
+	head() *Head
+	kind() kind
+	refs() []string // ids of the records that it names
+}
+
+// querier is what a Tx and a Reader of the database have in common.
+type querier interface {
+	Query(query string, args ...any) (*sql.Rows, error)
+	QueryRow(query string, args ...any) sqldb.Row
+}
+
+// load reads one record into r.
+func load(q querier, r record, id string) error {
+	var doc []byte
+	err := q.QueryRow("SELECT doc FROM objects WHERE id = ? AND kind = ?", id, r.kind().key).Scan(&doc)
+	if errors.Is(err, sql.ErrNoRows) {
+		return notFound(r.kind(), id)
+	}
+	if err != nil {
+		return err
+	}
+	return decode(doc, r)
+}
+
+func decode(doc []byte, r record) error {
+	if err := json.Unmarshal(doc, r); err != nil {
+		return fmt.Errorf("a %s in the database can't be read: %w", r.kind().label, err)
+	}
+	return nil
+}
+
+// get reads one record.
+func get[T any, P interface {
+	*T
+	record
+}](ctx context.Context, s *Store, id string) (out T, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error { return load(r, P(&out), id) })
+	return out, err
+}
+
+// list reads all records of a kind, the oldest first.
+func list[T any, P interface {
+	*T
+	record
+}](ctx context.Context, s *Store) ([]T, error) {
+	out := []T{}
+	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
+		rows, err := r.Query("SELECT doc FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // an error of reading is in Err
+		for rows.Next() {
+			var doc sql.RawBytes
+			if err := rows.Scan(&doc); err != nil {
+				return err
+			}
+			var one T
+			if err := decode(doc, P(&one)); err != nil {
+				return err
+			}
+			out = append(out, one)
+		}
+		return rows.Err()
+	})
+	return out, err
+}
+
+// insert writes a new record and gives it its id.
+func (tx *Tx) insert(r record, now time.Time) error {
+	h := r.head()
+	h.ID, h.Created = newID(), now.UTC().Truncate(time.Millisecond)
+	doc, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = tx.tx.Exec("INSERT INTO objects (id, kind, name, doc) VALUES (?, ?, ?, ?)", h.ID, r.kind().key, h.Name, string(doc))
+	if err != nil {
+		return taken(r, err)
+	}
+	return tx.point(r)
+}
+
+// save writes a record that exists.
+func (tx *Tx) save(r record) error {
+	doc, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = tx.tx.Exec("UPDATE objects SET name = ?, doc = ? WHERE id = ?", r.head().Name, string(doc), r.head().ID)
+	if err != nil {
+		return taken(r, err)
+	}
+	if _, err := tx.tx.Exec("DELETE FROM refs WHERE owner = ?", r.head().ID); err != nil {
+		return err
+	}
+	return tx.point(r)
+}
+
+// taken tells a name that another record has from other failures.
+func taken(r record, err error) error {
+	if sqldb.IsUnique(err) {
+		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
+	}
+	return err
+}
+
+// point notes which records r names, for the deletion of those.
+func (tx *Tx) point(r record) error {
+	for _, target := range r.refs() {
+		_, err := tx.tx.Exec("INSERT INTO refs (target, owner) VALUES (?, ?) ON CONFLICT (target, owner) DO NOTHING", target, r.head().ID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a record; what it named is noted no more.
+func (tx *Tx) remove(k kind, id string) error {
+	n, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)
+	if err == nil && n == 0 {
+		return notFound(k, id)
+	}
+	return err
+}
+
+// exists reports whether there is a record of the kind.
+func (tx *Tx) exists(k kind, id string) (bool, error) {
+	var one int
+	err := tx.tx.QueryRow("SELECT 1 FROM objects WHERE id = ? AND kind = ?", id, k.key).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// owners are the ids of the records of a kind that name the target.
+func (tx *Tx) owners(k kind, target string) ([]string, error) {
+	rows, err := tx.tx.Query("SELECT o.id FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", target, k.key)
+	return column(rows, err)
+}
+
+// column reads the one column of an answer.
+func column(rows *sql.Rows, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // an error of reading is in Err
+	var out []string
+	for rows.Next() {
+		var one string
+		if err := rows.Scan(&one); err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, rows.Err()
+}
+
+// without is the list less one id.
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
+}

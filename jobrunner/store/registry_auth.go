@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+)
+
+// RegistryAuth is a credential for private images, without the credential. Its
+// name is unique.
+type RegistryAuth struct{ Head }
+
+// Credentials are what a registry asks for. They print as nothing.
+type Credentials struct {
+	Username string
+	Password string
+}
+
+func (Credentials) String() string       { return "(credentials)" }
+func (Credentials) GoString() string     { return "store.Credentials{}" }
+func (Credentials) LogValue() slog.Value { return slog.StringValue("(credentials)") }
+
+// registryRecord is the document in the database; nothing else holds both.
+type registryRecord struct {
+	RegistryAuth
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+func (r *RegistryAuth) kind() kind     { return registryAuths }
+func (r *RegistryAuth) refs() []string { return nil }
+
+// RegistryAuth reads one registry auth. The error wraps ErrNotFound where
+// there is none.
+func (s *Store) RegistryAuth(ctx context.Context, id string) (RegistryAuth, error) {
+	return get[RegistryAuth](ctx, s, id)
+}
+
+// RegistryAuths lists the registry auths, the oldest first.
+func (s *Store) RegistryAuths(ctx context.Context) ([]RegistryAuth, error) {
+	return list[RegistryAuth](ctx, s)
+}
+
+// Credentials reads the credentials of a registry auth, for pulling images.
+func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error) {
+	r, err := get[registryRecord](ctx, s, id)
+	return Credentials{r.Username, r.Password}, err
+}
+
+// CreateRegistryAuth keeps the credentials under an id of their own.
+func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentials) (RegistryAuth, error) {
+	now := s.clock.Now()
+	r := registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password}
+	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&r, now) })
+	return r.RegistryAuth, err
+}
+
+// DeleteRegistryAuth deletes a registry auth. Templates and endpoints that
+// named it have none afterwards.
+func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
+	return s.write(ctx, func(tx *Tx) error {
+		users, err := tx.owners(templates, id)
+		if err != nil {
+			return err
+		}
+		for _, user := range users {
+			t, err := tx.Template(user)
+			if err != nil {
+				return err
+			}
+			t.Registry = ""
+			if err := tx.save(&t); err != nil {
+				return err
+			}
+		}
+		if users, err = tx.owners(endpoints, id); err != nil {
+			return err
+		}
+		for _, user := range users {
+			if _, err := tx.updateEndpoint(user, func(e *Endpoint) error { e.Registry = ""; return nil }); err != nil {
+				return err
+			}
+		}
+		return tx.remove(registryAuths, id)
+	})
+}

@@ -1,0 +1,387 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+func open(t *testing.T, dir string) (*store.Store, func()) {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut := sync.OnceFunc(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(shut)
+	s, err := store.Open(t.Context(), db, new(clock.Clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, shut
+}
+
+func template(name string) store.Template {
+	return store.Template{
+		Head:      store.Head{Name: name},
+		Container: store.Container{Image: "builtin/echo", Disk: 50, Env: map[string]string{"A": "1"}}, Serverless: true,
+	}
+}
+
+func endpoint() store.Endpoint {
+	return store.Endpoint{
+		Head: store.Head{Name: "e"}, Type: store.Queue, Container: store.Container{Image: "builtin/echo", Disk: 50},
+		WorkersMax: 3, Scaling: store.Scaling{Type: store.QueueDelay, Value: 4},
+	}
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func create(ctx context.Context, s *store.Store, e store.Endpoint) (store.Endpoint, error) {
+	return s.CreateEndpoint(ctx, func(*store.Tx) (store.Endpoint, error) { return e, nil })
+}
+
+func linked(ctx context.Context, s *store.Store, templateID string) (store.Endpoint, error) {
+	return s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
+		e := endpoint()
+		from, err := tx.Template(templateID)
+		e.Link(from)
+		return e, err
+	})
+}
+
+func refused(t *testing.T, err error, text string) {
+	t.Helper()
+	var refusal store.Refusal
+	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v: want a refusal that says %q", err, text)
+	}
+}
+
+func missing(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%v: want it not found", err)
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	s, _ := open(t, "")
+	ctx := t.Context()
+	a := must[store.Template](t)(s.CreateTemplate(ctx, template("a")))
+	if !regexp.MustCompile(`^[a-z0-9]{12}$`).MatchString(a.ID) || time.Since(a.Created) > time.Minute {
+		t.Errorf("made %+v", a.Head)
+	}
+	_, err := s.CreateTemplate(ctx, template("a"))
+	refused(t, err, `the name "a" is taken`)
+	b := must[store.Template](t)(s.CreateTemplate(ctx, template("b")))
+	_, err = s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "a"; return nil })
+	refused(t, err, `the name "a" is taken`)
+	renamed := must[store.Template](t)(s.UpdateTemplate(ctx, b.ID, func(b *store.Template) error { b.Name = "c"; return nil }))
+	if renamed.Name != "c" || renamed.ID != b.ID {
+		t.Errorf("renamed %+v", renamed.Head)
+	}
+	must[store.Template](t)(s.CreateTemplate(ctx, template("b"))) // its name is free again
+	all := must[[]store.Template](t)(s.Templates(ctx))
+	if len(all) != 3 || all[0].Name != "a" || all[1].Name != "c" || all[2].Name != "b" {
+		t.Errorf("listed %+v", all)
+	}
+
+	stop := errors.New("stop")
+	if _, err := s.UpdateTemplate(ctx, a.ID, func(a *store.Template) error { a.Image = "x"; return stop }); !errors.Is(err, stop) {
+		t.Errorf("the error of a change became %v", err)
+	}
+	if got := must[store.Template](t)(s.Template(ctx, a.ID)); got.Image != "builtin/echo" || got.Env["A"] != "1" {
+		t.Errorf("read %+v", got)
+	}
+	unknown := template("d")
+	unknown.Registry = "nothing"
+	_, err = s.CreateTemplate(ctx, unknown)
+	refused(t, err, `registry auth "nothing" does not exist`)
+
+	if err := s.DeleteTemplate(ctx, a.ID); err != nil {
+		t.Error(err)
+	}
+	missing(t, s.DeleteTemplate(ctx, a.ID))
+	_, err = s.Template(ctx, a.ID)
+	missing(t, err)
+	_, err = s.UpdateTemplate(ctx, a.ID, func(*store.Template) error { return nil })
+	missing(t, err)
+}
+
+// TestOneOfManyWins: of concurrent creates of one name one succeeds.
+func TestOneOfManyWins(t *testing.T) {
+	s, _ := open(t, t.TempDir())
+	var (
+		wait            sync.WaitGroup
+		mu              sync.Mutex
+		won, lost, auth int
+	)
+	for range 20 {
+		wait.Go(func() {
+			_, err := s.CreateTemplate(t.Context(), template("same"))
+			_, authErr := s.CreateRegistryAuth(t.Context(), "same", store.Credentials{Username: "u", Password: "p"})
+			mu.Lock()
+			defer mu.Unlock()
+			var refusal store.Refusal
+			if err == nil {
+				won++
+			} else if errors.As(err, &refusal) {
+				lost++
+			}
+			if authErr == nil {
+				auth++
+			}
+		})
+	}
+	wait.Wait()
+	if won != 1 || lost != 19 || auth != 1 {
+		t.Errorf("%d won, %d were refused; %d auths won", won, lost, auth)
+	}
+}
+
+func TestVolumesGrowOnly(t *testing.T) {
+	s, _ := open(t, "")
+	ctx := t.Context()
+	v := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20, DataCenter: "EU-RO-1"}))
+	same := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20})) // not unique
+	for _, size := range []int64{0, 19, 20} {
+		_, err := s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: &size, Name: new("renamed")})
+		refused(t, err, "can only grow")
+	}
+	if got := must[store.NetworkVolume](t)(s.NetworkVolume(ctx, v.ID)); got.Size != 20 || got.Name != "v" {
+		t.Errorf("a refused update changed %+v", got)
+	}
+	grown := must[store.NetworkVolume](t)(s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(int64(21))}))
+	named := must[store.NetworkVolume](t)(s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Name: new("n")}))
+	if grown.Size != 21 || grown.Name != "v" || named.Size != 21 || named.Name != "n" {
+		t.Errorf("grown %+v, named %+v", grown, named)
+	}
+
+	// Many at once, each of which would shrink what a larger one made.
+	var wait sync.WaitGroup
+	for size := range int64(50) {
+		wait.Go(func() {
+			_, _ = s.UpdateNetworkVolume(ctx, v.ID, store.VolumeChange{Size: new(size + 1)})
+		})
+	}
+	wait.Wait()
+	if got := must[store.NetworkVolume](t)(s.NetworkVolume(ctx, v.ID)); got.Size != 50 {
+		t.Errorf("the largest of many won: %d", got.Size)
+	}
+
+	e := endpoint()
+	e.NetworkVolumes = []string{v.ID, same.ID}
+	e = must[store.Endpoint](t)(create(ctx, s, e))
+	if err := s.DeleteNetworkVolume(ctx, v.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[store.Endpoint](t)(s.Endpoint(ctx, e.ID)); !slices.Equal(got.NetworkVolumes, []string{same.ID}) {
+		t.Errorf("after the deletion the endpoint has %q", got.NetworkVolumes)
+	}
+	missing(t, s.DeleteNetworkVolume(ctx, v.ID))
+}
+
+func TestRegistryAuths(t *testing.T) {
+	s, _ := open(t, "")
+	ctx := t.Context()
+	const secret = "hunter2-the-secret"
+	r := must[store.RegistryAuth](t)(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "user-of-it", Password: secret}))
+	all := must[[]store.RegistryAuth](t)(s.RegistryAuths(ctx))
+	got := must[store.RegistryAuth](t)(s.RegistryAuth(ctx, r.ID))
+	c := must[store.Credentials](t)(s.Credentials(ctx, r.ID))
+	if c.Password != secret || c.Username != "user-of-it" {
+		t.Error("the credentials were not kept")
+	}
+	for _, shown := range []string{fmt.Sprintf("%+v %#v", all, got), fmt.Sprintf("%v %+v %#v %s", c, c, c, c.LogValue())} {
+		if strings.Contains(shown, secret) || strings.Contains(shown, "user-of-it") {
+			t.Errorf("a read shows the credentials: %s", shown)
+		}
+	}
+
+	tmpl := template("t")
+	tmpl.Registry = r.ID
+	tmpl = must[store.Template](t)(s.CreateTemplate(ctx, tmpl))
+	follower := must[store.Endpoint](t)(linked(ctx, s, tmpl.ID))
+	own := endpoint()
+	own.Registry = r.ID
+	own = must[store.Endpoint](t)(create(ctx, s, own))
+	if err := s.DeleteRegistryAuth(ctx, r.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := must[store.Template](t)(s.Template(ctx, tmpl.ID)); got.Registry != "" {
+		t.Errorf("the template names %q", got.Registry)
+	}
+	for _, id := range []string{follower.ID, own.ID} {
+		if got := must[store.Endpoint](t)(s.Endpoint(ctx, id)); got.Registry != "" || got.Version != 1 {
+			t.Errorf("the endpoint has %+v in version %d", got.Container, got.Version)
+		}
+	}
+	missing(t, s.DeleteRegistryAuth(ctx, r.ID))
+	_, err := s.Credentials(ctx, r.ID)
+	missing(t, err)
+}
+
+func TestLinkedEndpointsFollow(t *testing.T) {
+	s, _ := open(t, "")
+	ctx := t.Context()
+	var changed []string
+	s.OnEndpointChange(func(id string) {
+		if _, err := s.Endpoint(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		}
+		changed = append(changed, id)
+	})
+	tmpl := must[store.Template](t)(s.CreateTemplate(ctx, template("t")))
+	follower := must[store.Endpoint](t)(linked(ctx, s, tmpl.ID))
+	copied := must[store.Endpoint](t)(s.CreateEndpoint(ctx, func(tx *store.Tx) (store.Endpoint, error) {
+		e := endpoint()
+		from, err := tx.Template(tmpl.ID)
+		e.Copy(from)
+		return e, err
+	}))
+	if follower.TemplateID != tmpl.ID || copied.TemplateID != "" || copied.Env["A"] != "1" {
+		t.Errorf("made %+v and %+v", follower, copied)
+	}
+	if bound := must[map[string]bool](t)(s.BoundTemplates(ctx)); !bound[tmpl.ID] || len(bound) != 1 {
+		t.Errorf("bound are %v", bound)
+	}
+
+	changed = nil
+	must[store.Template](t)(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Env["A"], t.Readme = "2", "x"; return nil }))
+	must[store.Template](t)(s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Readme = "y"; return nil }))
+	got := must[store.Endpoint](t)(s.Endpoint(ctx, follower.ID))
+	if got.Env["A"] != "2" || got.Version != 1 { // the readme is not of the container
+		t.Errorf("the follower has %+v in version %d", got.Container, got.Version)
+	}
+	if got := must[store.Endpoint](t)(s.Endpoint(ctx, copied.ID)); got.Env["A"] != "1" || got.Version != 0 {
+		t.Errorf("the copy has %+v in version %d", got.Container, got.Version)
+	}
+	if !slices.Contains(changed, follower.ID) || slices.Contains(changed, copied.ID) {
+		t.Errorf("told of %q", changed)
+	}
+
+	_, err := s.UpdateTemplate(ctx, tmpl.ID, func(t *store.Template) error { t.Serverless = false; return nil })
+	refused(t, err, "must stay a serverless template")
+	refused(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+	changed = nil
+	if err := s.DeleteEndpoint(ctx, follower.ID); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(changed, []string{follower.ID}) {
+		t.Errorf("told of %q", changed)
+	}
+	missing(t, s.DeleteEndpoint(ctx, follower.ID))
+	if err := s.DeleteTemplate(ctx, tmpl.ID); err != nil { // a copy binds nothing
+		t.Error(err)
+	}
+}
+
+// TestIDsOfAnotherKind: an id means nothing to the operations of other kinds.
+func TestIDsOfAnotherKind(t *testing.T) {
+	s, _ := open(t, "")
+	ctx := t.Context()
+	v := must[store.NetworkVolume](t)(s.CreateNetworkVolume(ctx, store.NetworkVolume{Head: store.Head{Name: "v"}, Size: 20}))
+	e := endpoint()
+	e.NetworkVolumes = []string{v.ID}
+	must[store.Endpoint](t)(create(ctx, s, e))
+	missing(t, s.DeleteTemplate(ctx, v.ID))
+	missing(t, s.DeleteRegistryAuth(ctx, v.ID))
+	missing(t, s.DeleteEndpoint(ctx, v.ID))
+	_, err := s.Endpoint(ctx, v.ID)
+	missing(t, err)
+	if all := must[[]store.Endpoint](t)(s.Endpoints(ctx)); len(all) != 1 || len(all[0].NetworkVolumes) != 1 {
+		t.Errorf("the endpoint is %+v", all)
+	}
+}
+
+func TestEndpointRules(t *testing.T) {
+	s, _ := open(t, "")
+	ctx := t.Context()
+	pod := template("for pods")
+	pod.Serverless = false
+	pod = must[store.Template](t)(s.CreateTemplate(ctx, pod))
+	gpu := func(g store.GPU) func(*store.Endpoint) { return func(e *store.Endpoint) { e.GPU = &g } }
+	for _, c := range []struct {
+		refusal string // "": accepted
+		change  func(*store.Endpoint)
+	}{
+		{"", func(*store.Endpoint) {}},
+		{"contradict", func(e *store.Endpoint) { e.WorkersMin = 4 }},
+		{"", func(e *store.Endpoint) { e.WorkersMin = 3 }},
+		{"scales on REQUEST_COUNT alone", func(e *store.Endpoint) { e.Type = store.LoadBalancer }},
+		{"", func(e *store.Endpoint) { e.Type, e.Scaling.Type = store.LoadBalancer, store.RequestCount }},
+		{"not both", func(e *store.Endpoint) { e.GPU, e.CPU = &store.GPU{}, []store.CPU{{"cpu3c", 2}} }},
+		{"", gpu(store.GPU{Pools: []string{"ADA_24"}, ExcludedTypes: []string{"NVIDIA L4"}})},
+		{"none of the pools ADA_24", gpu(store.GPU{Pools: []string{"ADA_24"}, ExcludedTypes: []string{"NVIDIA L40"}})},
+		{"leave no GPU type", gpu(store.GPU{Pools: []string{"ADA_24"}, ExcludedTypes: []string{"NVIDIA L4", "NVIDIA GeForce RTX 4090"}})},
+		{"", gpu(store.GPU{Pools: []string{"ADA_24", "NOT_KNOWN"}, ExcludedTypes: []string{"who knows"}})},
+		{"", gpu(store.GPU{TypeIDs: []string{"not known"}})},
+		{"exclude each other", gpu(store.GPU{AllowedCUDAVersions: []string{"12.8"}, MinCUDAVersion: "12.1"})},
+		{"", gpu(store.GPU{MinCUDAVersion: "12.1"})},
+		{"registry auth \"none\" does not exist", func(e *store.Endpoint) { e.Registry = "none" }},
+		{"network volume \"none\" does not exist", func(e *store.Endpoint) { e.NetworkVolumes = []string{"none"} }},
+		{"is not a serverless template", func(e *store.Endpoint) { e.Link(pod) }},
+	} {
+		e := endpoint()
+		c.change(&e)
+		made, err := create(ctx, s, e)
+		if c.refusal != "" {
+			refused(t, err, c.refusal)
+			ok := must[store.Endpoint](t)(create(ctx, s, endpoint()))
+			_, err = s.UpdateEndpoint(ctx, ok.ID, func(_ *store.Tx, e *store.Endpoint) error { c.change(e); return nil })
+			refused(t, err, c.refusal)
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		made = must[store.Endpoint](t)(s.UpdateEndpoint(ctx, made.ID, func(_ *store.Tx, e *store.Endpoint) error { e.Image = "other"; return nil }))
+		if made.Version != 1 || made.Image != "other" {
+			t.Errorf("updated to %q in version %d", made.Image, made.Version)
+		}
+	}
+}
+
+// TestItIsAllThereAgain: what a method acknowledged is read after a restart.
+func TestItIsAllThereAgain(t *testing.T) {
+	dir := t.TempDir()
+	s, shut := open(t, dir)
+	ctx := t.Context()
+	tmpl := must[store.Template](t)(s.CreateTemplate(ctx, template("t")))
+	e := must[store.Endpoint](t)(linked(ctx, s, tmpl.ID))
+	r := must[store.RegistryAuth](t)(s.CreateRegistryAuth(ctx, "r", store.Credentials{Username: "u", Password: "p"}))
+	shut()
+	s, _ = open(t, dir)
+	again := must[store.Endpoint](t)(s.Endpoint(ctx, e.ID))
+	if again.TemplateID != tmpl.ID || !again.Created.Equal(e.Created) || again.Env["A"] != "1" {
+		t.Errorf("made %+v\nread %+v", e, again)
+	}
+	if c := must[store.Credentials](t)(s.Credentials(ctx, r.ID)); c.Password != "p" {
+		t.Error("the credentials are gone")
+	}
+	refused(t, s.DeleteTemplate(ctx, tmpl.ID), "is linked to it")
+}

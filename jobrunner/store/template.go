@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Template is the container configuration of pods or of serverless workers.
+// Its name is unique.
+type Template struct {
+	Head
+	Container
+	Volume              LocalVolume `json:"volume"`
+	Public              bool        `json:"public,omitempty"`
+	Serverless          bool        `json:"serverless,omitempty"` // false: for pods
+	Category            string      `json:"category"`
+	Readme              string      `json:"readme,omitempty"` // API v1 only
+	StartSSH            bool        `json:"startSsh,omitempty"`
+	StartJupyter        bool        `json:"startJupyter,omitempty"`
+	AllowedCUDAVersions []string    `json:"allowedCudaVersions,omitempty"` // empty: any
+}
+
+// LocalVolume is storage on the machine that survives a restart.
+type LocalVolume struct {
+	Size int64  `json:"size"` // GB; 0: none, and Path is kept for the day that there is one
+	Path string `json:"path"`
+}
+
+func (t *Template) kind() kind     { return templates }
+func (t *Template) refs() []string { return t.Container.refs() }
+
+// Template reads one template. The error wraps ErrNotFound where there is none.
+func (s *Store) Template(ctx context.Context, id string) (Template, error) {
+	return get[Template](ctx, s, id)
+}
+
+// Template reads one template inside of the transaction.
+func (tx *Tx) Template(id string) (t Template, err error) {
+	return t, load(tx.tx, &t, id)
+}
+
+// Templates lists the templates, the oldest first.
+func (s *Store) Templates(ctx context.Context) ([]Template, error) { return list[Template](ctx, s) }
+
+// BoundTemplates are the ids of the templates that an endpoint is linked to.
+func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
+	bound := map[string]bool{}
+	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
+		rows, err := r.Query("SELECT DISTINCT t.id FROM refs r JOIN objects t ON t.id = r.target WHERE t.kind = ?", templates.key)
+		ids, err := column(rows, err)
+		for _, id := range ids {
+			bound[id] = true
+		}
+		return err
+	})
+	return bound, err
+}
+
+// CreateTemplate keeps t under an id of its own.
+func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error) {
+	now := s.clock.Now()
+	err := s.write(ctx, func(tx *Tx) error {
+		if err := tx.checkRegistry(t.Container); err != nil {
+			return err
+		}
+		return tx.insert(&t, now)
+	})
+	return t, err
+}
+
+// UpdateTemplate changes a template, and with it the endpoints that are linked
+// to it. change may be run more than once.
+func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (Template, error) {
+	var out Template
+	err := s.write(ctx, func(tx *Tx) error {
+		t, err := tx.Template(id)
+		if err != nil {
+			return err
+		}
+		if err := change(&t); err != nil {
+			return err
+		}
+		if err := tx.checkRegistry(t.Container); err != nil {
+			return err
+		}
+		if err := tx.save(&t); err != nil {
+			return err
+		}
+		out = t
+		return tx.updateLinked(t)
+	})
+	return out, err
+}
+
+// updateLinked carries a template's change to the endpoints that follow it.
+func (tx *Tx) updateLinked(t Template) error {
+	ids, err := tx.owners(endpoints, t.ID)
+	if err != nil {
+		return err
+	}
+	if len(ids) > 0 && !t.Serverless {
+		return refusef("template %q must stay a serverless template: endpoint %q is linked to it", t.ID, ids[0])
+	}
+	for _, id := range ids {
+		_, err := tx.updateEndpoint(id, func(e *Endpoint) error { e.Link(t); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteTemplate refuses while an endpoint is linked to the template.
+func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
+	return s.write(ctx, func(tx *Tx) error {
+		if _, err := tx.Template(id); err != nil {
+			return err
+		}
+		users, err := tx.owners(endpoints, id)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			return refusef("template %q is in use: endpoint %q is linked to it; delete that first, or give it another template", id, users[0])
+		}
+		return tx.remove(templates, id)
+	})
+}
