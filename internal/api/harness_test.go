@@ -1,10 +1,8 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/pipenet"
 )
 
 const testKey = `k3y/+"&<%>-of-7ests`
@@ -82,14 +81,15 @@ func deploy(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*ap
 func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
 	t.Helper()
 	d := &deployment{answers: answers}
-	p := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	network := pipenet.Listen()
 	server := &http.Server{Handler: d}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		server.Serve(p)
+		server.Serve(network)
 	}()
-	transport := &http.Transport{DialContext: p.dial, DisableCompression: true}
+	transport := network.Transport()
+	transport.DisableCompression = true
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		server.Close()
@@ -111,36 +111,6 @@ func client(t *testing.T, s api.Settings) *api.Client {
 	}
 	return c
 }
-
-// pipes is a listener whose connections exist in memory only.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // sameJSON compares two JSON texts by meaning.
 func sameJSON(t *testing.T, got, want string) {

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -21,9 +20,8 @@ import (
 // Config is what the API stands on.
 type Config struct {
 	Engine *engine.Engine
-	// Endpoint returns the execution time-out of an endpoint, 0 where it was
-	// never set, or ErrNoEndpoint.
-	Endpoint func(ctx context.Context, id string) (timeout time.Duration, err error)
+	// Endpoint answers ErrNoEndpoint where there is none with a queue.
+	Endpoint func(ctx context.Context, id string) error
 	Workers  func(endpoint string) Workers
 	Queued   func(endpoint string) // a job was put into the queue
 	Clock    *clock.Clock
@@ -55,7 +53,6 @@ type operation struct {
 // target is what a request is about.
 type target struct {
 	endpoint string
-	timeout  time.Duration // default of the endpoint's jobs, 0: never set
 	job      string
 }
 
@@ -105,8 +102,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	case op.job:
 		t.job = segments[3]
 	}
-	var err error
-	if t.timeout, err = a.Endpoint(r.Context(), t.endpoint); err != nil {
+	if err := a.Endpoint(r.Context(), t.endpoint); err != nil {
 		return err
 	}
 	return op.serve(a, w, r, t)

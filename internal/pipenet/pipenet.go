@@ -1,0 +1,58 @@
+// Package pipenet is a network in memory: real HTTP between a real server and
+// a real client, without a socket, so that both can live in a bubble of
+// testing/synctest, where time is virtual.
+package pipenet
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Listener accepts what Dial connects.
+type Listener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Listen makes a network with one listener.
+func Listen() *Listener {
+	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Transport reaches the listener under every address.
+func (l *Listener) Transport() *http.Transport { return &http.Transport{DialContext: l.Dial} }
+
+// Dial connects to the listener.
+func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case l.conns <- theirs:
+		return ours, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept waits for a connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends the listener; connections stay.
+func (l *Listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr is no address that anything could be reached at.
+func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

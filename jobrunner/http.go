@@ -1,0 +1,73 @@
+package jobrunner
+
+import (
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+)
+
+// route sends a request to the API that owns its path: below /v2, the first
+// segment is a reserved word of the management API or the id of an endpoint.
+func route(management, jobs http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest, isV2 := strings.CutPrefix(r.URL.Path, "/v2/")
+		first, _, deeper := strings.Cut(rest, "/")
+		if isV2 && deeper && !mgmt.Reserved(first) {
+			jobs.ServeHTTP(w, r)
+			return
+		}
+		management.ServeHTTP(w, r)
+	})
+}
+
+// observe gives every request an id, writes a line about it, and turns a panic
+// into an answer.
+func observe(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, started := uuid.NewString(), time.Now()
+		w.Header().Set("X-Request-Id", id)
+		answer := &answer{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
+				if answer.status == 0 {
+					answer.Header().Set("Content-Type", "application/json")
+					answer.WriteHeader(http.StatusInternalServerError)
+					_, _ = answer.Write([]byte(`{"error":"the deployment failed to answer: its log says why","message":"the deployment failed to answer: its log says why"}`))
+				}
+			}
+			log.InfoContext(r.Context(), r.Method+" "+r.URL.Path, "status", answer.status,
+				"ms", time.Since(started).Milliseconds(), "request", id)
+		}()
+		next.ServeHTTP(answer, r)
+	})
+}
+
+// answer remembers the status of an answer.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -1,0 +1,161 @@
+package jobapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/pipenet"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// deployment is the job API over HTTP in a bubble of virtual time. Its worker
+// is the test: it takes and reports by itself.
+type deployment struct {
+	t      *testing.T
+	engine *engine.Engine
+	client *http.Client
+	queued int
+}
+
+const key = "the-key"
+
+// bubble runs a test on an engine in memory; endpoint "ep" has no time-out of
+// its own, endpoint "short" one of 7 s.
+func bubble(t *testing.T, test func(t *testing.T, d *deployment)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		time := new(clock.Clock)
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &deployment{t: t, engine: e}
+		handler := jobapi.New(jobapi.Config{
+			Engine: e, Clock: time, APIKey: key, Logger: log,
+			Endpoint: func(_ context.Context, id string) error {
+				if id != "ep" && id != "short" {
+					return jobapi.ErrNoEndpoint
+				}
+				return nil
+			},
+			Workers: func(string) jobapi.Workers { return jobapi.Workers{Idle: 1, Ready: 1} },
+			Queued:  func(string) { d.queued++ },
+		})
+		network := pipenet.Listen()
+		server := &http.Server{Handler: handler}
+		go server.Serve(network)
+		transport := network.Transport()
+		d.client = &http.Client{Transport: transport}
+		defer func() {
+			transport.CloseIdleConnections()
+			server.Close()
+			e.Close()
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			// The goroutine of a refused, over-long body sleeps half a second.
+			sleep(1)
+		}()
+		test(t, d)
+	})
+}
+
+// sleep lets virtual seconds pass.
+func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
+
+// answer is what a request came back with.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+	raw    string
+}
+
+func (d *deployment) do(method, path, body string, header ...string) answer {
+	d.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	return d.send(method, path, reader, header...)
+}
+
+func (d *deployment) send(method, path string, body io.Reader, header ...string) answer {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://deployment"+path, body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+		if header[i+1] == "" {
+			req.Header.Del(header[i])
+		}
+	}
+	resp, err := d.client.Do(req)
+	if err != nil {
+		d.t.Fatalf("%s %s: %s", method, path, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, raw: string(raw)}
+	if err := json.Unmarshal(raw, &a.body); err != nil {
+		d.t.Errorf("%s %s answered %d with what is no JSON object: %q", method, path, a.status, raw)
+	}
+	return a
+}
+
+// submit queues a job and returns its id.
+func (d *deployment) submit(body string) string {
+	d.t.Helper()
+	a := d.do("POST", "/v2/ep/run", body)
+	if a.status != 200 || a.body["status"] != "IN_QUEUE" {
+		d.t.Fatalf("run answered %d %s", a.status, a.raw)
+	}
+	return a.body["id"].(string)
+}
+
+// take is a worker that takes the next job.
+func (d *deployment) take(endpoint string) engine.Taken {
+	d.t.Helper()
+	jobs, err := d.engine.Take(d.t.Context(), engine.Take{Endpoint: endpoint, Worker: "w1", Max: 1})
+	if err != nil || len(jobs) != 1 {
+		d.t.Fatalf("took %v, %v", jobs, err)
+	}
+	return jobs[0]
+}
+
+func (d *deployment) report(job engine.Taken, r engine.Report) {
+	d.t.Helper()
+	if got, err := d.engine.Report(d.t.Context(), job.Ref, r); err != nil || got != engine.Accepted {
+		d.t.Fatalf("the report was answered %v, %v", got, err)
+	}
+}
+
+func (d *deployment) status(id string) answer {
+	d.t.Helper()
+	return d.do("GET", "/v2/ep/status/"+id, "")
+}
+
+func now() time.Time { return time.Now() }
+
+func since(t time.Time) float64 { return time.Since(t).Seconds() }

@@ -1,0 +1,357 @@
+package jobapi_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+func TestRun(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		a := d.do("POST", "/v2/ep/run", `{"input": {"a": 1}}`)
+		if a.status != 200 || len(a.body) != 2 || a.body["status"] != "IN_QUEUE" {
+			t.Fatalf("answered %d %s", a.status, a.raw)
+		}
+		id := a.body["id"].(string)
+		if !regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id) {
+			t.Errorf("the id is %s", id)
+		}
+		if d.queued != 1 {
+			t.Errorf("the pools were told %d times", d.queued)
+		}
+		sleep(1.5)
+		job := d.take("ep")
+		if got := d.status(id); got.body["status"] != "IN_PROGRESS" || got.body["delayTime"] != 1500.0 || got.body["workerId"] != "w1" || got.body["executionTime"] != nil {
+			t.Errorf("while it runs: %s", got.raw)
+		}
+		sleep(2.25)
+		const output = `{"b":  1.50, "big": 12345678901234567890, "ü": null}`
+		d.report(job, engine.Done([]byte(output)))
+		got := d.status(id)
+		if got.body["status"] != "COMPLETED" || got.body["delayTime"] != 1500.0 || got.body["executionTime"] != 2250.0 || got.body["id"] != id || got.body["retries"] != nil {
+			t.Errorf("when it is over: %s", got.raw)
+		}
+		if !strings.Contains(got.raw, output) {
+			t.Errorf("the output was not passed on as it was: %s", got.raw)
+		}
+	})
+}
+
+// The input reaches the worker as the bytes that were sent, and with it what
+// else a handler may want to see.
+func TestInputIsHandedOnAsItIs(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		const input = `{"policy": "mine",  "n": 1e-7, "x": "\u00fc"}`
+		d.submit(`{"webhook": "https://example.com/hook", "input": ` + input + `, "s3Config": {"accessId": "i"}, "policy": {"ttl": 20000}, "foreign": 1}`)
+		job := d.take("ep")
+		if string(job.Input) != input {
+			t.Errorf("the worker got %s", job.Input)
+		}
+		if string(job.Rest) != `{"policy":{"ttl":20000},"s3Config":{"accessId":"i"},"webhook":"https://example.com/hook"}` {
+			t.Errorf("beside it the worker got %s", job.Rest)
+		}
+	})
+}
+
+func TestFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Fail(`no "such" model`, []byte(`{"partial": true}`)))
+		got := d.status(id)
+		if got.body["status"] != "FAILED" || got.body["error"] != `no "such" model` || !strings.Contains(got.raw, `"output":{"partial": true}`) {
+			t.Errorf("answered %s", got.raw)
+		}
+	})
+}
+
+func TestRunSync(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		go func() {
+			sleep(3)
+			job := d.take("ep")
+			sleep(4)
+			d.report(job, engine.Done([]byte(`[1]`)))
+		}()
+		start := now()
+		a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`)
+		if a.status != 200 || a.body["status"] != "COMPLETED" || a.body["delayTime"] != 3000.0 || a.body["executionTime"] != 4000.0 || since(start) != 7 {
+			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
+		}
+		if id := a.body["id"].(string); !strings.HasPrefix(id, "sync-") {
+			t.Errorf("the id is %s", id)
+		}
+	})
+}
+
+// When the wait is over, the answer is the unfinished job, which goes on.
+func TestRunSyncWait(t *testing.T) {
+	for query, seconds := range map[string]float64{"": 90, "?wait=1000": 1, "?wait=300000": 300, "?wait=2500": 2.5} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			start := now()
+			a := d.do("POST", "/v2/ep/runsync"+query, `{"input": {}}`)
+			if a.status != 200 || a.body["status"] != "IN_QUEUE" || since(start) != seconds {
+				t.Fatalf("%s: after %g s: %d %s", query, since(start), a.status, a.raw)
+			}
+			d.report(d.take("ep"), engine.Done([]byte(`{}`)))
+			if got := d.status(a.body["id"].(string)); got.body["status"] != "COMPLETED" {
+				t.Errorf("%s: the job did not go on: %s", query, got.raw)
+			}
+		})
+	}
+}
+
+func TestWaitOutOfBounds(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5", "1000ms", "%22"} {
+			if a := d.do("POST", "/v2/ep/runsync?wait="+wait, `{"input": {}}`); a.status != 400 || !strings.Contains(a.raw, "wait") {
+				t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
+			}
+		}
+		if got := d.engine.Counts("ep"); got.InQueue != 0 {
+			t.Errorf("%d jobs were made", got.InQueue)
+		}
+	})
+}
+
+// The result of a runsync is kept a minute, or as long as the wait that was
+// asked for, and that of a run for half an hour.
+func TestRetention(t *testing.T) {
+	for path, seconds := range map[string]float64{"run": 1800, "runsync": 60, "runsync?wait=1000": 60, "runsync?wait=200000": 200, "runsync?wait=300000": 300} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			go func() {
+				sleep(0.5)
+				d.report(d.take("ep"), engine.Done([]byte(`{}`)))
+			}()
+			id := d.do("POST", "/v2/ep/"+path, `{"input": {}}`).body["id"].(string)
+			if strings.HasPrefix(path, "runsync") {
+				sleep(seconds - 0.001)
+			} else {
+				sleep(seconds + 0.499)
+			}
+			if got := d.status(id); got.status != 200 {
+				t.Errorf("%s: gone too early: %s", path, got.raw)
+			}
+			sleep(0.001)
+			if got := d.status(id); got.status != 404 {
+				t.Errorf("%s: still there after %g s: %s", path, seconds, got.raw)
+			}
+		})
+	}
+}
+
+func TestCancel(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		waiting, running, over := d.submit(`{"input": {}}`), "", ""
+		expect := func(id, status string) {
+			t.Helper()
+			a := d.do("POST", "/v2/ep/cancel/"+id, "")
+			if a.status != 200 || len(a.body) != 2 || a.body["id"] != id || a.body["status"] != status {
+				t.Errorf("cancel answered %d %s", a.status, a.raw)
+			}
+			if got := d.status(id); got.body["status"] != status {
+				t.Errorf("and then the status is %s", got.raw)
+			}
+		}
+		expect(waiting, "CANCELLED")
+		expect(waiting, "CANCELLED")
+		running = d.submit(`{"input": {}}`)
+		job := d.take("ep")
+		expect(running, "CANCELLED")
+		if got, _ := d.engine.Report(t.Context(), job.Ref, engine.Done([]byte(`1`))); got != engine.Stale {
+			t.Errorf("a result after the cancel was answered %v", got)
+		}
+		expect(running, "CANCELLED")
+		over = d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Done([]byte(`1`)))
+		expect(over, "COMPLETED")
+	})
+}
+
+func TestTimes(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 30000}}`)
+		sleep(10) // waiting does not count
+		d.take("ep")
+		sleep(4.999)
+		if got := d.status(id); got.body["status"] != "IN_PROGRESS" {
+			t.Errorf("timed out too early: %s", got.raw)
+		}
+		sleep(0.001)
+		if got := d.status(id); got.body["status"] != "TIMED_OUT" || got.body["executionTime"] != 5000.0 {
+			t.Errorf("not timed out: %s", got.raw)
+		}
+		sleep(14.999)
+		if got := d.status(id); got.status != 200 {
+			t.Errorf("gone too early: %s", got.raw)
+		}
+		sleep(0.001)
+		if got := d.status(id); got.status != 404 {
+			t.Errorf("the ttl is over: %s", got.raw)
+		}
+
+		id = d.submit(`{"input": {}}`)
+		if got := d.do("GET", "/v2/ep/status/"+id+"?ttl=10000", ""); got.status != 200 {
+			t.Errorf("setting a ttl: %s", got.raw)
+		}
+		sleep(10)
+		if got := d.status(id); got.status != 404 {
+			t.Errorf("the ttl that a status set is over: %s", got.raw)
+		}
+		id = d.submit(`{"input": {}}`)
+		for _, ttl := range []string{"9999", "604800001", "abc", "-1", "0"} {
+			if got := d.do("GET", "/v2/ep/status/"+id+"?ttl="+ttl, ""); got.status != 400 {
+				t.Errorf("ttl=%s: %d %s", ttl, got.status, got.raw)
+			}
+		}
+	})
+}
+
+// Bad bodies of every kind are refused with 400, on both operations, and make
+// no job; their neighbours at the border are accepted.
+func TestSubmissions(t *testing.T) {
+	type c struct {
+		body   string
+		status int
+		says   string
+	}
+	cases := []c{
+		{``, 400, "empty"}, {`   `, 400, "empty"}, {`{`, 400, "not JSON"}, {`{"input": {}`, 400, "not JSON"}, {`{"input": {}} x`, 400, "not JSON"},
+		{`[]`, 400, "object"}, {`[{"input": {}}]`, 400, "object"}, {`null`, 400, "object"}, {`"x"`, 400, "object"}, {`{}`, 400, "input is missing"},
+		{`{"input": null}`, 400, "input must be"}, {`{"input": []}`, 400, "input must be"}, {`{"input": "x"}`, 400, "input must be"}, {`{"input": 1}`, 400, "input must be"},
+		{`{"input": {}, "webhook": 1}`, 400, "webhook"}, {`{"input": {}, "webhook": "ftp://x"}`, 400, "webhook"}, {`{"input": {}, "webhook": "x"}`, 400, "webhook"}, {`{"input": {}, "webhook": "http://"}`, 400, "webhook"},
+		{`{"input": {}, "policy": "x"}`, 400, "policy"}, {`{"input": {}, "policy": []}`, 400, "policy"},
+		{`{"input": {}, "policy": {"lowPriority": "yes"}}`, 400, "policy.lowPriority"},
+		{`{"input": {}, "s3Config": "x"}`, 400, "s3Config"}, {`{"input": {}, "s3Config": {"accessSecret": 1}}`, 400, "s3Config.accessSecret"},
+		{`{"input": {}}`, 200, ""}, {`{"input": {"a": {}}, "webhook": null, "policy": null, "s3Config": null}`, 200, ""},
+		{`{"input": {}, "webhook": "http://127.0.0.1:1/x"}`, 200, ""}, {`{"input": {}, "policy": {"lowPriority": true}}`, 200, ""},
+		{`{"input": {}, "s3Config": {"accessId": "a", "accessSecret": "b", "bucketName": "c", "endpointUrl": "d"}}`, 200, ""},
+	}
+	for member, b := range map[string][2]int{"executionTimeout": {5000, 604800000}, "ttl": {10000, 604800000}} {
+		for value, status := range map[string]int{
+			fmt.Sprint(b[0]): 200, fmt.Sprint(b[0] - 1): 400, fmt.Sprint(b[1]): 200, fmt.Sprint(b[1] + 1): 400,
+			"0": 400, "-1": 400, `"10000"`: 400, "10000.5": 400, "true": 400, "null": 200, "1e300": 400,
+		} {
+			says := "policy." + member
+			if status == 200 {
+				says = ""
+			}
+			cases = append(cases, c{fmt.Sprintf(`{"input": {}, "policy": {%q: %s}}`, member, value), status, says})
+		}
+	}
+	bubble(t, func(t *testing.T, d *deployment) {
+		for _, c := range cases {
+			for _, path := range []string{"/v2/ep/run", "/v2/ep/runsync?wait=1000"} {
+				before := d.engine.Counts("ep").InQueue
+				a := d.do("POST", path, c.body)
+				made := d.engine.Counts("ep").InQueue - before
+				if a.status != c.status || (c.status == 200) != (made == 1) || !strings.Contains(a.raw, c.says) {
+					t.Errorf("%s %s: %d %s, %d jobs", path, c.body, a.status, a.raw, made)
+				}
+				if c.status != 200 && a.body["error"] == nil {
+					t.Errorf("%s %s: says not what is wrong: %s", path, c.body, a.raw)
+				}
+			}
+		}
+	})
+}
+
+// The greatest body is accepted, one byte more is refused, with and without a
+// Content-Length, and no job comes of it.
+func TestBodyLimits(t *testing.T) {
+	const envelope = `{"input": {"x": ""}}`
+	body := func(size int) []byte {
+		return []byte(`{"input": {"x": "` + strings.Repeat("a", size-len(envelope)) + `"}}`)
+	}
+	for path, limit := range map[string]int{"/v2/ep/run": 10 << 20, "/v2/ep/runsync?wait=1000": 20 << 20} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			if a := d.send("POST", path, bytes.NewReader(body(limit))); a.status != 200 {
+				t.Errorf("%s of %d bytes: %d %.100s", path, limit, a.status, a.raw)
+			}
+			for _, chunked := range []bool{false, true} {
+				var reader io.Reader = bytes.NewReader(body(limit + 1))
+				if chunked {
+					reader = io.MultiReader(reader)
+				}
+				if a := d.send("POST", path, reader); a.status != 413 || a.body["error"] == nil {
+					t.Errorf("%s of one byte more, chunked %v: %d %.100s", path, chunked, a.status, a.raw)
+				}
+			}
+			if got := d.engine.Counts("ep").InQueue; got != 1 {
+				t.Errorf("%d jobs were made", got)
+			}
+		})
+	}
+}
+
+func TestKeys(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		operations := []struct{ method, path, body string }{
+			{"POST", "/v2/ep/run", `{"input": {}}`}, {"POST", "/v2/ep/runsync", `{"input": {}}`},
+			{"GET", "/v2/ep/status/" + id, ""}, {"POST", "/v2/ep/cancel/" + id, ""}, {"GET", "/v2/ep/health", ""}, {"GET", "/v2/ep/no-such", ""},
+		}
+		for _, op := range operations {
+			for _, value := range []string{"", "Bearer", "Bearer ", "Bearer the-keY", "Bearer the-key2", "Basic the-key", "Basic dGhlLWtleTo=", "the-ke"} {
+				a := d.do(op.method, op.path, op.body, "Authorization", value)
+				if a.status != 401 || a.body["error"] == nil || strings.Contains(a.raw, "the-ke") {
+					t.Errorf("%s %s with %q: %d %s", op.method, op.path, value, a.status, a.raw)
+				}
+			}
+		}
+		if got := d.engine.Counts("ep"); got.InQueue != 1 {
+			t.Errorf("without a key something happened: %+v", got)
+		}
+		for _, value := range []string{"Bearer the-key", "bearer the-key", "BEARER  the-key", "the-key"} {
+			if a := d.do("GET", "/v2/ep/health", "", "Authorization", value); a.status != 200 {
+				t.Errorf("with %q: %d", value, a.status)
+			}
+		}
+	})
+}
+
+func TestRoutes(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		for _, c := range []struct {
+			method, path string
+			status       int
+			allow        string
+		}{
+			{"GET", "/v2/ep/run", 405, "POST"}, {"GET", "/v2/ep/runsync", 405, "POST"}, {"POST", "/v2/ep/status/" + id, 405, "GET"},
+			{"GET", "/v2/ep/cancel/" + id, 405, "POST"}, {"POST", "/v2/ep/health", 405, "GET"}, {"DELETE", "/v2/ep/status/" + id, 405, "GET"},
+			{"GET", "/v2/ep", 404, ""}, {"GET", "/v2/ep/", 404, ""}, {"POST", "/v2/ep/run/" + id, 404, ""}, {"GET", "/v2/ep/status", 404, ""},
+			{"GET", "/v2/ep/status/" + id + "/x", 404, ""}, {"GET", "/v1/ep/health", 404, ""}, {"GET", "/v2/ep/unknown", 404, ""},
+			{"GET", "/v2/nowhere/health", 404, ""}, {"POST", "/v2/nowhere/run", 404, ""}, {"POST", "/v2/nowhere/runsync", 404, ""},
+			{"GET", "/v2/nowhere/status/" + id, 404, ""}, {"POST", "/v2/nowhere/cancel/" + id, 404, ""},
+			{"GET", "/v2/ep/status/unknown", 404, ""}, {"POST", "/v2/ep/cancel/unknown", 404, ""},
+			{"GET", "/v2/short/status/" + id, 404, ""}, {"POST", "/v2/short/cancel/" + id, 404, ""}, // another endpoint's job
+		} {
+			a := d.do(c.method, c.path, "")
+			if a.status != c.status || a.header.Get("Allow") != c.allow || a.body["error"] == nil {
+				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.raw)
+			}
+		}
+		if got := d.status(id); got.body["status"] != "IN_QUEUE" {
+			t.Errorf("the job is now %s", got.raw)
+		}
+	})
+}
+
+func TestHealth(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		d.submit(`{"input": {}}`)
+		d.submit(`{"input": {}}`)
+		d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Done(nil))
+		d.take("ep")
+		const want = `{"jobs":{"completed":1,"failed":0,"inProgress":1,"inQueue":1,"retried":0},"workers":{"idle":1,"initializing":0,"ready":1,"running":0,"throttled":0,"unhealthy":0}}`
+		if a := d.do("GET", "/v2/ep/health", ""); a.status != 200 || a.raw != want {
+			t.Errorf("answered %d %s", a.status, a.raw)
+		}
+	})
+}

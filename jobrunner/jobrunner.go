@@ -1,0 +1,176 @@
+// Package jobrunner is a deployment of the management APIs v1 and v2 and of
+// the job API in one process, over one store.
+package jobrunner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// Config says what a deployment is.
+type Config struct {
+	// DataDir holds the state. Empty keeps it in memory: it ends with Close.
+	DataDir string
+	// APIKey is what clients send.
+	APIKey string
+	// ManagementLimits makes the management API answer 429 beyond its rate
+	// limits.
+	ManagementLimits bool
+	Logger           *slog.Logger
+}
+
+// Jobrunner is a running deployment.
+type Jobrunner struct {
+	db      *sqldb.DB
+	store   *store.Store
+	engine  *engine.Engine
+	pools   *worker.Pools
+	log     *slog.Logger
+	handler http.Handler
+	syncing sync.Mutex
+}
+
+// New opens the state and starts the workers that it asks for. The caller ends
+// the deployment with Close.
+func New(ctx context.Context, c Config) (*Jobrunner, error) {
+	if c.APIKey == "" {
+		return nil, errors.New("a deployment needs an API key")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	db, err := sqldb.Open(ctx, sqldb.Config{Dir: c.DataDir})
+	if err != nil {
+		return nil, err
+	}
+	j := &Jobrunner{db: db, log: c.Logger}
+	if err := j.start(ctx, c); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
+	time := new(clock.Clock)
+	if j.store, err = store.Open(ctx, j.db, time); err != nil {
+		return err
+	}
+	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger}); err != nil {
+		return err
+	}
+	j.pools = worker.New(worker.Config{Queue: j.engine, Clock: time, Logger: c.Logger})
+	if err := j.settle(ctx); err != nil {
+		return err
+	}
+	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
+
+	management := mgmt.New(mgmt.Config{Store: j.store, APIKey: c.APIKey, Logger: c.Logger, Limits: c.ManagementLimits})
+	jobs := jobapi.New(jobapi.Config{
+		Engine: j.engine, Endpoint: j.hasQueue, Workers: j.workers, Queued: j.pools.Queued,
+		Clock: time, APIKey: c.APIKey, Logger: c.Logger,
+	})
+	j.handler = observe(c.Logger, route(management, jobs))
+	return nil
+}
+
+// settle starts the pools of the endpoints that there are, and drops the jobs
+// of one whose deletion was cut short.
+func (j *Jobrunner) settle(ctx context.Context) error {
+	endpoints, err := j.store.Endpoints(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, e := range endpoints {
+		known[e.ID] = true
+		j.pools.Set(settings(e))
+	}
+	for _, id := range j.engine.Endpoints() {
+		if known[id] {
+			continue
+		}
+		if err := j.engine.DropEndpoint(ctx, id); err != nil {
+			return fmt.Errorf("dropping the jobs of the deleted endpoint %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// sync makes what the store says of an endpoint count. One at a time, so that
+// the last one to read is the last one to set.
+func (j *Jobrunner) sync(ctx context.Context, id string) {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	e, err := j.store.Endpoint(ctx, id)
+	switch {
+	case err == nil:
+		j.pools.Set(settings(e))
+	case errors.Is(err, store.ErrNotFound):
+		j.pools.Remove(id)
+		err = j.engine.DropEndpoint(ctx, id)
+		fallthrough
+	default:
+		if err != nil {
+			j.log.ErrorContext(ctx, "an endpoint's change does not count before a restart", "endpoint", id, "error", err)
+		}
+	}
+}
+
+// settings are what rules an endpoint's workers.
+func settings(e store.Endpoint) worker.Endpoint {
+	return worker.Endpoint{
+		ID: e.ID, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax),
+		IdleTimeout: time.Duration(e.IdleTimeout) * time.Second,
+		Timeout:     time.Duration(e.Timeout) * time.Millisecond,
+		ByRequests:  e.Scaling.Type == store.RequestCount,
+		ScalerValue: e.Scaling.Value,
+	}
+}
+
+// hasQueue answers jobapi.ErrNoEndpoint for an id that is not that of an
+// endpoint with a queue.
+func (j *Jobrunner) hasQueue(ctx context.Context, id string) error {
+	e, err := j.store.Endpoint(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return fmt.Errorf("%w: %q", jobapi.ErrNoEndpoint, id)
+	case err == nil && e.Type == store.LoadBalancer:
+		return fmt.Errorf("%w with a queue: %q is a load balancer", jobapi.ErrNoEndpoint, id)
+	}
+	return err
+}
+
+func (j *Jobrunner) workers(endpoint string) jobapi.Workers {
+	c := j.pools.Counts(endpoint)
+	return jobapi.Workers{
+		Idle: c.Idle, Initializing: c.Initializing, Ready: c.Idle + c.Running, Running: c.Running, Throttled: c.Throttled, Unhealthy: c.Unhealthy,
+	}
+}
+
+// Handler serves every path of the deployment.
+func (j *Jobrunner) Handler() http.Handler { return j.handler }
+
+// Close ends workers and engine and closes the state. Jobs that run are queued
+// again when the state is next opened.
+func (j *Jobrunner) Close() error {
+	if j.pools != nil {
+		j.pools.Close()
+	}
+	if j.engine != nil {
+		j.engine.Close()
+	}
+	return j.db.Close()
+}
