@@ -1,0 +1,241 @@
+package worker_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+type fixture struct {
+	t      *testing.T
+	engine *engine.Engine
+	pools  *worker.Pools
+	log    *bytes.Buffer
+}
+
+// bubble runs a test with an engine in memory and pools on it, in virtual
+// time.
+func bubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{t: t, log: new(bytes.Buffer)}
+		time := new(clock.Clock)
+		log := slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}); err != nil {
+			t.Fatal(err)
+		}
+		f.pools = worker.New(worker.Config{Queue: f.engine, Clock: time, Logger: log})
+		defer func() {
+			f.pools.Close()
+			f.engine.Close()
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		test(f)
+	})
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// echo is an endpoint that scales to zero.
+var echo = worker.Endpoint{ID: "ep", Image: "builtin/echo", Max: 3, IdleTimeout: 10 * time.Second, ScalerValue: 4}
+
+func (f *fixture) submit(n engine.NewJob) engine.Job {
+	f.t.Helper()
+	n.Endpoint = "ep"
+	if n.Input == nil {
+		n.Input = []byte(`{"a": 1}`)
+	}
+	job, err := f.engine.Submit(f.t.Context(), n)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.pools.Queued("ep")
+	synctest.Wait()
+	return job
+}
+
+func (f *fixture) state(job engine.Job) engine.Job {
+	f.t.Helper()
+	got, err := f.engine.Get(f.t.Context(), "ep", job.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return got
+}
+
+func (f *fixture) counts(want worker.Counts) {
+	f.t.Helper()
+	synctest.Wait()
+	if got := f.pools.Counts("ep"); got != want {
+		f.t.Errorf("the workers are %+v, not %+v", got, want)
+	}
+}
+
+func pass(d time.Duration) { time.Sleep(d) }
+
+// The first job starts a worker at once; an idle one ends after its time.
+func TestScalesFromZeroToZero(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.pools.Set(echo)
+		f.counts(worker.Counts{})
+		job := f.submit(engine.NewJob{Input: []byte(`{"say":  "hi"}`)})
+		if got := f.state(job); got.State != engine.Completed || string(got.Output) != `{"say":  "hi"}` || got.Delay != 0 {
+			f.t.Fatalf("the job is %+v", got)
+		}
+		f.counts(worker.Counts{Idle: 1})
+		pass(9 * time.Second)
+		f.submit(engine.NewJob{}) // counts the idle time anew
+		pass(9 * time.Second)
+		f.counts(worker.Counts{Idle: 1})
+		pass(2 * time.Second)
+		f.counts(worker.Counts{})
+		if got := f.state(f.submit(engine.NewJob{})); got.State != engine.Completed {
+			f.t.Errorf("after scaling to zero a job is %s", got.State)
+		}
+	})
+}
+
+func TestKeepsTheMinimum(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		two := echo
+		two.Min = 2
+		f.pools.Set(two)
+		f.counts(worker.Counts{Idle: 2})
+		pass(time.Hour)
+		f.counts(worker.Counts{Idle: 2})
+		f.pools.Set(echo) // the minimum is gone: they end when they were idle for long enough
+		pass(21 * time.Second)
+		f.counts(worker.Counts{})
+	})
+}
+
+func TestNoWorkersAllowed(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		none := echo
+		none.Max = 0
+		f.pools.Set(none)
+		job := f.submit(engine.NewJob{})
+		pass(time.Hour)
+		if got := f.state(job); got.State != engine.InQueue {
+			f.t.Errorf("the job is %s", got.State)
+		}
+		f.pools.Set(echo)
+		synctest.Wait()
+		if got := f.state(job); got.State != engine.Completed {
+			f.t.Errorf("after the maximum was raised the job is %s", got.State)
+		}
+	})
+}
+
+// A job of low priority starts no worker, and runs on one that is there.
+func TestLowPriority(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.pools.Set(echo)
+		low := f.submit(engine.NewJob{Low: true})
+		pass(time.Minute)
+		f.counts(worker.Counts{})
+		if got := f.state(low); got.State != engine.InQueue {
+			f.t.Errorf("the job is %s", got.State)
+		}
+		f.submit(engine.NewJob{})
+		if got := f.state(low); got.State != engine.Completed {
+			f.t.Errorf("beside a worker the job is %s", got.State)
+		}
+	})
+}
+
+// An image that nothing here runs: the jobs wait, a worker shows UNHEALTHY,
+// and the log says it once.
+func TestUnknownImage(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		foreign := echo
+		foreign.Image = "registry.example.com/sdxl"
+		f.pools.Set(foreign)
+		f.counts(worker.Counts{})
+		job := f.submit(engine.NewJob{})
+		f.submit(engine.NewJob{})
+		pass(10 * time.Minute)
+		f.counts(worker.Counts{Unhealthy: 1})
+		if got := f.state(job); got.State != engine.InQueue {
+			f.t.Errorf("the job is %s", got.State)
+		}
+		if n := strings.Count(f.log.String(), "registry.example.com/sdxl"); n != 1 {
+			f.t.Errorf("the log says it %d times:\n%s", n, f.log)
+		}
+		f.pools.Set(echo)
+		f.counts(worker.Counts{Idle: 1})
+		if got := f.state(job); got.State != engine.Completed {
+			f.t.Errorf("with an image that runs, the job is %s", got.State)
+		}
+	})
+}
+
+// Jobs of a burst are all done, each once, and never by more workers than the
+// maximum.
+func TestBurst(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		byRequests := echo
+		byRequests.ByRequests, byRequests.ScalerValue = true, 1
+		f.pools.Set(byRequests)
+		var jobs []engine.Job
+		for range 200 {
+			job, err := f.engine.Submit(f.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			jobs = append(jobs, job)
+			f.pools.Queued("ep")
+			if c := f.pools.Counts("ep"); c.Idle+c.Running > 3 {
+				f.t.Fatalf("%+v workers", c)
+			}
+		}
+		synctest.Wait()
+		for _, job := range jobs {
+			if got := f.state(job); got.State != engine.Completed || got.Retries != 0 {
+				f.t.Errorf("the job is %+v", got)
+			}
+		}
+		if got := f.engine.Counts("ep"); got.Completed != 200 || got.InQueue+got.InProgress+got.Failed+got.Retried != 0 {
+			f.t.Errorf("counted %+v", got)
+		}
+	})
+}
+
+func TestRemove(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.pools.Set(echo)
+		f.submit(engine.NewJob{})
+		f.pools.Remove("ep")
+		f.pools.Remove("ep")
+		f.counts(worker.Counts{})
+		job := f.submit(engine.NewJob{})
+		pass(time.Minute)
+		if got := f.state(job); got.State != engine.InQueue {
+			f.t.Errorf("without an endpoint a job is %s", got.State)
+		}
+	})
+}
