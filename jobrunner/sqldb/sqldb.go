@@ -192,17 +192,17 @@ func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	return explain(fn(&Reader{queries{c}}))
 }
 
-// Reclaim gives up to n unused pages at the end of the file back to the file
-// system, and says whether there are more.
-func (db *DB) Reclaim(ctx context.Context, n int) (more bool, err error) {
+// Reclaim gives unused pages of the file back to the file system, n at most
+// and keep fewer than there are: those are used again. It says whether there
+// are more.
+func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
 	err = db.Write(ctx, func(tx *Tx) error {
 		var free int
-		if err := tx.QueryRow("PRAGMA freelist_count").Scan(&free); err != nil || free == 0 {
+		if err := tx.QueryRow("PRAGMA freelist_count").Scan(&free); err != nil || free <= keep {
 			return err
 		}
-		more = free > n
-		_, err := tx.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", n))
-		return err
+		more = free-keep > n
+		return tx.conn.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(n, free-keep)))
 	})
 	return more, err
 }

@@ -400,7 +400,7 @@ func TestReclaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	for more, rounds := true, 0; more; rounds++ {
-		if more, err = db.Reclaim(t.Context(), 100); err != nil || rounds > 10 {
+		if more, err = db.Reclaim(t.Context(), 10, 100); err != nil || rounds > 10 {
 			t.Fatal(rounds, err)
 		}
 	}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// change is what a statement did to one job, for those who count and wait.
+type change struct {
+	k        int64
+	endpoint string
+	id       string
+	low      bool
+	from, to State
+	due      int64 // the next time at which time itself changes the job
+	webhook  string
+	retries  int
+	retry    bool // it is dispatched again
+}
+
+// apply tells everybody who must know of changes that were committed.
+func (e *Engine) apply(changes ...change) {
+	e.counts.apply(changes)
+	var due int64
+	for _, c := range changes {
+		e.hub.changed(c)
+		if c.due > 0 && (due == 0 || c.due < due) {
+			due = c.due
+		}
+	}
+	e.wake(due)
+}
+
+// update runs a statement that ends in changed, and answers what it did.
+func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
+	return collect(tx, func(rows *sql.Rows) (c change, err error) {
+		var low int
+		var started int64
+		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &started, &c.due, &c.webhook, &c.retries)
+		c.low, c.from, c.to = low == 1, InProgress, to
+		if to == Cancelled && started == 0 {
+			c.from = InQueue
+		}
+		return c, err
+	}, statement, args...)
+}
+
+// remove runs a statement that deletes jobs, and answers which.
+func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
+	return collect(tx, func(rows *sql.Rows) (c change, err error) {
+		var low int
+		err = rows.Scan(&c.endpoint, &c.id, &low, &c.from)
+		c.low = low == 1
+		return c, err
+	}, statement, args...)
+}
+
+func collect[T any](tx *sqldb.Tx, scan func(*sql.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+	rows, err := tx.Query(statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}

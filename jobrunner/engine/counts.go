@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Counts are an endpoint's jobs. InQueue and InProgress are those of the
+// moment; the others count through the whole life of the endpoint.
+type Counts struct {
+	InQueue    int
+	InProgress int
+	Completed  int
+	Failed     int
+	Retried    int // dispatched again because a worker died
+
+	waiting int // in the queue, without those that start no worker
+}
+
+// counts keeps every endpoint's Counts, so that reading them costs the same
+// however many jobs there are.
+type counts struct {
+	mu  sync.Mutex
+	all map[string]*Counts
+}
+
+func (c *counts) of(endpoint string) *Counts {
+	one := c.all[endpoint]
+	if one == nil {
+		one = new(Counts)
+		c.all[endpoint] = one
+	}
+	return one
+}
+
+func (c *counts) apply(changes []change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ch := range changes {
+		one := c.of(ch.endpoint)
+		one.add(ch.from, ch.low, -1)
+		one.add(ch.to, ch.low, +1)
+		if ch.retry {
+			one.Retried++
+		}
+	}
+}
+
+// add counts n jobs in or out of a state. Finished jobs are never counted out.
+func (c *Counts) add(s State, low bool, n int) {
+	switch s {
+	case InQueue:
+		c.InQueue += n
+		if !low {
+			c.waiting += n
+		}
+	case InProgress:
+		c.InProgress += n
+	case Completed:
+		c.Completed += max(n, 0)
+	case Failed:
+		c.Failed += max(n, 0)
+	}
+}
+
+// count counts what the database holds, once.
+func (e *Engine) count(ctx context.Context) error {
+	all := &counts{all: map[string]*Counts{}}
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
+		err := each(r, countJobs, func(scan func(...any) error) error {
+			var endpoint string
+			var state State
+			var low, n int
+			if err := scan(&endpoint, &state, &low, &n); err != nil {
+				return err
+			}
+			all.of(endpoint).add(state, low == 1, n)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return each(r, countTotals, func(scan func(...any) error) error {
+			var endpoint string
+			var completed, failed, retried int
+			if err := scan(&endpoint, &completed, &failed, &retried); err != nil {
+				return err
+			}
+			one := all.of(endpoint)
+			one.Completed += completed
+			one.Failed += failed
+			one.Retried += retried
+			return nil
+		})
+	})
+	e.counts.all = all.all
+	return err
+}
+
+func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error) (err error) {
+	rows, err := r.Query(query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Counts counts an endpoint's jobs.
+func (e *Engine) Counts(endpoint string) Counts {
+	e.counts.mu.Lock()
+	defer e.counts.mu.Unlock()
+	one := e.counts.all[endpoint]
+	if one == nil {
+		return Counts{}
+	}
+	// Changes are counted after they were committed, and not always in their
+	// order: a job may be counted out of the queue before it was counted in.
+	now := *one
+	now.InQueue, now.InProgress, now.waiting = max(now.InQueue, 0), max(now.InProgress, 0), max(now.waiting, 0)
+	return now
+}
+
+// forget drops an endpoint without jobs.
+func (c *counts) forget(endpoint string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one := c.all[endpoint]; one != nil && one.InQueue == 0 && one.InProgress == 0 {
+		delete(c.all, endpoint)
+	}
+}
+
+// Endpoints are the ids of all endpoints that have or had jobs.
+func (e *Engine) Endpoints() []string {
+	e.counts.mu.Lock()
+	defer e.counts.mu.Unlock()
+	ids := make([]string, 0, len(e.counts.all))
+	for id := range e.counts.all {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Load is what an endpoint's jobs ask of its workers. Jobs of low priority that
+// wait ask for nothing.
+type Load struct {
+	Waiting int
+	Running int
+	Oldest  time.Time // when the job that is next was queued; zero where none waits
+}
+
+// Load tells what an endpoint's jobs ask of its workers.
+func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
+	c := e.Counts(endpoint)
+	load := Load{Waiting: c.waiting, Running: c.InProgress}
+	if load.Waiting == 0 {
+		return load, nil
+	}
+	var queued int64
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow(longestWaiting, endpoint, e.now()).Scan(&queued)
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // taken meanwhile
+		load.Waiting = 0
+	case err != nil:
+		return Load{}, err
+	default:
+		load.Oldest = fromMillis(queued)
+	}
+	return load, nil
+}

@@ -1,0 +1,406 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// testModel does random things to an engine and to a model of it, which is the
+// table of states and transitions in plain Go, and compares what they show.
+func testModel(t *testing.T, h Harness) {
+	rapid.Check(t, func(r *rapid.T) {
+		var failure any
+		h(t, func(t *testing.T, env *Env) {
+			defer func() { failure = recover() }() // it belongs to rapid, outside
+			m := &model{env: env, ctx: t.Context(), now: time.Now(), totals: map[string]*engine.Counts{}}
+			r.Repeat(map[string]func(*rapid.T){
+				"submit":  m.submit,
+				"take":    m.take,
+				"report":  m.report,
+				"cancel":  m.cancel,
+				"set ttl": m.setTTL,
+				"advance": m.advance,
+				"restart": m.restart,
+				"drop":    m.drop,
+				"":        m.compare,
+			})
+		})
+		if failure != nil {
+			panic(failure)
+		}
+	})
+}
+
+var (
+	endpoints = []string{"ep", "ep2"}
+	steps     = []time.Duration{ms, 999 * ms, 5 * time.Second, 10 * time.Second, 59 * time.Second, time.Minute, 30 * time.Minute, 24 * time.Hour}
+	timeouts  = []time.Duration{0, 5 * time.Second, 30 * time.Second}
+	ttls      = []time.Duration{0, 10 * time.Second, time.Minute}
+	leases    = []time.Duration{0, 5 * time.Second, 7 * time.Second}
+)
+
+type model struct {
+	env    *Env
+	ctx    context.Context
+	now    time.Time
+	jobs   []*modelJob
+	refs   []engine.Ref // every take there was
+	totals map[string]*engine.Counts
+}
+
+type modelJob struct {
+	engine.NewJob
+	engine.Job
+	queued, started, finished time.Time
+	expires, deadline, lease  time.Time
+	turn                      time.Time
+	place                     int // among those of one turn
+	attempt                   int
+	gone                      bool
+}
+
+func (j *modelJob) id() string       { return j.ID }
+func (j *modelJob) endpoint() string { return j.Job.Endpoint }
+
+func (m *model) total(endpoint string) *engine.Counts {
+	if m.totals[endpoint] == nil {
+		m.totals[endpoint] = new(engine.Counts)
+	}
+	return m.totals[endpoint]
+}
+
+func (m *model) submit(r *rapid.T) {
+	n := engine.NewJob{
+		Endpoint: rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
+		Input:    []byte(`{}`),
+		Low:      rapid.Bool().Draw(r, "low"),
+		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
+		TTL:      rapid.SampledFrom(ttls).Draw(r, "ttl"),
+		Sync:     rapid.Bool().Draw(r, "sync"),
+	}
+	job, err := m.env.Submit(m.ctx, n)
+	if err != nil {
+		r.Fatal(err)
+	}
+	ttl := n.TTL
+	if ttl == 0 {
+		ttl = 24 * time.Hour
+	}
+	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, queued: m.now, turn: m.now, place: len(m.jobs), expires: m.now.Add(ttl)})
+}
+
+// end is when a finished job's result is kept no longer.
+func (j *modelJob) end() time.Time {
+	keep := 30 * time.Minute
+	if j.Sync {
+		keep = time.Minute
+	}
+	return j.finished.Add(keep)
+}
+
+func (j *modelJob) finish(s engine.State, at time.Time) {
+	j.State, j.finished = s, at
+	if !j.started.IsZero() {
+		j.Execution = at.Sub(j.started)
+	}
+	j.lease = time.Time{}
+}
+
+func (m *model) finish(j *modelJob, s engine.State, at time.Time) {
+	j.finish(s, at)
+	switch s {
+	case engine.Completed:
+		m.total(j.endpoint()).Completed++
+	case engine.Failed:
+		m.total(j.endpoint()).Failed++
+	}
+}
+
+func (j *modelJob) requeue(at time.Time) {
+	j.State, j.queued, j.Worker, j.Delay, j.Output = engine.InQueue, at, "", 0, nil
+	j.started, j.deadline, j.lease = time.Time{}, time.Time{}, time.Time{}
+}
+
+func (m *model) lose(j *modelJob, at time.Time) {
+	if j.Retries == 1 {
+		j.Output, j.Error = nil, "job timed out after 1 retries: its worker died"
+		m.finish(j, engine.Failed, at)
+		return
+	}
+	j.requeue(at)
+	j.Retries++
+	m.total(j.endpoint()).Retried++
+}
+
+func (m *model) queue(endpoint string) (queue []*modelJob) {
+	for _, j := range m.jobs {
+		if !j.gone && j.endpoint() == endpoint && j.State == engine.InQueue {
+			queue = append(queue, j)
+		}
+	}
+	slices.SortFunc(queue, func(a, b *modelJob) int {
+		if c := a.turn.Compare(b.turn); c != 0 {
+			return c
+		}
+		return a.place - b.place
+	})
+	return queue
+}
+
+func (m *model) take(r *rapid.T) {
+	k := engine.Take{
+		Endpoint: rapid.SampledFrom(endpoints).Draw(r, "endpoint"),
+		Worker:   rapid.SampledFrom([]string{"a", "b"}).Draw(r, "worker"),
+		Max:      rapid.IntRange(1, 3).Draw(r, "max"),
+		Timeout:  rapid.SampledFrom(timeouts).Draw(r, "timeout"),
+		Lease:    rapid.SampledFrom(leases).Draw(r, "lease"),
+	}
+	got, err := m.env.Take(m.ctx, k)
+	if err != nil {
+		r.Fatal(err)
+	}
+	want := m.queue(k.Endpoint)
+	want = want[:min(len(want), k.Max)]
+	if len(got) != len(want) {
+		r.Fatalf("took %d jobs, want %d", len(got), len(want))
+	}
+	for i, j := range want {
+		timeout := j.Timeout
+		for _, next := range []time.Duration{k.Timeout, 10 * time.Minute} {
+			if timeout == 0 {
+				timeout = next
+			}
+		}
+		j.attempt++
+		j.State, j.Worker, j.started, j.deadline, j.Delay = engine.InProgress, k.Worker, m.now, m.now.Add(timeout), m.now.Sub(j.queued)
+		if k.Lease > 0 {
+			j.lease = m.now.Add(k.Lease)
+		}
+		ref := engine.Ref{Endpoint: k.Endpoint, ID: j.id(), Worker: k.Worker, Attempt: j.attempt}
+		if got[i].Ref != ref || got[i].Delay != j.Delay || got[i].Retries != j.Retries || !got[i].Deadline.Equal(j.deadline) {
+			r.Fatalf("took %+v, want %+v until %s", got[i], ref, j.deadline)
+		}
+		m.refs = append(m.refs, ref)
+	}
+}
+
+func (m *model) report(r *rapid.T) {
+	if len(m.refs) == 0 {
+		r.SkipNow()
+	}
+	ref := rapid.SampledFrom(m.refs).Draw(r, "take")
+	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "beat", "lost", "lost"}).Draw(r, "kind")
+	lease := rapid.SampledFrom(leases).Draw(r, "lease")
+	output := []byte(fmt.Sprintf("%d", rapid.IntRange(0, 9).Draw(r, "output")))
+	report := map[string]engine.Report{
+		"done": engine.Done(output), "fail": engine.Fail("bad", output), "progress": engine.Progress(output),
+		"beat": engine.Beat(lease), "lost": engine.Lost(),
+	}[kind]
+	got, err := m.env.Report(m.ctx, ref, report)
+	if err != nil {
+		r.Fatal(err)
+	}
+	i := slices.IndexFunc(m.jobs, func(j *modelJob) bool { return j.id() == ref.ID })
+	j := m.jobs[i]
+	if j.gone || j.State != engine.InProgress || j.Worker != ref.Worker || j.attempt != ref.Attempt {
+		if got != engine.Stale {
+			r.Fatalf("%s on %s of %+v was accepted", kind, j.State, ref)
+		}
+		return
+	}
+	if got != engine.Accepted {
+		r.Fatalf("%s on %+v was refused", kind, ref)
+	}
+	switch kind {
+	case "done":
+		j.Output = output
+		m.finish(j, engine.Completed, m.now)
+	case "fail":
+		j.Output, j.Error = output, "bad"
+		m.finish(j, engine.Failed, m.now)
+	case "progress":
+		j.Output = output
+	case "beat":
+		if lease > 0 {
+			j.lease = m.now.Add(lease)
+		}
+	case "lost":
+		m.lose(j, m.now)
+	}
+}
+
+// any draws one of the jobs there ever were.
+func (m *model) any(r *rapid.T) *modelJob {
+	if len(m.jobs) == 0 {
+		r.SkipNow()
+	}
+	return rapid.SampledFrom(m.jobs).Draw(r, "job")
+}
+
+func (m *model) cancel(r *rapid.T) {
+	j := m.any(r)
+	got, err := m.env.Cancel(m.ctx, j.endpoint(), j.id())
+	if !j.gone && !j.State.Terminal() {
+		j.finish(engine.Cancelled, m.now)
+	}
+	m.same(r, j, got, err)
+}
+
+func (m *model) setTTL(r *rapid.T) {
+	j := m.any(r)
+	ttl := rapid.SampledFrom(ttls[1:]).Draw(r, "ttl")
+	err := m.env.SetTTL(m.ctx, j.endpoint(), j.id(), ttl)
+	if j.gone {
+		if !errors.Is(err, engine.ErrNotFound) {
+			r.Fatalf("set the ttl of a job that is gone: %v", err)
+		}
+		return
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	submitted := j.turn // there is no retry by clients here, which alone moves it
+	j.expires = submitted.Add(ttl)
+	m.env.Settle()
+	m.due()
+}
+
+func (m *model) advance(r *rapid.T) {
+	d := rapid.SampledFrom(steps).Draw(r, "step")
+	m.env.Advance(d)
+	to := m.now.Add(d)
+	for {
+		next := to
+		for _, j := range m.jobs {
+			if at := j.next(); at.After(m.now) && at.Before(next) {
+				next = at
+			}
+		}
+		m.now = next
+		m.due()
+		if next.Equal(to) {
+			return
+		}
+	}
+}
+
+// next is when time changes a job.
+func (j *modelJob) next() time.Time {
+	if j.gone {
+		return time.Time{}
+	}
+	next := j.expires
+	also := func(at time.Time) {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	switch {
+	case j.State == engine.InProgress:
+		also(j.deadline)
+		also(j.lease)
+	case j.State.Terminal():
+		also(j.end())
+	}
+	return next
+}
+
+// due does what is due by now.
+func (m *model) due() {
+	passed := func(t time.Time) bool { return !t.IsZero() && !t.After(m.now) }
+	for _, j := range m.jobs {
+		switch {
+		case j.gone:
+		case passed(j.expires) || j.State.Terminal() && passed(j.end()):
+			j.gone = true
+		case j.State == engine.InProgress && passed(j.deadline) && (j.lease.IsZero() || !j.lease.Before(j.deadline)):
+			j.finish(engine.TimedOut, j.deadline)
+		case j.State == engine.InProgress && passed(j.lease):
+			m.lose(j, m.now)
+		}
+	}
+}
+
+func (m *model) restart(*rapid.T) {
+	m.env.Restart()
+	for _, j := range m.jobs {
+		if !j.gone && j.State == engine.InProgress {
+			j.requeue(m.now)
+		}
+	}
+}
+
+func (m *model) drop(r *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(r, "really") > 0 {
+		r.SkipNow()
+	}
+	endpoint := rapid.SampledFrom(endpoints).Draw(r, "endpoint")
+	if err := m.env.DropEndpoint(m.ctx, endpoint); err != nil {
+		r.Fatal(err)
+	}
+	for _, j := range m.jobs {
+		j.gone = j.gone || j.endpoint() == endpoint
+	}
+	m.totals[endpoint] = nil
+}
+
+// compare is run after every step.
+func (m *model) compare(r *rapid.T) {
+	for _, j := range m.jobs {
+		got, err := m.env.Get(m.ctx, j.endpoint(), j.id())
+		m.same(r, j, got, err)
+	}
+	for _, endpoint := range endpoints {
+		want := *m.total(endpoint)
+		load := engine.Load{}
+		for _, j := range m.jobs {
+			if j.gone || j.endpoint() != endpoint {
+				continue
+			}
+			switch j.State {
+			case engine.InQueue:
+				want.InQueue++
+			case engine.InProgress:
+				want.InProgress++
+				load.Running++
+			}
+		}
+		for _, j := range m.queue(endpoint) {
+			if !j.Low {
+				if load.Waiting == 0 {
+					load.Oldest = j.queued
+				}
+				load.Waiting++
+			}
+		}
+		got := m.env.Counts(endpoint)
+		if got.InQueue != want.InQueue || got.InProgress != want.InProgress || got.Completed != want.Completed || got.Failed != want.Failed || got.Retried != want.Retried {
+			r.Fatalf("counts of %s are %+v, want %+v", endpoint, got, want)
+		}
+		gotLoad, err := m.env.Load(m.ctx, endpoint)
+		if err != nil || gotLoad.Waiting != load.Waiting || gotLoad.Running != load.Running || !gotLoad.Oldest.Equal(load.Oldest) {
+			r.Fatalf("load of %s is %+v, %v; want %+v", endpoint, gotLoad, err, load)
+		}
+	}
+}
+
+func (m *model) same(r *rapid.T, j *modelJob, got engine.Job, err error) {
+	r.Helper()
+	if j.gone {
+		if !errors.Is(err, engine.ErrNotFound) {
+			r.Fatalf("%s is %+v, %v; want none", j.id(), got, err)
+		}
+		return
+	}
+	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", j.Job) {
+		r.Fatalf("job is %+v, %v; want %+v", got, err, j.Job)
+	}
+}

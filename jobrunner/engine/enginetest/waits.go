@@ -1,0 +1,235 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+func testWaitingTakers(tt *testing.T, env *Env) {
+	t := with(tt, env)
+	type taken struct {
+		worker int
+		jobs   []engine.Taken
+		err    error
+	}
+	got := make(chan taken, 10)
+	var takers sync.WaitGroup
+	wait := func(ctx context.Context, worker int) {
+		takers.Go(func() {
+			jobs, err := t.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(worker), Max: 1})
+			got <- taken{worker, jobs, err}
+		})
+		t.Settle()
+	}
+	nobody := func() {
+		t.Helper()
+		t.Settle()
+		select {
+		case one := <-got:
+			t.Errorf("worker %d got %v, %v", one.worker, one.jobs, one.err)
+		default:
+		}
+	}
+	first, leave := context.WithCancel(t.ctx)
+	wait(first, 0)
+	wait(t.ctx, 1)
+	wait(t.ctx, 2)
+	t.Advance(time.Hour)
+	nobody()
+	t.submit(engine.NewJob{Endpoint: "other"})
+	nobody()
+
+	// Who left the line takes nothing.
+	leave()
+	if one := <-got; one.worker != 0 || !errors.Is(one.err, context.Canceled) || len(one.jobs) != 0 {
+		t.Errorf("who left got %+v", one)
+	}
+	for worker := 1; worker <= 2; worker++ { // the longest waiting first
+		id := t.submit(engine.NewJob{})
+		one := <-got
+		if one.err != nil || one.worker != worker || len(one.jobs) != 1 || one.jobs[0].ID != id {
+			t.Errorf("got %+v, want worker %d with %s", one, worker, id)
+		}
+		nobody()
+	}
+	// A job that comes back wakes too.
+	id := t.submit(engine.NewJob{})
+	job := t.take(engine.Take{Lease: time.Second})
+	wait(t.ctx, 3)
+	nobody()
+	t.Advance(time.Second)
+	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id || one.jobs[0].Attempt != job.Attempt+1 {
+		t.Errorf("got %+v, want the lost job", one)
+	}
+	// What waits already is taken at once.
+	id = t.submit(engine.NewJob{})
+	wait(t.ctx, 4)
+	if one := <-got; len(one.jobs) != 1 || one.jobs[0].ID != id {
+		t.Errorf("got %+v", one)
+	}
+	takers.Wait()
+
+	// A taker that is woken and leaves in the same moment passes the hint on:
+	// every job is taken while somebody waits.
+	const rounds = 50
+	for i := range rounds {
+		ctx, cancel := context.WithCancel(t.ctx)
+		wait(ctx, 5)
+		wait(t.ctx, 6)
+		takers.Go(cancel)
+		id := t.submit(engine.NewJob{})
+		t.Settle()
+		var jobs []engine.Taken
+		for range 2 {
+			select {
+			case one := <-got:
+				jobs = append(jobs, one.jobs...)
+			default:
+			}
+		}
+		if len(jobs) != 1 || jobs[0].ID != id {
+			t.Fatalf("round %d: took %+v", i, jobs)
+		}
+		t.submit(engine.NewJob{}) // for the one that waits still, or none
+		t.Settle()
+		select {
+		case <-got:
+		default:
+			t.take(engine.Take{})
+		}
+		takers.Wait()
+		cancel()
+	}
+}
+
+func testWatch(tt *testing.T, env *Env) {
+	t := with(tt, env)
+	id := t.submit(engine.NewJob{TTL: time.Hour})
+	w, other := t.Watch("ep", id), t.Watch("ep", "another")
+	defer other.Stop()
+	told := func(what string, want bool) {
+		t.Helper()
+		got := false
+		select {
+		case <-w.C:
+			got = true
+		default:
+		}
+		if got != want {
+			t.Errorf("%s: told %v, want %v", what, got, want)
+		}
+	}
+	told("nothing", false)
+	job := t.take(engine.Take{Lease: time.Minute})
+	told("taken", true)
+	t.Advance(time.Minute)
+	told("lost", true)
+	job = t.take(engine.Take{})
+	told("taken again", true)
+	t.report(job.Ref, engine.Done(nil), engine.Accepted)
+	told("done", true)
+	t.Advance(time.Hour)
+	told("gone", true)
+	w.Stop()
+	w.Stop()
+	select {
+	case <-other.C:
+		t.Error("told of another job")
+	default:
+	}
+}
+
+// Many clients and workers at once: each job ends once, in one way.
+func testMany(tt *testing.T, env *Env) {
+	t := with(tt, env)
+	const jobs, workers = 400, 8
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	takes, ends, cancels := map[string]int{}, map[string]int{}, map[string]int{}
+	var ids []string
+	note := func(m map[string]int, id string) {
+		mu.Lock()
+		defer mu.Unlock()
+		m[id]++
+	}
+	ctx, stop := context.WithCancel(t.ctx)
+	for n := range workers {
+		all.Go(func() {
+			for i := 0; ; i++ {
+				taken, err := t.TakeOrWait(ctx, engine.Take{Endpoint: "ep", Worker: fmt.Sprint(n), Max: 1 + n%3})
+				if err != nil {
+					return
+				}
+				for _, job := range taken {
+					note(takes, fmt.Sprint(job.ID, "#", job.Attempt))
+					r := engine.Done([]byte(`"` + job.ID + `"`))
+					if i%7 == 0 && job.Retries == 0 {
+						r = engine.Lost()
+					}
+					d, err := t.Report(t.ctx, job.Ref, r)
+					if err != nil {
+						t.Error(err)
+					}
+					if d == engine.Accepted && job.Retries+i%7 > 0 {
+						note(ends, job.ID)
+					}
+				}
+			}
+		})
+	}
+	var submitters sync.WaitGroup
+	for c := range 4 {
+		submitters.Go(func() {
+			for i := range jobs / 4 {
+				job, err := t.Submit(t.ctx, engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				ids = append(ids, job.ID)
+				mu.Unlock()
+				if (i+c)%5 == 0 {
+					job, err := t.Cancel(t.ctx, "ep", job.ID)
+					if err != nil {
+						t.Error(err)
+					}
+					if job.State == engine.Cancelled {
+						note(cancels, job.ID)
+					}
+				}
+			}
+		})
+	}
+	submitters.Wait()
+	t.Settle()
+	stop()
+	all.Wait()
+
+	for take, n := range takes {
+		if n != 1 {
+			t.Errorf("%s was taken %d times", take, n)
+		}
+	}
+	completed := 0
+	for _, id := range ids {
+		job := t.get(id)
+		switch {
+		case job.State == engine.Completed && ends[id] == 1 && cancels[id] == 0 && string(job.Output) == `"`+id+`"`:
+			completed++
+		case job.State == engine.Cancelled && ends[id] == 0 && cancels[id] == 1:
+		default:
+			t.Errorf("%s is %s with output %s, ended %d times, was cancelled %d times", id, job.State, job.Output, ends[id], cancels[id])
+		}
+	}
+	got := t.Counts("ep")
+	if len(ids) != jobs || got.Completed != completed || got.InQueue != 0 || got.InProgress != 0 || got.Failed != 0 {
+		t.Errorf("%d jobs, %d completed, counts %+v", len(ids), completed, got)
+	}
+}

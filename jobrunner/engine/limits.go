@@ -1,0 +1,30 @@
+package engine
+
+import "time"
+
+// The times of a job, from the service description, section Limits, and the
+// job submission body's policy.
+const (
+	DefaultTimeout = 10 * time.Minute // of execution, where neither the job nor its endpoint says
+	MinTimeout     = 5 * time.Second
+	MaxTimeout     = 7 * 24 * time.Hour
+
+	DefaultTTL = 24 * time.Hour // from submission, waiting and running together
+	MinTTL     = 10 * time.Second
+	MaxTTL     = 7 * 24 * time.Hour
+
+	DefaultWait = 90 * time.Second // of a synchronous submission
+	MinWait     = time.Second
+	MaxWait     = 5 * time.Minute
+
+	asyncRetention   = 30 * time.Minute // of a result, from completion
+	syncRetention    = time.Minute      // at least; with a wait setting as long as that
+	maxSyncRetention = 5 * time.Minute
+)
+
+// maxRetries is how often a job whose worker died is dispatched again.
+const maxRetries = 1
+
+// sweepChunk bounds the rows that one transaction of the sweeper changes, so
+// that it never holds up the others for long.
+const sweepChunk = 1000

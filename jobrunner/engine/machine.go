@@ -1,0 +1,120 @@
+package engine
+
+// The state machine. Each row of the table of states and transitions (service
+// description) is one statement here, and there are no others that change a
+// state. A statement names the states that it leaves; the rows that it answers
+// are the verdict: none means that the job was elsewhere, and nothing happened.
+//
+// Statements that change one job end in the condition "one", those of the
+// sweeper pick their jobs themselves. Each answers the columns of a change.
+const (
+	// What a terminal state brings with it. Arguments: end, end.
+	ends = ` finished = ?, gone = {least}(expires, ? + keep_ms), lease = 0 `
+	// What a return to the queue brings with it. Arguments: now.
+	waitsAgain = ` state = 'IN_QUEUE', queued = ?, worker = '', started = 0, deadline = 0, lease = 0 `
+
+	// The job of a client's request. Arguments: endpoint, id, now.
+	one = ` endpoint = ? AND id = ? AND gone > ? `
+	// The job that a worker reports on, while it is still this worker's.
+	// Arguments: endpoint, id, now, worker, attempt, now.
+	mine = one + ` AND state = 'IN_PROGRESS' AND worker = ? AND attempt = ? AND deadline > ? `
+
+	changed = ` RETURNING k, endpoint, id, low, started, gone, webhook, retries`
+)
+
+const (
+	// (none) → IN_QUEUE: a submission was accepted.
+	submitted = `
+		INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
+		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING k`
+
+	// IN_QUEUE → IN_PROGRESS: a worker is available.
+	// Arguments: worker, now, now, default time-out, lease, endpoint, now, how many.
+	taken = `
+		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, attempt = attempt + 1, started = ?,
+			deadline = ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, lease = ?
+		WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
+			ORDER BY turn, k LIMIT ? {skip locked})
+		RETURNING id, low, turn, k, attempt, retries, queued, deadline, gone,
+			(SELECT input FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
+
+	// IN_PROGRESS → COMPLETED: the handler answered.
+	completed = `UPDATE jobs SET state = 'COMPLETED',` + ends + `WHERE` + mine + changed
+	// IN_PROGRESS → FAILED: the handler failed.
+	failed = `UPDATE jobs SET state = 'FAILED',` + ends + `WHERE` + mine + changed
+
+	// IN_QUEUE → CANCELLED, IN_PROGRESS → CANCELLED: a client asked for it.
+	// A running job whose time is up is TIMED_OUT and no longer to be cancelled.
+	cancelled = `UPDATE jobs SET state = 'CANCELLED',` + ends + `WHERE` + one +
+		`AND (state = 'IN_QUEUE' OR state = 'IN_PROGRESS' AND deadline > ?)` + changed
+
+	// IN_PROGRESS → TIMED_OUT: the execution time-out passed. The end is the
+	// deadline, whenever this is found out. Arguments: now (twice for one job).
+	timedOut    = `UPDATE jobs SET state = 'TIMED_OUT', finished = deadline, gone = {least}(expires, deadline + keep_ms), lease = 0 WHERE `
+	timedOutOne = timedOut + one + `AND state = 'IN_PROGRESS' AND deadline <= ?` + changed
+	timedOutAll = timedOut + `k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND deadline <= ? LIMIT ? {skip locked})` + changed
+
+	// IN_PROGRESS → IN_QUEUE: the worker died, and the job has a retry left.
+	// Arguments: now, maxRetries, then those of mine or of died.
+	// IN_PROGRESS → FAILED: it has none.
+	// Arguments: now, now, maxRetries, then those of mine or of died.
+	requeued    = `UPDATE jobs SET retries = retries + 1,` + waitsAgain + `WHERE retries < ? AND `
+	requeuedOne = requeued + mine + changed
+	requeuedAll = requeued + died + changed
+	givenUp     = `UPDATE jobs SET state = 'FAILED',` + ends + `WHERE retries >= ? AND `
+	givenUpOne  = givenUp + mine + changed
+	givenUpAll  = givenUp + died + changed
+	// The jobs whose worker gave no sign of life. Arguments: now, how many.
+	died = `k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0 AND lease <= ? LIMIT ? {skip locked})`
+
+	// IN_PROGRESS → IN_QUEUE: the jobrunner itself stopped, which is no
+	// worker's fault and uses up no retry.
+	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS'`
+
+	// any → (none): the ttl or the retention is over.
+	removed = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE gone <= ? LIMIT ? {skip locked}) RETURNING endpoint, id, low, state`
+	// any → (none): the endpoint was deleted.
+	dropped = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ? {skip locked}) RETURNING endpoint, id, low, state`
+)
+
+// What belongs to a job beside its state.
+const (
+	addInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
+	setOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
+	noOutput  = `DELETE FROM outputs WHERE k = ?`
+	noChunks  = `DELETE FROM chunks WHERE k = ?`
+
+	noOutputs     = `DELETE FROM outputs WHERE k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS')`
+	noChunksOfAll = `DELETE FROM chunks WHERE k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS')`
+
+	// A sign of life of the worker. Arguments: lease, lease, those of mine.
+	beaten = `UPDATE jobs SET lease = CASE WHEN ? > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`
+
+	// The ttl counts from the submission. Arguments: ttl, ttl, ttl, those of one.
+	setTTL = `UPDATE jobs SET expires = submitted + ?,
+		gone = CASE WHEN finished > 0 THEN {least}(submitted + ?, finished + keep_ms) ELSE submitted + ? END
+		WHERE` + one + `RETURNING gone`
+
+	addWebhook = `INSERT INTO webhooks (k, url, attempt, next_at) VALUES (?, ?, 0, ?)`
+
+	addTotals = `INSERT INTO totals (endpoint, completed, failed, retried) VALUES (?, ?, ?, ?)
+		ON CONFLICT (endpoint) DO UPDATE SET completed = totals.completed + excluded.completed,
+			failed = totals.failed + excluded.failed, retried = totals.retried + excluded.retried`
+	noTotals = `DELETE FROM totals WHERE endpoint = ?`
+)
+
+// What is read.
+const (
+	oneJob = `SELECT state, queued, started, deadline, finished, worker, retries, output, COALESCE(error, '')
+		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE` + one
+
+	countJobs   = `SELECT endpoint, state, low, COUNT(*) FROM jobs GROUP BY endpoint, state, low`
+	countTotals = `SELECT endpoint, completed, failed, retried FROM totals`
+
+	longestWaiting = `SELECT queued FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND low = 0 ORDER BY turn, k LIMIT 1`
+
+	// When the sweeper is needed next.
+	nextGone     = `SELECT MIN(gone) FROM jobs`
+	nextDeadline = `SELECT MIN(deadline) FROM jobs WHERE state = 'IN_PROGRESS'`
+	nextLease    = `SELECT MIN(lease) FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0`
+)

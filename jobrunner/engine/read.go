@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Get reads a job: ErrNotFound where there is none, or none any more.
+func (e *Engine) Get(ctx context.Context, endpoint, id string) (Job, error) {
+	job, overdue, err := e.read(ctx, endpoint, id)
+	if err == nil && overdue {
+		if err = e.settle(ctx, endpoint, id); err == nil {
+			job, _, err = e.read(ctx, endpoint, id)
+		}
+	}
+	return job, err
+}
+
+// read also tells that the job's execution time is over and nobody has noted
+// it yet.
+func (e *Engine) read(ctx context.Context, endpoint, id string) (job Job, overdue bool, err error) {
+	job = Job{Endpoint: endpoint, ID: id}
+	var queued, started, deadline, finished int64
+	now := e.now()
+	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow(oneJob, endpoint, id, now).Scan(&job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &job.Error)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return Job{}, false, ErrNotFound
+	}
+	if started > 0 {
+		job.Delay = duration(started - queued)
+		if finished > 0 {
+			job.Execution = duration(finished - started)
+		}
+	}
+	return job, job.State == InProgress && deadline <= now, err
+}
+
+// settle notes that a running job's time is over: IN_PROGRESS → TIMED_OUT.
+func (e *Engine) settle(ctx context.Context, endpoint, id string) error {
+	var changes []change
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		now := e.now()
+		changes, err = update(tx, TimedOut, timedOutOne, endpoint, id, now, now)
+		return err
+	})
+	if err == nil {
+		e.apply(changes...)
+	}
+	return err
+}
+
+// SetTTL sets a job's whole time to live, which counts from its submission.
+// One that is over already deletes the job at once.
+func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
+	ms, due := ttl.Milliseconds(), int64(0)
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+		return tx.QueryRow(setTTL, ms, ms, ms, endpoint, id, e.now()).Scan(&due)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	if err == nil {
+		e.wake(due)
+	}
+	return err
+}

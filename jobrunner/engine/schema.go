@@ -1,0 +1,68 @@
+package engine
+
+// schema is the history of the engine's tables. All times are milliseconds
+// since 1970, 0 for never. What is large lives in tables of its own, because a
+// change of a job's state rewrites the job's row; it goes when the row goes.
+var schema = []string{`
+CREATE TABLE jobs (
+	k         {key},
+	endpoint  TEXT   NOT NULL,
+	id        TEXT   NOT NULL,
+	state     TEXT   NOT NULL,
+	low       BIGINT NOT NULL, -- 1: starts no worker
+	webhook   TEXT   NOT NULL, -- URL, or empty
+	exec_ms   BIGINT NOT NULL, -- execution time-out, 0: the endpoint's
+	keep_ms   BIGINT NOT NULL, -- retention of the result
+
+	submitted BIGINT NOT NULL,
+	turn      BIGINT NOT NULL, -- place in the queue, which a job keeps when its worker dies
+	queued    BIGINT NOT NULL, -- the last (re)queueing
+	expires   BIGINT NOT NULL, -- end of the ttl
+	gone      BIGINT NOT NULL, -- when the job ceases to exist: end of the ttl or of the retention
+
+	worker    TEXT   NOT NULL DEFAULT '',
+	attempt   BIGINT NOT NULL DEFAULT 0, -- counts the takes: the fence against reports of former ones
+	retries   BIGINT NOT NULL DEFAULT 0, -- takes that ended with the worker's death, since the last submission or retry
+	started   BIGINT NOT NULL DEFAULT 0, -- of the last take
+	deadline  BIGINT NOT NULL DEFAULT 0, -- end of the execution time-out
+	lease     BIGINT NOT NULL DEFAULT 0, -- the worker counts as dead from then on; 0: it is watched by other means
+	finished  BIGINT NOT NULL DEFAULT 0,
+
+	streamed  BIGINT NOT NULL DEFAULT 0  -- chunks read by clients
+);
+CREATE UNIQUE INDEX jobs_id ON jobs (endpoint, id);
+CREATE INDEX jobs_queue ON jobs (endpoint, turn, k) WHERE state = 'IN_QUEUE';
+CREATE INDEX jobs_deadline ON jobs (deadline) WHERE state = 'IN_PROGRESS';
+CREATE INDEX jobs_lease ON jobs (lease) WHERE state = 'IN_PROGRESS' AND lease > 0;
+CREATE INDEX jobs_gone ON jobs (gone);
+
+CREATE TABLE inputs (
+	k     {same key} REFERENCES jobs (k) ON DELETE CASCADE,
+	input {blob} NOT NULL,
+	rest  {blob}
+);
+CREATE TABLE outputs (
+	k      {same key} REFERENCES jobs (k) ON DELETE CASCADE,
+	output {blob},
+	error  TEXT NOT NULL
+);
+CREATE TABLE chunks (
+	k     BIGINT NOT NULL REFERENCES jobs (k) ON DELETE CASCADE,
+	seq   BIGINT NOT NULL,
+	chunk {blob} NOT NULL,
+	PRIMARY KEY (k, seq)
+);
+CREATE TABLE webhooks ( -- calls still to be made
+	k       {same key} REFERENCES jobs (k) ON DELETE CASCADE,
+	url     TEXT   NOT NULL,
+	attempt BIGINT NOT NULL,
+	next_at BIGINT NOT NULL
+);
+CREATE INDEX webhooks_next ON webhooks (next_at);
+
+CREATE TABLE totals ( -- jobs whose rows are gone, for the counts of an endpoint's whole life
+	endpoint  TEXT PRIMARY KEY,
+	completed BIGINT NOT NULL,
+	failed    BIGINT NOT NULL,
+	retried   BIGINT NOT NULL
+);`}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+const (
+	// What the file keeps of its unused pages (of 4 KiB), to use them again,
+	// and how many it gives back at a time.
+	keepPages    = 8192
+	reclaimPages = 2048
+
+	retryAfterError = time.Second
+	farAway         = 24 * time.Hour
+)
+
+// sweep looks after what time does to jobs, when it does it.
+func (e *Engine) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		// Whatever is due before the new time is known wakes the sweeper again.
+		e.wakeAt.Store(math.MaxInt64)
+		next, err := e.Sweep(ctx)
+		now := e.clock.Now()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			e.log.Error("looking after jobs whose time is over", "error", err)
+			next = now.Add(retryAfterError)
+		case next.IsZero() || next.Sub(now) > farAway:
+			next = now.Add(farAway)
+		}
+		e.wakeAt.Store(millis(next))
+		timer := e.clock.NewTimer(next.Sub(now))
+		select {
+		case <-timer.C:
+		case <-e.poke:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// wake lets the sweeper look at a time, should it mean to sleep longer.
+func (e *Engine) wake(due int64) {
+	if due > 0 && due < e.wakeAt.Load() {
+		hint(e.poke)
+	}
+}
+
+// Sweep does what time has done by now: jobs whose ttl or retention is over
+// are deleted, running ones whose execution time is over are TIMED_OUT, those
+// whose worker gave no sign of life go back to the queue or have FAILED. It
+// answers when it is needed next, zero for not before something else happens.
+//
+// Every read of a job and every report counts with the time by itself; Sweep
+// makes room, wakes those who wait and stops workers.
+func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
+	for {
+		next, err = e.nextDue(ctx)
+		if err != nil || next.IsZero() || next.After(e.clock.Now()) {
+			return next, err
+		}
+		if err := e.sweepSome(ctx); err != nil {
+			return time.Time{}, err
+		}
+	}
+}
+
+func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
+	earliest := int64(math.MaxInt64)
+	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+		for _, query := range []string{nextGone, nextDeadline, nextLease} {
+			var at sql.NullInt64
+			if err := r.QueryRow(query).Scan(&at); err != nil {
+				return err
+			}
+			if at.Valid {
+				earliest = min(earliest, at.Int64)
+			}
+		}
+		return nil
+	})
+	if err != nil || earliest == math.MaxInt64 {
+		return time.Time{}, err
+	}
+	return fromMillis(earliest), nil
+}
+
+// dueSteps are what time does to jobs, in the order in which it is done.
+var dueSteps = []func(tx *sqldb.Tx, now int64) ([]change, error){
+	func(tx *sqldb.Tx, now int64) ([]change, error) {
+		gone, err := remove(tx, removed, now, sweepChunk)
+		return gone, errors.Join(err, keepTotals(tx, gone))
+	},
+	func(tx *sqldb.Tx, now int64) ([]change, error) {
+		return update(tx, TimedOut, timedOutAll, now, sweepChunk)
+	},
+	func(tx *sqldb.Tx, now int64) ([]change, error) {
+		again, err := update(tx, InQueue, requeuedAll, now, maxRetries, now, sweepChunk)
+		return again, errors.Join(err, requeue(tx, again))
+	},
+	func(tx *sqldb.Tx, now int64) ([]change, error) {
+		over, err := update(tx, Failed, givenUpAll, now, now, maxRetries, now, sweepChunk)
+		return over, errors.Join(err, giveUp(tx, over, now))
+	},
+}
+
+// sweepSome does a bounded part of what is due.
+func (e *Engine) sweepSome(ctx context.Context) error {
+	var changes []change
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+		changes = nil
+		now := e.now()
+		for _, step := range dueSteps {
+			some, err := step(tx, now)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, some...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	e.apply(changes...)
+	if len(changes) >= sweepChunk {
+		_, err = e.db.Reclaim(ctx, keepPages, reclaimPages)
+	}
+	return err
+}
+
+// keepTotals counts jobs that are deleted into the totals of their endpoints.
+func keepTotals(tx *sqldb.Tx, gone []change) error {
+	totals := map[string]*Counts{}
+	for _, c := range gone {
+		if c.from != Completed && c.from != Failed {
+			continue
+		}
+		if totals[c.endpoint] == nil {
+			totals[c.endpoint] = new(Counts)
+		}
+		totals[c.endpoint].add(c.from, c.low, 1)
+	}
+	for endpoint, n := range totals {
+		if _, err := tx.Exec(addTotals, endpoint, n.Completed, n.Failed, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DropEndpoint deletes everything of an endpoint that is gone itself. Workers
+// that run its jobs are told to stop.
+func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
+	for {
+		var gone []change
+		err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+			if _, err := tx.Exec(noTotals, endpoint); err != nil {
+				return err
+			}
+			gone, err = remove(tx, dropped, endpoint, sweepChunk)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		e.apply(gone...)
+		if len(gone) < sweepChunk {
+			e.counts.forget(endpoint)
+			return nil
+		}
+	}
+}
