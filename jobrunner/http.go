@@ -4,12 +4,13 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // route sends a request to the API that owns its path: below /v2, the first
@@ -18,7 +19,7 @@ func route(management, jobs http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, isV2 := strings.CutPrefix(r.URL.Path, "/v2/")
 		first, _, deeper := strings.Cut(rest, "/")
-		if isV2 && deeper && !mgmt.Reserved(first) {
+		if isV2 && deeper && !slices.Contains(store.Reserved, first) {
 			jobs.ServeHTTP(w, r)
 			return
 		}

@@ -77,7 +77,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
 	}
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 
-	management := mgmt.New(mgmt.Config{Store: j.store, APIKey: c.APIKey, Logger: c.Logger, Limits: c.ManagementLimits})
+	management := mgmt.New(mgmt.Config{Store: j.store, APIKey: c.APIKey, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})
 	jobs := jobapi.New(jobapi.Config{
 		Engine: j.engine, Endpoint: j.hasQueue, Workers: j.workers, Queued: j.pools.Queued,
 		Clock: time, APIKey: c.APIKey, Logger: c.Logger,

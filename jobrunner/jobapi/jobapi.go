@@ -4,14 +4,13 @@ package jobapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -64,14 +63,11 @@ var operations = map[string]operation{
 	"health":  {http.MethodGet, false, (*api).health},
 }
 
-type api struct {
-	Config
-	key [sha256.Size]byte
-}
+type api struct{ Config }
 
 // New serves /v2/{endpoint_id}/….
 func New(c Config) http.Handler {
-	return &api{Config: c, key: sha256.Sum256([]byte(c.APIKey))}
+	return &api{c}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +79,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route answers 401 before anything else, then 404 for the path, 405 for the
 // method, and 404 for the endpoint.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
-	if !a.authorized(r) {
+	if !apikey.Authorized(r, a.APIKey) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return refuse(http.StatusUnauthorized, "the API key is missing or wrong: send it as Authorization: Bearer <key>")
 	}
@@ -106,20 +102,6 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return op.serve(a, w, r, t)
-}
-
-// authorized compares in constant time. Workers and documentation send the key
-// bare, without a scheme (field notes: bare key).
-func (a *api) authorized(r *http.Request) bool {
-	key := r.Header.Get("Authorization")
-	if scheme, rest, ok := strings.Cut(key, " "); ok {
-		if !strings.EqualFold(scheme, "Bearer") {
-			return false
-		}
-		key = strings.TrimSpace(rest)
-	}
-	sum := sha256.Sum256([]byte(key))
-	return subtle.ConstantTimeCompare(sum[:], a.key[:]) == 1
 }
 
 // fail answers an error as {"error": text}.
