@@ -1,0 +1,188 @@
+package mgmt
+
+import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+
+// endpointBodyV2 is the body of a create or an update.
+type endpointBodyV2 struct {
+	Name       *string `json:"name" rule:"must=create min=1"`
+	Type       *string `json:"type" rule:"only=create oneof=QUEUE,LOAD_BALANCER"`
+	TemplateID *string `json:"templateId" rule:"min=1"`
+	containerBodyV2
+	GPU            *gpuBodyV2     `json:"gpu"`
+	CPU            *[]cpuBodyV2   `json:"cpu" rule:"min=1 unique"`
+	Workers        *workersBodyV2 `json:"workers"`
+	Scaling        *scalingV2     `json:"scaling"`
+	DataCenterIDs  *[]string      `json:"dataCenterIds"`
+	NetworkVolumes *[]string      `json:"networkVolumes"`
+	Timeout        *int64         `json:"timeout" rule:"zero min=5000 max=604800000"`
+	FlashBoot      *string        `json:"flashboot" rule:"oneof=OFF,FLASHBOOT,PRIORITY_FLASHBOOT"`
+}
+
+type gpuBodyV2 struct {
+	Pools               *[]string `json:"pools" rule:"must=create min=1"`
+	ExcludedTypes       *[]string `json:"excludedTypes" rule:"unique form=type"`
+	Count               *int64    `json:"count" rule:"min=1"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"form=cuda"`
+	MinCUDAVersion      *string   `json:"minCudaVersion" rule:"form=cuda clears"`
+}
+
+type cpuBodyV2 struct {
+	ID        string `json:"id" rule:"must min=1"`
+	VCPUCount int64  `json:"vcpuCount" rule:"must min=2 power2"`
+}
+
+type workersBodyV2 struct {
+	Min         *int64 `json:"min" rule:"min=0"`
+	Max         *int64 `json:"max" rule:"min=0"`
+	IdleTimeout *int64 `json:"idleTimeout" rule:"min=1 max=3600"`
+}
+
+// scalingV2 is of bodies and of answers.
+type scalingV2 struct {
+	Type         string   `json:"type" rule:"must oneof=QUEUE_DELAY,REQUEST_COUNT"`
+	QueueDelay   *float64 `json:"queueDelay,omitempty" rule:"min=0.5"` // s
+	RequestCount *int64   `json:"requestCount,omitempty" rule:"min=1"`
+}
+
+func newScalingV2(s store.Scaling) scalingV2 {
+	if s.Type == store.RequestCount {
+		return scalingV2{Type: s.Type, RequestCount: new(whole(s.Value))}
+	}
+	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
+}
+
+// check: each type has a member of its own, which it needs, and no other.
+func (w *scalingV2) check(phase) (faults []string) {
+	for _, m := range []struct {
+		scalingType, name string
+		said              bool
+	}{
+		{store.QueueDelay, "queueDelay", w.QueueDelay != nil},
+		{store.RequestCount, "requestCount", w.RequestCount != nil},
+	} {
+		switch {
+		case w.Type == m.scalingType && !m.said:
+			faults = append(faults, "missing property '"+m.name+"'")
+		case w.Type != m.scalingType && w.Type != "" && m.said:
+			faults = append(faults, "additional properties '"+m.name+"' not allowed")
+		}
+	}
+	return faults
+}
+
+func (w *scalingV2) record() store.Scaling {
+	if w.Type == store.RequestCount {
+		return store.Scaling{Type: w.Type, Value: float64(*w.RequestCount)}
+	}
+	return store.Scaling{Type: w.Type, Value: *w.QueueDelay}
+}
+
+// check: pools and exclusions are one selection.
+func (b *gpuBodyV2) check(p phase) []string {
+	if p == updating && b.ExcludedTypes != nil && b.Pools == nil {
+		return []string{"missing property 'pools', which 'excludedTypes' belongs to"}
+	}
+	return nil
+}
+
+// check: a container needs an image from somewhere.
+func (b *endpointBodyV2) check(p phase) []string {
+	if p == creating && b.Image == nil && b.TemplateID == nil {
+		return []string{"missing property 'image'"}
+	}
+	return nil
+}
+
+// apply changes e, a new endpoint with the defaults or one that exists.
+func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
+	isNew := e.ID == ""
+	set(&e.Name, b.Name)
+	set(&e.Type, b.Type)
+	cudaVersions, err := b.applyContainer(tx, e)
+	if err != nil {
+		return err
+	}
+	if err := b.applyCompute(e, isNew, cudaVersions); err != nil {
+		return err
+	}
+	if b.Workers != nil {
+		set(&e.WorkersMin, b.Workers.Min)
+		set(&e.WorkersMax, b.Workers.Max)
+		set(&e.IdleTimeout, b.Workers.IdleTimeout)
+	}
+	if b.Scaling != nil {
+		e.Scaling = b.Scaling.record()
+	}
+	set(&e.DataCenterIDs, b.DataCenterIDs)
+	set(&e.NetworkVolumes, b.NetworkVolumes)
+	set(&e.Timeout, b.Timeout)
+	set(&e.FlashBoot, b.FlashBoot)
+	return b.checkScaling(*e)
+}
+
+// applyContainer copies the template once; the body's members win, and env is
+// merged. Whatever is set here, the endpoint follows no template afterwards.
+func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVersions []string, err error) {
+	if b.TemplateID != nil {
+		t, err := tx.Template(*b.TemplateID)
+		if err != nil {
+			return nil, err
+		}
+		if !t.Serverless {
+			return nil, invalid("$.templateId: template '" + t.ID + "' is not a serverless template")
+		}
+		e.Copy(t)
+		env := mergedEnv(t.Env, b.Env)
+		b.Env, cudaVersions = &env, t.AllowedCUDAVersions
+	}
+	if b.says() {
+		e.TemplateID = ""
+		b.containerBodyV2.apply(&e.Container)
+	}
+	return cudaVersions, nil
+}
+
+// applyCompute: whether an endpoint has GPU workers, CPU workers or any is
+// fixed when it is made.
+func (b endpointBodyV2) applyCompute(e *store.Endpoint, isNew bool, cudaVersions []string) error {
+	if b.GPU != nil && b.CPU != nil {
+		return store.Refusal("gpu and cpu exclude each other: an endpoint has GPU workers or CPU workers")
+	}
+	switch {
+	case b.GPU != nil && isNew:
+		e.GPU = &store.GPU{Count: defaultGPUCount}
+		if b.GPU.AllowedCUDAVersions == nil && b.GPU.MinCUDAVersion == nil {
+			e.GPU.AllowedCUDAVersions = cudaVersions
+		}
+	case b.GPU != nil && e.GPU == nil:
+		return store.Refusal("the endpoint has no GPU workers, and which workers it has is fixed: gpu can't be set")
+	case b.CPU != nil && !isNew && len(e.CPU) == 0:
+		return store.Refusal("the endpoint has no CPU workers, and which workers it has is fixed: cpu can't be set")
+	}
+	if b.GPU != nil {
+		choosePools(e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
+		set(&e.GPU.Count, b.GPU.Count)
+		set(&e.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
+		set(&e.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
+	}
+	if b.CPU != nil {
+		e.CPU = each(*b.CPU, func(c cpuBodyV2) store.CPU { return store.CPU{FlavorID: c.ID, VCPUCount: c.VCPUCount} })
+	}
+	return nil
+}
+
+// checkScaling looks at what the body and the endpoint say together.
+func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
+	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
+		return invalid("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
+	}
+	if b.Workers != nil && b.Workers.IdleTimeout != nil && withoutIdleTimeout(e) {
+		return invalid("$.workers.idleTimeout: not for a QUEUE endpoint that scales on REQUEST_COUNT")
+	}
+	return nil
+}
+
+// withoutIdleTimeout reports whether the endpoint's workers end without an idle time-out.
+func withoutIdleTimeout(e store.Endpoint) bool {
+	return e.Type == store.Queue && e.Scaling.Type == store.RequestCount
+}

@@ -1,0 +1,159 @@
+package mgmt
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// endpointV2 is an endpoint in an answer.
+type endpointV2 struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type"`
+	containerV2
+	GPU            *gpuV2        `json:"gpu,omitempty"` // absent: a CPU endpoint, or any compute
+	CPU            []cpuV2       `json:"cpu,omitempty"`
+	Workers        workersV2     `json:"workers"`
+	Scaling        scalingV2     `json:"scaling"`
+	DataCenterIDs  []string      `json:"dataCenterIds"`
+	NetworkVolumes []string      `json:"networkVolumes"`
+	Timeout        int64         `json:"timeout"` // ms
+	FlashBoot      string        `json:"flashboot"`
+	CreatedAt      string        `json:"createdAt"`
+	RequestURLs    requestURLsV2 `json:"requestUrls"`
+}
+
+type gpuV2 struct {
+	Pools               []string `json:"pools"`
+	ExcludedTypes       []string `json:"excludedTypes"`
+	Count               int64    `json:"count"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions"`
+	MinCUDAVersion      *string  `json:"minCudaVersion"` // null: no floor
+}
+
+type cpuV2 struct {
+	ID        string `json:"id"`
+	VCPUCount int64  `json:"vcpuCount"`
+	Memory    int64  `json:"memory"` // GB
+}
+
+type workersV2 struct {
+	Min         int64  `json:"min"`
+	Max         int64  `json:"max"`
+	IdleTimeout *int64 `json:"idleTimeout,omitempty"` // s; absent where it does not apply
+}
+
+// requestURLsV2 are the addresses of the job API, or of a load balancer.
+type requestURLsV2 struct {
+	Base       string `json:"base,omitempty"`
+	Run        string `json:"run,omitempty"`
+	RunSync    string `json:"runSync,omitempty"`
+	Status     string `json:"status,omitempty"`
+	Stream     string `json:"stream,omitempty"`
+	Cancel     string `json:"cancel,omitempty"`
+	Retry      string `json:"retry,omitempty"`
+	PurgeQueue string `json:"purgeQueue,omitempty"`
+	Health     string `json:"health"`
+}
+
+func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
+	w := endpointV2{
+		ID: e.ID, Name: e.Name, Type: e.Type, containerV2: newContainerV2(e.Container),
+		Workers:       workersV2{Min: e.WorkersMin, Max: e.WorkersMax},
+		Scaling:       newScalingV2(e.Scaling),
+		DataCenterIDs: list(e.DataCenterIDs), NetworkVolumes: list(e.NetworkVolumes),
+		Timeout: e.Timeout, FlashBoot: e.FlashBoot, CreatedAt: timestamp(e.Created),
+		RequestURLs: requestURLs(s.queueURL(c), e),
+	}
+	if !withoutIdleTimeout(e) {
+		w.Workers.IdleTimeout = &e.IdleTimeout
+	}
+	if e.GPU != nil {
+		pools, excluded := poolsOf(*e.GPU)
+		w.GPU = &gpuV2{pools, excluded, e.GPU.Count, list(e.GPU.AllowedCUDAVersions), orNull(e.GPU.MinCUDAVersion)}
+	}
+	for _, cpu := range e.CPU {
+		w.CPU = append(w.CPU, cpuV2{cpu.FlavorID, cpu.VCPUCount, catalog.CPUMemory(cpu.FlavorID, cpu.VCPUCount)})
+	}
+	return w
+}
+
+// queueURL is where job APIs are, by default where this call came to.
+func (s *server) queueURL(c *call) string {
+	if s.QueueURL != "" {
+		return s.QueueURL
+	}
+	scheme := "http"
+	if c.http.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + c.http.Host
+}
+
+func requestURLs(queueURL string, e store.Endpoint) requestURLsV2 {
+	base := queueURL + "/v2/" + e.ID
+	if e.Type == store.LoadBalancer {
+		path := e.Env["HEALTH_CHECK_PATH"]
+		if path == "" {
+			path = "/ping"
+		}
+		return requestURLsV2{Base: base, Health: base + "/" + strings.TrimPrefix(path, "/")}
+	}
+	return requestURLsV2{
+		Run:        base + "/run",
+		RunSync:    base + "/runsync",
+		Status:     base + "/status/{job_id}",
+		Stream:     base + "/stream/{job_id}",
+		Cancel:     base + "/cancel/{job_id}",
+		Retry:      base + "/retry/{job_id}",
+		PurgeQueue: base + "/purge-queue",
+		Health:     base + "/health",
+	}
+}
+
+type endpointsV2 struct {
+	Endpoints []endpointV2 `json:"endpoints"`
+}
+
+func (s *server) listEndpointsV2(c *call) (any, error) {
+	all, err := s.store.Endpoints(c.ctx())
+	return endpointsV2{each(all, func(e store.Endpoint) endpointV2 { return s.newEndpointV2(c, e) })}, err
+}
+
+func (s *server) getEndpointV2(c *call) (any, error) {
+	e, err := s.store.Endpoint(c.ctx(), c.id)
+	return s.newEndpointV2(c, e), err
+}
+
+func (s *server) createEndpointV2(c *call) (any, error) {
+	body, err := decode[endpointBodyV2](c, creating)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+		e := endpointDefaultsV2()
+		return e, body.apply(tx, &e)
+	})
+	return s.newEndpointV2(c, e), err
+}
+
+func (s *server) updateEndpointV2(c *call) (any, error) {
+	body, err := decode[endpointBodyV2](c, updating)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
+	return s.newEndpointV2(c, e), err
+}
+
+// mergedEnv is a template's env with the body's over it.
+func mergedEnv(template map[string]string, body *map[string]string) map[string]string {
+	env := maps.Clone(dictionary(template))
+	if body != nil {
+		maps.Copy(env, *body)
+	}
+	return env
+}

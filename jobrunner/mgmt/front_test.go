@@ -1,0 +1,233 @@
+package mgmt_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// paths are one of each operation, with ids that do not exist.
+var paths = []struct{ method, path string }{
+	{"GET", "/v1/templates"}, {"POST", "/v1/templates"}, {"GET", "/v1/templates/x"}, {"PATCH", "/v1/templates/x"},
+	{"POST", "/v1/templates/x/update"}, {"DELETE", "/v1/templates/x"},
+	{"GET", "/v1/networkvolumes"}, {"POST", "/v1/networkvolumes"}, {"GET", "/v1/networkvolumes/x"}, {"PATCH", "/v1/networkvolumes/x"},
+	{"POST", "/v1/networkvolumes/x/update"}, {"DELETE", "/v1/networkvolumes/x"},
+	{"GET", "/v1/containerregistryauth"}, {"POST", "/v1/containerregistryauth"}, {"GET", "/v1/containerregistryauth/x"}, {"DELETE", "/v1/containerregistryauth/x"},
+	{"GET", "/v1/endpoints"}, {"POST", "/v1/endpoints"}, {"GET", "/v1/endpoints/x"}, {"PATCH", "/v1/endpoints/x"},
+	{"POST", "/v1/endpoints/x/update"}, {"DELETE", "/v1/endpoints/x"},
+	{"GET", "/v2/templates"}, {"POST", "/v2/templates"}, {"GET", "/v2/templates/x"}, {"PATCH", "/v2/templates/x"}, {"DELETE", "/v2/templates/x"},
+	{"GET", "/v2/network-volumes"}, {"POST", "/v2/network-volumes"}, {"GET", "/v2/network-volumes/x"}, {"PATCH", "/v2/network-volumes/x"}, {"DELETE", "/v2/network-volumes/x"},
+	{"GET", "/v2/registries"}, {"POST", "/v2/registries"}, {"GET", "/v2/registries/x"}, {"DELETE", "/v2/registries/x"},
+	{"GET", "/v2/serverless"}, {"POST", "/v2/serverless"}, {"GET", "/v2/serverless/x"}, {"PATCH", "/v2/serverless/x"}, {"DELETE", "/v2/serverless/x"},
+	{"GET", "/v2/catalog/gpus"}, {"GET", "/v2/catalog/gpus/x"}, {"GET", "/v2/catalog/cpus"}, {"GET", "/v2/catalog/cpus/x"},
+	{"GET", "/v2/catalog/datacenters"}, {"GET", "/v2/catalog/datacenters/x"},
+}
+
+func TestAuthentication(t *testing.T) {
+	d := deploy(t)
+	for _, accepted := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey, testKey} {
+		if got := d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {accepted}}); got.status != 200 {
+			t.Errorf("%q: %d", accepted, got.status)
+		}
+	}
+	for _, c := range append(paths, struct{ method, path string }{"GET", "/v2/nothing"}, struct{ method, path string }{"DELETE", "/v1/templates"}) {
+		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong-key-value", "wrong-key-value", "Basic " + testKey, "Bearer " + testKey + "x"} {
+			got := d.sendWith(c.method, c.path+"?api_key="+testKey, "{not read", http.Header{"Authorization": {header}})
+			if got.status != 401 || got.header.Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("%s %s with %q: %d %s", c.method, c.path, header, got.status, got.text)
+			}
+			if strings.HasPrefix(c.path, "/v1") {
+				if s, ok := got.at("message").(string); !ok || s == "" {
+					t.Errorf("%s: %s", c.path, got.text)
+				}
+			} else if got.at("status") != 401.0 || got.at("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s: %s", c.path, got.text)
+			}
+			if got.header.Get("RateLimit") != "" {
+				t.Error("a stranger learns the rate limits")
+			}
+			if strings.Contains(got.text, "wrong-key-value") {
+				t.Errorf("the key comes back: %s", got.text)
+			}
+		}
+	}
+}
+
+func TestAnEmptyKeyOpensNothing(t *testing.T) {
+	d := deploy(t, func(c *mgmt.Config) { c.APIKey = "" })
+	for _, header := range []http.Header{{}, {"Authorization": {""}}, {"Authorization": {"Bearer "}}} {
+		if got := d.sendWith("GET", "/v2/templates", "", header); got.status != 401 {
+			t.Errorf("%v: %d", header, got.status)
+		}
+	}
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	d := deploy(t)
+	for _, path := range []string{
+		"/v1", "/v1/", "/v1/nothing", "/v1/templates/", "/v1/templates/x/nothing", "/v1/network-volumes", "/v1/pods", "/",
+		"/v2", "/v2/", "/v2/networkvolumes", "/v2/containerregistryauth", "/v2/endpoints", "/v2/templates/x/update", "/v2/serverless/x/nothing",
+		"/v2/catalog", "/v2/catalog/gpus/x/y", "/v2//templates",
+	} {
+		got := d.send("GET", path, "")
+		if got.status != 404 {
+			t.Errorf("%s: %d %s", path, got.status, got.text)
+		}
+	}
+	for _, c := range []struct{ method, path, allow string }{
+		{"PUT", "/v1/templates", "GET, HEAD, POST"},
+		{"GET", "/v1/templates/x/update", "POST"},
+		{"POST", "/v2/templates/x", "DELETE, GET, HEAD, PATCH"},
+		{"PATCH", "/v2/registries/x", "DELETE, GET, HEAD"},
+		{"DELETE", "/v2/catalog/gpus", "GET, HEAD"},
+	} {
+		got := d.send(c.method, c.path, "{}")
+		if got.status != 405 || got.header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, allowed is %q", c.method, c.path, got.status, got.header.Get("Allow"))
+		}
+	}
+	if got := d.send("HEAD", "/v2/templates", ""); got.status != 200 || got.text != "" {
+		t.Errorf("HEAD: %d %q", got.status, got.text)
+	}
+}
+
+// TestUnknownIDs: 404 in both versions, but 400 where version 1 deletes.
+func TestUnknownIDs(t *testing.T) {
+	d := deploy(t)
+	for _, c := range paths {
+		if !strings.Contains(c.path, "/x") {
+			continue
+		}
+		want := 404
+		if c.method == "DELETE" && strings.HasPrefix(c.path, "/v1") {
+			want = 400
+		}
+		got := d.send(c.method, c.path+"?unknown=parameter", `{"name":"x"}`)
+		if got.status != want {
+			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, got.status, got.text, want)
+		}
+	}
+}
+
+func TestEveryAnswerHasItsHeaders(t *testing.T) {
+	d := deploy(t)
+	seen := map[string]bool{}
+	for _, c := range append(paths, struct{ method, path string }{"GET", "/v2/nothing"}) {
+		got := d.sendWith(c.method, c.path, "{}", http.Header{"Authorization": {testKey}, "X-Request-Id": {"the client's"}})
+		id := got.header.Get("X-Request-Id")
+		if id == "" || id == "the client's" || seen[id] {
+			t.Errorf("%s %s: request id %q", c.method, c.path, id)
+		}
+		seen[id] = true
+		v2 := strings.HasPrefix(c.path, "/v2")
+		if told := got.header.Get("RateLimit-Policy") == `"minute";q=60;w=60, "hour";q=3000;w=3600, "day";q=50000;w=86400`; told != v2 {
+			t.Errorf("%s %s: policy %q", c.method, c.path, got.header.Get("RateLimit-Policy"))
+		}
+		if v2 && !strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=`) {
+			t.Errorf("%s %s: state %q", c.method, c.path, got.header.Get("RateLimit"))
+		}
+		want := "application/json"
+		if v2 && got.status >= 400 {
+			want = "application/problem+json"
+			if got.at("status") != float64(got.status) || got.at("title") != http.StatusText(got.status) || got.at("detail") == "" {
+				t.Errorf("%s %s: %s", c.method, c.path, got.text)
+			}
+		}
+		if got.header.Get("Content-Type") != want {
+			t.Errorf("%s %s: %q", c.method, c.path, got.header.Get("Content-Type"))
+		}
+	}
+}
+
+func TestBodies(t *testing.T) {
+	d := deploy(t)
+	for _, path := range []string{"/v1/templates", "/v2/templates"} {
+		schema := 422
+		if strings.HasPrefix(path, "/v1") {
+			schema = 400
+		}
+		d.refused(400, "no body", "POST", path, "")
+		d.refused(400, "not valid JSON", "POST", path, "{")
+		d.refused(400, "more follows", "POST", path, "{} {}")
+		d.refused(400, "not valid JSON", "POST", path, "{} x")
+		d.refused(schema, "$: got array, want object", "POST", path, "[]")
+		d.refused(schema, "$: got null, want object", "POST", path, "null")
+		d.refused(400, "not valid JSON", "POST", path, strings.Repeat("[", 20000))
+		large := `{"name":"x","readme":"` + strings.Repeat("x", 1<<20) + `"}`
+		d.refused(413, "larger than 1048576 bytes", "POST", path, large)
+		all := d.send("POST", path, `{"name":1,"bogus":1,"also":2}`)
+		for _, fault := range []string{
+			"$.name: got number, want string", "additional properties 'bogus' not allowed", "additional properties 'also' not allowed", "missing property 'image",
+		} {
+			if !strings.Contains(all.text, fault) {
+				t.Errorf("%s lacks %q", all.text, fault)
+			}
+		}
+	}
+	got := d.ok(422, "POST", "/v2/network-volumes", `{"size":"x","x":1}`)
+	want := []any{
+		"$: missing property 'name'", "$.size: got string, want integer", "$: missing property 'dataCenter'", "$: additional properties 'x' not allowed",
+	}
+	if errors, _ := got.at("errors").([]any); !slices.Equal(errors, want) {
+		t.Errorf("errors are %q", errors)
+	}
+}
+
+func TestIntegersInOtherWords(t *testing.T) {
+	d := deploy(t)
+	for literal, want := range map[string]float64{"10.0": 10, "1e1": 10, "4096": 4096} {
+		got := d.ok(201, "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
+		if got.at("size") != want {
+			t.Errorf("%s became %v", literal, got.at("size"))
+		}
+	}
+	for _, literal := range []string{"10.5", "1e400", "1e1000000000", "99999999999999999999", "true", "null", `"10"`, "{}", "-1e300"} {
+		d.refused(422, "$.size: got ", "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
+	}
+}
+
+func TestLimitsAreEnforcedWhenAsked(t *testing.T) {
+	d := deploy(t, func(c *mgmt.Config) { c.Limits = true })
+	for n := range 60 {
+		if got := d.send("GET", "/v2/templates", ""); got.status != 200 {
+			t.Fatalf("request %d: %d", n, got.status)
+		}
+	}
+	got := d.send("GET", "/v2/templates", "")
+	if got.status != 429 || got.header.Get("Retry-After") == "" || !strings.Contains(got.text, "minute window") ||
+		!strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=0;t=`) {
+		t.Errorf("%d %s %v", got.status, got.text, got.header)
+	}
+	d.ok(200, "GET", "/v1/templates", "")
+
+	free := deploy(t)
+	for range 62 {
+		free.ok(200, "GET", "/v2/templates", "")
+	}
+}
+
+func TestReservedWordsAreServedHere(t *testing.T) {
+	d := deploy(t)
+	served := map[string]bool{}
+	for _, c := range paths {
+		if rest, ok := strings.CutPrefix(c.path, "/v2/"); ok {
+			first, _, _ := strings.Cut(rest, "/")
+			served[first] = true
+		}
+	}
+	for first := range served {
+		if !slices.Contains(store.Reserved, first) {
+			t.Errorf("%s is served, and could be the id of an endpoint", first)
+		}
+	}
+	for _, first := range store.Reserved {
+		if got := d.send("GET", "/v2/"+url.PathEscape(first), ""); !served[first] && got.status != 404 {
+			t.Errorf("%s: %d", first, got.status)
+		}
+	}
+}

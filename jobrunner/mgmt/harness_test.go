@@ -1,0 +1,184 @@
+package mgmt_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+const testKey = "k3y-0f-these-checks"
+
+// deployment is a management API on a port of its own, and everything that it
+// ever answered.
+type deployment struct {
+	*testing.T
+	url string
+
+	mu       sync.Mutex
+	answered strings.Builder
+}
+
+// reply is an answer. Body is nil where there is none.
+type reply struct {
+	status int
+	header http.Header
+	body   any
+	text   string
+}
+
+func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := new(clock.Clock)
+	s, err := store.Open(t.Context(), db, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := mgmt.Config{Store: s, APIKey: testKey, Clock: c}
+	for _, set := range configure {
+		set(&config)
+	}
+	server := httptest.NewServer(mgmt.New(config))
+	t.Cleanup(server.Close)
+	return &deployment{T: t, url: server.URL}
+}
+
+// send makes a request with the key; body is JSON text or a value, "" for none.
+func (d *deployment) send(method, path string, body any) reply {
+	d.Helper()
+	return d.sendWith(method, path, body, http.Header{"Authorization": {"Bearer " + testKey}})
+}
+
+func (d *deployment) sendWith(method, path string, body any, header http.Header) reply {
+	d.Helper()
+	text, ok := body.(string)
+	if !ok {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			d.Fatal(err)
+		}
+		text = string(encoded)
+	}
+	r, err := http.NewRequestWithContext(d.Context(), method, d.url+path, strings.NewReader(text))
+	if err != nil {
+		d.Fatal(err)
+	}
+	r.Header = header
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		d.Fatal(err)
+	}
+	out := reply{status: answer.StatusCode, header: answer.Header, text: string(raw)}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &out.body); err != nil {
+			d.Fatalf("%s %s answered what is not JSON: %s", method, path, raw)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var headers bytes.Buffer
+	_ = answer.Header.Write(&headers)
+	d.answered.Write(headers.Bytes())
+	d.answered.Write(raw)
+	return out
+}
+
+// ok is send for what must succeed with a status.
+func (d *deployment) ok(status int, method, path string, body any) reply {
+	d.Helper()
+	got := d.send(method, path, body)
+	if got.status != status {
+		d.Fatalf("%s %s %v\n got %d %s\nwant %d", method, path, body, got.status, got.text, status)
+	}
+	return got
+}
+
+// create makes an object and returns its id.
+func (d *deployment) create(path string, body any) string {
+	d.Helper()
+	status := http.StatusCreated
+	if strings.HasPrefix(path, "/v1") {
+		status = http.StatusOK
+	}
+	id, _ := d.ok(status, "POST", path, body).at("id").(string)
+	if id == "" {
+		d.Fatalf("POST %s: no id", path)
+	}
+	return id
+}
+
+// refused is send for what must fail with a status and a text in the error.
+func (d *deployment) refused(status int, text, method, path string, body any) {
+	d.Helper()
+	got := d.send(method, path, body)
+	if got.status != status || !strings.Contains(got.text, text) {
+		d.Errorf("%s %s %v\n got %d %s\nwant %d with %q", method, path, body, got.status, got.text, status, text)
+	}
+}
+
+// at finds a member by its path, "scaling.type" or "0.id"; nil where it is
+// absent.
+func (r reply) at(path string) any {
+	v := r.body
+	for name := range strings.SplitSeq(path, ".") {
+		switch node := v.(type) {
+		case map[string]any:
+			v = node[name]
+		case []any:
+			if i := int(name[0] - '0'); i < len(node) {
+				v = node[i]
+			} else {
+				return nil
+			}
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// has reports whether a member of an object stands at all.
+func (r reply) has(name string) bool {
+	_, ok := r.body.(map[string]any)[name]
+	return ok
+}
+
+// wants compares members of an answer with JSON texts.
+func (d *deployment) wants(got reply, members map[string]string) {
+	d.Helper()
+	for path, text := range members {
+		var want any
+		if text != "" {
+			if err := json.Unmarshal([]byte(text), &want); err != nil {
+				d.Fatalf("%s: %v", text, err)
+			}
+		}
+		if v := got.at(path); !reflect.DeepEqual(v, want) {
+			d.Errorf("%s is %v, want %s\nin %s", path, v, text, got.text)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package mgmt
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+func TestWindowsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(new(clock.Clock))
+		spend := func(n int) (h http.Header) {
+			for range n {
+				h = http.Header{}
+				if err := l.count(h, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return h
+		}
+		spend(1)
+		time.Sleep(20 * time.Second)
+		if got := spend(59).Get("RateLimit"); got != `"minute";r=0;t=40, "hour";r=2940;t=3580, "day";r=49940;t=86380` {
+			t.Errorf("after a minute's requests: %s", got)
+		}
+		h := http.Header{}
+		if err := l.count(h, true); err == nil || h.Get("Retry-After") != "40" {
+			t.Errorf("one too many: %v %v", err, h)
+		}
+		time.Sleep(40*time.Second - time.Millisecond)
+		if err := l.count(h, true); err == nil || h.Get("Retry-After") != "1" {
+			t.Errorf("just before the minute is over: %v %v", err, h)
+		}
+		time.Sleep(time.Millisecond)
+		if got := spend(1).Get("RateLimit"); !strings.HasPrefix(got, `"minute";r=59;t=60, "hour";r=2939;t=3540`) {
+			t.Errorf("after the minute: %s", got)
+		}
+		spend(59)
+		for range 48 {
+			time.Sleep(time.Minute)
+			spend(60)
+		}
+		time.Sleep(time.Minute)
+		err := l.count(h, true)
+		if err == nil || !strings.Contains(err.Error(), "hour window") || h.Get("Retry-After") != "600" {
+			t.Errorf("after an hour's requests: %v %v", err, h)
+		}
+		time.Sleep(600 * time.Second)
+		spend(60)
+	})
+}

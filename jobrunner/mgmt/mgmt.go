@@ -1,0 +1,98 @@
+// Package mgmt serves the management API of the jobrunner, versions 1 and 2, on
+// one store: what one version makes, the other shows and changes.
+//
+// A handler decodes, validates, calls the store and encodes, and holds no
+// state. The service description rules; docs/contract.md has the choices made
+// where it is silent.
+package mgmt
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// Config is what the management API needs. Store, APIKey and Clock are
+// required.
+type Config struct {
+	Store  *store.Store
+	APIKey string // opens everything; an empty one opens nothing
+	Clock  *clock.Clock
+	Logger *slog.Logger // of failures that are the deployment's; nil: none
+
+	// QueueURL is the address before /v2 that endpoints' job APIs are said to
+	// have. Empty is the address that the caller used.
+	QueueURL string
+	// Limits has the rate limits of version 2 enforced. They are told anyway.
+	Limits bool
+	// Stock says which GPU types the machine has now; nil is none.
+	Stock func() map[string]catalog.Stock
+}
+
+// New serves /v1/… and the paths of /v2/… whose first segment is one of
+// store.Reserved.
+func New(c Config) http.Handler {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Stock == nil {
+		c.Stock = func() map[string]catalog.Stock { return nil }
+	}
+	c.QueueURL = strings.TrimRight(c.QueueURL, "/")
+	return &server{Config: c, store: c.Store, limiter: newLimiter(c.Clock)}
+}
+
+type server struct {
+	Config
+	store   *store.Store
+	limiter *limiter
+}
+
+// call is one request on its way.
+type call struct {
+	http    *http.Request
+	writer  http.ResponseWriter
+	version int    // 1 or 2
+	id      string // the path's parameter
+}
+
+func (c *call) ctx() context.Context { return c.http.Context() }
+
+// ServeHTTP answers in the form of the version that the path names: first who
+// asks, then how often, then what.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{http: r, writer: w, version: 2}
+	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
+		c.version = 1
+	}
+	setRequestID(w.Header())
+	status, body, err := s.serve(c)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	answer(w, status, "application/json", body)
+}
+
+func (s *server) serve(c *call) (status int, body any, err error) {
+	if !authorized(c.http, s.APIKey) {
+		c.writer.Header().Set("WWW-Authenticate", "Bearer")
+		return 0, nil, failf(http.StatusUnauthorized, "missing or unknown API key: send it as Authorization: Bearer <key>")
+	}
+	if c.version == 2 {
+		if err := s.limiter.count(c.writer.Header(), s.Limits); err != nil {
+			return 0, nil, err
+		}
+	}
+	route, err := find(c)
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err = route.handle(s, c)
+	return route.success, body, err
+}

@@ -1,0 +1,67 @@
+package mgmt
+
+import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+
+// networkVolumeBodyV1 is the body of a create or an update.
+type networkVolumeBodyV1 struct {
+	Name         *string `json:"name" rule:"must=create min=1"`
+	Size         *int64  `json:"size" rule:"must=create min=0 max=4000"`
+	DataCenterID *string `json:"dataCenterId" rule:"must=create only=create min=1"`
+}
+
+func (b *networkVolumeBodyV1) check(p phase) []string {
+	return anythingSaid(p, b.Name != nil || b.Size != nil)
+}
+
+// anythingSaid refuses an update that changes nothing, in both versions.
+func anythingSaid(p phase, said bool) []string {
+	if p == updating && !said {
+		return []string{"got no properties, want 'name' or 'size'"}
+	}
+	return nil
+}
+
+// networkVolumeV1 is a network volume in an answer.
+type networkVolumeV1 struct {
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Size         int64  `json:"size"`
+	DataCenterID string `json:"dataCenterId"`
+}
+
+func newNetworkVolumeV1(v store.NetworkVolume) networkVolumeV1 {
+	return networkVolumeV1{ID: v.ID, Name: v.Name, Size: v.Size, DataCenterID: v.DataCenter}
+}
+
+func (s *server) listNetworkVolumesV1(c *call) (any, error) {
+	all, err := s.store.NetworkVolumes(c.ctx())
+	return each(all, newNetworkVolumeV1), err
+}
+
+func (s *server) getNetworkVolumeV1(c *call) (any, error) {
+	v, err := s.store.NetworkVolume(c.ctx(), c.id)
+	return newNetworkVolumeV1(v), err
+}
+
+func (s *server) createNetworkVolumeV1(c *call) (any, error) {
+	body, err := decode[networkVolumeBodyV1](c, creating)
+	if err != nil {
+		return nil, err
+	}
+	v := store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID, Type: ownTier}
+	v, err = s.store.CreateNetworkVolume(c.ctx(), v)
+	return newNetworkVolumeV1(v), err
+}
+
+func (s *server) updateNetworkVolumeV1(c *call) (any, error) {
+	body, err := decode[networkVolumeBodyV1](c, updating)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
+	return newNetworkVolumeV1(v), err
+}
+
+func (s *server) deleteNetworkVolume(c *call) (any, error) {
+	return nil, s.store.DeleteNetworkVolume(c.ctx(), c.id)
+}
