@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/config"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfversion"
@@ -32,21 +31,13 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			variables := config.Variables{}
-			if strings.Contains(file, "quickstart") {
-				variables["registry_token"] = config.StringVariable("token")
-			}
-			// The provider block of an example takes its settings from the
-			// environment, which parallel tests can't have of their own.
-			text = []byte(strings.Replace(string(text), "provider \"gpucloud\" {}\n", "", 1))
-			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "main.tf"), append(text, d.Block(api.V2)...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			// An example takes its settings from the environment, which parallel
+			// tests can't have of their own, and its secret from the user.
+			example := strings.Replace(string(text), "provider \"gpucloud\" {}\n", "", 1)
+			example = strings.Replace(example, "ephemeral   = true\n", "ephemeral   = true\n  default     = \"token\"\n", 1)
 			step := func(checks ...plancheck.PlanCheck) resource.TestStep {
 				return resource.TestStep{
-					ConfigDirectory:  func(config.TestStepConfigRequest) string { return dir },
-					ConfigVariables:  variables,
+					Config:           d.Block(api.V2) + example,
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: checks},
 				}
 			}

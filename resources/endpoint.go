@@ -38,7 +38,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		want, err := plan.expand(ctx)
+		want, err := plan.wanted(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		want, err := plan.expand(ctx)
+		want, err := plan.wanted(ctx, c)
 		if err != nil {
 			return err
 		}

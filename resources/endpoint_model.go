@@ -123,6 +123,20 @@ func (m *endpoint) expand(ctx context.Context) (want api.Endpoint, err error) {
 	return want, nil
 }
 
+// wanted is expand, with GPU types translated where the version selects by
+// pool.
+func (m *endpoint) wanted(ctx context.Context, c *api.Client) (api.Endpoint, error) {
+	want, err := m.expand(ctx)
+	if err != nil || want.GPU == nil || len(want.GPU.TypeIDs) == 0 {
+		return want, err
+	}
+	pools, excluded, err := c.SelectGPUs(ctx, want.GPU.TypeIDs)
+	if err == nil && len(pools) > 0 {
+		want.GPU.Pools, want.GPU.ExcludedTypes = pools, excluded
+	}
+	return want, err
+}
+
 // container is what the endpoint says of its own. Beside a template, what it
 // leaves out is the template's; without one, what it leaves out is empty.
 func (m *endpoint) container() *api.Container {
@@ -223,7 +237,7 @@ func (m *endpoint) flattenContainer(got api.Container, imported bool) {
 		m.Image = value.KeepString(m.Image, *got.Image)
 	}
 	if got.Args != nil && (own || !m.Args.IsNull()) {
-		m.Args = keepArgs(m.Args, *got.Args)
+		m.Args = keepArgs(m.Args, value.KeepString(m.Args, *got.Args))
 	}
 	if got.Disk != nil && (own || !m.Disk.IsNull()) {
 		m.Disk = types.Int64Value(*got.Disk)

@@ -47,6 +47,9 @@ func scalingType(endpointType, configured types.String) string {
 }
 
 func planEndpoint(ctx context.Context, p *kit.Plan[endpoint]) {
+	if p.State != nil {
+		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
+	}
 	planDisk(p)
 	planScaling(ctx, p)
 	planWorkers(ctx, p)

@@ -44,8 +44,7 @@ func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, 
 		return err
 	}
 	m.TemplateID = templateID
-	m.TemplateApplied, m.TemplateSeen = types.StringNull(), types.StringNull()
-	if t != nil {
+	if t != nil && m.TemplateApplied.IsUnknown() {
 		now := types.StringValue(m.fingerprint(*t, got))
 		m.TemplateApplied, m.TemplateSeen = now, now
 	}

@@ -221,7 +221,7 @@ func TestEndpointRules(t *testing.T) {
 	}
 	l4 := []any{"NVIDIA L4"}
 	always := []rule{
-		{map[string]any{"name": ""}, "name", "length"},
+		{map[string]any{"name": ""}, "name", "between 1 and 191"},
 		{map[string]any{"name": strings.Repeat("x", 192)}, "name", "191"},
 		{map[string]any{"type": "QUEUES"}, "type", `"QUEUE" "LOAD_BALANCER"`},
 		{map[string]any{"workers": map[string]any{"min": 4}}, "workers.min", "workers.min is 4 and workers.max is 3"},

@@ -216,6 +216,7 @@ func planTemplate(ctx context.Context, p *kit.Plan[template]) {
 	if p.State == nil {
 		return
 	}
+	p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	for _, attribute := range immutableOf(ctx, p) {
 		if users := linkedEndpoints(ctx, p, attribute); len(users) > 0 {
 			p.Error(attribute, "The template is in use",
@@ -291,7 +292,7 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	m.ID = types.StringValue(got.ID)
 	m.Name = types.StringValue(got.Name)
 	m.Image = types.StringValue(got.Image)
-	m.Args = keepArgs(m.Args, got.Args)
+	m.Args = keepArgs(m.Args, value.KeepString(m.Args, got.Args))
 	m.Disk = types.Int64Value(got.Disk)
 	m.Env = value.KeepMap(m.Env, got.Env)
 	m.Ports = keepPorts(m.Ports, got.Ports)
@@ -330,13 +331,13 @@ func orElse(got *bool, was types.Bool) types.Bool {
 	return was
 }
 
-// keepArgs is got, or was where both split into the same arguments: v1 keeps a
+// keepArgs is now, or was where both split into the same arguments: v1 keeps a
 // list, and what it returns may be quoted differently.
-func keepArgs(was types.String, got string) types.String {
-	if was.ValueString() != "" && slices.Equal(argv(was.ValueString()), argv(got)) {
+func keepArgs(was, now types.String) types.String {
+	if was.ValueString() != "" && now.ValueString() != "" && slices.Equal(argv(was.ValueString()), argv(now.ValueString())) {
 		return was
 	}
-	return value.KeepString(was, got)
+	return now
 }
 
 // argv splits args as v1 does; what can't be split is one argument.

@@ -25,7 +25,7 @@ func TestTemplate(t *testing.T) {
 		const most = `
   name     = "most@"
   image    = "python:3.12"
-  args     = "python -u \"my handler.py\""
+  args     = "python -u 'my handler.py'"
   disk     = 30
   env      = { TOKEN = sensitive("s3cret"), EMPTY = "", GRÜSSE = "äöü" }
   ports    = ["22/tcp", "8000/http"]
@@ -153,10 +153,10 @@ func TestTemplateEveryAttribute(t *testing.T) {
 
 // null, "" and [] are one, before and after.
 func TestTemplateEmptyIsNull(t *testing.T) {
-	empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
 		least := with(least, map[string]any{"name": d.Name("t")})
+		empty := map[string]any{"args": "", "env": map[string]any{}, "ports": []any{}, "registry": ""}
 		state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, empty), "create")
 		if v == api.V1 {
 			empty = with(empty, map[string]any{"readme": "", "docker_entrypoint": []any{}})

@@ -38,9 +38,9 @@ func Main(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("TF_ACC_TERRAFORM_PATH", path)
+	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
 	if tfcli.IsTofu(path) {
 		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
-		os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
 	os.Exit(m.Run())

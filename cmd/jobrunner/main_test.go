@@ -1,0 +1,362 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+var binary string
+
+// TestMain builds the program once: these tests run it as its users do.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "jobrunner-test-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "jobrunner")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the jobrunner: %s\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// process is a running jobrunner.
+type process struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	url     string
+	greeted []string
+	stderr  bytes.Buffer
+}
+
+// environment is that of a user who has set nothing but home.
+func environment(home string, more ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir()}, more...)
+}
+
+// serve starts a jobrunner and waits until it listens.
+func serve(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(binary, append([]string{"serve", "--listen=127.0.0.1:0"}, args...)...)}
+	p.cmd.Env = env
+	p.cmd.Stderr = &p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		p.greeted = append(p.greeted, lines.Text())
+		if strings.HasPrefix(lines.Text(), "Next:") {
+			break
+		}
+	}
+	go io.Copy(io.Discard, out)
+	if p.url = p.exported("GPUCLOUD_BASE_URL"); p.url == "" {
+		p.cmd.Wait()
+		t.Fatalf("the jobrunner did not start: %s%s", strings.Join(p.greeted, "\n"), &p.stderr)
+	}
+	return p
+}
+
+// exported is the value that the greeting tells to export.
+func (p *process) exported(name string) string {
+	for _, line := range p.greeted {
+		if value, ok := strings.CutPrefix(line, "export "+name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+}
+
+// interrupt asks the jobrunner to stop, and expects that it does so well.
+func (p *process) interrupt() {
+	p.t.Helper()
+	p.cmd.Process.Signal(os.Interrupt)
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
+	}
+}
+
+func (p *process) client(key string) *api.Client {
+	p.t.Helper()
+	c, err := api.New(api.Settings{BaseURL: p.url, APIKey: key})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// fails runs the program and returns what it says of its failure.
+func fails(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = env
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() < 1 {
+		t.Errorf("%v: expected a failure, got %v", args, err)
+	}
+	return stderr.String()
+}
+
+// The first start makes a key and keeps it for its owner alone; the next one
+// uses it, and does not print it again.
+func TestKeyOfTheFirstStart(t *testing.T) {
+	home := t.TempDir()
+	data := filepath.Join(home, ".local", "state", "gpucloud", "jobrunner")
+	p := serve(t, environment(home))
+	key := p.exported("GPUCLOUD_API_KEY")
+	if len(key) < 20 {
+		t.Fatalf("the key is %q", key)
+	}
+	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
+		t.Errorf("with the printed key: %s", err)
+	}
+	for path, mode := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "api-key"): 0o600, filepath.Join(data, "jobrunner.db"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	p.interrupt()
+
+	p = serve(t, environment(home))
+	if strings.Contains(strings.Join(p.greeted, "\n"), key) {
+		t.Error("the second start prints the key")
+	}
+	if got := p.exported("GPUCLOUD_API_KEY"); !strings.Contains(got, filepath.Join(data, "api-key")) {
+		t.Errorf("the second start tells to export %s", got)
+	}
+	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
+		t.Errorf("the second start has another key: %s", err)
+	}
+	if strings.Contains(p.stderr.String(), key) {
+		t.Error("the key is in the log")
+	}
+}
+
+func TestKeyFromTheEnvironment(t *testing.T) {
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=mine"), "--ephemeral")
+	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") {
+		t.Errorf("the greeting prints the key:\n%s", text)
+	}
+	if _, err := p.client("other").NetworkVolumes.List(t.Context()); err == nil {
+		t.Error("another key is accepted")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	home := t.TempDir()
+	env := environment(home, "GPUCLOUD_API_KEY=k")
+	data := filepath.Join(home, "data")
+	running := serve(t, env, "--data="+data)
+	address := strings.TrimPrefix(running.url, "http://")
+	for text, args := range map[string][]string{
+		"--allow-remote":                   {"--listen=0.0.0.0:0"},
+		"by other machines":                {"--listen=:0"},
+		"another jobrunner uses this data": {"--listen=127.0.0.1:0", "--data=" + data},
+		"--listen takes another address":   {"--listen=" + address, "--ephemeral"},
+		"is not an address":                {"--listen=8420"},
+		"choose one":                       {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
+		"unknown flag --port":              {"--port=1"},
+		"--limits must be one of":          {"--limits=maybe"},
+		"the API key in":                   {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
+	} {
+		env := env
+		if text == "the API key in" {
+			env = environment(home)
+		}
+		if said := fails(t, env, append([]string{"serve"}, args...)...); !strings.Contains(said, text) {
+			t.Errorf("%v: said %q, not %q", args, said, text)
+		}
+	}
+}
+
+func emptyKey(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "api-key"), []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A stop while a request waits for its job: the request is answered or cut, and
+// the program ends well within seconds.
+func TestStopsWhileRequestsWait(t *testing.T) {
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
+	c := p.client("k")
+	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
+		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		req, _ := http.NewRequest(http.MethodPost, p.url+"/v2/"+e.ID+"/runsync", strings.NewReader(`{"input": {}}`))
+		req.Header.Set("Authorization", "Bearer k")
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	for { // until the job waits
+		if h, err := c.Jobs.Health(t.Context(), e.ID); err != nil {
+			t.Fatal(err)
+		} else if h.Jobs.InQueue == 1 {
+			break
+		}
+	}
+	started := time.Now()
+	p.interrupt()
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	<-done
+}
+
+// kills is how often the next test kills the jobrunner.
+const kills = 8
+
+// Whatever was acknowledged is there after a kill -9 at a random moment under
+// load: objects under their ids, jobs under theirs, and each job gets done.
+func TestSurvivesKills(t *testing.T) {
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	data := "--data=" + t.TempDir()
+	p := serve(t, env, data)
+	endpoint, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "echo", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
+		Workers: api.Workers{Max: 2, IdleTimeout: new(int64(1))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes, jobs := map[string]int64{}, map[string]string{}
+	for range kills {
+		load(t, p, endpoint.ID, volumes, jobs)
+		p = serve(t, env, data)
+		c := p.client("k")
+		got, err := c.NetworkVolumes.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes := map[string]int64{}
+		for _, v := range got {
+			sizes[v.ID] = v.Size
+		}
+		for id, size := range volumes {
+			if sizes[id] < size {
+				t.Errorf("volume %s was acknowledged with %d GB and has %d", id, size, sizes[id])
+			}
+		}
+		for id, input := range jobs {
+			finished(t, c, endpoint.ID, id, input)
+		}
+	}
+	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(jobs))
+	p.interrupt()
+}
+
+// load sends requests from several clients and kills the jobrunner once it
+// acknowledged a random number of them.
+func load(t *testing.T, p *process, endpoint string, volumes map[string]int64, jobs map[string]string) {
+	t.Helper()
+	var mu sync.Mutex
+	left := 1 + rand.IntN(150)
+	ctx, stop := context.WithCancel(t.Context())
+	acknowledged := func(note func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		note()
+		if left--; left == 0 {
+			p.kill()
+			stop()
+		}
+	}
+	var clients sync.WaitGroup
+	for worker := range 4 {
+		c := p.client("k")
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				name := fmt.Sprintf("%d-%d", worker, n)
+				switch worker {
+				case 0:
+					v, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: name, Size: 10, DataCenter: "EU-RO-1"})
+					if err != nil {
+						return
+					}
+					acknowledged(func() { volumes[v.ID] = 10 })
+					grown := v
+					grown.Size = 20
+					if _, err := c.NetworkVolumes.Update(ctx, v, grown); err != nil {
+						return
+					}
+					acknowledged(func() { volumes[v.ID] = 20 })
+				default:
+					input := fmt.Sprintf(`{"n":%q}`, name)
+					job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(input)})
+					if err != nil {
+						return
+					}
+					acknowledged(func() { jobs[job.ID] = input })
+				}
+			}
+		})
+	}
+	clients.Wait()
+	p.kill()
+}
+
+// finished waits until a job is done, with its own input as the output.
+func finished(t *testing.T, c *api.Client, endpoint, id, input string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		job, err := c.Jobs.Status(t.Context(), endpoint, id)
+		switch {
+		case err != nil:
+			t.Fatalf("job %s: %s", id, err)
+		case job.Status == "COMPLETED" && string(job.Output) == input && job.Retries == 0:
+			return
+		case job.Finished(), time.Now().After(deadline):
+			t.Fatalf("job %s is %s with %s after %d retries", id, job.Status, job.Output, job.Retries)
+		}
+	}
+}

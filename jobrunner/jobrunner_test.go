@@ -1,0 +1,232 @@
+package jobrunner_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+type deployment struct {
+	t   *testing.T
+	url string
+	log *bytes.Buffer
+}
+
+func deploy(t *testing.T, dir string) *deployment {
+	t.Helper()
+	d := &deployment{t: t, log: new(bytes.Buffer)}
+	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", Logger: slog.New(slog.NewTextHandler(&locked{w: d.log}, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(j.Handler())
+	d.url = server.URL
+	t.Cleanup(func() {
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+func (d *deployment) client(v api.Version) *api.Client {
+	d.t.Helper()
+	c, err := api.New(api.Settings{BaseURL: d.url, APIKey: "planted-key", Version: v})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return c
+}
+
+func (d *deployment) do(method, path, body string) (int, http.Header, string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer planted-key")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, string(text)
+}
+
+func echo(name string) api.Endpoint {
+	return api.Endpoint{
+		Name: name, Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
+		Workers: api.Workers{Max: 2, IdleTimeout: new(int64(5))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	}
+}
+
+// From an endpoint to a job's result, through the front door of both APIs.
+func TestEndpointRunsJobs(t *testing.T) {
+	d := deploy(t, "")
+	for _, v := range []api.Version{api.V1, api.V2} {
+		c := d.client(v)
+		template, err := c.Templates.Create(t.Context(), api.Template{Name: "echo " + string(v), Image: "builtin/echo", Disk: 5, Category: "CPU", Serverless: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := echo("e")
+		e.Container, e.TemplateID = nil, &template.ID
+		e, err = c.Endpoints.Create(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, err := c.Jobs.RunSync(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"say":"hello"}`)}, 0)
+		if err != nil || job.Status != "COMPLETED" || string(job.Output) != `{"say":"hello"}` {
+			t.Errorf("%s: the job is %+v, %v", v, job, err)
+		}
+		if err := c.Endpoints.Delete(t.Context(), e.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); !api.IsNotFound(err) {
+			t.Errorf("%s: after the endpoint was deleted its job is still there: %v", v, err)
+		}
+		if _, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)}); !api.IsNotFound(err) {
+			t.Errorf("%s: a deleted endpoint takes jobs: %v", v, err)
+		}
+	}
+}
+
+// A change of the endpoint counts at once, and a change of a template reaches
+// the endpoint that is linked to it.
+func TestChangesCountAtOnce(t *testing.T) {
+	d := deploy(t, "")
+	v1, v2 := d.client(api.V1), d.client(api.V2)
+	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "nobody/runs-this", Disk: 5, Category: "CPU", Serverless: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := echo("linked")
+	e.Container, e.TemplateID = nil, &template.ID
+	if e, err = v1.Endpoints.Create(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	job, err := v1.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := v1.Jobs.Health(t.Context(), e.ID); err != nil || h.Jobs.InQueue != 1 {
+		t.Fatalf("health is %+v, %v", h, err)
+	}
+	changed := template
+	changed.Image = "builtin/echo"
+	if _, err := v1.Templates.Update(t.Context(), template, changed); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		got, err := v2.Jobs.Status(t.Context(), e.ID, job.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Status == "COMPLETED" {
+			break
+		}
+	}
+}
+
+// What was made is there after the state is opened again, and jobs that waited
+// get done.
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	var endpoint, job string
+	t.Run("before", func(t *testing.T) {
+		d := deploy(t, dir)
+		c := d.client(api.V2)
+		waits := echo("e")
+		waits.Workers.Max = 0
+		e, err := c.Endpoints.Create(t.Context(), waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"n":1}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint, job = e.ID, j.ID
+	})
+	t.Run("after", func(t *testing.T) {
+		d := deploy(t, dir)
+		c := d.client(api.V2)
+		have, err := c.Endpoints.Get(t.Context(), endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := have
+		want.Workers.Max = 1
+		if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			got, err := c.Jobs.Status(t.Context(), endpoint, job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Status == "COMPLETED" {
+				break
+			}
+		}
+	})
+}
+
+// One address for everything: the reserved words are the management API's, any
+// other first segment after /v2 is an endpoint's.
+func TestOneAddress(t *testing.T) {
+	d := deploy(t, "")
+	for path, says := range map[string]string{
+		"/v2/templates":          `"templates"`,
+		"/v2/serverless":         `"endpoints"`,
+		"/v2/catalog/gpus":       `"gpus"`,
+		"/v1/networkvolumes":     `[]`,
+		"/v2/nowhere/health":     `{"error":`,
+		"/v2/nowhere/status/x":   `{"error":`,
+		"/v2/pods":               `"title"`,
+		"/v2/serverless/nowhere": `"title"`,
+		"/v2/nowhere":            `"title"`,
+		"/v1/nowhere":            `{"message":`,
+		"/":                      `"title"`,
+	} {
+		status, header, body := d.do("GET", path, "")
+		if !strings.Contains(body, says) || header.Get("X-Request-Id") == "" || !strings.Contains(header.Get("Content-Type"), "json") {
+			t.Errorf("%s: %d %v %s", path, status, header, body)
+		}
+	}
+	lines := strings.Count(d.log.String(), "\n")
+	if lines != 11 || !strings.Contains(d.log.String(), "GET /v2/catalog/gpus") || strings.Contains(d.log.String(), "planted-key") {
+		t.Errorf("the log has %d lines for 11 calls:\n%s", lines, d.log)
+	}
+}
+
+func TestNeedsAKey(t *testing.T) {
+	if _, err := jobrunner.New(t.Context(), jobrunner.Config{}); err == nil {
+		t.Error("a deployment without a key")
+	}
+}
