@@ -35,7 +35,7 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", id)
 		answer := &answer{ResponseWriter: w}
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler {
+			if p := recover(); p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
 				if answer.status == 0 {
 					answer.Header().Set("Content-Type", "application/json")

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -247,7 +248,7 @@ func TestNetworkVolume(t *testing.T) {
 }
 
 func status(err error) int {
-	if failure, ok := err.(*api.Error); ok {
+	if failure, ok := errors.AsType[*api.Error](err); ok {
 		return failure.Status
 	}
 	if err != nil {

@@ -33,13 +33,11 @@ type retryPolicy struct {
 // check is asked after each try. A wait that would outlast the context is not
 // begun: the caller learns what the server said instead.
 func (p *retryPolicy) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	if ctx.Err() != nil || !p.again(resp, err) {
-		return false, nil
-	}
+	again := ctx.Err() == nil && p.again(resp, err)
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < p.wait {
-		return false, nil
+		again = false
 	}
-	return true, nil
+	return again, nil
 }
 
 func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {

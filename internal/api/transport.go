@@ -100,7 +100,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
 		RequestLogHook: func(_ retryablehttp.Logger, _ *http.Request, n int) { tries = n + 1 },
 	}
-	resp, err := client.Do(req)
+	resp, err := client.Do(req) //nolint:bodyclose // the response handler has read and closed it
 	switch {
 	case err != nil:
 		return t.failed(c, tries, err)
