@@ -82,8 +82,12 @@ func TestGPUsInTwoVersions(t *testing.T) {
 	if pools := d.ok(200, "GET", "/v2/serverless/"+anything, "").at("gpu.pools").([]any); len(pools) != 10 {
 		t.Errorf("any GPU is %v", pools)
 	}
-	nothing := d.create("/v1/endpoints", `{"templateId":"`+template+`"}`) // any compute
-	d.wants(d.ok(200, "GET", "/v2/serverless/"+nothing, ""), map[string]string{"gpu": "", "cpu": ""})
+	for _, gpus := range []string{``, `,"gpuTypeIds":[],"allowedCudaVersions":[],"minCudaVersion":""`} { // any compute
+		nothing := d.create("/v1/endpoints", `{"templateId":"`+template+`"`+gpus+`}`)
+		d.wants(d.ok(200, "GET", "/v2/serverless/"+nothing, ""), map[string]string{"gpu": "", "cpu": ""})
+		d.ok(200, "PATCH", "/v1/endpoints/"+nothing, `{"gpuTypeIds":["NVIDIA H200"]}`)
+		d.wants(d.ok(200, "GET", "/v2/serverless/"+nothing, ""), map[string]string{"gpu.pools": `["HOPPER_141"]`, "gpu.count": `1`})
+	}
 	cpu := d.create("/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["cpu3c","cpu5c"],"vcpuCount":4}`)
 	d.wants(d.ok(200, "GET", "/v2/serverless/"+cpu, ""), map[string]string{"cpu": `[{"id":"cpu3c","vcpuCount":4,"memory":8},{"id":"cpu5c","vcpuCount":4,"memory":8}]`, "gpu": ""})
 }
@@ -100,10 +104,8 @@ func TestEndpointSettingsInTwoVersions(t *testing.T) {
 	d.refused(422, "$.workers.idleTimeout", "PATCH", v2, `{"workers":{"idleTimeout":5}}`)
 	d.ok(200, "PATCH", v2, `{"scaling":{"type":"QUEUE_DELAY","queueDelay":1.5},"flashboot":"PRIORITY_FLASHBOOT"}`)
 	d.wants(d.ok(200, "GET", v1, ""), map[string]string{"scalerType": `"QUEUE_DELAY"`, "scalerValue": `2`, "idleTimeout": `5`})
-	for flashboot, want := range map[string]string{"true": `"PRIORITY_FLASHBOOT"`} { // it is on already
-		d.ok(200, "PATCH", v1, `{"flashboot":`+flashboot+`,"name":"renamed"}`)
-		d.wants(d.ok(200, "GET", v2, ""), map[string]string{"flashboot": want, "scaling": `{"type":"QUEUE_DELAY","queueDelay":1.5}`, "name": `"renamed"`})
-	}
+	d.ok(200, "PATCH", v1, `{"flashboot":true,"name":"renamed"}`) // it is on already
+	d.wants(d.ok(200, "GET", v2, ""), map[string]string{"flashboot": `"PRIORITY_FLASHBOOT"`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":1.5}`, "name": `"renamed"`})
 	d.ok(200, "PATCH", v1, `{"flashboot":false}`)
 	d.wants(d.ok(200, "GET", v2, ""), map[string]string{"flashboot": `"OFF"`})
 	d.refused(400, "LOAD_BALANCER", "PATCH", "/v1/endpoints/"+d.create("/v2/serverless", `{"name":"lb","image":"i","type":"LOAD_BALANCER","scaling":{"type":"REQUEST_COUNT","requestCount":1}}`), `{"scalerType":"QUEUE_DELAY"}`)
