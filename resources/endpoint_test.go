@@ -311,7 +311,7 @@ func TestEndpointGPUOrderWarns(t *testing.T) {
 	if !strings.Contains(planned.Diagnostics.Warnings(), "gpu.type_ids: API v2 keeps no order") {
 		t.Errorf("no warning: %s", planned.Diagnostics)
 	}
-	state, _ := p.Apply(planned)
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 	got, err := d.Client(t, api.V2).Endpoints.Get(t.Context(), state.Get("id").(string))
 	if err != nil || len(got.GPU.Pools) != 1 || got.GPU.Pools[0] != "ADA_24" || len(got.GPU.ExcludedTypes) != 0 {
 		t.Errorf("selected %+v, %v", got.GPU, err)

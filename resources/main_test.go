@@ -45,6 +45,15 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 	if err := diags.Err(); err != nil {
 		t.Fatalf("apply: %s", err)
 	}
+	if action != "update" {
+		// A remote deployment must not be left with what a test made. What is
+		// gone by then is no error.
+		t.Cleanup(func() {
+			if err := p.Destroy(state).Err(); err != nil {
+				t.Errorf("cleaning up: %s", err)
+			}
+		})
+	}
 	settled(t, p, state, config)
 	return state
 }

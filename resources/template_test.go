@@ -116,6 +116,9 @@ func TestTemplateEveryAttribute(t *testing.T) {
 		for _, c := range append(both[:len(both):len(both)], only[v]...) {
 			t.Run(c.name, func(t *testing.T) {
 				config := with(least, map[string]any{"name": d.Name("every-" + c.name)})
+				if c.name == "name" {
+					c.a, c.b = d.Name("t1"), d.Name("t2")
+				}
 				state := apply(t, p, "gpucloud_template", tfdrive.State{}, with(config, map[string]any{c.name: c.a}), "create")
 				change, remove := "update", "update"
 				if replaces[v][c.name] {

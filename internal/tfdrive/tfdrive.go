@@ -5,6 +5,7 @@
 package tfdrive
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ import (
 // Provider is a configured provider process.
 type Provider struct {
 	t      *testing.T
+	ctx    context.Context // outlives the test's own, for clean-ups
 	server tfprotov6.ProviderServer
 	schema *tfprotov6.GetProviderSchemaResponse
 	// Configured holds what configuring the provider said.
@@ -34,9 +36,9 @@ type unknown struct{}
 // Start serves the provider and configures it with a provider block.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
-	d := &Provider{t: t, server: providerserver.NewProtocol6(p)()}
+	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: providerserver.NewProtocol6(p)()}
 	var err error
-	d.schema, err = d.server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	d.schema, err = d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
 	d.must(err)
 	if diags := Diagnostics(d.schema.Diagnostics); diags.Err() != nil {
 		t.Fatalf("the provider's schema does not load: %s", diags)
@@ -105,7 +107,7 @@ func (d *Provider) Plan(typeName string, prior State, config map[string]any) Pla
 	}
 	ty := schema.ValueType()
 	p := Planned{config: d.value(ty, config), prior: prior}
-	valid, err := d.server.ValidateResourceConfig(d.t.Context(), &tfprotov6.ValidateResourceConfigRequest{
+	valid, err := d.server.ValidateResourceConfig(d.ctx, &tfprotov6.ValidateResourceConfigRequest{
 		TypeName: typeName, Config: d.pack(p.config),
 		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
 	})
@@ -136,7 +138,7 @@ func (d *Provider) Plan(typeName string, prior State, config map[string]any) Pla
 
 func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, before tftypes.Value) {
 	proposed := propose(schema.Block.Attributes, before, p.config)
-	resp, err := d.server.PlanResourceChange(d.t.Context(), &tfprotov6.PlanResourceChangeRequest{
+	resp, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: p.prior.private,
 	})
 	d.must(err)
@@ -165,7 +167,7 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 			return p.prior, diags
 		}
 	}
-	resp, err := d.server.ApplyResourceChange(d.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+	resp, err := d.server.ApplyResourceChange(d.ctx, &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: p.Type, PriorState: d.pack(before), PlannedState: d.pack(p.Value), Config: d.pack(p.config), PlannedPrivate: p.private,
 	})
 	d.must(err)
@@ -185,7 +187,7 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 // Read refreshes a state; it no longer exists where the object is gone.
 func (d *Provider) Read(s State) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.ReadResource(d.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private})
+	resp, err := d.server.ReadResource(d.ctx, &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private})
 	d.must(err)
 	out := State{Type: s.Type, private: resp.Private}
 	if resp.NewState != nil {
@@ -199,14 +201,14 @@ func (d *Provider) Destroy(s State) Diagnostics {
 	d.t.Helper()
 	ty := d.Schema(s.Type).ValueType()
 	null := d.pack(tftypes.NewValue(ty, nil))
-	planned, err := d.server.PlanResourceChange(d.t.Context(), &tfprotov6.PlanResourceChangeRequest{
+	planned, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: s.Type, PriorState: d.pack(s.Value), ProposedNewState: null, Config: null, PriorPrivate: s.private,
 	})
 	d.must(err)
 	if diags := Diagnostics(planned.Diagnostics); diags.Err() != nil {
 		return diags
 	}
-	resp, err := d.server.ApplyResourceChange(d.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+	resp, err := d.server.ApplyResourceChange(d.ctx, &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: s.Type, PriorState: d.pack(s.Value), PlannedState: null, Config: null, PlannedPrivate: planned.PlannedPrivate,
 	})
 	d.must(err)
@@ -216,7 +218,7 @@ func (d *Provider) Destroy(s State) Diagnostics {
 // Import brings an object into a state by its id, and reads it.
 func (d *Provider) Import(typeName, id string) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.ImportResourceState(d.t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
+	resp, err := d.server.ImportResourceState(d.ctx, &tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
 	d.must(err)
 	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || len(resp.ImportedResources) == 0 {
 		return State{Type: typeName}, diags
