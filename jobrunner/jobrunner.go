@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
@@ -24,8 +25,12 @@ import (
 type Config struct {
 	// DataDir holds the state. Empty keeps it in memory: it ends with Close.
 	DataDir string
-	// APIKey is what clients send.
+	// APIKey is the key that opens everything. Those that were added to the data
+	// folder open their own part.
 	APIKey string
+	// NoJobLimits switches the limits of the job API off that say how often, how
+	// many at a time, and how long a queue: for benchmarks and tests by force.
+	NoJobLimits bool
 	// ManagementLimits makes the management API answer 429 beyond its rate
 	// limits.
 	ManagementLimits bool
@@ -75,12 +80,18 @@ func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
+	keys := apikey.New(c.APIKey)
+	if c.DataDir != "" {
+		if keys, err = keys.With(apikey.At(c.DataDir), c.Logger); err != nil {
+			return err
+		}
+	}
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 
-	management := mgmt.New(mgmt.Config{Store: j.store, APIKey: c.APIKey, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})
+	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})
 	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: j.hasQueue, Workers: j.workers, Queued: j.pools.Queued,
-		Clock: time, APIKey: c.APIKey, Logger: c.Logger,
+		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued,
+		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 	})
 	j.handler = observe(c.Logger, route(management, jobs))
 	return nil
@@ -140,17 +151,17 @@ func settings(e store.Endpoint) worker.Endpoint {
 	}
 }
 
-// hasQueue answers jobapi.ErrNoEndpoint for an id that is not that of an
-// endpoint with a queue.
-func (j *Jobrunner) hasQueue(ctx context.Context, id string) error {
+// queue answers jobapi.ErrNoEndpoint for an id that is not that of an endpoint
+// with a queue.
+func (j *Jobrunner) queue(ctx context.Context, id string) (jobapi.Endpoint, error) {
 	e, err := j.store.Endpoint(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return fmt.Errorf("%w: %q", jobapi.ErrNoEndpoint, id)
+		err = fmt.Errorf("%w: %q", jobapi.ErrNoEndpoint, id)
 	case err == nil && e.Type == store.LoadBalancer:
-		return fmt.Errorf("%w with a queue: %q is a load balancer", jobapi.ErrNoEndpoint, id)
+		err = fmt.Errorf("%w with a queue: %q is a load balancer", jobapi.ErrNoEndpoint, id)
 	}
-	return err
+	return jobapi.Endpoint{WorkersMax: int(e.WorkersMax)}, err
 }
 
 func (j *Jobrunner) workers(endpoint string) jobapi.Workers {

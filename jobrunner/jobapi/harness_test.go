@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/pipenet"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
@@ -21,17 +22,19 @@ import (
 // deployment is the job API over HTTP in a bubble of virtual time. Its worker
 // is the test: it takes and reports by itself.
 type deployment struct {
-	t      *testing.T
-	engine *engine.Engine
-	client *http.Client
-	queued int
+	t          *testing.T
+	engine     *engine.Engine
+	client     *http.Client
+	queued     int
+	workersMax int // of every endpoint
+	running    int // workers, at every endpoint
 }
 
 const key = "the-key"
 
 // bubble runs a test on an engine in memory; endpoint "ep" has no time-out of
 // its own, endpoint "short" one of 7 s.
-func bubble(t *testing.T, test func(t *testing.T, d *deployment)) {
+func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...func(*jobapi.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
@@ -44,18 +47,24 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &deployment{t: t, engine: e}
-		handler := jobapi.New(jobapi.Config{
-			Engine: e, Clock: time, APIKey: key, Logger: log,
-			Endpoint: func(_ context.Context, id string) error {
+		d := &deployment{t: t, engine: e, workersMax: 3}
+		config := jobapi.Config{
+			Engine: e, Clock: time, Keys: apikey.New(key), Logger: log,
+			Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
 				if id != "ep" && id != "short" {
-					return jobapi.ErrNoEndpoint
+					return jobapi.Endpoint{}, jobapi.ErrNoEndpoint
 				}
-				return nil
+				return jobapi.Endpoint{WorkersMax: d.workersMax}, nil
 			},
-			Workers: func(string) jobapi.Workers { return jobapi.Workers{Idle: 1, Ready: 1} },
-			Queued:  func(string) { d.queued++ },
-		})
+			Workers: func(string) jobapi.Workers {
+				return jobapi.Workers{Idle: 1, Ready: 1 + d.running, Running: d.running}
+			},
+			Queued: func(string) { d.queued++ },
+		}
+		for _, set := range configure {
+			set(&config)
+		}
+		handler := jobapi.New(config)
 		network := pipenet.Listen()
 		server := &http.Server{Handler: handler}
 		go server.Serve(network)

@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -20,13 +21,17 @@ import (
 type Config struct {
 	Engine *engine.Engine
 	// Endpoint answers ErrNoEndpoint where there is none with a queue.
-	Endpoint func(ctx context.Context, id string) error
+	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) Workers
 	Queued   func(endpoint string) // a job was put into the queue
 	Clock    *clock.Clock
-	APIKey   string
+	Keys     *apikey.Keys
+	NoLimits bool // of rates, open requests and the queue's length: for benchmarks
 	Logger   *slog.Logger
 }
+
+// Endpoint is what the API needs to know of an endpoint.
+type Endpoint struct{ WorkersMax int }
 
 // Workers counts an endpoint's workers by what they do (field notes: health).
 // Ready counts the idle ones too.
@@ -45,7 +50,8 @@ var ErrNoEndpoint = errors.New("no such endpoint")
 // operation is one method on one path below /v2/{endpoint_id}.
 type operation struct {
 	method string
-	job    bool // the path ends in the id of a job
+	limit  limits.Operation // what it counts as
+	job    bool             // the path ends in the id of a job
 	serve  func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
@@ -56,18 +62,21 @@ type target struct {
 }
 
 var operations = map[string]operation{
-	"run":     {http.MethodPost, false, (*api).run},
-	"runsync": {http.MethodPost, false, (*api).runSync},
-	"status":  {http.MethodGet, true, (*api).status},
-	"cancel":  {http.MethodPost, true, (*api).cancel},
-	"health":  {http.MethodGet, false, (*api).health},
+	"run":     {http.MethodPost, limits.Run, false, (*api).run},
+	"runsync": {http.MethodPost, limits.RunSync, false, (*api).runSync},
+	"status":  {http.MethodGet, limits.Status, true, (*api).status},
+	"cancel":  {http.MethodPost, limits.Cancel, true, (*api).cancel},
+	"health":  {http.MethodGet, limits.None, false, (*api).health},
 }
 
-type api struct{ Config }
+type api struct {
+	Config
+	limiter *limits.Limiter
+}
 
 // New serves /v2/{endpoint_id}/….
 func New(c Config) http.Handler {
-	return &api{c}
+	return &api{c, limits.New(c.Clock)}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -77,11 +86,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route answers 401 before anything else, then 404 for the path, 405 for the
-// method, and 404 for the endpoint.
+// method, 404 for the endpoint, 403 for a key that is not for it, and 429.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
-	if !apikey.Authorized(r, a.APIKey) {
+	user, err := a.Keys.Authorize(r)
+	if err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		return refuse(http.StatusUnauthorized, "the API key is missing or wrong: send it as Authorization: Bearer <key>")
+		return refuse(http.StatusUnauthorized, "%s", err)
 	}
 	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if len(segments) < 3 || segments[0] != "v2" {
@@ -98,9 +108,18 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	case op.job:
 		t.job = segments[3]
 	}
-	if err := a.Endpoint(r.Context(), t.endpoint); err != nil {
+	endpoint, err := a.Endpoint(r.Context(), t.endpoint)
+	if err != nil {
 		return err
 	}
+	if !user.MayUse(t.endpoint) {
+		return refuse(http.StatusForbidden, "this API key is not for endpoint %s: ask for one that is", t.endpoint)
+	}
+	done, err := a.admit(w, user, op, t, endpoint)
+	if err != nil {
+		return err
+	}
+	defer done()
 	return op.serve(a, w, r, t)
 }
 

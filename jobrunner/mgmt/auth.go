@@ -1,20 +1,21 @@
 package mgmt
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
-	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// authorized accepts "Authorization: Bearer <key>", the scheme in any case, and
-// the bare key, which some clients send (service description, Authentication).
-// How long the comparison takes says nothing about the key.
-func authorized(r *http.Request, key string) bool {
-	sent := strings.TrimSpace(r.Header.Get("Authorization"))
-	if scheme, rest, ok := strings.Cut(sent, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		sent = strings.TrimSpace(rest)
+// authorize tells who asks. A key for certain endpoints is for their job API
+// and opens nothing here: what this API shows and changes is all the user's.
+func (s *server) authorize(c *call) (apikey.Identity, error) {
+	user, err := s.Keys.Authorize(c.http)
+	switch {
+	case err != nil:
+		c.writer.Header().Set("WWW-Authenticate", "Bearer")
+		return user, failf(http.StatusUnauthorized, "%s", err)
+	case user.Restricted():
+		return user, failf(http.StatusForbidden, "this API key is for the job API of certain endpoints only: the management API needs one without that restriction")
 	}
-	got, want := sha256.Sum256([]byte(sent)), sha256.Sum256([]byte(key))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && key != ""
+	return user, nil
 }

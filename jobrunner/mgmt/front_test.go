@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -59,7 +60,7 @@ func TestAuthentication(t *testing.T) {
 }
 
 func TestAnEmptyKeyOpensNothing(t *testing.T) {
-	d := deploy(t, func(c *mgmt.Config) { c.APIKey = "" })
+	d := deploy(t, func(c *mgmt.Config) { c.Keys = apikey.New("") })
 	for _, header := range []http.Header{{}, {"Authorization": {""}}, {"Authorization": {"Bearer "}}} {
 		if got := d.sendWith("GET", "/v2/templates", "", header); got.status != 401 {
 			t.Errorf("%v: %d", header, got.status)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -53,7 +54,7 @@ func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := mgmt.Config{Store: s, APIKey: testKey, Clock: c}
+	config := mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c}
 	for _, set := range configure {
 		set(&config)
 	}

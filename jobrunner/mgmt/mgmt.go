@@ -11,17 +11,18 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Config is what the management API needs. Store, APIKey and Clock are
-// required.
+// Config is what the management API needs. Store, Keys and Clock are required.
 type Config struct {
 	Store  *store.Store
-	APIKey string // opens everything; an empty one opens nothing
+	Keys   *apikey.Keys
 	Clock  *clock.Clock
 	Logger *slog.Logger // of failures that are the deployment's; nil: none
 
@@ -44,13 +45,13 @@ func New(c Config) http.Handler {
 		c.Stock = func() map[string]catalog.Stock { return nil }
 	}
 	c.QueueURL = strings.TrimRight(c.QueueURL, "/")
-	return &server{Config: c, store: c.Store, limiter: newLimiter(c.Clock)}
+	return &server{Config: c, store: c.Store}
 }
 
 type server struct {
 	Config
-	store   *store.Store
-	limiter *limiter
+	store    *store.Store
+	limiters sync.Map // of each owner of a key, its *limiter
 }
 
 // call is one request on its way.
@@ -80,12 +81,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
-	if !authorized(c.http, s.APIKey) {
-		c.writer.Header().Set("WWW-Authenticate", "Bearer")
-		return 0, nil, failf(http.StatusUnauthorized, "missing or unknown API key: send it as Authorization: Bearer <key>")
+	user, err := s.authorize(c)
+	if err != nil {
+		return 0, nil, err
 	}
 	if c.version == 2 {
-		if err := s.limiter.count(c.writer.Header(), s.Limits); err != nil {
+		if err := s.limiterOf(user.Owner).count(c.writer.Header(), s.Limits); err != nil {
 			return 0, nil, err
 		}
 	}

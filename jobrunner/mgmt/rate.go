@@ -22,7 +22,16 @@ var windows = []struct {
 	{"day", 50000, 24 * time.Hour},
 }
 
-// limiter counts the requests of the one user in fixed windows, each of which
+// limiterOf is the limiter of an owner of keys. There are as many as owners.
+func (s *server) limiterOf(owner string) *limiter {
+	if l, ok := s.limiters.Load(owner); ok {
+		return l.(*limiter)
+	}
+	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock))
+	return l.(*limiter)
+}
+
+// limiter counts the requests of one user in fixed windows, each of which
 // begins with its first request.
 type limiter struct {
 	clock *clock.Clock

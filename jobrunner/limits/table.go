@@ -1,0 +1,55 @@
+package limits
+
+import "time"
+
+// Operation is what a request of the job API counts as.
+type Operation int
+
+const (
+	None Operation = iota // has no limits
+	Run
+	RunSync
+	Status
+	Stream
+	Cancel
+	PurgeQueue
+	OpenAI
+	Requests
+)
+
+// Window is the time in which requests are counted.
+const Window = 10 * time.Second
+
+// Limit is what an operation allows one user at one endpoint.
+type Limit struct {
+	Name       string
+	Rate       int  // requests in any Window
+	PerWorker  int  // requests in any Window for each running worker, where that is more; 0: only Rate
+	Concurrent int  // requests at a time; 0: any number
+	Queues     bool // each puts a job into the queue
+}
+
+// Table has every operation's limit (service description, Limits, Rate limits;
+// requests per worker: field notes, job API).
+var Table = [...]Limit{
+	Run:        {"run", 1000, 200, 200, true},
+	RunSync:    {"runsync", 2000, 400, 400, true},
+	Status:     {"status", 2000, 400, 400, false},
+	Stream:     {"stream", 2000, 400, 400, false},
+	Cancel:     {"cancel", 100, 20, 20, false},
+	PurgeQueue: {"purge-queue", 2, 0, 0, false},
+	OpenAI:     {"openai", 2000, 400, 400, true},
+	Requests:   {"requests", 10, 0, 2, false},
+}
+
+// A queue takes no more jobs while it holds more than both of these (field
+// notes, job API, requests per worker).
+const (
+	queueBase      = 50
+	queuePerWorker = 500 // for each of the workers that the endpoint may have
+)
+
+// QueueFull tells whether a queue that holds so many jobs takes no more.
+func QueueFull(jobs, workersMax int) bool {
+	return jobs > queueBase && jobs > queuePerWorker*workersMax
+}
