@@ -25,6 +25,13 @@ const (
 // maxRetries is how often a job whose worker died is dispatched again.
 const maxRetries = 1
 
+// MaxChunk is the greatest output of one streamed chunk, in bytes of JSON
+// (service description, Limits; MB is 2^20 here).
+const MaxChunk = 1 << 20
+
+// maxDrain bounds what one read of a stream hands over, in bytes.
+const maxDrain = 8 << 20
+
 // sweepChunk bounds the rows that one transaction of the sweeper changes, so
 // that it never holds up the others for long.
-const sweepChunk = 1000
+const sweepChunk = 500

@@ -67,12 +67,22 @@ const (
 	// The jobs whose worker gave no sign of life. Arguments: now, how many.
 	died = `k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0 AND lease <= ? LIMIT ? {skip locked})`
 
+	// FAILED → IN_QUEUE, TIMED_OUT → IN_QUEUE: a client asked for it while the
+	// result was kept. The job goes to the end of the queue with its retention,
+	// its delay and its retries new, its ttl as it was.
+	// Arguments: now, now, state, those of one.
+	retried = `UPDATE jobs SET turn = ?, retries = 0, finished = 0, gone = expires,` + waitsAgain + `WHERE state = ? AND` + one + changed
+
 	// IN_PROGRESS → IN_QUEUE: the jobrunner itself stopped, which is no
 	// worker's fault and uses up no retry.
 	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS'`
 
 	// any → (none): the ttl or the retention is over.
 	removed = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE gone <= ? LIMIT ? {skip locked}) RETURNING endpoint, id, low, state`
+	// IN_QUEUE → (none): the endpoint's queue was purged. What a client queues
+	// after that comes later in the queue (turn) or is new (k).
+	// Arguments: endpoint, now, turn, k, how many.
+	purged = `DELETE FROM jobs WHERE state = 'IN_QUEUE' AND k IN (` + purgeable + `ORDER BY turn, k LIMIT ?) RETURNING endpoint, id, low, state`
 	// any → (none): the endpoint was deleted.
 	dropped = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ? {skip locked}) RETURNING endpoint, id, low, state`
 )
@@ -90,11 +100,20 @@ const (
 	// A sign of life of the worker. Arguments: lease, lease, those of mine.
 	beaten = `UPDATE jobs SET lease = CASE WHEN ? > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`
 
+	// So many chunks more. They are numbered from streamed downwards.
+	// Arguments: how many, those of mine.
+	chunked  = `UPDATE jobs SET streamed = streamed + ? WHERE` + mine + `RETURNING k, streamed`
+	addChunk = `INSERT INTO chunks (k, seq, chunk) VALUES (?, ?, ?)`
+	// What was read is gone. Arguments: endpoint, id, now, the last number.
+	drained = `DELETE FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + one + `) AND seq <= ? RETURNING seq, chunk`
+
 	// The ttl counts from the submission. Arguments: ttl, ttl, ttl, those of one.
 	setTTL = `UPDATE jobs SET expires = submitted + ?,
 		gone = CASE WHEN finished > 0 THEN {least}(submitted + ?, finished + keep_ms) ELSE submitted + ? END
 		WHERE` + one + `RETURNING gone`
 
+	// A job that is not over any more has no end to tell of.
+	noWebhook  = `DELETE FROM webhooks WHERE k = ?`
 	addWebhook = `INSERT INTO webhooks (k, url, attempt, next_at) VALUES (?, ?, 0, ?)`
 
 	addTotals = `INSERT INTO totals (endpoint, completed, failed, retried) VALUES (?, ?, ?, ?)
@@ -107,6 +126,17 @@ const (
 const (
 	oneJob = `SELECT state, queued, started, deadline, finished, worker, retries, output, COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE` + one
+
+	// The chunks that nobody has read yet, in order. Arguments: endpoint, id, now.
+	undrained = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + one + `) ORDER BY seq`
+
+	// Whether a job is still the worker's. Arguments: those of mine.
+	held = `SELECT 1 FROM jobs WHERE` + mine
+
+	// The jobs that a purge is about. Arguments: endpoint, now, turn, k.
+	purgeable     = `SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND turn <= ? AND k <= ? `
+	purgeableLeft = purgeable + `LIMIT 1`
+	newest        = `SELECT COALESCE(MAX(k), 0) FROM jobs`
 
 	countJobs   = `SELECT endpoint, state, low, COUNT(*) FROM jobs GROUP BY endpoint, state, low`
 	countTotals = `SELECT endpoint, completed, failed, retried FROM totals`

@@ -12,11 +12,12 @@ import (
 )
 
 // Report is what a worker says of a job in its hands. One of Done, Fail,
-// Progress, Beat and Lost makes it.
+// Progress, Chunk, Beat and Lost makes it.
 type Report struct {
 	kind   reportKind
 	output []byte
 	err    string
+	chunks [][]byte
 	lease  time.Duration
 }
 
@@ -26,6 +27,7 @@ const (
 	done reportKind = iota
 	fail
 	progress
+	chunk
 	beat
 	lost
 )
@@ -38,6 +40,12 @@ func Fail(err string, output []byte) Report { return Report{kind: fail, err: err
 
 // Progress passes on an output of a job that goes on.
 func Progress(output []byte) Report { return Report{kind: progress, output: output} }
+
+// Chunk passes on a part of the output of a job that goes on, in JSON, to
+// whoever reads the job's stream, and metrics, a JSON object or nil. An output
+// of more than MaxChunk is passed on as several chunks (split says how), the
+// last of which has the metrics.
+func Chunk(output, metrics []byte) Report { return Report{kind: chunk, chunks: chunks(output, metrics)} }
 
 // Beat says that the worker lives, and will say so again within the lease;
 // 0 is for workers that are watched by other means.
@@ -74,6 +82,10 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 			changes, err = update(tx, Failed, failed, slices.Concat([]any{now, now}, mine)...)
 		case lost:
 			changes, err = loseOne(tx, now, mine)
+		case chunk:
+			changes, err = stream(tx, ref, r.chunks, mine)
+			accepted = len(changes) > 0
+			return err
 		default:
 			accepted, err = beatOne(tx, r, now, mine)
 			return err

@@ -28,7 +28,7 @@ CREATE TABLE jobs (
 	lease     BIGINT NOT NULL DEFAULT 0, -- the worker counts as dead from then on; 0: it is watched by other means
 	finished  BIGINT NOT NULL DEFAULT 0,
 
-	streamed  BIGINT NOT NULL DEFAULT 0  -- chunks read by clients
+	streamed  BIGINT NOT NULL DEFAULT 0  -- chunks so far, of all takes
 );
 CREATE UNIQUE INDEX jobs_id ON jobs (endpoint, id);
 CREATE INDEX jobs_queue ON jobs (endpoint, turn, k) WHERE state = 'IN_QUEUE';

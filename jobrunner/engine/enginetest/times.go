@@ -328,7 +328,7 @@ func testDrop(tt *testing.T, env *Env) {
 	waiting, running := t.submit(engine.NewJob{}), ""
 	job := t.take(engine.Take{})
 	running, waiting = waiting, t.submit(engine.NewJob{})
-	for range 1500 { // more than one transaction's worth
+	for range 600 { // more than one transaction's worth
 		t.submit(engine.NewJob{Endpoint: "ep"})
 	}
 	other := t.submit(engine.NewJob{Endpoint: "other"})

@@ -77,7 +77,7 @@ func testWaitingTakers(tt *testing.T, env *Env) {
 
 	// A taker that is woken and leaves in the same moment passes the hint on:
 	// every job is taken while somebody waits.
-	const rounds = 50
+	const rounds = 25
 	for i := range rounds {
 		ctx, cancel := context.WithCancel(t.ctx)
 		wait(ctx, 5)
@@ -148,7 +148,7 @@ func testWatch(tt *testing.T, env *Env) {
 // Many clients and workers at once: each job ends once, in one way.
 func testMany(tt *testing.T, env *Env) {
 	t := with(tt, env)
-	const jobs, workers = 400, 8
+	const jobs, workers = 200, 8
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	takes, ends, cancels := map[string]int{}, map[string]int{}, map[string]int{}

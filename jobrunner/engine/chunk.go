@@ -1,0 +1,93 @@
+package engine
+
+import "unicode/utf8"
+
+// chunks makes the chunks of one output: {"output": …} each, the last one with
+// the metrics.
+func chunks(output, metrics []byte) [][]byte {
+	parts := split(output, MaxChunk)
+	all := make([][]byte, len(parts))
+	for i, part := range parts {
+		c := make([]byte, 0, len(part)+len(metrics)+32)
+		c = append(append(c, `{"output":`...), part...)
+		if i == len(parts)-1 && len(metrics) > 0 {
+			c = append(append(c, `,"metrics":`...), metrics...)
+		}
+		all[i] = append(c, '}')
+	}
+	return all
+}
+
+// split cuts a JSON value of more than limit bytes into several of at most
+// limit. A string becomes several strings, cut between characters, which make
+// the string when joined. Any other value becomes its JSON text in strings: who
+// joins them reads the value.
+func split(value []byte, limit int) [][]byte {
+	if len(value) <= limit {
+		return [][]byte{value}
+	}
+	text := value
+	if value[0] == '"' {
+		text = value[1 : len(value)-1]
+	} else {
+		text = escape(text)
+	}
+	var parts [][]byte
+	for start := 0; start < len(text); {
+		end := start
+		for end < len(text) {
+			next := end + character(text[end:])
+			if next-start > limit-len(`""`) && end > start {
+				break
+			}
+			end = next
+		}
+		part := make([]byte, 0, end-start+2)
+		part = append(append(append(part, '"'), text[start:end]...), '"')
+		parts = append(parts, part)
+		start = end
+	}
+	return parts
+}
+
+// character is the length of the first character of a string's text in JSON:
+// an escape counts as a whole, and so do two that stand for one character.
+func character(text []byte) int {
+	if n := escaped(text); n > 0 {
+		if n == 6 && (text[2]|0x20) == 'd' && text[3]|0x20 >= '8' && text[3]|0x20 <= 'b' && isUnicode(text[n:]) {
+			n += 6
+		}
+		return min(n, len(text))
+	}
+	_, n := utf8.DecodeRune(text)
+	return n
+}
+
+func escaped(text []byte) int {
+	switch {
+	case text[0] != '\\':
+		return 0
+	case isUnicode(text):
+		return 6
+	}
+	return 2
+}
+
+func isUnicode(text []byte) bool { return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' }
+
+// escape makes the text of a string of bytes, in JSON.
+func escape(b []byte) []byte {
+	const hex = "0123456789abcdef"
+	text := make([]byte, 0, len(b)+len(b)/8)
+	for _, c := range b {
+		switch {
+		case c == '"' || c == '\\':
+			text = append(text, '\\', c)
+		case c < ' ':
+			text = append(text, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			text = append(text, c)
+		}
+	}
+	return text
+}

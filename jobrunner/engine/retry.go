@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// NotRetryable refuses the retry of a job that did not fail.
+type NotRetryable struct{ State State }
+
+func (e *NotRetryable) Error() string {
+	return fmt.Sprintf("only a job that is %s or %s can be retried; this one is %s", Failed, TimedOut, e.State)
+}
+
+// Retry puts a job that failed or timed out back into the queue, with its id
+// and its input, while its result is kept: FAILED, TIMED_OUT → IN_QUEUE. What
+// it left is gone, and so is a call of its webhook that was still to be made.
+// A job in another state is *NotRetryable.
+func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
+	job, err := e.Get(ctx, endpoint, id) // also notes that its time is over
+	if err != nil {
+		return Job{}, err
+	}
+	var changes []change
+	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		now := e.now()
+		for _, from := range []State{Failed, TimedOut} {
+			changes, err = update(tx, InQueue, retried, now, now, from, endpoint, id, now)
+			if err != nil {
+				return err
+			}
+			for i := range changes {
+				changes[i].from = from
+			}
+			if len(changes) > 0 {
+				return anew(tx, changes[0])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Job{}, err
+	}
+	if len(changes) == 0 {
+		if job, err = e.Get(ctx, endpoint, id); err != nil {
+			return Job{}, err
+		}
+		return Job{}, &NotRetryable{job.State}
+	}
+	e.apply(changes...)
+	return Job{Endpoint: endpoint, ID: id, State: InQueue}, nil
+}
+
+// anew takes away what the former runs left. The endpoint's counts keep that
+// the job failed.
+func anew(tx *sqldb.Tx, c change) error {
+	for _, statement := range []string{noOutput, noChunks, noWebhook} {
+		if _, err := tx.Exec(statement, c.k); err != nil {
+			return err
+		}
+	}
+	return keepTotals(tx, []change{c})
+}
