@@ -5,6 +5,9 @@ import "unicode/utf8"
 // chunks makes the chunks of one output: {"output": …} each, the last one with
 // the metrics.
 func chunks(output, metrics []byte) [][]byte {
+	if len(output) == 0 {
+		output = []byte("null")
+	}
 	parts := split(output, MaxChunk)
 	all := make([][]byte, len(parts))
 	for i, part := range parts {

@@ -45,7 +45,9 @@ func Progress(output []byte) Report { return Report{kind: progress, output: outp
 // whoever reads the job's stream, and metrics, a JSON object or nil. An output
 // of more than MaxChunk is passed on as several chunks (split says how), the
 // last of which has the metrics.
-func Chunk(output, metrics []byte) Report { return Report{kind: chunk, chunks: chunks(output, metrics)} }
+func Chunk(output, metrics []byte) Report {
+	return Report{kind: chunk, chunks: chunks(output, metrics)}
+}
 
 // Beat says that the worker lives, and will say so again within the lease;
 // 0 is for workers that are watched by other means.

@@ -39,6 +39,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"removed": removed, "dropped": dropped, "oneJob": oneJob, "longestWaiting": longestWaiting,
 		"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
 		"noOutput": noOutput, "noChunks": noChunks, "noOutputs": noOutputs, "resumed": resumed,
+		"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
+		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held,
 	} {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			rows, err := tx.Query("EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)

@@ -48,6 +48,11 @@ func Run(t *testing.T, h Harness) {
 		{"load", testLoad},
 		{"waiting takers", testWaitingTakers},
 		{"watching", testWatch},
+		{"retry", testRetry},
+		{"purge", testPurge},
+		{"purge against takers", testPurgeAgainstTakers},
+		{"stream", testStream},
+		{"large stream", testLargeStream},
 		{"deleted endpoint", testDrop},
 		{"many at once", testMany},
 	} {

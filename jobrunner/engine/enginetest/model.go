@@ -28,6 +28,9 @@ func testModel(t *testing.T, h Harness) {
 				"cancel":  m.cancel,
 				"set ttl": m.setTTL,
 				"advance": m.advance,
+				"retry":   m.retry,
+				"purge":   m.purge,
+				"drain":   m.drain,
 				"restart": m.restart,
 				"drop":    m.drop,
 				"":        m.compare,
@@ -59,11 +62,13 @@ type model struct {
 type modelJob struct {
 	engine.NewJob
 	engine.Job
+	submitted                 time.Time
 	queued, started, finished time.Time
 	expires, deadline, lease  time.Time
 	turn                      time.Time
 	place                     int // among those of one turn
 	attempt                   int
+	chunks                    []string // that nobody has read yet
 	gone                      bool
 }
 
@@ -94,7 +99,7 @@ func (m *model) submit(r *rapid.T) {
 	if ttl == 0 {
 		ttl = 24 * time.Hour
 	}
-	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, queued: m.now, turn: m.now, place: len(m.jobs), expires: m.now.Add(ttl)})
+	m.jobs = append(m.jobs, &modelJob{NewJob: n, Job: job, submitted: m.now, queued: m.now, turn: m.now, place: len(m.jobs), expires: m.now.Add(ttl)})
 }
 
 // end is when a finished job's result is kept no longer.
@@ -125,7 +130,7 @@ func (m *model) finish(j *modelJob, s engine.State, at time.Time) {
 }
 
 func (j *modelJob) requeue(at time.Time) {
-	j.State, j.queued, j.Worker, j.Delay, j.Output = engine.InQueue, at, "", 0, nil
+	j.State, j.queued, j.Worker, j.Delay, j.Output, j.chunks = engine.InQueue, at, "", 0, nil, nil
 	j.started, j.deadline, j.lease = time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -197,12 +202,12 @@ func (m *model) report(r *rapid.T) {
 		r.SkipNow()
 	}
 	ref := rapid.SampledFrom(m.refs).Draw(r, "take")
-	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "beat", "lost", "lost"}).Draw(r, "kind")
+	kind := rapid.SampledFrom([]string{"done", "done", "fail", "progress", "chunk", "chunk", "beat", "lost", "lost"}).Draw(r, "kind")
 	lease := rapid.SampledFrom(leases).Draw(r, "lease")
 	output := []byte(fmt.Sprintf("%d", rapid.IntRange(0, 9).Draw(r, "output")))
 	report := map[string]engine.Report{
 		"done": engine.Done(output), "fail": engine.Fail("bad", output), "progress": engine.Progress(output),
-		"beat": engine.Beat(lease), "lost": engine.Lost(),
+		"chunk": engine.Chunk(output, nil), "beat": engine.Beat(lease), "lost": engine.Lost(),
 	}[kind]
 	got, err := m.env.Report(m.ctx, ref, report)
 	if err != nil {
@@ -228,6 +233,8 @@ func (m *model) report(r *rapid.T) {
 		m.finish(j, engine.Failed, m.now)
 	case "progress":
 		j.Output = output
+	case "chunk":
+		j.chunks = append(j.chunks, fmt.Sprintf(`{"output":%s}`, output))
 	case "beat":
 		if lease > 0 {
 			j.lease = m.now.Add(lease)
@@ -254,6 +261,49 @@ func (m *model) cancel(r *rapid.T) {
 	m.same(r, j, got, err)
 }
 
+func (m *model) retry(r *rapid.T) {
+	j := m.any(r)
+	got, err := m.env.Retry(m.ctx, j.endpoint(), j.id())
+	var refused *engine.NotRetryable
+	switch {
+	case j.gone:
+		m.same(r, j, got, err)
+	case j.State == engine.Failed || j.State == engine.TimedOut:
+		if err != nil {
+			r.Fatal(err)
+		}
+		j.requeue(m.now)
+		j.turn, j.finished, j.Retries, j.Execution, j.Error = m.now, time.Time{}, 0, 0, ""
+		m.same(r, j, got, nil)
+	case !errors.As(err, &refused) || refused.State != j.State:
+		r.Fatalf("the retry of a job that is %s was answered %+v, %v", j.State, got, err)
+	}
+}
+
+func (m *model) purge(r *rapid.T) {
+	endpoint := rapid.SampledFrom(endpoints).Draw(r, "endpoint")
+	waiting := m.queue(endpoint)
+	for _, j := range waiting {
+		j.gone = true
+	}
+	if n, err := m.env.Purge(m.ctx, endpoint); err != nil || n != len(waiting) {
+		r.Fatalf("purged %d, %v; want %d", n, err, len(waiting))
+	}
+}
+
+func (m *model) drain(r *rapid.T) {
+	j := m.any(r)
+	got, chunks, more, err := m.env.Drain(m.ctx, j.endpoint(), j.id())
+	m.same(r, j, got, err)
+	if j.gone {
+		return
+	}
+	if fmt.Sprintf("%s", chunks) != fmt.Sprintf("%s", j.chunks) || more {
+		r.Fatalf("drained %s, %v; want %s", chunks, more, j.chunks)
+	}
+	j.chunks = nil
+}
+
 func (m *model) setTTL(r *rapid.T) {
 	j := m.any(r)
 	ttl := rapid.SampledFrom(ttls[1:]).Draw(r, "ttl")
@@ -267,8 +317,7 @@ func (m *model) setTTL(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	submitted := j.turn // there is no retry by clients here, which alone moves it
-	j.expires = submitted.Add(ttl)
+	j.expires = j.submitted.Add(ttl)
 	m.env.Settle()
 	m.due()
 }
