@@ -14,6 +14,7 @@ var version = "dev"
 
 type commands struct {
 	Serve   serve    `cmd:"" help:"Start the deployment."`
+	Keys    keys     `cmd:"" help:"Make further API keys, list them and take them back, also while the deployment runs."`
 	Version printing `cmd:"" help:"Print the version."`
 }
 

@@ -196,6 +196,7 @@ func TestRefusals(t *testing.T) {
 		"choose one":                       {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
 		"unknown flag --port":              {"--port=1"},
 		"--limits must be one of":          {"--limits=maybe"},
+		"--management-limits must be one":  {"--management-limits=maybe"},
 		"the API key in":                   {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
 	} {
 		env := env
@@ -261,7 +262,7 @@ const kills = 8
 func TestSurvivesKills(t *testing.T) {
 	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
 	data := "--data=" + t.TempDir()
-	p := serve(t, env, data)
+	p := serve(t, env, data, "--limits=off")
 	endpoint, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "echo", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
 		Workers: api.Workers{Max: 2, IdleTimeout: new(int64(1))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
@@ -272,7 +273,7 @@ func TestSurvivesKills(t *testing.T) {
 	volumes, jobs := map[string]int64{}, map[string]string{}
 	for range kills {
 		load(t, p, endpoint.ID, volumes, jobs)
-		p = serve(t, env, data)
+		p = serve(t, env, data, "--limits=off")
 		c := p.client("k")
 		got, err := c.NetworkVolumes.List(t.Context())
 		if err != nil {

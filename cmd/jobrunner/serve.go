@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -20,12 +19,13 @@ import (
 )
 
 type serve struct {
-	Listen      string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
-	Data        string `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
-	Ephemeral   bool   `help:"Keep nothing: the state is in memory and ends with the process."`
-	AllowRemote bool   `help:"Allow an address that other machines reach."`
-	Limits      string `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
-	LogFormat   string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
+	Listen           string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
+	Data             string `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
+	Ephemeral        bool   `help:"Keep nothing: the state is in memory and ends with the process."`
+	AllowRemote      bool   `help:"Allow an address that other machines reach."`
+	Limits           string `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
+	ManagementLimits string `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
+	LogFormat        string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
 // grace is how long a stop waits for requests under way.
@@ -44,7 +44,7 @@ func (s *serve) Run() error {
 	dir := ""
 	if !s.Ephemeral {
 		var err error
-		if dir, err = s.dataDir(); err != nil {
+		if dir, err = dataDir(s.Data); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,8 @@ func (s *serve) Run() error {
 		return err
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, APIKey: key, ManagementLimits: s.Limits == "on", Logger: logger(os.Stderr, s.LogFormat),
+		DataDir: dir, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
+		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on",
 	})
 	if err != nil {
 		return err
@@ -109,25 +110,6 @@ func (s *serve) local() error {
 	}
 	return fmt.Errorf("--listen %s can be reached by other machines, over plain HTTP, and whoever has the key runs code on this one: "+
 		"listen on 127.0.0.1, or add --allow-remote if you mean it", s.Listen)
-}
-
-// dataDir is where the state is kept (XDG base directories on Unix).
-func (s *serve) dataDir() (string, error) {
-	if s.Data != "" {
-		return filepath.Abs(s.Data)
-	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "gpucloud", "jobrunner"), nil
-	}
-	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
-		config, err := os.UserConfigDir()
-		return filepath.Join(config, "gpucloud", "jobrunner"), err
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("no folder for the state: %w (--data names one, --ephemeral needs none)", err)
-	}
-	return filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"), nil
 }
 
 func logger(w io.Writer, format string) *slog.Logger {

@@ -32,13 +32,20 @@ func (f *File) Add(name string, endpoints []string) (key string, err error) {
 			return "", fmt.Errorf("%q can't be the id of an endpoint", id)
 		}
 	}
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return "", fmt.Errorf("making the data folder: %w", err)
+	}
 	key = rand.Text()
-	return key, f.change(func(keys []Key) ([]Key, error) {
+	err = f.change(func(keys []Key) ([]Key, error) {
 		if slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) {
 			return nil, fmt.Errorf("there is a key named %s: remove it first, or take another name", name)
 		}
 		return append(keys, Key{name, sum(key), endpoints, time.Now().UTC().Truncate(time.Second)}), nil
 	})
+	if err != nil {
+		return "", err
+	}
+	return key, nil
 }
 
 // Remove takes a key back. It opens nothing from now on.
@@ -59,9 +66,6 @@ const patience = 5 * time.Second
 // from changing it meanwhile, and puts that in the place of the old one: a
 // reader sees either, and an interruption leaves the old one.
 func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
-	}
 	next, err := create(f.path + ".new")
 	if err != nil {
 		return err
@@ -97,6 +101,8 @@ func create(path string) (*os.File, error) {
 		switch {
 		case err == nil:
 			return f, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("there is no data folder at %s", filepath.Dir(path))
 		case !errors.Is(err, fs.ErrExist):
 			return nil, fmt.Errorf("keeping the API keys: %w", err)
 		case time.Since(start) > patience:
