@@ -44,7 +44,7 @@ type process struct {
 	cmd     *exec.Cmd
 	url     string
 	greeted []string
-	stderr  bytes.Buffer
+	stderr  bytes.Buffer // to be read once the process has ended
 }
 
 // environment is that of a user who has set nothing but home.
@@ -163,6 +163,7 @@ func TestKeyOfTheFirstStart(t *testing.T) {
 	if _, err := p.client(key).NetworkVolumes.List(t.Context()); err != nil {
 		t.Errorf("the second start has another key: %s", err)
 	}
+	p.interrupt()
 	if strings.Contains(p.stderr.String(), key) {
 		t.Error("the key is in the log")
 	}
