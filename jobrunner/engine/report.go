@@ -73,7 +73,7 @@ const (
 // or, with a retry left, IN_QUEUE.
 func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, error) {
 	var changes []change
-	accepted := false
+	accepted, lease := false, int64(0)
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
 		now := e.now()
 		mine := []any{ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now}
@@ -89,7 +89,10 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 			accepted = len(changes) > 0
 			return err
 		default:
-			accepted, err = beatOne(tx, r, now, mine)
+			if r.lease > 0 {
+				lease = now + r.lease.Milliseconds()
+			}
+			accepted, err = beatOne(tx, r, lease, mine)
 			return err
 		}
 		accepted = err == nil && len(changes) > 0
@@ -105,6 +108,7 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 		return Stale, nil
 	}
 	e.apply(changes...)
+	e.wake(lease)
 	return Accepted, nil
 }
 
@@ -158,11 +162,7 @@ func giveUp(tx *sqldb.Tx, changes []change, now int64) error {
 }
 
 // beatOne takes note that the worker lives, and of what it has so far.
-func beatOne(tx *sqldb.Tx, r Report, now int64, mine []any) (accepted bool, err error) {
-	var lease int64
-	if r.lease > 0 {
-		lease = now + r.lease.Milliseconds()
-	}
+func beatOne(tx *sqldb.Tx, r Report, lease int64, mine []any) (accepted bool, err error) {
 	var k int64
 	err = tx.QueryRow(beaten, slices.Concat([]any{lease, lease}, mine)...).Scan(&k)
 	if errors.Is(err, sql.ErrNoRows) {
