@@ -35,7 +35,7 @@ var choicesOnAll = []Choice{
 	{"Open lists", "The v1 document writes GPU types, CPU flavours, data centers and CUDA versions as closed lists.", "Open lists everywhere: no client and no server refuses an id because it is not listed. The one check is that v2's `gpu.excludedTypes` are in one of the pools."},
 	{"Endpoint time-out", "v1 states no default and no bounds, v2 a default of 300000 ms. Field notes: an endpoint whose time-out was never set shows 0, and its jobs run up to 600000 ms.", "Omitted is 0, never set. What is set is 5000 to 604800000 ms, as for `policy.executionTimeout`, whose default it becomes; 0 clears it."},
 	{"Idle time-out", "Omitted it is 5 s in v1 and 10 s in v2.", "The jobrunner follows each document. The provider's default is 10 s in both, so that a configuration means the same."},
-	{"Idle time-out with REQUEST_COUNT", "The v2 document: not applicable to a QUEUE endpoint that scales on REQUEST_COUNT. v1 says nothing.", "v2 refuses it there with 422 and omits it from answers. The provider refuses it in the plan for both versions and sends none."},
+	{"Idle time-out with REQUEST_COUNT", "The v2 document: not applicable to a QUEUE endpoint that scales on REQUEST_COUNT. v1 says nothing.", "v2 refuses it there with 422 and omits it from answers; so does the provider's plan on v2. v1 takes it."},
 	{"vCPU count", "v2: at least 2 and a power of two. v1: a default of 2, no bounds.", "At least 2 and a power of two in both versions."},
 	{"Smallest disk of a container", "v2: 1 GB. v1 states no bound.", "1 GB in both versions."},
 	{"CUDA exclusivity", "v2: `minCudaVersion` and a non-empty `allowedCudaVersions` exclude each other. v1 says nothing.", "Refused with 400 in both versions, and in the provider's plan."},
@@ -45,6 +45,10 @@ var choicesOnAll = []Choice{
 	{"Deleting what is gone", "v1 answers 400 (the description says so of registry auths, the document of all); v2 answers 404.", "So does the jobrunner. Clients take 404 for success, and settle v1's 400 by reading that id."},
 	{"Absence", "Several failures can look like a missing object.", "404 alone means absent. Any other failure of a read keeps what the client knows."},
 	{"Management rate limits", "The description is silent; the v2 document names 60 a minute, 3000 an hour and 50000 a day.", "v2 answers carry `RateLimit` and `RateLimit-Policy`; clients obey `Retry-After` on 429 and 503 in both versions."},
+	{"Deleting a network volume", "All sources are silent on one that endpoints name.", "Deleted; the endpoints that name it lose the reference, so that a replacement is no dead end."},
+	{"Compute is fixed", "The v2 document: the compute family can't be changed.", "An endpoint keeps GPU, CPU or any compute; v1 may add GPUs to one that takes any. The provider replaces."},
+	{"CUDA versions of a template", "The v2 document: they seed an endpoint's at create.", "At create through v2 alone. The provider sends them when it applies a template again."},
+	{"Empty values", "The documents bound few lengths.", "Empty names and images are refused, as are names of environment variables that are empty or hold `=`."},
 	{"End of v1", "The description retires v1 on 15 November 2026.", "The jobrunner still serves it; the provider warns when it is chosen."},
 }
 
@@ -62,6 +66,8 @@ var choicesOnV1 = []Choice{
 	{"Bound templates", "Lists and reads leave out templates bound to an endpoint, unless `includeEndpointBoundTemplates=true`.", "So does the jobrunner; clients always send it."},
 	{"Workers omitted", "The document states no default.", "0 to 3, as in v2."},
 	{"Data centers omitted", "The document's default is the list of all that it names.", "All of them and none at all mean the same: any. Clients read the full list as none."},
+	{"Name of an endpoint", "The document does not require one.", "Omitted, the endpoint has its template's name. The provider requires one."},
+	{"CPU flavours omitted", "The document has no default for a CPU endpoint.", "All known flavours will do."},
 	{"What is never returned", "The answer has no flashboot, CPU flavours, vCPU count or endpoint type.", "Clients keep the value that they know."},
 }
 
@@ -71,10 +77,13 @@ var choicesOnV2 = []Choice{
 	{"Scaling of a LOAD_BALANCER endpoint", "The document demands REQUEST_COUNT for it.", "Anything else, QUEUE_DELAY 4 by omission included, is 422."},
 	{"Ports", "The document states no default, v1 has one.", "No default."},
 	{"Disk of a template", "The document states no default; the description has 50 GB for v1.", "50 GB."},
+	{"Disk of an endpoint", "The document states no default.", "The template's, or 50 GB without one."},
+	{"What unlinks an endpoint", "Field notes: a template set through v2 is a copy.", "A PATCH with templateId or any container setting makes a linked endpoint one with a container of its own; other members keep the link."},
+	{"Prices", "The document has them in the catalog.", "0 on the jobrunner: nothing is billed."},
 	{"Tier of a volume", "The document: omitted, the data center's own tier.", "The jobrunner's data centers have STANDARD as their own tier."},
 	{"Template of an update", "The document bounds the length of `templateId` on create alone.", "An empty id is refused in both; a template that is not serverless is 422, an unknown one 404."},
 	{"GPU selection", "The document: a PATCH with pools and without excludedTypes clears the exclusions.", "So does the jobrunner; clients always send both."},
-	{"An ambiguous create", "Field notes: a POST was answered 500 although the object was made and billed.", "Clients repeat a create only where the server says that it did nothing (429, 503 with Retry-After) or nothing was sent, and settle the rest by reading."},
+	{"An ambiguous create", "Field notes: a POST was answered 500 although the object was made and billed.", "Clients repeat a create only where the server says that it did nothing (429, 503 with Retry-After) or nothing was sent."},
 	{"Path parameters", "The description calls all of them `{id}`, and has `{workerId}` beside it.", "The first parameter of a path is `{id}`."},
 }
 
