@@ -1,0 +1,243 @@
+package apikey_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+func with(key string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Authorization", "Bearer "+key)
+	return r
+}
+
+func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
+	t.Helper()
+	key, err := f.Add(name, endpoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// opened are the keys of a deployment whose own is "own", and its log.
+func opened(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
+	t.Helper()
+	log := new(bytes.Buffer)
+	keys, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys, log
+}
+
+// A key counts from the moment when it is added until that when it is removed,
+// in a deployment that runs all the while.
+func TestKeysComeAndGo(t *testing.T) {
+	dir := t.TempDir()
+	keys, _ := opened(t, dir)
+	wants := func(key string, want any) {
+		t.Helper()
+		who, err := keys.Authorize(with(key))
+		if err != nil && want != err || err == nil && !reflect.DeepEqual(who, want) {
+			t.Errorf("got %+v, %v", who, err)
+		}
+	}
+	wants("own", apikey.Identity{Owner: "default"})
+	wants("", apikey.ErrUnknown)
+
+	commands := apikey.At(dir) // another process
+	all := add(t, commands, "all")
+	wants(all, apikey.Identity{Owner: "all"})
+	some := add(t, commands, "some", "e1", "e2")
+	wants(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
+	wants(all, apikey.Identity{Owner: "all"})
+	wants("own", apikey.Identity{Owner: "default"})
+	wants(some+"x", apikey.ErrUnknown)
+	wants(some[1:], apikey.ErrUnknown)
+	wants(strings.ToLower(some), apikey.ErrUnknown)
+	wants("", apikey.ErrUnknown)
+
+	if err := commands.Remove("all"); err != nil {
+		t.Fatal(err)
+	}
+	wants(all, apikey.ErrUnknown)
+	wants(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
+	again := add(t, commands, "all")
+	wants(all, apikey.ErrUnknown)
+	wants(again, apikey.Identity{Owner: "all"})
+	if err := os.Remove(filepath.Join(dir, apikey.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	wants(some, apikey.ErrUnknown)
+	wants("own", apikey.Identity{Owner: "default"})
+}
+
+func TestAnEmptyKeyOpensNothing(t *testing.T) {
+	for _, sent := range []string{"", "x"} {
+		if who, err := apikey.New("").Authorize(with(sent)); err != apikey.ErrUnknown {
+			t.Errorf("%q: %+v, %v", sent, who, err)
+		}
+	}
+}
+
+func TestMayUse(t *testing.T) {
+	all, some := apikey.Identity{Owner: "a"}, apikey.Identity{Owner: "b", Endpoints: []string{"e1", "e2"}}
+	if all.Restricted() || !all.MayUse("e3") || !some.Restricted() || !some.MayUse("e1") || !some.MayUse("e2") || some.MayUse("e3") || some.MayUse("") {
+		t.Error("who may use what is mixed up")
+	}
+}
+
+// The file is for its owner alone, and has the key's hash instead of the key.
+func TestWhatIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	key := add(t, apikey.At(dir), "ci", "e1")
+	path := filepath.Join(dir, apikey.FileName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256([]byte(key))
+	if bytes.Contains(text, []byte(key)) || !bytes.Contains(text, []byte(hex.EncodeToString(hash[:]))) || len(key) < 26 {
+		t.Errorf("the key is %s, and kept is %s", key, text)
+	}
+	for path, mode := range map[string]os.FileMode{path: 0o600, dir: 0o700} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	f := apikey.At(dir)
+	add(t, f, "ci")
+	for _, name := range []string{"", " ", "a b", "-a", "a\n", "a/b", strings.Repeat("a", 65), "default", "ci"} {
+		if key, err := f.Add(name, nil); err == nil || key != "" {
+			t.Errorf("%q: %q, %v", name, key, err)
+		}
+	}
+	for _, id := range []string{"", " ", "a,b", "a/b"} {
+		if key, err := f.Add("new", []string{"e1", id}); err == nil || key != "" {
+			t.Errorf("endpoint %q: %q, %v", id, key, err)
+		}
+	}
+	if err := f.Remove("new"); err == nil {
+		t.Error("a key that is not there was removed")
+	}
+	if err := apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"); err == nil || !strings.Contains(err.Error(), "no data folder") {
+		t.Errorf("in no folder: %v", err)
+	}
+	if keys, err := f.List(); err != nil || len(keys) != 1 || keys[0].Name != "ci" {
+		t.Errorf("there is %v, %v", keys, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
+}
+
+// A file that breaks opens nothing, is told of once, and is never replaced by a
+// command that does not understand it.
+func TestBrokenFile(t *testing.T) {
+	for name, text := range map[string]string{
+		"cut off": `{"keys": [{"na`, "empty": "", "short hash": `{"keys": [{"name": "a", "sha256": "ab"}]}`,
+		"misspelt": `{"keys": [{"name": "a", "sha256": "` + strings.Repeat("ab", 32) + `", "endpoint": ["e"]}]}`,
+	} {
+		dir := t.TempDir()
+		key := add(t, apikey.At(dir), "ci")
+		keys, log := opened(t, dir)
+		path := filepath.Join(dir, apikey.FileName)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if who, err := keys.Authorize(with(key)); err != apikey.ErrUnknown {
+				t.Errorf("%s: %+v, %v", name, who, err)
+			}
+		}
+		if who, err := keys.Authorize(with("own")); err != nil || who.Owner != "default" {
+			t.Errorf("%s: the own key: %+v, %v", name, who, err)
+		}
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, path) || strings.Contains(got, key) {
+			t.Errorf("%s: the log is %s", name, got)
+		}
+		if _, err := apikey.At(dir).Add("new", nil); err == nil {
+			t.Errorf("%s: a key was added", name)
+		}
+		if _, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s: a deployment starts with it", name)
+		}
+		if kept, err := os.ReadFile(path); err != nil || string(kept) != text {
+			t.Errorf("%s: the file is now %q, %v", name, kept, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		key = add(t, apikey.At(dir), "ci")
+		if who, err := keys.Authorize(with(key)); err != nil || who.Owner != "ci" {
+			t.Errorf("%s: when it is mended: %+v, %v", name, who, err)
+		}
+	}
+}
+
+// Commands that run at the same time lose no key, while a deployment reads.
+func TestManyCommands(t *testing.T) {
+	dir := t.TempDir()
+	first := add(t, apikey.At(dir), "first")
+	keys, _ := opened(t, dir)
+	const many = 20
+	var made [many]string
+	var group sync.WaitGroup
+	for n := range many {
+		group.Go(func() {
+			key, err := apikey.At(dir).Add(fmt.Sprintf("n%d", n), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			made[n] = key
+			if who, err := keys.Authorize(with(first)); err != nil || who.Owner != "first" {
+				t.Errorf("meanwhile: %+v, %v", who, err)
+			}
+		})
+	}
+	group.Wait()
+	for n, key := range made {
+		if who, err := keys.Authorize(with(key)); err != nil || who.Owner != fmt.Sprintf("n%d", n) {
+			t.Errorf("key %d: %+v, %v", n, who, err)
+		}
+	}
+}
+
+// What an interrupted command left is named, and not taken for granted.
+func TestInterruptedCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		left := filepath.Join(dir, apikey.FileName+".new")
+		if err := os.WriteFile(left, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := apikey.At(dir).Add("ci", nil); err == nil || !strings.Contains(err.Error(), "remove "+left) {
+			t.Errorf("said %v", err)
+		}
+		if _, err := os.Stat(left); err != nil {
+			t.Error("the file of another command was removed")
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package limits
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+// contract is the description's table and the field notes' requests per worker,
+// written down once more.
+var contract = map[Operation]struct{ rate, perWorker, concurrent int }{
+	RunSync: {2000, 400, 400}, Run: {1000, 200, 200}, Status: {2000, 400, 400}, Stream: {2000, 400, 400},
+	Cancel: {100, 20, 20}, PurgeQueue: {2, 0, 0}, OpenAI: {2000, 400, 400}, Requests: {10, 0, 2},
+}
+
+func bubble(t *testing.T, test func(t *testing.T, l *Limiter)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, New(new(clock.Clock))) })
+}
+
+func workers(n int) func() int { return func() int { return n } }
+
+// spend admits short requests until one is refused, and tells how many it were
+// and how long to wait.
+func spend(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
+	for {
+		done, err := l.Admit(k, workers(running))
+		var exceeded *Exceeded
+		if errors.As(err, &exceeded) {
+			return accepted, exceeded.After
+		}
+		done()
+		accepted++
+	}
+}
+
+func TestRates(t *testing.T) {
+	for op, want := range contract {
+		bubble(t, func(t *testing.T, l *Limiter) {
+			k := Key{"user", "endpoint", op}
+			for range 3 {
+				if n, after := spend(l, k, 0); n != want.rate || after != Window {
+					t.Errorf("%s: %d at once, then a wait of %s", Table[op].Name, n, after)
+				}
+				time.Sleep(Window - 1)
+				if n, after := spend(l, k, 0); n != 0 || after != 1 {
+					t.Errorf("%s: %d just before the window is over, then a wait of %s", Table[op].Name, n, after)
+				}
+				time.Sleep(1)
+			}
+		})
+	}
+}
+
+// No window of ten seconds has more than the limit, wherever it begins.
+func TestWindowSlides(t *testing.T) {
+	bubble(t, func(t *testing.T, l *Limiter) {
+		k := Key{"user", "endpoint", Requests}
+		for range 6 {
+			done, err := l.Admit(k, workers(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			done()
+		}
+		time.Sleep(4 * time.Second)
+		if n, after := spend(l, k, 0); n != 4 || after != 6*time.Second {
+			t.Errorf("%d, then a wait of %s", n, after)
+		}
+		time.Sleep(6 * time.Second)
+		if n, after := spend(l, k, 0); n != 6 || after != 4*time.Second {
+			t.Errorf("%d ten seconds after the first six, then a wait of %s", n, after)
+		}
+		time.Sleep(4 * time.Second)
+		if n, after := spend(l, k, 0); n != 4 || after != 6*time.Second {
+			t.Errorf("%d ten seconds after the next four, then a wait of %s", n, after)
+		}
+	})
+}
+
+func TestRunningWorkers(t *testing.T) {
+	for op, want := range contract {
+		for _, running := range []int{1, 4, 5, 6, 20} {
+			bubble(t, func(t *testing.T, l *Limiter) {
+				if n, _ := spend(l, Key{"user", "endpoint", op}, running); n != max(want.rate, running*want.perWorker) {
+					t.Errorf("%s with %d workers: %d", Table[op].Name, running, n)
+				}
+			})
+		}
+	}
+}
+
+// Workers that end take their part of the limit with them.
+func TestFewerWorkers(t *testing.T) {
+	bubble(t, func(t *testing.T, l *Limiter) {
+		k := Key{"user", "endpoint", Cancel}
+		spend(l, k, 10) // 200
+		time.Sleep(3 * time.Second)
+		if n, after := spend(l, k, 0); n != 0 || after != 7*time.Second {
+			t.Errorf("%d, then a wait of %s", n, after)
+		}
+		time.Sleep(7 * time.Second)
+		if n, _ := spend(l, k, 0); n != 100 {
+			t.Errorf("%d when the window is over", n)
+		}
+	})
+}
+
+func TestRequestsAtATime(t *testing.T) {
+	for op, want := range contract {
+		bubble(t, func(t *testing.T, l *Limiter) {
+			k := Key{"user", "endpoint", op}
+			var open []func()
+			for {
+				done, err := l.Admit(k, workers(100))
+				if err != nil {
+					break
+				}
+				open = append(open, done)
+			}
+			limit := want.concurrent
+			if limit == 0 {
+				limit = want.rate
+			}
+			if len(open) != limit {
+				t.Fatalf("%s: %d at a time", Table[op].Name, len(open))
+			}
+			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
+				if done, err := l.Admit(other, workers(0)); err != nil {
+					t.Errorf("%s: %v suffers: %s", Table[op].Name, other, err)
+				} else {
+					done()
+				}
+			}
+			time.Sleep(Window) // a window does not end them
+			if _, err := l.Admit(k, workers(0)); (err != nil) != (want.concurrent > 0) {
+				t.Errorf("%s: one more after a while: %v", Table[op].Name, err)
+			}
+			open[0]()
+			if _, err := l.Admit(k, workers(0)); err != nil {
+				t.Errorf("%s: after one has ended: %s", Table[op].Name, err)
+			}
+		})
+	}
+}
+
+func TestNoneHasNoLimit(t *testing.T) {
+	bubble(t, func(t *testing.T, l *Limiter) {
+		for range 5000 {
+			if _, err := l.Admit(Key{"user", "endpoint", None}, workers(0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(l.buckets) != 0 {
+			t.Error("what has no limit is counted")
+		}
+	})
+}
+
+// What says nothing any more is forgotten; what is open is not.
+func TestMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, l *Limiter) {
+		held := Key{"user", "held", RunSync}
+		done, err := l.Admit(held, workers(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1000 {
+			spend(l, Key{"user", time.Now().String(), Requests}, 0)
+			time.Sleep(Window / 10)
+			if len(l.buckets) > 25 {
+				t.Fatalf("%d buckets", len(l.buckets))
+			}
+		}
+		if b := l.buckets[held]; b == nil || b.open != 1 {
+			t.Errorf("the open request is %+v", b)
+		}
+		done()
+		time.Sleep(Window)
+		spend(l, Key{"user", "last", Requests}, 0)
+		if len(l.buckets) != 1 {
+			t.Errorf("%d buckets", len(l.buckets))
+		}
+	})
+}
+
+func TestQueueFull(t *testing.T) {
+	for _, c := range []struct {
+		jobs, workersMax int
+		full             bool
+	}{
+		{50, 0, false}, {51, 0, true}, {500, 1, false}, {501, 1, true}, {1500, 3, false}, {1501, 3, true}, {0, 0, false},
+	} {
+		if got := QueueFull(c.jobs, c.workersMax); got != c.full {
+			t.Errorf("%d jobs, %d workers: %v", c.jobs, c.workersMax, got)
+		}
+	}
+}
