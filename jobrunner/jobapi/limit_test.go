@@ -1,0 +1,282 @@
+package jobapi_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+)
+
+// limited are requests that count, and end at once.
+var limited = []struct {
+	method, path, body string
+	rate, perWorker    int
+}{
+	{"POST", "run", `{"input": {}}`, 1000, 200},
+	{"POST", "runsync", `{"input": 1}`, 2000, 400}, // a refused body counts too
+	{"GET", "status/unknown", "", 2000, 400},
+	{"POST", "cancel/unknown", "", 100, 20},
+}
+
+// users adds a second user, "other", and one whose key is for "short" alone.
+func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
+	t.Helper()
+	file := apikey.At(t.TempDir())
+	other, err := file.Add("other", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short, err = file.Add("short", []string{"short"}); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *jobapi.Config) {
+		if c.Keys, err = c.Keys.With(file, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+	}, other, short
+}
+
+// accepted sends requests until one is refused with 429, and tells how many
+// were not, and after how many seconds to come again.
+func (d *deployment) accepted(method, path, body string) (n int, after string) {
+	d.t.Helper()
+	for {
+		a := d.do(method, path, body)
+		if a.status == 429 {
+			if text, _ := a.body["error"].(string); text == "" || len(a.body) != 1 {
+				d.t.Errorf("%s: says not what is wrong: %s", path, a.raw)
+			}
+			return n, a.header.Get("Retry-After")
+		}
+		n++
+	}
+}
+
+// The limit is reached by exactly so many requests, for the one user, endpoint
+// and operation, until ten seconds have passed since the first.
+func TestRateLimits(t *testing.T) {
+	for i, op := range limited {
+		configure, other, _ := users(t)
+		bubble(t, func(t *testing.T, d *deployment) {
+			d.workersMax = 100
+			path := "/v2/ep/" + op.path
+			if n, after := d.accepted(op.method, path, op.body); n != op.rate || after != "10" {
+				t.Fatalf("%s: %d were accepted, then Retry-After was %q", path, n, after)
+			}
+			before := d.engine.Counts("ep")
+			if a := d.do(op.method, path, strings.Replace(op.body, "1", "{}", 1)); a.status != 429 || d.engine.Counts("ep") != before {
+				t.Errorf("%s: %d, and there were %+v and are %+v", path, a.status, before, d.engine.Counts("ep"))
+			}
+			if a := d.do(op.method, path, op.body, "Authorization", "Bearer "+other); a.status == 429 {
+				t.Errorf("%s: another user suffers: %s", path, a.raw)
+			}
+			if a := d.do(op.method, "/v2/short/"+op.path, op.body); a.status == 429 {
+				t.Errorf("%s: another endpoint suffers: %s", path, a.raw)
+			}
+			next := limited[(i+1)%len(limited)]
+			if a := d.do(next.method, "/v2/ep/"+next.path, next.body); a.status == 429 {
+				t.Errorf("%s: %s suffers: %s", path, next.path, a.raw)
+			}
+			if a := d.do("GET", "/v2/ep/health", ""); a.status != 200 {
+				t.Errorf("%s: health answers %d", path, a.status)
+			}
+			sleep(9.999)
+			if n, after := d.accepted(op.method, path, op.body); n != 0 || after != "1" {
+				t.Errorf("%s: after 9.999 s %d were accepted, then Retry-After was %q", path, n, after)
+			}
+			sleep(0.001)
+			if n, _ := d.accepted(op.method, path, op.body); n != op.rate {
+				t.Errorf("%s: after 10 s %d were accepted", path, n)
+			}
+		}, configure)
+	}
+}
+
+// Running workers raise the limit where what they allow together is more.
+func TestRateLimitsOfRunningWorkers(t *testing.T) {
+	for _, op := range limited {
+		for _, running := range []int{4, 5, 6} {
+			bubble(t, func(t *testing.T, d *deployment) {
+				d.workersMax, d.running = 100, running
+				if n, _ := d.accepted(op.method, "/v2/ep/"+op.path, op.body); n != max(op.rate, running*op.perWorker) {
+					t.Errorf("%s with %d workers: %d were accepted", op.path, running, n)
+				}
+			})
+		}
+	}
+}
+
+// held opens n requests and waits until all of them hold.
+func (d *deployment) held(ctx context.Context, n int, path string, body func() io.Reader) (answered *sync.WaitGroup) {
+	answered = new(sync.WaitGroup)
+	for range n {
+		answered.Go(func() {
+			req, _ := http.NewRequestWithContext(ctx, "POST", "http://deployment"+path, body())
+			req.Header.Set("Authorization", "Bearer "+key)
+			resp, err := d.client.Do(req)
+			if err != nil {
+				if ctx.Err() == nil {
+					d.t.Error(err)
+				}
+				return
+			}
+			if resp.Body.Close(); resp.StatusCode != 200 {
+				d.t.Errorf("a request that was held was answered %d", resp.StatusCode)
+			}
+		})
+	}
+	synctest.Wait()
+	return answered
+}
+
+func TestOpenRunSyncs(t *testing.T) {
+	configure, other, _ := users(t)
+	bubble(t, func(t *testing.T, d *deployment) {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		const path, body = "/v2/ep/runsync?wait=5000", `{"input": {}}`
+		reader := func() io.Reader { return strings.NewReader(body) }
+		last := d.held(ctx, 1, path, reader)
+		answered := d.held(t.Context(), 399, path, reader)
+		if n, after := d.accepted("POST", path, body); n != 0 || after != "1" || d.engine.Counts("ep").InQueue != 400 {
+			t.Errorf("with 400 open %d were accepted, then Retry-After was %q; %d jobs were made", n, after, d.engine.Counts("ep").InQueue)
+		}
+		const quick = "/v2/ep/runsync?wait=1000"
+		for name, a := range map[string]answer{
+			"another user":      d.do("POST", quick, body, "Authorization", "Bearer "+other),
+			"another endpoint":  d.do("POST", "/v2/short/runsync?wait=1000", body),
+			"another operation": d.do("POST", "/v2/ep/run", body),
+		} {
+			if a.status != 200 {
+				t.Errorf("%s suffers: %d %s", name, a.status, a.raw)
+			}
+		}
+		leave() // a client that goes makes room
+		last.Wait()
+		synctest.Wait()
+		if a := d.do("POST", quick, body); a.status != 200 {
+			t.Errorf("after one has gone: %d %s", a.status, a.raw)
+		}
+		answered.Wait()
+		again := d.held(t.Context(), 400, path, reader)
+		if n, _ := d.accepted("POST", path, body); n != 0 {
+			t.Errorf("with 400 more open %d were accepted", n)
+		}
+		again.Wait()
+	}, configure)
+}
+
+// A body that is still on its way keeps its request open.
+func TestOpenRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		var mu sync.Mutex
+		var senders []*io.PipeWriter
+		answered := d.held(t.Context(), 200, "/v2/ep/run", func() io.Reader {
+			body, sender := io.Pipe()
+			mu.Lock()
+			defer mu.Unlock()
+			senders = append(senders, sender)
+			return body
+		})
+		if n, after := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != 0 || after != "1" {
+			t.Errorf("with 200 open %d were accepted, then Retry-After was %q", n, after)
+		}
+		if got := d.engine.Counts("ep").InQueue; got != 0 {
+			t.Errorf("%d jobs were made", got)
+		}
+		for i, sender := range senders {
+			if _, err := sender.Write([]byte(`{"input": {}}`)); err != nil {
+				t.Error(err)
+			}
+			sender.Close()
+			if i == 0 {
+				synctest.Wait()
+				if a := d.do("POST", "/v2/ep/run", `{"input": {}}`); a.status != 200 {
+					t.Errorf("after one has ended: %d %s", a.status, a.raw)
+				}
+			}
+		}
+		answered.Wait()
+		if got := d.engine.Counts("ep").InQueue; got != 201 {
+			t.Errorf("%d jobs were made", got)
+		}
+	})
+}
+
+// A queue takes a job while it holds up to 50, or up to 500 for each worker
+// that the endpoint may have.
+func TestQueueFull(t *testing.T) {
+	for _, c := range []struct{ workersMax, jobs int }{{0, 51}, {1, 501}, {2, 1001}} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			d.workersMax, d.running = c.workersMax, 10
+			if n, after := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != c.jobs || after == "" {
+				t.Fatalf("%d workers: %d jobs were accepted, then Retry-After was %q", c.workersMax, n, after)
+			}
+			if a := d.do("POST", "/v2/ep/runsync?wait=1000", `{"input": {}}`); a.status != 429 || !strings.Contains(a.raw, "queue") {
+				t.Errorf("%d workers: runsync answers %d %s", c.workersMax, a.status, a.raw)
+			}
+			if got := d.engine.Counts("ep").InQueue; got != c.jobs {
+				t.Errorf("%d workers: %d jobs were made", c.workersMax, got)
+			}
+			if a := d.do("POST", "/v2/short/run", `{"input": {}}`); a.status != 200 {
+				t.Errorf("%d workers: another endpoint suffers: %s", c.workersMax, a.raw)
+			}
+			d.take("ep")
+			if n, _ := d.accepted("POST", "/v2/ep/run", `{"input": {}}`); n != 1 {
+				t.Errorf("%d workers: in the place of one that runs came %d", c.workersMax, n)
+			}
+		})
+	}
+}
+
+func TestNoLimits(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		d.workersMax = 0
+		for _, op := range limited {
+			for n := range op.rate + 1 {
+				if a := d.do(op.method, "/v2/ep/"+op.path, op.body); a.status == 429 {
+					t.Fatalf("%s: request %d: %s", op.path, n, a.raw)
+				}
+			}
+		}
+		d.held(t.Context(), 401, "/v2/ep/runsync?wait=1000", func() io.Reader { return strings.NewReader(`{"input": {}}`) }).Wait()
+		if got := d.engine.Counts("ep").InQueue; got != 1001+401 {
+			t.Errorf("%d jobs were made", got)
+		}
+	}, func(c *jobapi.Config) { c.NoLimits = true })
+}
+
+// A key for one endpoint opens that one alone. Whether another exists is no
+// secret: 403 where it does, 404 where not.
+func TestKeysOfEndpoints(t *testing.T) {
+	configure, other, short := users(t)
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		for _, op := range []struct{ method, path, body string }{
+			{"POST", "run", `{"input": {}}`}, {"POST", "runsync?wait=1000", `{"input": {}}`}, {"GET", "status/" + id, ""}, {"POST", "cancel/" + id, ""}, {"GET", "health", ""},
+		} {
+			for endpoint, want := range map[string]int{"ep": 403, "nowhere": 404} {
+				a := d.do(op.method, "/v2/"+endpoint+"/"+op.path, op.body, "Authorization", "Bearer "+short)
+				if text, _ := a.body["error"].(string); a.status != want || text == "" || strings.Contains(a.raw, short) {
+					t.Errorf("%s %s at %s: %d %s", op.method, op.path, endpoint, a.status, a.raw)
+				}
+			}
+			if a := d.do(op.method, "/v2/short/"+op.path, op.body, "Authorization", "Bearer "+short); a.status == 403 || a.status == 401 {
+				t.Errorf("%s %s at its own endpoint: %d %s", op.method, op.path, a.status, a.raw)
+			}
+		}
+		if got := d.engine.Counts("ep"); got.InQueue != 1 {
+			t.Errorf("with a key for another endpoint something happened: %+v", got)
+		}
+		if a := d.do("GET", "/v2/ep/status/"+id, "", "Authorization", "Bearer "+other); a.status != 200 {
+			t.Errorf("a key for all endpoints: %d %s", a.status, a.raw)
+		}
+	}, configure)
+}
