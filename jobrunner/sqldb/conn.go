@@ -81,11 +81,18 @@ func (c *conn) close() error {
 	return errors.Join(c.forget(), c.db.Close())
 }
 
-// queries is what a Tx and a Reader have in common.
-type queries struct{ conn *conn }
+// session is a connection, or a transaction on one, of either kind of database.
+type session interface {
+	exec(query string, args ...any) (rows int64, err error)
+	query(query string, args ...any) (*sql.Rows, error)
+	script(statements string) error
+}
 
-// Query runs a statement that answers rows; the caller closes them. Arguments
-// stand for the ? of the statement.
+// queries is what a Tx and a Reader have in common.
+type queries struct{ conn session }
+
+// Query runs a statement that answers rows; the caller closes them before the
+// next statement. Arguments stand for the ? of the statement.
 func (q queries) Query(query string, args ...any) (*sql.Rows, error) {
 	return q.conn.query(query, args...)
 }

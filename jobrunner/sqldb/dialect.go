@@ -1,12 +1,16 @@
 package sqldb
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // dialect turns the program's statements into those of one kind of database.
 // Statements are written once, with ? for arguments and the words below in
 // braces where databases differ.
 type dialect struct {
-	words *strings.Replacer
+	words    *strings.Replacer
+	numbered bool // arguments are $1, $2 …
 }
 
 var sqliteDialect = dialect{words: strings.NewReplacer(
@@ -14,12 +18,62 @@ var sqliteDialect = dialect{words: strings.NewReplacer(
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
 	"{least}", "min",
-	"{skip locked}", "", // one writer: no row is ever locked
+	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes: here nobody else writes
+)}
+
+var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
+	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+	"{same key}", "BIGINT PRIMARY KEY",
+	"{blob}", "BYTEA",
+	"{least}", "least",
+	// An array is selected once. A plain IN may be planned as a join that
+	// selects again, and locks more rows than the LIMIT allows.
+	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",
 )}
 
 func (d dialect) rewrite(query string) string {
-	if !strings.Contains(query, "{") {
-		return query
+	if strings.Contains(query, "{") {
+		query = d.words.Replace(query)
 	}
-	return d.words.Replace(query)
+	if d.numbered {
+		query = number(query)
+	}
+	return query
+}
+
+// number gives each ? its number, those of texts and comments excepted.
+func number(query string) string {
+	var out strings.Builder
+	n := 0
+	for query != "" {
+		i := strings.IndexAny(query, "?'-")
+		if i < 0 {
+			break
+		}
+		out.WriteString(query[:i])
+		query = query[i:]
+		end := 1
+		switch {
+		case query[0] == '?':
+			n++
+			out.WriteString("$" + strconv.Itoa(n))
+			query = query[1:]
+			continue
+		case query[0] == '\'': // a doubled quote inside is two texts side by side
+			end = past(query, 1, "'")
+		case strings.HasPrefix(query, "--"):
+			end = past(query, 2, "\n")
+		}
+		out.WriteString(query[:end])
+		query = query[end:]
+	}
+	return out.String() + query
+}
+
+// past is where the text goes on after the next mark.
+func past(text string, from int, mark string) int {
+	if i := strings.Index(text[from:], mark); i >= 0 {
+		return from + i + len(mark)
+	}
+	return len(text)
 }

@@ -10,9 +10,12 @@ import (
 // Migrate brings a component's tables up to date. steps are its schema's
 // history, the oldest first, each one statement or several; those that the
 // database has not seen are run, all or none. A database that has seen more
-// steps than there are is ErrNewer.
+// steps than there are is ErrNewer. Several processes may do this at once.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
 	err := db.Write(ctx, func(tx *Tx) error {
+		if err := tx.Alone("migrate"); err != nil {
+			return err
+		}
 		if _, err := tx.Exec("CREATE TABLE IF NOT EXISTS meta (component TEXT PRIMARY KEY, version BIGINT NOT NULL)"); err != nil {
 			return err
 		}

@@ -1,10 +1,12 @@
 // Package sqldb is the one database under the jobrunner: SQLite, embedded,
 // with one writer that commits many callers' changes together and a small pool
-// of readers. It knows no table but its own: each component brings its schema
-// to Migrate and its statements to Write and Read.
+// of readers; or PostgreSQL, which several processes share. It knows no table
+// but its own: each component brings its schema to Migrate and its statements,
+// in one wording for both, to Write and Read.
 //
-// A Write is on disk when it returns (write-ahead log, synchronous=FULL), and
-// every Read that begins afterwards sees it.
+// A Write is on disk when it returns (SQLite: write-ahead log,
+// synchronous=FULL; PostgreSQL: synchronous_commit), and every Read that begins
+// afterwards sees it.
 package sqldb
 
 import (
@@ -29,17 +31,27 @@ const (
 
 // Config says where the database lives.
 type Config struct {
+	// URL names a PostgreSQL database, like postgres://user@host:5432/name. What
+	// it does not say is taken from the variables and files that PostgreSQL's own
+	// clients read (PGPASSWORD, ~/.pgpass …). Dir is then not used.
+	URL string
+	// NoHints does without LISTEN and NOTIFY, for servers and poolers that
+	// know none: Listen is told of nothing.
+	NoHints bool
 	// Dir is the folder that holds the database; it is made, for its owner
 	// alone, where it is missing. Empty keeps everything in memory, gone with
 	// Close.
 	Dir string
 	// NoSync leaves the flush of committed changes to checkpoints: what was
 	// acknowledged survives the death of the process, not that of the machine.
+	// A PostgreSQL server that is set up like that is accepted.
 	NoSync bool
 }
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
+	postgres *postgres // the rest is of SQLite
+
 	pool    *sql.DB
 	writer  *writer
 	readers chan *conn
@@ -59,6 +71,13 @@ var memories atomic.Int64
 // Open opens the database, and makes it where there is none. A folder serves
 // one DB at a time: ErrInUse otherwise.
 func Open(ctx context.Context, c Config) (*DB, error) {
+	if c.URL != "" {
+		p, err := openPostgres(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return &DB{postgres: p}, nil
+	}
 	db := &DB{readers: make(chan *conn, readers)}
 	source := fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
 	if c.Dir == "" {
@@ -162,8 +181,15 @@ func (db *DB) connect(ctx context.Context, source string, pragmas []string) erro
 // are assigned, not added up). A ctx that ends before the writer took fn up
 // withdraws it; later its outcome is awaited.
 //
-// A full disk is ErrFull.
+// A full disk is ErrFull, a server that does not answer ErrAway.
+//
+// On PostgreSQL each Write has a transaction of its own (READ COMMITTED), and
+// others run beside it: what it decides by must be part of its statements, or
+// it is Alone.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
+	if db.postgres != nil {
+		return db.postgres.write(ctx, fn)
+	}
 	return db.writer.submit(ctx, fn)
 }
 
@@ -171,6 +197,9 @@ func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 // Write that returned before the statement began; two statements may see
 // different states. ctx bounds the wait for a connection.
 func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
+	if db.postgres != nil {
+		return db.postgres.read(ctx, fn)
+	}
 	var c *conn
 	select {
 	case c = <-db.readers:
@@ -194,8 +223,11 @@ func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 
 // Reclaim gives unused pages of the file back to the file system, n at most
 // and keep fewer than there are: those are used again. It says whether there
-// are more.
+// are more. PostgreSQL does this by itself.
 func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
+	if db.postgres != nil {
+		return false, nil
+	}
 	err = db.Write(ctx, func(tx *Tx) error {
 		var free int
 		if err := tx.QueryRow("PRAGMA freelist_count").Scan(&free); err != nil || free <= keep {
@@ -210,7 +242,13 @@ func (db *DB) Reclaim(ctx context.Context, keep, n int) (more bool, err error) {
 // Close waits for the calls under way, refuses later ones with ErrClosed, and
 // gives the folder free.
 func (db *DB) Close() error {
-	db.closing.Do(func() { db.closed = db.close() })
+	db.closing.Do(func() {
+		if db.postgres != nil {
+			db.closed = db.postgres.close()
+		} else {
+			db.closed = db.close()
+		}
+	})
 	return db.closed
 }
 

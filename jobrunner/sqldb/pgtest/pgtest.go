@@ -1,0 +1,259 @@
+// Package pgtest gives tests a PostgreSQL of their own: one server for each
+// test binary, on a loopback port, gone with the binary however it ends, and in
+// it an empty schema for each test.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Password is that of every URL; tests look for it where it must not be.
+const Password = "planted password"
+
+const (
+	user    = "postgres"
+	nobody  = 65534 // runs the server where the tests run as root, whom it refuses
+	startUp = time.Minute
+	step    = 50 * time.Millisecond // of waiting for it
+)
+
+var (
+	once    sync.Once
+	server  string // host:port
+	failure error
+	schemas atomic.Int64
+)
+
+var errNotInstalled = errors.New("no PostgreSQL is installed: initdb and postgres are neither in PATH nor in /usr/lib/postgresql (Debian: apt-get install postgresql)")
+
+// Start answers the URL of an empty schema, which is dropped when the test
+// ends. Where no PostgreSQL is installed the test is skipped; under CI, where
+// the variable CI is set, it fails.
+func Start(t testing.TB) string {
+	t.Helper()
+	once.Do(func() { server, failure = start() })
+	switch {
+	case errors.Is(failure, errNotInstalled) && os.Getenv("CI") == "":
+		t.Skip(failure)
+	case failure != nil:
+		t.Fatal(failure)
+	}
+	address := url.URL{Scheme: "postgres", User: url.UserPassword(user, Password), Host: server, Path: "/postgres", RawQuery: "sslmode=disable"}
+	schema := fmt.Sprintf("test_%d", schemas.Add(1))
+	Exec(t, address.String(), "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { Exec(t, address.String(), "DROP SCHEMA "+schema+" CASCADE") })
+	address.RawQuery += "&search_path=" + schema
+	return address.String()
+}
+
+// Exec runs a statement on a connection of its own.
+func Exec(t testing.TB, address, statement string) {
+	t.Helper()
+	ctx := context.Background() // the test's has ended when it cleans up
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		t.Errorf("%s: %v", statement, err)
+	}
+}
+
+// run starts the server and ends it when the tests, who hold the other end of
+// its input, are no more.
+const run = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=300 -c client_min_messages=warning >"$2/log" 2>&1 </dev/null &
+read -r _
+kill -QUIT $!
+wait
+rm -rf "$2"`
+
+func start() (address string, err error) {
+	initdb, postgres, err := installed()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "pgtest-")
+	if err != nil {
+		return "", err
+	}
+	var as []string
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			return "", err
+		}
+		as = []string{"setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups"}
+	}
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil { //nolint:gosec // of a server for tests, on this machine
+		return "", err
+	}
+	out, err := command(as, dir, initdb, "-D", filepath.Join(dir, "data"), "-U", user, "--pwfile="+password, "-A", "password", "--no-locale", "-E", "UTF8", "--no-sync").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	supervisor := command(as, dir, "sh", "-c", run, "sh", postgres, dir, strconv.Itoa(port))
+	if _, err := supervisor.StdinPipe(); err != nil { // it closes with this process
+		return "", err
+	}
+	if err := supervisor.Start(); err != nil {
+		return "", err
+	}
+	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	return address, await(address, filepath.Join(dir, "log"))
+}
+
+// installed finds the newest version that the machine has.
+func installed() (initdb, postgres string, err error) {
+	if initdb, err = exec.LookPath("initdb"); err == nil {
+		if postgres, err = exec.LookPath("postgres"); err == nil {
+			return initdb, postgres, nil
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil || len(found) == 0 {
+		return "", "", errNotInstalled
+	}
+	version := func(path string) int {
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4]) // 0 for what is no version
+		return n
+	}
+	postgres = slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Join(filepath.Dir(postgres), "initdb"), postgres, nil
+}
+
+func command(as []string, dir string, args ...string) *exec.Cmd {
+	args = append(slices.Clone(as), args...)
+	c := exec.Command(args[0], args[1:]...) //nolint:gosec // paths of this machine
+	c.Dir = dir
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	return c
+}
+
+func freePort() (int, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// await waits until the server takes connections.
+func await(address, log string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startUp)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, (&url.URL{Scheme: "postgres", User: url.UserPassword(user, Password), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}).String())
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		said, _ := os.ReadFile(log) //nolint:gosec // of the server for tests
+		if ctx.Err() != nil || bytes.Contains(said, []byte("FATAL:  could not")) {
+			return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, said)
+		}
+		time.Sleep(step)
+	}
+}
+
+// Proxy is a way to a server that can be cut, as a network can.
+type Proxy struct {
+	target string
+	addr   string
+	mu     sync.Mutex
+	open   net.Listener
+	conns  []net.Conn
+}
+
+// NewProxy is a way to the server of the URL, and the URL that takes it.
+func NewProxy(t testing.TB, address string) (p *Proxy, through string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &Proxy{target: u.Host, addr: "127.0.0.1:0"}
+	p.Mend(t)
+	t.Cleanup(p.Cut)
+	u.Host = p.addr
+	return p, u.String()
+}
+
+// Mend opens the way (again).
+func (p *Proxy) Mend(t testing.TB) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open, p.addr = l, l.Addr().String()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.pass(l, conn)
+		}
+	}()
+}
+
+// Cut closes the way, and breaks the connections that take it.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		return
+	}
+	_ = p.open.Close()
+	p.open = nil
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+}
+
+func (p *Proxy) pass(l net.Listener, client net.Conn) {
+	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	if p.open != l {
+		_ = client.Close()
+		_ = upstream.Close()
+	}
+	p.conns = append(p.conns, client, upstream)
+	p.mu.Unlock()
+	go func() {
+		_, _ = io.Copy(upstream, client)
+		_ = upstream.Close()
+	}()
+	_, _ = io.Copy(client, upstream)
+	_ = client.Close()
+}

@@ -1,0 +1,281 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Connections of one process, beside the one that listens. A server allows 100
+// where it is set up by nobody.
+const (
+	postgresWriters = 16
+	postgresReaders = 8
+)
+
+// How a transaction that collided with another one, or found its connection
+// broken, is tried again.
+const (
+	postgresTries   = 6
+	postgresBackoff = 10 * time.Millisecond // doubled each time
+	connectTimeout  = 5 * time.Second
+)
+
+// Both ends notice within half a minute that the other one is gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
+
+// postgres is a database on a server that other processes share.
+type postgres struct {
+	config  *pgx.ConnConfig
+	name    string // for people: no password
+	writers *sql.DB
+	readers *sql.DB
+	hints   *hints
+	texts   sync.Map // statements as the server reads them, by the program's wording
+
+	calls  sync.RWMutex // held for reading by each call
+	closed bool
+}
+
+func openPostgres(ctx context.Context, c Config) (*postgres, error) {
+	config, name, err := parsePostgres(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	p := &postgres{config: config, name: name}
+	p.writers = p.pool(postgresWriters, sessionSetUp)
+	p.readers = p.pool(postgresReaders, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+	p.hints = newHints(c.NoHints)
+	if err := p.check(ctx, c.NoSync); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", name, p.explain(err)), p.close())
+	}
+	return p, nil
+}
+
+// parsePostgres reads the URL. What is wrong with one that can't be read is
+// not quoted: it may be the password.
+func parsePostgres(address string) (config *pgx.ConnConfig, name string, err error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, "", errors.New("the address of the database is not understood: write it like postgres://user:password@host:5432/name, " +
+			"with characters of the password that mean something in a URL as %XX")
+	}
+	if config, err = pgx.ParseConfig(address); err != nil {
+		return nil, "", fmt.Errorf("the address of the database, postgres://%s%s, names a setting that is not understood", u.Host, u.Path)
+	}
+	config.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "gpucloud jobrunner"
+	}
+	return config, fmt.Sprintf("%s on %s", config.Database, net.JoinHostPort(config.Host, fmt.Sprint(config.Port))), nil
+}
+
+func (p *postgres) pool(size int, setUp string) *sql.DB {
+	pool := stdlib.OpenDB(*p.config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, setUp)
+		return err
+	}))
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	return pool
+}
+
+// check refuses a server that acknowledges what it may lose.
+func (p *postgres) check(ctx context.Context, noSync bool) error {
+	for _, setting := range []string{"synchronous_commit", "fsync"} {
+		var value string
+		if err := p.writers.QueryRowContext(ctx, "SHOW "+setting).Scan(&value); err != nil {
+			return err
+		}
+		if value == "off" && !noSync {
+			return fmt.Errorf("%s is off, so that the server would lose jobs which it has acknowledged: turn it on there", setting)
+		}
+	}
+	return nil
+}
+
+func (p *postgres) enter() error {
+	p.calls.RLock()
+	if p.closed {
+		p.calls.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+// write runs fn in a transaction. One that the server ended because of another,
+// or whose connection broke before the commit, changed nothing and is run again.
+func (p *postgres) write(ctx context.Context, fn func(*Tx) error) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.calls.RUnlock()
+	for try, pause := 1, postgresBackoff; ; try, pause = try+1, pause*2 {
+		again, err := p.transact(ctx, fn)
+		if !again || try == postgresTries {
+			return p.explain(err)
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return p.explain(err)
+		}
+	}
+}
+
+// transact runs fn once. again says that nothing was done and that another try
+// may do better.
+func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (again bool, err error) {
+	conn, err := p.writers.Conn(ctx)
+	if err != nil {
+		return ctx.Err() == nil && isAway(err), err
+	}
+	defer func() { _ = conn.Close() }() // back to the pool
+	ctx = context.WithoutCancel(ctx)
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return isAway(err), err
+	}
+	committing := false
+	defer func() {
+		if !committing { // after a failure of fn, or a panic on its way to the caller
+			_ = tx.Rollback()
+		}
+	}()
+	if err := fn(&Tx{queries{postgresTx{p, tx}}}); err != nil {
+		return isAway(err) || collided(err), err
+	}
+	committing = true
+	err = tx.Commit()
+	return collided(err), err
+}
+
+func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.calls.RUnlock()
+	s := &postgresReader{p: p, ctx: ctx}
+	defer s.release()
+	return p.explain(fn(&Reader{queries{s}}))
+}
+
+func (p *postgres) close() error {
+	p.calls.Lock()
+	p.closed = true
+	p.calls.Unlock()
+	p.hints.close()
+	return errors.Join(p.writers.Close(), p.readers.Close())
+}
+
+// text is the statement as the server reads it.
+func (p *postgres) text(query string) string {
+	if text, ok := p.texts.Load(query); ok {
+		return text.(string)
+	}
+	text := postgresDialect.rewrite(query)
+	p.texts.Store(query, text)
+	return text
+}
+
+// storable replaces what a text in PostgreSQL can't hold: U+0000, and bytes
+// that are no UTF-8, become U+FFFD. No id has either, so that none is found.
+func storable(args []any) []any {
+	for i, arg := range args {
+		if s, ok := arg.(string); ok && (strings.ContainsRune(s, 0) || !utf8.ValidString(s)) {
+			args = append([]any(nil), args...)
+			args[i] = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+		}
+	}
+	return args
+}
+
+// postgresTx is the session of a Tx. Statements run to their end whatever the
+// caller's context: giving one up costs the connection.
+type postgresTx struct {
+	p  *postgres
+	tx *sql.Tx
+}
+
+func (s postgresTx) exec(query string, args ...any) (rows int64, err error) {
+	result, err := s.tx.ExecContext(context.Background(), s.p.text(query), storable(args)...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (s postgresTx) query(query string, args ...any) (*sql.Rows, error) {
+	return s.tx.QueryContext(context.Background(), s.p.text(query), storable(args)...)
+}
+
+func (s postgresTx) script(statements string) error {
+	_, err := s.tx.ExecContext(context.Background(), postgresDialect.rewrite(statements))
+	return err
+}
+
+// alone takes a lock that ends with the transaction. Schemas of one database
+// don't share it.
+func (s postgresTx) alone(name string) error {
+	_, err := s.exec("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
+	return err
+}
+
+// postgresReader is the session of a Reader: one connection, from the first
+// statement on.
+type postgresReader struct {
+	p    *postgres
+	ctx  context.Context // bounds the wait for the connection
+	conn *sql.Conn
+}
+
+var errReader = errors.New("a reader does not write")
+
+func (s *postgresReader) exec(string, ...any) (int64, error) { return 0, errReader }
+func (s *postgresReader) script(string) error                { return errReader }
+
+// query asks again, on another connection, where the one that it had turns out
+// to be broken.
+func (s *postgresReader) query(query string, args ...any) (*sql.Rows, error) {
+	for try := 1; ; try++ {
+		rows, err := s.once(query, args)
+		if err == nil || try == postgresReaders+1 || s.ctx.Err() != nil || !isAway(err) {
+			return rows, err
+		}
+		s.release()
+	}
+}
+
+func (s *postgresReader) once(query string, args []any) (rows *sql.Rows, err error) {
+	if s.conn == nil {
+		if s.conn, err = s.p.readers.Conn(s.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.conn.QueryContext(context.WithoutCancel(s.ctx), s.p.text(query), storable(args)...)
+}
+
+func (s *postgresReader) release() {
+	if s.conn != nil {
+		_ = s.conn.Close() // back to the pool
+		s.conn = nil
+	}
+}
