@@ -33,8 +33,8 @@ const (
 	taken = `
 		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, attempt = attempt + 1, started = ?,
 			deadline = ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, lease = ?
-		WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
-			ORDER BY turn, k LIMIT ? {skip locked})
+		WHERE k {in unlocked (}SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
+			ORDER BY turn, k LIMIT ?{)}
 		RETURNING id, low, turn, k, attempt, retries, queued, deadline, gone,
 			(SELECT input FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
 
@@ -52,7 +52,7 @@ const (
 	// deadline, whenever this is found out. Arguments: now (twice for one job).
 	timedOut    = `UPDATE jobs SET state = 'TIMED_OUT', finished = deadline, gone = {least}(expires, deadline + keep_ms), lease = 0 WHERE `
 	timedOutOne = timedOut + one + `AND state = 'IN_PROGRESS' AND deadline <= ?` + changed
-	timedOutAll = timedOut + `k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND deadline <= ? LIMIT ? {skip locked})` + changed
+	timedOutAll = timedOut + `k {in unlocked (}SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND deadline <= ? LIMIT ?{)}` + changed
 
 	// IN_PROGRESS → IN_QUEUE: the worker died, and the job has a retry left.
 	// Arguments: now, maxRetries, then those of mine or of died.
@@ -65,7 +65,7 @@ const (
 	givenUpOne  = givenUp + mine + changed
 	givenUpAll  = givenUp + died + changed
 	// The jobs whose worker gave no sign of life. Arguments: now, how many.
-	died = `k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0 AND lease <= ? LIMIT ? {skip locked})`
+	died = `k {in unlocked (}SELECT k FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0 AND lease <= ? LIMIT ?{)}`
 
 	// FAILED → IN_QUEUE, TIMED_OUT → IN_QUEUE: a client asked for it while the
 	// result was kept. The job goes to the end of the queue with its retention,
@@ -78,13 +78,13 @@ const (
 	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS'`
 
 	// any → (none): the ttl or the retention is over.
-	removed = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE gone <= ? LIMIT ? {skip locked}) RETURNING endpoint, id, low, state`
+	removed = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? LIMIT ?{)} RETURNING endpoint, id, low, state`
 	// IN_QUEUE → (none): the endpoint's queue was purged. What a client queues
 	// after that comes later in the queue (turn) or is new (k).
 	// Arguments: endpoint, now, turn, k, how many.
 	purged = `DELETE FROM jobs WHERE state = 'IN_QUEUE' AND k IN (` + purgeable + `ORDER BY turn, k LIMIT ?) RETURNING endpoint, id, low, state`
 	// any → (none): the endpoint was deleted.
-	dropped = `DELETE FROM jobs WHERE k IN (SELECT k FROM jobs WHERE endpoint = ? LIMIT ? {skip locked}) RETURNING endpoint, id, low, state`
+	dropped = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE endpoint = ? LIMIT ?{)} RETURNING endpoint, id, low, state`
 )
 
 // What belongs to a job beside its state.
@@ -98,7 +98,7 @@ const (
 	noChunksOfAll = `DELETE FROM chunks WHERE k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS')`
 
 	// A sign of life of the worker. Arguments: lease, lease, those of mine.
-	beaten = `UPDATE jobs SET lease = CASE WHEN ? > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`
+	beaten = `UPDATE jobs SET lease = CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`
 
 	// So many chunks more. They are numbered from streamed downwards.
 	// Arguments: how many, those of mine.
