@@ -4,15 +4,20 @@ package clock
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Clock is real time plus an offset, which starts at zero. The zero Clock is
-// ready for use. Inside a testing/synctest bubble, where real time is virtual,
-// so is the Clock's.
+// Clock is real time plus an offset, which starts at zero and which Advance
+// alone moves. The zero Clock is ready for use. Inside a testing/synctest
+// bubble, where real time is virtual, so is the Clock's.
 type Clock struct {
-	offset atomic.Int64 // nanoseconds
+	offset atomic.Int64  // nanoseconds
+	signs  atomic.Uint64 // counts timers begun and ended
+
+	mu      sync.Mutex
+	pending map[*Timer]bool
 }
 
 // Now is the time.
@@ -22,18 +27,54 @@ func (c *Clock) Now() time.Time {
 
 // Timer sends the time on C once, when its duration has passed.
 type Timer struct {
-	C    <-chan time.Time
-	real *time.Timer
+	C <-chan time.Time
+
+	c     chan time.Time
+	clock *Clock
+	due   time.Time
+	real  *time.Timer
 }
 
 // NewTimer starts a timer.
 func (c *Clock) NewTimer(d time.Duration) *Timer {
-	t := time.NewTimer(d)
-	return &Timer{t.C, t}
+	at := make(chan time.Time, 1)
+	t := &Timer{C: at, c: at, clock: c}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending == nil {
+		c.pending = map[*Timer]bool{}
+	}
+	c.pending[t] = true
+	c.signs.Add(1)
+	t.due = c.Now().Add(d)
+	t.real = time.AfterFunc(d, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		t.fire()
+	})
+	return t
+}
+
+// fire is called with the clock locked.
+func (t *Timer) fire() {
+	if t.clock.pending[t] {
+		t.end()
+		t.c <- t.clock.Now()
+	}
+}
+
+func (t *Timer) end() {
+	delete(t.clock.pending, t)
+	t.clock.signs.Add(1)
+	t.real.Stop()
 }
 
 // Stop ends a timer that is not needed any more.
-func (t *Timer) Stop() { t.real.Stop() }
+func (t *Timer) Stop() {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	t.end()
+}
 
 // Sleep waits for the duration, or for the end of ctx, whose error it answers.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
@@ -44,5 +85,60 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Advance moves the time forward. Timers that fall due fire one after the
+// other, each at its own time, and what they wake gets a moment to act on it
+// and to begin timers of its own, which may fall due as well.
+func (c *Clock) Advance(d time.Duration) {
+	for target := c.Now().Add(d); c.step(target); {
+		c.settle()
+	}
+}
+
+// step moves the time to the next timer up to target and fires it, or else to
+// target, after which there is no other step.
+func (c *Clock) step(target time.Time) (more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var next *Timer
+	for t := range c.pending {
+		if !t.due.After(target) && (next == nil || t.due.Before(next.due)) {
+			next = t
+		}
+	}
+	if next != nil {
+		c.moveTo(next.due)
+		next.fire()
+		return true
+	}
+	c.moveTo(target)
+	for t := range c.pending {
+		t.real.Reset(t.due.Sub(c.Now()))
+	}
+	return false
+}
+
+func (c *Clock) moveTo(t time.Time) {
+	if d := t.Sub(c.Now()); d > 0 {
+		c.offset.Add(int64(d))
+	}
+}
+
+// What a fired timer wakes is done when nothing begins or ends a timer for a
+// while. A busy deployment is not waited for.
+const (
+	quiet    = 500 * time.Microsecond
+	patience = 20 * time.Millisecond
+)
+
+func (c *Clock) settle() {
+	for start := time.Now(); time.Since(start) < patience; {
+		before := c.signs.Load()
+		time.Sleep(quiet)
+		if c.signs.Load() == before {
+			return
+		}
 	}
 }

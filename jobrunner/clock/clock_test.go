@@ -3,6 +3,9 @@ package clock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +43,56 @@ func TestClock(t *testing.T) {
 		case <-long.C:
 			t.Error("a stopped timer fired")
 		default:
+		}
+	})
+}
+
+// Timers that fall due while the time is moved fire in order, each at its own
+// time, and so do those that they lead to; later ones are nearer by then.
+func TestAdvance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		start := c.Now()
+		var mu sync.Mutex
+		var fired []string
+		seen := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(fired)
+		}
+		wait := func(name string, d time.Duration, then func()) {
+			timer := c.NewTimer(d)
+			go func() {
+				at := <-timer.C
+				mu.Lock()
+				fired = append(fired, fmt.Sprint(name, " ", at.Sub(start).Round(10*time.Millisecond)))
+				mu.Unlock()
+				if then != nil {
+					then()
+				}
+			}()
+		}
+		wait("third", 3*time.Hour, nil)
+		wait("first", time.Hour, func() { wait("second", time.Hour, nil) })
+		wait("later", 49*time.Hour, nil)
+		stopped := c.NewTimer(2 * time.Hour)
+		stopped.Stop()
+		c.Advance(48 * time.Hour)
+		want := []string{"first 1h0m0s", "second 2h0m0s", "third 3h0m0s"}
+		if got := seen(); !slices.Equal(got, want) {
+			t.Errorf("fired %v, not %v", got, want)
+		}
+		if d := c.Now().Sub(start).Round(10 * time.Millisecond); d != 48*time.Hour {
+			t.Errorf("the clock moved by %s", d)
+		}
+		time.Sleep(59 * time.Minute)
+		if got := seen(); len(got) != 3 {
+			t.Errorf("fired too early: %v", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := seen(); len(got) != 4 || got[3] != "later 49h0m0s" {
+			t.Errorf("after the advance real time goes on: %v", got)
 		}
 	})
 }
