@@ -23,8 +23,14 @@ type deployment struct {
 
 func deploy(t *testing.T, dir string) *deployment {
 	t.Helper()
+	return deployWith(t, jobrunner.Config{DataDir: dir})
+}
+
+func deployWith(t *testing.T, c jobrunner.Config) *deployment {
+	t.Helper()
 	d := &deployment{t: t, log: new(bytes.Buffer)}
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", Logger: slog.New(slog.NewTextHandler(&locked{w: d.log}, nil))})
+	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(&locked{w: d.log}, nil))
+	j, err := jobrunner.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,120 @@
+package main_test
+
+import (
+	"bytes"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// prints runs the program, which must succeed, and returns what it prints.
+func prints(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env = env
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s: %s", args, err, &stderr)
+	}
+	return string(out)
+}
+
+// status is what a request with a key is answered.
+func (p *process) status(key, path string) int {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Keys are added, used and removed while the deployment runs, and those that
+// were added before its start count as well.
+func TestFurtherKeys(t *testing.T) {
+	home := t.TempDir()
+	env := environment(home, "GPUCLOUD_API_KEY=k")
+	before := strings.TrimSpace(prints(t, env, "keys", "add", "before"))
+	p := serve(t, env)
+	var endpoints [2]api.Endpoint
+	for i, name := range []string{"mine", "other"} {
+		var err error
+		endpoints[i], err = p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
+			Name: name, Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
+			Workers: api.Workers{Max: 0}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mine, other := endpoints[0].ID, endpoints[1].ID
+	added := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint", mine))
+	for _, c := range []struct {
+		key, path string
+		want      int
+	}{
+		{before, "/v2/templates", 200}, {before, "/v2/" + other + "/health", 200},
+		{added, "/v2/" + mine + "/health", 200}, {added, "/v2/" + other + "/health", 403}, {added, "/v2/nowhere/health", 404},
+		{added, "/v2/templates", 403}, {added, "/v1/templates", 403},
+		{"another", "/v2/" + mine + "/health", 401}, {"another", "/v2/templates", 401},
+	} {
+		if got := p.status(c.key, c.path); got != c.want {
+			t.Errorf("%s: %d, not %d", c.path, got, c.want)
+		}
+	}
+
+	list := prints(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
+	lines := strings.Split(strings.TrimSpace(list), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[1], "before ") || !strings.HasSuffix(lines[1], " all") ||
+		!strings.HasPrefix(lines[2], "ci ") || !strings.HasSuffix(lines[2], " "+mine) || strings.Contains(list, added) {
+		t.Errorf("the list is\n%s", list)
+	}
+
+	prints(t, env, "keys", "remove", "ci")
+	if got := p.status(added, "/v2/"+mine+"/health"); got != 401 {
+		t.Errorf("a removed key: %d", got)
+	}
+	if got := p.status(before, "/v2/"+mine+"/health"); got != 200 {
+		t.Errorf("a key that stays: %d", got)
+	}
+	p.interrupt()
+	for _, key := range []string{before, added} {
+		if strings.Contains(p.stderr.String(), key) {
+			t.Error("a key is in the log")
+		}
+	}
+}
+
+// A restriction that came out empty, as of a variable that is not set, makes no
+// key for everything.
+func TestRefusedKeys(t *testing.T) {
+	home := t.TempDir()
+	env := environment(home)
+	for text, args := range map[string][]string{
+		`"" can't be the id of an endpoint`:    {"add", "ci", "--endpoint="},
+		`"a,b" can't be the id of an endpoint`: {"add", "ci", "--endpoint=a,b"},
+		`"a b" can't name a key`:               {"add", "a b"},
+		"take another name":                    {"add", "default"},
+		"there is no data folder at":           {"remove", "ci"},
+		"expected \"<name>\"":                  {"add"},
+	} {
+		if said := fails(t, env, append([]string{"keys"}, args...)...); !strings.Contains(said, text) {
+			t.Errorf("%v: said %q, not %q", args, said, text)
+		}
+	}
+	if list := prints(t, env, "keys", "list"); strings.Count(list, "\n") != 1 {
+		t.Errorf("there are keys:\n%s", list)
+	}
+}

@@ -1,0 +1,134 @@
+package jobrunner_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+// as makes a request with a key and returns the status.
+func (d *deployment) as(key, method, path, body string) (int, string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, resp.Header.Get("Content-Type")
+}
+
+// Who may do what, at both APIs of one deployment, while keys come and go.
+func TestWhoMayDoWhat(t *testing.T) {
+	dir := t.TempDir()
+	d := deploy(t, dir)
+	own := echo("own")
+	own.Workers.Max = 0
+	mine, err := d.client(api.V2).Endpoints.Create(t.Context(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Name = "other"
+	other, err := d.client(api.V2).Endpoints.Create(t.Context(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := apikey.At(dir)
+	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
+	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine.ID}, "removed": nil} {
+		if keys[name], err = file.Add(name, endpoints); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, _ := d.as(keys["removed"], "GET", "/v1/templates", ""); status != 200 {
+		t.Errorf("a key that is about to be removed: %d", status)
+	}
+	if err := file.Remove("removed"); err != nil {
+		t.Fatal(err)
+	}
+	who := []string{"own", "all", "restricted", "removed", "wrong", "none"}
+	for _, c := range []struct {
+		method, path, body string
+		want               [6]int // of each who
+	}{
+		{"GET", "/v1/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/templates", "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v1/endpoints/" + mine.ID, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/serverless/" + mine.ID, "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"DELETE", "/v2/serverless/nowhere", "", [6]int{404, 404, 403, 401, 401, 401}},
+		{"POST", "/v2/network-volumes", "{", [6]int{400, 400, 403, 401, 401, 401}},
+		{"GET", "/v2/nothing", "", [6]int{404, 404, 403, 401, 401, 401}},
+		{"GET", "/v2/" + mine.ID + "/health", "", [6]int{200, 200, 200, 401, 401, 401}},
+		{"GET", "/v2/" + other.ID + "/health", "", [6]int{200, 200, 403, 401, 401, 401}},
+		{"GET", "/v2/nowhere/health", "", [6]int{404, 404, 404, 401, 401, 401}},
+		{"POST", "/v2/" + mine.ID + "/run", `{"input":{}}`, [6]int{200, 200, 200, 401, 401, 401}},
+		{"POST", "/v2/" + other.ID + "/run", `{"input":{}}`, [6]int{200, 200, 403, 401, 401, 401}},
+		{"POST", "/v2/nowhere/run", `{"input":{}}`, [6]int{404, 404, 404, 401, 401, 401}},
+		{"GET", "/v2/" + mine.ID + "/status/x", "", [6]int{404, 404, 404, 401, 401, 401}},
+		{"GET", "/v2/" + other.ID + "/status/x", "", [6]int{404, 404, 403, 401, 401, 401}},
+	} {
+		for i, name := range who {
+			status, contentType := d.as(keys[name], c.method, c.path, c.body)
+			if status != c.want[i] || !strings.Contains(contentType, "json") {
+				t.Errorf("%s %s with the key %s: %d of type %s, want %d", c.method, c.path, name, status, contentType, c.want[i])
+			}
+		}
+	}
+	for id, jobs := range map[string]int64{mine.ID: 3, other.ID: 2} {
+		if h, err := d.client(api.V2).Jobs.Health(t.Context(), id); err != nil || int64(h.Jobs.InQueue) != jobs {
+			t.Errorf("health is %+v, %v", h, err)
+		}
+	}
+	for name, key := range keys {
+		if key != "" && strings.Contains(d.log.String(), key) {
+			t.Errorf("the log has the key %s", name)
+		}
+	}
+}
+
+// What a deployment does unless told otherwise: the job API has its limits, the
+// management API has none.
+func TestLimitsOfADeployment(t *testing.T) {
+	for _, c := range []struct {
+		config  jobrunner.Config
+		refused int
+	}{{jobrunner.Config{}, 1}, {jobrunner.Config{NoJobLimits: true}, 0}} {
+		d := deployWith(t, c.config)
+		never := echo("never")
+		never.Workers.Max = 0
+		e, err := d.client(api.V2).Endpoints.Create(t.Context(), never)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for range 52 {
+			if status, _ := d.as("planted-key", "POST", "/v2/"+e.ID+"/run", `{"input":{}}`); status == 429 {
+				refused++
+			}
+		}
+		if refused != c.refused {
+			t.Errorf("%+v: of 52 jobs %d were refused", c.config, refused)
+		}
+		for range 70 {
+			if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); status != 200 {
+				t.Fatalf("%+v: the management API answers %d", c.config, status)
+			}
+		}
+	}
+	d := deployWith(t, jobrunner.Config{ManagementLimits: true})
+	for n := range 61 {
+		if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); (status == 429) != (n == 60) {
+			t.Errorf("request %d with limits of the management API: %d", n, status)
+		}
+	}
+}
