@@ -15,11 +15,12 @@ import (
 
 // route sends a request to the API that owns its path: below /v2, the first
 // segment is a reserved word of the management API or the id of an endpoint.
+// Below /live the job API alone is served, as the public SDKs read it.
 func route(management, jobs http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, isV2 := strings.CutPrefix(r.URL.Path, "/v2/")
 		first, _, deeper := strings.Cut(rest, "/")
-		if isV2 && deeper && !slices.Contains(store.Reserved, first) {
+		if isV2 && deeper && !slices.Contains(store.Reserved, first) || strings.HasPrefix(r.URL.Path, "/live/") {
 			jobs.ServeHTTP(w, r)
 			return
 		}
@@ -35,7 +36,10 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", id)
 		answer := &answer{ResponseWriter: w}
 		defer func() {
-			if p := recover(); p != nil {
+			p := recover()
+			if p == http.ErrAbortHandler { // the wish to break the answer off
+				defer panic(p)
+			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
 				if answer.status == 0 {
 					answer.Header().Set("Content-Type", "application/json")

@@ -57,8 +57,13 @@ func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
 	}, statement, args...)
 }
 
-func collect[T any](tx *sqldb.Tx, scan func(*sql.Rows) (T, error), statement string, args ...any) (all []T, err error) {
-	rows, err := tx.Query(statement, args...)
+// querier is a transaction, or a reader.
+type querier interface {
+	Query(query string, args ...any) (*sql.Rows, error)
+}
+
+func collect[T any](q querier, scan func(*sql.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+	rows, err := q.Query(statement, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,13 @@ const MaxChunk = 1 << 20
 // maxDrain bounds what one read of a stream hands over, in bytes.
 const maxDrain = 8 << 20
 
+// What a list of an endpoint's newest jobs holds: so many, and of their outputs
+// those of at most so many bytes.
+const (
+	maxRecent       = 100
+	maxRecentOutput = 64 << 10
+)
+
 // sweepChunk bounds the rows that one transaction of the sweeper changes, so
 // that it never holds up the others for long.
 const sweepChunk = 500

@@ -127,6 +127,13 @@ const (
 	oneJob = `SELECT state, queued, started, deadline, finished, worker, retries, output, COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE` + one
 
+	// An endpoint's newest jobs, without outputs that are too large for a list.
+	// Arguments: bytes of output, endpoint, now, how many.
+	recent = `SELECT id, state, queued, started, deadline, finished, worker, retries,
+			CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(error, '')
+		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k
+		WHERE endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
+
 	// The chunks that nobody has read yet, in order. Arguments: endpoint, id, now.
 	undrained = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + one + `) ORDER BY seq`
 

@@ -32,13 +32,38 @@ func (e *Engine) read(ctx context.Context, endpoint, id string) (job Job, overdu
 	if errors.Is(err, sql.ErrNoRows) {
 		return Job{}, false, ErrNotFound
 	}
-	if started > 0 {
-		job.Delay = duration(started - queued)
-		if finished > 0 {
-			job.Execution = duration(finished - started)
-		}
-	}
+	job.times(queued, started, finished)
 	return job, job.State == InProgress && deadline <= now, err
+}
+
+func (j *Job) times(queued, started, finished int64) {
+	if started == 0 {
+		return
+	}
+	j.Delay = duration(started - queued)
+	if finished > 0 {
+		j.Execution = duration(finished - started)
+	}
+}
+
+// Recent reads an endpoint's jobs, the newest first, 100 at most. An output of
+// more than 64 KB is left out.
+func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err error) {
+	now := e.now()
+	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
+		jobs, err = collect(r, func(rows *sql.Rows) (Job, error) {
+			job := Job{Endpoint: endpoint}
+			var queued, started, deadline, finished int64
+			err := rows.Scan(&job.ID, &job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &job.Error)
+			if job.State == InProgress && deadline <= now { // nobody has noted it yet
+				job.State, finished = TimedOut, deadline
+			}
+			job.times(queued, started, finished)
+			return job, err
+		}, recent, maxRecentOutput, endpoint, now, maxRecent)
+		return err
+	})
+	return jobs, err
 }
 
 // settle notes that a running job's time is over: IN_PROGRESS → TIMED_OUT.

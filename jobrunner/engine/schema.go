@@ -65,4 +65,5 @@ CREATE TABLE totals ( -- jobs whose rows are gone, for the counts of an endpoint
 	completed BIGINT NOT NULL,
 	failed    BIGINT NOT NULL,
 	retried   BIGINT NOT NULL
-);`}
+);`, `
+CREATE INDEX jobs_newest ON jobs (endpoint, k);`}

@@ -40,7 +40,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
 		"noOutput": noOutput, "noChunks": noChunks, "noOutputs": noOutputs, "resumed": resumed,
 		"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
-		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held,
+		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent,
 	} {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			rows, err := tx.Query("EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -47,26 +48,51 @@ type Workers struct {
 // ErrNoEndpoint says that there is no such endpoint.
 var ErrNoEndpoint = errors.New("no such endpoint")
 
-// operation is one method on one path below /v2/{endpoint_id}.
+// operation is what a path below /v2/{endpoint_id} does.
 type operation struct {
-	method string
-	limit  limits.Operation // what it counts as
-	job    bool             // the path ends in the id of a job
-	serve  func(*api, http.ResponseWriter, *http.Request, target) error
+	methods []string         // none: it is not served at the described door
+	live    []string         // the methods at the live door
+	limit   limits.Operation // what it counts as
+	path    path
+	serve   func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is what a request is about.
+// path is what follows the name of an operation.
+type path int
+
+const (
+	nothing path = iota
+	jobID
+	anyRoute // that the handler knows
+)
+
+// target is what a request is about, and by which door it came: the described
+// one, /v2/…, or that of the public SDKs, /live/v2/….
 type target struct {
 	endpoint string
 	job      string
+	route    string
+	live     bool
 }
 
+var (
+	get       = []string{http.MethodGet}
+	post      = []string{http.MethodPost}
+	getOrPost = []string{http.MethodGet, http.MethodPost}
+)
+
 var operations = map[string]operation{
-	"run":     {http.MethodPost, limits.Run, false, (*api).run},
-	"runsync": {http.MethodPost, limits.RunSync, false, (*api).runSync},
-	"status":  {http.MethodGet, limits.Status, true, (*api).status},
-	"cancel":  {http.MethodPost, limits.Cancel, true, (*api).cancel},
-	"health":  {http.MethodGet, limits.None, false, (*api).health},
+	"run":         {post, post, limits.Run, nothing, (*api).run},
+	"runsync":     {post, post, limits.RunSync, nothing, (*api).runSync},
+	"status":      {get, getOrPost, limits.Status, jobID, (*api).status},
+	"status-sync": {nil, getOrPost, limits.Status, jobID, (*api).statusSync},
+	"stream":      {get, getOrPost, limits.Stream, jobID, (*api).stream},
+	"cancel":      {post, post, limits.Cancel, jobID, (*api).cancel},
+	"retry":       {post, post, limits.None, jobID, (*api).retry},
+	"purge-queue": {post, post, limits.PurgeQueue, nothing, (*api).purgeQueue},
+	"health":      {get, get, limits.None, nothing, (*api).health},
+	"requests":    {get, get, limits.Requests, nothing, (*api).requests},
+	"openai":      {getOrPost, getOrPost, limits.OpenAI, anyRoute, (*api).openAI},
 }
 
 type api struct {
@@ -74,7 +100,7 @@ type api struct {
 	limiter *limits.Limiter
 }
 
-// New serves /v2/{endpoint_id}/….
+// New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….
 func New(c Config) http.Handler {
 	return &api{c, limits.New(c.Clock)}
 }
@@ -93,20 +119,9 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return refuse(http.StatusUnauthorized, "%s", err)
 	}
-	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if len(segments) < 3 || segments[0] != "v2" {
-		return refuse(http.StatusNotFound, "no such path: the job API is /v2/{endpoint_id}/run, /runsync, /status/{job_id}, …")
-	}
-	op, ok := operations[segments[2]]
-	t := target{endpoint: segments[1]}
-	switch {
-	case !ok, op.job != (len(segments) == 4), len(segments) > 4:
-		return refuse(http.StatusNotFound, "no such operation on an endpoint: %s", strings.Join(segments[2:], "/"))
-	case r.Method != op.method:
-		w.Header().Set("Allow", op.method)
-		return refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", segments[2], op.method, r.Method)
-	case op.job:
-		t.job = segments[3]
+	op, t, err := find(w, r)
+	if err != nil {
+		return err
 	}
 	endpoint, err := a.Endpoint(r.Context(), t.endpoint)
 	if err != nil {
@@ -121,6 +136,42 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer done()
 	return op.serve(a, w, r, t)
+}
+
+// find tells what a path and its method mean.
+func find(w http.ResponseWriter, r *http.Request) (op operation, t target, err error) {
+	rest := strings.TrimPrefix(r.URL.Path, "/")
+	if below, ok := strings.CutPrefix(rest, "live/"); ok {
+		rest, t.live = below, true
+	}
+	segments := strings.SplitN(rest, "/", 4)
+	if len(segments) < 3 || segments[0] != "v2" {
+		return op, t, refuse(http.StatusNotFound, "no such path: the job API is /v2/{endpoint_id}/run, /runsync, /status/{job_id}, …")
+	}
+	t.endpoint = segments[1]
+	name, tail := segments[2], strings.Join(segments[3:], "")
+	op, ok := operations[name]
+	methods := op.methods
+	if t.live {
+		methods = op.live
+	}
+	switch {
+	case !ok, len(methods) == 0, (op.path == nothing) != (len(segments) == 3), op.path == jobID && strings.Contains(tail, "/"), op.path != nothing && tail == "":
+		return op, t, refuse(http.StatusNotFound, "no such operation on an endpoint: %s", strings.Join(segments[2:], "/"))
+	case !slices.Contains(methods, r.Method):
+		return op, t, wrongMethod(w, r, name, methods)
+	case op.path == jobID:
+		t.job = tail
+	case op.path == anyRoute:
+		t.route = "/" + tail
+	}
+	return op, t, nil
+}
+
+func wrongMethod(w http.ResponseWriter, r *http.Request, name string, methods []string) error {
+	allow := strings.Join(methods, ", ")
+	w.Header().Set("Allow", allow)
+	return refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", name, allow, r.Method)
 }
 
 // fail answers an error as {"error": text}.
@@ -139,8 +190,12 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		a.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err)
 	}
-	body, _ := json.Marshal(map[string]string{"error": text})
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	_, _ = w.Write(errorBody(text))
+}
+
+func errorBody(text string) []byte {
+	body, _ := json.Marshal(map[string]string{"error": text}) // strings always can be
+	return body
 }

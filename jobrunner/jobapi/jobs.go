@@ -1,6 +1,7 @@
 package jobapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -21,7 +22,7 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 // with the job as it stands (description: POST /runsync; field notes: runsync,
 // wait elapsed).
 func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
-	asked, err := queryDuration(r, "wait", waitBounds)
+	asked, err := queryDuration(r, "wait", waitBounds, 0)
 	if err != nil {
 		return err
 	}
@@ -29,30 +30,8 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	wait := asked
-	if wait == 0 {
-		wait = engine.DefaultWait
-	}
-	watch := a.Engine.Watch(t.endpoint, job.ID)
-	defer watch.Stop()
-	elapsed := a.Clock.NewTimer(wait)
-	defer elapsed.Stop()
-	for over := false; ; {
-		if job, err = a.Engine.Get(r.Context(), t.endpoint, job.ID); err != nil {
-			return err
-		}
-		if over || job.State.Terminal() {
-			writeJob(w, job)
-			return nil
-		}
-		select {
-		case <-watch.C:
-		case <-elapsed.C:
-			over = true
-		case <-r.Context().Done(): // the client is gone; the job goes on
-			return r.Context().Err()
-		}
-	}
+	t.job = job.ID
+	return a.answerEnd(w, r, t, cmp.Or(asked, engine.DefaultWait))
 }
 
 func (a *api) submit(w http.ResponseWriter, r *http.Request, t target, limit int64, shape func(*engine.NewJob)) (engine.Job, error) {
@@ -75,14 +54,8 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, t target, limit int
 // status answers a job as it stands; ?ttl= sets its time to live, which counts
 // from the submission (description: GET /status).
 func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
-	ttl, err := queryDuration(r, "ttl", ttlBounds)
-	if err != nil {
+	if err := a.setTTL(r, t); err != nil {
 		return err
-	}
-	if ttl > 0 {
-		if err := a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl); err != nil {
-			return err
-		}
 	}
 	job, err := a.Engine.Get(r.Context(), t.endpoint, t.job)
 	if err != nil {
@@ -90,6 +63,24 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	writeJob(w, job)
 	return nil
+}
+
+// statusSync is status that waits for the job's end, at the live door alone
+// (field notes: /status-sync).
+func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error {
+	wait, err := queryDuration(r, "wait", waitBounds, engine.DefaultWait)
+	if err != nil {
+		return err
+	}
+	return a.answerEnd(w, r, t, wait)
+}
+
+func (a *api) setTTL(r *http.Request, t target) error {
+	ttl, err := queryDuration(r, "ttl", ttlBounds, 0)
+	if err != nil || ttl == 0 {
+		return err
+	}
+	return a.Engine.SetTTL(r.Context(), t.endpoint, t.job, ttl)
 }
 
 // cancel ends a job that waits or runs. One that is over stays as it is, and

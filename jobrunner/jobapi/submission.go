@@ -29,21 +29,29 @@ const (
 	maxRunSync = 20 << 20
 )
 
-// readSubmission reads a body of at most max bytes. What is wrong with it is a
-// *refusal.
+// readSubmission reads a body of at most limit bytes. What is wrong with it is
+// a *refusal.
 func readSubmission(w http.ResponseWriter, r *http.Request, limit int64) (engine.NewJob, error) {
+	body, err := readBody(w, r, limit)
+	if err != nil {
+		return engine.NewJob{}, err
+	}
+	return parseSubmission(body)
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
-		return engine.NewJob{}, tooLarge(w, limit)
+		return nil, tooLarge(w, limit)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return engine.NewJob{}, tooLarge(w, limit)
+		return nil, tooLarge(w, limit)
 	case err != nil:
-		return engine.NewJob{}, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
+		return nil, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
 	}
-	return parseSubmission(body)
+	return body, nil
 }
 
 // tooLarge refuses without reading on: the connection ends with the answer.
@@ -177,11 +185,11 @@ func milliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, er
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// queryDuration reads a query parameter of milliseconds; 0 where there is none.
-func queryDuration(r *http.Request, name string, b bounds) (time.Duration, error) {
+// queryDuration reads a query parameter of milliseconds.
+func queryDuration(r *http.Request, name string, b bounds, otherwise time.Duration) (time.Duration, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
-		return 0, nil
+		return otherwise, nil
 	}
 	return milliseconds("the query parameter "+name, json.RawMessage(text), b)
 }

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// AppendJSON appends the job as the API shows it (service description, Job;
+// field notes, fields). What is there depends on the state. The output is
+// spliced in as the bytes that the worker sent: encoding it anew would cost
+// more than all the rest.
+func (j Job) AppendJSON(b []byte) []byte {
+	b = append(b, '{')
+	if j.Worker != "" {
+		b = append(b, `"delayTime":`...)
+		b = strconv.AppendInt(b, j.Delay.Milliseconds(), 10)
+		b = append(b, ',')
+	}
+	if j.Worker != "" && j.State.Terminal() {
+		b = append(b, `"executionTime":`...)
+		b = strconv.AppendInt(b, j.Execution.Milliseconds(), 10)
+		b = append(b, ',')
+	}
+	b = append(b, `"id":`...)
+	b = appendString(b, j.ID)
+	if j.Error != "" {
+		b = append(b, `,"error":`...)
+		b = appendString(b, j.Error)
+	}
+	if j.Output != nil {
+		b = append(b, `,"output":`...)
+		b = append(b, j.Output...)
+	}
+	if j.Retries > 0 {
+		b = append(b, `,"retries":`...)
+		b = strconv.AppendInt(b, int64(j.Retries), 10)
+	}
+	b = append(b, `,"status":"`...)
+	b = append(b, j.State...)
+	b = append(b, '"')
+	if j.Worker != "" {
+		b = append(b, `,"workerId":`...)
+		b = appendString(b, j.Worker)
+	}
+	return append(b, '}')
+}
+
+func appendString(b []byte, s string) []byte {
+	text, _ := json.Marshal(s) // a string always can be
+	return append(b, text...)
+}

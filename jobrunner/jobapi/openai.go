@@ -1,0 +1,211 @@
+package jobapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// openAIWait is how long such a request waits for a worker to take its job.
+const openAIWait = engine.MaxWait
+
+// openAIModels is the route that is asked with GET, and those below it.
+const openAIModels = "/v1/models"
+
+// openAI makes a job of a request for an OpenAI-compatible handler, and answers
+// what the handler gave, not the job (field notes: /openai/{route}). The job
+// has nobody else to wait for it: it is cancelled when the client goes away,
+// and when no worker takes it in time.
+func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
+	input, err := openAIInput(w, r, t.route)
+	if err != nil {
+		return err
+	}
+	job, err := a.Engine.Submit(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
+	if err != nil {
+		return err
+	}
+	a.Queued(t.endpoint)
+	t.job = job.ID
+	p := &passage{w: w}
+	if err := a.passOn(r.Context(), p, t); err != nil {
+		// One that is over already stays as it is.
+		_, cancelling := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
+		if errors.Is(err, engine.ErrNotFound) {
+			err, cancelling = refuse(http.StatusInternalServerError, "the job was removed before it was over"), nil
+		}
+		return p.fail(errors.Join(err, cancelling))
+	}
+	return nil
+}
+
+func openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, error) {
+	input := map[string]any{"openai_route": route}
+	if r.Method == http.MethodGet {
+		if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
+			return nil, wrongMethod(w, r, "openai"+route, post)
+		}
+		return json.Marshal(input)
+	}
+	body, err := readBody(w, r, maxRunSync)
+	if err != nil {
+		return nil, err
+	}
+	body = bytes.TrimSpace(body)
+	if !json.Valid(body) || !isObject(body) {
+		return nil, refuse(http.StatusBadRequest, "the body must be a JSON object")
+	}
+	input["openai_input"] = json.RawMessage(body)
+	return json.Marshal(input)
+}
+
+// passOn waits for a worker, and then passes on what it gives until the job is
+// over. An error ends the job.
+func (a *api) passOn(ctx context.Context, p *passage, t target) error {
+	var job engine.Job
+	err := a.hold(ctx, t, openAIWait, func() (taken bool, err error) {
+		job, err = a.Engine.Get(ctx, t.endpoint, t.job)
+		return job.State != engine.InQueue, err
+	})
+	if err != nil {
+		return err
+	}
+	if job.State == engine.InQueue {
+		return refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
+	}
+	err = a.hold(ctx, t, engine.MaxTTL, func() (over bool, err error) {
+		for more := true; more; {
+			var chunks [][]byte
+			if job, chunks, more, err = a.Engine.Drain(ctx, t.endpoint, t.job); err != nil {
+				return false, err
+			}
+			if err := p.pass(chunks, job.Retries); err != nil {
+				return false, err
+			}
+		}
+		return job.State.Terminal(), nil
+	})
+	if err != nil {
+		return err
+	}
+	switch job.State {
+	case engine.Completed:
+		return p.end(job.Output)
+	case engine.TimedOut:
+		return refuse(http.StatusGatewayTimeout, "the job ran longer than its execution time-out")
+	case engine.Cancelled:
+		return refuse(http.StatusInternalServerError, "the job was cancelled")
+	}
+	return refuse(http.StatusInternalServerError, "%s", job.Error)
+}
+
+// passage is the way of a handler's chunks to a client. The first chunk says
+// which: text is passed on as it comes, anything else is kept for one answer.
+type passage struct {
+	w       http.ResponseWriter
+	begun   bool // the answer is under way, as text
+	events  bool // of server-sent events
+	retries int
+	kept    []json.RawMessage
+}
+
+// pass takes chunks of a job that was dispatched again so many times.
+func (p *passage) pass(chunks [][]byte, retries int) error {
+	if retries > p.retries {
+		if p.begun { // the client can't take back what it has
+			return refuse(http.StatusInternalServerError, "the worker died")
+		}
+		p.retries, p.kept = retries, nil
+	}
+	for _, c := range chunks {
+		var chunk struct {
+			Output json.RawMessage `json:"output"`
+		}
+		if err := json.Unmarshal(c, &chunk); err != nil {
+			return err
+		}
+		var text string
+		isText := json.Unmarshal(chunk.Output, &text) == nil
+		switch {
+		case isText && text == "":
+		case p.kept != nil || !isText && !p.begun:
+			p.kept = append(p.kept, chunk.Output)
+		case isText:
+			if err := p.write(text); err != nil {
+				return err
+			}
+		default:
+			if err := p.write(string(chunk.Output)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *passage) write(text string) error {
+	if !p.begun {
+		p.begun, p.events = true, isEvent(text)
+		p.w.Header().Set("Content-Type", textType(text))
+		p.w.Header().Set("Cache-Control", "no-cache")
+	}
+	if _, err := p.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return http.NewResponseController(p.w).Flush()
+}
+
+// isEvent tells that text is the beginning of server-sent events.
+func isEvent(text string) bool {
+	for _, field := range []string{"data:", "event:", "id:", "retry:", ":"} {
+		if strings.HasPrefix(text, field) {
+			return true
+		}
+	}
+	return false
+}
+
+func textType(text string) string {
+	switch {
+	case isEvent(text):
+		return "text/event-stream"
+	case text[0] == '{' || text[0] == '[': // JSON that was too large for one chunk
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// end answers with what the handler gave as a whole: its one chunk, or the list
+// of them, or its output.
+func (p *passage) end(output []byte) error {
+	switch {
+	case p.begun:
+		return nil
+	case len(p.kept) == 1:
+		output = p.kept[0]
+	case len(p.kept) > 1:
+		output = appendList(nil, p.kept, func(b []byte, v json.RawMessage) []byte { return append(b, v...) })
+	case output == nil:
+		output = []byte("null")
+	}
+	write(p.w, output)
+	return nil
+}
+
+// fail tells of an error by the answer's status, or where that is under way by
+// a last event, or by breaking it off.
+func (p *passage) fail(err error) error {
+	if !p.begun {
+		return err
+	}
+	var refused *refusal
+	if p.events && errors.As(err, &refused) {
+		return p.write("data: " + string(errorBody(refused.text)) + "\n\n")
+	}
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,47 @@
+package jobapi
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// retry queues a job again that failed or timed out (description: POST /retry;
+// B, rule 2).
+func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
+	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
+	var refused *engine.NotRetryable
+	if errors.As(err, &refused) {
+		return refuse(http.StatusBadRequest, "%s", refused)
+	}
+	if err != nil {
+		return err
+	}
+	a.Queued(t.endpoint)
+	writeJob(w, job)
+	return nil
+}
+
+// purgeQueue removes the jobs that wait (description: POST /purge-queue; B,
+// rule 3).
+func (a *api) purgeQueue(w http.ResponseWriter, r *http.Request, t target) error {
+	removed, err := a.Engine.Purge(r.Context(), t.endpoint)
+	if err != nil {
+		return err
+	}
+	write(w, append(strconv.AppendInt([]byte(`{"removed":`), int64(removed), 10), `,"status":"completed"}`...))
+	return nil
+}
+
+// requests lists the endpoint's newest jobs (field notes: GET /requests).
+func (a *api) requests(w http.ResponseWriter, r *http.Request, t target) error {
+	jobs, err := a.Engine.Recent(r.Context(), t.endpoint)
+	if err != nil {
+		return err
+	}
+	b := appendList([]byte(`{"requests":`), jobs, func(b []byte, job engine.Job) []byte { return job.AppendJSON(b) })
+	write(w, append(b, '}'))
+	return nil
+}
