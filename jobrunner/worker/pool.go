@@ -65,8 +65,8 @@ func (p *pool) govern(ctx context.Context) {
 }
 
 const (
-	retake  = time.Second // after an error of the engine
-	recheck = time.Minute // when nothing happens; a safety net
+	retake  = time.Second    // after an error of the engine
+	recheck = 24 * time.Hour // when nothing happens; a safety net
 )
 
 // evaluate starts the workers that are missing, and says when to look again.
@@ -91,10 +91,33 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		p.unhealthy = ""
 	}
 	for len(p.workers) < want {
-		w := newWorker(p, run)
+		w := newWorker(p, run, now)
+		var idling context.Context
+		idling, w.retire = context.WithCancel(ctx)
 		p.workers[w] = true
 		p.added = now
-		workers.Go(func() { w.work(ctx) })
+		workers.Go(func() { w.work(ctx, idling) })
+	}
+	return min(again, p.retire(now))
+}
+
+// retire ends the workers that were idle for their time, down to the minimum,
+// and says when the next one may be.
+func (p *pool) retire(now time.Time) (again time.Duration) {
+	again = recheck
+	for w := range p.workers {
+		if len(p.workers) <= p.settings.Min {
+			return recheck
+		}
+		if w.busy {
+			continue
+		}
+		if left := w.since.Add(p.settings.IdleTimeout).Sub(now); left > 0 {
+			again = min(again, left)
+			continue
+		}
+		delete(p.workers, w)
+		w.retire()
 	}
 	return again
 }
@@ -129,17 +152,6 @@ func (p *pool) current() Endpoint {
 	return p.settings
 }
 
-// retire takes an idle worker out, unless workers.min needs it.
-func (p *pool) retire(w *worker) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.workers) <= p.settings.Min {
-		return false
-	}
-	delete(p.workers, w)
-	return true
-}
-
 func (p *pool) left(w *worker) {
 	p.mu.Lock()
 	delete(p.workers, w)
@@ -147,9 +159,12 @@ func (p *pool) left(w *worker) {
 	p.poke()
 }
 
+// occupied notes what a worker does. One that took a job at the moment of its
+// retirement belongs to the pool until that is done.
 func (p *pool) occupied(w *worker, busy bool) {
 	p.mu.Lock()
-	w.busy = busy
+	w.busy, w.since = busy, p.clock.Now()
+	p.workers[w] = true
 	p.mu.Unlock()
 	p.poke()
 }

@@ -2,7 +2,7 @@ package worker
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -12,32 +12,28 @@ import (
 // worker takes one job after the other. It reaches the engine by Take and
 // Report alone.
 type worker struct {
-	id   string
-	pool *pool
-	run  handler
-	busy bool // guarded by pool.mu
+	id     string
+	pool   *pool
+	run    handler
+	retire context.CancelFunc // ends it while it waits for a job
+
+	// guarded by pool.mu
+	busy  bool
+	since time.Time // when it last became idle
 }
 
-func newWorker(p *pool, run handler) *worker {
-	return &worker{id: uuid.NewString()[:13], pool: p, run: run}
+func newWorker(p *pool, run handler, now time.Time) *worker {
+	return &worker{id: uuid.NewString()[:13], pool: p, run: run, since: now}
 }
 
-var errIdle = errors.New("the worker was idle for its time")
-
-// work ends with ctx, or when the worker was idle for long enough and is not
-// needed.
-func (w *worker) work(ctx context.Context) {
+// work ends with ctx, or when the pool retires the worker while it waits.
+func (w *worker) work(ctx, idling context.Context) {
 	defer w.pool.left(w)
-	for ctx.Err() == nil {
-		jobs, err := w.take(ctx)
-		switch {
-		case errors.Is(err, errIdle):
-			if w.pool.retire(w) {
-				return
-			}
-		case err != nil && ctx.Err() == nil:
+	for idling.Err() == nil {
+		jobs, err := w.pool.queue.TakeOrWait(idling, engine.Take{Endpoint: w.pool.id, Worker: w.id, Max: 1, Timeout: w.pool.current().Timeout})
+		if err != nil && idling.Err() == nil {
 			w.pool.log.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
-			if w.pool.clock.Sleep(ctx, retake) != nil {
+			if w.pool.clock.Sleep(idling, retake) != nil {
 				return
 			}
 		}
@@ -47,27 +43,6 @@ func (w *worker) work(ctx context.Context) {
 			w.pool.occupied(w, false)
 		}
 	}
-}
-
-// take waits for a job as long as the idle time-out.
-func (w *worker) take(ctx context.Context) ([]engine.Taken, error) {
-	settings := w.pool.current()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := w.pool.clock.NewTimer(settings.IdleTimeout)
-	defer timer.Stop()
-	go func() {
-		select {
-		case <-timer.C:
-			cancel(errIdle)
-		case <-ctx.Done():
-		}
-	}()
-	jobs, err := w.pool.queue.TakeOrWait(ctx, engine.Take{Endpoint: w.pool.id, Worker: w.id, Max: 1, Timeout: settings.Timeout})
-	if err != nil && errors.Is(context.Cause(ctx), errIdle) {
-		err = errIdle
-	}
-	return jobs, err
 }
 
 func (w *worker) do(ctx context.Context, job engine.Taken) {

@@ -1,0 +1,63 @@
+package jobrunner
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+// maxAdvance bounds one step of the clock: a little over the longest time to
+// live of a job.
+const maxAdvance = 8 * 24 * time.Hour
+
+// clockDoor lets whoever holds an unrestricted key read and advance the
+// deployment's clock: GET /clock, and POST /clock {"advance": milliseconds}.
+// It is there only where Config.AdminClock asks for it. All workers are built
+// in, and follow the clock.
+func clockDoor(c *clock.Clock, keys *apikey.Keys, next http.Handler) http.Handler {
+	refuse := func(w http.ResponseWriter, status int, text string) {
+		answerJSON(w, status, map[string]string{"error": text})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/clock" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		switch who, err := keys.Authorize(r); {
+		case err != nil:
+			refuse(w, http.StatusUnauthorized, err.Error())
+			return
+		case who.Restricted():
+			refuse(w, http.StatusForbidden, "this key is for some endpoints only: the clock is everybody's")
+			return
+		}
+		switch r.Method {
+		case http.MethodGet:
+		case http.MethodPost:
+			var body struct {
+				Advance int64 `json:"advance"`
+			}
+			err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&body)
+			if err != nil || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
+				refuse(w, http.StatusBadRequest, fmt.Sprintf("send {\"advance\": milliseconds}, from 1 to %d", maxAdvance.Milliseconds()))
+				return
+			}
+			c.Advance(time.Duration(body.Advance) * time.Millisecond)
+		default:
+			w.Header().Set("Allow", "GET, POST")
+			refuse(w, http.StatusMethodNotAllowed, "/clock takes GET and POST")
+			return
+		}
+		answerJSON(w, http.StatusOK, map[string]string{"now": c.Now().UTC().Format(time.RFC3339Nano)})
+	})
+}
+
+func answerJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // a client that is gone needs no answer
+}

@@ -1,0 +1,68 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// On a deployment with --clock=admin a job's seven days pass in a moment, at
+// their exact border.
+func TestClockDoor(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{AdminClock: true})
+	now := func() time.Time {
+		t.Helper()
+		status, _, body := d.do("GET", "/clock", "")
+		var answer struct{ Now time.Time }
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || status != 200 {
+			t.Fatalf("GET /clock: %d %s", status, body)
+		}
+		return answer.Now
+	}
+	advance := func(body string, want int) {
+		t.Helper()
+		if status, _, got := d.do("POST", "/clock", body); status != want {
+			t.Errorf("POST /clock %s: %d %s", body, status, got)
+		}
+	}
+	c := d.client(api.V2)
+	waits := echo("e")
+	waits.Workers.Max = 0
+	e, err := c.Endpoints.Create(t.Context(), waits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{}`), Policy: &api.JobPolicy{TTL: new(int64(604800000))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := now()
+	advance(`{"advance": 604740000}`, 200) // a minute less than seven days
+	if moved := now().Sub(before); moved < 604740*time.Second || moved > 604760*time.Second {
+		t.Errorf("the clock moved by %s", moved)
+	}
+	if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); err != nil {
+		t.Errorf("a minute before its end the job is gone: %s", err)
+	}
+	advance(`{"advance": 60000}`, 200)
+	if _, err := c.Jobs.Status(t.Context(), e.ID, job.ID); !api.IsNotFound(err) {
+		t.Errorf("after its end the job is there: %v", err)
+	}
+	for _, body := range []string{``, `{}`, `{"advance": 0}`, `{"advance": -1}`, `{"advance": 691200001}`, `{"advance": "1"}`, `{"advance": 1.5}`} {
+		advance(body, 400)
+	}
+	if status, header, _ := d.do("DELETE", "/clock", ""); status != 405 || header.Get("Allow") != "GET, POST" {
+		t.Errorf("DELETE: %d %v", status, header)
+	}
+}
+
+func TestNoClockDoorByDefault(t *testing.T) {
+	d := deploy(t, "")
+	if status, _, body := d.do("POST", "/clock", `{"advance": 1000}`); status != 404 || strings.Contains(body, "now") {
+		t.Errorf("POST /clock: %d %s", status, body)
+	}
+}
