@@ -34,7 +34,10 @@ type Config struct {
 	// ManagementLimits makes the management API answer 429 beyond its rate
 	// limits.
 	ManagementLimits bool
-	Logger           *slog.Logger
+	// AdminClock lets clients advance the deployment's clock, at /clock: for
+	// tests of what takes long.
+	AdminClock bool
+	Logger     *slog.Logger
 }
 
 // Jobrunner is a running deployment.
@@ -93,7 +96,11 @@ func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
 		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 	})
-	j.handler = observe(c.Logger, route(management, jobs))
+	handler := route(management, jobs)
+	if c.AdminClock {
+		handler = clockDoor(time, keys, handler)
+	}
+	j.handler = observe(c.Logger, handler)
 	return nil
 }
 

@@ -195,6 +195,7 @@ func TestRefusals(t *testing.T) {
 		"--listen takes another address":   {"--listen=" + address, "--ephemeral"},
 		"is not an address":                {"--listen=8420"},
 		"choose one":                       {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
+		"for tests on this machine":        {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
 		"unknown flag --port":              {"--port=1"},
 		"--limits must be one of":          {"--limits=maybe"},
 		"--management-limits must be one":  {"--management-limits=maybe"},

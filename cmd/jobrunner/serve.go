@@ -25,6 +25,7 @@ type serve struct {
 	AllowRemote      bool   `help:"Allow an address that other machines reach."`
 	Limits           string `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
 	ManagementLimits string `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
+	Clock            string `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
 	LogFormat        string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
@@ -54,7 +55,7 @@ func (s *serve) Run() error {
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
-		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on",
+		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 	})
 	if err != nil {
 		return err
@@ -105,6 +106,9 @@ func (s *serve) local() error {
 		return fmt.Errorf("--listen %s is not an address: write it like 127.0.0.1:8420", s.Listen)
 	}
 	ip, err := netip.ParseAddr(host)
+	if s.AllowRemote && s.Clock == "admin" {
+		return errors.New("--clock=admin is for tests on this machine, and --allow-remote opens the deployment to others: choose one")
+	}
 	if s.AllowRemote || host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
