@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 var schema = []string{`
@@ -65,6 +66,7 @@ func modes(t *testing.T, test func(t *testing.T, c sqldb.Config)) {
 	t.Run("memory", func(t *testing.T) { test(t, sqldb.Config{}) })
 	t.Run("file", func(t *testing.T) { test(t, sqldb.Config{Dir: t.TempDir()}) })
 	t.Run("file without sync", func(t *testing.T) { test(t, sqldb.Config{Dir: t.TempDir(), NoSync: true}) })
+	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: pgtest.Start(t)}) })
 }
 
 func TestReadYourWrites(t *testing.T) {
@@ -96,8 +98,10 @@ func TestReadYourWrites(t *testing.T) {
 	})
 }
 
-func TestQuery(t *testing.T) {
-	db := open(t, sqldb.Config{})
+func TestQuery(t *testing.T) { modes(t, testQuery) }
+
+func testQuery(t *testing.T, c sqldb.Config) {
+	db := open(t, c)
 	for _, name := range []string{"a", "b"} {
 		if err := add(t.Context(), db, name, nil); err != nil {
 			t.Fatal(err)
@@ -192,8 +196,10 @@ func TestFailuresAreAlone(t *testing.T) {
 	})
 }
 
-func TestPanicReachesTheCaller(t *testing.T) {
-	db := open(t, sqldb.Config{})
+func TestPanicReachesTheCaller(t *testing.T) { modes(t, testPanic) }
+
+func testPanic(t *testing.T, c sqldb.Config) {
+	db := open(t, c)
 	func() {
 		defer func() {
 			if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "oops") {
@@ -351,9 +357,10 @@ func TestFolderThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestMigrate(t *testing.T) {
-	dir := t.TempDir()
-	db := open(t, sqldb.Config{Dir: dir})
+func TestMigrate(t *testing.T) { modes(t, testMigrate) }
+
+func testMigrate(t *testing.T, c sqldb.Config) {
+	db := open(t, c)
 	if err := add(t.Context(), db, "old", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ const (
 
 var (
 	once    sync.Once
-	server  string // host:port
+	server  string    // host:port
+	alive   io.Closer // the server's input, which closes with this process and not before
 	failure error
 	schemas atomic.Int64
 )
@@ -115,7 +116,7 @@ func start() (address string, err error) {
 		return "", err
 	}
 	supervisor := command(as, dir, "sh", "-c", run, "sh", postgres, dir, strconv.Itoa(port))
-	if _, err := supervisor.StdinPipe(); err != nil { // it closes with this process
+	if alive, err = supervisor.StdinPipe(); err != nil {
 		return "", err
 	}
 	if err := supervisor.Start(); err != nil {

@@ -1,0 +1,329 @@
+package sqldb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// Processes that start at once bring the tables up to date once.
+func TestMigrateAtOnce(t *testing.T) {
+	address := pgtest.Start(t)
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer db.Close()
+			if err := db.Migrate(t.Context(), "notes", schema); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Transactions that are Alone by one name see what the others did.
+func TestAlone(t *testing.T) {
+	modes(t, func(t *testing.T, c sqldb.Config) {
+		db := open(t, c)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 10 {
+					err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+						if err := tx.Alone("notes"); err != nil {
+							return err
+						}
+						var n int
+						if err := tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(&n); err != nil {
+							return err
+						}
+						_, err := tx.Exec("INSERT INTO notes (name) VALUES (?)", fmt.Sprint(n))
+						return err
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if n := count(t, db); n != 80 {
+			t.Errorf("%d rows, want 80", n)
+		}
+	})
+}
+
+// A transaction that the server ends in favour of another one is run again.
+func TestDeadlock(t *testing.T) {
+	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
+	for _, name := range []string{"a", "b"} {
+		if err := add(t.Context(), db, name, []byte{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var both, all sync.WaitGroup
+	both.Add(2)
+	var runs atomic.Int32
+	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
+		all.Go(func() {
+			var first sync.Once
+			err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+				runs.Add(1)
+				for _, name := range order {
+					_, err := tx.Exec("UPDATE notes SET body = body || 'x' WHERE name = ?", name)
+					first.Do(func() { both.Done(); both.Wait() })
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var bodies string
+	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT string_agg(encode(body, 'escape'), ' ') FROM notes").Scan(&bodies)
+	})
+	if err != nil || bodies != "xx xx" || runs.Load() != 3 {
+		t.Errorf("after %d runs: %q, %v", runs.Load(), bodies, err)
+	}
+}
+
+func TestFullServer(t *testing.T) {
+	address := pgtest.Start(t)
+	db := open(t, sqldb.Config{URL: address})
+	pgtest.Exec(t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
+	pgtest.Exec(t, address, `CREATE TRIGGER full_disk BEFORE INSERT ON notes FOR EACH ROW WHEN (NEW.name = 'big') EXECUTE FUNCTION full_disk()`)
+	if err := add(t.Context(), db, "big", nil); !errors.Is(err, sqldb.ErrFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+	if err := add(t.Context(), db, "small", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// What PostgreSQL's texts can't hold does no harm.
+func TestTexts(t *testing.T) {
+	modes(t, func(t *testing.T, c sqldb.Config) {
+		db := open(t, c)
+		for i, name := range []string{"nothing\x00more", "no \xff text", "what? isn't --a\n?comment", "$1"} {
+			if err := add(t.Context(), db, name, []byte(name)); err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+			var body []byte
+			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+				return r.QueryRow("SELECT body -- isn't it?\nFROM notes WHERE name = ? AND 'it''s?' <> '?' AND k > ?", name, i).Scan(&body)
+			})
+			if err != nil || string(body) != name {
+				t.Errorf("%q read back as %q, %v", name, body, err)
+			}
+		}
+	})
+}
+
+func TestServerThatLosesJobs(t *testing.T) {
+	address := pgtest.Start(t) + "&options=-c%20synchronous_commit%3Doff"
+	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
+	if err == nil || !strings.Contains(err.Error(), "synchronous_commit is off") {
+		t.Errorf("opened, %v", err)
+	}
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is away is named, without the password, and is used again when
+// it is back.
+func TestServerAway(t *testing.T) {
+	proxy, address := pgtest.NewProxy(t, pgtest.Start(t))
+	db := open(t, sqldb.Config{URL: address})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		if err := add(t.Context(), db, fmt.Sprint("before ", round), nil); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Cut()
+		away := func(err error) {
+			t.Helper()
+			if !errors.Is(err, sqldb.ErrAway) || !strings.Contains(err.Error(), u.Port()) || strings.Contains(err.Error(), pgtest.Password) {
+				t.Errorf("a server that is away: %v", err)
+			}
+		}
+		away(add(t.Context(), db, "lost", nil))
+		away(db.Read(t.Context(), func(r *sqldb.Reader) error { return r.QueryRow("SELECT 1").Scan(new(int)) }))
+		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
+		away(err)
+		proxy.Mend(t)
+		if n := count(t, db); n != round+1 {
+			t.Errorf("%d rows", n)
+		}
+	}
+	// A server that ends every session, as one that is stopped does, costs no
+	// call its answer.
+	for range 3 {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { _ = count(t, db) })
+			all.Go(func() {
+				if err := db.Write(t.Context(), func(*sqldb.Tx) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'gpucloud jobrunner'")
+	}
+}
+
+func TestAddressesThatAreNone(t *testing.T) {
+	for _, address := range []string{
+		"postgres://user:secr/et@127.0.0.1:1/db", "postgres://user:secret@127.0.0.1:x/db", "postgres://user:secret@127.0.0.1:1/db?sslmode=secret",
+		"postgres://user:secret@127.0.0.1:1/db?connect_timeout=secret", "user=u password=secret", "mysql://user:secret@h/db", "postgres://user:%secret@h/db",
+		"postgres://user:secret@127.0.0.1:1/db",
+	} {
+		_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
+		if err == nil || strings.Contains(err.Error(), "secr") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	address := strings.Replace(pgtest.Start(t), url.PathEscape(pgtest.Password), "another-secret", 1)
+	_, err := sqldb.Open(t.Context(), sqldb.Config{URL: address})
+	if err == nil || !strings.Contains(err.Error(), "password authentication failed") || strings.Contains(err.Error(), "another-secret") {
+		t.Errorf("a wrong password: %v", err)
+	}
+}
+
+func TestClosedServer(t *testing.T) {
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Listen(func(string) {})
+	for range 2 {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	db.Notify("nobody")
+	if err := add(t.Context(), db, "late", nil); !errors.Is(err, sqldb.ErrClosed) {
+		t.Errorf("write after close: %v", err)
+	}
+	if err := db.Read(t.Context(), func(*sqldb.Reader) error { return nil }); !errors.Is(err, sqldb.ErrClosed) {
+		t.Errorf("read after close: %v", err)
+	}
+}
+
+func TestWithdrawnFromServer(t *testing.T) {
+	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := add(ctx, db, "withdrawn", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a write that nobody waits for: %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	err := db.Write(ctx, func(tx *sqldb.Tx) error {
+		cancel() // from here on its outcome is awaited
+		_, err := tx.Exec("INSERT INTO notes (name) VALUES ('kept')")
+		return err
+	})
+	if n := count(t, db); err != nil || n != 1 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+// Hints reach the other processes on the same tables and nobody else, also
+// after the connection that listens was lost.
+func TestHints(t *testing.T) {
+	address := pgtest.Start(t)
+	hints := func(address string, noHints bool) (*sqldb.DB, chan string) {
+		db := open(t, sqldb.Config{URL: address, NoHints: noHints})
+		c := make(chan string, 20_000)
+		db.Listen(func(hint string) { c <- hint })
+		return db, c
+	}
+	a, atA := hints(address, false)
+	b, atB := hints(address, false)
+	c, atC := hints(address, true)
+	_, atD := hints(pgtest.Start(t), false)
+
+	// Nobody says that the others listen by now, so it is tried until they do.
+	until := func(from *sqldb.DB, hint string, at chan string) {
+		t.Helper()
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		deadline := time.After(30 * time.Second)
+		for {
+			from.Notify(hint)
+			select {
+			case got := <-at:
+				if got == hint {
+					return
+				}
+			case <-tick.C:
+			case <-deadline:
+				t.Fatalf("%q never came", hint)
+			}
+		}
+	}
+	until(a, "hello b", atB)
+	until(b, "hello a", atA)
+
+	const many = 3000
+	for i := range many {
+		a.Notify(fmt.Sprintf("%d %s", i, strings.Repeat("x", 100)))
+	}
+	a.Notify(strings.Repeat("too long", 1000))
+	a.Notify("the end")
+	var got []string
+	for len(got) == 0 || got[len(got)-1] != "the end" {
+		if hint := <-atB; hint != "hello b" {
+			got = append(got, hint)
+		}
+	}
+	got = slices.DeleteFunc(got, func(hint string) bool { return hint == "the end" })
+	if len(got) != many || !strings.HasPrefix(got[many-1], fmt.Sprint(many-1)) {
+		t.Errorf("%d hints came, want %d", len(got), many)
+	}
+
+	pgtest.Exec(t, address, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+	until(a, "hello again", atB)
+	c.Notify("never")
+	until(b, "hello a again", atA)
+	for _, at := range []chan string{atC, atD} {
+		if len(at) > 0 {
+			t.Errorf("told %q", <-at)
+		}
+	}
+	for len(atA) > 0 {
+		if hint := <-atA; !strings.HasPrefix(hint, "hello a") {
+			t.Errorf("a process is told its own hint %.20q, or one that was not sent", hint)
+		}
+	}
+}
