@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -257,7 +258,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 }
 
 // kills is how often the next test kills the jobrunner.
-const kills = 8
+const kills = 100
 
 // Whatever was acknowledged is there after a kill -9 at a random moment under
 // load: objects under their ids, jobs under theirs, and each job gets done.
@@ -272,30 +273,42 @@ func TestSurvivesKills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	volumes, jobs := map[string]int64{}, map[string]string{}
+	volumes, all := map[string]int64{}, map[string]string{}
 	for range kills {
+		jobs := map[string]string{}
 		load(t, p, endpoint.ID, volumes, jobs)
+		maps.Copy(all, jobs)
 		p = serve(t, env, data, "--limits=off")
 		c := p.client("k")
-		got, err := c.NetworkVolumes.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		sizes := map[string]int64{}
-		for _, v := range got {
-			sizes[v.ID] = v.Size
-		}
-		for id, size := range volumes {
-			if sizes[id] < size {
-				t.Errorf("volume %s was acknowledged with %d GB and has %d", id, size, sizes[id])
-			}
-		}
+		kept(t, c, volumes)
 		for id, input := range jobs {
 			finished(t, c, endpoint.ID, id, input)
 		}
 	}
-	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(jobs))
+	for id, input := range all { // results outlive kills too
+		finished(t, p.client("k"), endpoint.ID, id, input)
+	}
+	t.Logf("%d volumes and %d jobs were acknowledged", len(volumes), len(all))
 	p.interrupt()
+}
+
+// kept expects every volume, with the size that was acknowledged or the one
+// that was asked for when the jobrunner died.
+func kept(t *testing.T, c *api.Client, volumes map[string]int64) {
+	t.Helper()
+	got, err := c.NetworkVolumes.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int64{}
+	for _, v := range got {
+		sizes[v.ID] = v.Size
+	}
+	for id, size := range volumes {
+		if sizes[id] < size {
+			t.Errorf("volume %s was acknowledged with %d GB and has %d", id, size, sizes[id])
+		}
+	}
 }
 
 // load sends requests from several clients and kills the jobrunner once it
