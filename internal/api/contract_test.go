@@ -21,7 +21,6 @@ var leftOut = map[contract.API]map[string]map[string]string{ // API, resource, p
 		},
 		"endpoint": {
 			"networkVolumeId": "read, and never sent: networkVolumeIds says it",
-			"instanceIds":     "derived from the CPU configurations, with a memory size that requests don't have",
 			"env":             "the template's",
 			"template":        "asked for by its id",
 			"workers":         "no setting",

@@ -70,7 +70,7 @@ type Endpoint struct {
 	ApplyTemplate bool
 
 	GPU            *GPU  // nil: none asked for, or a CPU endpoint
-	CPU            []CPU // v1 never returns it
+	CPU            []CPU // nil where the answer leaves it out
 	Workers        Workers
 	Scaling        Scaling
 	DataCenterIDs  []string // nil: the scheduler chooses

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 )
 
 func endpointsV1(t *transport) Collection[Endpoint] {
@@ -28,6 +30,7 @@ type endpointV1 struct {
 	MinCUDAVersion      *string   `json:"minCudaVersion,omitempty"`
 	CPUFlavorIDs        *[]string `json:"cpuFlavorIds,omitempty"` // never answered
 	VCPUCount           *int64    `json:"vcpuCount,omitempty"`    // never answered
+	InstanceIDs         *[]string `json:"instanceIds,omitempty"`  // of answers only: both in one
 	DataCenterIDs       *[]string `json:"dataCenterIds,omitempty"`
 	NetworkVolumeID     *string   `json:"networkVolumeId,omitempty"` // of answers only
 	NetworkVolumeIDs    *[]string `json:"networkVolumeIds,omitempty"`
@@ -176,6 +179,7 @@ func (w endpointV1) neutral() Endpoint {
 		Name:           value(w.Name),
 		TemplateID:     w.TemplateID,
 		GPU:            w.gpu(),
+		CPU:            w.cpu(),
 		Workers:        Workers{Min: value(w.WorkersMin), Max: value(w.WorkersMax), IdleTimeout: w.IdleTimeout},
 		Scaling:        w.scaling(),
 		DataCenterIDs:  chosenDataCenters(value(w.DataCenterIDs)),
@@ -211,6 +215,25 @@ func (w endpointV1) gpu() *GPU {
 	return &g
 }
 
+// instanceID is <flavour>-<vCPUs>-<GB of memory>, such as cpu3c-8-16.
+var instanceID = regexp.MustCompile(`^(.+)-(\d+)-\d+$`)
+
+// cpu is nil where an instance id is of another form.
+func (w endpointV1) cpu() (cpu []CPU) {
+	for _, id := range value(w.InstanceIDs) {
+		m := instanceID.FindStringSubmatch(id)
+		if m == nil {
+			return nil
+		}
+		count, err := strconv.ParseInt(m[2], 10, 64)
+		if err != nil {
+			return nil
+		}
+		cpu = append(cpu, CPU{ID: m[1], VCPUCount: count})
+	}
+	return cpu
+}
+
 func (w endpointV1) scaling() Scaling {
 	s := Scaling{Type: value(w.ScalerType)}
 	switch s.Type {
@@ -224,9 +247,12 @@ func (w endpointV1) scaling() Scaling {
 
 // chosenDataCenters is nil for the full list.
 func chosenDataCenters(ids []string) []string {
-	sorted := slices.Sorted(slices.Values(ids))
-	if len(ids) == 0 || slices.Equal(slices.Compact(sorted), allDataCentersV1) {
+	if len(ids) == 0 || AllDataCenters(ids) {
 		return nil
 	}
 	return ids
 }
+
+// AllDataCenters tells whether these are all data centers, which API v1 does
+// not tell from a choice of none.
+func AllDataCenters(ids []string) bool { return slices.Equal(sortedSet(ids), allDataCentersV1) }
