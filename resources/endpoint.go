@@ -21,7 +21,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		{Version: api.V2, Attribute: "image"},
 		{Version: api.V2, Attribute: "args"},
 		{Version: api.V2, Attribute: "disk"},
-		{Version: api.V2, Attribute: "env"},
+		{Version: api.V2, Attribute: "env", Except: []string{"{}"}},
 		{Version: api.V2, Attribute: "ports"},
 		{Version: api.V2, Attribute: "registry"},
 		{Version: api.V2, Attribute: "gpu.pools"},
@@ -77,7 +77,11 @@ var Endpoint = &kit.Kind[endpoint]{
 		case template == nil:
 		case plan.TemplateApplied.IsUnknown():
 			want.ApplyTemplate = true
-			inherit(&want, *template)
+			was, err := state.expand(ctx)
+			if err != nil {
+				return err
+			}
+			inherit(&want, was, *template)
 		default: // no part of the container changes
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}

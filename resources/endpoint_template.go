@@ -24,12 +24,16 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 
 // inherit adds what an update has to spell out, because the API takes it from
 // a template at create alone: the CUDA versions. Beside a floor there are none.
-func inherit(want *api.Endpoint, t api.Template) {
-	if want.GPU == nil || t.AllowedCUDAVersions == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
+// v1 returns none of a template: there only what the endpoint had is cleared.
+func inherit(want *api.Endpoint, was api.Endpoint, t api.Template) {
+	if want.GPU == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
+		return
+	}
+	if t.AllowedCUDAVersions == nil && (was.GPU == nil || len(was.GPU.AllowedCUDAVersions) == 0) {
 		return
 	}
 	want.GPU.AllowedCUDAVersions = []string{}
-	if want.GPU.MinCUDAVersion == "" {
+	if want.GPU.MinCUDAVersion == "" && t.AllowedCUDAVersions != nil {
 		want.GPU.AllowedCUDAVersions = append(want.GPU.AllowedCUDAVersions, sorted(*t.AllowedCUDAVersions)...)
 	}
 }
@@ -39,11 +43,14 @@ func inherit(want *api.Endpoint, t api.Template) {
 func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
 	// The id first: whatever fails from here on, the endpoint exists.
 	m.ID = types.StringValue(got.ID)
-	templateID := m.TemplateID
+	templateID, urls := m.TemplateID, m.RequestURLs
 	if err := m.flatten(ctx, c, got); err != nil {
 		return err
 	}
 	m.TemplateID = templateID
+	if !urls.IsUnknown() { // as planned; a new queue_url comes with a refresh
+		m.RequestURLs = urls
+	}
 	if t != nil && m.TemplateApplied.IsUnknown() {
 		now := types.StringValue(m.fingerprint(*t, got))
 		m.TemplateApplied, m.TemplateSeen = now, now
@@ -80,7 +87,7 @@ func (m *endpoint) fingerprint(t api.Template, got api.Endpoint) string {
 	if got.Container == nil {
 		return sum
 	}
-	var f fingerprinted
+	var f settings
 	c := got.Container
 	if m.Image.IsNull() && c.Image != nil {
 		f.Image = *c.Image
@@ -101,5 +108,5 @@ func (m *endpoint) fingerprint(t api.Template, got api.Endpoint) string {
 	for key := range value.StringMap(m.Env) {
 		delete(f.Env, key)
 	}
-	return sum + "+" + fingerprint(f)
+	return sum + "+" + part(partCopy, f)
 }

@@ -1,6 +1,10 @@
 package resources_test
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -284,4 +288,55 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	if s, _ := state.Get("template_applied").(string); !strings.Contains(s, "+") {
 		t.Errorf("template_applied is %v", state.Get("template_applied"))
 	}
+}
+
+// Ports that a v1 server filled into a template are no settings of it, and no
+// reason to apply it again in every run.
+func TestEndpointTemplateWithFilledPorts(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		id := templateByV1(t, d)
+		config := map[string]any{"name": d.Name("t"), "image": "i", "serverless": true, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}}
+		p := drive(t, d, v)
+		template, diags := p.Import("gpucloud_template", id)
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		following := map[string]any{"name": "e", "template_id": id}
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, following, "create")
+		apply(t, p, template.Type, template, config, "no-op")
+		apply(t, p, state.Type, state, following, "no-op")
+		// The user's own ports count.
+		next := drive(t, d, v)
+		next.Plan(template.Type, template, with(config, map[string]any{"ports": []any{"80/http"}}))
+		if planned := next.Plan(state.Type, state, following); planned.Action != "update" {
+			t.Errorf("new ports of the template planned to %s", planned.Action)
+		}
+	})
+}
+
+// templateByV1 makes a template as a client of v1 does that leaves all out.
+func templateByV1(t *testing.T, d *acctest.Deployment) (id string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"name":%q,"imageName":"i","isServerless":true}`, d.Name("t"))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+"/v1/templates", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+d.Key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var made struct{ ID string }
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
+		t.Fatalf("%s: no template: %v", resp.Status, err)
+	}
+	t.Cleanup(func() {
+		if err := d.Client(t, api.V2).Templates.Delete(context.WithoutCancel(t.Context()), made.ID); err != nil {
+			t.Errorf("cleaning up: %s", err)
+		}
+	})
+	return made.ID
 }

@@ -13,56 +13,79 @@ import (
 
 // An endpoint on v2 holds a copy of its template's settings and no link, so
 // the provider keeps the link. The endpoint's state has two fingerprints: of
-// what was last applied, and of what the last read saw. Each is the template's
-// settings, then "+" and the endpoint's copy of them where the version returns
-// it. A plan that finds them different, or knows a planned change of the
-// template, proposes the update that applies the template again.
+// what was last applied, and of what the last read saw. A plan that finds them
+// different, or knows a planned change of the template, proposes the update
+// that applies the template again.
+//
+// A fingerprint has parts, joined by "+". A part that one of two fingerprints
+// lacks is not compared: a version does not return everything.
+const (
+	partTemplate   = "t" // the settings that both versions have
+	partPorts      = "p" // left out of a plan that can't know them
+	partEntrypoint = "e" // v1 only
+	partCUDA       = "c" // v2 only
+	partCopy       = "w" // what the endpoint's workers have of them; v2 only
+)
 
-// fingerprinted are the settings that a worker gets from a template. Lists
-// are sorted where order means nothing.
-type fingerprinted struct {
-	Image      string
-	Args       []string
-	Entrypoint []string `json:",omitempty"` // v1 only
-	Disk       int64
-	Env        map[string]string
-	Ports      []string
-	Registry   string
-	CUDA       []string `json:",omitempty"` // v2 only
+// settings are what a worker gets from a template. Null and empty are one.
+type settings struct {
+	Image      string            `json:",omitempty"`
+	Args       []string          `json:",omitempty"`
+	Entrypoint []string          `json:",omitempty"`
+	Disk       int64             `json:",omitempty"`
+	Env        map[string]string `json:",omitempty"`
+	Ports      []string          `json:",omitempty"` // sorted
+	Registry   string            `json:",omitempty"`
+	CUDA       []string          `json:",omitempty"` // sorted
 }
 
-// templateSettings are the attributes behind fingerprinted.
+// templateSettings are the attributes behind a template's fingerprint.
 var templateSettings = []string{"image", "args", "docker_entrypoint", "disk", "env", "ports", "registry", "allowed_cuda_versions"}
 
 func templateFingerprint(t api.Template) string {
-	f := fingerprinted{Image: t.Image, Args: argv(t.Args), Disk: t.Disk, Env: t.Env, Ports: sorted(t.Ports), Registry: t.Registry}
+	parts := []string{
+		part(partTemplate, settings{Image: t.Image, Args: argv(t.Args), Disk: t.Disk, Env: t.Env, Registry: t.Registry}),
+		part(partPorts, settings{Ports: sorted(t.Ports)}),
+	}
 	if t.Entrypoint != nil {
-		f.Entrypoint = *t.Entrypoint
+		parts = append(parts, part(partEntrypoint, settings{Entrypoint: *t.Entrypoint}))
 	}
 	if t.AllowedCUDAVersions != nil {
-		f.CUDA = sorted(*t.AllowedCUDAVersions)
+		parts = append(parts, part(partCUDA, settings{CUDA: sorted(*t.AllowedCUDAVersions)}))
 	}
-	return fingerprint(f)
+	return strings.Join(parts, "+")
 }
 
-func fingerprint(f fingerprinted) string {
-	if f.Env == nil {
-		f.Env = map[string]string{}
-	}
-	text, err := json.Marshal(f)
+func part(tag string, s settings) string {
+	text, err := json.Marshal(s)
 	if err != nil { // strings, numbers and lists of them always marshal
-		return ""
+		return tag
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return tag + hex.EncodeToString(sum[:6])
 }
 
-// sameFingerprint compares the template's part, and the copy's where both
-// have one: v1 returns none.
 func sameFingerprint(a, b string) bool {
-	templateA, copyA, okA := strings.Cut(a, "+")
-	templateB, copyB, okB := strings.Cut(b, "+")
-	return templateA == templateB && (!okA || !okB || copyA == copyB)
+	one, other := parts(a), parts(b)
+	if one[partTemplate] == "" || other[partTemplate] == "" {
+		return a == b
+	}
+	for tag, hash := range one {
+		if also, ok := other[tag]; ok && also != hash {
+			return false
+		}
+	}
+	return true
+}
+
+func parts(fingerprint string) map[string]string {
+	out := map[string]string{}
+	for p := range strings.SplitSeq(fingerprint, "+") {
+		if p != "" {
+			out[p[:1]] = p[1:]
+		}
+	}
+	return out
 }
 
 const unknownFingerprint = "?"
@@ -74,6 +97,11 @@ func noteTemplate(ctx context.Context, p *kit.Plan[template]) {
 	if p.Known(ctx, templateSettings...) {
 		if t, err := p.Plan.expand(ctx); err == nil {
 			noted = templateFingerprint(t)
+		}
+		// Where neither state nor plan has ports, the server may have filled
+		// in its own (keepPorts).
+		if len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0 {
+			noted = strings.Replace(noted, "+"+part(partPorts, settings{}), "", 1)
 		}
 	}
 	p.Run.Planned.Store("template/"+p.State.ID.ValueString(), noted)
