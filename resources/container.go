@@ -27,7 +27,7 @@ func envAttribute(more string) schema.MapAttribute {
 		Optional:    true,
 		MarkdownDescription: "Environment variables. Wrap a secret in `sensitive()` to keep it out of Terraform's output; " +
 			"the state holds it either way." + more,
-		Validators: []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
+		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
 	}
 }
 
@@ -36,7 +36,7 @@ func portsAttribute(more string) schema.SetAttribute {
 		ElementType:         types.StringType,
 		Optional:            true,
 		MarkdownDescription: "Exposed ports, each `<1..65535>/<http|tcp>`." + more,
-		Validators:          []validator.Set{setvalidator.ValueStringsAre(portRule)},
+		Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(portRule)},
 	}
 }
 
@@ -52,7 +52,7 @@ func cudaVersionsAttribute(text string) schema.SetAttribute {
 		ElementType:         types.StringType,
 		Optional:            true,
 		MarkdownDescription: text,
-		Validators:          []validator.Set{setvalidator.ValueStringsAre(cudaVersion)},
+		Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(cudaVersion)},
 	}
 }
 

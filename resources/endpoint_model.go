@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -194,7 +195,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU); err != nil {
 		return err
 	}
-	if err = m.flattenCPU(ctx, got); err != nil {
+	if err = m.flattenCPU(ctx, c, got); err != nil {
 		return err
 	}
 	workers := &endpointWorkers{types.Int64Value(got.Workers.Min), types.Int64Value(got.Workers.Max), types.Int64PointerValue(got.Workers.IdleTimeout)}
@@ -217,7 +218,9 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if m.Scaling, err = value.Object(ctx, scalingAttribute, scaling); err != nil {
 		return err
 	}
-	m.DataCenterIDs = value.KeepSet(m.DataCenterIDs, got.DataCenterIDs)
+	if len(got.DataCenterIDs) > 0 || !api.AllDataCenters(value.Strings(m.DataCenterIDs)) {
+		m.DataCenterIDs = value.KeepSet(m.DataCenterIDs, got.DataCenterIDs)
+	}
 	m.NetworkVolumes = value.KeepSet(m.NetworkVolumes, got.NetworkVolumes)
 	m.Timeout = value.KeepInt(m.Timeout, got.Timeout)
 	if got.FlashBoot != nil {
@@ -311,9 +314,18 @@ func anyGPU(got api.GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
 }
 
-func (m *endpoint) flattenCPU(ctx context.Context, got api.Endpoint) error {
-	if got.CPU == nil && !m.CPU.IsNull() && got.Container == nil {
-		return nil // v1 does not return it
+func (m *endpoint) flattenCPU(ctx context.Context, c *api.Client, got api.Endpoint) error {
+	was, err := m.cpu(ctx)
+	if err != nil {
+		return err
+	}
+	before := make([]api.CPU, len(was))
+	for i, cpu := range was {
+		before[i] = api.CPU{ID: cpu.ID.ValueString(), VCPUCount: cpu.VCPUCount.ValueInt64()}
+	}
+	// v1 may leave them out, and states no order.
+	if c.Version == api.V1 && !m.CPU.IsNull() && (got.CPU == nil || sameCPU(before, got.CPU)) {
+		return nil
 	}
 	element := cpuAttribute.NestedObject.Type()
 	if len(got.CPU) == 0 {
@@ -342,6 +354,11 @@ func (m *endpoint) flattenURLs(ctx context.Context, c *api.Client, got api.Endpo
 		Cancel: text(urls.Cancel), Retry: text(urls.Retry), PurgeQueue: text(urls.PurgeQueue), Health: text(urls.Health),
 	})
 	return err
+}
+
+func sameCPU(a, b []api.CPU) bool {
+	compare := func(a, b api.CPU) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.VCPUCount, b.VCPUCount)) }
+	return slices.Equal(slices.SortedFunc(slices.Values(a), compare), slices.SortedFunc(slices.Values(b), compare))
 }
 
 func sameElements(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }

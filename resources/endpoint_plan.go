@@ -47,7 +47,7 @@ func scalingType(endpointType, configured types.String) string {
 }
 
 func planEndpoint(ctx context.Context, p *kit.Plan[endpoint]) {
-	if p.State != nil {
+	if p.State != nil && !p.Plan.Args.IsNull() {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
 	planDisk(p)
@@ -67,6 +67,8 @@ func planDisk(p *kit.Plan[endpoint]) {
 	case !p.Config.Disk.IsNull():
 	case p.Config.TemplateID.IsNull():
 		p.Plan.Disk = types.Int64Value(defaultDisk)
+	case p.Config.TemplateID.IsUnknown() && !p.Config.Image.IsNull(): // may turn out to be null
+		p.Plan.Disk = types.Int64Unknown()
 	default:
 		p.Plan.Disk = types.Int64Null()
 	}
@@ -150,11 +152,9 @@ func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 		}
 	}
 	cpu, err := p.Plan.cpu(ctx)
-	for _, c := range cpu {
-		if p.Version == api.V1 && err == nil && !c.VCPUCount.IsUnknown() && !c.VCPUCount.Equal(cpu[0].VCPUCount) {
-			p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
-			break
-		}
+	cpu = slices.DeleteFunc(cpu, func(c endpointCPU) bool { return c.VCPUCount.IsUnknown() })
+	if p.Version == api.V1 && err == nil && slices.ContainsFunc(cpu, func(c endpointCPU) bool { return !c.VCPUCount.Equal(cpu[0].VCPUCount) }) {
+		p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
 	}
 	gpu, err := value.As[endpointGPU](ctx, p.Plan.GPU)
 	if err != nil || gpu == nil || p.Version != api.V2 || gpu.TypeIDs.IsNull() || !p.Known(ctx, "gpu") {

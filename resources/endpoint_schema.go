@@ -182,6 +182,7 @@ var gpuAttribute = schema.SingleNestedAttribute{
 			MarkdownDescription: "GPU types in order of priority, such as `NVIDIA L4`. On API v2 they are translated to the pools and exclusions that mean the same, " +
 				"which keep no order; types that no pools and exclusions can single out are an error in the plan.",
 			Validators: []validator.List{
+				noNulls{},
 				listvalidator.SizeAtLeast(1),
 				listvalidator.UniqueValues(),
 				listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)),

@@ -1,15 +1,18 @@
 package resources_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
 func TestEndpoint(t *testing.T) {
@@ -41,7 +44,7 @@ resource "gpucloud_endpoint" "e" {
   network_volumes = [gpucloud_network_volume.v.id]
   timeout         = 60000
   flashboot       = "FLASHBOOT"`
-		unread := []string{"flashboot", "cpu"} // v1 does not return them
+		unread := []string{"flashboot"} // v1 does not return it
 		if v == api.V2 {
 			// v2 returns the template's settings and not its id.
 			unread = []string{"template_id", "image", "disk", "template_applied", "template_seen"}
@@ -250,6 +253,9 @@ func TestEndpointRules(t *testing.T) {
 		{cpu(1), "cpu.0.vcpu_count", "a power of two"},
 		{cpu(2, 2), "cpu", "duplicate"},
 		{map[string]any{"cpu": []any{}}, "cpu", "at least 1"},
+		{gpu(map[string]any{"type_ids": []any{nil}}), "gpu.type_ids", "An element is null"},
+		{map[string]any{"data_center_ids": []any{"EU-RO-1", nil}}, "data_center_ids", "An element is null"},
+		{map[string]any{"network_volumes": []any{nil}}, "network_volumes", "An element is null"},
 	}
 	byVersion := map[api.Version][]rule{
 		api.V1: {
@@ -273,6 +279,8 @@ func TestEndpointRules(t *testing.T) {
 			{gpu(map[string]any{"type_ids": []any{"NVIDIA H100 NVL"}}), "gpu.type_ids", "NVIDIA H100 NVL"},
 			{gpu(map[string]any{"type_ids": []any{"NVIDIA L4", "Voodoo 2"}}), "gpu.type_ids", "Voodoo 2"},
 			{map[string]any{"ports": []any{"70000/http"}}, "ports.*", "1 to 65535"},
+			{gpu(map[string]any{"pools": []any{nil}}), "gpu.pools", "An element is null"},
+			{map[string]any{"env": map[string]any{"A": nil}}, "env.A", "is null"},
 		},
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -301,6 +309,162 @@ func TestEndpointUnknowns(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is unknown in a plan may turn out to be anything: the plan that is made
+// of it then agrees with the first.
+func TestEndpointUnknownTurnsKnown(t *testing.T) {
+	gpu := func(more map[string]any) map[string]any {
+		return map[string]any{"gpu": with(map[string]any{"type_ids": []any{"NVIDIA L4"}}, more)}
+	}
+	scaling := func(s any) map[string]any { return map[string]any{"scaling": s} }
+	workers := func(w any) map[string]any { return map[string]any{"workers": w} }
+	cpu := func(list ...any) map[string]any { return map[string]any{"gpu": nil, "cpu": list} }
+	flavor := func(id, count any) any { return map[string]any{"id": id, "vcpu_count": count} }
+	requests := map[string]any{"type": "REQUEST_COUNT"}
+	type turn struct{ unknown, known map[string]any }
+	both := map[string]turn{
+		"scaling":           {scaling(tfdrive.Unknown), scaling(requests)},
+		"no scaling":        {scaling(tfdrive.Unknown), nil},
+		"scaling type":      {scaling(map[string]any{"type": tfdrive.Unknown}), scaling(requests)},
+		"no scaling type":   {scaling(map[string]any{"type": tfdrive.Unknown}), scaling(map[string]any{})},
+		"queue delay":       {scaling(map[string]any{"queue_delay": tfdrive.Unknown}), scaling(map[string]any{"queue_delay": 8})},
+		"no queue delay":    {scaling(map[string]any{"queue_delay": tfdrive.Unknown}), scaling(map[string]any{})},
+		"workers":           {workers(tfdrive.Unknown), workers(map[string]any{"max": 9})},
+		"no workers":        {workers(tfdrive.Unknown), nil},
+		"no minimum":        {workers(map[string]any{"min": tfdrive.Unknown}), workers(map[string]any{})},
+		"no idle time":      {workers(map[string]any{"idle_timeout": tfdrive.Unknown}), workers(map[string]any{})},
+		"gpu":               {map[string]any{"gpu": tfdrive.Unknown}, gpu(map[string]any{"count": 2})},
+		"types":             {gpu(map[string]any{"type_ids": tfdrive.Unknown}), gpu(map[string]any{"type_ids": []any{"NVIDIA A40"}})},
+		"a type":            {gpu(map[string]any{"type_ids": []any{tfdrive.Unknown}}), gpu(nil)},
+		"no count":          {gpu(map[string]any{"count": tfdrive.Unknown}), gpu(nil)},
+		"no CUDA":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(nil)},
+		"a floor":           {gpu(map[string]any{"min_cuda_version": tfdrive.Unknown, "allowed_cuda_versions": tfdrive.Unknown}), gpu(map[string]any{"min_cuda_version": "12.4"})},
+		"cpu":               {map[string]any{"gpu": nil, "cpu": tfdrive.Unknown}, cpu(flavor("cpu3c", 2))},
+		"a count":           {cpu(flavor("cpu3c", tfdrive.Unknown), flavor("cpu5c", 4)), cpu(flavor("cpu3c", 4), flavor("cpu5c", 4))},
+		"a flavour":         {cpu(flavor(tfdrive.Unknown, 4)), cpu(flavor("cpu5c", 4))},
+		"no type":           {map[string]any{"type": tfdrive.Unknown}, nil},
+		"no flashboot":      {map[string]any{"flashboot": tfdrive.Unknown}, nil},
+		"no volumes":        {map[string]any{"network_volumes": tfdrive.Unknown}, nil},
+		"a data center":     {map[string]any{"data_center_ids": []any{tfdrive.Unknown}}, map[string]any{"data_center_ids": []any{"EU-RO-1"}}},
+		"no timeout":        {map[string]any{"timeout": tfdrive.Unknown}, nil},
+		"the same template": {map[string]any{"template_id": tfdrive.Unknown}, map[string]any{}},
+	}
+	only := map[string]turn{
+		"no template": {map[string]any{"image": "i", "template_id": tfdrive.Unknown}, map[string]any{"image": "i", "template_id": nil}},
+		"no image":    {map[string]any{"image": tfdrive.Unknown}, nil},
+		"no disk":     {map[string]any{"disk": tfdrive.Unknown}, nil},
+		"no env":      {map[string]any{"env": tfdrive.Unknown}, nil},
+		"pools":       {map[string]any{"gpu": map[string]any{"pools": tfdrive.Unknown, "excluded_types": tfdrive.Unknown}}, map[string]any{"gpu": map[string]any{"pools": []any{"ADA_24"}}}},
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		turns := maps.Clone(both)
+		if v == api.V2 {
+			maps.Copy(turns, only)
+		}
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		least := with(gpu(nil), map[string]any{"name": "e", "template_id": template.Get("id")})
+		made := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+		for name, turn := range turns {
+			for what, prior := range map[string]tfdrive.State{"create": {}, "update": made} {
+				unknown := p.Plan("gpucloud_endpoint", prior, with(least, turn.unknown))
+				known := p.Plan("gpucloud_endpoint", prior, with(least, turn.known))
+				if unknown.Diagnostics.Err() != nil || known.Diagnostics.Err() != nil {
+					t.Errorf("%s, %s: %s %s", name, what, unknown.Diagnostics, known.Diagnostics)
+					continue
+				}
+				if known.Action != "no-op" && known.Action != unknown.Action {
+					t.Errorf("%s: the %s became a %s", name, unknown.Action, known.Action)
+				}
+				agree(t, name+", "+what, unknown, known)
+			}
+		}
+	})
+}
+
+// agree expects that a plan has all that an earlier one knew.
+func agree(t *testing.T, what string, before, after tfdrive.Planned) {
+	t.Helper()
+	err := tftypes.Walk(before.Value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		if !v.IsKnown() {
+			return false, nil
+		}
+		found, _, err := tftypes.WalkAttributePath(after.Value, at)
+		now, ok := found.(tftypes.Value)
+		if err != nil || !ok || now.IsNull() != v.IsNull() || v.IsFullyKnown() && !now.Equal(v) {
+			t.Errorf("%s: %s was planned as %s and then as %v", what, at, v, found)
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Versions that v1 is told of are removed again, although it keeps the link to
+// a template and templates may have such versions on v2.
+func TestEndpointRemovesCUDAVersions(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		gpu := map[string]any{"type_ids": []any{"NVIDIA L4"}}
+		least := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": gpu}
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, with(least, map[string]any{"gpu": with(gpu, map[string]any{"allowed_cuda_versions": []any{"12.8"}})}), "create")
+		state = apply(t, p, state.Type, state, least, "update")
+		got, err := d.Client(t, v).Endpoints.Get(t.Context(), state.Get("id").(string))
+		if err != nil || len(got.GPU.AllowedCUDAVersions) != 0 {
+			t.Errorf("still %+v, %v", got.GPU, err)
+		}
+	})
+}
+
+// CPU configurations are imported on v1 too, whose answer has another form of
+// them, and are found changed.
+func TestEndpointImportsCPU(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		config := map[string]any{"name": "e", "template_id": template.Get("id"), "cpu": []any{
+			map[string]any{"id": "cpu5g", "vcpu_count": 8}, map[string]any{"id": "cpu3c", "vcpu_count": 8}}}
+		made := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		imported, diags := p.Import(made.Type, made.Get("id").(string))
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		if planned := p.Plan(made.Type, imported, config); planned.Action != "update" { // records the template
+			t.Errorf("after the import: %s %v", planned.Action, planned.Replace)
+		}
+		c := d.Client(t, v)
+		have, err := c.Endpoints.Get(t.Context(), made.Get("id").(string))
+		if err != nil || len(have.CPU) != 2 {
+			t.Fatalf("CPU configurations %v, %v", have.CPU, err)
+		}
+		want := have
+		want.CPU = want.CPU[:1]
+		_, err = c.Endpoints.Update(t.Context(), have, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, _ := p.Read(made)
+		if planned := p.Plan(made.Type, read, config); planned.Action != "update" {
+			t.Errorf("one configuration less is planned to %s", planned.Action)
+		}
+	})
+}
+
+// A new queue_url that no refresh has seen yet does not fail an update.
+func TestEndpointWithAnotherQueueURL(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := map[string]any{"name": "e", "image": "builtin/echo"}
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	moved := tfdrive.Start(t, provider.New("test")(), with(d.Settings(api.V2), map[string]any{"queue_url": "http://127.0.0.1:9"}))
+	state = apply(t, moved, state.Type, state, with(config, map[string]any{"timeout": 5000}), "update")
+	if read, _ := moved.Read(state); read.Get("request_urls.run") != "http://127.0.0.1:9/v2/"+state.Get("id").(string)+"/run" {
+		t.Errorf("run is %v", read.Get("request_urls.run"))
+	}
 }
 
 func TestEndpointGPUOrderWarns(t *testing.T) {

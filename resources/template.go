@@ -26,7 +26,7 @@ var Template = &kit.Kind[template]{
 	Schema: templateSchema,
 	ID:     func(m *template) *types.String { return &m.ID },
 	Only: []kit.Only{
-		{Version: api.V1, Attribute: "docker_entrypoint"},
+		{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
 		{Version: api.V1, Attribute: "readme", Except: []string{""}},
 		{Version: api.V2, Attribute: "start_ssh", Except: []string{"true"}},
 		{Version: api.V2, Attribute: "start_jupyter", Except: []string{"true"}},
@@ -92,6 +92,7 @@ var templateSchema = schema.Schema{
 			ElementType:         types.StringType,
 			Optional:            true,
 			MarkdownDescription: "Overrides the image's entrypoint. API v1 only.",
+			Validators:          []validator.List{noNulls{}},
 		},
 		"disk": schema.Int64Attribute{
 			Optional:            true,
@@ -216,7 +217,9 @@ func planTemplate(ctx context.Context, p *kit.Plan[template]) {
 	if p.State == nil {
 		return
 	}
-	p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
+	if !p.Plan.Args.IsNull() {
+		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
+	}
 	for _, attribute := range immutableOf(ctx, p) {
 		if users := linkedEndpoints(ctx, p, attribute); len(users) > 0 {
 			p.Error(attribute, "The template is in use",
@@ -332,9 +335,10 @@ func orElse(got *bool, was types.Bool) types.Bool {
 }
 
 // keepArgs is now, or was where both split into the same arguments: v1 keeps a
-// list, and what it returns may be quoted differently.
+// list, and what it returns may be quoted differently. Blanks split into none.
 func keepArgs(was, now types.String) types.String {
-	if was.ValueString() != "" && now.ValueString() != "" && slices.Equal(argv(was.ValueString()), argv(now.ValueString())) {
+	known := !was.IsNull() && !was.IsUnknown() && !now.IsUnknown()
+	if known && slices.Equal(argv(was.ValueString()), argv(now.ValueString())) {
 		return was
 	}
 	return now

@@ -184,6 +184,8 @@ func TestTemplateRules(t *testing.T) {
 		{map[string]any{"disk": 0}, "disk", "at least 1"},
 		{map[string]any{"category": "TPU"}, "category", `"NVIDIA" "AMD" "CPU"`},
 		{map[string]any{"env": map[string]any{"": "x"}}, "env.", "length"},
+		{map[string]any{"env": map[string]any{"A": nil}}, "env.A", `"A" is null. Leave the key out`},
+		{map[string]any{"ports": []any{"80/http", nil}}, "ports", "An element is null"},
 		{mount(0, "/a"), "mounts.persistent.size", "at least 1"},
 		{mount(10, "data"), "mounts.persistent.path", "a mount path is absolute"},
 		{map[string]any{"ports": []any{"80"}}, "ports.*", "a port is <number>/<protocol>"},
@@ -200,12 +202,14 @@ func TestTemplateRules(t *testing.T) {
 			{map[string]any{"start_jupyter": false}, "start_jupyter", "exists in management API v2 only"},
 			{map[string]any{"allowed_cuda_versions": []any{"12.8"}}, "allowed_cuda_versions", "exists in management API v2 only"},
 			{map[string]any{"args": `python "unclosed`}, "args", "can't be split"},
+			{map[string]any{"docker_entrypoint": []any{"a", nil}}, "docker_entrypoint", "An element is null"},
 		},
 		api.V2: {
 			{map[string]any{"readme": "# Hi"}, "readme", "exists in management API v1 only"},
 			{map[string]any{"docker_entrypoint": []any{"/init"}}, "docker_entrypoint", "exists in management API v1 only"},
 			{mount(9, "/a"), "mounts.persistent.size", "at least 10 GB on API v2"},
 			{map[string]any{"allowed_cuda_versions": []any{"12"}}, "allowed_cuda_versions.*", "major.minor"},
+			{map[string]any{"allowed_cuda_versions": []any{nil}}, "allowed_cuda_versions", "An element is null"},
 		},
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -215,7 +219,7 @@ func TestTemplateRules(t *testing.T) {
 			refused(t, d, p, tfdrive.State{}, "gpucloud_template", with(least, r.changes), r.at, r.text)
 		}
 		// What says the same as leaving it out is no error.
-		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "readme": ""}), "create")
+		apply(t, p, "gpucloud_template", tfdrive.State{}, with(least, map[string]any{"start_ssh": true, "start_jupyter": true, "allowed_cuda_versions": []any{}, "docker_entrypoint": []any{}, "readme": ""}), "create")
 	})
 }
 

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
@@ -49,4 +53,34 @@ var powerOfTwo = rule[int64]{"a vCPU count is a power of two from 2 up", func(n 
 var cudaVersion = stringvalidator.RegexMatches(regexp.MustCompile(`^\d+\.\d+$`), "a CUDA version is major.minor, such as 12.8")
 
 // someStrings are for sets of ids.
-var someStrings = []validator.Set{setvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))}
+var someStrings = []validator.Set{noNulls{}, setvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))}
+
+// noNulls refuses null in a collection: no API has it, and Terraform doesn't
+// let a provider plan the collection without.
+type noNulls struct{}
+
+func (noNulls) Description(context.Context) string         { return "no element may be null" }
+func (noNulls) MarkdownDescription(context.Context) string { return "no element may be null" }
+
+func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
+	for key, v := range req.ConfigValue.Elements() {
+		if v.IsNull() {
+			resp.Diagnostics.AddAttributeError(req.Path.AtMapKey(key), "Null is no value",
+				fmt.Sprintf("%q is null. Leave the key out, or give it a value; an empty one is \"\".", key))
+		}
+	}
+}
+
+func (noNulls) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
+	elementNull(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
+}
+
+func (noNulls) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	elementNull(req.Path, req.ConfigValue.Elements(), &resp.Diagnostics)
+}
+
+func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
+	if slices.ContainsFunc(elements, attr.Value.IsNull) {
+		diags.AddAttributeError(at, "Null is no value", "An element is null. Leave it out, for example with compact().")
+	}
+}

@@ -25,7 +25,8 @@ func TestSwitchingVersions(t *testing.T) {
 		{"gpucloud_template", map[string]any{"image": "i"}},
 		{"gpucloud_template", map[string]any{"image": "i", "args": `python -u "my handler.py" --quote 'it'"'"'s'`, "disk": 1, "env": map[string]any{"A": "", "B": "ü"},
 			"ports": []any{"8888/http", "22/tcp"}, "public": true, "category": "AMD", "mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}}},
-		{"gpucloud_template", map[string]any{"image": "i", "args": "", "env": map[string]any{}, "ports": []any{}, "start_ssh": true, "serverless": true}},
+		{"gpucloud_template", map[string]any{"image": "i", "args": "", "env": map[string]any{}, "ports": []any{}, "docker_entrypoint": []any{}, "start_ssh": true, "serverless": true}},
+		{"gpucloud_template", map[string]any{"image": "i", "args": " \n ", "ports": []any{"22/tcp", "22/http"}}},
 		{"gpucloud_endpoint", nil},
 		{"gpucloud_endpoint", map[string]any{"type": "QUEUE", "flashboot": "OFF"}},
 		{"gpucloud_endpoint", map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}},
@@ -35,7 +36,8 @@ func TestSwitchingVersions(t *testing.T) {
 		{"gpucloud_endpoint", map[string]any{"workers": map[string]any{"min": 1, "max": 9, "idle_timeout": 3600}, "scaling": map[string]any{"queue_delay": 30}, "timeout": 5000}},
 		{"gpucloud_endpoint", map[string]any{"scaling": map[string]any{"type": "REQUEST_COUNT", "request_count": 7}}},
 		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}}},
-		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{}, "network_volumes": []any{}}},
+		{"gpucloud_endpoint", map[string]any{"data_center_ids": []any{}, "network_volumes": []any{}, "env": map[string]any{}}},
+		{"gpucloud_endpoint", map[string]any{"data_center_ids": everywhere}},
 	}
 	for i, c := range both {
 		t.Run(fmt.Sprint(c.typeName, " ", i), func(t *testing.T) {
@@ -62,6 +64,31 @@ func TestSwitchingVersions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// everywhere are all data centers, which v1 does not tell from none chosen.
+var everywhere = []any{
+	"AP-JP-1", "CA-MTL-1", "CA-MTL-2", "CA-MTL-3", "EU-CZ-1", "EU-FR-1", "EU-NL-1", "EU-RO-1", "EU-SE-1", "EUR-IS-1", "EUR-IS-2", "EUR-IS-3", "EUR-NO-1",
+	"OC-AU-1", "US-CA-2", "US-DE-1", "US-GA-1", "US-GA-2", "US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
+}
+
+// A template that another configuration manages may have what one version
+// alone returns: the endpoint that follows it is the same on both.
+func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
+	for made, special := range map[api.Version]map[string]any{
+		api.V1: {"docker_entrypoint": []any{"/init"}},
+		api.V2: {"allowed_cuda_versions": []any{"12.8"}},
+	} {
+		d := acctest.Deploy(t)
+		template, _ := serverlessTemplate(t, d, drive(t, d, made), special)
+		config := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}
+		for _, v := range acctest.Versions {
+			state := apply(t, drive(t, d, v), "gpucloud_endpoint", tfdrive.State{}, config, "create")
+			for _, w := range []api.Version{api.V1, api.V2, api.V1} {
+				state = settled(t, drive(t, d, w), state, config)
+			}
+		}
 	}
 }
 
