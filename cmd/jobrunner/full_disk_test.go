@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// smallDisk is a file system that is soon full. Only root may make one.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("this machine lets nobody mount a small disk here: %s %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("unmounting: %s %s", err, out)
+		}
+	})
+	return dir
+}
+
+// A full disk refuses new jobs and says so, and loses none that it has; with
+// some room again, jobs are taken again.
+func TestFullDisk(t *testing.T) {
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=a-long-key")
+	disk := smallDisk(t, "12m")
+	data := "--data=" + disk
+	p := serve(t, env, data, "--limits=off")
+	c := p.client("a-long-key")
+	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
+		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit := func(c *api.Client) (string, error) {
+		job, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 200_000))})
+		return job.ID, err
+	}
+	var jobs []string
+	for len(jobs) < 1000 {
+		var id string
+		if id, err = submit(c); err != nil {
+			break
+		}
+		jobs = append(jobs, id)
+	}
+	if err == nil || !strings.Contains(err.Error(), "the disk that holds the database is full") || !strings.Contains(err.Error(), fmt.Sprint(http.StatusInsufficientStorage)) {
+		t.Fatalf("after %d jobs: %v", len(jobs), err)
+	}
+	there := func(c *api.Client) {
+		t.Helper()
+		for _, id := range jobs {
+			if job, err := c.Jobs.Status(t.Context(), e.ID, id); err != nil || job.Status != "IN_QUEUE" {
+				t.Fatalf("job %s of %d: %s, %v", id, len(jobs), job.Status, err)
+			}
+		}
+	}
+	there(c)
+	p.kill()
+	if out, err := exec.Command("mount", "-o", "remount,size=24m", disk).CombinedOutput(); err != nil {
+		t.Fatalf("making room: %s %s", err, out)
+	}
+	p = serve(t, env, data, "--limits=off")
+	c = p.client("a-long-key")
+	there(c)
+	if _, err := submit(c); err != nil {
+		t.Errorf("with room again: %s", err)
+	}
+	p.interrupt()
+}
