@@ -38,7 +38,7 @@ type addKey struct {
 }
 
 func (c *addKey) Run() error {
-	file, err := c.folder.keys()
+	file, err := c.keys()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ type listKeys struct {
 }
 
 func (c *listKeys) Run() error {
-	file, err := c.folder.keys()
+	file, err := c.keys()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ type removeKey struct {
 }
 
 func (c *removeKey) Run() error {
-	file, err := c.folder.keys()
+	file, err := c.keys()
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ type deployment struct {
 	t          *testing.T
 	engine     *engine.Engine
 	client     *http.Client
-	queued     int
+	queued     atomic.Int32
 	workersMax int // of every endpoint
 	running    int // workers, at every endpoint
 }
@@ -59,7 +60,7 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 			Workers: func(string) jobapi.Workers {
 				return jobapi.Workers{Idle: 1, Ready: 1 + d.running, Running: d.running}
 			},
-			Queued: func(string) { d.queued++ },
+			Queued: func(string) { d.queued.Add(1) },
 		}
 		for _, set := range configure {
 			set(&config)

@@ -21,8 +21,8 @@ func TestRun(t *testing.T) {
 		if !regexp.MustCompile(`^[0-9a-f-]{36}-\w+$`).MatchString(id) {
 			t.Errorf("the id is %s", id)
 		}
-		if d.queued != 1 {
-			t.Errorf("the pools were told %d times", d.queued)
+		if n := d.queued.Load(); n != 1 {
+			t.Errorf("the pools were told %d times", n)
 		}
 		sleep(1.5)
 		job := d.take("ep")

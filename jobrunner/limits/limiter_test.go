@@ -45,11 +45,11 @@ func TestRates(t *testing.T) {
 				if n, after := spend(l, k, 0); n != want.rate || after != Window {
 					t.Errorf("%s: %d at once, then a wait of %s", Table[op].Name, n, after)
 				}
-				time.Sleep(Window - 1)
-				if n, after := spend(l, k, 0); n != 0 || after != 1 {
+				time.Sleep(Window - time.Nanosecond)
+				if n, after := spend(l, k, 0); n != 0 || after != time.Nanosecond {
 					t.Errorf("%s: %d just before the window is over, then a wait of %s", Table[op].Name, n, after)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 			}
 		})
 	}
