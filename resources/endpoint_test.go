@@ -390,9 +390,9 @@ func agree(t *testing.T, what string, before, after tfdrive.Planned) {
 		if !v.IsKnown() {
 			return false, nil
 		}
-		found, _, err := tftypes.WalkAttributePath(after.Value, at)
+		found, _, lost := tftypes.WalkAttributePath(after.Value, at)
 		now, ok := found.(tftypes.Value)
-		if err != nil || !ok || now.IsNull() != v.IsNull() || v.IsFullyKnown() && !now.Equal(v) {
+		if same := ok && lost == nil && now.IsNull() == v.IsNull() && (!v.IsFullyKnown() || now.Equal(v)); !same {
 			t.Errorf("%s: %s was planned as %s and then as %v", what, at, v, found)
 			return false, nil
 		}
