@@ -1,0 +1,242 @@
+package jobapi_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+const chat = "/v2/ep/openai/v1/chat/completions"
+
+// worker takes the next job when it is there, and does with it what the test
+// says.
+func (d *deployment) worker(do func(job engine.Taken)) {
+	go func() {
+		jobs, err := d.engine.TakeOrWait(d.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
+		if err != nil {
+			d.t.Error(err)
+			return
+		}
+		do(jobs[0])
+	}()
+}
+
+func TestOpenAI(t *testing.T) {
+	object := func(b string) []byte { return []byte(b) }
+	for name, c := range map[string]struct {
+		reports []engine.Report
+		status  int
+		want    string
+	}{
+		"the output":           {[]engine.Report{engine.Done(object(`{"id":  "x"}`))}, 200, `{"id":  "x"}`},
+		"one chunk":            {[]engine.Report{engine.Chunk(object(`{"id":  "x"}`), nil), engine.Done(object(`[{"id": "x"}]`))}, 200, `{"id":  "x"}`},
+		"several chunks":       {[]engine.Report{engine.Chunk(object(`{"n": 1}`), nil), engine.Chunk(object(`"x"`), nil), engine.Done(nil)}, 200, `[{"n": 1},"x"]`},
+		"nothing":              {[]engine.Report{engine.Done(nil)}, 200, `null`},
+		"failed":               {[]engine.Report{engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
+		"failed after a chunk": {[]engine.Report{engine.Chunk(object(`{"n": 1}`), nil), engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
+	} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			d.worker(func(job engine.Taken) {
+				if string(job.Input) != `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}` {
+					t.Errorf("the input is %s", job.Input)
+				}
+				for _, r := range c.reports {
+					sleep(1)
+					d.report(job, r)
+				}
+			})
+			status, header, text := d.text("POST", chat, " {\"model\": \"m\", \"stream\": false}\n")
+			if status != c.status || text != c.want || header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s: answered %d %v %s", name, status, header, text)
+			}
+		})
+	}
+}
+
+func TestOpenAIModels(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		for _, route := range []string{"/v1/models", "/v1/models/m"} {
+			d.worker(func(job engine.Taken) {
+				if string(job.Input) != `{"openai_route":"`+route+`"}` {
+					t.Errorf("the input is %s", job.Input)
+				}
+				d.report(job, engine.Done([]byte(`{"data": []}`)))
+			})
+			if status, _, text := d.text("GET", "/live/v2/ep/openai"+route, ""); status != 200 || text != `{"data": []}` {
+				t.Errorf("%s answered %d %s", route, status, text)
+			}
+			synctest.Wait()
+		}
+		if a := d.do("GET", chat, ""); a.status != 405 || a.header.Get("Allow") != "POST" {
+			t.Errorf("GET of another route answered %d %s", a.status, a.raw)
+		}
+		for _, body := range []string{"", "x", "[]", `"x"`, `{"a":`, "null"} {
+			if a := d.do("POST", chat, body); a.status != 400 || a.body["error"] == nil {
+				t.Errorf("%q answered %d %s", body, a.status, a.raw)
+			}
+		}
+		if a := d.do("POST", "/v2/nowhere/openai/v1/models", "{}"); a.status != 404 {
+			t.Errorf("at no endpoint: %d %s", a.status, a.raw)
+		}
+		if got := d.engine.Counts("ep"); got.Completed != 2 || got.InQueue+got.InProgress != 0 {
+			t.Errorf("counted %+v", got)
+		}
+	})
+}
+
+// open sends a request and returns when its answer begins.
+func (d *deployment) open(ctx context.Context, body string) *http.Response {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://deployment"+chat, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := d.client.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return resp
+}
+
+// Text is passed on when it comes, not at the end.
+func TestOpenAIEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		d.worker(func(job engine.Taken) {
+			for _, c := range []string{`"data: {\"n\":1}\n\n"`, `""`, `"data: {\"n\":2}\n\ndata: 3\n\n"`} {
+				sleep(1)
+				d.report(job, engine.Chunk([]byte(c), nil))
+			}
+			sleep(1)
+			d.report(job, engine.Done([]byte(`["all"]`)))
+		})
+		start := now()
+		resp := d.open(t.Context(), `{"stream": true}`)
+		defer resp.Body.Close()
+		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || since(start) != 1 {
+			t.Errorf("after %g s: %d %v", since(start), resp.StatusCode, resp.Header)
+		}
+		for _, c := range []struct {
+			text    string
+			seconds float64
+		}{{"data: {\"n\":1}\n\n", 1}, {"data: {\"n\":2}\n\ndata: 3\n\n", 3}} {
+			got := make([]byte, len(c.text))
+			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != c.text || since(start) != c.seconds {
+				t.Errorf("after %g s: %q, %v", since(start), got, err)
+			}
+		}
+		if end, err := io.ReadAll(resp.Body); err != nil || len(end) != 0 || since(start) != 4 {
+			t.Errorf("after %g s: %q, %v", since(start), end, err)
+		}
+	})
+}
+
+func TestOpenAIText(t *testing.T) {
+	for chunk, want := range map[string]string{`"hello"`: "text/plain; charset=utf-8", `"{\"large\": 1}"`: "application/json", `"event: x\n\n"`: "text/event-stream", `": ping\n\n"`: "text/event-stream"} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			d.worker(func(job engine.Taken) {
+				d.report(job, engine.Chunk([]byte(chunk), nil))
+				d.report(job, engine.Done(nil))
+			})
+			if _, header, _ := d.text("POST", chat, "{}"); header.Get("Content-Type") != want {
+				t.Errorf("%s is %v", chunk, header)
+			}
+		})
+	}
+}
+
+// An answer that is under way when the job fails does not look whole.
+func TestOpenAIFailsUnderWay(t *testing.T) {
+	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":\"no luck\"}\n\n", `"text"`: ""} {
+		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {
+			bubble(t, func(t *testing.T, d *deployment) {
+				d.worker(func(job engine.Taken) {
+					d.report(job, engine.Chunk([]byte(chunk), nil))
+					sleep(1)
+					d.report(job, end)
+				})
+				resp := d.open(t.Context(), "{}")
+				defer resp.Body.Close()
+				text, err := io.ReadAll(resp.Body)
+				if want == "" && err == nil || want != "" && (err != nil || string(text) != strings.Replace(want, "no luck", name, 1)) {
+					t.Errorf("%s, %s: %q, %v", chunk, name, text, err)
+				}
+				if got := d.engine.Counts("ep"); got.InQueue+got.InProgress != 0 {
+					t.Errorf("%s: the job goes on: %+v", name, got)
+				}
+			})
+		}
+	}
+}
+
+// A worker that died before it said anything is not noticed.
+func TestOpenAISecondWorker(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		d.worker(func(job engine.Taken) {
+			d.report(job, engine.Chunk([]byte(`{"half": 1}`), nil))
+			sleep(1)
+			d.worker(func(job engine.Taken) { d.report(job, engine.Done([]byte(`{"whole": 1}`))) })
+			d.report(job, engine.Lost())
+		})
+		if status, _, text := d.text("POST", chat, "{}"); status != 200 || text != `{"whole": 1}` {
+			t.Errorf("answered %d %s", status, text)
+		}
+	})
+}
+
+// The job ends with the client's interest in it.
+func TestOpenAICancels(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		jobs := make(chan engine.Taken, 1)
+		d.worker(func(job engine.Taken) {
+			jobs <- job
+			d.report(job, engine.Chunk([]byte(`"data: 1\n\n"`), nil))
+		})
+		ctx, leave := context.WithCancel(t.Context())
+		resp := d.open(ctx, "{}")
+		leave()
+		resp.Body.Close()
+		synctest.Wait()
+		if got, err := d.engine.Get(t.Context(), "ep", (<-jobs).ID); err != nil || got.State != engine.Cancelled {
+			t.Errorf("after the client left the job is %s, %v", got.State, err)
+		}
+
+		start := now()
+		a := d.do("POST", chat, "{}") // no worker
+		if a.status != 504 || a.body["error"] == nil || since(start) != 300 {
+			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
+		}
+		if got := d.engine.Counts("ep"); got.InQueue != 0 {
+			t.Errorf("the job still waits: %+v", got)
+		}
+
+		d.worker(func(engine.Taken) {})
+		start = now()
+		if a := d.do("POST", chat, "{}"); a.status != 504 || since(start) != 600 {
+			t.Errorf("a job that timed out: after %g s: %d %s", since(start), a.status, a.raw)
+		}
+		d.worker(func(job engine.Taken) {
+			sleep(1)
+			if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
+				t.Error(err)
+			}
+		})
+		if a := d.do("POST", chat, "{}"); a.status != 500 || !strings.Contains(a.raw, "cancelled") {
+			t.Errorf("a job that somebody cancelled: %d %s", a.status, a.raw)
+		}
+		go func() {
+			sleep(1)
+			if _, err := d.engine.Purge(t.Context(), "ep"); err != nil {
+				t.Error(err)
+			}
+		}()
+		if a := d.do("POST", chat, "{}"); a.status != 500 || !strings.Contains(a.raw, "removed") {
+			t.Errorf("a job that was purged: %d %s", a.status, a.raw)
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package jobapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+func TestRetry(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		refused := func(id, status string) {
+			t.Helper()
+			before := d.status(id)
+			if before.body["status"] != status {
+				t.Fatalf("the job is %s", before.raw)
+			}
+			if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 400 || !strings.Contains(a.raw, status) {
+				t.Errorf("retry of a job that is %s answered %d %s", status, a.status, a.raw)
+			}
+			if after := d.status(id); after.raw != before.raw {
+				t.Errorf("a refused retry made %s of %s", after.raw, before.raw)
+			}
+		}
+		id := d.submit(`{"input": {"n": 1}}`)
+		refused(id, "IN_QUEUE")
+		job := d.take("ep")
+		refused(id, "IN_PROGRESS")
+		d.report(job, engine.Fail("no luck", []byte(`"old"`)))
+		sleep(1800 - 0.001) // the last moment
+		before := d.queued.Load()
+		a := d.do("POST", "/v2/ep/retry/"+id, "")
+		if want := fmt.Sprintf(`{"id":%q,"status":"IN_QUEUE"}`, id); a.status != 200 || a.raw != want || d.queued.Load() != before+1 {
+			t.Fatalf("retry answered %d %s; the pools were told %d times", a.status, a.raw, d.queued.Load()-before)
+		}
+		if got := d.status(id); got.raw != a.raw {
+			t.Errorf("after the retry it is %s", got.raw)
+		}
+		sleep(2)
+		job = d.take("ep")
+		if string(job.Input) != `{"n": 1}` {
+			t.Errorf("the input is now %s", job.Input)
+		}
+		d.report(job, engine.Done([]byte(`"new"`)))
+		if got := d.status(id); got.body["status"] != "COMPLETED" || got.body["delayTime"] != 2000.0 || got.body["output"] != "new" || got.body["error"] != nil {
+			t.Errorf("done again: %s", got.raw)
+		}
+		refused(id, "COMPLETED")
+
+		id = d.submit(`{"input": {}}`)
+		d.do("POST", "/v2/ep/cancel/"+id, "")
+		refused(id, "CANCELLED")
+
+		id = d.submit(`{"input": {}, "policy": {"executionTimeout": 5000, "ttl": 60000}}`)
+		d.take("ep")
+		sleep(5)
+		if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 200 {
+			t.Errorf("retry of a job that timed out answered %d %s", a.status, a.raw)
+		}
+		sleep(55)
+		if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 404 {
+			t.Errorf("retry after the ttl answered %d %s", a.status, a.raw)
+		}
+		id = d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Fail("x", nil))
+		if a := d.do("POST", "/v2/short/retry/"+id, ""); a.status != 404 {
+			t.Errorf("retry by way of another endpoint answered %d %s", a.status, a.raw)
+		}
+		sleep(1800)
+		for _, id := range []string{id, "unknown"} {
+			if a := d.do("POST", "/v2/ep/retry/"+id, ""); a.status != 404 {
+				t.Errorf("retry of what is not there answered %d %s", a.status, a.raw)
+			}
+		}
+	})
+}
+
+func TestPurgeQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		purge := func(want string) {
+			t.Helper()
+			if a := d.do("POST", "/v2/ep/purge-queue", ""); a.status != 200 || a.raw != want {
+				t.Errorf("purge answered %d %s, want %s", a.status, a.raw, want)
+			}
+			sleep(10)
+		}
+		purge(`{"removed":0,"status":"completed"}`)
+		over := d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Done([]byte(`1`)))
+		running := d.submit(`{"input": {}}`)
+		job := d.take("ep")
+		var waiting []string
+		for range 3 {
+			waiting = append(waiting, d.submit(`{"input": {}}`))
+		}
+		if a := d.do("GET", "/v2/ep/purge-queue", ""); a.status != 405 {
+			t.Errorf("GET answered %d %s", a.status, a.raw)
+		}
+		purge(`{"removed":3,"status":"completed"}`)
+		for _, id := range waiting {
+			if got := d.status(id); got.status != 404 {
+				t.Errorf("a purged job is %d %s", got.status, got.raw)
+			}
+		}
+		d.report(job, engine.Done([]byte(`2`)))
+		for id, output := range map[string]float64{over: 1, running: 2} {
+			if got := d.status(id); got.body["output"] != output {
+				t.Errorf("a job that did not wait is %s", got.raw)
+			}
+		}
+		if got := d.engine.Counts("ep"); got.InQueue != 0 || got.Completed != 2 {
+			t.Errorf("counted %+v", got)
+		}
+	})
+}
+
+// Who waits for a job that is purged is told at once.
+func TestPurgeEndsWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		purged := make(chan bool)
+		go func() {
+			defer close(purged)
+			sleep(2)
+			d.do("POST", "/v2/ep/purge-queue", "")
+		}()
+		start := now()
+		if a := d.do("POST", "/v2/ep/runsync", `{"input": {}}`); a.status != 404 || since(start) != 2 {
+			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
+		}
+		<-purged
+	})
+}
+
+func TestRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		list := func() []any {
+			t.Helper()
+			a := d.do("GET", "/v2/ep/requests", "")
+			all, ok := a.body["requests"].([]any)
+			if a.status != 200 || !ok || len(a.body) != 1 {
+				t.Fatalf("answered %d %s", a.status, a.raw)
+			}
+			sleep(10)
+			return all
+		}
+		if got := list(); len(got) != 0 {
+			t.Errorf("nothing was asked for, and there is %v", got)
+		}
+		large := d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Done([]byte(`"`+strings.Repeat("x", 65535)+`"`)))
+		var ids []string
+		for range 99 {
+			ids = append(ids, d.submit(`{"input": {}, "s3Config": {"accessSecret": "planted"}}`))
+			sleep(0.001)
+		}
+		job := d.take("ep")
+		d.report(job, engine.Done([]byte(`{"a":  1}`)))
+		d.take("ep")
+		got := list()
+		if len(got) != 100 {
+			t.Fatalf("%d requests", len(got))
+		}
+		for i, one := range got[:99] {
+			if id := one.(map[string]any)["id"]; id != ids[98-i] {
+				t.Errorf("at %d stands %v", i, id)
+			}
+		}
+		last := got[99].(map[string]any)
+		if last["id"] != large || last["status"] != "COMPLETED" || last["output"] != nil {
+			t.Errorf("the job with the large output: %.200v", last)
+		}
+		a := d.do("GET", "/v2/ep/requests", "")
+		if status := d.status(ids[0]).raw; !strings.Contains(a.raw, status) || strings.Contains(a.raw, "planted") {
+			t.Errorf("the list does not hold the status object %s", status)
+		}
+		d.submit(`{"input": {}}`)
+		if got := list(); len(got) != 100 || got[99].(map[string]any)["id"] == large {
+			t.Error("the oldest did not make room")
+		}
+		sleep(600) // the running one timed out, and is shown so
+		if got := list()[98].(map[string]any); got["status"] != "TIMED_OUT" || got["executionTime"] != 600000.0 {
+			t.Errorf("the job whose time is over: %v", got)
+		}
+		if a := d.do("GET", "/v2/short/requests", ""); a.raw != `{"requests":[]}` {
+			t.Errorf("another endpoint shows %s", a.raw)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package jobapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// text is an answer that need not be a JSON object.
+func (d *deployment) text(method, path, body string) (status int, header http.Header, text string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://deployment"+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := d.client.Do(req)
+	if err != nil {
+		d.t.Fatalf("%s %s: %s", method, path, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatalf("%s %s: %s", method, path, err)
+	}
+	return resp.StatusCode, resp.Header, string(raw)
+}
+
+// stream reads a job's stream at the described door.
+func (d *deployment) stream(id, want string) {
+	d.t.Helper()
+	status, header, text := d.text("GET", "/v2/ep/stream/"+id, "")
+	if status != 200 || text != want || header.Get("Content-Type") != "application/json" {
+		d.t.Errorf("stream answered %d %.300s, want %s", status, text, want)
+	}
+}
+
+func TestStream(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		job := d.take("ep")
+		d.report(job, engine.Chunk([]byte(`{"n":  1}`), nil))
+		d.report(job, engine.Chunk([]byte(`"two"`), []byte(`{"pending": 2}`)))
+		d.stream(id, `[{"output":{"n":  1}},{"output":"two","metrics":{"pending": 2}}]`)
+		d.report(job, engine.Chunk([]byte(`3`), nil))
+		d.stream(id, `[{"output":3}]`) // each once
+		go func() {
+			sleep(4)
+			d.report(job, engine.Chunk([]byte(`4`), nil))
+			sleep(3)
+			d.report(job, engine.Done([]byte(`"all"`)))
+		}()
+		start := now()
+		d.stream(id, `[{"output":4}]`) // comes when it comes
+		if since(start) != 4 {
+			t.Errorf("after %g s", since(start))
+		}
+		d.stream(id, `[]`) // held until the end
+		if since(start) != 7 {
+			t.Errorf("after %g s", since(start))
+		}
+		d.stream(id, `[]`)
+		if since(start) != 7 {
+			t.Errorf("the end is held until %g s", since(start))
+		}
+	})
+}
+
+// An answer with nothing in it is held for ten seconds, or as long as wait says.
+func TestStreamHolds(t *testing.T) {
+	for query, seconds := range map[string]float64{"": 10, "?wait=1000": 1, "?wait=25000": 25, "?wait=300000": 300} {
+		bubble(t, func(t *testing.T, d *deployment) {
+			waiting, running := d.submit(`{"input": {}}`), ""
+			d.take("ep")
+			running, waiting = waiting, d.submit(`{"input": {}}`)
+			for _, id := range []string{waiting, running} {
+				start := now()
+				if status, _, text := d.text("GET", "/v2/ep/stream/"+id+query, ""); status != 200 || text != "[]" || since(start) != seconds {
+					t.Errorf("%s: after %g s: %d %s", query, since(start), status, text)
+				}
+			}
+			start := now()
+			for _, wait := range []string{"999", "300001", "abc"} {
+				if a := d.do("GET", "/v2/ep/stream/"+running+"?wait="+wait, ""); a.status != 400 {
+					t.Errorf("wait=%s: %d %s", wait, a.status, a.raw)
+				}
+			}
+			if a := d.do("GET", "/v2/ep/stream/unknown"+query, ""); a.status != 404 || since(start) > 0 {
+				t.Errorf("an unknown job: after %g s: %d %s", since(start), a.status, a.raw)
+			}
+		})
+	}
+}
+
+// What a handler returns at once is no chunk, and a job that is gone while
+// somebody waits for its stream is 404 at once.
+func TestStreamOfOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		d.report(d.take("ep"), engine.Done([]byte(`"all"`)))
+		d.stream(id, `[]`)
+		id = d.submit(`{"input": {}, "policy": {"ttl": 15000}}`)
+		d.take("ep")
+		start := now()
+		if a := d.do("GET", "/v2/ep/stream/"+id+"?wait=60000", ""); a.status != 404 || since(start) != 15 {
+			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
+		}
+	})
+}
+
+// Two and a half MB come in three chunks, of at most 1 MB each, and make the
+// text again.
+func TestStreamSplits(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		want := strings.Repeat("abcdefü€\n", 5<<19/13)
+		output, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.report(d.take("ep"), engine.Chunk(output, nil))
+		_, _, text := d.text("GET", "/v2/ep/stream/"+id, "")
+		var chunks []struct{ Output string }
+		if err := json.Unmarshal([]byte(text), &chunks); err != nil {
+			t.Fatal(err)
+		}
+		joined := ""
+		for _, c := range chunks {
+			if raw, _ := json.Marshal(c.Output); len(raw) > 1<<20 {
+				t.Errorf("a chunk of %d bytes", len(raw))
+			}
+			joined += c.Output
+		}
+		if len(chunks) != 3 || joined != want {
+			t.Errorf("%d chunks with %d of %d bytes", len(chunks), len(joined), len(want))
+		}
+	})
+}
+
+// At the live door the status comes with the chunks: a client that reads until
+// it is terminal has read everything.
+func TestLiveStream(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		read := func(method, id string) (status string, chunks []any) {
+			t.Helper()
+			a := d.do(method, "/live/v2/ep/stream/"+id, "")
+			chunks, ok := a.body["stream"].([]any)
+			if a.status != 200 || len(a.body) != 2 || !ok {
+				t.Fatalf("stream answered %d %.300s", a.status, a.raw)
+			}
+			return a.body["status"].(string), chunks
+		}
+		id := d.submit(`{"input": {}}`)
+		if status, chunks := read("GET", id); status != "IN_QUEUE" || len(chunks) != 0 {
+			t.Errorf("in the queue: %s %v", status, chunks)
+		}
+		job := d.take("ep")
+		d.report(job, engine.Chunk([]byte(`{"n": 1}`), nil))
+		if status, chunks := read("POST", id); status != "IN_PROGRESS" || fmt.Sprint(chunks) != "[map[output:map[n:1]]]" {
+			t.Errorf("while it runs: %s %v", status, chunks)
+		}
+		large := `"` + strings.Repeat("x", 1<<20-2) + `"`
+		for range 20 {
+			d.report(job, engine.Chunk([]byte(large), nil))
+		}
+		d.report(job, engine.Fail("x", nil))
+		for total, status := 0, "IN_PROGRESS"; ; {
+			s, chunks := read("GET", id)
+			if total += len(chunks); s == "FAILED" {
+				if total != 20 {
+					t.Errorf("%s came with %d chunks", s, total)
+				}
+				break
+			}
+			if s != status || len(chunks) == 0 || len(chunks) > 8 {
+				t.Fatalf("%s with %d chunks", s, len(chunks))
+			}
+		}
+		if status, chunks := read("GET", id); status != "FAILED" || len(chunks) != 0 {
+			t.Errorf("read again: %s %v", status, chunks)
+		}
+	})
+}
+
+func TestStatusSync(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.submit(`{"input": {}}`)
+		for query, seconds := range map[string]float64{"": 90, "?wait=1000": 1, "?wait=300000": 300} {
+			start := now()
+			if a := d.do("GET", "/live/v2/ep/status-sync/"+id+query, ""); a.status != 200 || a.body["status"] != "IN_QUEUE" || since(start) != seconds {
+				t.Errorf("%s: after %g s: %d %s", query, since(start), a.status, a.raw)
+			}
+		}
+		job := d.take("ep")
+		go func() {
+			sleep(5)
+			d.report(job, engine.Done([]byte(`1`)))
+		}()
+		start := now()
+		a := d.do("POST", "/live/v2/ep/status-sync/"+id, "")
+		if a.status != 200 || a.body["status"] != "COMPLETED" || a.body["output"] != 1.0 || since(start) != 5 || a.raw != d.status(id).raw {
+			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
+		}
+		for path, status := range map[string]int{
+			"/live/v2/ep/status-sync/" + id + "?wait=999": 400, "/live/v2/ep/status-sync/unknown": 404, "/v2/ep/status-sync/" + id: 404,
+		} {
+			if a := d.do("GET", path, ""); a.status != status {
+				t.Errorf("%s: %d %s", path, a.status, a.raw)
+			}
+		}
+	})
+}
+
+// The live door serves every operation, by the same rules, with the public
+// SDKs' methods; the described door keeps to its own.
+func TestLiveRoutes(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		id := d.do("POST", "/live/v2/ep/run", `{"input": {}}`).body["id"].(string)
+		for _, c := range []struct {
+			method, path string
+			status       int
+			allow        string
+		}{
+			{"GET", "status/" + id, 200, ""}, {"POST", "status/" + id, 200, ""}, {"DELETE", "status/" + id, 405, "GET, POST"},
+			{"POST", "status/" + id + "?ttl=9999", 400, ""}, {"GET", "health", 200, ""}, {"POST", "health", 405, "GET"},
+			{"GET", "requests", 200, ""}, {"GET", "purge-queue", 405, "POST"}, {"GET", "cancel/" + id, 405, "POST"}, {"POST", "retry/" + id, 400, ""},
+			{"GET", "nonsense", 404, ""}, {"GET", "stream", 404, ""}, {"GET", "stream/", 404, ""}, {"GET", "stream/a/b", 404, ""},
+			{"POST", "cancel/" + id, 200, ""}, {"POST", "purge-queue", 200, ""}, {"POST", "openai/", 404, ""}, {"POST", "openai", 404, ""},
+		} {
+			a := d.do(c.method, "/live/v2/ep/"+c.path, "")
+			if a.status != c.status || a.header.Get("Allow") != c.allow {
+				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.raw)
+			}
+		}
+		for _, path := range []string{"/live/ep/health", "/live/v1/ep/health", "/live/live/v2/ep/health", "/live"} {
+			if a := d.do("GET", path, ""); a.status != 404 {
+				t.Errorf("%s: %d %s", path, a.status, a.raw)
+			}
+		}
+		if a := d.do("POST", "/v2/ep/stream/"+id, ""); a.status != 405 || a.header.Get("Allow") != "GET" {
+			t.Errorf("POST to the described door's stream: %d %s", a.status, a.raw)
+		}
+		for _, path := range []string{"/live/v2/ep/status/" + id, "/v2/ep/retry/" + id, "/v2/ep/stream/" + id, "/v2/ep/purge-queue", "/v2/ep/requests", "/v2/ep/openai/v1/models"} {
+			if a := d.do("GET", path, "", "Authorization", ""); a.status != 401 {
+				t.Errorf("%s without a key: %d", path, a.status)
+			}
+		}
+	})
+}
