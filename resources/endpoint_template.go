@@ -2,11 +2,13 @@ package resources
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -16,8 +18,11 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 		return nil, nil
 	}
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
-	if err != nil {
-		return nil, err
+	switch {
+	case api.IsNotFound(err):
+		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("there is no such template to follow. Set template_id to the id of one that exists: %w", err)}
+	case err != nil:
+		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template could not be read: %w", err)}
 	}
 	return &t, nil
 }

@@ -340,3 +340,18 @@ func templateByV1(t *testing.T, d *acctest.Deployment) (id string) {
 	})
 	return made.ID
 }
+
+// A template that is missing is the fault of template_id, and nothing is made.
+func TestEndpointWithoutItsTemplate(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		writes := d.Writes()
+		state, diags := p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}))
+		if err := diags.Err(); err == nil || !strings.HasPrefix(err.Error(), "template_id:") || !strings.Contains(err.Error(), "Set template_id to the id of one that exists") {
+			t.Errorf("got %v", err)
+		}
+		if state.Exists() || d.Writes() != writes {
+			t.Error("something was made")
+		}
+	})
+}

@@ -12,11 +12,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
+// AttributeError is an error of a verb for which one attribute is to blame.
+type AttributeError struct {
+	Attribute string // dotted
+	Err       error
+}
+
+func (e *AttributeError) Error() string { return e.Err.Error() }
+func (e *AttributeError) Unwrap() error { return e.Err }
+
 // report makes a diagnostic of what a verb returned, at the attribute that the
-// API names where it names one ("$.workers.idleTimeout: …", RFC 9457 errors of
+// verb names, or the API ("$.workers.idleTimeout: …", RFC 9457 errors of
 // management API v2).
 func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, r.kind.Title, id))
+	var at *AttributeError
+	if errors.As(err, &at) {
+		diags.AddAttributeError(Path(at.Attribute), summary, err.Error())
+		return
+	}
 	var refused *api.Error
 	if errors.As(err, &refused) {
 		for _, field := range refused.Fields {
