@@ -16,6 +16,8 @@ import (
 type Queue interface {
 	TakeOrWait(ctx context.Context, t engine.Take) ([]engine.Taken, error)
 	Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error)
+	Holds(ctx context.Context, ref engine.Ref) (bool, error)
+	Watch(endpoint, id string) *engine.Watch
 	Load(ctx context.Context, endpoint string) (engine.Load, error)
 }
 

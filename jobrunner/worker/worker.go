@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,7 +28,8 @@ func newWorker(p *pool, run handler, now time.Time) *worker {
 	return &worker{id: uuid.NewString()[:13], pool: p, run: run, since: now}
 }
 
-// work ends with ctx, or when the pool retires the worker while it waits.
+// work ends with ctx, when a job kills the worker, or when the pool retires it
+// while it waits.
 func (w *worker) work(ctx, idling context.Context) {
 	defer w.pool.left(w)
 	for idling.Err() == nil {
@@ -39,20 +42,76 @@ func (w *worker) work(ctx, idling context.Context) {
 		}
 		for _, job := range jobs {
 			w.pool.occupied(w, true)
-			w.do(ctx, job)
+			lives := w.do(ctx, job)
 			w.pool.occupied(w, false)
+			if !lives {
+				return
+			}
 		}
 	}
 }
 
-func (w *worker) do(ctx context.Context, job engine.Taken) {
-	output, err := w.run(ctx, job)
+// do runs a job and reports what came of it, and tells whether the worker
+// lives on.
+func (w *worker) do(ctx context.Context, job engine.Taken) (lives bool) {
+	queue := w.pool.queue
+	own, stop := w.whileMine(ctx, job.Ref)
+	output, err := w.run(own, run{job, w.pool.clock, func(output []byte) error {
+		got, err := queue.Report(own, job.Ref, engine.Chunk(output, nil))
+		if err == nil && got == engine.Stale {
+			err = errNotMine
+		}
+		return err
+	}})
+	told := own.Err() != nil
+	stop()
 	report := engine.Done(output)
-	if err != nil {
+	switch {
+	case errors.Is(err, errCrashed):
+		report = engine.Lost()
+	case err != nil && told: // to stop; by one who knows what becomes of the job
+		return true
+	case err != nil:
 		report = engine.Fail(err.Error(), output)
 	}
 	// A result is worth more than a prompt stop.
-	if _, err := w.pool.queue.Report(context.WithoutCancel(ctx), job.Ref, report); err != nil {
+	if _, err := queue.Report(context.WithoutCancel(ctx), job.Ref, report); err != nil {
 		w.pool.log.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
+	}
+	return !errors.Is(err, errCrashed)
+}
+
+var errNotMine = errors.New("the job is not this worker's any more")
+
+// lookAgain is when a worker looks whether its job is still its own although
+// nobody said anything: what happened before it listened it would not hear.
+const lookAgain = time.Second
+
+// whileMine makes a context that ends as soon as the job is not this worker's
+// any more, or by stop.
+func (w *worker) whileMine(ctx context.Context, ref engine.Ref) (own context.Context, stop func()) {
+	own, cancel := context.WithCancel(ctx)
+	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
+	timer := w.pool.clock.NewTimer(lookAgain)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-watch.C:
+			case <-timer.C:
+			case <-own.Done():
+				return
+			}
+			// An error leaves it to the next hint, and to the report.
+			if mine, err := w.pool.queue.Holds(own, ref); err == nil && !mine {
+				cancel()
+			}
+		}
+	})
+	return own, func() {
+		cancel()
+		watch.Stop()
+		timer.Stop()
+		watching.Wait()
 	}
 }

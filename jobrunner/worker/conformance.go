@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// order is the input of builtin/conformance: what the handler is to do. Fields
+// that an op does not name are not its own.
+type order struct {
+	Op      string          `json:"op"`
+	MS      int64           `json:"ms"`      // sleep: milliseconds to wait; stream: before each chunk
+	N       int             `json:"n"`       // stream: chunks; bytes: length of the text
+	Bytes   int             `json:"bytes"`   // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …
+	Times   *int            `json:"times"`   // crash, fail: how many dispatches do so before one echoes; none: all
+	Message string          `json:"message"` // fail: the error
+	Output  json.RawMessage `json:"output"`  // sleep, fail: what it leaves
+}
+
+// Bounds of an order, so that no job fills the memory.
+const (
+	maxOrderBytes  = 64 << 20
+	maxOrderChunks = 100_000
+	maxOrderMS     = 7 * 24 * 60 * 60 * 1000
+)
+
+// ops are what builtin/conformance can do.
+var ops = map[string]func(ctx context.Context, job run, o order) ([]byte, error){
+	"echo":   func(_ context.Context, job run, _ order) ([]byte, error) { return job.Input, nil },
+	"sleep":  sleep,
+	"fail":   fail,
+	"stream": stream,
+	"bytes":  func(_ context.Context, _ run, o order) ([]byte, error) { return text(o.N), nil },
+	"crash":  crash,
+}
+
+// conformance does what its input says, for tests of a deployment.
+func conformance(ctx context.Context, job run) ([]byte, error) {
+	var o order
+	if err := json.Unmarshal(job.Input, &o); err != nil {
+		return nil, fmt.Errorf("the input is no order: %w", err)
+	}
+	op, ok := ops[o.Op]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("no such op: %q", o.Op)
+	case o.N < 0 || o.Bytes < 0 || o.MS < 0 || o.MS > maxOrderMS,
+		max(o.N, o.Bytes) > maxOrderBytes, o.Op == "stream" && o.N > maxOrderChunks:
+		return nil, errors.New("n, bytes or ms is out of bounds")
+	}
+	return op(ctx, job, o)
+}
+
+func sleep(ctx context.Context, job run, o order) ([]byte, error) {
+	return o.Output, pause(ctx, job, o)
+}
+
+func pause(ctx context.Context, job run, o order) error {
+	return job.Clock.Sleep(ctx, time.Duration(o.MS)*time.Millisecond)
+}
+
+func fail(_ context.Context, job run, o order) ([]byte, error) {
+	if o.spent(job) {
+		return job.Input, nil
+	}
+	if o.Message == "" {
+		o.Message = "failed as ordered"
+	}
+	return o.Output, errors.New(o.Message)
+}
+
+func crash(_ context.Context, job run, o order) ([]byte, error) {
+	if o.spent(job) {
+		return job.Input, nil
+	}
+	return nil, errCrashed
+}
+
+// spent tells that the job was dispatched often enough to go on, by its
+// worker's death or by a client's retry.
+func (o order) spent(job run) bool { return o.Times != nil && job.Attempt > *o.Times }
+
+func stream(ctx context.Context, job run, o order) ([]byte, error) {
+	for i := range o.N {
+		if err := pause(ctx, job, o); err != nil {
+			return nil, err
+		}
+		chunk := fmt.Appendf(nil, `{"n":%d}`, i)
+		if o.Bytes > 0 {
+			chunk = text(o.Bytes)
+		}
+		if err := job.Chunk(chunk); err != nil {
+			return nil, err
+		}
+	}
+	return o.Output, nil
+}
+
+// text is a JSON string of n characters.
+func text(n int) []byte {
+	return slices.Concat([]byte{'"'}, bytes.Repeat([]byte{'x'}, n), []byte{'"'})
+}

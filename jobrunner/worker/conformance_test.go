@@ -1,0 +1,164 @@
+package worker_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// one is an endpoint with one worker of builtin/conformance.
+var one = worker.Endpoint{ID: "ep", Image: "builtin/conformance", Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
+
+func (f *fixture) order(format string, args ...any) engine.Job {
+	f.t.Helper()
+	return f.submit(engine.NewJob{Input: fmt.Appendf(nil, format, args...), Timeout: time.Hour})
+}
+
+func (f *fixture) chunks(job engine.Job) (all []string) {
+	f.t.Helper()
+	_, chunks, _, err := f.engine.Drain(f.t.Context(), "ep", job.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, c := range chunks {
+		all = append(all, string(c))
+	}
+	return all
+}
+
+func TestConformanceHandler(t *testing.T) {
+	for input, want := range map[string]engine.Job{
+		`{"op": "echo",  "x": [1]}`:                         {State: engine.Completed, Output: []byte(`{"op": "echo",  "x": [1]}`)},
+		`{"op": "sleep", "ms": 1500, "output": "up"}`:       {State: engine.Completed, Output: []byte(`"up"`), Execution: 1500 * time.Millisecond},
+		`{"op": "fail"}`:                                    {State: engine.Failed, Error: "failed as ordered"},
+		`{"op": "fail", "message": "no luck", "output": 1}`: {State: engine.Failed, Error: "no luck", Output: []byte(`1`)},
+		`{"op": "fail", "times": 0}`:                        {State: engine.Completed, Output: []byte(`{"op": "fail", "times": 0}`)},
+		`{"op": "bytes", "n": 3}`:                           {State: engine.Completed, Output: []byte(`"xxx"`)},
+		`{"op": "crash"}`:                                   {State: engine.Failed, Error: "job timed out after 1 retries: its worker died", Retries: 1},
+		`{"op": "crash", "times": 1}`:                       {State: engine.Completed, Output: []byte(`{"op": "crash", "times": 1}`), Retries: 1},
+		`{}`:                                                {State: engine.Failed, Error: `no such op: ""`},
+		`{"op": "dance"}`:                                   {State: engine.Failed, Error: `no such op: "dance"`},
+		`{"op": "sleep", "ms": -1}`:                         {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+		`{"op": "bytes", "n": 67108865}`:                    {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+		`{"op": "stream", "n": 100001}`:                     {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+	} {
+		bubble(t, func(f *fixture) {
+			f.pools.Set(one)
+			job := f.order("%s", input)
+			pass(time.Minute)
+			got := f.state(job)
+			want.Endpoint, want.ID, want.Worker, want.Delay = "ep", job.ID, got.Worker, got.Delay
+			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+				f.t.Errorf("%s: %+v, want %+v", input, got, want)
+			}
+		})
+	}
+}
+
+func TestConformanceStream(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.pools.Set(one)
+		job := f.order(`{"op": "stream", "n": 3, "ms": 1000, "output": "all"}`)
+		for i := range 3 {
+			if got := f.chunks(job); len(got) != 0 {
+				f.t.Errorf("too early: %s", got)
+			}
+			pass(time.Second)
+			synctest.Wait()
+			if got := f.chunks(job); len(got) != 1 || got[0] != fmt.Sprintf(`{"output":{"n":%d}}`, i) {
+				f.t.Errorf("chunk %d is %s", i, got)
+			}
+		}
+		if got := f.state(job); got.State != engine.Completed || string(got.Output) != `"all"` {
+			f.t.Errorf("the job is %+v", got)
+		}
+		job = f.order(`{"op": "stream", "n": 2, "bytes": 2}`)
+		if got := f.chunks(job); strings.Join(got, "") != `{"output":"xx"}{"output":"xx"}` {
+			f.t.Errorf("chunks %s", got)
+		}
+	})
+}
+
+// A job that is no longer the worker's frees it at once, whoever took it away.
+func TestStopsWhatRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		take  func(f *fixture, job engine.Job)
+		state engine.State
+	}{
+		"cancelled": {func(f *fixture, job engine.Job) {
+			if _, err := f.engine.Cancel(f.t.Context(), "ep", job.ID); err != nil {
+				f.t.Error(err)
+			}
+		}, engine.Cancelled},
+		"ttl": {func(f *fixture, job engine.Job) {
+			if err := f.engine.SetTTL(f.t.Context(), "ep", job.ID, 10*time.Second); err != nil {
+				f.t.Error(err)
+			}
+			pass(5 * time.Second)
+		}, ""},
+		"timed out": {func(*fixture, engine.Job) { pass(time.Hour - 5*time.Second) }, engine.TimedOut},
+	} {
+		for _, op := range []string{`"sleep", "ms": 7000000`, `"stream", "n": 100000, "ms": 2000`} {
+			bubble(t, func(f *fixture) {
+				f.pools.Set(one)
+				job := f.order(`{"op": %s}`, op)
+				next := f.order(`{"op": "echo"}`)
+				pass(5 * time.Second)
+				f.counts(worker.Counts{Running: 1})
+				before := time.Now()
+				c.take(f, job)
+				synctest.Wait()
+				f.counts(worker.Counts{Idle: 1})
+				got := f.state(next)
+				if got.State != engine.Completed || got.Delay != time.Since(before)+5*time.Second {
+					f.t.Errorf("%s: the next job is %+v", name, got)
+				}
+				if c.state == "" {
+					if _, err := f.engine.Get(f.t.Context(), "ep", job.ID); err == nil {
+						f.t.Errorf("%s: the job is there", name)
+					}
+				} else if got := f.state(job); got.State != c.state || got.Error != "" {
+					f.t.Errorf("%s: the job is %+v", name, got)
+				}
+			})
+		}
+	}
+}
+
+// The worker dies with the job that kills it, and another one takes its place.
+func TestCrash(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.pools.Set(one)
+		job := f.order(`{"op": "crash"}`)
+		first := f.state(job).Worker
+		next := f.order(`{"op": "echo"}`)
+		if got := f.state(next); got.State != engine.Completed || got.Worker == first {
+			f.t.Errorf("the job after the crash is %+v, and the worker that died %s", got, first)
+		}
+		if got := f.engine.Counts("ep"); got.Failed != 1 || got.Retried != 1 {
+			f.t.Errorf("counted %+v", got)
+		}
+		f.counts(worker.Counts{Idle: 1})
+	})
+}
+
+// The end of the pools is no failure of a job: it runs again the next time.
+func TestCloseStopsWhatRuns(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		f.pools.Set(one)
+		job := f.order(`{"op": "sleep", "ms": 3600000}`)
+		before := time.Now()
+		f.pools.Close()
+		if d := time.Since(before); d != 0 {
+			f.t.Errorf("closing took %s", d)
+		}
+		if got := f.state(job); got.State != engine.InProgress {
+			f.t.Errorf("the job is %+v", got)
+		}
+	})
+}
