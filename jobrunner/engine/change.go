@@ -22,6 +22,7 @@ type change struct {
 
 // apply tells everybody who must know of changes that were committed.
 func (e *Engine) apply(changes ...change) {
+	e.tell(changes)
 	e.counts.apply(changes)
 	var due int64
 	for _, c := range changes {

@@ -102,8 +102,8 @@ func (e *Engine) count(ctx context.Context) error {
 	return err
 }
 
-func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error) (err error) {
-	rows, err := r.Query(query)
+func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error, args ...any) (err error) {
+	rows, err := r.Query(query, args...)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,45 @@ func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error
 	return rows.Err()
 }
 
-// Counts counts an endpoint's jobs.
+// Counts counts an endpoint's jobs. On a database that others share it asks the
+// database, and answers what this process last knew where that fails.
 func (e *Engine) Counts(endpoint string) Counts {
+	if !e.db.Shared() {
+		return e.known(endpoint)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
+	defer cancel()
+	c, err := e.ask(ctx, endpoint)
+	if err != nil {
+		e.log.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
+		return e.known(endpoint)
+	}
+	return c
+}
+
+const countTimeout = 5 * time.Second
+
+// ask counts what the database holds of one endpoint.
+func (e *Engine) ask(ctx context.Context, endpoint string) (c Counts, err error) {
+	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+		return each(r, countOne, func(scan func(...any) error) error {
+			var state State
+			var low, n, completed, failed, retried int
+			if err := scan(&state, &low, &n, &completed, &failed, &retried); err != nil {
+				return err
+			}
+			c.add(state, low == 1, n)
+			c.Completed += completed
+			c.Failed += failed
+			c.Retried += retried
+			return nil
+		}, endpoint, endpoint)
+	})
+	return c, err
+}
+
+// known is what the changes that this process made come to.
+func (e *Engine) known(endpoint string) Counts {
 	e.counts.mu.Lock()
 	defer e.counts.mu.Unlock()
 	one := e.counts.all[endpoint]
@@ -161,7 +198,13 @@ type Load struct {
 
 // Load tells what an endpoint's jobs ask of its workers.
 func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
-	c := e.Counts(endpoint)
+	c := e.known(endpoint)
+	if e.db.Shared() {
+		var err error
+		if c, err = e.ask(ctx, endpoint); err != nil {
+			return Load{}, err
+		}
+	}
 	load := Load{Waiting: c.waiting, Running: c.InProgress}
 	if load.Waiting == 0 {
 		return load, nil

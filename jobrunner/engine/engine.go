@@ -9,11 +9,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -24,6 +27,10 @@ type Config struct {
 	DB     *sqldb.DB
 	Clock  *clock.Clock
 	Logger *slog.Logger
+	// Poll is how often an engine on a database that others share looks at what
+	// they did, and shows that it lives; 0 is half a second. Hints between
+	// processes make most of it quicker.
+	Poll time.Duration
 }
 
 // Engine holds the jobs of all endpoints. Its methods may be called from many
@@ -36,6 +43,9 @@ type Engine struct {
 	hub    hub
 	counts counts
 
+	process string // that hands out jobs, among those that share the database
+	poll    time.Duration
+
 	wakeAt atomic.Int64 // when the sweeper looks next, in milliseconds
 	poke   chan struct{}
 	stop   context.CancelFunc
@@ -43,14 +53,18 @@ type Engine struct {
 }
 
 // Open brings the tables up to date and puts jobs that ran when the jobrunner
-// last stopped back into the queue. From then on a goroutine watches over
-// everything that time does to jobs, until Close.
+// last stopped back into the queue; those that other processes on the same
+// database run stay theirs. From then on goroutines watch over everything that
+// time does to jobs, and over the other processes, until Close.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, poke: make(chan struct{}, 1)}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, poke: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll)}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}
-	if err := e.resume(ctx); err != nil {
+	if err := e.join(ctx); err != nil {
+		return nil, fmt.Errorf("joining the processes that share the database: %w", err)
+	}
+	if _, err := e.resume(ctx); err != nil {
 		return nil, fmt.Errorf("putting interrupted jobs back into the queue: %w", err)
 	}
 	if err := e.count(ctx); err != nil {
@@ -59,28 +73,51 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	sweeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
 	e.swept.Go(func() { e.sweep(sweeping) })
+	if e.db.Shared() {
+		e.db.Listen(e.told)
+		e.swept.Go(func() { e.watchOthers(sweeping) })
+	}
 	return e, nil
 }
 
 // Close stops the watch over time. Calls under way end by themselves; the
-// database stays open.
+// database stays open. On one that others share, the jobs that were taken
+// through this process go back to the queue.
 func (e *Engine) Close() {
 	e.stop()
 	e.swept.Wait()
+	e.leave()
 }
 
 func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 
-// resume gives no output and no chunk of the interrupted run to the next one.
-func (e *Engine) resume(ctx context.Context) error {
-	now := e.now()
-	return e.db.Write(ctx, func(tx *sqldb.Tx) error {
-		for _, statement := range []string{noOutputs, noChunksOfAll} {
-			if _, err := tx.Exec(statement); err != nil {
-				return err
+// resume puts the jobs of processes that are gone back into the queue: all of
+// them where nobody else is there, and else those that no living worker, which
+// may report to any process, holds by a lease. What the interrupted runs left
+// is not for the next ones.
+func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
+	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		now := e.now()
+		others, err := e.others(tx)
+		if err != nil {
+			return err
+		}
+		lease := now
+		if len(others) == 0 {
+			lease = math.MaxInt64
+		}
+		changes, err = update(tx, InQueue, resumed, now, lease)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			for _, statement := range []string{noOutput, noChunks} {
+				if _, err := tx.Exec(statement, c.k); err != nil {
+					return err
+				}
 			}
 		}
-		_, err := tx.Exec(resumed, now)
-		return err
+		return nil
 	})
+	return changes, err
 }

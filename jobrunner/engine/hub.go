@@ -69,6 +69,28 @@ func (h *hub) changed(c change) {
 	}
 }
 
+// waiting tells how many takers each endpoint has in its line.
+func (h *hub) waiting() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := make(map[string]int, len(h.takers))
+	for endpoint, line := range h.takers {
+		n[endpoint] = line.Len()
+	}
+	return n
+}
+
+// lookAgain has everybody who watches a job look at it.
+func (h *hub) lookAgain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, watches := range h.jobs {
+		for w := range watches {
+			hint(w.c)
+		}
+	}
+}
+
 // taker waits for a job of an endpoint.
 type taker struct {
 	c     chan struct{}

@@ -29,9 +29,9 @@ const (
 		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING k`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available.
-	// Arguments: worker, now, now, default time-out, lease, endpoint, now, how many.
+	// Arguments: worker, process, now, now, default time-out, lease, endpoint, now, how many.
 	taken = `
-		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, attempt = attempt + 1, started = ?,
+		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = attempt + 1, started = ?,
 			deadline = ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, lease = ?
 		WHERE k {in unlocked (}SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
 			ORDER BY turn, k LIMIT ?{)}
@@ -73,9 +73,10 @@ const (
 	// Arguments: now, now, state, those of one.
 	retried = `UPDATE jobs SET turn = ?, retries = 0, finished = 0, gone = expires,` + waitsAgain + `WHERE state = ? AND` + one + changed
 
-	// IN_PROGRESS → IN_QUEUE: the jobrunner itself stopped, which is no
-	// worker's fault and uses up no retry.
-	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS'`
+	// IN_PROGRESS → IN_QUEUE: the process that handed the job out stopped, which
+	// is no worker's fault and uses up no retry. Arguments: now, and the latest
+	// end of a lease.
+	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS' AND lease <= ? AND process NOT IN (SELECT id FROM processes)` + changed
 
 	// any → (none): the ttl or the retention is over.
 	removed = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? LIMIT ?{)} RETURNING endpoint, id, low, state`
@@ -93,9 +94,6 @@ const (
 	setOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
 	noOutput  = `DELETE FROM outputs WHERE k = ?`
 	noChunks  = `DELETE FROM chunks WHERE k = ?`
-
-	noOutputs     = `DELETE FROM outputs WHERE k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS')`
-	noChunksOfAll = `DELETE FROM chunks WHERE k IN (SELECT k FROM jobs WHERE state = 'IN_PROGRESS')`
 
 	// A sign of life of the worker. Arguments: lease, lease, those of mine.
 	beaten = `UPDATE jobs SET lease = CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`
@@ -147,6 +145,9 @@ const (
 
 	countJobs   = `SELECT endpoint, state, low, COUNT(*) FROM jobs GROUP BY endpoint, state, low`
 	countTotals = `SELECT endpoint, completed, failed, retried FROM totals`
+	// One endpoint's, at one moment. Arguments: endpoint, endpoint.
+	countOne = `SELECT state, low, COUNT(*), 0, 0, 0 FROM jobs WHERE endpoint = ? GROUP BY state, low
+		UNION ALL SELECT '', 0, 0, completed, failed, retried FROM totals WHERE endpoint = ?`
 
 	longestWaiting = `SELECT queued FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND low = 0 ORDER BY turn, k LIMIT 1`
 
@@ -154,4 +155,15 @@ const (
 	nextGone     = `SELECT MIN(gone) FROM jobs`
 	nextDeadline = `SELECT MIN(deadline) FROM jobs WHERE state = 'IN_PROGRESS'`
 	nextLease    = `SELECT MIN(lease) FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0`
+)
+
+// The processes that share the database; there are none where it is embedded.
+const (
+	processBeats  = `INSERT INTO processes (id, beats) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET beats = processes.beats + 1`
+	processesElse = `SELECT id, beats FROM processes WHERE id <> ?`
+	processGone   = `DELETE FROM processes WHERE id = ? AND beats = ?`
+	processLeaves = `DELETE FROM processes WHERE id = ?`
+
+	// How many jobs wait for takers. Arguments: endpoint, now, at most.
+	waitingJobs = `SELECT COUNT(*) FROM (SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? LIMIT ?) AS taken`
 )

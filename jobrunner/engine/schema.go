@@ -66,4 +66,12 @@ CREATE TABLE totals ( -- jobs whose rows are gone, for the counts of an endpoint
 	failed    BIGINT NOT NULL,
 	retried   BIGINT NOT NULL
 );`, `
-CREATE INDEX jobs_newest ON jobs (endpoint, k);`}
+CREATE INDEX jobs_newest ON jobs (endpoint, k);`, `
+ALTER TABLE jobs ADD COLUMN process TEXT NOT NULL DEFAULT ''; -- through which it was taken
+CREATE TABLE processes ( -- that share the database; see shared.go
+	id    TEXT PRIMARY KEY,
+	beats BIGINT NOT NULL
+);`}
+
+// countsSchema is for databases whose jobs are counted by query.
+var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`}

@@ -38,7 +38,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"requeuedOne": requeuedOne, "requeuedAll": requeuedAll, "givenUpOne": givenUpOne, "givenUpAll": givenUpAll,
 		"removed": removed, "dropped": dropped, "oneJob": oneJob, "longestWaiting": longestWaiting,
 		"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
-		"noOutput": noOutput, "noChunks": noChunks, "noOutputs": noOutputs, "resumed": resumed,
+		"noOutput": noOutput, "noChunks": noChunks, "resumed": resumed, "waitingJobs": waitingJobs,
 		"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
 		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent,
 	} {

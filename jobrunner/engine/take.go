@@ -35,7 +35,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 				job.change.due = min(job.change.due, lease)
 			}
 			return job, err
-		}, taken, t.Worker, now, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), lease, t.Endpoint, now, t.Max)
+		}, taken, t.Worker, e.process, now, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), lease, t.Endpoint, now, t.Max)
 		return err
 	})
 	if err != nil || len(rows) == 0 {

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Several processes may work on one PostgreSQL. Each job that runs carries the
+// name of the process through which it was taken, and each process counts up a
+// number of its own at every poll. One whose number stands still while another
+// process counts missedBeats times is gone, and its jobs go back to the queue.
+// No clocks are compared, and a time in which the database served nobody counts
+// against nobody. A process that was only held up finds its reports Stale.
+const (
+	defaultPoll = 500 * time.Millisecond
+	missedBeats = 10
+
+	leaveTimeout = 5 * time.Second
+)
+
+// process is one that shares the database, as another one sees it.
+type process struct {
+	beats int64
+	still int // polls for which beats stood still
+}
+
+// join shows the others that this process is there, before it takes a job.
+func (e *Engine) join(ctx context.Context) error {
+	if !e.db.Shared() {
+		return nil
+	}
+	if err := e.db.Migrate(ctx, "engine counts", countsSchema); err != nil {
+		return err
+	}
+	e.process = uuid.NewString()
+	return e.db.Write(ctx, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(processBeats, e.process)
+		return err
+	})
+}
+
+// leave gives what ran through this process back. Where that fails the others
+// do it, when they miss its beats.
+func (e *Engine) leave() {
+	if !e.db.Shared() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(processLeaves, e.process)
+		return err
+	})
+	if err == nil {
+		err = e.takeOver(ctx)
+	}
+	if err != nil {
+		e.log.Error("giving the jobs of this process back", "error", err)
+	}
+}
+
+// watchOthers looks at what other processes did, at every poll.
+func (e *Engine) watchOthers(ctx context.Context) {
+	ticker := time.NewTicker(e.poll)
+	defer ticker.Stop()
+	seen, failing := map[string]process{}, false
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		err := e.lookAround(ctx, seen)
+		if err != nil && !failing && ctx.Err() == nil {
+			e.log.Error("looking at what the other processes did", "error", err)
+		}
+		if failing = err != nil; failing {
+			clear(seen) // who could not beat either is not counted out
+		}
+	}
+}
+
+func (e *Engine) lookAround(ctx context.Context, seen map[string]process) error {
+	gone, err := e.beat(ctx, seen)
+	if err != nil {
+		return err
+	}
+	if gone {
+		if err := e.takeOver(ctx); err != nil {
+			return err
+		}
+	}
+	hint(e.poke)
+	e.hub.lookAgain()
+	for endpoint, takers := range e.hub.waiting() {
+		var jobs int
+		err := e.db.Read(ctx, func(r *sqldb.Reader) error {
+			return r.QueryRow(waitingJobs, endpoint, e.now(), takers).Scan(&jobs)
+		})
+		if err != nil {
+			return err
+		}
+		for range jobs {
+			e.hub.wake(endpoint)
+		}
+	}
+	return nil
+}
+
+// beat shows that this process lives, and strikes off those that don't.
+func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, err error) {
+	var others map[string]int64
+	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		if _, err = tx.Exec(processBeats, e.process); err != nil {
+			return err
+		}
+		others, err = e.others(tx)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for id := range seen {
+		if _, there := others[id]; !there {
+			delete(seen, id)
+			gone = true // struck off by another one, which may have stopped before it took over
+		}
+	}
+	for id, beats := range others {
+		p, known := seen[id]
+		if known && p.beats == beats {
+			p.still++
+		} else {
+			p = process{beats: beats}
+		}
+		seen[id] = p
+		if p.still < missedBeats {
+			continue
+		}
+		err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+			_, err := tx.Exec(processGone, id, beats)
+			return err
+		})
+		if err != nil {
+			return gone, err
+		}
+		delete(seen, id)
+		gone = true
+		e.log.Warn("a process that shares the database is gone: its jobs go back to the queue", "process", id)
+	}
+	return gone, nil
+}
+
+// others are the other processes on the database.
+func (e *Engine) others(tx *sqldb.Tx) (map[string]int64, error) {
+	type row struct {
+		id    string
+		beats int64
+	}
+	rows, err := collect(tx, func(r *sql.Rows) (one row, err error) {
+		return one, r.Scan(&one.id, &one.beats)
+	}, processesElse, e.process)
+	others := map[string]int64{}
+	for _, one := range rows {
+		others[one.id] = one.beats
+	}
+	return others, err
+}
+
+// takeOver resumes the jobs of processes that are gone.
+func (e *Engine) takeOver(ctx context.Context) error {
+	changes, err := e.resume(ctx)
+	if err == nil {
+		e.apply(changes...)
+	}
+	return err
+}
+
+// tell hints to the other processes at what changed.
+func (e *Engine) tell(changes []change) {
+	if !e.db.Shared() {
+		return
+	}
+	for _, c := range changes {
+		e.db.Notify(strings.Join([]string{c.endpoint, c.id, string(c.to)}, "\t"))
+	}
+}
+
+// told passes a hint of another process on to those who wait here.
+func (e *Engine) told(what string) {
+	if parts := strings.Split(what, "\t"); len(parts) == 3 {
+		e.hub.changed(change{endpoint: parts[0], id: parts[1], to: State(parts[2])})
+	}
+}
