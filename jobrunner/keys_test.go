@@ -125,10 +125,18 @@ func TestLimitsOfADeployment(t *testing.T) {
 			}
 		}
 	}
-	d := deployWith(t, jobrunner.Config{ManagementLimits: true})
+	dir := t.TempDir()
+	other, err := apikey.At(dir).Add("other", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := deployWith(t, jobrunner.Config{DataDir: dir, ManagementLimits: true})
 	for n := range 61 {
 		if status, _ := d.as("planted-key", "GET", "/v2/templates", ""); (status == 429) != (n == 60) {
 			t.Errorf("request %d with limits of the management API: %d", n, status)
 		}
+	}
+	if status, _ := d.as(other, "GET", "/v2/templates", ""); status != 200 {
+		t.Errorf("another user suffers: %d", status)
 	}
 }
