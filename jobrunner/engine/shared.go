@@ -143,12 +143,16 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		if p.still < missedBeats {
 			continue
 		}
-		err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
-			_, err := tx.Exec(processGone, id, beats)
+		var struck int64
+		err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+			struck, err = tx.Exec(processGone, id, beats)
 			return err
 		})
 		if err != nil {
 			return gone, err
+		}
+		if struck == 0 { // it beats again, or another one was first: the next poll tells
+			continue
 		}
 		delete(seen, id)
 		gone = true
@@ -182,12 +186,16 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	return err
 }
 
-// tell hints to the other processes at what changed.
+// tell hints to the other processes at what changed. That a job was taken is
+// nothing that anybody waits for.
 func (e *Engine) tell(changes []change) {
 	if !e.db.Shared() {
 		return
 	}
 	for _, c := range changes {
+		if c.from == InQueue && c.to == InProgress {
+			continue
+		}
 		e.db.Notify(strings.Join([]string{c.endpoint, c.id, string(c.to)}, "\t"))
 	}
 }

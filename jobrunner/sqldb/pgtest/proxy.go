@@ -1,0 +1,119 @@
+package pgtest
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// Proxy is a way to a server that can be cut, as a network can. Its goroutines
+// are started by NewProxy: called outside of a bubble of virtual time, they
+// don't hold up the time inside.
+type Proxy struct {
+	target string
+	addr   string
+	calls  chan func() error
+	done   chan error
+
+	mu    sync.Mutex
+	open  net.Listener
+	conns []net.Conn
+}
+
+// NewProxy is a way to the server of the URL, and the URL that takes it.
+func NewProxy(t testing.TB, address string) (p *Proxy, through string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &Proxy{target: u.Host, addr: "127.0.0.1:0", calls: make(chan func() error), done: make(chan error)}
+	go func() {
+		for f := range p.calls {
+			p.done <- f()
+		}
+	}()
+	p.Mend(t)
+	t.Cleanup(func() {
+		p.Cut()
+		close(p.calls)
+	})
+	u.Host = p.addr
+	return p, u.String()
+}
+
+// Mend opens the way (again).
+func (p *Proxy) Mend(t testing.TB) {
+	t.Helper()
+	if err := p.call(p.mend); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Cut closes the way, and breaks the connections that take it.
+func (p *Proxy) Cut() { _ = p.call(p.cut) }
+
+func (p *Proxy) call(f func() error) error {
+	p.calls <- f
+	return <-p.done
+}
+
+func (p *Proxy) mend() error {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open, p.addr = l, l.Addr().String()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.pass(l, conn)
+		}
+	}()
+	return nil
+}
+
+func (p *Proxy) cut() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		return nil
+	}
+	err := p.open.Close()
+	p.open = nil
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.conns = nil
+	return err
+}
+
+// pass carries bytes both ways until one side ends.
+func (p *Proxy) pass(l net.Listener, client net.Conn) {
+	defer func() { _ = client.Close() }()
+	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer func() { _ = upstream.Close() }()
+	p.mu.Lock()
+	cut := p.open != l
+	p.conns = append(p.conns, client, upstream)
+	p.mu.Unlock()
+	if cut {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(upstream, client)
+		_ = upstream.Close()
+	}()
+	_, _ = io.Copy(client, upstream)
+}
