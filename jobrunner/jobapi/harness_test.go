@@ -26,6 +26,7 @@ type deployment struct {
 	t          *testing.T
 	engine     *engine.Engine
 	client     *http.Client
+	looks      int // how often endpoint "going" is still found
 	queued     atomic.Int32
 	workersMax int // of every endpoint
 	running    int // workers, at every endpoint
@@ -52,6 +53,10 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 		config := jobapi.Config{
 			Engine: e, Clock: time, Keys: apikey.New(key), Logger: log,
 			Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
+				if id == "going" && d.looks > 0 {
+					d.looks--
+					return jobapi.Endpoint{WorkersMax: 1}, nil
+				}
 				if id != "ep" && id != "short" {
 					return jobapi.Endpoint{}, jobapi.ErrNoEndpoint
 				}

@@ -355,3 +355,18 @@ func TestHealth(t *testing.T) {
 		}
 	})
 }
+
+// An endpoint that is deleted while a job is submitted leaves no job behind.
+func TestSubmitToAnEndpointThatGoes(t *testing.T) {
+	bubble(t, func(t *testing.T, d *deployment) {
+		for _, path := range []string{"run", "runsync", "openai/v1/chat/completions"} {
+			d.looks = 1 // by the router
+			if a := d.do("POST", "/v2/going/"+path, `{"input": {}}`); a.status != 404 {
+				t.Errorf("%s: %d %s", path, a.status, a.raw)
+			}
+			if got := d.engine.Counts("going"); got.InQueue != 0 {
+				t.Errorf("%s left %d jobs", path, got.InQueue)
+			}
+		}
+	})
+}

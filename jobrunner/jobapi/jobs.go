@@ -2,7 +2,9 @@ package jobapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -43,11 +45,21 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, t target, limit int
 	if shape != nil {
 		shape(&n)
 	}
-	job, err := a.Engine.Submit(r.Context(), n)
+	return a.queue(r.Context(), n)
+}
+
+// queue makes a job and tells the pools.
+func (a *api) queue(ctx context.Context, n engine.NewJob) (engine.Job, error) {
+	job, err := a.Engine.Submit(ctx, n)
 	if err != nil {
 		return engine.Job{}, err
 	}
-	a.Queued(t.endpoint)
+	// An endpoint that was deleted meanwhile has dropped its jobs already, and
+	// nobody would ever look for this one.
+	if _, err := a.Endpoint(ctx, n.Endpoint); errors.Is(err, ErrNoEndpoint) {
+		return engine.Job{}, errors.Join(err, a.Engine.DropEndpoint(ctx, n.Endpoint))
+	}
+	a.Queued(n.Endpoint)
 	return job, nil
 }
 

@@ -26,11 +26,10 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, err := a.Engine.Submit(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
+	job, err := a.queue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
 	if err != nil {
 		return err
 	}
-	a.Queued(t.endpoint)
 	t.job = job.ID
 	p := &passage{w: w}
 	if err := a.passOn(r.Context(), p, t); err != nil {
