@@ -62,7 +62,7 @@ var registryAuthSchema = schema.Schema{
 		"id": idAttribute("registry auth"),
 		"name": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Name of the auth, unique in the account. A change replaces the auth.",
+			MarkdownDescription: "Name of the auth, unique in the account. A change replaces the auth. With `create_before_destroy` a changed credential needs a new name, too.",
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},

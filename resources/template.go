@@ -79,7 +79,7 @@ var templateSchema = schema.Schema{
 		"id": idAttribute("template"),
 		"name": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Name of the template, unique in the account.",
+			MarkdownDescription: "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name.",
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"image": schema.StringAttribute{
