@@ -37,7 +37,7 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 		answer := &answer{ResponseWriter: w}
 		defer func() {
 			p := recover()
-			if p == http.ErrAbortHandler { // the wish to break the answer off
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares so: the wish to break the answer off
 				defer panic(p)
 			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))

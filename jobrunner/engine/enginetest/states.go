@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -155,11 +156,11 @@ func testCancel(tt *testing.T, env *Env) {
 	cancel(late, engine.TimedOut)
 
 	for _, id := range []string{"unknown", ""} {
-		if _, err := t.Cancel(t.ctx, "ep", id); err != engine.ErrNotFound {
+		if _, err := t.Cancel(t.ctx, "ep", id); !errors.Is(err, engine.ErrNotFound) {
 			t.Errorf("cancel of %q: %v", id, err)
 		}
 	}
-	if _, err := t.Cancel(t.ctx, "other", t.submit(engine.NewJob{})); err != engine.ErrNotFound {
+	if _, err := t.Cancel(t.ctx, "other", t.submit(engine.NewJob{})); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("cancel through another endpoint: %v", err)
 	}
 }

@@ -126,11 +126,11 @@ func testWatch(tt *testing.T, env *Env) {
 		}
 	}
 	told("nothing", false)
-	job := t.take(engine.Take{Lease: time.Minute})
+	t.take(engine.Take{Lease: time.Minute})
 	told("taken", true)
 	t.Advance(time.Minute)
 	told("lost", true)
-	job = t.take(engine.Take{})
+	job := t.take(engine.Take{})
 	told("taken again", true)
 	t.report(job.Ref, engine.Done(nil), engine.Accepted)
 	told("done", true)

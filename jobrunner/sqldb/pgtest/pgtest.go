@@ -38,7 +38,7 @@ const (
 var (
 	once    sync.Once
 	server  string    // host:port
-	alive   io.Closer // the server's input, which closes with this process and not before
+	alive   io.Closer //nolint:unused // holds the server's input open, which closes with this process and not before
 	failure error
 	schemas atomic.Int64
 )
@@ -147,7 +147,7 @@ func installed() (initdb, postgres string, err error) {
 
 func command(as []string, dir string, args ...string) *exec.Cmd {
 	args = append(slices.Clone(as), args...)
-	c := exec.Command(args[0], args[1:]...) //nolint:gosec // paths of this machine
+	c := exec.Command(args[0], args[1:]...) //nolint:noctx // the server outlives the test that starts it
 	c.Dir = dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	return c
