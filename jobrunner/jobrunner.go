@@ -25,6 +25,10 @@ import (
 type Config struct {
 	// DataDir holds the state. Empty keeps it in memory: it ends with Close.
 	DataDir string
+	// Engine is the URL of a PostgreSQL database that holds the state, which
+	// several deployments may share, instead of the data folder. Keys that were
+	// added stay in the folder.
+	Engine string
 	// APIKey is the key that opens everything. Those that were added to the data
 	// folder open their own part.
 	APIKey string
@@ -49,6 +53,8 @@ type Jobrunner struct {
 	log     *slog.Logger
 	handler http.Handler
 	syncing sync.Mutex
+
+	unfollow func() // ends the watch over what other processes change; nil without one
 }
 
 // New opens the state and starts the workers that it asks for. The caller ends
@@ -60,7 +66,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	db, err := sqldb.Open(ctx, sqldb.Config{Dir: c.DataDir})
+	db, err := sqldb.Open(ctx, sqldb.Config{Dir: c.DataDir, URL: c.Engine})
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +96,9 @@ func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
 		}
 	}
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
+	if j.db.Shared() {
+		j.unfollow = j.follow(context.WithoutCancel(ctx))
+	}
 
 	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})
 	jobs := jobapi.New(jobapi.Config{
@@ -111,17 +120,18 @@ func (j *Jobrunner) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
 	for _, e := range endpoints {
-		known[e.ID] = true
 		j.pools.Set(settings(e))
 	}
 	for _, id := range j.engine.Endpoints() {
-		if known[id] {
-			continue
+		// An endpoint with jobs that is not there now was deleted; one that was not
+		// there before may have been made meanwhile, by another process.
+		_, err := j.store.Endpoint(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			err = j.engine.DropEndpoint(ctx, id)
 		}
-		if err := j.engine.DropEndpoint(ctx, id); err != nil {
-			return fmt.Errorf("dropping the jobs of the deleted endpoint %s: %w", id, err)
+		if err != nil {
+			return fmt.Errorf("looking whether the endpoint %s is deleted, to drop its jobs: %w", id, err)
 		}
 	}
 	return nil
@@ -184,6 +194,9 @@ func (j *Jobrunner) Handler() http.Handler { return j.handler }
 // Close ends workers and engine and closes the state. Jobs that run are queued
 // again when the state is next opened.
 func (j *Jobrunner) Close() error {
+	if j.unfollow != nil {
+		j.unfollow()
+	}
 	if j.pools != nil {
 		j.pools.Close()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 type deployment struct {
@@ -24,6 +25,12 @@ type deployment struct {
 func deploy(t *testing.T, dir string) *deployment {
 	t.Helper()
 	return deployWith(t, jobrunner.Config{DataDir: dir})
+}
+
+// onEach runs a test on each kind of database.
+func onEach(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
+	t.Run("folder", func(t *testing.T) { test(t, jobrunner.Config{DataDir: t.TempDir()}) })
+	t.Run("postgres", func(t *testing.T) { test(t, jobrunner.Config{Engine: pgtest.Start(t)}) })
 }
 
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
@@ -92,8 +99,10 @@ func echo(name string) api.Endpoint {
 }
 
 // From an endpoint to a job's result, through the front door of both APIs.
-func TestEndpointRunsJobs(t *testing.T) {
-	d := deploy(t, "")
+func TestEndpointRunsJobs(t *testing.T) { onEach(t, testEndpointRunsJobs) }
+
+func testEndpointRunsJobs(t *testing.T, c jobrunner.Config) {
+	d := deployWith(t, c)
 	for _, v := range []api.Version{api.V1, api.V2} {
 		c := d.client(v)
 		template, err := c.Templates.Create(t.Context(), api.Template{Name: "echo " + string(v), Image: "builtin/echo", Disk: 5, Category: "CPU", Serverless: true})
@@ -124,8 +133,10 @@ func TestEndpointRunsJobs(t *testing.T) {
 
 // A change of the endpoint counts at once, and a change of a template reaches
 // the endpoint that is linked to it.
-func TestChangesCountAtOnce(t *testing.T) {
-	d := deploy(t, "")
+func TestChangesCountAtOnce(t *testing.T) { onEach(t, testChangesCountAtOnce) }
+
+func testChangesCountAtOnce(t *testing.T, c jobrunner.Config) {
+	d := deployWith(t, c)
 	v1, v2 := d.client(api.V1), d.client(api.V2)
 	template, err := v1.Templates.Create(t.Context(), api.Template{Name: "t", Image: "nobody/runs-this", Disk: 5, Category: "CPU", Serverless: true})
 	if err != nil {
@@ -161,38 +172,39 @@ func TestChangesCountAtOnce(t *testing.T) {
 
 // What was made is there after the state is opened again, and jobs that waited
 // get done.
-func TestReopen(t *testing.T) {
-	dir := t.TempDir()
+func TestReopen(t *testing.T) { onEach(t, testReopen) }
+
+func testReopen(t *testing.T, c jobrunner.Config) {
 	var endpoint, job string
 	t.Run("before", func(t *testing.T) {
-		d := deploy(t, dir)
-		c := d.client(api.V2)
+		d := deployWith(t, c)
+		client := d.client(api.V2)
 		waits := echo("e")
 		waits.Workers.Max = 0
-		e, err := c.Endpoints.Create(t.Context(), waits)
+		e, err := client.Endpoints.Create(t.Context(), waits)
 		if err != nil {
 			t.Fatal(err)
 		}
-		j, err := c.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"n":1}`)})
+		j, err := client.Jobs.Run(t.Context(), e.ID, api.Submission{Input: json.RawMessage(`{"n":1}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		endpoint, job = e.ID, j.ID
 	})
 	t.Run("after", func(t *testing.T) {
-		d := deploy(t, dir)
-		c := d.client(api.V2)
-		have, err := c.Endpoints.Get(t.Context(), endpoint)
+		d := deployWith(t, c)
+		client := d.client(api.V2)
+		have, err := client.Endpoints.Get(t.Context(), endpoint)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := have
 		want.Workers.Max = 1
-		if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
+		if _, err := client.Endpoints.Update(t.Context(), have, want); err != nil {
 			t.Fatal(err)
 		}
 		for {
-			got, err := c.Jobs.Status(t.Context(), endpoint, job)
+			got, err := client.Jobs.Status(t.Context(), endpoint, job)
 			if err != nil {
 				t.Fatal(err)
 			}

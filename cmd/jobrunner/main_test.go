@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 var binary string
@@ -196,6 +197,9 @@ func TestRefusals(t *testing.T) {
 		"--listen takes another address":   {"--listen=" + address, "--ephemeral"},
 		"is not an address":                {"--listen=8420"},
 		"choose one":                       {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
+		"does not answer":                  {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
+		"is not understood":                {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password/@127.0.0.1:1/db"},
+		"--engine says where":              {"--listen=127.0.0.1:0", "--ephemeral", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
 		"for tests on this machine":        {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
 		"unknown flag --port":              {"--port=1"},
 		"--limits must be one of":          {"--limits=maybe"},
@@ -206,7 +210,8 @@ func TestRefusals(t *testing.T) {
 		if text == "the API key in" {
 			env = environment(home)
 		}
-		if said := fails(t, env, append([]string{"serve"}, args...)...); !strings.Contains(said, text) {
+		said := fails(t, env, append([]string{"serve"}, args...)...)
+		if !strings.Contains(said, text) || strings.Contains(said, "planted-password") {
 			t.Errorf("%v: said %q, not %q", args, said, text)
 		}
 	}
@@ -263,7 +268,16 @@ const kills = 100
 // Whatever was acknowledged is there after a kill -9 at a random moment under
 // load: objects under their ids, jobs under theirs, and each job gets done.
 func TestSurvivesKills(t *testing.T) {
-	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	survives(t, kills, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"))
+}
+
+// On PostgreSQL jobs that ran wait until the dead process is missed.
+func TestSurvivesKillsOnPostgres(t *testing.T) {
+	survives(t, 3, environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
+}
+
+func survives(t *testing.T, kills int, env []string) {
+	t.Helper()
 	data := "--data=" + t.TempDir()
 	p := serve(t, env, data, "--limits=off")
 	endpoint, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{

@@ -21,6 +21,7 @@ import (
 type serve struct {
 	Listen           string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
 	Data             string `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
+	Engine           string `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database that holds the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
 	Ephemeral        bool   `help:"Keep nothing: the state is in memory and ends with the process."`
 	AllowRemote      bool   `help:"Allow an address that other machines reach."`
 	Limits           string `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
@@ -39,6 +40,9 @@ func (s *serve) Run() error {
 	if s.Ephemeral && s.Data != "" {
 		return errors.New("--ephemeral keeps nothing, and --data says where to keep it: choose one")
 	}
+	if s.Ephemeral && s.Engine != "" {
+		return errors.New("--ephemeral keeps nothing, and --engine says where to keep it: choose one")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -54,7 +58,7 @@ func (s *serve) Run() error {
 		return err
 	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
+		DataDir: dir, Engine: s.Engine, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 	})
 	if err != nil {
@@ -127,7 +131,10 @@ func logger(w io.Writer, format string) *slog.Logger {
 // other way to know it.
 func (s *serve) greet(w io.Writer, url, dir, key string, made bool) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
-	if dir != "" {
+	switch {
+	case s.Engine != "":
+		fmt.Fprintf(w, "Its state is in PostgreSQL, its keys are in %s\n", dir)
+	case dir != "":
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)

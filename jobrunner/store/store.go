@@ -76,6 +76,9 @@ type Tx struct {
 func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	var touched []string
 	err := s.db.Write(ctx, func(t *sqldb.Tx) error {
+		if err := t.Alone("store"); err != nil {
+			return err
+		}
 		tx := &Tx{tx: t}
 		err := fn(tx)
 		touched = tx.touched
