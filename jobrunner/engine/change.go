@@ -30,6 +30,9 @@ func (e *Engine) apply(changes ...change) {
 		if c.due > 0 && (due == 0 || c.due < due) {
 			due = c.due
 		}
+		if c.webhook != "" && c.to.Terminal() {
+			hint(e.calls)
+		}
 	}
 	e.wake(due)
 }

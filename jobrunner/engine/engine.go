@@ -48,6 +48,7 @@ type Engine struct {
 
 	wakeAt atomic.Int64 // when the sweeper looks next, in milliseconds
 	poke   chan struct{}
+	calls  chan struct{} // hints that a webhook is to be called
 	stop   context.CancelFunc
 	swept  sync.WaitGroup
 }
@@ -57,7 +58,7 @@ type Engine struct {
 // database run stay theirs. From then on goroutines watch over everything that
 // time does to jobs, and over the other processes, until Close.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, poke: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll)}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll)}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ const (
 	// Arguments: endpoint, id, now, worker, attempt, now.
 	mine = one + ` AND state = 'IN_PROGRESS' AND worker = ? AND attempt = ? AND deadline > ? `
 
+	// Nobody is still to be told of the job's end.
+	notToTell = ` NOT EXISTS (SELECT 1 FROM webhooks WHERE webhooks.k = jobs.k) `
+
 	changed = ` RETURNING k, endpoint, id, low, started, gone, webhook, retries`
 )
 
@@ -78,8 +81,9 @@ const (
 	// end of a lease.
 	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS' AND lease <= ? AND process NOT IN (SELECT id FROM processes)` + changed
 
-	// any → (none): the ttl or the retention is over.
-	removed = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? LIMIT ?{)} RETURNING endpoint, id, low, state`
+	// any → (none): the ttl or the retention is over. Nobody sees the job any
+	// more; one whose webhook is still to be called is deleted after that.
+	removed = `DELETE FROM jobs WHERE k {in unlocked (}SELECT k FROM jobs WHERE gone <= ? AND` + notToTell + `LIMIT ?{)} RETURNING endpoint, id, low, state`
 	// IN_QUEUE → (none): the endpoint's queue was purged. What a client queues
 	// after that comes later in the queue (turn) or is new (k).
 	// Arguments: endpoint, now, turn, k, how many.
@@ -109,10 +113,6 @@ const (
 	setTTL = `UPDATE jobs SET expires = submitted + ?,
 		gone = CASE WHEN finished > 0 THEN {least}(submitted + ?, finished + keep_ms) ELSE submitted + ? END
 		WHERE` + one + `RETURNING gone`
-
-	// A job that is not over any more has no end to tell of.
-	noWebhook  = `DELETE FROM webhooks WHERE k = ?`
-	addWebhook = `INSERT INTO webhooks (k, url, attempt, next_at) VALUES (?, ?, 0, ?)`
 
 	addTotals = `INSERT INTO totals (endpoint, completed, failed, retried) VALUES (?, ?, ?, ?)
 		ON CONFLICT (endpoint) DO UPDATE SET completed = totals.completed + excluded.completed,
@@ -152,7 +152,7 @@ const (
 	longestWaiting = `SELECT queued FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND low = 0 ORDER BY turn, k LIMIT 1`
 
 	// When the sweeper is needed next.
-	nextGone     = `SELECT MIN(gone) FROM jobs`
+	nextGone     = `SELECT MIN(gone) FROM (SELECT gone FROM jobs WHERE` + notToTell + `ORDER BY gone LIMIT 1) AS earliest`
 	nextDeadline = `SELECT MIN(deadline) FROM jobs WHERE state = 'IN_PROGRESS'`
 	nextLease    = `SELECT MIN(lease) FROM jobs WHERE state = 'IN_PROGRESS' AND lease > 0`
 )

@@ -120,8 +120,7 @@ func finish(tx *sqldb.Tx, c change, now int64, output []byte, message string) er
 	if c.webhook == "" {
 		return nil
 	}
-	_, err := tx.Exec(addWebhook, c.k, c.webhook, now)
-	return err
+	return order(tx, c, now)
 }
 
 // loseOne settles a job whose worker died.

@@ -71,7 +71,8 @@ ALTER TABLE jobs ADD COLUMN process TEXT NOT NULL DEFAULT ''; -- through which i
 CREATE TABLE processes ( -- that share the database; see shared.go
 	id    TEXT PRIMARY KEY,
 	beats BIGINT NOT NULL
-);`}
+);`, `
+ALTER TABLE webhooks ADD COLUMN host TEXT NOT NULL DEFAULT ''; -- that is called`}
 
 // countsSchema is for databases whose jobs are counted by query.
 var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`}

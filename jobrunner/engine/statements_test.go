@@ -41,6 +41,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"noOutput": noOutput, "noChunks": noChunks, "resumed": resumed, "waitingJobs": waitingJobs,
 		"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
 		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent,
+		"nextCall": strings.Replace(nextCall, "{hosts}", "?", 1), "claimed": strings.Replace(claimed, "{hosts}", "?", 1),
+		"called": called, "callOver": callOver, "callAgain": callAgain,
 	} {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			rows, err := tx.Query("EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
@@ -76,7 +78,7 @@ func TestWebhooksAreOrdered(t *testing.T) {
 		defer e.Close()
 		ordered := func() (urls string) {
 			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
-				return r.QueryRow("SELECT COALESCE(group_concat(url || ' ' || attempt || ' ' || next_at), '') FROM webhooks").Scan(&urls)
+				return r.QueryRow("SELECT COALESCE(group_concat(url || ' ' || host || ' ' || attempt || ' ' || next_at), '') FROM webhooks").Scan(&urls)
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +109,7 @@ func TestWebhooksAreOrdered(t *testing.T) {
 				}
 				want := ""
 				if url != "" && due[name] {
-					want = fmt.Sprintf("%s 0 %d", url, e.now())
+					want = fmt.Sprintf("%s 127.0.0.1 0 %d", url, e.now())
 				}
 				if got := ordered(); got != want {
 					t.Errorf("%s: ordered %q, want %q", name, got, want)

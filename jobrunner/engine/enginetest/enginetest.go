@@ -53,6 +53,8 @@ func Run(t *testing.T, h Harness) {
 		{"purge against takers", testPurgeAgainstTakers},
 		{"stream", testStream},
 		{"large stream", testLargeStream},
+		{"newest jobs", testRecent},
+		{"webhook calls", testCalls},
 		{"deleted endpoint", testDrop},
 		{"many at once", testMany},
 	} {

@@ -287,3 +287,127 @@ func testLargeStream(tt *testing.T, env *Env) {
 		t.Errorf("%d of %d bytes came, in %d reads", joined.Len(), len(text), reads)
 	}
 }
+
+func testRecent(tt *testing.T, env *Env) {
+	t := with(tt, env)
+	recent := func(want ...string) []engine.Job {
+		t.Helper()
+		jobs, err := t.Recent(t.ctx, "ep")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, j := range jobs {
+			got = append(got, j.ID)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("the newest are %s, want %s", got, want)
+		}
+		return jobs
+	}
+	recent()
+	a, b := t.submit(engine.NewJob{}), t.submit(engine.NewJob{Timeout: 5 * time.Second})
+	t.submit(engine.NewJob{Endpoint: "other"})
+	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`"`+strings.Repeat("x", 64<<10-2)+`"`)), engine.Accepted)
+	t.take(engine.Take{})
+	for i, job := range recent(b, a) {
+		if want := t.get([]string{b, a}[i]); fmt.Sprintf("%+v", job) != fmt.Sprintf("%+v", want) {
+			t.Errorf("listed as %+v, read as %+v", job, want)
+		}
+	}
+	t.Advance(5 * time.Second)
+	if jobs := recent(b, a); jobs[0].State != engine.TimedOut || jobs[0].Execution != 5*time.Second {
+		t.Errorf("the job whose time is over: %+v", jobs[0])
+	}
+	t.Advance(30*time.Minute - 5*time.Second)
+	recent(b)
+}
+
+func testCalls(tt *testing.T, env *Env) {
+	t := with(tt, env)
+	const claim = 15 * time.Second
+	next := func(busy ...string) (*engine.Call, time.Time) {
+		t.Helper()
+		call, at, err := t.NextCall(t.ctx, busy, claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call, at
+	}
+	none := func(want time.Duration, busy ...string) {
+		t.Helper()
+		call, at := next(busy...)
+		if call != nil || at.IsZero() != (want == 0) || want > 0 && at.Sub(time.Now()) != want {
+			t.Errorf("got %+v, and another at %s; want none before %s from now", call, at, want)
+		}
+	}
+	expect := func(id string, attempt int, busy ...string) *engine.Call {
+		t.Helper()
+		call, _ := next(busy...)
+		if call == nil || call.Job.ID != id || call.Attempt != attempt {
+			t.Fatalf("got %+v, want attempt %d for %s", call, attempt, id)
+		}
+		return call
+	}
+	note := func(c *engine.Call, again time.Time) {
+		t.Helper()
+		if err := t.Called(t.ctx, c, again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none(0)
+	a := t.submit(engine.NewJob{Webhook: "http://a.example:8080/x", Input: []byte(`{"n":  1}`), TTL: time.Minute})
+	b := t.submit(engine.NewJob{Webhook: "http://b.example/x"})
+	none(0)
+	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`"out"`)), engine.Accepted)
+	select {
+	case <-t.Calls():
+	default:
+		t.Error("nobody is told of the call")
+	}
+	t.Advance(ms)
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
+
+	call := expect(b, 0, "a.example:8080")
+	note(call, time.Time{})
+	call = expect(a, 0)
+	if want := t.get(a); fmt.Sprintf("%+v", call.Job) != fmt.Sprintf("%+v", want) || string(call.Input) != `{"n":  1}` || call.URL != "http://a.example:8080/x" || call.Host != "a.example:8080" {
+		t.Errorf("the call is %+v, the job %+v", call, want)
+	}
+	none(claim)
+	none(0, "a.example:8080")
+	note(call, time.Now().Add(10*time.Second))
+	none(10 * time.Second)
+	t.Advance(10 * time.Second)
+	call = expect(a, 1)
+	t.Advance(claim) // nobody said how it went
+	again := expect(a, 1)
+	note(call, time.Time{}) // comes too late to count
+	none(claim)
+	t.Advance(time.Minute) // the job's ttl is over, the call is still due
+	t.is(a, "")
+	again = expect(a, 1)
+	t.Restart()
+	none(claim)
+	note(again, time.Time{})
+	none(0)
+
+	// A retry withdraws the call, and the next end orders one anew.
+	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
+	call = expect(c, 0)
+	t.retry(c)
+	none(0)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
+	note(call, time.Now().Add(time.Hour)) // of the former end
+	call = expect(c, 0)
+	if call.Job.State != engine.Failed || call.Job.Retries != 1 {
+		t.Errorf("the call is about %+v", call.Job)
+	}
+	if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
+		t.Fatal(err)
+	}
+	note(call, time.Now())
+	none(0)
+}

@@ -1,0 +1,119 @@
+package webhook
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Policy says which targets may be called. The zero Policy allows this machine
+// itself, where the receiver of a deployment on one's own machine is, and
+// public addresses. Private and link-local ones are refused: whoever may submit
+// jobs could otherwise reach, through the jobrunner, what only its network may.
+// That counts for the address that is connected to, whatever its name.
+//
+// A Policy with hosts allows these and no others, at any address.
+type Policy struct{ hosts []string }
+
+// NewPolicy allows hosts alone, where there are some: names, *.domain for all
+// below a domain, or addresses; :port narrows each to that port.
+func NewPolicy(hosts []string) (Policy, error) {
+	var p Policy
+	for _, h := range hosts {
+		h = strings.ToLower(strings.TrimSpace(h))
+		u, err := url.Parse("http://" + strings.Replace(h, "*.", "any.", 1))
+		if err != nil || u.Host == "" || strings.ContainsAny(h, "/@?#") || strings.Contains(u.Host, "*") {
+			return Policy{}, fmt.Errorf("%q is no host to allow webhooks at: write example.com, *.example.com, 192.0.2.1 or example.com:8080", h)
+		}
+		p.hosts = append(p.hosts, h)
+	}
+	return p, nil
+}
+
+// ForbiddenError says that a target may not be called, and why.
+type ForbiddenError struct{ reason string }
+
+func (e *ForbiddenError) Error() string { return e.reason }
+
+func forbid(format string, args ...any) error { return &ForbiddenError{fmt.Sprintf(format, args...)} }
+
+// Check answers a *ForbiddenError for a URL that may not be called, as far as
+// that can be told without looking up its host.
+func (p Policy) Check(u *url.URL) error {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return forbid("webhook must be an http or https URL")
+	case len(p.hosts) == 0:
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+			return checkAddress(ip)
+		}
+	case !slices.ContainsFunc(p.hosts, func(pattern string) bool { return matches(pattern, u) }):
+		return forbid("webhook at a host that this deployment does not call: %s", u.Host)
+	}
+	return nil
+}
+
+func matches(pattern string, u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	if p, err := url.Parse("http://" + strings.Replace(pattern, "*.", "any.", 1)); err == nil && p.Port() != "" {
+		if p.Port() != port(u) {
+			return false
+		}
+		pattern = strings.TrimSuffix(pattern, ":"+p.Port())
+	}
+	if domain, ok := strings.CutPrefix(pattern, "*."); ok {
+		return strings.HasSuffix(host, "."+domain)
+	}
+	return host == strings.Trim(pattern, "[]")
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// shared are the addresses of providers between their customers and the
+// internet (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+func checkAddress(ip netip.Addr) error {
+	ip = ip.Unmap()
+	if ip.IsLoopback() || ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip) {
+		return nil
+	}
+	return forbid("webhook at the address %s of a private network: the deployment calls it only where --webhook-allow names its host", ip)
+}
+
+// transport connects to no address that the policy forbids, uses no proxy, and
+// is for few calls at each host.
+func (p Policy) transport() http.RoundTripper {
+	dialer := &net.Dialer{Timeout: timeout}
+	if len(p.hosts) == 0 {
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			a, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return checkAddress(a.Addr())
+		}
+	}
+	return &http.Transport{
+		DialContext:         dialer.DialContext,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: maxPerHost,
+		MaxIdleConns:        maxCalls,
+		IdleConnTimeout:     time.Minute,
+		TLSHandshakeTimeout: timeout,
+	}
+}

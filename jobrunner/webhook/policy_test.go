@@ -1,0 +1,113 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+)
+
+func TestPolicy(t *testing.T) {
+	for _, c := range []struct {
+		allow   string
+		url     string
+		allowed bool
+	}{
+		{"", "http://127.0.0.1:8080/x", true}, {"", "http://localhost/", true}, {"", "http://[::1]:80/", true}, {"", "https://example.com/", true}, {"", "https://192.0.2.1/", true},
+		{"", "https://10.0.0.1/", false}, {"", "https://192.168.1.1/", false}, {"", "https://172.16.0.1/", false}, {"", "http://169.254.169.254/", false},
+		{"", "http://[fe80::1]/", false}, {"", "http://[fd00::1]/", false}, {"", "http://0.0.0.0/", false}, {"", "http://100.100.100.200/", false},
+		{"", "http://[::ffff:10.0.0.1]/", false}, {"", "http://[::ffff:127.0.0.1]/", true}, {"", "http://224.0.0.1/", false},
+		{"", "ftp://example.com/", false}, {"", "file:///etc/passwd", false}, {"", "http:///x", false},
+		{"example.com", "https://example.com:8443/", true}, {"example.com", "https://EXAMPLE.com/", true}, {"example.com", "https://a.example.com/", false},
+		{"example.com", "https://example.com.evil.org/", false}, {"example.com", "http://127.0.0.1/", false}, {"example.com", "ftp://example.com/", false},
+		{"*.example.com", "https://a.b.example.com/", true}, {"*.example.com", "https://example.com/", false}, {"*.example.com", "https://badexample.com/", false},
+		{"example.com:8080", "http://example.com:8080/", true}, {"example.com:8080", "http://example.com/", false}, {"example.com:443", "https://example.com/", true},
+		{"10.0.0.1", "http://10.0.0.1/", true}, {"10.0.0.1", "http://10.0.0.2/", false}, {"[::1]:80", "http://[::1]/", true}, {"[::1]", "http://[::1]:99/", true},
+		{"a.org,Example.com", "http://example.com/", true},
+	} {
+		var allow []string
+		if c.allow != "" {
+			allow = strings.Split(c.allow, ",")
+		}
+		p, err := webhook.NewPolicy(allow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.Check(u)
+		var forbidden *webhook.ForbiddenError
+		if c.allowed != (err == nil) || err != nil && !errors.As(err, &forbidden) {
+			t.Errorf("allowing %q, %s: %v", c.allow, c.url, err)
+		}
+	}
+	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port"} {
+		if _, err := webhook.NewPolicy([]string{bad}); err == nil {
+			t.Errorf("%q is taken for a host", bad)
+		}
+	}
+}
+
+// one hands out one call, again and again until it is noted as made.
+type one struct {
+	url  string
+	done chan time.Time
+}
+
+func (o one) Calls() <-chan struct{} { return nil }
+
+func (o one) NextCall(context.Context, []string, time.Duration) (*engine.Call, time.Time, error) {
+	if o.url == "" {
+		return nil, time.Time{}, nil
+	}
+	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, time.Time{}, nil
+}
+
+func (o one) Called(_ context.Context, _ *engine.Call, again time.Time) error {
+	select {
+	case o.done <- again:
+	default:
+	}
+	return nil
+}
+
+// deliver makes a call over the network, and tells whether it was delivered.
+func deliver(t *testing.T, p webhook.Policy, url string) bool {
+	t.Helper()
+	o := one{url, make(chan time.Time, 1)}
+	s := webhook.Start(webhook.Config{Queue: o, Clock: new(clock.Clock), Policy: p, Logger: slog.New(slog.DiscardHandler)})
+	defer s.Close()
+	return (<-o.done).IsZero()
+}
+
+// A redirect is an answer that is not 200: nobody is sent on.
+func TestNoRedirects(t *testing.T) {
+	var reached atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/from":
+			http.Redirect(w, r, "/to", http.StatusTemporaryRedirect)
+		case "/to":
+			reached.Store(true)
+		}
+	}))
+	defer server.Close()
+	if deliver(t, webhook.Policy{}, server.URL+"/from") || reached.Load() {
+		t.Error("the redirect was followed")
+	}
+	if !deliver(t, webhook.Policy{}, server.URL+"/to") {
+		t.Error("the target itself was not reached")
+	}
+}

@@ -1,0 +1,375 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+)
+
+// fixture is an engine, a sender on it, and the network as the test wants it.
+type fixture struct {
+	t      *testing.T
+	engine *engine.Engine
+	sender *webhook.Sender
+	log    *bytes.Buffer
+	start  time.Time
+	config webhook.Config
+
+	mu     sync.Mutex
+	calls  []call
+	open   int // calls under way
+	answer func(c call) (*http.Response, error)
+}
+
+type call struct {
+	host    string
+	at      float64 // seconds since the start
+	request *http.Request
+	body    string
+}
+
+func bubble(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{t: t, log: new(bytes.Buffer), start: time.Now()}
+		f.answer = func(call) (*http.Response, error) { return status(200), nil }
+		time, log := new(clock.Clock), slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}); err != nil {
+			t.Fatal(err)
+		}
+		f.config = webhook.Config{Queue: f.engine, Clock: time, Logger: log, Transport: f}
+		f.sender = webhook.Start(f.config)
+		defer func() {
+			f.sender.Close()
+			f.engine.Close()
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		test(t, f)
+	})
+}
+
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+func status(code int) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("x"))}
+}
+
+// RoundTrip is the network.
+func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		f.t.Error(err)
+	}
+	c := call{r.URL.Host, time.Since(f.start).Seconds(), r, string(body)}
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	f.open++
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.open--
+		f.mu.Unlock()
+	}()
+	return f.answer(c)
+}
+
+// hang answers when the caller gives up.
+func hang(c call) (*http.Response, error) {
+	<-c.request.Context().Done()
+	return nil, c.request.Context().Err()
+}
+
+func (f *fixture) seen() []call {
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
+}
+
+// times are when the calls began.
+func (f *fixture) times(want ...float64) {
+	f.t.Helper()
+	var got []float64
+	for _, c := range f.seen() {
+		got = append(got, c.at)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		f.t.Errorf("calls at %v s, want %v", got, want)
+	}
+}
+
+const target = "http://receiver.example/hook?token=planted-token"
+
+func (f *fixture) submit(n engine.NewJob) engine.Job {
+	f.t.Helper()
+	n.Endpoint = "ep"
+	if n.Input == nil {
+		n.Input = []byte(`{}`)
+	}
+	if n.Webhook == "" {
+		n.Webhook = target
+	}
+	job, err := f.engine.Submit(f.t.Context(), n)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return job
+}
+
+// run submits a job and ends it with a report.
+func (f *fixture) run(n engine.NewJob, r engine.Report) engine.Job {
+	f.t.Helper()
+	job := f.submit(n)
+	jobs, err := f.engine.Take(f.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
+	if err != nil || len(jobs) != 1 {
+		f.t.Fatal(jobs, err)
+	}
+	if got, err := f.engine.Report(f.t.Context(), jobs[0].Ref, r); err != nil || got != engine.Accepted {
+		f.t.Fatal(got, err)
+	}
+	return job
+}
+
+func sleep(seconds float64) { time.Sleep(time.Duration(seconds * float64(time.Second))) }
+
+func TestCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		report engine.Report
+		want   string
+	}{
+		"COMPLETED": {engine.Done([]byte(`{"b":  2}`)), `{"delayTime":0,"executionTime":0,"id":"%s","output":{"b":  2},"status":"COMPLETED","workerId":"w1","input":{"a":  1},"webhook":"` + target + `"}`},
+		"FAILED":    {engine.Fail("no luck", nil), `{"delayTime":0,"executionTime":0,"id":"%s","error":"no luck","status":"FAILED","workerId":"w1","input":{"a":  1},"webhook":"` + target + `"}`},
+	} {
+		bubble(t, func(t *testing.T, f *fixture) {
+			job := f.run(engine.NewJob{Input: []byte(`{"a":  1}`), Rest: []byte(`{"s3Config":{"accessSecret":"planted"}}`)}, c.report)
+			calls := f.seen()
+			if len(calls) != 1 {
+				t.Fatalf("%d calls", len(calls))
+			}
+			got := calls[0].request
+			if got.Method != "POST" || got.URL.String() != target || got.Header.Get("Content-Type") != "application/json" || got.Header.Get("Authorization") != "" {
+				t.Errorf("%s: called %s %s with %v", name, got.Method, got.URL, got.Header)
+			}
+			if want := fmt.Sprintf(c.want, job.ID); calls[0].body != want || !json.Valid([]byte(want)) {
+				t.Errorf("%s: the body is %s", name, calls[0].body)
+			}
+			sleep(3600)
+			f.times(0)
+		})
+	}
+}
+
+func TestNoCall(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		cancelled := f.submit(engine.NewJob{})
+		if _, err := f.engine.Cancel(t.Context(), "ep", cancelled.ID); err != nil {
+			t.Fatal(err)
+		}
+		f.submit(engine.NewJob{Timeout: 5 * time.Second})
+		if jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1}); err != nil || len(jobs) != 1 {
+			t.Fatal(jobs, err)
+		}
+		sleep(3600)
+		f.times()
+	})
+}
+
+// Two more tries, each 10 s after the end of the one before; 200 ends them, and
+// no outcome changes the job.
+func TestTries(t *testing.T) {
+	slow := func(seconds float64, then func() (*http.Response, error)) func(call) (*http.Response, error) {
+		return func(call) (*http.Response, error) { sleep(seconds); return then() }
+	}
+	answers := func(codes ...int) func(call) (*http.Response, error) {
+		return func(call) (*http.Response, error) {
+			code := codes[0]
+			if len(codes) > 1 {
+				codes = codes[1:]
+			}
+			return status(code), nil
+		}
+	}
+	for name, c := range map[string]struct {
+		answer func(call) (*http.Response, error)
+		want   []float64
+	}{
+		"200":            {answers(200), []float64{0}},
+		"500":            {answers(500), []float64{0, 10, 20}},
+		"201 is not 200": {answers(201), []float64{0, 10, 20}},
+		"204 is not 200": {answers(204), []float64{0, 10, 20}},
+		"a redirect":     {answers(307), []float64{0, 10, 20}},
+		"the second":     {answers(503, 200), []float64{0, 10}},
+		"the third":      {answers(503, 404, 200), []float64{0, 10, 20}},
+		"no connection":  {func(call) (*http.Response, error) { return nil, errors.New("refused") }, []float64{0, 10, 20}},
+		"slow":           {slow(4, func() (*http.Response, error) { return status(500), nil }), []float64{0, 14, 28}},
+		"slow and well":  {slow(9.9, func() (*http.Response, error) { return status(200), nil }), []float64{0}},
+		"no answer":      {hang, []float64{0, 20, 40}},
+	} {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.answer = c.answer
+			job := f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+			before, err := f.engine.Get(t.Context(), "ep", job.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sleep(1000)
+			f.times(c.want...)
+			if after, err := f.engine.Get(t.Context(), "ep", job.ID); err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
+				t.Errorf("%s: the job is %+v, %v", name, after, err)
+			}
+			if log := f.log.String(); strings.Contains(log, "planted-token") {
+				t.Errorf("%s: the log names a secret: %s", name, log)
+			}
+		})
+	}
+}
+
+// Neither its ttl nor a restart takes a call away that a job is owed.
+func TestNothingIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		job := f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done([]byte(`1`)))
+		sleep(11)
+		if _, err := f.engine.Get(t.Context(), "ep", job.ID); !errors.Is(err, engine.ErrNotFound) {
+			t.Errorf("the job whose ttl is over: %v", err)
+		}
+		sleep(600)
+		f.times(0, 10, 20)
+		if body := f.seen()[2].body; !strings.Contains(body, job.ID) {
+			t.Errorf("the last call says %s", body)
+		}
+	})
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.answer = hang
+		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+		f.times(0)
+		sleep(1)
+		f.sender.Close() // in the middle of the first call, which then does not count
+		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		f.sender = webhook.Start(f.config)
+		sleep(600)
+		f.times(0, 15, 25, 35)
+	})
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.sender.Close()
+		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+		sleep(100)
+		f.sender = webhook.Start(f.config)
+		f.times(100)
+	})
+}
+
+// A retry withdraws what is still to be said of the end that is no more.
+func TestRetryWithdraws(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		job := f.run(engine.NewJob{}, engine.Fail("x", nil))
+		sleep(5)
+		if _, err := f.engine.Retry(t.Context(), "ep", job.ID); err != nil {
+			t.Fatal(err)
+		}
+		sleep(100)
+		f.times(0)
+		jobs, err := f.engine.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
+		if err != nil || len(jobs) != 1 {
+			t.Fatal(jobs, err)
+		}
+		if _, err := f.engine.Report(t.Context(), jobs[0].Ref, engine.Done(nil)); err != nil {
+			t.Fatal(err)
+		}
+		sleep(100)
+		f.times(0, 105, 115, 125)
+	})
+}
+
+// A receiver that does not answer holds up neither others nor the engine, and
+// is not called by many at a time.
+func TestSlowReceiver(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		most := 0
+		f.answer = func(c call) (*http.Response, error) {
+			if c.host != "slow.example" {
+				return status(200), nil
+			}
+			f.mu.Lock()
+			most = max(most, f.open)
+			f.mu.Unlock()
+			return hang(c)
+		}
+		for range 30 {
+			f.run(engine.NewJob{Webhook: "http://slow.example/"}, engine.Done(nil))
+		}
+		f.run(engine.NewJob{Webhook: "http://quick.example/"}, engine.Done(nil))
+		calls := f.seen()
+		if last := calls[len(calls)-1]; len(calls) != 5 || last.host != "quick.example" || last.at != 0 {
+			t.Errorf("%d calls, the last at %s after %g s", len(calls), last.host, last.at)
+		}
+		sleep(3600)
+		if n := len(f.seen()); n != 30*3+1 || most != 4 {
+			t.Errorf("%d calls, %d at a time", n, most)
+		}
+	})
+}
+
+func TestForbiddenTarget(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.run(engine.NewJob{Webhook: "http://192.168.0.1/x?planted-token"}, engine.Done(nil))
+		f.run(engine.NewJob{Webhook: "file:///etc/passwd"}, engine.Done(nil))
+		sleep(100)
+		f.times()
+		if log := f.log.String(); strings.Count(log, "could not be delivered") != 1 || strings.Contains(log, "planted") {
+			t.Errorf("the log says %s", log)
+		}
+		job := f.run(engine.NewJob{Webhook: target}, engine.Done(nil))
+		f.times(100)
+		if err := f.engine.DropEndpoint(t.Context(), job.Endpoint); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What the sender holds on to is gone at the end: rows of jobs whose time is
+// over don't pile up.
+func TestRowsGo(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.answer = func(call) (*http.Response, error) { return status(500), nil }
+		for range 5 {
+			f.run(engine.NewJob{TTL: 10 * time.Second}, engine.Done(nil))
+		}
+		sleep(100)
+		synctest.Wait()
+		if next, err := f.engine.Sweep(context.Background()); err != nil || !next.IsZero() {
+			t.Errorf("there is something left until %s, %v", next, err)
+		}
+	})
+}
