@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -38,6 +39,10 @@ type Config struct {
 	// ManagementLimits makes the management API answer 429 beyond its rate
 	// limits.
 	ManagementLimits bool
+	// WebhookAllow names the hosts at which webhooks may be called: example.com,
+	// *.example.com, an address, each with :port or without. Empty allows this
+	// machine and public addresses.
+	WebhookAllow []string
 	// AdminClock lets clients advance the deployment's clock, at /clock: for
 	// tests of what takes long.
 	AdminClock bool
@@ -50,6 +55,7 @@ type Jobrunner struct {
 	store   *store.Store
 	engine  *engine.Engine
 	pools   *worker.Pools
+	hooks   *webhook.Sender
 	log     *slog.Logger
 	handler http.Handler
 	syncing sync.Mutex
@@ -66,18 +72,22 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	hooks, err := webhook.NewPolicy(c.WebhookAllow)
+	if err != nil {
+		return nil, err
+	}
 	db, err := sqldb.Open(ctx, sqldb.Config{Dir: c.DataDir, URL: c.Engine})
 	if err != nil {
 		return nil, err
 	}
 	j := &Jobrunner{db: db, log: c.Logger}
-	if err := j.start(ctx, c); err != nil {
+	if err := j.start(ctx, c, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
+func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
 	time := new(clock.Clock)
 	if j.store, err = store.Open(ctx, j.db, time); err != nil {
 		return err
@@ -85,6 +95,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
 	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger}); err != nil {
 		return err
 	}
+	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: time, Policy: hooks, Logger: c.Logger})
 	j.pools = worker.New(worker.Config{Queue: j.engine, Clock: time, Logger: c.Logger})
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -102,7 +113,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config) (err error) {
 
 	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})
 	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued,
+		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 	})
 	handler := route(management, jobs)
@@ -199,6 +210,9 @@ func (j *Jobrunner) Close() error {
 	}
 	if j.pools != nil {
 		j.pools.Close()
+	}
+	if j.hooks != nil {
+		j.hooks.Close()
 	}
 	if j.engine != nil {
 		j.engine.Close()

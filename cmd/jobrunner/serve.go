@@ -19,15 +19,16 @@ import (
 )
 
 type serve struct {
-	Listen           string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
-	Data             string `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
-	Engine           string `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database that holds the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
-	Ephemeral        bool   `help:"Keep nothing: the state is in memory and ends with the process."`
-	AllowRemote      bool   `help:"Allow an address that other machines reach."`
-	Limits           string `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
-	ManagementLimits string `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
-	Clock            string `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
-	LogFormat        string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
+	Listen           string   `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
+	Data             string   `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
+	Engine           string   `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database that holds the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
+	Ephemeral        bool     `help:"Keep nothing: the state is in memory and ends with the process."`
+	AllowRemote      bool     `help:"Allow an address that other machines reach."`
+	Limits           string   `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
+	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
+	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: this machine and public addresses."`
+	Clock            string   `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
+	LogFormat        string   `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
 // grace is how long a stop waits for requests under way.
@@ -60,6 +61,7 @@ func (s *serve) Run() error {
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, Engine: s.Engine, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
+		WebhookAllow: s.WebhookAllow,
 	})
 	if err != nil {
 		return err

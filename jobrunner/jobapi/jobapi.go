@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,6 +26,8 @@ type Config struct {
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) Workers
 	Queued   func(endpoint string) // a job was put into the queue
+	// Webhook says why a webhook may not be called; nil allows every one.
+	Webhook  func(*url.URL) error
 	Clock    *clock.Clock
 	Keys     *apikey.Keys
 	NoLimits bool // of rates, open requests and the queue's length: for benchmarks

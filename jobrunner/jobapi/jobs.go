@@ -41,6 +41,9 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, t target, limit int
 	if err != nil {
 		return engine.Job{}, err
 	}
+	if err := a.checkWebhook(n.Webhook); err != nil {
+		return engine.Job{}, err
+	}
 	n.Endpoint = t.endpoint
 	if shape != nil {
 		shape(&n)

@@ -132,6 +132,21 @@ func webhook(raw json.RawMessage) (string, error) {
 	return text, nil
 }
 
+// checkWebhook refuses one that this deployment would not call.
+func (a *api) checkWebhook(text string) error {
+	if text == "" || a.Webhook == nil {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err == nil {
+		err = a.Webhook(u)
+	}
+	if err != nil {
+		return refuse(http.StatusBadRequest, "%s", err)
+	}
+	return nil
+}
+
 // s3Members are the members of s3Config, all strings (description: s3Config).
 var s3Members = []string{"accessId", "accessSecret", "bucketName", "endpointUrl"}
 

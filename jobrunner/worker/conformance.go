@@ -18,8 +18,8 @@ type order struct {
 	N       int             `json:"n"`       // stream: chunks; bytes: length of the text
 	Bytes   int             `json:"bytes"`   // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …
 	Times   *int            `json:"times"`   // crash, fail: how many dispatches do so before one echoes; none: all
-	Message string          `json:"message"` // fail: the error
-	Output  json.RawMessage `json:"output"`  // sleep, fail: what it leaves
+	Message string          `json:"message"` // fail: the error; stream: the one that ends it, none for a good end
+	Output  json.RawMessage `json:"output"`  // sleep, fail, stream: what it leaves
 }
 
 // Bounds of an order, so that no job fills the memory.
@@ -41,9 +41,17 @@ var ops = map[string]func(ctx context.Context, job run, o order) ([]byte, error)
 
 // conformance does what its input says, for tests of a deployment.
 func conformance(ctx context.Context, job run) ([]byte, error) {
-	var o order
-	if err := json.Unmarshal(job.Input, &o); err != nil {
+	// A request to /openai has its body, the order, in a member.
+	var input struct {
+		order
+		OpenAI *order `json:"openai_input"`
+	}
+	if err := json.Unmarshal(job.Input, &input); err != nil {
 		return nil, fmt.Errorf("the input is no order: %w", err)
+	}
+	o := input.order
+	if input.OpenAI != nil {
+		o = *input.OpenAI
 	}
 	op, ok := ops[o.Op]
 	switch {
@@ -97,6 +105,9 @@ func stream(ctx context.Context, job run, o order) ([]byte, error) {
 		if err := job.Chunk(chunk); err != nil {
 			return nil, err
 		}
+	}
+	if o.Message != "" {
+		return o.Output, errors.New(o.Message)
 	}
 	return o.Output, nil
 }

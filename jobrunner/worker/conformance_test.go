@@ -33,19 +33,21 @@ func (f *fixture) chunks(job engine.Job) (all []string) {
 
 func TestConformanceHandler(t *testing.T) {
 	for input, want := range map[string]engine.Job{
-		`{"op": "echo",  "x": [1]}`:                         {State: engine.Completed, Output: []byte(`{"op": "echo",  "x": [1]}`)},
-		`{"op": "sleep", "ms": 1500, "output": "up"}`:       {State: engine.Completed, Output: []byte(`"up"`), Execution: 1500 * time.Millisecond},
-		`{"op": "fail"}`:                                    {State: engine.Failed, Error: "failed as ordered"},
-		`{"op": "fail", "message": "no luck", "output": 1}`: {State: engine.Failed, Error: "no luck", Output: []byte(`1`)},
-		`{"op": "fail", "times": 0}`:                        {State: engine.Completed, Output: []byte(`{"op": "fail", "times": 0}`)},
-		`{"op": "bytes", "n": 3}`:                           {State: engine.Completed, Output: []byte(`"xxx"`)},
-		`{"op": "crash"}`:                                   {State: engine.Failed, Error: "job timed out after 1 retries: its worker died", Retries: 1},
-		`{"op": "crash", "times": 1}`:                       {State: engine.Completed, Output: []byte(`{"op": "crash", "times": 1}`), Retries: 1},
-		`{}`:                                                {State: engine.Failed, Error: `no such op: ""`},
-		`{"op": "dance"}`:                                   {State: engine.Failed, Error: `no such op: "dance"`},
-		`{"op": "sleep", "ms": -1}`:                         {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
-		`{"op": "bytes", "n": 67108865}`:                    {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
-		`{"op": "stream", "n": 100001}`:                     {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+		`{"op": "echo",  "x": [1]}`:                                       {State: engine.Completed, Output: []byte(`{"op": "echo",  "x": [1]}`)},
+		`{"op": "sleep", "ms": 1500, "output": "up"}`:                     {State: engine.Completed, Output: []byte(`"up"`), Execution: 1500 * time.Millisecond},
+		`{"op": "fail"}`:                                                  {State: engine.Failed, Error: "failed as ordered"},
+		`{"op": "fail", "message": "no luck", "output": 1}`:               {State: engine.Failed, Error: "no luck", Output: []byte(`1`)},
+		`{"op": "fail", "times": 0}`:                                      {State: engine.Completed, Output: []byte(`{"op": "fail", "times": 0}`)},
+		`{"op": "bytes", "n": 3}`:                                         {State: engine.Completed, Output: []byte(`"xxx"`)},
+		`{"op": "crash"}`:                                                 {State: engine.Failed, Error: "job timed out after 1 retries: its worker died", Retries: 1},
+		`{"op": "crash", "times": 1}`:                                     {State: engine.Completed, Output: []byte(`{"op": "crash", "times": 1}`), Retries: 1},
+		`{"op": "stream", "message": "broke"}`:                            {State: engine.Failed, Error: "broke"},
+		`{"openai_route": "/x", "openai_input": {"op": "bytes", "n": 1}}`: {State: engine.Completed, Output: []byte(`"x"`)},
+		`{}`:                             {State: engine.Failed, Error: `no such op: ""`},
+		`{"op": "dance"}`:                {State: engine.Failed, Error: `no such op: "dance"`},
+		`{"op": "sleep", "ms": -1}`:      {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+		`{"op": "bytes", "n": 67108865}`: {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+		`{"op": "stream", "n": 100001}`:  {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
 	} {
 		bubble(t, func(f *fixture) {
 			f.pools.Set(one)

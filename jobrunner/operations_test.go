@@ -1,0 +1,105 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// handler makes an endpoint of builtin/conformance.
+func (d *deployment) handler() (id string) {
+	d.t.Helper()
+	e := echo("e")
+	e.Container = &api.Container{Image: new("builtin/conformance")}
+	e, err := d.client(api.V2).Endpoints.Create(d.t.Context(), e)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return e.ID
+}
+
+// The receiver of a webhook gets the job's end, from a worker to a server.
+func TestWebhook(t *testing.T) {
+	bodies := make(chan string, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		bodies <- string(b)
+	}))
+	defer receiver.Close()
+	d := deploy(t, "")
+	id := d.handler()
+	status, _, text := d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "echo"}, "webhook": "`+receiver.URL+`/x", "s3Config": {"accessSecret": "planted"}}`)
+	if status != 200 {
+		t.Fatal(text)
+	}
+	body := <-bodies
+	if !strings.Contains(body, `"output":{"op": "echo"}`) || !strings.Contains(body, `"input":{"op": "echo"},"webhook":"`+receiver.URL+`/x"}`) || strings.Contains(body, "planted") {
+		t.Errorf("the receiver got %s", body)
+	}
+	status, _, text = d.do("POST", "/v2/"+id+"/run", `{"input": {}, "webhook": "http://169.254.169.254/"}`)
+	if status != 400 || !strings.Contains(text, "--webhook-allow") {
+		t.Errorf("a webhook into a private network: %d %s", status, text)
+	}
+	if _, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", WebhookAllow: []string{"http://x"}}); err == nil {
+		t.Error("a URL is taken for a host")
+	}
+}
+
+// Both doors, from a worker's chunks to the client.
+func TestBothDoors(t *testing.T) {
+	d := deploy(t, "")
+	id := d.handler()
+	for door, want := range map[string]string{
+		"/v2/":      `[{"output":{"n":0}},{"output":{"n":1}}]`,
+		"/live/v2/": `{"status":"COMPLETED","stream":[{"output":{"n":0}},{"output":{"n":1}}]}`,
+	} {
+		status, _, text := d.do("POST", door+id+"/runsync", `{"input": {"op": "stream", "n": 2}}`)
+		var job struct{ ID, Status string }
+		if err := json.Unmarshal([]byte(text), &job); err != nil || status != 200 || job.Status != "COMPLETED" {
+			t.Fatalf("%s: %d %s", door, status, text)
+		}
+		if status, _, text := d.do("GET", door+id+"/stream/"+job.ID, ""); status != 200 || text != want {
+			t.Errorf("%s answered %d %s", door, status, text)
+		}
+	}
+}
+
+// What a handler gives is passed on through everything that wraps the handlers,
+// and broken off there where it can't go on.
+func TestOpenAI(t *testing.T) {
+	d := deploy(t, "")
+	id := d.handler()
+	for _, c := range []struct {
+		order  string
+		status int
+		want   string
+	}{
+		{`{"op": "bytes", "n": 3}`, 200, `"xxx"`},
+		{`{"op": "stream", "n": 2, "bytes": 3}`, 200, `xxxxxx`},
+		{`{"op": "stream", "n": 1}`, 200, `{"n":0}`},
+		{`{"op": "fail", "message": "no luck"}`, 500, `{"error":"no luck"}`},
+	} {
+		if status, _, text := d.do("POST", "/live/v2/"+id+"/openai/v1/completions", c.order); status != c.status || text != c.want {
+			t.Errorf("%s: %d %s", c.order, status, text)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/v2/"+id+"/openai/v1/completions", strings.NewReader(`{"op": "stream", "n": 2, "bytes": 3, "message": "broke"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer planted-key")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // broken off before it began
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("an answer that broke off looks whole: %d %s", resp.StatusCode, text)
+	}
+}
