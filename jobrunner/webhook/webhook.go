@@ -32,7 +32,7 @@ const (
 	maxCalls   = 16 // at a time
 	maxPerHost = 4  // likewise
 
-	recheck = time.Minute // for calls of processes that died
+	recheck = time.Hour   // for what another process ordered before it died
 	retake  = time.Second // after an error of the engine
 )
 
