@@ -146,5 +146,6 @@ func (s *serve) greet(w io.Writer, url, dir, key string, made bool) {
 	case dir != "" && os.Getenv(keyVariable) == "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
 	}
-	fmt.Fprintf(w, "\nNext: terraform apply in examples/quickstart. Ctrl-C stops the deployment.\n")
+	fmt.Fprintf(w, "\nPublic SDKs of the job API use %s/live/v2\n", url)
+	fmt.Fprintf(w, "Next: terraform apply in examples/quickstart. Ctrl-C stops the deployment.\n")
 }

@@ -82,21 +82,22 @@ func (e *Engine) callDue(ctx context.Context, busy []string) (time.Time, error) 
 // one to tell of.
 func (e *Engine) claim(ctx context.Context, busy []string, claim time.Duration) (*Call, error) {
 	statement, hosts := notAt(claimed, busy)
-	var call *Call
+	var call Call
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
 		now := e.now()
-		c := Call{until: now + claim.Milliseconds()}
-		err := tx.QueryRow(statement, slices.Concat([]any{c.until, now}, hosts)...).Scan(&c.k, &c.URL, &c.Host, &c.Attempt)
-		call = &c
-		return err
+		call.until = now + claim.Milliseconds()
+		return tx.QueryRow(statement, slices.Concat([]any{call.until, now}, hosts)...).Scan(&call.k, &call.URL, &call.Host, &call.Attempt)
 	})
 	if err == nil {
-		err = e.describe(ctx, call)
+		err = e.describe(ctx, &call)
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	switch {
+	case err == nil:
+		return &call, nil
+	case errors.Is(err, sql.ErrNoRows):
+		err = nil
 	}
-	return call, err
+	return nil, err
 }
 
 func (e *Engine) describe(ctx context.Context, c *Call) error {

@@ -269,7 +269,7 @@ func TestNothingIsLost(t *testing.T) {
 			t.Errorf("the last call says %s", body)
 		}
 	})
-	bubble(t, func(t *testing.T, f *fixture) {
+	bubble(t, func(_ *testing.T, f *fixture) {
 		f.answer = hang
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		f.times(0)
@@ -280,7 +280,7 @@ func TestNothingIsLost(t *testing.T) {
 		sleep(600)
 		f.times(0, 15, 25, 35)
 	})
-	bubble(t, func(t *testing.T, f *fixture) {
+	bubble(t, func(_ *testing.T, f *fixture) {
 		f.sender.Close()
 		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
 		sleep(100)
