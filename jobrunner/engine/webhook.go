@@ -141,10 +141,18 @@ func notAt(statement string, hosts []string) (string, []any) {
 
 // order orders the call that tells of a job's end.
 func order(tx *sqldb.Tx, c change, now int64) error {
-	u, err := url.Parse(c.webhook)
-	if err != nil || u.Host == "" { // nobody could call that
+	host := hostOf(c.webhook)
+	if host == "" { // nobody could call that
 		return nil
 	}
-	_, err = tx.Exec(addWebhook, c.k, c.webhook, u.Host, now)
+	_, err := tx.Exec(addWebhook, c.k, c.webhook, host, now)
 	return err
+}
+
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
