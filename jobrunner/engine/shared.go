@@ -177,11 +177,13 @@ func (e *Engine) others(tx *sqldb.Tx) (map[string]int64, error) {
 	return others, err
 }
 
-// takeOver resumes the jobs of processes that are gone.
+// takeOver resumes the jobs of processes that are gone, and has the calls of
+// webhooks made that they leave.
 func (e *Engine) takeOver(ctx context.Context) error {
 	changes, err := e.resume(ctx)
 	if err == nil {
 		e.apply(changes...)
+		hint(e.calls)
 	}
 	return err
 }
