@@ -19,5 +19,9 @@ func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
 		return Job{}, err
 	}
 	e.apply(changes...)
-	return e.Get(ctx, endpoint, id)
+	job, err := e.Get(ctx, endpoint, id)
+	if err == nil && !job.State.Terminal() { // retried just now
+		return e.Cancel(ctx, endpoint, id)
+	}
+	return job, err
 }

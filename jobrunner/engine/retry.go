@@ -19,12 +19,11 @@ func (e *NotRetryable) Error() string {
 // it left is gone, and so is a call of its webhook that was still to be made.
 // A job in another state is *NotRetryable.
 func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
-	job, err := e.Get(ctx, endpoint, id) // also notes that its time is over
-	if err != nil {
+	if _, err := e.Get(ctx, endpoint, id); err != nil { // also notes that its time is over
 		return Job{}, err
 	}
 	var changes []change
-	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
 		now := e.now()
 		for _, from := range []State{Failed, TimedOut} {
 			changes, err = update(tx, InQueue, retried, now, now, from, endpoint, id, now)
@@ -44,8 +43,12 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 		return Job{}, err
 	}
 	if len(changes) == 0 {
-		if job, err = e.Get(ctx, endpoint, id); err != nil {
+		job, err := e.Get(ctx, endpoint, id)
+		switch {
+		case err != nil:
 			return Job{}, err
+		case job.State == Failed || job.State == TimedOut: // it ended just now
+			return e.Retry(ctx, endpoint, id)
 		}
 		return Job{}, &NotRetryable{job.State}
 	}
