@@ -89,6 +89,9 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 
 func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
 	time := new(clock.Clock)
+	if err := j.agree(ctx, time); err != nil {
+		return err
+	}
 	if j.store, err = store.Open(ctx, j.db, time); err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 	}
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 	if j.db.Shared() {
-		j.unfollow = j.follow(context.WithoutCancel(ctx))
+		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
 	}
 
 	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})

@@ -5,32 +5,49 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// followEvery is how soon what another process did counts here.
-const followEvery = time.Second
+const (
+	followEvery = time.Second // how soon what another process did counts here
+	agreeEvery  = 60          // so often of that, clocks are compared
+)
+
+// agree corrects the clock to the database's, where processes of several
+// machines share one: a deadline that one sets is for all.
+func (j *Jobrunner) agree(ctx context.Context, c *clock.Clock) error {
+	behind, err := j.db.Behind(ctx)
+	if err == nil {
+		c.Correct(behind)
+	}
+	return err
+}
 
 // follow makes count here what other processes change on a database that they
 // share: endpoints, and jobs that wait while the process that accepted them is
 // gone. It ends with stop.
-func (j *Jobrunner) follow(ctx context.Context) (stop func()) {
+func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
 		ticker := time.NewTicker(followEvery)
 		defer ticker.Stop()
 		known := map[string]bool{}
-		for failing := false; ; {
+		failing := false
+		for n := 1; ; n++ {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
 				return
 			}
 			endpoints, err := j.setAll(ctx)
+			if err == nil && n%agreeEvery == 0 {
+				err = j.agree(ctx, c)
+			}
 			if err != nil {
 				if !failing && ctx.Err() == nil {
-					j.log.ErrorContext(ctx, "the endpoints that other processes change could not be read", "error", err)
+					j.log.ErrorContext(ctx, "what other processes change could not be read", "error", err)
 				}
 				failing = true
 				continue

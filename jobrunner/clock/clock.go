@@ -10,10 +10,12 @@ import (
 )
 
 // Clock is real time plus an offset, which starts at zero and which Advance
-// alone moves. The zero Clock is ready for use. Inside a testing/synctest
+// alone moves, and a correction of this machine's time. The zero Clock is ready
+// for use. Inside a testing/synctest
 // bubble, where real time is virtual, so is the Clock's.
 type Clock struct {
 	offset atomic.Int64  // nanoseconds
+	wrong  atomic.Int64  // nanoseconds that this machine's time is behind
 	signs  atomic.Uint64 // counts timers begun and ended
 
 	mu      sync.Mutex
@@ -22,8 +24,19 @@ type Clock struct {
 
 // Now is the time.
 func (c *Clock) Now() time.Time {
-	return time.Now().Add(time.Duration(c.offset.Load()))
+	return time.Now().Add(time.Duration(c.offset.Load() + c.wrong.Load()))
 }
+
+// Correct says how far this machine's time is behind the one that counts:
+// ahead, where it is negative. Timers wait as long as they would have.
+// Differences that a measurement over a network may well have are let be.
+func (c *Clock) Correct(behind time.Duration) {
+	if (behind - time.Duration(c.wrong.Load())).Abs() > tolerance {
+		c.wrong.Store(int64(behind))
+	}
+}
+
+const tolerance = 100 * time.Millisecond
 
 // Timer sends the time on C once, when its duration has passed.
 type Timer struct {

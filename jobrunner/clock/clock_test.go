@@ -96,3 +96,28 @@ func TestAdvance(t *testing.T) {
 		}
 	})
 }
+
+// The machine's time is corrected beyond what a measurement may be off by, and
+// timers go on as they were.
+func TestCorrect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		timer := c.NewTimer(time.Minute)
+		for _, step := range []struct{ behind, want time.Duration }{
+			{50 * time.Millisecond, 0}, {time.Hour, time.Hour}, {time.Hour + 50*time.Millisecond, time.Hour}, {-time.Minute, -time.Minute}, {0, 0},
+		} {
+			c.Correct(step.behind)
+			if got := c.Now().Sub(time.Now()); got != step.want {
+				t.Errorf("corrected by %s: off by %s, not by %s", step.behind, got, step.want)
+			}
+		}
+		c.Correct(time.Hour)
+		time.Sleep(time.Minute - 1)
+		select {
+		case <-timer.C:
+			t.Error("a correction fired a timer")
+		default:
+		}
+		<-timer.C
+	})
+}

@@ -327,3 +327,14 @@ func TestHints(t *testing.T) {
 		}
 	}
 }
+
+// A server on this machine has this machine's time; a database that is not
+// shared has no other.
+func TestBehind(t *testing.T) {
+	if behind, err := open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context()); err != nil || behind.Abs() > time.Second {
+		t.Errorf("behind PostgreSQL by %s, %v", behind, err)
+	}
+	if behind, err := open(t, sqldb.Config{}).Behind(t.Context()); err != nil || behind != 0 {
+		t.Errorf("behind SQLite by %s, %v", behind, err)
+	}
+}
