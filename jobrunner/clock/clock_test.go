@@ -107,7 +107,7 @@ func TestCorrect(t *testing.T) {
 			{50 * time.Millisecond, 0}, {time.Hour, time.Hour}, {time.Hour + 50*time.Millisecond, time.Hour}, {-time.Minute, -time.Minute}, {0, 0},
 		} {
 			c.Correct(step.behind)
-			if got := c.Now().Sub(time.Now()); got != step.want {
+			if got := time.Until(c.Now()); got != step.want {
 				t.Errorf("corrected by %s: off by %s, not by %s", step.behind, got, step.want)
 			}
 		}
