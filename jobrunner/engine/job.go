@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -84,9 +83,6 @@ type Job struct {
 	Output []byte // JSON; nil where the handler left none
 	Error  string // why it failed
 }
-
-// Synchronous tells from its id that the job was submitted by a client who waits.
-func Synchronous(id string) bool { return strings.HasPrefix(id, "sync-") }
 
 // Times are milliseconds since 1970 in the tables, and 0 means never.
 func millis(t time.Time) int64 { return t.UnixMilli() }
