@@ -30,17 +30,17 @@ const (
 )
 
 // ops are what builtin/conformance can do.
-var ops = map[string]func(ctx context.Context, job run, o order) ([]byte, error){
-	"echo":   func(_ context.Context, job run, _ order) ([]byte, error) { return job.Input, nil },
+var ops = map[string]func(ctx context.Context, job Job, o order) ([]byte, error){
+	"echo":   func(_ context.Context, job Job, _ order) ([]byte, error) { return job.Input, nil },
 	"sleep":  sleep,
 	"fail":   fail,
 	"stream": stream,
-	"bytes":  func(_ context.Context, _ run, o order) ([]byte, error) { return text(o.N), nil },
+	"bytes":  func(_ context.Context, _ Job, o order) ([]byte, error) { return text(o.N), nil },
 	"crash":  crash,
 }
 
 // conformance does what its input says, for tests of a deployment.
-func conformance(ctx context.Context, job run) ([]byte, error) {
+func conformance(ctx context.Context, job Job) ([]byte, error) {
 	// A request to /openai has its body, the order, in a member.
 	var input struct {
 		order
@@ -64,15 +64,15 @@ func conformance(ctx context.Context, job run) ([]byte, error) {
 	return op(ctx, job, o)
 }
 
-func sleep(ctx context.Context, job run, o order) ([]byte, error) {
+func sleep(ctx context.Context, job Job, o order) ([]byte, error) {
 	return o.Output, pause(ctx, job, o)
 }
 
-func pause(ctx context.Context, job run, o order) error {
+func pause(ctx context.Context, job Job, o order) error {
 	return job.Clock.Sleep(ctx, time.Duration(o.MS)*time.Millisecond)
 }
 
-func fail(_ context.Context, job run, o order) ([]byte, error) {
+func fail(_ context.Context, job Job, o order) ([]byte, error) {
 	if o.spent(job) {
 		return job.Input, nil
 	}
@@ -82,18 +82,18 @@ func fail(_ context.Context, job run, o order) ([]byte, error) {
 	return o.Output, errors.New(o.Message)
 }
 
-func crash(_ context.Context, job run, o order) ([]byte, error) {
+func crash(_ context.Context, job Job, o order) ([]byte, error) {
 	if o.spent(job) {
 		return job.Input, nil
 	}
-	return nil, errCrashed
+	return nil, ErrCrashed
 }
 
 // spent tells that the job was dispatched often enough to go on, by its
 // worker's death or by a client's retry.
-func (o order) spent(job run) bool { return o.Times != nil && job.Attempt > *o.Times }
+func (o order) spent(job Job) bool { return o.Times != nil && job.Attempt > *o.Times }
 
-func stream(ctx context.Context, job run, o order) ([]byte, error) {
+func stream(ctx context.Context, job Job, o order) ([]byte, error) {
 	for i := range o.N {
 		if err := pause(ctx, job, o); err != nil {
 			return nil, err

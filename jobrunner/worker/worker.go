@@ -16,7 +16,7 @@ import (
 type worker struct {
 	id     string
 	pool   *pool
-	run    handler
+	run    Handler
 	retire context.CancelFunc // ends it while it waits for a job
 
 	// guarded by pool.mu
@@ -24,7 +24,7 @@ type worker struct {
 	since time.Time // when it last became idle
 }
 
-func newWorker(p *pool, run handler, now time.Time) *worker {
+func newWorker(p *pool, run Handler, now time.Time) *worker {
 	return &worker{id: uuid.NewString()[:13], pool: p, run: run, since: now}
 }
 
@@ -56,7 +56,7 @@ func (w *worker) work(ctx, idling context.Context) {
 func (w *worker) do(ctx context.Context, job engine.Taken) (lives bool) {
 	queue := w.pool.queue
 	own, stop := w.whileMine(ctx, job.Ref)
-	output, err := w.run(own, run{job, w.pool.clock, func(output []byte) error {
+	output, err := w.run(own, Job{Taken: job, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		got, err := queue.Report(own, job.Ref, engine.Chunk(output, nil))
 		if err == nil && got == engine.Stale {
 			err = errNotMine
@@ -67,7 +67,7 @@ func (w *worker) do(ctx context.Context, job engine.Taken) (lives bool) {
 	stop()
 	report := engine.Done(output)
 	switch {
-	case errors.Is(err, errCrashed):
+	case errors.Is(err, ErrCrashed):
 		report = engine.Lost()
 	case err != nil && told: // to stop; by one who knows what becomes of the job
 		return true
@@ -78,7 +78,7 @@ func (w *worker) do(ctx context.Context, job engine.Taken) (lives bool) {
 	if _, err := queue.Report(context.WithoutCancel(ctx), job.Ref, report); err != nil {
 		w.pool.log.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
 	}
-	return !errors.Is(err, errCrashed)
+	return !errors.Is(err, ErrCrashed)
 }
 
 var errNotMine = errors.New("the job is not this worker's any more")

@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// Programs say what images mean on this machine.
+type Programs interface {
+	// Program finds what runs an image. The error says, for people, why nothing
+	// here does.
+	Program(image string) (Program, error)
+}
+
+// Program is what an image means here. Of Handle and Start, one is set.
+type Program struct {
+	// Handle runs one job of a worker that the jobrunner itself feeds.
+	Handle Handler
+	// Start starts a process that takes its jobs over the worker protocol or, on
+	// a load-balancing endpoint, serves HTTP at its PORT. It returns once the
+	// process runs; ctx bounds the start alone.
+	Start func(ctx context.Context, s Spec) (Process, error)
+	// FollowsClock says that all that it waits for goes by the deployment's
+	// clock, which may then be advanced while it runs a job.
+	FollowsClock bool
+}
+
+// Spec is what a worker is started with.
+type Spec struct {
+	Endpoint, Worker string // ids
+	store.Container         // Env has the worker protocol's variables too
+	Login            *Login // to the image's registry; nil for none
+	Mounts           []Mount
+	Devices          []gpu.Device // its own while it lives
+	Port             int          // where a load balancer's worker is to listen; 0 for others
+	Log              io.Writer    // takes what it writes to stdout and stderr, in any pieces
+}
+
+// Login is how to get at a private image.
+type Login struct{ Username, Password string }
+
+// Mount is a network volume: a folder of this machine, to be seen at Path.
+type Mount struct{ Dir, Path string }
+
+// Process is a worker that runs.
+type Process interface {
+	// Done is closed when the process has ended, by itself or killed.
+	Done() <-chan struct{}
+	// Exit says how it ended, for people; only after Done.
+	Exit() string
+	// Kill ends the process with all that it started, and waits until they are
+	// gone. It may be called again.
+	Kill()
+	Usage() Usage
+}
+
+// Usage is what a worker has used.
+type Usage struct {
+	CPU    time.Duration // of all its processes, since its start
+	Memory int64         // bytes resident now
+}
+
+// Handler runs one job and returns its output in JSON, nil for none, or an
+// error: ErrCrashed where the worker died of it. ctx ends when the job is no
+// longer this worker's: it was cancelled, its time is over, it is gone, or the
+// worker is to stop.
+type Handler func(ctx context.Context, job Job) (output []byte, err error)
+
+// Job is a job in a handler's hands.
+type Job struct {
+	engine.Taken
+	Spec  *Spec        // of the worker
+	Clock *clock.Clock // a handler that waits does so on it
+	// Chunk passes on a part of the output, in JSON.
+	Chunk func(output []byte) error
+}
