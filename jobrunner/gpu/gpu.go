@@ -6,7 +6,7 @@ package gpu
 type Device struct {
 	UUID   string // GPU-… or MIG-…, as CUDA_VISIBLE_DEVICES takes it
 	Index  int    // of the GPU on this machine
-	TypeID string // the product name, which is the catalog's id of the type
+	TypeID string // the catalog's id of the type: the product name, with the profile of a MIG instance
 	MIG    string // the profile of a MIG instance, like 1g.18gb; "" for a whole GPU
 	Memory int64  // bytes
 	Fault  string // why it can't be used, for people; "" for a healthy one
@@ -31,13 +31,16 @@ type Inventory interface {
 	Driver() Driver
 	Devices() []Device // as they are now, in a stable order
 	Sample(uuid string) (Sample, error)
+	// Changed is a hint to the one who listens that devices failed, came back,
+	// were added or removed.
+	Changed() <-chan struct{}
 	Close()
 }
 
 // Request is what an endpoint asks of the devices of one worker.
 type Request struct {
 	Types       []string // type ids that will do, the best first; empty: any
-	Count       int
-	CUDA        []string // allowed CUDA versions; empty: any
+	Count       int      // below 1 is 1
+	CUDA        []string // allowed CUDA versions, matched exactly; empty: any
 	MinimumCUDA string   // "": no floor
 }
