@@ -3,6 +3,7 @@ package engine
 import (
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -18,6 +19,9 @@ type change struct {
 	webhook  string
 	retries  int
 	retry    bool // it is dispatched again
+
+	started int64         // the run that ended; 0: it never ran
+	delay   time.Duration // of one that was taken
 }
 
 // apply tells everybody who must know of changes that were committed.
@@ -35,16 +39,16 @@ func (e *Engine) apply(changes ...change) {
 		}
 	}
 	e.wake(due)
+	e.observe(changes)
 }
 
 // update runs a statement that ends in changed, and answers what it did.
 func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows *sql.Rows) (c change, err error) {
 		var low int
-		var started int64
-		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &started, &c.due, &c.webhook, &c.retries)
+		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &c.started, &c.due, &c.webhook, &c.retries)
 		c.low, c.from, c.to = low == 1, InProgress, to
-		if to == Cancelled && started == 0 {
+		if to == Cancelled && c.started == 0 {
 			c.from = InQueue
 		}
 		return c, err

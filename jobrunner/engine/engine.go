@@ -31,6 +31,9 @@ type Config struct {
 	// they did, and shows that it lives; 0 is half a second. Hints between
 	// processes make most of it quicker.
 	Poll time.Duration
+	// Observe is told of every change that this process made to a job's state;
+	// nil: nobody is.
+	Observe func(Event)
 }
 
 // Engine holds the jobs of all endpoints. Its methods may be called from many
@@ -42,6 +45,8 @@ type Engine struct {
 
 	hub    hub
 	counts counts
+
+	observer func(Event)
 
 	process string // that hands out jobs, among those that share the database
 	poll    time.Duration
@@ -58,7 +63,7 @@ type Engine struct {
 // database run stay theirs. From then on goroutines watch over everything that
 // time does to jobs, and over the other processes, until Close.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll)}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll)}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}

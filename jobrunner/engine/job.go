@@ -75,6 +75,7 @@ type Job struct {
 	ID       string
 	State    State
 
+	Queued    time.Time     // the last (re)queueing
 	Worker    string        // that has or had it; empty while no worker took it
 	Delay     time.Duration // from the last queueing to the last start; 0 before
 	Execution time.Duration // of the last run; 0 before its end

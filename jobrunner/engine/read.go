@@ -37,6 +37,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string) (job Job, overdu
 }
 
 func (j *Job) times(queued, started, finished int64) {
+	j.Queued = fromMillis(queued)
 	if started == 0 {
 		return
 	}

@@ -30,7 +30,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 			job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
 			err = r.Scan(&job.ID, &low, &job.turn, &job.k, &job.Attempt, &job.Retries, &queued, &deadline, &gone, &job.Input, &job.Rest)
 			job.Low, job.Delay, job.Deadline = low == 1, duration(now-queued), fromMillis(deadline)
-			job.change = change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone)}
+			job.change = change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone), delay: job.Delay}
 			if lease > 0 {
 				job.change.due = min(job.change.due, lease)
 			}

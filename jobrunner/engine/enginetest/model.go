@@ -449,7 +449,9 @@ func (m *model) same(r *rapid.T, j *modelJob, got engine.Job, err error) {
 		}
 		return
 	}
-	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", j.Job) {
-		r.Fatalf("job is %+v, %v; want %+v", got, err, j.Job)
+	want := j.Job
+	want.Queued = time.UnixMilli(j.queued.UnixMilli())
+	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		r.Fatalf("job is %+v, %v; want %+v", got, err, want)
 	}
 }

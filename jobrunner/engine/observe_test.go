@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"log/slog"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Each change of a state is told once, with how long the job waited or ran;
+// chunks and signs of life are none.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var got []engine.Event
+		e, err := engine.Open(t.Context(), engine.Config{
+			DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler), Observe: func(ev engine.Event) { got = append(got, ev) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		submit := func() engine.Job {
+			t.Helper()
+			job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return job
+		}
+		take := func() engine.Ref {
+			t.Helper()
+			jobs, err := e.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+			if err != nil || len(jobs) != 1 {
+				t.Fatal(jobs, err)
+			}
+			return jobs[0].Ref
+		}
+		report := func(ref engine.Ref, r engine.Report) {
+			t.Helper()
+			if _, err := e.Report(t.Context(), ref, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		submit()
+		time.Sleep(2 * time.Second)
+		report(take(), engine.Lost())
+		time.Sleep(time.Second)
+		ref := take()
+		report(ref, engine.Chunk([]byte(`1`), nil))
+		time.Sleep(3 * time.Second)
+		report(ref, engine.Done(nil))
+		report(ref, engine.Done(nil)) // once more
+		if _, err := e.Cancel(t.Context(), "ep", submit().ID); err != nil {
+			t.Fatal(err)
+		}
+		want := []engine.Event{
+			{To: engine.InQueue},
+			{From: engine.InQueue, To: engine.InProgress, Delay: 2 * time.Second},
+			{From: engine.InProgress, To: engine.InQueue, Retry: true},
+			{From: engine.InQueue, To: engine.InProgress, Delay: time.Second},
+			{From: engine.InProgress, To: engine.Completed, Execution: 3 * time.Second},
+			{To: engine.InQueue},
+			{From: engine.InQueue, To: engine.Cancelled},
+		}
+		for i := range want {
+			want[i].Endpoint = "ep"
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("told\n%+v, not\n%+v", got, want)
+		}
+	})
+}
