@@ -23,8 +23,9 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 		return Job{}, err
 	}
 	var changes []change
+	var now int64
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		now := e.now()
+		now = e.now()
 		for _, from := range []State{Failed, TimedOut} {
 			changes, err = update(tx, InQueue, retried, now, now, from, endpoint, id, now)
 			if err != nil {
@@ -53,7 +54,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 		return Job{}, &NotRetryable{job.State}
 	}
 	e.apply(changes...)
-	return Job{Endpoint: endpoint, ID: id, State: InQueue}, nil
+	return Job{Endpoint: endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
 // anew takes away what the former runs left. The endpoint's counts keep that

@@ -27,7 +27,7 @@ func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
 		return Job{}, err
 	}
 	e.apply(change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone})
-	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue}, nil
+	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
 func asInt(b bool) int {
