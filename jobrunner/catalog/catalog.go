@@ -6,7 +6,11 @@
 // answered as 0.
 package catalog
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // CUDAVersions are the known CUDA versions, newest first.
 var CUDAVersions = []string{
@@ -15,9 +19,24 @@ var CUDAVersions = []string{
 
 // Stock is what the machine has of one GPU type.
 type Stock struct {
-	Count        int64
-	CUDAVersions []string // that its driver supports
+	Count        int64    // that are free
+	CUDAVersions []string // that its driver reports
+	Memory       int64    // GB of one
 }
+
+// GPUsWith are the known GPU types, and those of a machine's stock that are not
+// known, by id.
+func GPUsWith(stock map[string]Stock) []GPU {
+	gpus := slices.Clone(GPUs)
+	for _, id := range slices.Sorted(maps.Keys(stock)) {
+		if _, ok := GPUByID(id); !ok {
+			gpus = append(gpus, GPU{ID: id, Name: shortName(id), Manufacturer: "NVIDIA", Memory: stock[id].Memory})
+		}
+	}
+	return gpus
+}
+
+func shortName(id string) string { return strings.TrimPrefix(id, "NVIDIA ") }
 
 // PoolByID finds a pool.
 func PoolByID(id string) (Pool, bool) { return find(Pools, id, func(p Pool) string { return p.ID }) }

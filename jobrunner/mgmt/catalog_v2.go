@@ -203,7 +203,7 @@ func (s *server) listGPUTypes(c *call) (any, error) {
 	}
 	stock := s.Stock()
 	out := gpuTypesV2{[]gpuTypeV2{}}
-	for _, g := range catalog.GPUs {
+	for _, g := range catalog.GPUsWith(stock) {
 		w := newGPUType(g, stock[g.ID], q)
 		if len(q.countries) == 0 || len(w.DataCenters) > 0 {
 			out.GPUs = append(out.GPUs, w)
@@ -217,8 +217,13 @@ func (s *server) getGPUType(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, ok := catalog.GPUByID(c.id)
-	return newGPUType(g, s.Stock()[g.ID], q), inCatalog(ok, "GPU type", c.id)
+	stock := s.Stock()
+	gpus := catalog.GPUsWith(stock)
+	i := slices.IndexFunc(gpus, func(g catalog.GPU) bool { return g.ID == c.id })
+	if i < 0 {
+		return nil, inCatalog(false, "GPU type", c.id)
+	}
+	return newGPUType(gpus[i], stock[c.id], q), nil
 }
 
 func inCatalog(known bool, what, id string) error {
@@ -275,7 +280,7 @@ func (s *server) newDataCenter(d catalog.DataCenter, include []string) dataCente
 	}
 	if slices.Contains(include, "GPU_AVAILABILITY") {
 		stock := s.Stock()
-		for _, g := range catalog.GPUs {
+		for _, g := range catalog.GPUsWith(stock) {
 			if stock[g.ID].Count > 0 {
 				w.GPUAvailability = append(w.GPUAvailability, placeV2{g.ID, g.Name, available})
 			}
