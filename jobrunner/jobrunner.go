@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -66,6 +67,9 @@ type Jobrunner struct {
 // New opens the state and starts the workers that it asks for. The caller ends
 // the deployment with Close.
 func New(ctx context.Context, c Config) (*Jobrunner, error) {
+	if err := fault.Check(); err != nil {
+		return nil, err
+	}
 	if c.APIKey == "" {
 		return nil, errors.New("a deployment needs an API key")
 	}
@@ -123,7 +127,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 	if c.AdminClock {
 		handler = clockDoor(time, keys, handler)
 	}
-	j.handler = observe(c.Logger, handler)
+	j.handler = observe(c.Logger, fault.Handler(handler))
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // openAIWait is how long such a request waits for a worker to take its job.
-const openAIWait = engine.MaxWait
+var openAIWait = engine.MaxWait
 
 // openAIModels is the route that is asked with GET, and those below it.
 const openAIModels = "/v1/models"

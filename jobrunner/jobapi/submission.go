@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // bounds of a duration, sent as an integer of milliseconds.
@@ -24,9 +25,9 @@ var (
 )
 
 // Greatest bodies in bytes (description, B, rule 1; MB is 2^20 here).
-const (
-	maxRun     = 10 << 20
-	maxRunSync = 20 << 20
+var (
+	maxRun     = fault.Value[int64]("jobapi.maxRun", 10<<20)
+	maxRunSync = fault.Value[int64]("jobapi.maxRunSync", 20<<20)
 )
 
 // readSubmission reads a body of at most limit bytes. What is wrong with it is

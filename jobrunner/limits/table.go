@@ -1,6 +1,10 @@
 package limits
 
-import "time"
+import (
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+)
 
 // Operation is what a request of the job API counts as.
 type Operation int
@@ -18,7 +22,7 @@ const (
 )
 
 // Window is the time in which requests are counted.
-const Window = 10 * time.Second
+var Window = fault.Value("limits.Window", 10*time.Second)
 
 // Limit is what an operation allows one user at one endpoint.
 type Limit struct {
@@ -31,7 +35,7 @@ type Limit struct {
 
 // Table has every operation's limit (service description, Limits, Rate limits;
 // requests per worker: field notes, job API).
-var Table = [...]Limit{
+var Table = fault.Value("limits.Table", [...]Limit{
 	Run:        {"run", 1000, 200, 200, true},
 	RunSync:    {"runsync", 2000, 400, 400, true},
 	Status:     {"status", 2000, 400, 400, false},
@@ -40,7 +44,7 @@ var Table = [...]Limit{
 	PurgeQueue: {"purge-queue", 2, 0, 0, false},
 	OpenAI:     {"openai", 2000, 400, 400, true},
 	Requests:   {"requests", 10, 0, 2, false},
-}
+})
 
 // A queue takes no more jobs while it holds more than both of these (field
 // notes, job API, requests per worker).

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // rule is what a member of a request body must obey. It stands beside the
@@ -63,7 +65,7 @@ func members(t reflect.Type) []member {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" {
-			out = append(out, member{name, f.Index, parseRule(f.Tag.Get("rule"))})
+			out = append(out, member{name, f.Index, parseRule(fault.Rule(t.Name()+"."+name, f.Tag.Get("rule")))})
 		}
 	}
 	memberCache.Store(t, out)

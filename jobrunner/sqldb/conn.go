@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // conn is one connection with its prepared statements. One goroutine uses it
@@ -32,7 +34,7 @@ func (c *conn) statement(query string) (*sql.Stmt, error) {
 			return nil, err
 		}
 	}
-	s, err := c.db.PrepareContext(context.Background(), c.dialect.rewrite(query))
+	s, err := c.db.PrepareContext(context.Background(), c.dialect.rewrite(fault.SQL(query)))
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,15 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+)
+
+var (
+	tries = fault.Value("webhook.tries", 3)            // of one job
+	gap   = fault.Value("webhook.gap", 10*time.Second) // from the end of a call to the next
 )
 
 const (
-	tries   = 3                // of one job
-	gap     = 10 * time.Second // from the end of a call to the next
 	timeout = 10 * time.Second // of a call
 
 	// Until a call is due again whose process died.

@@ -1,0 +1,12 @@
+// Package fault makes a jobrunner wrong in one chosen place, to prove that the
+// conformance suite notices. Only a build with the tag mutants can be wrong;
+// in every other one the functions here are empty and cost nothing.
+//
+// A fault is chosen at the start of the process by GPUCLOUD_FAULT, as JSON:
+//
+//	{"point": "retry-any-state"}                          a place in the code, asked by On
+//	{"value": "engine.asyncRetention", "is": 1860000000000} a limit or default, see Value
+//	{"sql": "state = 'FAILED'", "is": "1 = 1"}            a piece of the statements, see SQL
+//	{"rule": "volumeBodyV1.size", "is": "min=0"}          what a member of a body must obey, see Rule
+//	{"wire": {...}}                                       an edit of requests or answers, see Handler
+package fault
