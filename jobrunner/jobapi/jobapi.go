@@ -168,7 +168,18 @@ func find(w http.ResponseWriter, r *http.Request) (op operation, t target, err e
 	case op.path == anyRoute:
 		t.route = "/" + tail
 	}
+	r.Pattern = op.path.pattern(r.Method, name, t.live)
 	return op, t, nil
+}
+
+// pattern is the path as a template, for those who count requests.
+func (p path) pattern(method, name string, live bool) string {
+	door := "/v2"
+	if live {
+		door = "/live/v2"
+	}
+	rest := map[path]string{jobID: "/{job_id}", anyRoute: "/{route}"}[p]
+	return method + " " + door + "/{endpoint_id}/" + name + rest
 }
 
 func wrongMethod(w http.ResponseWriter, r *http.Request, name string, methods []string) error {

@@ -89,6 +89,7 @@ func find(c *call) (route, error) {
 		}
 		if r.method == method {
 			c.id = id
+			c.http.Pattern = r.method + " " + r.path // for those who count requests
 			return r, nil
 		}
 		allowed = append(allowed, r.method)

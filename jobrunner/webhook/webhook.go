@@ -55,6 +55,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Transport makes the calls; nil is the network, where the policy counts.
 	Transport http.RoundTripper
+	// Observe is told how each call went, and whether it was the last one of its
+	// job; nil: nobody is.
+	Observe func(err error, last bool)
 }
 
 // Sender makes the calls that are due.
@@ -172,6 +175,9 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)
 	if err != nil && !last {
 		again = s.Clock.Now().Add(gap)
+	}
+	if s.Observe != nil {
+		s.Observe(err, last)
 	}
 	log := s.Logger.With("endpoint", c.Job.Endpoint, "job", c.Job.ID, "host", c.Host)
 	switch {

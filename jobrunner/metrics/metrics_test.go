@@ -1,0 +1,183 @@
+package metrics_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
+)
+
+type source struct {
+	endpoints []metrics.Endpoint
+	gpus      []metrics.GPU
+	err       error
+}
+
+func (s *source) Endpoints(context.Context) ([]metrics.Endpoint, error) { return s.endpoints, s.err }
+func (s *source) GPUs() []metrics.GPU                                   { return s.gpus }
+
+func full() *source {
+	return &source{
+		endpoints: []metrics.Endpoint{{
+			ID: "ep", Jobs: engine.Counts{InQueue: 3, InProgress: 2}, Oldest: time.Now().Add(-time.Hour),
+			Workers: map[string]int{"RUNNING": 2, "THROTTLED": 0}, Each: []metrics.Worker{{ID: "w1", CPU: 1500 * time.Millisecond, Memory: 1 << 20}},
+		}},
+		gpus: []metrics.GPU{
+			{Device: gpu.Device{UUID: "GPU-1", TypeID: "NVIDIA H200", Memory: 1 << 30}, Sample: gpu.Sample{Utilization: 50, MemoryUsed: 1 << 20, Power: 70500, Temperature: 40}, Held: true},
+			{Device: gpu.Device{UUID: "GPU-2", Index: 1, TypeID: "bad\xff", Fault: "XID 79"}, Sample: gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}},
+		},
+	}
+}
+
+// scrape reads the metrics as Prometheus does.
+func scrape(t *testing.T, m *metrics.Metrics) string {
+	t.Helper()
+	server := httptest.NewServer(m.Handler())
+	defer server.Close()
+	resp, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v %s", resp.StatusCode, err, text)
+	}
+	return string(text)
+}
+
+func open(s metrics.Source, log io.Writer) *metrics.Metrics {
+	return metrics.New(metrics.Config{Source: s, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(log, nil)), Version: "1.2.3"})
+}
+
+func request(m *metrics.Metrics, pattern string, status int) {
+	end := m.Begin()
+	end(&http.Request{Method: "MADE-UP", RequestURI: "/made/up", Pattern: pattern}, status)
+}
+
+// Every metric, with its value; and all are as promlint wants them.
+func TestScrape(t *testing.T) {
+	m := open(full(), t.Output())
+	for _, e := range []engine.Event{
+		{To: engine.InQueue},
+		{From: engine.InQueue, To: engine.InProgress, Delay: 2 * time.Second},
+		{From: engine.InProgress, To: engine.InQueue, Retry: true},
+		{From: engine.InProgress, To: engine.Failed, Execution: 20 * time.Second},
+		{From: engine.InQueue, To: engine.Cancelled},
+		{From: engine.Failed, To: engine.InQueue}, // a client's retry
+		{From: engine.Completed},                  // its retention is over
+	} {
+		e.Endpoint = "ep"
+		m.Job(e)
+	}
+	m.Webhook(nil, false)
+	m.Webhook(errors.New("x"), false)
+	m.Webhook(errors.New("x"), true)
+	request(m, "GET /v2/templates/{id}", 404)
+	request(m, "", 401)
+	request(m, "", 0)
+	text := scrape(t, m)
+	for _, want := range []string{
+		`gpucloud_build_info{go="go`,
+		`version="1.2.3"} 1`,
+		`gpucloud_jobs{endpoint="ep",state="IN_QUEUE"} 3`,
+		`gpucloud_jobs{endpoint="ep",state="IN_PROGRESS"} 2`,
+		`gpucloud_queue_oldest_age_seconds{endpoint="ep"} 3600.`,
+		`gpucloud_jobs_submitted_total{endpoint="ep"} 1`,
+		`gpucloud_jobs_ended_total{endpoint="ep",state="FAILED"} 1`,
+		`gpucloud_jobs_ended_total{endpoint="ep",state="CANCELLED"} 1`,
+		`gpucloud_jobs_retried_total{endpoint="ep"} 1`,
+		`gpucloud_job_delay_seconds_sum{endpoint="ep"} 2`,
+		`gpucloud_job_execution_seconds_bucket{endpoint="ep",le="30"} 1`,
+		`gpucloud_job_execution_seconds_count{endpoint="ep"} 1`,
+		`gpucloud_workers{endpoint="ep",state="RUNNING"} 2`,
+		`gpucloud_workers{endpoint="ep",state="THROTTLED"} 0`,
+		`gpucloud_worker_cpu_seconds_total{endpoint="ep",worker="w1"} 1.5`,
+		`gpucloud_worker_memory_bytes{endpoint="ep",worker="w1"} 1.048576e+06`,
+		`gpucloud_gpu_info{gpu="GPU-1",index="0",mig="",type="NVIDIA H200"} 1`,
+		`gpucloud_gpu_utilization_ratio{gpu="GPU-1"} 0.5`,
+		`gpucloud_gpu_memory_used_bytes{gpu="GPU-1"} 1.048576e+06`,
+		`gpucloud_gpu_power_watts{gpu="GPU-1"} 70.5`,
+		`gpucloud_gpu_temperature_celsius{gpu="GPU-1"} 40`,
+		`gpucloud_gpu_held{gpu="GPU-1"} 1`,
+		`gpucloud_gpu_healthy{gpu="GPU-1"} 1`,
+		`gpucloud_gpu_healthy{gpu="GPU-2"} 0`,
+		`gpucloud_gpu_info{gpu="GPU-2",index="1",mig="",type="bad?"} 1`,
+		`gpucloud_webhook_calls_total{result="delivered"} 1`,
+		`gpucloud_webhook_calls_total{result="retried"} 1`,
+		`gpucloud_webhook_calls_total{result="failed"} 1`,
+		`gpucloud_http_request_duration_seconds_count{code="404",route="GET /v2/templates/{id}"} 1`,
+		`gpucloud_http_request_duration_seconds_count{code="401",route="none"} 1`,
+		`gpucloud_http_request_duration_seconds_count{code="500",route="none"} 1`,
+		"gpucloud_http_requests_open 0",
+		"go_goroutines ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	for _, never := range []string{"made", "MADE", `gpu_utilization_ratio{gpu="GPU-2"}`} {
+		if strings.Contains(text, never) {
+			t.Errorf("there is %s", never)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The series of what is deleted are gone, and those of the others stay.
+func TestSeriesEndWithTheirEndpoint(t *testing.T) {
+	s := &source{}
+	m := open(s, t.Output())
+	for i := range 100 {
+		id := fmt.Sprint("ep", i)
+		s.endpoints = append(s.endpoints, metrics.Endpoint{ID: id})
+		m.Job(engine.Event{Endpoint: id, To: engine.InQueue})
+		m.Job(engine.Event{Endpoint: id, To: engine.InProgress, Delay: time.Second})
+		m.Job(engine.Event{Endpoint: id, To: engine.Completed, Execution: time.Second})
+	}
+	before := scrape(t, m)
+	s.endpoints = s.endpoints[:1]
+	scrape(t, m) // looks what is there; the same answer tells already
+	after := scrape(t, m)
+	if !strings.Contains(before, `"ep99"`) || strings.Contains(after, `"ep99"`) || !strings.Contains(after, `job_delay_seconds_count{endpoint="ep0"} 1`) {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	m.Job(engine.Event{Endpoint: "ep99", To: engine.Completed, Execution: time.Second}) // its last job ends late
+	if text := scrape(t, m); strings.Contains(text, `"ep99"`) {
+		t.Error("a late job brings a deleted endpoint back")
+	}
+}
+
+// What can't be read is missing, and said in the log; the rest is there.
+func TestUnreadable(t *testing.T) {
+	var log bytes.Buffer
+	s := full()
+	s.err = errors.New("planted")
+	text := scrape(t, open(s, &log))
+	if strings.Contains(text, `endpoint="ep"`) || !strings.Contains(text, "gpucloud_gpu_healthy") || !strings.Contains(log.String(), "planted") {
+		t.Errorf("%s\nlog: %s", text, &log)
+	}
+}

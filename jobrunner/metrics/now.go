@@ -1,0 +1,151 @@
+package metrics
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// Source tells how things are at this moment.
+type Source interface {
+	// Endpoints are those that there are.
+	Endpoints(ctx context.Context) ([]Endpoint, error)
+	GPUs() []GPU
+}
+
+// Endpoint is an endpoint as it stands.
+type Endpoint struct {
+	ID      string
+	Jobs    engine.Counts
+	Oldest  time.Time      // when the job that is next was queued; zero where none waits that starts a worker
+	Workers map[string]int // how many, by state; every state is named
+	Each    []Worker
+}
+
+// Worker is what a worker has used.
+type Worker struct {
+	ID     string
+	CPU    time.Duration
+	Memory int64 // bytes
+}
+
+// GPU is a device as it stands.
+type GPU struct {
+	gpu.Device
+	gpu.Sample
+	Held bool
+}
+
+// readTimeout bounds the reads of one scrape.
+const readTimeout = 5 * time.Second
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+}
+
+var (
+	jobsNow   = desc("jobs", "Jobs that wait or run, by state.", "endpoint", "state")
+	oldestAge = desc("queue_oldest_age_seconds", "For how long the job that is next has waited; 0 where none waits.", "endpoint")
+	workers   = desc("workers", "Workers, by state.", "endpoint", "state")
+	workerCPU = desc("worker_cpu_seconds_total", "Processor time that a worker has used.", "endpoint", "worker")
+	workerRAM = desc("worker_memory_bytes", "Memory that a worker has now.", "endpoint", "worker")
+
+	gpuInfo        = desc("gpu_info", "A GPU of this machine; always 1.", "gpu", "index", "type", "mig")
+	gpuHealthy     = desc("gpu_healthy", "Whether a GPU can be used.", "gpu")
+	gpuHeld        = desc("gpu_held", "Whether a worker has the GPU.", "gpu")
+	gpuMemory      = desc("gpu_memory_bytes", "Size of a GPU's memory.", "gpu")
+	gpuUtilization = desc("gpu_utilization_ratio", "Part of the time during which a GPU was busy.", "gpu")
+	gpuMemoryUsed  = desc("gpu_memory_used_bytes", "Memory of a GPU that is taken.", "gpu")
+	gpuPower       = desc("gpu_power_watts", "Power that a GPU draws.", "gpu")
+	gpuTemperature = desc("gpu_temperature_celsius", "Temperature of a GPU.", "gpu")
+)
+
+// now reads the source at each scrape, and passes on what was counted of the
+// endpoints that there still are.
+type now struct {
+	source Source
+	clock  *clock.Clock
+	jobs   *jobs
+}
+
+// Describe describes no metric: Collect may leave any of them out.
+func (n *now) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (n *now) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	endpoints, err := n.source.Endpoints(ctx)
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(jobsNow, err)
+	} else {
+		there := make(map[string]bool, len(endpoints))
+		for _, e := range endpoints {
+			there[e.ID] = true
+			n.endpoint(out, e)
+		}
+		n.jobs.only(there)
+		for _, c := range n.jobs.collectors() {
+			c.Collect(out)
+		}
+	}
+	for _, g := range n.source.GPUs() {
+		device(out, g)
+	}
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (n *now) endpoint(out chan<- prometheus.Metric, e Endpoint) {
+	gauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
+	gauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
+	age := time.Duration(0)
+	if !e.Oldest.IsZero() {
+		age = max(0, n.clock.Now().Sub(e.Oldest))
+	}
+	gauge(out, oldestAge, age.Seconds(), e.ID)
+	for state, count := range e.Workers {
+		gauge(out, workers, float64(count), e.ID, state)
+	}
+	for _, w := range e.Each {
+		out <- prometheus.MustNewConstMetric(workerCPU, prometheus.CounterValue, w.CPU.Seconds(), e.ID, w.ID)
+		gauge(out, workerRAM, float64(w.Memory), e.ID, w.ID)
+	}
+}
+
+func device(out chan<- prometheus.Metric, g GPU) {
+	gauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
+	gauge(out, gpuHealthy, truth(g.Fault == ""), g.UUID)
+	gauge(out, gpuHeld, truth(g.Held), g.UUID)
+	gauge(out, gpuMemory, float64(g.Memory), g.UUID)
+	for _, one := range []struct {
+		desc *prometheus.Desc
+		raw  int64 // -1: the device does not tell
+		unit float64
+	}{
+		{gpuUtilization, int64(g.Utilization), 100},
+		{gpuMemoryUsed, g.MemoryUsed, 1},
+		{gpuPower, int64(g.Power), 1000},
+		{gpuTemperature, int64(g.Temperature), 1},
+	} {
+		if one.raw >= 0 {
+			gauge(out, one.desc, float64(one.raw)/one.unit, g.UUID)
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
