@@ -1,0 +1,171 @@
+package gpu
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed presets/*.yaml
+var presets embed.FS
+
+// Presets are the names of the simulated machines that need no file.
+func Presets() (names []string) {
+	files, _ := presets.ReadDir("presets") // it is embedded
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Simulate is the inventory of a machine that isn't there: one of the presets
+// by its name, or what a file in YAML or JSON says. A file is read again when it
+// changes, so that devices fail, return and are replaced; one that can't be read
+// then changes nothing, and is logged. The error says what is wrong in which
+// line. docs/gpu.md describes the file.
+func Simulate(spec string, log *slog.Logger) (Inventory, error) {
+	s := &simulated{
+		name: spec, log: log, held: map[string]bool{},
+		changed: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
+	preset := err == nil && fs.ValidPath(spec)
+	if !preset {
+		if text, err = os.ReadFile(spec); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("simulated GPUs: there is no file %s, and the presets are %s", spec, strings.Join(Presets(), ", "))
+		} else if err != nil {
+			return nil, fmt.Errorf("simulated GPUs: %w", err)
+		}
+	}
+	s.text = text
+	if s.driver, s.devices, err = readMachine(spec, text); err != nil {
+		return nil, fmt.Errorf("simulated GPUs: %w", err)
+	}
+	if !preset {
+		s.following.Go(s.follow)
+	}
+	return s, nil
+}
+
+type simulated struct {
+	name      string
+	log       *slog.Logger
+	changed   chan struct{}
+	stop      chan struct{}
+	stopOnce  sync.Once
+	following sync.WaitGroup
+
+	mu      sync.Mutex
+	text    []byte // of the file, as last read
+	driver  Driver
+	devices []Device
+	held    map[string]bool
+}
+
+// look is how often the file is compared with what was read. People change it,
+// so that it is real time, whatever the deployment's clock says.
+const look = time.Second
+
+func (s *simulated) follow() {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.reread()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+func (s *simulated) reread() {
+	text, err := os.ReadFile(s.name)
+	if err == nil && bytes.Equal(text, s.text) {
+		return
+	}
+	var driver Driver
+	var devices []Device
+	if err == nil {
+		driver, devices, err = readMachine(s.name, text)
+	}
+	if err != nil {
+		if text != nil || s.text != nil {
+			s.log.Error("the simulated GPUs stay as they were: their file can't be read", "error", err)
+		}
+		s.text = text // said once
+		return
+	}
+	s.mu.Lock()
+	s.text, s.driver, s.devices = text, driver, devices
+	s.mu.Unlock()
+	s.log.Info("the simulated GPUs changed", "file", s.name, "gpus", Summary(s))
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *simulated) Driver() Driver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.driver
+}
+
+func (s *simulated) Devices() []Device {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Device(nil), s.devices...)
+}
+
+func (s *simulated) Changed() <-chan struct{} { return s.changed }
+
+func (s *simulated) Close() {
+	s.stopOnce.Do(func() { close(s.stop) })
+	s.following.Wait()
+}
+
+// Hold tells whether a device is in use, which its samples show.
+func (s *simulated) Hold(uuid string, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[uuid] = held; !held {
+		delete(s.held, uuid)
+	}
+}
+
+func (s *simulated) Sample(uuid string) (Sample, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.devices {
+		if d.UUID == uuid {
+			return d.simulate(s.held[uuid]), nil
+		}
+	}
+	return Sample{}, noDevice(uuid)
+}
+
+// simulate is how a device does that works hard, or not at all. Like real ones
+// a MIG instance doesn't tell its utilization and power, and a lost device
+// nothing.
+func (d Device) simulate(busy bool) Sample {
+	if d.Fault != "" {
+		return Sample{-1, -1, -1, -1}
+	}
+	out := Sample{Utilization: 0, MemoryUsed: d.Memory / 100, Power: 75_000, Temperature: 32}
+	if busy {
+		out = Sample{Utilization: 96, MemoryUsed: d.Memory / 100 * 70, Power: 540_000, Temperature: 66}
+	}
+	if d.MIG != "" {
+		out.Utilization, out.Power = -1, -1
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package gpu_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// machine is the inventory of a simulated machine that a test describes.
+func machine(t *testing.T, yaml string) gpu.Inventory {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "gpus.yaml")
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inventory, err := gpu.Simulate(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inventory.Close)
+	return inventory
+}
+
+func TestPresets(t *testing.T) {
+	for name, want := range map[string]string{
+		"h200x8": "8 × NVIDIA H200 (driver 570.86.15, CUDA 12.8)",
+		"l4x2":   "2 × NVIDIA L4 (driver 550.54.15, CUDA 12.4)",
+		"mixed":  "2 × NVIDIA H100 80GB HBM3, 2 × NVIDIA L40S, 1 × NVIDIA GeForce RTX 4090 and 1 × NVIDIA TITAN RTX (driver 570.86.15, CUDA 12.8)",
+		"mig":    "1 × NVIDIA H200, 1 × NVIDIA H200 MIG 3g.71gb and 2 × NVIDIA H200 MIG 1g.18gb (driver 570.86.15, CUDA 12.8)",
+		"faulty": "4 × NVIDIA A100-SXM4-80GB (driver 570.86.15, CUDA 12.8); GPU 2 (",
+	} {
+		inventory, err := gpu.Simulate(name, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := gpu.Summary(inventory); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+		seen := map[string]bool{}
+		for _, d := range inventory.Devices() {
+			if seen[d.UUID] || d.Memory < 16<<30 || !strings.HasPrefix(d.UUID, map[bool]string{true: "GPU-", false: "MIG-"}[d.MIG == ""]) {
+				t.Errorf("%s: %+v", name, d)
+			}
+			seen[d.UUID] = true
+		}
+		inventory.Close()
+		inventory.Close() // is nothing more
+	}
+	if got := gpu.Presets(); !slices.Equal(got, []string{"faulty", "h200x8", "l4x2", "mig", "mixed"}) {
+		t.Errorf("presets: %q", got)
+	}
+}
+
+func TestSimulatedMachine(t *testing.T) {
+	inventory := machine(t, `{
+	"driver": {"version": "580.65.06", "cuda": "13.0"},
+	"gpus": [
+		{"type": "nvidia  l4", "count": 2},
+		{"type": "H200", "mig": ["1g.18gb", "1c.2g.35gb", "1g.18gb+me"]},
+		{"type": "Home Made", "memory": 3, "fault": "burnt"}
+	]
+}`)
+	if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want {
+		t.Errorf("driver %+v", got)
+	}
+	want := []gpu.Device{
+		{Index: 0, TypeID: "NVIDIA L4", Memory: 24 << 30},
+		{Index: 1, TypeID: "NVIDIA L4", Memory: 24 << 30},
+		{Index: 2, TypeID: "NVIDIA H200 MIG 1g.18gb", MIG: "1g.18gb", Memory: 18 << 30},
+		{Index: 2, TypeID: "NVIDIA H200 MIG 1c.2g.35gb", MIG: "1c.2g.35gb", Memory: 35 << 30},
+		{Index: 2, TypeID: "NVIDIA H200 MIG 1g.18gb+me", MIG: "1g.18gb+me", Memory: 18 << 30},
+		{Index: 3, TypeID: "Home Made", Memory: 3 << 30, Fault: "burnt"},
+	}
+	got := inventory.Devices()
+	for i := range got {
+		got[i].UUID = ""
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("devices\n got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestSimulatedMachineIsWrong: the error names the file, the line and what to
+// write instead.
+func TestSimulatedMachineIsWrong(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"gpus:\n  - type: NVIDIA L4\n    cuont: 2":                                 `:3: unknown field "cuont"`,
+		"gpus:\n  - type: NVIDIA L4\n    count: 0":                                 ":3: count 0 is not from 1 to 64",
+		"gpus:\n  - type: NVIDIA L4\n    count: many":                              ":3: cannot unmarshal",
+		"gpus:\n  - count: 1":                                                      ":2: a GPU needs a type",
+		"gpus:\n  - type: NVIDIA L4\n  - type: Voodoo 2":                           `:3: the catalog has no GPU type "Voodoo 2", so its memory in GB is needed`,
+		"gpus:\n  - type: Voodoo 2\n    memory: -1":                                ":3: memory -1 is not from 1",
+		"gpus:\n  - type: NVIDIA H200\n    mig: [1g.18gb,\n    big]":               `:4: "big" is no profile of a MIG instance`,
+		"gpus:\n  - type: NVIDIA H200\n    mig: [4g.71gb, 4g.71gb]":                ":3: the instances have 8 slices together",
+		"driver:\n  cuda: [12]":                                                    ":2: a version is written like 12.8",
+		"driver:\n  cuda: new":                                                     `:2: cuda "new" is no CUDA version`,
+		"gpus:\n  - {type: NVIDIA L4, count: 60}\n  - {type: NVIDIA L4, count: 5}": ":3: more than 64 GPUs",
+		"gpus: [":             ":1: ",
+		"gpus:\n\t- x":        ":2: ",
+		"- type: NVIDIA L4\n": ":1: ",
+		"gpus: &a [*a]":       ":1: ",
+	} {
+		file := filepath.Join(t.TempDir(), "gpus.yaml")
+		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := gpu.Simulate(file, nil)
+		if err == nil || !strings.Contains(err.Error(), file+want) {
+			t.Errorf("%q: %v\nwant …%s", yaml, err, want)
+		}
+	}
+	_, err := gpu.Simulate("nowhere/h200x8", nil)
+	if err == nil || err.Error() != "simulated GPUs: there is no file nowhere/h200x8, and the presets are faulty, h200x8, l4x2, mig, mixed" {
+		t.Error(err)
+	}
+}
+
+// TestSimulatedFileChanges: a device fails and returns, and keeps its identity;
+// a file that is wrong for a moment changes nothing.
+func TestSimulatedFileChanges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gpus.yaml")
+	write := func(yaml string) { // whole, as an editor does it
+		t.Helper()
+		if err := os.WriteFile(file+".new", []byte(yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("gpus: [{type: NVIDIA L4}]")
+	var log lines
+	inventory, err := gpu.Simulate(file, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inventory.Close()
+	before := inventory.Devices()[0]
+
+	write("gpus: [{type: NVIDIA L4, fault: it smokes}]")
+	<-inventory.Changed()
+	if got := inventory.Devices()[0]; got.Fault != "it smokes" || got.UUID != before.UUID {
+		t.Errorf("failed: %+v", got)
+	}
+	write("gpus: [")
+	log.wait(t, "can't be read")
+	if got := inventory.Devices(); len(got) != 1 || got[0].Fault != "it smokes" {
+		t.Errorf("while the file is wrong: %+v", got)
+	}
+	write("gpus: [{type: NVIDIA L4}, {type: NVIDIA L4}]")
+	<-inventory.Changed()
+	if got := inventory.Devices(); len(got) != 2 || got[0] != before {
+		t.Errorf("returned: %+v", got)
+	}
+}
+
+// lines is a log that can be waited for.
+type lines struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wrote != nil {
+		close(l.wrote)
+		l.wrote = nil
+	}
+	return l.text.Write(p)
+}
+
+func (l *lines) wait(t *testing.T, words string) {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		found := strings.Contains(l.text.String(), words)
+		if l.wrote == nil {
+			l.wrote = make(chan struct{})
+		}
+		wrote := l.wrote
+		l.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-wrote:
+		case <-t.Context().Done():
+			t.Fatalf("the log never said %q", words)
+		}
+	}
+}
+
+// TestSamplesFollowUse: a device works while it is held.
+func TestSamplesFollowUse(t *testing.T) {
+	inventory := machine(t, "gpus: [{type: NVIDIA L4}, {type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA L4, fault: lost}]")
+	devices := inventory.Devices()
+	sample := func(i int) gpu.Sample {
+		t.Helper()
+		s, err := inventory.Sample(devices[i].UUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	a := gpu.NewAllocator(inventory)
+	defer a.Close()
+	idle := sample(0)
+	if _, err := a.Acquire(gpu.Request{Types: []string{"NVIDIA L4"}}, "w"); err != nil {
+		t.Fatal(err)
+	}
+	if busy := sample(0); idle.Utilization != 0 || busy.Utilization <= 50 || busy.Power <= idle.Power || busy.MemoryUsed <= idle.MemoryUsed || busy.MemoryUsed > 24<<30 {
+		t.Errorf("idle %+v, busy %+v", idle, busy)
+	}
+	a.Release("w")
+	if got := sample(0); got != idle {
+		t.Errorf("idle again: %+v", got)
+	}
+	if got := sample(1); got.Utilization != -1 || got.Power != -1 || got.Temperature < 0 {
+		t.Errorf("a MIG instance: %+v", got)
+	}
+	if got, want := sample(2), (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}); got != want {
+		t.Errorf("a lost one: %+v", got)
+	}
+	if _, err := inventory.Sample("GPU-none"); err == nil || err.Error() != "this machine has no GPU GPU-none" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,22 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Summary tells in a line what GPUs a machine has.
+func Summary(inventory Inventory) string {
+	devices := inventory.Devices()
+	if len(devices) == 0 {
+		return "none"
+	}
+	words := inventoryWords(devices)
+	if d := inventory.Driver(); d.Version != "" {
+		words += fmt.Sprintf(" (driver %s, CUDA %s)", d.Version, d.CUDA)
+	}
+	if slices.ContainsFunc(devices, func(d Device) bool { return d.Fault != "" }) {
+		words += "; " + faults(devices)
+	}
+	return words
+}
