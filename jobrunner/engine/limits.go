@@ -41,6 +41,7 @@ const maxDrain = 8 << 20
 const (
 	maxRecent       = 100
 	maxRecentOutput = 64 << 10
+	maxLatestError  = 200 // characters, in an overview
 )
 
 // sweepChunk bounds the rows that one transaction of the sweeper changes, so

@@ -132,6 +132,15 @@ const (
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k
 		WHERE endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
 
+	// The newest jobs for an overview. Arguments: characters of an error, the
+	// endpoint where it is of one, now, how many. The plus has the newest rows
+	// read until there are enough.
+	latest   = overview + `WHERE +gone > ? ORDER BY jobs.k DESC LIMIT ?`
+	latestOf = overview + `WHERE endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
+	overview = `SELECT endpoint, id, state, queued, started, deadline, finished, worker, retries,
+			COALESCE((SELECT SUBSTR(error, 1, ?) FROM outputs WHERE outputs.k = jobs.k AND jobs.state = 'FAILED'), '')
+		FROM jobs `
+
 	// The chunks that nobody has read yet, in order. Arguments: endpoint, id, now.
 	undrained = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + one + `) ORDER BY seq`
 

@@ -67,6 +67,29 @@ func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err e
 	return jobs, err
 }
 
+// Latest reads the newest n jobs, the newest first: of an endpoint, or of all
+// for "". Outputs are left out; long errors are cut.
+func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job, err error) {
+	now := e.now()
+	query, args := latest, []any{maxLatestError, now, n}
+	if endpoint != "" {
+		query, args = latestOf, []any{maxLatestError, endpoint, now, n}
+	}
+	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
+		jobs, err = collect(r, func(rows *sql.Rows) (job Job, err error) {
+			var queued, started, deadline, finished int64
+			err = rows.Scan(&job.Endpoint, &job.ID, &job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Error)
+			if job.State == InProgress && deadline <= now { // nobody has noted it yet
+				job.State, finished = TimedOut, deadline
+			}
+			job.times(queued, started, finished)
+			return job, err
+		}, query, args...)
+		return err
+	})
+	return jobs, err
+}
+
 // settle notes that a running job's time is over: IN_PROGRESS → TIMED_OUT.
 func (e *Engine) settle(ctx context.Context, endpoint, id string) error {
 	var changes []change

@@ -40,7 +40,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 		"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
 		"noOutput": noOutput, "noChunks": noChunks, "resumed": resumed, "waitingJobs": waitingJobs,
 		"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
-		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent,
+		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent, "latestOf": latestOf,
 		"nextCall": strings.Replace(nextCall, "{hosts}", "?", 1), "claimed": strings.Replace(claimed, "{hosts}", "?", 1),
 		"called": called, "callOver": callOver, "callAgain": callAgain,
 	} {

@@ -54,6 +54,7 @@ func Run(t *testing.T, h Harness) {
 		{"stream", testStream},
 		{"large stream", testLargeStream},
 		{"newest jobs", testRecent},
+		{"newest jobs of all", testLatest},
 		{"webhook calls", testCalls},
 		{"deleted endpoint", testDrop},
 		{"many at once", testMany},

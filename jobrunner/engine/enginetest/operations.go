@@ -323,6 +323,42 @@ func testRecent(tt *testing.T, env *Env) {
 	recent(b)
 }
 
+func testLatest(tt *testing.T, env *Env) {
+	t := with(tt, env)
+	latest := func(endpoint string, n int, want ...string) (jobs []engine.Job) {
+		t.Helper()
+		jobs, err := t.Latest(t.ctx, endpoint, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, j := range jobs {
+			got = append(got, j.Endpoint+" "+j.ID)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("the latest are %s, want %s", got, want)
+		}
+		return jobs
+	}
+	latest("", 5)
+	a, b := t.submit(engine.NewJob{}), t.submit(engine.NewJob{Endpoint: "other"})
+	t.report(t.take(engine.Take{}).Ref, engine.Fail(strings.Repeat("é", 300), []byte(`1`)), engine.Accepted)
+	c := t.submit(engine.NewJob{Timeout: 5 * time.Second})
+	t.take(engine.Take{})
+	latest("", 2, "ep "+c, "other "+b)
+	latest("nowhere", 2)
+	jobs := latest("ep", 5, "ep "+c, "ep "+a)
+	if got, want := jobs[1], t.get(a); got.Error != strings.Repeat("é", 200) || got.Output != nil || got.State != want.State || got.Queued != want.Queued || got.Worker != want.Worker {
+		t.Errorf("listed as %+v, read as %+v", got, want)
+	}
+	t.Advance(5 * time.Second)
+	if got := latest("", 1, "ep "+c)[0]; got.State != engine.TimedOut || got.Execution != 5*time.Second {
+		t.Errorf("the job whose time is over: %+v", got)
+	}
+	t.Advance(30 * time.Minute)
+	latest("", 5, "other "+b)
+}
+
 func testCalls(tt *testing.T, env *Env) {
 	t := with(tt, env)
 	const claim = 15 * time.Second
