@@ -6,7 +6,7 @@
 //
 //	{"point": "retry-any-state"}                          a place in the code, asked by On
 //	{"value": "engine.asyncRetention", "is": 1860000000000} a limit or default, see Value
-//	{"sql": "state = 'FAILED'", "is": "1 = 1"}            a piece of the statements, see SQL
+//	{"sql": "state = 'FAILED'", "is": "1 = 1"}            a piece of the statements (that contain "in"), see SQL
 //	{"rule": "volumeBodyV1.size", "is": "min=0"}          what a member of a body must obey, see Rule
 //	{"wire": {...}}                                       an edit of requests or answers, see Handler
 package fault

@@ -16,6 +16,7 @@ type fault struct {
 	Point string          `json:"point"`
 	Value string          `json:"value"`
 	SQL   string          `json:"sql"`
+	In    string          `json:"in"` // only in statements with this piece
 	Rule  string          `json:"rule"`
 	Is    json.RawMessage `json:"is"`
 	Wire  *wire           `json:"wire"`
@@ -70,7 +71,7 @@ func Value[T any](name string, is T) T {
 
 // SQL is a statement, or what the chosen fault makes of it.
 func SQL(statement string) string {
-	if chosen.SQL == "" || !strings.Contains(statement, chosen.SQL) {
+	if chosen.SQL == "" || !strings.Contains(statement, chosen.In) {
 		return statement
 	}
 	var is string

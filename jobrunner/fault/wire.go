@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +22,8 @@ type wire struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
 	Status int    `json:"status"` // of the answer
+	// When are members that the answer must have, with these values.
+	When map[string]any `json:"when"`
 
 	Request edit `json:"request"`
 	Answer  edit `json:"answer"`
@@ -53,7 +57,7 @@ func (w *wire) handler(next http.Handler) http.Handler {
 		answer := httptest.NewRecorder()
 		next.ServeHTTP(answer, r)
 		status, body := answer.Code, answer.Body.Bytes()
-		if w.Status == 0 || w.Status == status {
+		if (w.Status == 0 || w.Status == status) && holds(body, w.When) {
 			body = w.Answer.message(body, answer.Header(), sent)
 			if w.Answer.Status != 0 {
 				status = w.Answer.Status
@@ -110,10 +114,10 @@ func (e edit) message(body []byte, header http.Header, sent string) []byte {
 		return body
 	}
 	for path, value := range e.Set {
-		tree = change(tree, strings.Split(path, "."), func(map[string]any, string, any) (any, bool) { return value, true })
+		tree = change(tree, strings.Split(path, "."), true, func(map[string]any, string, any) (any, bool) { return value, true })
 	}
 	for path, value := range e.Default {
-		tree = change(tree, strings.Split(path, "."), func(_ map[string]any, _ string, old any) (any, bool) {
+		tree = change(tree, strings.Split(path, "."), true, func(_ map[string]any, _ string, old any) (any, bool) {
 			if old != nil {
 				return old, true
 			}
@@ -121,16 +125,16 @@ func (e edit) message(body []byte, header http.Header, sent string) []byte {
 		})
 	}
 	for _, path := range e.Delete {
-		tree = change(tree, strings.Split(path, "."), func(map[string]any, string, any) (any, bool) { return nil, false })
+		tree = change(tree, strings.Split(path, "."), false, func(map[string]any, string, any) (any, bool) { return nil, false })
 	}
 	for _, path := range e.Text {
-		tree = change(tree, strings.Split(path, "."), func(_ map[string]any, _ string, old any) (any, bool) {
+		tree = change(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
 			text, _ := json.Marshal(old)
 			return string(text), true
 		})
 	}
 	for path, name := range e.Rename {
-		tree = change(tree, strings.Split(path, "."), func(in map[string]any, _ string, old any) (any, bool) {
+		tree = change(tree, strings.Split(path, "."), false, func(in map[string]any, _ string, old any) (any, bool) {
 			in[name] = old
 			return nil, false
 		})
@@ -145,36 +149,52 @@ func (e edit) message(body []byte, header http.Header, sent string) []byte {
 	return edited
 }
 
-// change applies to what the path names; to returns what stands there instead,
-// or false for nothing.
-func change(tree any, path []string, to func(in map[string]any, name string, old any) (any, bool)) any {
+// holds tells whether a body has these members.
+func holds(body []byte, members map[string]any) bool {
+	var tree map[string]any
+	if len(members) > 0 && json.Unmarshal(body, &tree) != nil {
+		return false
+	}
+	for name, value := range members {
+		if tree[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// change puts in the place that the path names what to returns, or nothing
+// where that is false. Where nothing stands, to is asked if create is set.
+func change(tree any, path []string, create bool, to func(in map[string]any, name string, old any) (any, bool)) any {
 	first, rest := path[0], path[1:]
 	switch in := tree.(type) {
 	case map[string]any:
-		for name, old := range in {
-			if first != "*" && first != name {
-				continue
-			}
-			in[name] = old
-			if len(rest) > 0 {
-				in[name] = change(old, rest, to)
-			} else if value, stays := to(in, name, old); stays {
-				in[name] = value
-			} else {
-				delete(in, name)
-			}
+		names := []string{first}
+		if first == "*" {
+			names = slices.Collect(maps.Keys(in))
 		}
-		if _, there := in[first]; !there && len(rest) == 0 && first != "*" {
-			if value, stays := to(in, first, nil); stays && value != nil {
-				in[first] = value
+		for _, name := range names {
+			old, there := in[name]
+			switch {
+			case len(rest) > 0 && there:
+				in[name] = change(old, rest, create, to)
+			case len(rest) > 0, !there && !create:
+			default:
+				if value, stays := to(in, name, old); stays {
+					in[name] = value
+				} else {
+					delete(in, name)
+				}
 			}
 		}
 	case []any:
-		for i := range in {
-			if first == "*" || first == strconv.Itoa(i) {
-				if len(rest) > 0 {
-					in[i] = change(in[i], rest, to)
-				} else if value, stays := to(map[string]any{}, first, in[i]); stays {
+		for i, old := range in {
+			switch {
+			case first != "*" && first != strconv.Itoa(i):
+			case len(rest) > 0:
+				in[i] = change(old, rest, create, to)
+			default:
+				if value, stays := to(map[string]any{}, first, old); stays {
 					in[i] = value
 				}
 			}

@@ -65,7 +65,7 @@ func (c *conn) query(query string, args ...any) (*sql.Rows, error) {
 
 // script runs one or several statements without arguments, once.
 func (c *conn) script(statements string) error {
-	_, err := c.db.ExecContext(context.Background(), c.dialect.rewrite(statements))
+	_, err := c.db.ExecContext(context.Background(), c.dialect.rewrite(fault.SQL(statements)))
 	return err
 }
 

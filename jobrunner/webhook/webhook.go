@@ -173,7 +173,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	var again time.Time
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)
-	if err != nil && !last {
+	if (err != nil || fault.On("webhook-again")) && !last {
 		again = s.Clock.Now().Add(gap)
 	}
 	if s.Observe != nil {
