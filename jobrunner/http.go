@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -28,13 +30,14 @@ func route(management, jobs http.Handler) http.Handler {
 	})
 }
 
-// observe gives every request an id, writes a line about it, and turns a panic
-// into an answer.
-func observe(log *slog.Logger, next http.Handler) http.Handler {
+// observe gives every request an id, counts it, writes a line about it, and
+// turns a panic into an answer.
+func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, started := uuid.NewString(), time.Now()
 		w.Header().Set("X-Request-Id", id)
 		answer := &answer{ResponseWriter: w}
+		end := m.Begin()
 		defer func() {
 			p := recover()
 			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares so: the wish to break the answer off
@@ -47,11 +50,21 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 					_, _ = answer.Write([]byte(`{"error":"the deployment failed to answer: its log says why","message":"the deployment failed to answer: its log says why"}`))
 				}
 			}
-			log.InfoContext(r.Context(), r.Method+" "+r.URL.Path, "status", answer.status,
+			end(r, answer.status)
+			log.Log(r.Context(), importance(r.URL.Path), r.Method+" "+r.URL.Path, "status", answer.status,
 				"ms", time.Since(started).Milliseconds(), "request", id)
 		}()
 		next.ServeHTTP(answer, r)
 	})
+}
+
+// importance is that of a request's line in the log. What asks every few seconds
+// by itself is no news.
+func importance(path string) slog.Level {
+	if path == "/metrics" || page.Owns(path) {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // answer remembers the status of an answer.

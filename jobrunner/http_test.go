@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 )
 
 // A panic in a handler is an answer of 500 in JSON, and a line in the log.
 func TestPanicIsAnAnswer(t *testing.T) {
 	var log bytes.Buffer
-	server := httptest.NewServer(observe(slog.New(slog.NewTextHandler(&log, nil)), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	server := httptest.NewServer(observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic("planted")
 	})))
 	resp, err := http.Get(server.URL + "/v2/ep/run")

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -16,7 +17,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
@@ -47,7 +50,14 @@ type Config struct {
 	// AdminClock lets clients advance the deployment's clock, at /clock: for
 	// tests of what takes long.
 	AdminClock bool
-	Logger     *slog.Logger
+	// Remote says that other machines may reach the deployment: /metrics then
+	// asks for a key, and the page answers to any name.
+	Remote bool
+	// Profile serves profiles of the process at /debug/pprof/, which Remote rules
+	// out.
+	Profile bool
+	Version string // of the program, for the page and the metrics
+	Logger  *slog.Logger
 }
 
 // Jobrunner is a running deployment.
@@ -60,6 +70,8 @@ type Jobrunner struct {
 	log     *slog.Logger
 	handler http.Handler
 	syncing sync.Mutex
+	metrics *metrics.Metrics
+	page    atomic.Pointer[page.Page] // once there is something to show
 
 	unfollow func() // ends the watch over what other processes change; nil without one
 }
@@ -72,6 +84,9 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	}
 	if c.APIKey == "" {
 		return nil, errors.New("a deployment needs an API key")
+	}
+	if c.Profile && c.Remote {
+		return nil, errors.New("profiles tell whoever asks how the process works: they are for this machine alone, and other machines may reach this deployment")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -99,10 +114,11 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 	if j.store, err = store.Open(ctx, j.db, time); err != nil {
 		return err
 	}
-	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger}); err != nil {
+	j.metrics = metrics.New(metrics.Config{Source: metricsSource{j}, Clock: time, Logger: c.Logger, Version: c.Version})
+	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger, Observe: j.happened}); err != nil {
 		return err
 	}
-	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: time, Policy: hooks, Logger: c.Logger})
+	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: time, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
 	j.pools = worker.New(worker.Config{Queue: j.engine, Clock: time, Logger: c.Logger})
 	if err := j.settle(ctx); err != nil {
 		return err
@@ -113,6 +129,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 			return err
 		}
 	}
+	j.page.Store(page.New(page.Config{Source: pageSource{j}, Keys: keys, Clock: time, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 	if j.db.Shared() {
 		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
@@ -127,7 +144,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 	if c.AdminClock {
 		handler = clockDoor(time, keys, handler)
 	}
-	j.handler = observe(c.Logger, fault.Handler(handler))
+	j.handler = observe(c.Logger, j.metrics, j.front(c, keys, fault.Handler(handler)))
 	return nil
 }
 
@@ -214,6 +231,9 @@ func (j *Jobrunner) Handler() http.Handler { return j.handler }
 func (j *Jobrunner) Close() error {
 	if j.unfollow != nil {
 		j.unfollow()
+	}
+	if p := j.page.Load(); p != nil {
+		p.Close()
 	}
 	if j.pools != nil {
 		j.pools.Close()

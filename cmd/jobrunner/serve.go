@@ -28,6 +28,7 @@ type serve struct {
 	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
 	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: this machine and public addresses."`
 	Clock            string   `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
+	Pprof            bool     `help:"Serve profiles of the process at /debug/pprof/, to whoever is on this machine."`
 	LogFormat        string   `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
@@ -61,6 +62,7 @@ func (s *serve) Run() error {
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, Engine: s.Engine, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
+		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 	})
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *serve) Run() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err), j.Close())
 	}
-	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made)
+	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode())
 	return errors.Join(run(ctx, stop, listener, j.Handler()), j.Close())
 }
 
@@ -131,7 +133,7 @@ func logger(w io.Writer, format string) *slog.Logger {
 
 // greet prints what to export. The key is printed only when the user has no
 // other way to know it.
-func (s *serve) greet(w io.Writer, url, dir, key string, made bool) {
+func (s *serve) greet(w io.Writer, url, dir, key string, made bool, code string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	switch {
 	case s.Engine != "":
@@ -146,6 +148,7 @@ func (s *serve) greet(w io.Writer, url, dir, key string, made bool) {
 	case dir != "" && os.Getenv(keyVariable) == "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
 	}
-	fmt.Fprintf(w, "\nPublic SDKs of the job API use %s/live/v2\n", url)
+	fmt.Fprintf(w, "\nIn the browser, once and within the hour: %s/#code=%s\n", url, code)
+	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)
 	fmt.Fprintf(w, "Next: terraform apply in examples/quickstart. Ctrl-C stops the deployment.\n")
 }

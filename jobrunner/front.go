@@ -1,0 +1,73 @@
+package jobrunner
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+)
+
+// front serves what is for those who operate the deployment, and leaves the
+// rest to the APIs: the page at / and below /ui/, /metrics, and with Profile
+// /debug/pprof/. On a loopback address metrics and profiles are open to this
+// machine, for they hold nothing secret, and the programs that read them send
+// no key without being told.
+func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.Handler {
+	shown := page.Local(c.Remote, j.page.Load())
+	metrics := j.metrics.Handler()
+	if c.Remote {
+		metrics = withKey(keys, metrics)
+	}
+	metrics = page.Local(c.Remote, named("GET /metrics", metrics))
+	profiles := page.Local(false, named("GET /debug/pprof/{profile}", profiles()))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case page.Owns(r.URL.Path):
+			shown.ServeHTTP(w, r)
+		case r.URL.Path == "/metrics":
+			metrics.ServeHTTP(w, r)
+		case c.Profile && strings.HasPrefix(r.URL.Path, "/debug/pprof/"):
+			profiles.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// named says by what template a request is counted.
+func named(pattern string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		r.Pattern = pattern
+	})
+}
+
+// withKey asks for a key that is not for certain endpoints only.
+func withKey(keys *apikey.Keys, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := keys.Authorize(r)
+		switch {
+		case err != nil:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			answerJSON(w, http.StatusUnauthorized, map[string]string{"error": err.Error()})
+		case who.Restricted():
+			answerJSON(w, http.StatusForbidden, map[string]string{"error": "this key is for some endpoints only: the metrics are of all"})
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// profiles are those of net/http/pprof, but for the command line, which may
+// have a database's password in it.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", http.NotFound)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}

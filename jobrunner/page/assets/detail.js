@@ -1,0 +1,84 @@
+// The dialog with one job, or the log of one worker.
+
+import { $, h, setText } from './dom.js';
+import { clock, count, duration, words } from './format.js';
+
+const dialog = $('detail');
+let shown = null; // what it is about: {address, render}
+
+export const detail = {
+  job(j) {
+    open(`Job ${j.id}`, `/ui/job?${new URLSearchParams({ endpoint: j.endpoint, id: j.id })}`, renderJob);
+  },
+  worker(w) {
+    open(`Worker ${w.id}`, `/ui/log?${new URLSearchParams({ endpoint: w.endpoint, worker: w.id })}`, renderLog);
+  },
+  close: () => dialog.close(),
+};
+
+function open(title, address, render) {
+  setText($('detail-title'), title);
+  $('detail-body').replaceChildren(h('p', { class: 'muted' }, 'Reading …'));
+  shown = { address, render, last: '' };
+  dialog.showModal();
+  refresh();
+}
+
+// refresh reads again what an open dialog shows, and draws it if it changed.
+export async function refresh() {
+  const mine = shown;
+  if (!mine || !dialog.open) return;
+  const answer = await fetch(mine.address, { headers: { Accept: 'application/json' } });
+  const text = await answer.text();
+  if (shown !== mine || text === mine.last) return;
+  mine.last = text;
+  const body = JSON.parse(text);
+  const parts = answer.ok ? mine.render(body) : [h('p', { class: 'notice' }, body.error)];
+  const old = dialog.querySelector('.log');
+  const atEnd = !old || old.scrollHeight - old.scrollTop - old.clientHeight < 24;
+  const top = old?.scrollTop ?? 0;
+  $('detail-body').replaceChildren(...parts);
+  const log = dialog.querySelector('.log');
+  if (log) log.scrollTop = atEnd ? log.scrollHeight : top;
+}
+
+dialog.addEventListener('close', () => { shown = null; });
+dialog.addEventListener('click', (e) => { if (e.target === dialog) dialog.close(); }); // beside it
+$('detail-close').addEventListener('click', () => dialog.close());
+
+function renderJob(j) {
+  const facts = [
+    ['State', h('span', { class: 'badge', 'data-state': j.state }, words(j.state))],
+    ['Endpoint', h('span', { class: 'mono' }, j.endpoint)],
+    ['Queued', clock(j.queued)],
+    ['Delay', duration(j.delay)],
+    ['Execution', duration(j.execution)],
+    ['Worker', h('span', { class: 'mono' }, j.worker || '–')],
+  ];
+  if (j.retries) facts.push(['Dispatched again', `${j.retries}×`]);
+  const parts = [h('dl', { class: 'job-facts' }, facts.map(([k, v]) => h('div', null, h('dt', null, k), h('dd', null, v))))];
+  if (j.error) parts.push(h('h3', null, 'Error'), block(j.error, 'bad'));
+  if (j.output) {
+    parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.cut)));
+    if (j.cut) parts.push(h('p', { class: 'muted' }, `${count(j.cut)} more bytes are left out here: the job API has them.`));
+  }
+  parts.push(h('h3', null, 'Log of the worker while it ran'), ...renderLog(j, j.worker ? (j.logged ? 'The worker wrote nothing in that time.' : 'That worker’s log is not kept, or not any more.') : 'No worker has taken the job yet.'));
+  return parts;
+}
+
+function renderLog(body, none = 'The worker has written nothing.') {
+  if (!body.log.length) return [h('p', { class: 'muted' }, none)];
+  return [h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' },
+    body.log.map((l) => h('div', null, h('time', null, clock(l.time)), h('span', null, l.text))))];
+}
+
+const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex: '0' }, text);
+
+function pretty(text, isCut) {
+  if (isCut) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

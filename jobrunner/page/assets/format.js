@@ -1,0 +1,42 @@
+// Numbers and times as people read them.
+
+export const count = (n) => n.toLocaleString('en');
+
+const two = (n) => String(n).padStart(2, '0');
+
+export function duration(ms) {
+  if (ms == null) return '–';
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const sec = ms / 1000;
+  if (sec < 10) return `${sec.toFixed(1)} s`;
+  if (sec < 60) return `${Math.round(sec)} s`;
+  const min = Math.floor(sec / 60);
+  if (min < 60) return `${min} min ${two(Math.floor(sec % 60))} s`;
+  const hours = Math.floor(min / 60);
+  if (hours < 24) return `${hours} h ${two(min % 60)} min`;
+  return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`;
+}
+
+// ago is coarse: a table whose every cell changes each second can't be read.
+export function ago(ms) {
+  const sec = Math.max(0, Math.floor(ms / 1000));
+  if (sec < 5) return 'just now';
+  if (sec < 60) return `${sec - (sec % 5)} s ago`;
+  if (sec < 3600) return `${Math.floor(sec / 60)} min ago`;
+  if (sec < 86400) return `${Math.floor(sec / 3600)} h ago`;
+  return `${Math.floor(sec / 86400)} d ago`;
+}
+
+export function bytes(n) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let i = 0;
+  while (n >= 1024 && i < units.length - 1) [n, i] = [n / 1024, i + 1];
+  return `${n < 10 && i > 0 ? n.toFixed(1) : Math.round(n)} ${units[i]}`;
+}
+
+export const clock = (ms) => {
+  const t = new Date(ms);
+  return `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+};
+
+export const words = (state) => state.toLowerCase().replaceAll('_', ' ');

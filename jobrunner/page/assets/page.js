@@ -1,0 +1,115 @@
+// The page: signs in, asks for a snapshot every second while it is seen, and
+// shows it.
+
+import { $, setAttr, setText } from './dom.js';
+import { detail, refresh } from './detail.js';
+import { view } from './parts.js';
+
+const every = 1000;
+const show = view(detail);
+let asking = null; // the request under way
+
+function status(state, text) {
+  setText($('status'), text);
+  setAttr($('status'), 'data-state', state);
+}
+
+function signedIn(yes) {
+  $('live').hidden = !yes;
+  $('signin').hidden = yes;
+  $('signout').hidden = !yes;
+  if (!yes) {
+    status('out', 'Signed out');
+    setText($('facts'), '');
+    if ($('detail').open) detail.close();
+  }
+}
+
+async function signIn(body) {
+  const answer = await fetch('/ui/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+  if (answer.ok) return '';
+  return (await answer.json()).error;
+}
+
+// The endpoint that the address names, as #/endpoint/ID.
+function chosen() {
+  const [, kind, id] = location.hash.split('/');
+  return kind === 'endpoint' && id ? decodeURIComponent(id) : '';
+}
+
+// ask asks once, and tells whether to go on.
+async function ask() {
+  asking?.abort();
+  asking = new AbortController();
+  const endpoint = chosen();
+  try {
+    const answer = await fetch('/ui/snapshot' + (endpoint ? '?' + new URLSearchParams({ endpoint }) : ''), { signal: asking.signal });
+    if (answer.status === 401) {
+      signedIn(false);
+      return false;
+    }
+    if (answer.status === 404 && endpoint) {
+      location.hash = '#/'; // it was deleted
+      return true;
+    }
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(body.error);
+    if (endpoint !== chosen()) return true;
+    signedIn(true);
+    show(body);
+    status('live', 'Live');
+    await refresh();
+  } catch (e) {
+    if (e.name !== 'AbortError') status('lost', 'Not reachable, trying again');
+  }
+  return true;
+}
+
+let timer = 0;
+let running = false;
+
+async function loop() {
+  clearTimeout(timer);
+  if (document.hidden) {
+    running = false;
+    return;
+  }
+  running = true;
+  if (await ask()) timer = setTimeout(loop, every);
+  else running = false;
+}
+
+$('signin-form').addEventListener('submit', async (e) => {
+  e.preventDefault();
+  const field = $('key');
+  const error = await signIn({ key: field.value.trim() }).catch(() => 'The deployment can’t be reached.');
+  setText($('signin-error'), error);
+  field.value = '';
+  if (error) field.focus();
+  else {
+    await loop();
+    $('main').focus();
+  }
+});
+
+$('signout').addEventListener('click', async () => {
+  clearTimeout(timer);
+  await fetch('/ui/session', { method: 'DELETE' });
+  signedIn(false);
+  $('key').focus();
+});
+
+document.querySelector('.skip').addEventListener('click', (e) => {
+  e.preventDefault();
+  $('main').focus();
+});
+document.addEventListener('visibilitychange', () => { if (!running && $('signin').hidden) loop(); });
+addEventListener('hashchange', () => { if ($('signin').hidden) loop(); });
+
+// A printed link brings a code, which leaves the address at once.
+const code = new URLSearchParams(location.hash.slice(1)).get('code');
+if (code) {
+  history.replaceState(null, '', '/');
+  setText($('signin-error'), await signIn({ code }).catch(() => ''));
+}
+loop();

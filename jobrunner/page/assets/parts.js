@@ -1,0 +1,267 @@
+// The parts of the page: each brings itself up to date from a snapshot.
+
+import { $, h, keyed, row, setAttr, setText } from './dom.js';
+import { levels, ranges, spark } from './chart.js';
+import { ago, bytes, count, duration, words } from './format.js';
+
+// badge is a state in words and colour.
+const badge = () => h('span', { class: 'badge' });
+
+function setState(el, state) {
+  setText(el, words(state));
+  setAttr(el, 'data-state', state);
+}
+
+const short = (id) => (id.length > 18 ? id.slice(0, 8) + '…' + id.slice(-4) : id);
+const link = (id) => '#/endpoint/' + encodeURIComponent(id);
+const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
+
+// command is a line for a shell, with a button that copies it.
+export function command(text) {
+  const done = h('span', { class: 'hidden', role: 'status' });
+  const copy = navigator.clipboard && h('button', {
+    type: 'button', class: 'quiet', onclick: async (e) => {
+      await navigator.clipboard.writeText(text);
+      setText(e.target, 'Copied');
+      setText(done, 'Copied');
+      setTimeout(() => setText(e.target, 'Copy'), 1500);
+    },
+  }, 'Copy');
+  return h('div', { class: 'command' }, h('pre', { tabindex: '0', 'aria-label': 'Command' }, h('code', null, text)), copy, done);
+}
+
+const auth = '-H "Authorization: Bearer $GPUCLOUD_API_KEY"';
+const createLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"name": "hello", "image": "builtin/echo", "workers": {"min": 0, "max": 2}}' \\\n  ${location.origin}/v2/serverless`;
+const jobLine = (id) => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"input": {"say": "hello"}}' ${location.origin}/v2/${id}/runsync`;
+
+// empty shows the next step in the place of a list without items. key says what
+// the step depends on.
+function empty(id, table, isEmpty, key, ...children) {
+  const box = $(id);
+  box.hidden = !isEmpty;
+  table.hidden = isEmpty;
+  if (isEmpty && box.shows !== key) {
+    box.replaceChildren(...children.map((c) => c()));
+    box.shows = key;
+  }
+}
+
+const tiles = [
+  { key: 'queued', label: 'In queue' },
+  { key: 'running', label: 'Running' },
+  { key: 'ended', label: 'Ended in 10 min' },
+  { key: 'workers', label: 'Workers' },
+  { key: 'gpus', label: 'GPUs in use' },
+];
+
+function tileValues(s) {
+  const shown = s.endpoint ? s.endpoints.filter((e) => e.id === s.endpoint) : s.endpoints;
+  const ended = Object.values(s.past.ended).reduce((a, b) => a + b, 0);
+  const bad = (s.past.ended.FAILED ?? 0) + (s.past.ended.TIMED_OUT ?? 0);
+  const states = {};
+  for (const e of shown) for (const [k, n] of Object.entries(e.workers)) states[k] = (states[k] ?? 0) + n;
+  const total = Object.values(states).reduce((a, b) => a + b, 0);
+  const held = s.endpoint ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices.filter((d) => d.holder);
+  const faulty = s.gpus.devices.filter((d) => d.fault).length;
+  const peak = Math.max(...s.past.queued);
+  return {
+    queued: [sum(shown, (e) => e.queued), peak ? `${count(peak)} at most in 10 min` : 'empty for 10 min'],
+    running: [sum(shown, (e) => e.running), `${count(sum(shown, (e) => e.completed))} completed in all`],
+    ended: [ended, bad ? `${count(bad)} failed or timed out` : ended ? 'none failed' : 'no job ended', bad ? 'bad' : ''],
+    workers: [total, total ? s.states.filter((k) => states[k]).map((k) => `${states[k]} ${words(k)}`).join(' · ') : 'none runs', states.UNHEALTHY || states.THROTTLED ? 'bad' : ''],
+    gpus: [`${held.length}/${s.gpus.devices.length}`, s.gpus.devices.length ? (faulty ? `${faulty} can’t be used` : 'all healthy') : 'CPU pool only', faulty ? 'bad' : ''],
+  };
+}
+
+function makeTile(t) {
+  return h('div', { class: 'tile', 'data-tile': t.key }, h('dt', null, t.label), h('dd', null, h('b'), h('small')));
+}
+
+const endpointColumns = ['Endpoint', 'Image', 'In queue', 'Running', 'Completed', 'Failed', 'Workers', 'Queue, 10 min'];
+const endpointClasses = ['main', 'mono image', 'num', 'num', 'num', 'num', 'wide', 'spark-cell'];
+
+function makeEndpoint(e) {
+  const tr = row(endpointColumns, endpointClasses);
+  tr.name = h('a', { href: link(e.id) });
+  tr.id2 = h('small', { class: 'mono' });
+  tr.spark = spark('queued');
+  tr.cells[0].append(tr.name, tr.id2);
+  tr.cells[7].append(tr.spark);
+  return tr;
+}
+
+function updateEndpoint(tr, e, states) {
+  setText(tr.name, e.name || e.id);
+  setText(tr.id2, e.id + (e.type === 'QUEUE' ? '' : ' · ' + words(e.type)));
+  setText(tr.cells[1], e.image);
+  setAttr(tr.cells[1], 'title', e.image);
+  [e.queued, e.running, e.completed, e.failed].forEach((n, i) => {
+    setText(tr.cells[2 + i], count(n));
+    setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
+  });
+  setAttr(tr.cells[5], 'data-bad', e.failed ? '' : null);
+  const there = states.filter((k) => e.workers[k]).map((k) => ({ state: k, n: e.workers[k] }));
+  if (!tr.chips) tr.cells[6].append((tr.chips = h('span', { class: 'chips' })), (tr.bounds = h('small', { class: 'muted' })));
+  keyed(tr.chips, there, (c) => c.state, () => badge(), (el, c) => {
+    setText(el, `${c.n} ${words(c.state)}`);
+    setAttr(el, 'data-state', c.state);
+  });
+  setText(tr.bounds, (there.length ? '' : 'none, ') + (e.min === e.max ? `${e.max} wanted` : `${e.min} to ${e.max}`));
+  tr.spark.update(e.queue, Math.max(...e.queue));
+}
+
+const jobColumns = ['State', 'Job', 'Endpoint', 'Queued', 'Delay', 'Execution', 'Worker'];
+const jobClasses = ['state', 'main', 'endpoint', 'num', 'num', 'num', 'mono worker'];
+
+function makeJob(j, open) {
+  const tr = row(jobColumns, jobClasses);
+  tr.badge = badge();
+  tr.open = h('button', { type: 'button', class: 'link mono', title: j.id, onclick: () => open(j) }, short(j.id));
+  tr.error = h('small', { class: 'bad' });
+  tr.endpoint = h('a', { href: link(j.endpoint) });
+  tr.cells[0].append(tr.badge);
+  tr.cells[1].append(tr.open, tr.error);
+  tr.cells[2].append(tr.endpoint);
+  return tr;
+}
+
+function updateJob(tr, j, s, names) {
+  setState(tr.badge, j.state);
+  setAttr(tr.open, 'aria-label', `Job ${j.id}, ${words(j.state)}: output and log`);
+  setText(tr.error, [j.retries ? `dispatched again ${j.retries}×` : '', j.error].filter(Boolean).join(' · '));
+  setText(tr.endpoint, names.get(j.endpoint) ?? j.endpoint);
+  setText(tr.cells[3], ago(s.now - j.queued));
+  setText(tr.cells[4], j.delay == null ? '–' : duration(j.delay));
+  setText(tr.cells[5], j.execution != null ? duration(j.execution) : j.state === 'IN_PROGRESS' ? `${duration(Math.floor(Math.max(0, s.now - j.queued - (j.delay ?? 0)) / 1000) * 1000)} so far` : '–');
+  setText(tr.cells[6], j.worker || '–');
+}
+
+const workerColumns = ['State', 'Worker', 'Endpoint', 'Up', 'CPU time', 'Memory', 'GPUs'];
+const workerClasses = ['state', 'main', 'endpoint', 'num', 'num', 'num', 'wide'];
+
+function makeWorker(w, open) {
+  const tr = row(workerColumns, workerClasses);
+  tr.badge = badge();
+  tr.open = h('button', { type: 'button', class: 'link mono', 'aria-label': `Log of worker ${w.id}`, onclick: () => open(w) }, w.id);
+  tr.reason = h('small');
+  tr.endpoint = h('a', { href: link(w.endpoint) });
+  tr.cells[0].append(tr.badge);
+  tr.cells[1].append(w.id ? tr.open : h('span', { class: 'muted' }, 'not started'), tr.reason);
+  tr.cells[2].append(tr.endpoint);
+  return tr;
+}
+
+function updateWorker(tr, w, s, names) {
+  setState(tr.badge, w.state);
+  setText(tr.reason, [w.stale ? 'of an older version: it is being replaced' : '', w.reason].filter(Boolean).join(' · '));
+  setAttr(tr.reason, 'class', w.state === 'UNHEALTHY' || w.state === 'THROTTLED' ? 'bad' : 'muted');
+  setText(tr.endpoint, names.get(w.endpoint) ?? w.endpoint);
+  setText(tr.cells[3], w.started ? duration(Math.floor((s.now - w.started) / 5000) * 5000) : '–');
+  setText(tr.cells[4], w.cpu ? duration(w.cpu) : '–');
+  setText(tr.cells[5], w.memory ? bytes(w.memory) : '–');
+  setText(tr.cells[6], w.devices.map((uuid) => { const d = s.gpus.devices.find((d) => d.uuid === uuid); return d ? `GPU ${d.index}${d.mig ? ' ' + d.mig : ''}` : uuid; }).join(', ') || '–');
+}
+
+function makeGPU() {
+  const li = h('li', { class: 'gpu' });
+  const meter = (label) => {
+    const bar = h('meter', { min: '0', max: '1', 'aria-label': label });
+    const text = h('b');
+    return { el: h('div', { class: 'gauge' }, h('span', null, label), text, bar), bar, text };
+  };
+  li.name = h('h3');
+  li.sub = h('p', { class: 'muted' });
+  li.badge = badge();
+  li.fault = h('p', { class: 'bad' });
+  li.spark = spark('running');
+  li.busy = meter('Utilisation');
+  li.memory = meter('Memory');
+  li.rest = h('p', { class: 'rest' });
+  li.append(h('div', { class: 'gpu-head' }, li.name, li.badge), li.sub, li.fault, h('div', { class: 'gpu-spark' }, li.spark), li.busy.el, li.memory.el, li.rest);
+  return li;
+}
+
+function updateGPU(li, d, s, names) {
+  const held = s.workers.find((w) => w.id === d.holder);
+  setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
+  setText(li.sub, d.type);
+  setAttr(li, 'title', d.uuid);
+  setState(li.badge, d.fault ? 'UNUSABLE' : d.holder ? 'IN_USE' : 'FREE');
+  setText(li.fault, d.fault);
+  li.fault.hidden = !d.fault;
+  li.spark.update(d.past?.length ? d.past : [d.utilization], 100);
+  const told = (n, text) => (n < 0 ? '–' : text);
+  li.busy.bar.value = Math.max(0, d.utilization) / 100;
+  setText(li.busy.text, told(d.utilization, d.utilization + ' %'));
+  li.memory.bar.value = d.memory > 0 ? Math.max(0, d.memoryUsed) / d.memory : 0;
+  setText(li.memory.text, told(d.memoryUsed, `${bytes(d.memoryUsed)} of ${bytes(d.memory)}`));
+  setText(li.rest, [told(d.temperature, d.temperature + ' °C'), told(d.power, Math.round(d.power / 1000) + ' W'), held ? names.get(held.endpoint) ?? held.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
+}
+
+// view binds the parts to the document; the function that it returns shows a
+// snapshot. open is told of the job or worker that the reader wants to see.
+export function view(open) {
+  const load = levels($('chart-load'), 'Queue and running', [{ key: 'queued', name: 'In queue' }, { key: 'running', name: 'Running' }]);
+  const times = ranges($('chart-times'), 'Delay and execution', [{ key: 'delay', name: 'Delay' }, { key: 'execution', name: 'Execution' }]);
+  for (const table of document.querySelectorAll('table')) { // a narrow screen lays tables out as cards: they stay tables
+    table.setAttribute('role', 'table');
+    for (const el of table.querySelectorAll('thead, tbody')) el.setAttribute('role', 'rowgroup');
+    for (const el of table.querySelectorAll('tr')) el.setAttribute('role', 'row');
+    for (const el of table.querySelectorAll('th')) el.setAttribute('role', 'columnheader');
+  }
+  const filter = $('filter');
+  let latest = null;
+  const show = (s) => {
+    latest = s;
+    const one = s.endpoint && s.endpoints.find((e) => e.id === s.endpoint);
+    const names = new Map(s.endpoints.map((e) => [e.id, e.name || e.id]));
+    setText($('title'), one ? one.name || one.id : 'Overview');
+    setText($('subtitle'), one ? `${one.id} · ${one.image}` : '');
+    $('crumbs').hidden = !one;
+    document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
+    setText($('facts'), `${s.version} · up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
+
+    const values = tileValues(s);
+    keyed($('tiles'), tiles, (t) => t.key, makeTile, (el, t) => {
+      const [value, note, mood] = values[t.key];
+      setText(el.querySelector('b'), typeof value === 'number' ? count(value) : value);
+      setText(el.querySelector('small'), note);
+      setAttr(el.querySelector('small'), 'class', mood || null);
+    });
+    load([s.past.queued, s.past.running], s.step);
+    times([s.past.delay, s.past.execution], s.step * s.widen);
+
+    $('endpoints-section').hidden = !!one;
+    const want = filter.value.trim().toLowerCase();
+    const match = s.endpoints.filter((e) => !want || [e.name, e.id, e.image].some((t) => t.toLowerCase().includes(want)));
+    const listed = match.slice(0, 200);
+    $('filter-label').hidden = s.endpoints.length < 8;
+    setText($('endpoints-count'), s.endpoints.length ? (listed.length < s.endpoints.length ? `${listed.length} of ${s.endpoints.length}` : s.endpoints.length) : '');
+    keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
+    empty('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',
+      () => h('p', null, 'There is no endpoint yet. Make one that answers what it is sent:'), () => command(createLine()),
+      () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply'));
+
+    setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
+    const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices;
+    $('gpus-section').hidden = !!one && devices.length === 0;
+    keyed($('gpus'), devices, (d) => d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
+    empty('gpus-empty', $('gpus'), s.gpus.devices.length === 0, 'none',
+      () => h('p', null, 'No GPU was found on this machine, or its driver is missing: the log says which. Workers run in the CPU pool. To try placement rules without one:'),
+      () => command('jobrunner serve --simulate-gpus h200x8'));
+
+    setText($('jobs-count'), s.jobs.length ? `newest ${s.jobs.length}` : '');
+    keyed($('jobs').tBodies[0], s.jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
+    const target = one ?? s.endpoints.find((e) => e.type === 'QUEUE');
+    empty('jobs-empty', $('jobs'), s.jobs.length === 0, target?.id ?? '',
+      () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
+      () => (target ? command(jobLine(target.id)) : ''));
+
+    setText($('workers-count'), s.workers.length || '');
+    keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
+    empty('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
+      () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));
+  };
+  filter.addEventListener('input', () => latest && show(latest));
+  return show;
+}

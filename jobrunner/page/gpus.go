@@ -1,0 +1,66 @@
+package page
+
+import (
+	"sync"
+	"time"
+)
+
+// gpuHistory is how busy the devices were in the last steps, in percent; -1
+// where nobody looked or the device does not tell.
+type gpuHistory struct {
+	mu      sync.Mutex
+	devices map[string]*busy
+}
+
+type busy struct {
+	at     int64 // number of the last step that is written
+	recent [steps]int8
+}
+
+func (h *gpuHistory) note(now time.Time, devices []GPU) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.devices == nil {
+		h.devices = map[string]*busy{}
+	}
+	there := map[string]bool{}
+	for _, d := range devices {
+		there[d.UUID] = true
+		b := h.devices[d.UUID]
+		if b == nil {
+			b = &busy{at: stepOf(now) - steps}
+			h.devices[d.UUID] = b
+		}
+		b.roll(now)
+		b.recent[b.at%steps] = int8(min(d.Utilization, 100))
+	}
+	for uuid := range h.devices {
+		if !there[uuid] {
+			delete(h.devices, uuid)
+		}
+	}
+}
+
+func (b *busy) roll(now time.Time) {
+	at := stepOf(now)
+	for b.at = max(b.at, at-steps); b.at < at; {
+		b.at++
+		b.recent[b.at%steps] = -1
+	}
+}
+
+// of is a device's past, the oldest first.
+func (h *gpuHistory) of(uuid string, now time.Time) []int8 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.devices[uuid]
+	if b == nil {
+		return nil
+	}
+	b.roll(now)
+	out := make([]int8, 0, steps)
+	for i := b.at - steps + 1; i <= b.at; i++ {
+		out = append(out, b.recent[i%steps])
+	}
+	return out
+}

@@ -1,0 +1,296 @@
+package page
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// The charts show so many steps of time, the last one being now.
+const (
+	step  = 5 * time.Second
+	steps = 120
+	span  = steps * step
+
+	// Delays and executions are summed up for several steps together, so that
+	// percentiles have something to stand on.
+	widen = 6
+
+	maxTimings = 512 // jobs of an endpoint whose times are kept
+)
+
+// history is what happened in the last ten minutes. It is written by what
+// happens, not by a clock that ticks: between two changes of an endpoint's
+// jobs nothing changes.
+type history struct {
+	now func() time.Time
+
+	mu        sync.Mutex
+	all       *series
+	endpoints map[string]*series // those with events in the span
+}
+
+// series is the recent past of an endpoint, or of all.
+type series struct {
+	queued, running levels
+	delays          []timing
+	executions      []timing
+	ended           []outcome
+	touched         time.Time
+}
+
+// levels remembers, for each step, the highest level in it.
+type levels struct {
+	at     int64 // number of the last step that is written
+	recent [steps]int32
+	level  int32
+}
+
+type timing struct {
+	at   time.Time
+	took time.Duration
+}
+
+type outcome struct {
+	at     int64 // number of the step
+	states map[engine.State]int
+}
+
+func newHistory(now func() time.Time) *history {
+	return &history{now: now, all: new(series), endpoints: map[string]*series{}}
+}
+
+func stepOf(t time.Time) int64 { return t.UnixNano() / int64(step) }
+
+// set notes a level from now on.
+func (l *levels) set(now time.Time, level int) {
+	l.roll(now)
+	l.level = int32(level)
+	l.recent[l.at%steps] = max(l.recent[l.at%steps], l.level)
+}
+
+// roll carries the level over into the steps that began since.
+func (l *levels) roll(now time.Time) {
+	at := stepOf(now)
+	if at-l.at > steps {
+		l.at = at - steps
+	}
+	for l.at < at {
+		l.at++
+		l.recent[l.at%steps] = l.level
+	}
+}
+
+// list is the levels of the last steps, the oldest first.
+func (l *levels) list(now time.Time) []int32 {
+	l.roll(now)
+	out := make([]int32, 0, steps)
+	for i := l.at - steps + 1; i <= l.at; i++ {
+		out = append(out, l.recent[(i%steps+steps)%steps])
+	}
+	return out
+}
+
+func (l *levels) fill(now time.Time, level int) {
+	l.at, l.level = stepOf(now), int32(level)
+	for i := range l.recent {
+		l.recent[i] = l.level
+	}
+}
+
+// job notes an event. counts are those of the endpoint after it; nil: events
+// don't tell them, and level is told.
+func (h *history) job(e engine.Event, counts *engine.Counts) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	queued, running := delta(e)
+	one := h.endpoints[e.Endpoint]
+	if one == nil {
+		h.forget(now)
+		one = new(series)
+		if counts != nil {
+			one.fill(now, counts.InQueue-queued, counts.InProgress-running)
+		}
+		h.endpoints[e.Endpoint] = one
+	}
+	if counts != nil {
+		one.set(now, counts.InQueue, counts.InProgress)
+		h.all.set(now, int(h.all.queued.level)+queued, int(h.all.running.level)+running)
+	}
+	one.note(now, e)
+	h.all.note(now, e)
+}
+
+func (s *series) set(now time.Time, queued, running int) {
+	s.queued.set(now, queued)
+	s.running.set(now, running)
+}
+
+// fill says that it has always been so.
+func (s *series) fill(now time.Time, queued, running int) {
+	s.queued.fill(now, queued)
+	s.running.fill(now, running)
+}
+
+// delta is how an event changes the numbers of waiting and running jobs.
+func delta(e engine.Event) (queued, running int) {
+	count := func(s engine.State, n int) {
+		switch s {
+		case engine.InQueue:
+			queued += n
+		case engine.InProgress:
+			running += n
+		}
+	}
+	count(e.From, -1)
+	count(e.To, +1)
+	return queued, running
+}
+
+func (s *series) note(now time.Time, e engine.Event) {
+	s.touched = now
+	if e.To == engine.InProgress {
+		s.delays = keep(s.delays, timing{now, e.Delay})
+	}
+	if !e.To.Terminal() {
+		return
+	}
+	if e.Execution > 0 {
+		s.executions = keep(s.executions, timing{now, e.Execution})
+	}
+	at := stepOf(now)
+	if n := len(s.ended); n == 0 || s.ended[n-1].at != at {
+		s.ended = slices.DeleteFunc(s.ended, func(o outcome) bool { return o.at <= at-steps })
+		s.ended = append(s.ended, outcome{at, map[engine.State]int{}})
+	}
+	s.ended[len(s.ended)-1].states[e.To]++
+}
+
+// keep holds the latest timings only.
+func keep(list []timing, t timing) []timing {
+	if len(list) >= maxTimings {
+		list = append(list[:0], list[1:]...)
+	}
+	return append(list, t)
+}
+
+// forget drops endpoints to which nothing has happened for so long that the
+// charts show none of it.
+func (h *history) forget(now time.Time) {
+	for id, s := range h.endpoints {
+		if now.Sub(s.touched) > span {
+			delete(h.endpoints, id)
+		}
+	}
+}
+
+// level notes the numbers of jobs as they were counted: for those of all, and
+// for the endpoints of a database whose jobs others change too.
+func (h *history) level(endpoint string, counts engine.Counts) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now, one := h.now(), h.all
+	if endpoint != "" {
+		one = h.endpoints[endpoint]
+	}
+	if one == nil {
+		h.forget(now)
+		one = new(series)
+		h.endpoints[endpoint] = one
+	}
+	if one.queued.at == 0 { // nobody told before
+		one.fill(now, counts.InQueue, counts.InProgress)
+	}
+	one.touched = now
+	one.set(now, counts.InQueue, counts.InProgress)
+}
+
+// past is the recent past in the page's JSON. Percentiles are milliseconds, and
+// null where no job was.
+type past struct {
+	Queued  []int32 `json:"queued"`
+	Running []int32 `json:"running"`
+
+	Delay     percentiles `json:"delay"`
+	Execution percentiles `json:"execution"`
+
+	Ended map[engine.State]int `json:"ended"` // in the span
+}
+
+type percentiles struct {
+	P50 []*int64 `json:"p50"`
+	P95 []*int64 `json:"p95"`
+}
+
+// past is that of an endpoint, or of all for "". One without events has always
+// been as it is now.
+func (h *history) past(endpoint string, counts engine.Counts) past {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now, one := h.now(), h.all
+	if endpoint != "" {
+		one = h.endpoints[endpoint]
+	}
+	if one == nil {
+		one = new(series)
+		one.fill(now, counts.InQueue, counts.InProgress)
+	}
+	out := past{
+		Queued: one.queued.list(now), Running: one.running.list(now),
+		Delay: sumUp(one.delays, now), Execution: sumUp(one.executions, now),
+		Ended: map[engine.State]int{},
+	}
+	for _, o := range one.ended {
+		if o.at > stepOf(now)-steps {
+			for state, n := range o.states {
+				out.Ended[state] += n
+			}
+		}
+	}
+	return out
+}
+
+// queue is the recent lengths of an endpoint's queue; one alone where it was
+// always the same.
+func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	if one := h.endpoints[endpoint]; one != nil {
+		list := one.queued.list(now)
+		if slices.Min(list) == slices.Max(list) {
+			return list[:1]
+		}
+		return list
+	}
+	return []int32{int32(counts.InQueue)}
+}
+
+func sumUp(list []timing, now time.Time) percentiles {
+	const groups = steps / widen
+	var took [groups][]time.Duration
+	last := stepOf(now)
+	for _, t := range list {
+		if back := (last - stepOf(t.at)) / widen; back >= 0 && back < groups {
+			took[groups-1-back] = append(took[groups-1-back], t.took)
+		}
+	}
+	p := percentiles{make([]*int64, groups), make([]*int64, groups)}
+	for i, some := range took {
+		if len(some) > 0 {
+			slices.Sort(some)
+			p.P50[i] = new(percentile(some, 50).Milliseconds())
+			p.P95[i] = new(percentile(some, 95).Milliseconds())
+		}
+	}
+	return p
+}
+
+// percentile is the least of sorted times that so many percent of them don't
+// pass.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
+}

@@ -1,0 +1,259 @@
+// Package page is a deployment's page in the browser: endpoints, queues,
+// workers, GPUs, the latest jobs and what their workers wrote, as they are now
+// and were in the last ten minutes.
+//
+// The page itself is public and empty; what it shows it asks for every second,
+// at /ui/snapshot, and that needs a session (session.go). Whatever jobs,
+// workers and users wrote is hostile here: it reaches the document as text
+// alone, and the Content-Security-Policy lets no script run but the page's own.
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+// Config is what a page stands on.
+type Config struct {
+	Source Source
+	Keys   *apikey.Keys
+	Clock  *clock.Clock
+	Logger *slog.Logger // of reads that fail
+	// Shared says that other processes change jobs too, so that events alone
+	// don't tell how many there are.
+	Shared  bool
+	Version string // of the program
+}
+
+// Page serves itself, and remembers what it needs for its charts. Its methods
+// may be called from many goroutines.
+type Page struct {
+	Config
+	started  time.Time
+	sessions *sessions
+	history  *history
+	gpus     gpuHistory
+	files    map[string]file
+
+	stop     context.CancelFunc
+	sampling sync.WaitGroup
+}
+
+type file struct {
+	content []byte
+	kind    string
+	etag    string
+}
+
+// New begins to remember. The caller ends it with Close.
+func New(c Config) *Page {
+	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, now: c.Clock.Now}, history: newHistory(c.Clock.Now), files: files()}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.count(ctx)
+	if c.Shared || len(c.Source.GPUs().Devices) > 0 {
+		p.sampling.Go(func() { p.sample(ctx) })
+	}
+	return p
+}
+
+// Close ends what runs.
+func (p *Page) Close() {
+	p.stop()
+	p.sampling.Wait()
+}
+
+// Code is for a link to the page, /#code=…: it lets one browser in, once,
+// within an hour. A code that was made before is void.
+func (p *Page) Code() string { return p.sessions.newCode() }
+
+// Job remembers what happened to a job.
+func (p *Page) Job(e engine.Event) {
+	if p.Shared {
+		p.history.job(e, nil)
+		return
+	}
+	p.history.job(e, new(p.Source.Counts(e.Endpoint)))
+}
+
+// sample remembers what no event tells. It goes by real time, like the devices:
+// an advanced clock need not stop for it.
+func (p *Page) sample(ctx context.Context) {
+	ticker := time.NewTicker(step)
+	defer ticker.Stop()
+	for {
+		p.gpus.note(p.Clock.Now(), p.Source.GPUs().Devices)
+		p.count(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// count notes how many jobs there are: what there was before the first event,
+// and what other processes did.
+func (p *Page) count(ctx context.Context) {
+	endpoints, err := p.Source.Endpoints(ctx)
+	if err != nil {
+		return // the next time; who looks at the page is told
+	}
+	var all engine.Counts
+	for _, e := range endpoints {
+		counts := p.Source.Counts(e.ID)
+		if p.Shared {
+			p.history.level(e.ID, counts)
+		}
+		all.InQueue += counts.InQueue
+		all.InProgress += counts.InProgress
+	}
+	p.history.level("", all)
+}
+
+// kinds are named here because machines differ in what they make of an ending.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func files() map[string]file {
+	all := map[string]file{}
+	dir, err := fs.Sub(embedded, "assets")
+	if err != nil {
+		panic(err) // the folder is in the binary
+	}
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range entries {
+		content, err := fs.ReadFile(dir, e.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(content)
+		all[e.Name()] = file{content, kinds[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+	}
+	return all
+}
+
+// Owns tells that a path is the page's.
+func Owns(path string) bool { return path == "/" || path == "/ui" || strings.HasPrefix(path, "/ui/") }
+
+// policy lets nothing run or load that is not the page's own, and no string
+// become markup.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// door is one address of the page.
+type door struct {
+	methods []string
+	public  bool // needs no session
+	serve   func(*Page, http.ResponseWriter, *http.Request) *refusal
+}
+
+var (
+	get   = []string{http.MethodGet, http.MethodHead}
+	doors = map[string]door{
+		"/ui/session":  {[]string{http.MethodPost, http.MethodDelete}, true, (*Page).session},
+		"/ui/snapshot": {get, false, (*Page).snapshot},
+		"/ui/job":      {get, false, (*Page).job},
+		"/ui/log":      {get, false, (*Page).log},
+	}
+)
+
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy":      policy,
+		"X-Content-Type-Options":       "nosniff",
+		"Referrer-Policy":              "no-referrer",
+		"Cross-Origin-Opener-Policy":   "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin",
+		"Cache-Control":                "no-store",
+	} {
+		w.Header().Set(name, value)
+	}
+	if refused := p.serve(w, r); refused != nil {
+		answer(w, refused)
+	}
+}
+
+func (p *Page) serve(w http.ResponseWriter, r *http.Request) *refusal {
+	d, ok := doors[r.URL.Path]
+	if !ok {
+		return p.file(w, r)
+	}
+	r.Pattern = r.URL.Path
+	if !slices.Contains(d.methods, r.Method) {
+		w.Header().Set("Allow", strings.Join(d.methods, ", "))
+		return &refusal{http.StatusMethodNotAllowed, r.URL.Path + " takes " + strings.Join(d.methods, ", ") + "."}
+	}
+	if foreign(r) {
+		return &refusal{http.StatusForbidden, "The page's data is for the page alone."}
+	}
+	if !d.public {
+		if refused := p.sessions.authorize(r); refused != nil {
+			return refused
+		}
+	}
+	return d.serve(p, w, r)
+}
+
+func (p *Page) file(w http.ResponseWriter, r *http.Request) *refusal {
+	name := strings.TrimPrefix(r.URL.Path, "/ui/")
+	if r.URL.Path == "/" {
+		name = "index.html"
+	}
+	f, ok := p.files[name]
+	switch {
+	case !ok:
+		return &refusal{http.StatusNotFound, "There is nothing here. The page is at /."}
+	case !slices.Contains(get, r.Method):
+		w.Header().Set("Allow", strings.Join(get, ", "))
+		return &refusal{http.StatusMethodNotAllowed, "The page takes GET and HEAD."}
+	}
+	r.Pattern = "GET /ui/{file}"
+	w.Header().Set("Content-Type", f.kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("ETag", f.etag)
+	if r.Header.Get("If-None-Match") == f.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	_, _ = w.Write(f.content)
+	return nil
+}
+
+// refusal is an answer that is none, in a sentence for the reader of the page.
+type refusal struct {
+	status int
+	text   string
+}
+
+func answer(w http.ResponseWriter, r *refusal) {
+	write(w, r.status, map[string]string{"error": r.text})
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // a reader who is gone needs no answer
+}

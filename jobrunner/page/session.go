@@ -1,0 +1,168 @@
+package page
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+const (
+	sessionTime = 24 * time.Hour
+	maxSessions = 64 // the oldest goes when one more signs in
+	codeTime    = time.Hour
+	maxSignIn   = 4 << 10 // bytes
+)
+
+// sessions lets browsers in that showed a key, or the code of a printed link.
+// A browser keeps a random token in a cookie that no script can read and no
+// other site can send along.
+type sessions struct {
+	keys *apikey.Keys
+	now  func() time.Time
+
+	mu    sync.Mutex
+	all   []session // the oldest first
+	code  string    // of the printed link; "" once used
+	until time.Time // then the code is void
+}
+
+type session struct {
+	token string
+	key   string // is looked at again at each request: it may be taken back; "" where the code was used
+	until time.Time
+}
+
+// newCode makes a code that lets one browser in, once and soon.
+func (s *sessions) newCode() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code, s.until = rand.Text(), s.now().Add(codeTime)
+	return s.code
+}
+
+// signIn answers the token of a new session, or why there is none.
+func (s *sessions) signIn(key, code string) (token string, refused *refusal) {
+	if code == "" {
+		if refused := s.check(key); refused != nil {
+			return "", refused
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if code != "" {
+		if s.code == "" || now.After(s.until) || subtle.ConstantTimeCompare([]byte(code), []byte(s.code)) != 1 {
+			return "", &refusal{http.StatusUnauthorized, "This link was used already, or is too old. Sign in with the API key."}
+		}
+		s.code, key = "", ""
+	}
+	if len(s.all) >= maxSessions {
+		s.all = s.all[1:]
+	}
+	token = rand.Text()
+	s.all = append(s.all, session{token, key, now.Add(sessionTime)})
+	return token, nil
+}
+
+// check tells whether a key opens the page.
+func (s *sessions) check(key string) *refusal {
+	who, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
+	switch {
+	case err != nil:
+		return &refusal{http.StatusUnauthorized, "The API key is missing or unknown."}
+	case who.Restricted():
+		return &refusal{http.StatusForbidden, "This API key is for the job API of certain endpoints only. The page shows everything: it needs a key without that restriction."}
+	}
+	return nil
+}
+
+// authorize tells whether a request comes from a browser that is signed in, or
+// carries a key itself.
+func (s *sessions) authorize(r *http.Request) *refusal {
+	if key := r.Header.Get("Authorization"); key != "" {
+		who, err := s.keys.Authorize(r)
+		if err == nil && !who.Restricted() {
+			return nil
+		}
+	}
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return &refusal{http.StatusUnauthorized, "Sign in with the API key."}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, one := range s.all {
+		if subtle.ConstantTimeCompare([]byte(one.token), []byte(cookie.Value)) != 1 {
+			continue
+		}
+		if s.now().After(one.until) || one.key != "" && s.check(one.key) != nil {
+			s.all = append(s.all[:i:i], s.all[i+1:]...)
+			break
+		}
+		return nil
+	}
+	return &refusal{http.StatusUnauthorized, "The session is over. Sign in with the API key."}
+}
+
+func (s *sessions) signOut(r *http.Request) {
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, one := range s.all {
+		if one.token == cookie.Value {
+			s.all = append(s.all[:i:i], s.all[i+1:]...)
+			return
+		}
+	}
+}
+
+// cookieName has the port in it: browsers send the cookies of one port of a
+// host to all others.
+func cookieName(r *http.Request) string {
+	name := "gpucloud-page"
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		name += "-" + port
+	}
+	return name
+}
+
+func cookie(r *http.Request, token string) *http.Cookie {
+	c := &http.Cookie{
+		Name: cookieName(r), Value: token, Path: "/ui", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		MaxAge: int(sessionTime.Seconds()),
+	}
+	if token == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// session is POST /ui/session {"key"} or {"code"}, and DELETE /ui/session.
+func (p *Page) session(w http.ResponseWriter, r *http.Request) *refusal {
+	if r.Method == http.MethodDelete {
+		p.sessions.signOut(r)
+		http.SetCookie(w, cookie(r, ""))
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	var body struct{ Key, Code string }
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSignIn)).Decode(&body); err != nil {
+		return &refusal{http.StatusBadRequest, `Send {"key": "…"} or {"code": "…"}.`}
+	}
+	token, refused := p.sessions.signIn(body.Key, body.Code)
+	if refused != nil {
+		return refused
+	}
+	http.SetCookie(w, cookie(r, token))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,64 @@
+package page
+
+import (
+	"context"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// Source is what the page shows, as it stands.
+type Source interface {
+	Endpoints(ctx context.Context) ([]Endpoint, error)
+	// Counts counts an endpoint's jobs; it is asked often.
+	Counts(endpoint string) engine.Counts
+	// Latest are the newest n jobs, the newest first, of an endpoint or of all
+	// for "", without their outputs.
+	Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error)
+	// Job is one job whole, or engine.ErrNotFound.
+	Job(ctx context.Context, endpoint, id string) (engine.Job, error)
+	Workers(endpoint string) []Worker
+	// Log is what a worker wrote, the oldest line first; false: there is no such
+	// worker, or none any more.
+	Log(endpoint, worker string) ([]Line, bool)
+	GPUs() GPUs
+}
+
+// Endpoint is what the page says of an endpoint.
+type Endpoint struct {
+	ID, Name, Type, Image string
+	Min, Max              int // workers
+	Created               time.Time
+}
+
+// Worker is what the page says of a worker.
+type Worker struct {
+	ID      string
+	State   string // in the words of States
+	Reason  string // why it is as it is, for people
+	Stale   bool   // of an older version of the endpoint
+	Started time.Time
+	Devices []string // UUIDs of its GPUs
+	CPU     time.Duration
+	Memory  int64 // bytes
+}
+
+// Line is a line of a worker's log.
+type Line struct {
+	Time time.Time
+	Text string
+}
+
+// GPUs are the machine's.
+type GPUs struct {
+	Driver  gpu.Driver
+	Devices []GPU
+}
+
+// GPU is a device and how it does.
+type GPU struct {
+	gpu.Device
+	gpu.Sample
+	Holder string // the worker that has it; "" where none has
+}

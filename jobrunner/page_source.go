@@ -1,0 +1,74 @@
+package jobrunner
+
+import (
+	"context"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+)
+
+// PageCode is for a link to the page, /#code=…: it lets one browser in, once,
+// within an hour.
+func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
+
+// happened tells those who count of a job.
+func (j *Jobrunner) happened(e engine.Event) {
+	j.metrics.Job(e)
+	if p := j.page.Load(); p != nil {
+		p.Job(e)
+	}
+}
+
+// pageSource is what the page shows.
+type pageSource struct{ *Jobrunner }
+
+func (s pageSource) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
+	endpoints, err := s.store.Endpoints(ctx)
+	out := make([]page.Endpoint, len(endpoints))
+	for i, e := range endpoints {
+		out[i] = page.Endpoint{ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Created: e.Created}
+	}
+	return out, err
+}
+
+func (s pageSource) Counts(endpoint string) engine.Counts { return s.engine.Counts(endpoint) }
+
+func (s pageSource) Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error) {
+	return s.engine.Latest(ctx, endpoint, n)
+}
+
+func (s pageSource) Job(ctx context.Context, endpoint, id string) (engine.Job, error) {
+	return s.engine.Get(ctx, endpoint, id)
+}
+
+func (s pageSource) Workers(string) []page.Worker { return nil }
+
+func (s pageSource) Log(string, string) ([]page.Line, bool) { return nil, false }
+
+func (s pageSource) GPUs() page.GPUs { return page.GPUs{} }
+
+// metricsSource is what the metrics read at each scrape.
+type metricsSource struct{ *Jobrunner }
+
+func (s metricsSource) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
+	endpoints, err := s.store.Endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]metrics.Endpoint, len(endpoints))
+	for i, e := range endpoints {
+		load, err := s.engine.Load(ctx, e.ID)
+		if err != nil {
+			return nil, err
+		}
+		c := s.pools.Counts(e.ID)
+		out[i] = metrics.Endpoint{
+			ID: e.ID, Jobs: s.engine.Counts(e.ID), Oldest: load.Oldest,
+			Workers: map[string]int{"INITIALIZING": c.Initializing, "IDLE": c.Idle, "RUNNING": c.Running, "THROTTLED": c.Throttled, "UNHEALTHY": c.Unhealthy},
+		}
+	}
+	return out, nil
+}
+
+func (s metricsSource) GPUs() []metrics.GPU { return nil }
