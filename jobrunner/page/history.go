@@ -83,13 +83,15 @@ func (l *levels) roll(now time.Time) {
 	}
 }
 
-// list is the levels of the last steps, the oldest first.
+// list is the levels of the last steps, the oldest first. The last one is the
+// level now.
 func (l *levels) list(now time.Time) []int32 {
 	l.roll(now)
 	out := make([]int32, 0, steps)
 	for i := l.at - steps + 1; i <= l.at; i++ {
 		out = append(out, l.recent[(i%steps+steps)%steps])
 	}
+	out[steps-1] = l.level
 	return out
 }
 

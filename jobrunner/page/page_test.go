@@ -1,0 +1,331 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+const key = "planted-key"
+
+// deployment is a real one, with an address.
+type deployment struct {
+	t    *testing.T
+	url  string
+	code string
+	*api.Client
+}
+
+func deploy(t *testing.T) *deployment {
+	t.Helper()
+	j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: key, Version: "1.2.3", DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(j.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &deployment{t, server.URL, j.PageCode(), c}
+}
+
+func (d *deployment) endpoint(name, image string, most int64) string {
+	d.t.Helper()
+	e, err := d.Endpoints.Create(d.t.Context(), api.Endpoint{
+		Name: name, Type: "QUEUE", Container: &api.Container{Image: &image},
+		Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return e.ID
+}
+
+func (d *deployment) job(endpoint, input string) string {
+	d.t.Helper()
+	job, err := d.Jobs.Run(d.t.Context(), endpoint, api.Submission{Input: json.RawMessage(input)})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return job.ID
+}
+
+const hostile = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+// From the printed link to a job's output: what the page shows is what is, at
+// the width of a phone and of a desk, and nothing of it runs.
+func TestBrowser(t *testing.T) {
+	b := openBrowser(t)
+	for _, screen := range []struct {
+		name          string
+		width, height int
+		dark          bool
+	}{{"desk", 1366, 900, false}, {"phone", 390, 844, true}} {
+		t.Run(screen.name, func(t *testing.T) {
+			b.t = t
+			d := deploy(t)
+			tab := b.open(screen.width, screen.height, screen.dark)
+			tab.visit(d.url + "/#code=" + d.code)
+			tab.until(`document.querySelector('#status').textContent === 'Live'`)
+			if text := tab.text("#live"); !strings.Contains(text, "There is no endpoint yet") || !strings.Contains(text, d.url+"/v2/serverless") {
+				t.Errorf("without endpoints the page shows %s", text)
+			}
+			var address string
+			if tab.eval("location.href", &address); strings.Contains(address, d.code) {
+				t.Errorf("the code stays in the address %s", address)
+			}
+			tab.picture(screen.name + "-empty")
+
+			work := d.endpoint(hostile, "builtin/conformance", 3)
+			tab.until(`document.querySelectorAll('#endpoints tbody tr').length === 1`)
+			tab.until(`document.querySelector('#endpoints tbody a').textContent === ` + quoted(hostile))
+			waits := d.endpoint("never starts", "nobody/runs-this", 0)
+			d.job(waits, `{}`)
+			d.job(waits, `{}`)
+			tab.until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
+			failed := d.job(work, `{"op": "fail", "message": `+quoted(hostile)+`, "output": {"left": `+quoted(hostile)+`}}`)
+			d.job(work, `{"op": "echo"}`)
+			running := d.job(work, `{"op": "sleep", "ms": 600000}`)
+			tab.until(`document.querySelector('[data-tile=running] b').textContent === '1'`)
+			tab.until(`document.querySelector('[data-tile=ended] b').textContent === '2'`)
+			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 5`)
+			for selector, want := range map[string]string{
+				"#jobs tbody":                    hostile,
+				"#endpoints tbody":               "never starts",
+				"[data-tile=ended]":              "1 failed or timed out",
+				"#chart-load":                    "Queue and running",
+				"[data-series=execution]":        "Execution",
+				"#facts, .brand":                 "jobrunner",
+				"#jobs [data-state=IN_PROGRESS]": "in progress",
+			} {
+				if text := tab.text(selector); !strings.Contains(text, want) {
+					t.Errorf("%s shows %q, and not %q", selector, text, want)
+				}
+			}
+			var label string
+			if tab.eval(`document.querySelector('#chart-load .plot').getAttribute('aria-label')`, &label); !strings.Contains(label, "In queue: now 2, highest") || !strings.Contains(label, "Running: now 1") {
+				t.Errorf("the chart says %s", label)
+			}
+			tab.noScroll("overview")
+			tab.picture(screen.name + "-overview")
+
+			tab.eval(fmt.Sprintf(`document.querySelector('#jobs button[title=%q]').click()`, failed), nil)
+			tab.until(`document.querySelector('#detail').open && document.querySelector('#detail .block')`)
+			if text := tab.text("#detail"); !strings.Contains(text, hostile) || !strings.Contains(text, `"left"`) {
+				t.Errorf("the job shows %s", text)
+			}
+			tab.noScroll("job")
+			tab.picture(screen.name + "-job")
+			tab.do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
+			tab.until(`!document.querySelector('#detail').open`)
+
+			tab.eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
+			tab.until(`document.querySelector('#title').textContent === ` + quoted(hostile))
+			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 3`)
+			if _, err := d.Jobs.Cancel(t.Context(), work, running); err != nil {
+				t.Fatal(err)
+			}
+			tab.until(`document.querySelector('#jobs [data-state=CANCELLED]')`)
+			tab.noScroll("endpoint")
+			tab.picture(screen.name + "-endpoint")
+			if err := d.Endpoints.Delete(t.Context(), work); err != nil {
+				t.Fatal(err)
+			}
+			tab.until(`document.querySelector('#title').textContent === 'Overview'`)
+			var title string
+			if tab.eval("document.title", &title); title != "gpucloud jobrunner" {
+				t.Errorf("the title is %s", title)
+			}
+
+			tab.eval(`document.querySelector('#signout').click()`, nil)
+			tab.until(`document.querySelector('#status').textContent === 'Signed out'`)
+			tab.picture(screen.name + "-signin")
+			tab.eval(`document.querySelector('#key').value = 'wrong'; document.querySelector('#signin-form').requestSubmit()`, nil)
+			tab.until(`document.querySelector('#signin-error').textContent.includes('unknown')`)
+			tab.eval(`document.querySelector('#key').value = '`+key+`'; document.querySelector('#signin-form').requestSubmit()`, nil)
+			tab.until(`document.querySelector('#status').textContent === 'Live'`)
+
+			tab.clean(d.url)
+		})
+	}
+}
+
+// noScroll checks that nothing is wider than the screen.
+func (t *tab) noScroll(where string) {
+	t.t.Helper()
+	var wide []string
+	t.eval(`[...document.querySelectorAll('body *')].filter((e) => {
+		const box = e.getBoundingClientRect();
+		return box.width > 1 && !e.closest('svg, .hidden, .skip, thead') && box.right > innerWidth + 1;
+	}).map((e) => e.outerHTML.slice(0, 120)).concat(document.documentElement.scrollWidth > innerWidth ? ['the document'] : [])`, &wide)
+	if len(wide) > 0 {
+		t.t.Errorf("%s: wider than the screen: %s", where, strings.Join(wide, "\n"))
+	}
+}
+
+// clean checks that nothing was asked of anybody else, and that the console
+// stayed empty but for the two refusals that were provoked.
+func (t *tab) clean(own string) {
+	t.t.Helper()
+	for _, u := range t.seen(&t.requests) {
+		if !strings.HasPrefix(u, own+"/") {
+			t.t.Errorf("a request to %s", u)
+		}
+		if strings.Contains(u, key) {
+			t.t.Errorf("the key is in the address %s", u)
+		}
+	}
+	for _, p := range t.seen(&t.problems) {
+		if strings.Contains(p, "401") && strings.Contains(p, "/ui/session") || strings.Contains(p, "404") && strings.Contains(p, "/ui/snapshot?endpoint=") {
+			continue // the wrong key; the endpoint that was deleted
+		}
+		t.t.Errorf("the console has %s", p)
+	}
+}
+
+func (d *deployment) send(method, path, body string, header map[string]string) (*http.Response, map[string]any) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+		if name == "Host" {
+			req.Host = value
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var decoded map[string]any
+	_ = json.NewDecoder(resp.Body).Decode(&decoded)
+	return resp, decoded
+}
+
+// Who may see what.
+func TestDoors(t *testing.T) {
+	d := deploy(t)
+	own := strings.TrimPrefix(d.url, "http://")
+	other := "http://127.0.0.1:1" // another port of this machine is another site
+	auth := map[string]string{"Authorization": "Bearer " + key}
+	with := func(more map[string]string, name, value string) map[string]string {
+		out := map[string]string{name: value}
+		for k, v := range more {
+			out[k] = v
+		}
+		return out
+	}
+	for _, c := range []struct {
+		method, path, body string
+		header             map[string]string
+		status             int
+	}{
+		{"GET", "/", "", nil, 200},
+		{"HEAD", "/", "", nil, 200},
+		{"POST", "/", "", nil, 405},
+		{"GET", "/ui/page.js", "", nil, 200},
+		{"GET", "/ui/nothing.js", "", nil, 404},
+		{"GET", "/ui/../page.go", "", nil, 404},
+		{"GET", "/ui/snapshot", "", nil, 401},
+		{"GET", "/ui/snapshot", "", map[string]string{"Authorization": "Bearer wrong"}, 401},
+		{"GET", "/ui/snapshot", "", auth, 200},
+		{"POST", "/ui/snapshot", "", auth, 405},
+		{"GET", "/ui/snapshot?endpoint=nowhere", "", auth, 404},
+		{"GET", "/ui/job?endpoint=nowhere&id=x", "", auth, 404},
+		{"GET", "/ui/log?endpoint=nowhere&worker=x", "", auth, 404},
+		{"GET", "/ui/log", "", nil, 401},
+		{"GET", "/ui/job", "", nil, 401},
+		{"POST", "/ui/session", `{"key":"wrong"}`, nil, 401},
+		{"POST", "/ui/session", `{}`, nil, 401},
+		{"POST", "/ui/session", `nonsense`, nil, 400},
+		{"POST", "/ui/session", `{"key":"` + strings.Repeat("x", 5000) + `"}`, nil, 400},
+		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "http://" + own}, 204},
+		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": other}, 403},
+		{"POST", "/ui/session", `{"key":"` + key + `"}`, map[string]string{"Origin": "null"}, 403},
+		{"GET", "/ui/snapshot", "", with(auth, "Sec-Fetch-Site", "same-origin"), 200},
+		{"GET", "/ui/snapshot", "", with(auth, "Sec-Fetch-Site", "same-site"), 403},
+		{"GET", "/ui/snapshot", "", with(auth, "Sec-Fetch-Site", "cross-site"), 403},
+		{"GET", "/", "", map[string]string{"Host": "evil.example"}, 421},
+		{"GET", "/ui/snapshot", "", with(auth, "Host", "evil.example:8420"), 421},
+		{"GET", "/metrics", "", map[string]string{"Host": "evil.example"}, 421},
+		{"GET", "/", "", map[string]string{"Host": "localhost:8420"}, 200},
+		{"GET", "/", "", map[string]string{"Host": "[::1]:8420"}, 200},
+		{"GET", "/", "", map[string]string{"Host": "127.0.0.1"}, 200},
+		{"GET", "/metrics", "", nil, 200},
+		{"GET", "/debug/pprof/", "", auth, 404},
+	} {
+		resp, body := d.send(c.method, c.path, c.body, c.header)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s %s %v: %d, not %d: %v", c.method, c.path, c.header, resp.StatusCode, c.status, body)
+		}
+		if csp := resp.Header.Get("Content-Security-Policy"); c.status != 421 && (strings.HasPrefix(c.path, "/ui/") || c.path == "/") && !strings.Contains(csp, "default-src 'none'") {
+			t.Errorf("%s %s has the policy %q", c.method, c.path, csp)
+		}
+	}
+}
+
+// A session begins with the key or, once, with the code of the printed link,
+// and ends when the browser signs out.
+func TestSession(t *testing.T) {
+	d := deploy(t)
+	signIn := func(body string) (*http.Response, string) {
+		t.Helper()
+		resp, _ := d.send("POST", "/ui/session", body, nil)
+		set := resp.Header.Get("Set-Cookie")
+		for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/ui"} {
+			if resp.StatusCode == 204 && !strings.Contains(set, want) {
+				t.Errorf("the cookie is %s", set)
+			}
+		}
+		cookie, _, _ := strings.Cut(set, ";")
+		return resp, cookie
+	}
+	sees := func(cookie string) bool {
+		t.Helper()
+		resp, _ := d.send("GET", "/ui/snapshot", "", map[string]string{"Cookie": cookie})
+		return resp.StatusCode == 200
+	}
+	code := `{"code":"` + d.code + `"}`
+	resp, first := signIn(code)
+	if resp.StatusCode != 204 || !sees(first) || strings.Contains(first, d.code) {
+		t.Fatalf("the code: %d, cookie %s", resp.StatusCode, first)
+	}
+	if resp, _ := signIn(code); resp.StatusCode != 401 {
+		t.Errorf("the code once more: %d", resp.StatusCode)
+	}
+	_, second := signIn(`{"key":"` + key + `"}`)
+	if !sees(second) || strings.Contains(second, key) || sees(second+"x") || sees("") {
+		t.Errorf("the cookie is %s", second)
+	}
+	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
+	if sees(first) || !sees(second) {
+		t.Error("who signs out is still in, or others are out too")
+	}
+	for range 64 {
+		_, _ = signIn(`{"key":"` + key + `"}`)
+	}
+	if sees(second) {
+		t.Error("there is no end to sessions")
+	}
+}
