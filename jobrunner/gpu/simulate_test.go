@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
@@ -124,7 +125,9 @@ func TestSimulatedMachineIsWrong(t *testing.T) {
 
 // TestSimulatedFileChanges: a device fails and returns, and keeps its identity;
 // a file that is wrong for a moment changes nothing.
-func TestSimulatedFileChanges(t *testing.T) {
+func TestSimulatedFileChanges(t *testing.T) { synctest.Test(t, changesOfAFile) }
+
+func changesOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
 	write := func(yaml string) { // whole, as an editor does it
 		t.Helper()

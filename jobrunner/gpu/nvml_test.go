@@ -1,0 +1,424 @@
+//go:build linux && cgo
+
+package gpu_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// board is go-nvml's mock of a machine, with the calls that it lacks.
+type board struct {
+	*dgxa100.Server
+	cards   []*card
+	events  chan nvml.EventData
+	lacking []string // functions of the driver
+	gone    bool     // the driver was unloaded
+	up      bool     // NVML is initialized
+	closed  int
+}
+
+// card is one of its GPUs.
+type card struct {
+	*dgxa100.Device
+	lost      bool
+	instances []*mock.Device
+	recovery  *uint32 // nil: the driver doesn't tell
+	ecc       uint64
+	remapFail bool
+	registers int
+}
+
+func newBoard(names ...string) *board {
+	b := &board{Server: dgxa100.New(), events: make(chan nvml.EventData)}
+	b.DriverVersion, b.CudaDriverVersion = "570.86.15", 12080
+	for i, name := range names {
+		b.cards = append(b.cards, newCard(i, name))
+	}
+	b.InitFunc = func() nvml.Return {
+		if b.up = !b.gone; b.gone {
+			return nvml.ERROR_DRIVER_NOT_LOADED
+		}
+		return nvml.SUCCESS
+	}
+	b.ShutdownFunc = func() nvml.Return { b.closed++; b.up = false; return nvml.SUCCESS }
+	b.LookupSymbolFunc = func(symbol string) error {
+		if slices.Contains(b.lacking, symbol) {
+			return errors.New("undefined symbol")
+		}
+		return nil
+	}
+	b.DeviceGetCountFunc = func() (int, nvml.Return) {
+		if b.gone || !b.up {
+			return 0, nvml.ERROR_UNINITIALIZED
+		}
+		return len(b.cards), nvml.SUCCESS
+	}
+	b.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if b.cards[i].lost {
+			return nil, nvml.ERROR_GPU_IS_LOST
+		}
+		return b.cards[i], nvml.SUCCESS
+	}
+	b.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		return &mock.EventSet{
+			FreeFunc: func() nvml.Return { return nvml.SUCCESS },
+			WaitFunc: func(ms uint32) (nvml.EventData, nvml.Return) {
+				select {
+				case e := <-b.events:
+					return e, nvml.SUCCESS
+				case <-time.After(time.Duration(ms) * time.Millisecond):
+					return nvml.EventData{}, nvml.ERROR_TIMEOUT
+				}
+			},
+		}, nvml.SUCCESS
+	}
+	return b
+}
+
+func newCard(index int, name string) *card {
+	c := &card{Device: dgxa100.NewDevice(index)}
+	c.UUID, c.Name = fmt.Sprintf("GPU-%d", index), name
+	c.MemoryInfo = nvml.Memory{Total: 141 << 30, Used: 3 << 30}
+	answers := func() nvml.Return {
+		if c.lost {
+			return nvml.ERROR_GPU_IS_LOST
+		}
+		return nvml.SUCCESS
+	}
+	c.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return c.MemoryInfo, answers() }
+	c.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 37}, answers() }
+	c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 250_000, answers() }
+	c.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 55, answers() }
+	c.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return c.ecc, answers() }
+	c.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, c.remapFail, answers() }
+	c.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+		values[0].NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
+		if c.recovery != nil {
+			values[0].NvmlReturn = uint32(nvml.SUCCESS)
+			binary.NativeEndian.PutUint32(values[0].Value[:], *c.recovery)
+		}
+		return answers()
+	}
+	c.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeAll, nvml.SUCCESS }
+	c.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { c.registers++; return nvml.SUCCESS }
+	c.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	c.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i >= len(c.instances) || c.instances[i] == nil {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return c.instances[i], nvml.SUCCESS
+	}
+	return c
+}
+
+// instance is a MIG instance. One without a name tells its size.
+func instance(id int, name string) *mock.Device {
+	return &mock.Device{
+		GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", id), nvml.SUCCESS },
+		GetNameFunc:          func() (string, nvml.Return) { return name, nvml.SUCCESS },
+		GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 16 << 30, Used: 1 << 30}, nvml.SUCCESS },
+		GetGpuInstanceIdFunc: func() (int, nvml.Return) { return id, nvml.SUCCESS },
+		GetAttributesFunc: func() (nvml.DeviceAttributes, nvml.Return) {
+			return nvml.DeviceAttributes{GpuInstanceSliceCount: 1, MemorySizeMB: 16_384}, nvml.SUCCESS
+		},
+	}
+}
+
+func (b *board) xid(c *card, number uint64, instance uint32) {
+	b.events <- nvml.EventData{Device: c, EventType: nvml.EventTypeXidCriticalError, EventData: number, GpuInstanceId: instance}
+	synctest.Wait()
+}
+
+const whole = 0xFFFFFFFF // the instance of an event that is of the whole GPU
+
+func open(t *testing.T, b *board) gpu.Inventory {
+	t.Helper()
+	inventory, err := gpu.OpenLibrary(b, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inventory
+}
+
+// faults are those of an inventory, by UUID.
+func faults(inventory gpu.Inventory) string {
+	var out []string
+	for _, d := range inventory.Devices() {
+		if d.Fault != "" {
+			out = append(out, d.UUID+": "+d.Fault)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func later() {
+	time.Sleep(12 * time.Second) // two looks; virtual
+	synctest.Wait()
+}
+
+func TestNVMLInventory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "A100-SXM4-80GB", "NVIDIA  TITAN RTX", "NVIDIA H200", "NVIDIA H200")
+		b.cards[3].MigMode, b.cards[3].instances = nvml.DEVICE_MIG_ENABLE, []*mock.Device{nil, instance(5, "NVIDIA H200 MIG 1g.18gb"), instance(6, "")}
+		b.cards[4].MigMode = nvml.DEVICE_MIG_ENABLE
+		inventory := open(t, b)
+		defer inventory.Close()
+		if got, want := inventory.Driver(), (gpu.Driver{Version: "570.86.15", CUDA: "12.8"}); got != want {
+			t.Errorf("driver %+v", got)
+		}
+		const memory = 141 << 30
+		want := []gpu.Device{
+			{UUID: "GPU-0", Index: 0, TypeID: "NVIDIA H200", Memory: memory},
+			{UUID: "GPU-1", Index: 1, TypeID: "NVIDIA A100-SXM4-80GB", Memory: memory},
+			{UUID: "GPU-2", Index: 2, TypeID: "NVIDIA TITAN RTX", Memory: memory},
+			{UUID: "MIG-5", Index: 3, TypeID: "NVIDIA H200 MIG 1g.18gb", MIG: "1g.18gb", Memory: 16 << 30},
+			{UUID: "MIG-6", Index: 3, TypeID: "NVIDIA H200 MIG 1g.16gb", MIG: "1g.16gb", Memory: 16 << 30},
+		}
+		if got := inventory.Devices(); !slices.Equal(got, want) {
+			t.Errorf("devices\n got %+v\nwant %+v", got, want)
+		}
+		for uuid, want := range map[string]gpu.Sample{
+			"GPU-0": {Utilization: 37, MemoryUsed: 3 << 30, Power: 250_000, Temperature: 55},
+			"MIG-5": {Utilization: -1, MemoryUsed: 1 << 30, Power: -1, Temperature: 55},
+		} {
+			if got, err := inventory.Sample(uuid); err != nil || got != want {
+				t.Errorf("%s: %+v, %v", uuid, got, err)
+			}
+		}
+		if _, err := inventory.Sample("GPU-3"); err == nil {
+			t.Error("a split GPU is a device")
+		}
+		inventory.Close()
+		if _, err := inventory.Sample("GPU-0"); err == nil {
+			t.Error("a sample after the end")
+		}
+		inventory.Close()
+		if b.closed != 1 {
+			t.Errorf("shut down %d times", b.closed)
+		}
+	})
+}
+
+// TestNVMLIsNotThere: no driver is one clear line, and no crash.
+func TestNVMLIsNotThere(t *testing.T) {
+	for ret, want := range map[nvml.Return]string{
+		nvml.ERROR_LIBRARY_NOT_FOUND:       "no GPU: there is no NVIDIA driver (libnvidia-ml.so.1 was not found)",
+		nvml.ERROR_DRIVER_NOT_LOADED:       "no GPU: the NVIDIA driver is installed, and its kernel module is not loaded (modprobe nvidia)",
+		nvml.ERROR_LIB_RM_VERSION_MISMATCH: "no GPU: library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one",
+		nvml.ERROR_NO_PERMISSION:           "no GPU: this user may not use the NVIDIA driver (look at the permissions of /dev/nvidia*)",
+		nvml.ERROR_UNKNOWN:                 "no GPU: the NVIDIA driver does not start: ERROR_UNKNOWN",
+	} {
+		b := newBoard("NVIDIA H200")
+		b.InitFunc = func() nvml.Return { return ret }
+		if _, err := gpu.OpenLibrary(b, slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
+			t.Errorf("%d: %v", ret, err)
+		}
+	}
+	b := newBoard()
+	if _, err := gpu.OpenLibrary(b, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "shows none") || b.closed != 1 {
+		t.Error(err)
+	}
+}
+
+// TestNVMLOfAnOldDriver: functions that it lacks are not called.
+func TestNVMLOfAnOldDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("Tesla V100-SXM2-32GB")
+		b.lacking = []string{
+			"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
+			"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
+		}
+		crash := func(name string) { t.Errorf("%s is called", name) }
+		b.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) { crash("cuda"); return 0, 0 }
+		c := b.cards[0]
+		c.GetFieldValuesFunc = func([]nvml.FieldValue) nvml.Return { crash("fields"); return 0 }
+		c.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { crash("rows"); return 0, 0, false, false, 0 }
+		c.GetMigModeFunc = func() (int, int, nvml.Return) { crash("mig"); return 0, 0, 0 }
+		b.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
+		c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+		inventory := open(t, b)
+		defer inventory.Close()
+		later()
+		if s, err := inventory.Sample("GPU-0"); err != nil || s.Power != -1 || s.Utilization != 37 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if d := inventory.Devices(); len(d) != 1 || inventory.Driver().CUDA != "" {
+			t.Errorf("%+v", d)
+		}
+		a := gpu.NewAllocator(inventory)
+		defer a.Close()
+		if _, err := a.Acquire(gpu.Request{MinimumCUDA: "12.0"}, "w"); err == nil || err.Error() != "the CUDA version of this machine's driver is not known, and the endpoint asks for at least 12.0" {
+			t.Error(err)
+		}
+	})
+}
+
+// TestXIDs: a program's own faults leave the GPU alone, others take it out of
+// use at once.
+func TestXIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "NVIDIA H200")
+		inventory := open(t, b)
+		defer inventory.Close()
+		for _, harmless := range []uint64{13, 31, 43, 45, 63, 68, 94, 109} {
+			b.xid(b.cards[0], harmless, whole)
+		}
+		if got := faults(inventory); got != "" {
+			t.Errorf("of a program: %s", got)
+		}
+		b.xid(b.cards[1], 79, whole)
+		<-inventory.Changed()
+		if got := faults(inventory); got != "GPU-1: XID 79: it has fallen off the bus" {
+			t.Error(got)
+		}
+		b.xid(b.cards[0], 4242, whole)
+		later() // this driver doesn't tell when it is over
+		if got := faults(inventory); got != "GPU-0: XID 4242; GPU-1: XID 79: it has fallen off the bus" {
+			t.Error(got)
+		}
+		b.events <- nvml.EventData{Device: b.cards[0], EventType: nvml.EventTypeDoubleBitEccError, GpuInstanceId: whole}
+		synctest.Wait()
+		if got := faults(inventory); !strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestXIDOfAnInstance: the other instances of the GPU are healthy.
+func TestXIDOfAnInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200")
+		c := b.cards[0]
+		c.MigMode, c.instances = nvml.DEVICE_MIG_ENABLE, []*mock.Device{instance(1, "NVIDIA H200 MIG 1g.18gb"), instance(2, "NVIDIA H200 MIG 1g.18gb")}
+		inventory := open(t, b)
+		defer inventory.Close()
+		b.xid(c, 95, 2)
+		later()
+		if got := faults(inventory); got != "MIG-2: XID 95: an error in its memory that was not contained" {
+			t.Error(got)
+		}
+		b.xid(c, 79, whole)
+		if got := faults(inventory); got != "MIG-1: XID 79: it has fallen off the bus; MIG-2: XID 79: it has fallen off the bus" {
+			t.Error(got)
+		}
+		// Instances are made and removed at run time.
+		c.instances = c.instances[:1]
+		later()
+		if got := inventory.Devices(); len(got) != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestRecovery: a driver that tells what it takes to recover decides.
+func TestRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200")
+		c := b.cards[0]
+		none, reset, unknown := uint32(nvml.GPU_RECOVERY_ACTION_NONE), uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET), uint32(99)
+		c.recovery, c.ecc = &none, 3 // which were contained
+		inventory := open(t, b)
+		defer inventory.Close()
+		if got := faults(inventory); got != "" {
+			t.Error(got)
+		}
+		b.xid(c, 119, whole)
+		if got := faults(inventory); got != "GPU-0: XID 119: its system processor doesn't answer" {
+			t.Error(got)
+		}
+		c.recovery = &reset
+		later()
+		if got := faults(inventory); got != "GPU-0: it needs a reset (nvidia-smi --gpu-reset)" {
+			t.Error(got)
+		}
+		c.recovery = &unknown
+		later()
+		if got := faults(inventory); got != "GPU-0: the driver asks for its recovery (action 99)" {
+			t.Error(got)
+		}
+		c.recovery = &none
+		later()
+		if got := faults(inventory); got != "" {
+			t.Errorf("recovered: %s", got)
+		}
+	})
+}
+
+func TestMemoryErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "NVIDIA H200")
+		b.cards[0].ecc, b.cards[1].remapFail = 2, true
+		inventory := open(t, b)
+		defer inventory.Close()
+		if got := faults(inventory); got != "GPU-0: 2 uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset); "+
+			"GPU-1: bad rows of its memory could not be remapped: the card is to be replaced" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestLostAndFound: a GPU that is lost stays in the inventory, with a fault, and
+// is as new when it returns.
+func TestLostAndFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "NVIDIA H200")
+		inventory := open(t, b)
+		defer inventory.Close()
+		b.xid(b.cards[1], 79, whole)
+		b.cards[1].lost = true
+		later()
+		if got := faults(inventory); got != "GPU-1: lost: ERROR_GPU_IS_LOST" {
+			t.Error(got)
+		}
+		if got, err := inventory.Sample("GPU-1"); err != nil || got != (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		b.cards[1].lost = false
+		later()
+		if got := faults(inventory); got != "" || b.cards[1].registers != 2 {
+			t.Errorf("returned: %s; its events were registered %d times", got, b.cards[1].registers)
+		}
+		b.cards = b.cards[:1]
+		later()
+		if got := faults(inventory); got != "GPU-1: lost: the driver does not list it any more" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestDriverIsReloaded: no GPU while it is away, and all of them after.
+func TestDriverIsReloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200")
+		inventory := open(t, b)
+		defer inventory.Close()
+		b.gone = true
+		later()
+		if got := faults(inventory); got != "GPU-0: the driver does not answer: ERROR_UNINITIALIZED" {
+			t.Error(got)
+		}
+		b.gone, b.DriverVersion, b.CudaDriverVersion = false, "580.65.06", 13000
+		later()
+		if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want || faults(inventory) != "" {
+			t.Errorf("%+v, %s", got, faults(inventory))
+		}
+		b.xid(b.cards[0], 79, whole) // is heard again
+		if got := faults(inventory); got == "" {
+			t.Error("events are not heard any more")
+		}
+	})
+}

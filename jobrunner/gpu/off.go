@@ -1,0 +1,13 @@
+//go:build !linux || !cgo
+
+package gpu
+
+import (
+	"errors"
+	"log/slog"
+)
+
+// Open says that this build can't see the machine's GPUs.
+func Open(*slog.Logger) (Inventory, error) {
+	return nil, errors.New("GPU support is off in this build: it needs Linux and cgo (CGO_ENABLED=1 and a C compiler)")
+}

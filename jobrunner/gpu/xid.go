@@ -1,0 +1,44 @@
+package gpu
+
+import "fmt"
+
+// xid is what the driver reports by a number.
+type xid struct {
+	what string
+	// harmless: a program's mistake, or news; the GPU works on.
+	harmless bool
+}
+
+// xids are the numbers that are not simply a fault of the GPU, or that are
+// common enough to be told in words.
+var xids = map[uint64]xid{
+	13:  {"a program's graphics engine exception", true},
+	31:  {"a program's page fault", true},
+	43:  {"a program's fault stopped it", true},
+	45:  {"a program was cleaned up after", true},
+	48:  {"a double-bit error in its memory", false},
+	63:  {"a bad row of memory is to be remapped", true},
+	64:  {"a bad row of memory could not be remapped", false},
+	68:  {"a program's video processor exception", true},
+	74:  {"an NVLink error", false},
+	79:  {"it has fallen off the bus", false},
+	92:  {"many single-bit errors in its memory", true},
+	94:  {"an error in its memory that only its program met", true},
+	95:  {"an error in its memory that was not contained", false},
+	109: {"a program's context switch took too long", true},
+	119: {"its system processor doesn't answer", false},
+	120: {"an error of its system processor", false},
+	154: {"what it takes to recover has changed", true},
+}
+
+// xidFault is why a GPU can't be used after an XID, "" where it can.
+func xidFault(number uint64) string {
+	switch x, known := xids[number]; {
+	case x.harmless:
+		return ""
+	case known:
+		return fmt.Sprintf("XID %d: %s", number, x.what)
+	default:
+		return fmt.Sprintf("XID %d", number)
+	}
+}
