@@ -1,0 +1,26 @@
+package workerapi
+
+import "time"
+
+// How long a request is held.
+const (
+	// held is for a poll without news: well below the 90 s at which the public
+	// SDK gives up, and below the 60 s of common proxies.
+	held = 50 * time.Second
+	// refusalHeld is for a failed poll for jobs, which the SDK repeats at once: it
+	// would spin.
+	refusalHeld = time.Second
+)
+
+const (
+	// maxBatch bounds the jobs of one answer.
+	maxBatch = 100
+	// maxBody bounds what a worker posts, in bytes. The contract has no limit for
+	// outputs; the public service refuses with 400 above about as much.
+	maxBody = 20 << 20
+	// maxWaste bounds what is read of a body that is too large, in bytes: a worker
+	// that may finish its post reads the answer, any other a broken connection.
+	maxWaste = 256 << 20
+	// maxReason bounds the reason of an unhealthy worker, in bytes.
+	maxReason = 1000
+)

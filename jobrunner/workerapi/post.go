@@ -1,0 +1,147 @@
+package workerapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// stream passes on a chunk of a job's output.
+func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
+	p, err := readPost(r)
+	if err != nil {
+		return err
+	}
+	if p.output == nil {
+		return refuse(http.StatusBadRequest, "the chunk has no output: post {\"output\": …}")
+	}
+	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
+}
+
+// done takes a result, or a progress update. A result that can't be taken is
+// not posted again: the job has failed then, and says why.
+func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
+	p, err := readPost(r)
+	var unusable *unusableError
+	if errors.As(err, &unusable) && !unusable.progress {
+		text := "the worker's result was refused: " + unusable.Error()
+		if err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, engine.Fail(text, nil), false); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return a.report(w, r, t, p.report(), p.replace)
+}
+
+// report answers 200 also where nothing changed: the worker could do nothing
+// about it. What it has to say counts although it hangs up.
+func (a *api) report(w http.ResponseWriter, r *http.Request, t target, report engine.Report, replace bool) error {
+	err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, report, replace)
+	if err == nil {
+		answer(w, http.StatusOK, struct{}{})
+	}
+	return err
+}
+
+// post is what a worker posts of a job: JSON, whatever its label.
+type post struct {
+	output   json.RawMessage // nil: none
+	metrics  json.RawMessage // nil, or an object
+	err      string          // of a job that failed
+	progress bool            // the job goes on
+	replace  bool            // by a fresh worker
+}
+
+// report is what a post to job-done means.
+func (p post) report() engine.Report {
+	switch {
+	case p.progress:
+		return engine.Progress(p.output)
+	case p.err != "":
+		return engine.Fail(p.err, p.output)
+	}
+	return engine.Done(p.output)
+}
+
+// unusableError is of a body that says nothing: 400.
+type unusableError struct {
+	*refusal
+	progress bool // it would have been a progress update
+}
+
+func (e *unusableError) Unwrap() error { return e.refusal }
+
+func unusable(body []byte, format string, args ...any) error {
+	return &unusableError{&refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}, beginsAsProgress(body)}
+}
+
+// readPost reads a body. What is wrong with it is an *unusableError; where it
+// did not come whole the worker, if it lives, posts it again.
+func readPost(r *http.Request) (p post, err error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return p, refuse(http.StatusBadRequest, "the body did not come whole: %s", err)
+	}
+	if len(body) > maxBody {
+		_, _ = io.CopyN(io.Discard, r.Body, maxWaste)
+		return p, unusable(body, "it is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
+	}
+	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return p, unusable(body, "it is no JSON object%s", where(err))
+	}
+	p.output, p.metrics = members["output"], members["metrics"]
+	if len(p.metrics) > 0 && p.metrics[0] != '{' {
+		p.metrics = nil
+	}
+	p.progress = string(members["status"]) == `"IN_PROGRESS"`
+	p.replace = string(members["stopPod"]) == "true"
+	if e := members["error"]; len(e) > 0 && string(e) != "null" {
+		p.err = errorText(e)
+		if string(p.output) == "null" {
+			p.output = nil
+		}
+	}
+	return p, nil
+}
+
+func where(err error) string {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf(", at byte %d: %s", syntax.Offset, syntax)
+	}
+	return ""
+}
+
+// errorText makes the text of any JSON, for clients always see one.
+func errorText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw)
+	}
+	if text == "" {
+		text = "the handler failed and did not say why"
+	}
+	return text
+}
+
+// beginsAsProgress tells whether a body that can't be read began like a progress
+// update, whose status the public SDK writes first: the job it is about goes on.
+func beginsAsProgress(body []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(body))
+	for _, want := range []json.Token{json.Delim('{'), "status", "IN_PROGRESS"} {
+		if got, err := d.Token(); err != nil || got != want {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,101 @@
+package workerapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// take answers one job as an object, or 204.
+func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
+	jobs, err := a.wait(r, t, 1)
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	write(w, http.StatusOK, appendJob(nil, jobs[0]))
+	return nil
+}
+
+// takeBatch answers an array of at most batch_size jobs, or 204. A size that is
+// none is 1: a worker takes a refusal for an empty queue, and asks again at once.
+func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error {
+	size, err := strconv.Atoi(t.query.Get("batch_size"))
+	if err != nil {
+		size = 1
+	}
+	jobs, err := a.wait(r, t, min(max(size, 1), maxBatch))
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	body := []byte{'['}
+	for i, job := range jobs {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendJob(body, job)
+	}
+	write(w, http.StatusOK, append(body, ']'))
+	return nil
+}
+
+// wait holds a poll for jobs. Jobs for a worker that went away meanwhile were
+// never its own: as good as lost, they go to another.
+func (a *api) wait(r *http.Request, t target, most int) ([]engine.Taken, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), held)
+	defer cancel()
+	jobs, err := a.Workers.Take(ctx, t.endpoint, t.worker, most)
+	if err != nil || r.Context().Err() == nil {
+		return jobs, err
+	}
+	for _, job := range jobs {
+		err = errors.Join(err, a.Workers.Report(context.WithoutCancel(ctx), t.endpoint, t.worker, job.ID, engine.Lost(), false))
+	}
+	return nil, err
+}
+
+// appendJob appends a job as a worker sees it: id, input, and the members of
+// the submission beside it, as the bytes that were submitted. The public SDK
+// drops a job without input.
+func appendJob(b []byte, job engine.Taken) []byte {
+	id, _ := json.Marshal(job.ID) // a string always can be
+	b = append(append(b, `{"id":`...), id...)
+	input := job.Input
+	if len(bytes.TrimSpace(input)) == 0 {
+		input = []byte("{}")
+	}
+	b = append(append(b, `,"input":`...), input...)
+	rest := bytes.TrimSpace(job.Rest)
+	if len(rest) > len("{}") && rest[0] == '{' {
+		b = append(append(b, ','), rest[1:len(rest)-1]...)
+	}
+	return append(b, '}')
+}
+
+// stops answers the jobs that the worker should stop, or 204.
+func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
+	ctx, cancel := context.WithTimeout(r.Context(), held)
+	defer cancel()
+	ids, err := a.Workers.Stops(ctx, t.endpoint, t.worker)
+	switch {
+	case err != nil:
+		return err
+	case len(ids) == 0:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		answer(w, http.StatusOK, map[string][]string{"jobsToStop": ids})
+	}
+	return nil
+}
