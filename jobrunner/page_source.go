@@ -20,6 +20,12 @@ func (j *Jobrunner) happened(e engine.Event) {
 	}
 }
 
+// states counts an endpoint's workers; every state is named.
+func (j *Jobrunner) states(endpoint string) map[string]int {
+	c := j.pools.Counts(endpoint)
+	return map[string]int{"INITIALIZING": c.Initializing, "IDLE": c.Idle, "RUNNING": c.Running, "THROTTLED": c.Throttled, "UNHEALTHY": c.Unhealthy}
+}
+
 // pageSource is what the page shows.
 type pageSource struct{ *Jobrunner }
 
@@ -27,7 +33,10 @@ func (s pageSource) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 	endpoints, err := s.store.Endpoints(ctx)
 	out := make([]page.Endpoint, len(endpoints))
 	for i, e := range endpoints {
-		out[i] = page.Endpoint{ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Created: e.Created}
+		out[i] = page.Endpoint{
+			ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax), Created: e.Created,
+			Workers: s.states(e.ID),
+		}
 	}
 	return out, err
 }
@@ -62,11 +71,7 @@ func (s metricsSource) Endpoints(ctx context.Context) ([]metrics.Endpoint, error
 		if err != nil {
 			return nil, err
 		}
-		c := s.pools.Counts(e.ID)
-		out[i] = metrics.Endpoint{
-			ID: e.ID, Jobs: s.engine.Counts(e.ID), Oldest: load.Oldest,
-			Workers: map[string]int{"INITIALIZING": c.Initializing, "IDLE": c.Idle, "RUNNING": c.Running, "THROTTLED": c.Throttled, "UNHEALTHY": c.Unhealthy},
-		}
+		out[i] = metrics.Endpoint{ID: e.ID, Jobs: s.engine.Counts(e.ID), Oldest: load.Oldest, Workers: s.states(e.ID)}
 	}
 	return out, nil
 }

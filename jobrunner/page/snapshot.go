@@ -114,15 +114,14 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 	found := only == ""
 	for _, e := range endpoints {
 		c := p.Source.Counts(e.ID)
-		workers := p.Source.Workers(e.ID)
-		s.Endpoints = append(s.Endpoints, describe(e, c, workers, p.history.queue(e.ID, c)))
+		s.Endpoints = append(s.Endpoints, describe(e, c, p.history.queue(e.ID, c)))
 		all.InQueue += c.InQueue
 		all.InProgress += c.InProgress
 		if only == e.ID {
 			found, counts = true, c
 		}
 		if only == "" || only == e.ID {
-			for _, one := range workers {
+			for _, one := range p.Source.Workers(e.ID) {
 				s.Workers = append(s.Workers, describeWorker(e.ID, one))
 			}
 		}
@@ -147,14 +146,10 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-func describe(e Endpoint, c engine.Counts, workers []Worker, queue []int32) endpointJSON {
-	states := map[string]int{}
-	for _, w := range workers {
-		states[w.State]++
-	}
+func describe(e Endpoint, c engine.Counts, queue []int32) endpointJSON {
 	return endpointJSON{
 		ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: e.Min, Max: e.Max, Created: e.Created.UnixMilli(),
-		Queued: c.InQueue, Running: c.InProgress, Completed: c.Completed, Failed: c.Failed, Workers: states, Queue: queue,
+		Queued: c.InQueue, Running: c.InProgress, Completed: c.Completed, Failed: c.Failed, Workers: e.Workers, Queue: queue,
 	}
 }
 

@@ -28,14 +28,15 @@ type Source interface {
 // Endpoint is what the page says of an endpoint.
 type Endpoint struct {
 	ID, Name, Type, Image string
-	Min, Max              int // workers
+	Min, Max              int            // workers
+	Workers               map[string]int // how many there are, by state
 	Created               time.Time
 }
 
 // Worker is what the page says of a worker.
 type Worker struct {
 	ID      string
-	State   string // in the words of States
+	State   string // one of States
 	Reason  string // why it is as it is, for people
 	Stale   bool   // of an older version of the endpoint
 	Started time.Time

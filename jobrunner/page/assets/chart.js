@@ -100,7 +100,7 @@ export function ranges(figure, title, entries) {
   const f = frame(figure, title, entries);
   const bars = s('g');
   f.svg.append(bars);
-  const empty = h('p', { class: 'nothing' }, 'No job was taken in the last 10 minutes.');
+  const empty = h('p', { class: 'nothing' }, h('span', null, 'No job was taken in the last 10 minutes'));
   f.plot.append(empty);
   let data = [], step = 1, place = null;
   const text = (p, i) => (p.p50[i] == null ? '–' : `${duration(p.p50[i])} / ${duration(p.p95[i])}`);

@@ -12,7 +12,7 @@ function setState(el, state) {
   setAttr(el, 'data-state', state);
 }
 
-const short = (id) => (id.length > 18 ? id.slice(0, 8) + '…' + id.slice(-4) : id);
+const short = (id) => id.replace(/^((?:sync-)?[^-]+-[^-]+)-.*$/, '$1…');
 const link = (id) => '#/endpoint/' + encodeURIComponent(id);
 const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
 
@@ -65,11 +65,11 @@ function tileValues(s) {
   const faulty = s.gpus.devices.filter((d) => d.fault).length;
   const peak = Math.max(...s.past.queued);
   return {
-    queued: [sum(shown, (e) => e.queued), peak ? `${count(peak)} at most in 10 min` : 'empty for 10 min'],
+    queued: [sum(shown, (e) => e.queued), peak ? `${count(peak)} at most in 10 min` : 'nothing waits'],
     running: [sum(shown, (e) => e.running), `${count(sum(shown, (e) => e.completed))} completed in all`],
     ended: [ended, bad ? `${count(bad)} failed or timed out` : ended ? 'none failed' : 'no job ended', bad ? 'bad' : ''],
     workers: [total, total ? s.states.filter((k) => states[k]).map((k) => `${states[k]} ${words(k)}`).join(' · ') : 'none runs', states.UNHEALTHY || states.THROTTLED ? 'bad' : ''],
-    gpus: [`${held.length}/${s.gpus.devices.length}`, s.gpus.devices.length ? (faulty ? `${faulty} can’t be used` : 'all healthy') : 'CPU pool only', faulty ? 'bad' : ''],
+    gpus: [s.gpus.devices.length ? `${held.length} of ${s.gpus.devices.length}` : '–', s.gpus.devices.length ? (faulty ? `${faulty} can’t be used` : 'all healthy') : 'CPU pool only', faulty ? 'bad' : ''],
   };
 }
 
@@ -106,7 +106,7 @@ function updateEndpoint(tr, e, states) {
     setText(el, `${c.n} ${words(c.state)}`);
     setAttr(el, 'data-state', c.state);
   });
-  setText(tr.bounds, (there.length ? '' : 'none, ') + (e.min === e.max ? `${e.max} wanted` : `${e.min} to ${e.max}`));
+  setText(tr.bounds, e.max === 0 ? 'none allowed' : there.length ? `of ${e.min} to ${e.max}` : `none, ${e.min} to ${e.max} allowed`);
   tr.spark.update(e.queue, Math.max(...e.queue));
 }
 
@@ -240,10 +240,12 @@ export function view(open) {
     keyed($('endpoints').tBodies[0], listed, (e) => e.id, makeEndpoint, (tr, e) => updateEndpoint(tr, e, s.states));
     empty('endpoints-empty', $('endpoints'), s.endpoints.length === 0, 'none',
       () => h('p', null, 'There is no endpoint yet. Make one that answers what it is sent:'), () => command(createLine()),
-      () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply'));
+      () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
 
     setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
     const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices;
+    const gpusPlace = s.gpus.devices.length ? $('jobs-section') : null; // without GPUs, what could be is said last
+    if ($('gpus-section').nextElementSibling !== gpusPlace) $('live').insertBefore($('gpus-section'), gpusPlace);
     $('gpus-section').hidden = !!one && devices.length === 0;
     keyed($('gpus'), devices, (d) => d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
     empty('gpus-empty', $('gpus'), s.gpus.devices.length === 0, 'none',

@@ -1,0 +1,245 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+)
+
+// busy is a machine with eight GPUs in the middle of its work.
+type busy struct {
+	clock *clock.Clock
+
+	mu        sync.Mutex
+	endpoints []page.Endpoint
+	counts    map[string]*engine.Counts
+	jobs      []engine.Job
+	workers   map[string][]page.Worker
+	logs      map[string][]page.Line
+	gpus      []page.GPU
+}
+
+func (b *busy) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
+func (b *busy) Workers(endpoint string) []page.Worker              { return b.workers[endpoint] }
+func (b *busy) GPUs() page.GPUs {
+	return page.GPUs{Driver: gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, Devices: b.gpus}
+}
+
+func (b *busy) Counts(endpoint string) engine.Counts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return *b.counts[endpoint]
+}
+
+func (b *busy) Latest(_ context.Context, endpoint string, n int) ([]engine.Job, error) {
+	var out []engine.Job
+	for _, j := range slices.Backward(b.jobs) {
+		if endpoint == "" || endpoint == j.Endpoint {
+			out = append(out, j)
+		}
+	}
+	return out[:min(n, len(out))], nil
+}
+
+func (b *busy) Job(_ context.Context, endpoint, id string) (engine.Job, error) {
+	for _, j := range b.jobs {
+		if j.ID == id && j.Endpoint == endpoint {
+			j.Output = []byte(`{"image":"s3://pictures/` + id + `.png","seed":7}`)
+			return j, nil
+		}
+	}
+	return engine.Job{}, engine.ErrNotFound
+}
+
+func (b *busy) Log(_, worker string) ([]page.Line, bool) {
+	lines, ok := b.logs[worker]
+	return lines, ok
+}
+
+func newBusy(c *clock.Clock) *busy {
+	b := &busy{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]page.Line{}}
+	now := c.Now()
+	for i, e := range []page.Endpoint{
+		{ID: "sdxl7k2m9q4w", Name: "stable-diffusion-xl", Image: "registry.example.com/vision/sdxl:2.4.1", Min: 1, Max: 6, Workers: map[string]int{"RUNNING": 4, "IDLE": 1, "INITIALIZING": 1}},
+		{ID: "llm3f8x1p0zd", Name: "llama-70b-chat", Image: "registry.example.com/llm/llama-70b:1.9", Min: 1, Max: 1, Workers: map[string]int{"RUNNING": 1}},
+		{ID: "whis5t6r0n2b", Name: "whisper-transcribe", Image: "registry.example.com/audio/whisper-large:3", Max: 4, Workers: map[string]int{"THROTTLED": 1}},
+		{ID: "embd9a7c4v1y", Name: "embeddings", Image: "registry.example.com/text/embed:0.8", Max: 2, Workers: map[string]int{"UNHEALTHY": 1}},
+	} {
+		e.Type, e.Created = "QUEUE", now.Add(-time.Hour)
+		b.endpoints = append(b.endpoints, e)
+		b.counts[e.ID] = &engine.Counts{Completed: 1840 >> (2 * i), Failed: []int{12, 0, 3, 41}[i]}
+	}
+	worker := func(endpoint, id, state, reason string, devices ...int) {
+		w := page.Worker{ID: id, State: state, Reason: reason, Started: now.Add(-37 * time.Minute), CPU: 12 * time.Minute, Memory: 11 << 30, Stale: id == "w5sdxl-idle"}
+		for _, d := range devices {
+			w.Devices = append(w.Devices, fmt.Sprint("GPU-", d))
+		}
+		b.workers[endpoint] = append(b.workers[endpoint], w)
+		for i := range 30 {
+			b.logs[id] = append(b.logs[id], page.Line{Time: now.Add(time.Duration(i-30) * time.Second), Text: fmt.Sprintf("step %d of 30, loss %.4f", i+1, 1/float64(i+1))})
+		}
+		b.logs[id] = append(b.logs[id], page.Line{Time: now, Text: hostile})
+	}
+	for i := range 4 {
+		worker("sdxl7k2m9q4w", fmt.Sprintf("w%dsdxl-run", i+1), "RUNNING", "", i)
+	}
+	worker("sdxl7k2m9q4w", "w5sdxl-idle", "IDLE", "", 4)
+	worker("sdxl7k2m9q4w", "w6sdxl-init", "INITIALIZING", "")
+	worker("llm3f8x1p0zd", "w1llm-run", "RUNNING", "", 5, 6)
+	worker("whis5t6r0n2b", "w1whis-wait", "THROTTLED", "all 8 × NVIDIA H200 are in use")
+	worker("embd9a7c4v1y", "w1embd-sick", "UNHEALTHY", "ended with exit code 1 three times within a minute: ModuleNotFoundError: No module named 'torch'")
+	for i := range 8 {
+		g := page.GPU{
+			Device: gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: "NVIDIA H200", Memory: 141 << 30},
+			Sample: gpu.Sample{Utilization: 96 - 7*i, MemoryUsed: int64(120-14*i) << 30, Power: 640_000 - 60_000*i, Temperature: 71 - 4*i},
+		}
+		for _, workers := range b.workers {
+			for _, w := range workers {
+				if slices.Contains(w.Devices, g.UUID) {
+					g.Holder = w.ID
+				}
+			}
+		}
+		if i == 7 {
+			g.Fault, g.Sample = "XID 79: the GPU has fallen off the bus", gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
+		}
+		b.gpus = append(b.gpus, g)
+	}
+	return b
+}
+
+// event changes the counts and tells the page.
+func (b *busy) event(p *page.Page, e engine.Event) {
+	b.mu.Lock()
+	c := b.counts[e.Endpoint]
+	for state, n := range map[engine.State]int{e.From: -1, e.To: 1} {
+		switch {
+		case state == engine.InQueue:
+			c.InQueue += n
+		case state == engine.InProgress:
+			c.InProgress += n
+		case state == engine.Completed && n > 0:
+			c.Completed++
+		case state == engine.Failed && n > 0:
+			c.Failed++
+		}
+	}
+	b.mu.Unlock()
+	p.Job(e)
+}
+
+// work lets ten minutes pass, with waves of jobs on two endpoints.
+func (b *busy) work(p *page.Page) {
+	const tick = 2 * time.Second
+	for i := range 300 {
+		wave := 1 + math.Sin(float64(i)/28) + .4*math.Sin(float64(i)/5)
+		for k, id := range []string{"sdxl7k2m9q4w", "llm3f8x1p0zd"} {
+			c := b.Counts(id)
+			if want := int(wave * float64(9-6*k)); c.InQueue < want {
+				b.event(p, engine.Event{Endpoint: id, To: engine.InQueue})
+			} else if c.InQueue > 0 && c.InProgress < 4-2*k {
+				b.event(p, engine.Event{Endpoint: id, From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(float64(300+i*17%1900)*(1+3*wave)) * time.Millisecond})
+			}
+			if c.InProgress > 2-k && i%3 == k {
+				end := engine.Completed
+				if i%40 == 0 {
+					end = engine.Failed
+				}
+				b.event(p, engine.Event{Endpoint: id, From: engine.InProgress, To: end, Execution: time.Duration(900+i*37%2600+k*9000) * time.Millisecond})
+			}
+		}
+		b.clock.Advance(tick)
+	}
+	now := b.clock.Now()
+	states := []engine.State{engine.Completed, engine.Completed, engine.Failed, engine.Completed, engine.TimedOut, engine.Cancelled, engine.Completed, engine.InProgress, engine.InProgress, engine.InQueue}
+	for i := range 40 {
+		j := engine.Job{Endpoint: b.endpoints[i%2].ID, ID: fmt.Sprintf("%08x-6b1f-4c6e-9d0a-1f2e3d4c5b6a-q1", i*2654435761%0xffffffff), State: states[i*len(states)/40]}
+		j.Queued = now.Add(time.Duration(i-40) * 12 * time.Second)
+		if j.State != engine.InQueue {
+			j.Worker, j.Delay = b.workers[j.Endpoint][0].ID, time.Duration(200+i*97)*time.Millisecond
+		}
+		if j.State.Terminal() {
+			j.Execution = time.Duration(1100+i*311) * time.Millisecond
+		}
+		if j.State == engine.Failed {
+			j.Error, j.Retries = "CUDA out of memory: tried to allocate 2.50 GiB", 1
+		}
+		b.jobs = append(b.jobs, j)
+	}
+	for _, lines := range b.logs {
+		for i := range lines {
+			lines[i].Time = now.Add(time.Duration(i-len(lines)) * time.Second)
+		}
+	}
+}
+
+// A machine at work: GPUs, workers in every state, their logs, and charts of
+// the last ten minutes.
+func TestBrowserOfBusyMachine(t *testing.T) {
+	all := openBrowser(t)
+	for _, screen := range []struct {
+		name          string
+		width, height int
+		dark          bool
+	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 820, 1100, false}, {"phone", 390, 844, false}} {
+		t.Run(screen.name, func(t *testing.T) {
+			all.t = t
+			c := new(clock.Clock)
+			b := newBusy(c)
+			p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
+			defer p.Close()
+			b.work(p)
+			server := httptest.NewServer(page.Local(false, p))
+			defer server.Close()
+			tab := all.open(screen.width, screen.height, screen.dark)
+			tab.visit(server.URL + "/#code=" + p.Code())
+			tab.until(`document.querySelector('#status').textContent === 'Live'`)
+			for selector, wants := range map[string][]string{
+				"#gpus":            {"GPU 0", "NVIDIA H200", "96 %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
+				"#gpus-count":      {"8 · driver 570.86.15 · CUDA 12.8"},
+				"#workers tbody":   {"w1llm-run", "GPU 5, GPU 6", "all 8 × NVIDIA H200 are in use", "No module named 'torch'", "of an older version", "11 GiB", "unhealthy"},
+				"[data-tile=gpus]": {"7 of 8", "1 can’t be used"},
+				"#endpoints tbody": {"4 running", "1 throttled", "of 1 to 6"},
+				"#jobs tbody":      {"CUDA out of memory", "dispatched again 1×", "timed out"},
+			} {
+				text := tab.text(selector)
+				for _, want := range wants {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s shows %q, and not %q", selector, text, want)
+					}
+				}
+			}
+			var curve string
+			if tab.eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve); strings.Count(curve, "L") != 119 {
+				t.Errorf("the queue's curve is %s", curve)
+			}
+			var bars int
+			if tab.eval(`document.querySelectorAll('#chart-times .range').length`, &bars); bars < 30 || bars > 40 {
+				t.Errorf("there are %d ranges of times", bars)
+			}
+			tab.noScroll("overview")
+			tab.picture("busy-" + screen.name)
+			tab.eval(`document.querySelector('[aria-label="Log of worker w1llm-run"]').click()`, nil)
+			tab.until(`document.querySelector('#detail .log')`)
+			if text := tab.text("#detail .log"); !strings.Contains(text, "step 30 of 30") || !strings.Contains(text, hostile) {
+				t.Errorf("the log shows %s", text)
+			}
+			tab.noScroll("log")
+			tab.picture("busy-log-" + screen.name)
+			tab.clean(server.URL)
+		})
+	}
+}
