@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,7 @@ import (
 // board is go-nvml's mock of a machine, with the calls that it lacks.
 type board struct {
 	*dgxa100.Server
+	mu      *sync.Mutex // over what changes while it is watched, of its cards too
 	cards   []*card
 	events  chan nvml.EventData
 	lacking []string // functions of the driver
@@ -34,6 +36,7 @@ type board struct {
 // card is one of its GPUs.
 type card struct {
 	*dgxa100.Device
+	mu        *sync.Mutex
 	lost      bool
 	instances []*mock.Device
 	recovery  *uint32 // nil: the driver doesn't tell
@@ -43,18 +46,36 @@ type card struct {
 }
 
 func newBoard(names ...string) *board {
-	b := &board{Server: dgxa100.New(), events: make(chan nvml.EventData)}
+	b := &board{Server: dgxa100.New(), events: make(chan nvml.EventData), mu: new(sync.Mutex)}
 	b.DriverVersion, b.CudaDriverVersion = "570.86.15", 12080
 	for i, name := range names {
-		b.cards = append(b.cards, newCard(i, name))
+		b.cards = append(b.cards, newCard(i, name, b.mu))
 	}
 	b.InitFunc = func() nvml.Return {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if b.up = !b.gone; b.gone {
 			return nvml.ERROR_DRIVER_NOT_LOADED
 		}
 		return nvml.SUCCESS
 	}
-	b.ShutdownFunc = func() nvml.Return { b.closed++; b.up = false; return nvml.SUCCESS }
+	b.ShutdownFunc = func() nvml.Return {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.closed++
+		b.up = false
+		return nvml.SUCCESS
+	}
+	b.SystemGetDriverVersionFunc = func() (string, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.DriverVersion, nvml.SUCCESS
+	}
+	b.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.CudaDriverVersion, nvml.SUCCESS
+	}
 	b.LookupSymbolFunc = func(symbol string) error {
 		if slices.Contains(b.lacking, symbol) {
 			return errors.New("undefined symbol")
@@ -62,12 +83,16 @@ func newBoard(names ...string) *board {
 		return nil
 	}
 	b.DeviceGetCountFunc = func() (int, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if b.gone || !b.up {
 			return 0, nvml.ERROR_UNINITIALIZED
 		}
 		return len(b.cards), nvml.SUCCESS
 	}
 	b.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if b.cards[i].lost {
 			return nil, nvml.ERROR_GPU_IS_LOST
 		}
@@ -89,11 +114,13 @@ func newBoard(names ...string) *board {
 	return b
 }
 
-func newCard(index int, name string) *card {
-	c := &card{Device: dgxa100.NewDevice(index)}
+func newCard(index int, name string, mu *sync.Mutex) *card {
+	c := &card{Device: dgxa100.NewDevice(index), mu: mu}
 	c.UUID, c.Name = fmt.Sprintf("GPU-%d", index), name
 	c.MemoryInfo = nvml.Memory{Total: 141 << 30, Used: 3 << 30}
 	answers := func() nvml.Return {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if c.lost {
 			return nvml.ERROR_GPU_IS_LOST
 		}
@@ -106,17 +133,21 @@ func newCard(index int, name string) *card {
 	c.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return c.ecc, answers() }
 	c.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, c.remapFail, answers() }
 	c.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+		c.mu.Lock()
 		values[0].NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
 		if c.recovery != nil {
 			values[0].NvmlReturn = uint32(nvml.SUCCESS)
 			binary.NativeEndian.PutUint32(values[0].Value[:], *c.recovery)
 		}
+		c.mu.Unlock()
 		return answers()
 	}
 	c.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeAll, nvml.SUCCESS }
 	c.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { c.registers++; return nvml.SUCCESS }
 	c.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
 	c.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if i >= len(c.instances) || c.instances[i] == nil {
 			return nil, nvml.ERROR_NOT_FOUND
 		}
@@ -136,6 +167,13 @@ func instance(id int, name string) *mock.Device {
 			return nvml.DeviceAttributes{GpuInstanceSliceCount: 1, MemorySizeMB: 16_384}, nvml.SUCCESS
 		},
 	}
+}
+
+// set changes the machine while it is watched.
+func (b *board) set(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
 }
 
 func (b *board) xid(c *card, number uint64, instance uint32) {
@@ -316,7 +354,7 @@ func TestXIDOfAnInstance(t *testing.T) {
 			t.Error(got)
 		}
 		// Instances are made and removed at run time.
-		c.instances = c.instances[:1]
+		b.set(func() { c.instances = c.instances[:1] })
 		later()
 		if got := inventory.Devices(); len(got) != 1 {
 			t.Errorf("%+v", got)
@@ -340,17 +378,17 @@ func TestRecovery(t *testing.T) {
 		if got := faults(inventory); got != "GPU-0: XID 119: its system processor doesn't answer" {
 			t.Error(got)
 		}
-		c.recovery = &reset
+		b.set(func() { c.recovery = &reset })
 		later()
 		if got := faults(inventory); got != "GPU-0: it needs a reset (nvidia-smi --gpu-reset)" {
 			t.Error(got)
 		}
-		c.recovery = &unknown
+		b.set(func() { c.recovery = &unknown })
 		later()
 		if got := faults(inventory); got != "GPU-0: the driver asks for its recovery (action 99)" {
 			t.Error(got)
 		}
-		c.recovery = &none
+		b.set(func() { c.recovery = &none })
 		later()
 		if got := faults(inventory); got != "" {
 			t.Errorf("recovered: %s", got)
@@ -379,7 +417,7 @@ func TestLostAndFound(t *testing.T) {
 		inventory := open(t, b)
 		defer inventory.Close()
 		b.xid(b.cards[1], 79, whole)
-		b.cards[1].lost = true
+		b.set(func() { b.cards[1].lost = true })
 		later()
 		if got := faults(inventory); got != "GPU-1: lost: ERROR_GPU_IS_LOST" {
 			t.Error(got)
@@ -387,12 +425,12 @@ func TestLostAndFound(t *testing.T) {
 		if got, err := inventory.Sample("GPU-1"); err != nil || got != (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}) {
 			t.Errorf("%+v, %v", got, err)
 		}
-		b.cards[1].lost = false
+		b.set(func() { b.cards[1].lost = false })
 		later()
 		if got := faults(inventory); got != "" || b.cards[1].registers != 2 {
 			t.Errorf("returned: %s; its events were registered %d times", got, b.cards[1].registers)
 		}
-		b.cards = b.cards[:1]
+		b.set(func() { b.cards = b.cards[:1] })
 		later()
 		if got := faults(inventory); got != "GPU-1: lost: the driver does not list it any more" {
 			t.Error(got)
@@ -406,12 +444,12 @@ func TestDriverIsReloaded(t *testing.T) {
 		b := newBoard("NVIDIA H200")
 		inventory := open(t, b)
 		defer inventory.Close()
-		b.gone = true
+		b.set(func() { b.gone = true })
 		later()
 		if got := faults(inventory); got != "GPU-0: the driver does not answer: ERROR_UNINITIALIZED" {
 			t.Error(got)
 		}
-		b.gone, b.DriverVersion, b.CudaDriverVersion = false, "580.65.06", 13000
+		b.set(func() { b.gone, b.DriverVersion, b.CudaDriverVersion = false, "580.65.06", 13000 })
 		later()
 		if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want || faults(inventory) != "" {
 			t.Errorf("%+v, %s", got, faults(inventory))
