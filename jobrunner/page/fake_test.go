@@ -141,8 +141,11 @@ func (b *busy) event(p *page.Page, e engine.Event) {
 	p.Job(e)
 }
 
-// work lets ten minutes pass, with waves of jobs on two endpoints.
+// work lets ten minutes pass, with waves of jobs on two endpoints, while
+// somebody looks.
 func (b *busy) work(p *page.Page) {
+	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
+	look.Header.Set("Authorization", "Bearer "+key)
 	const tick = 2 * time.Second
 	for i := range 300 {
 		wave := 1 + math.Sin(float64(i)/28) + .4*math.Sin(float64(i)/5)
@@ -160,6 +163,12 @@ func (b *busy) work(p *page.Page) {
 				}
 				b.event(p, engine.Event{Endpoint: id, From: engine.InProgress, To: end, Execution: time.Duration(900+i*37%2600+k*9000) * time.Millisecond})
 			}
+		}
+		if i%2 == 0 {
+			for k := range b.gpus[:7] {
+				b.gpus[k].Utilization = min(100, int(30*wave)+6*(7-k)+(i*(k+3))%9)
+			}
+			p.ServeHTTP(httptest.NewRecorder(), look)
 		}
 		b.clock.Advance(tick)
 	}
@@ -207,13 +216,17 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			tab := all.open(screen.width, screen.height, screen.dark)
 			tab.visit(server.URL + "/#code=" + p.Code())
 			tab.until(`document.querySelector('#status').textContent === 'Live'`)
+			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 12`)
+			tab.picture("busy-" + screen.name)
+			tab.eval(`document.querySelector('#jobs-more').click()`, nil)
+			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 40`)
 			for selector, wants := range map[string][]string{
-				"#gpus":            {"GPU 0", "NVIDIA H200", "96 %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
+				"#gpus":            {"GPU 0", "NVIDIA H200", " %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
 				"#gpus-count":      {"8 · driver 570.86.15 · CUDA 12.8"},
-				"#workers tbody":   {"w1llm-run", "GPU 5, GPU 6", "all 8 × NVIDIA H200 are in use", "No module named 'torch'", "of an older version", "11 GiB", "unhealthy"},
+				"#workers tbody":   {"w1llm-run", "GPU 5, 6", "all 8 × NVIDIA H200 are in use", "No module named 'torch'", "of an older version", "11 GiB", "unhealthy"},
 				"[data-tile=gpus]": {"7 of 8", "1 can’t be used"},
 				"#endpoints tbody": {"4 running", "1 throttled", "of 1 to 6"},
-				"#jobs tbody":      {"CUDA out of memory", "dispatched again 1×", "timed out"},
+				"#jobs":            {"CUDA out of memory", "dispatched again 1×", "timed out"},
 			} {
 				text := tab.text(selector)
 				for _, want := range wants {
@@ -230,8 +243,11 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			if tab.eval(`document.querySelectorAll('#chart-times .range').length`, &bars); bars < 30 || bars > 40 {
 				t.Errorf("there are %d ranges of times", bars)
 			}
+			var lines int
+			if tab.eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines); lines != 7 {
+				t.Errorf("%d GPUs have a curve", lines)
+			}
 			tab.noScroll("overview")
-			tab.picture("busy-" + screen.name)
 			tab.eval(`document.querySelector('[aria-label="Log of worker w1llm-run"]').click()`, nil)
 			tab.until(`document.querySelector('#detail .log')`)
 			if text := tab.text("#detail .log"); !strings.Contains(text, "step 30 of 30") || !strings.Contains(text, hostile) {

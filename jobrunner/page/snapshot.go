@@ -179,6 +179,7 @@ func describeWorker(endpoint string, w Worker) workerJSON {
 
 func (p *Page) gpusNow(now time.Time) gpusJSON {
 	g := p.Source.GPUs()
+	p.gpus.note(now, g.Devices)
 	out := gpusJSON{Driver: g.Driver.Version, CUDA: g.Driver.CUDA, Devices: []gpuJSON{}}
 	for _, d := range g.Devices {
 		out.Devices = append(out.Devices, gpuJSON{

@@ -110,6 +110,7 @@ function updateEndpoint(tr, e, states) {
   tr.spark.update(e.queue, Math.max(...e.queue));
 }
 
+const fewJobs = 12; // are shown until the reader wants more
 const jobColumns = ['State', 'Job', 'Endpoint', 'Queued', 'Delay', 'Execution', 'Worker'];
 const jobClasses = ['state', 'main', 'endpoint', 'num', 'num', 'num', 'mono worker'];
 
@@ -130,6 +131,7 @@ function updateJob(tr, j, s, names) {
   setAttr(tr.open, 'aria-label', `Job ${j.id}, ${words(j.state)}: output and log`);
   setText(tr.error, [j.retries ? `dispatched again ${j.retries}×` : '', j.error].filter(Boolean).join(' · '));
   setText(tr.endpoint, names.get(j.endpoint) ?? j.endpoint);
+  setAttr(tr.endpoint, 'title', names.get(j.endpoint));
   setText(tr.cells[3], ago(s.now - j.queued));
   setText(tr.cells[4], j.delay == null ? '–' : duration(j.delay));
   setText(tr.cells[5], j.execution != null ? duration(j.execution) : j.state === 'IN_PROGRESS' ? `${duration(Math.floor(Math.max(0, s.now - j.queued - (j.delay ?? 0)) / 1000) * 1000)} so far` : '–');
@@ -156,10 +158,12 @@ function updateWorker(tr, w, s, names) {
   setText(tr.reason, [w.stale ? 'of an older version: it is being replaced' : '', w.reason].filter(Boolean).join(' · '));
   setAttr(tr.reason, 'class', w.state === 'UNHEALTHY' || w.state === 'THROTTLED' ? 'bad' : 'muted');
   setText(tr.endpoint, names.get(w.endpoint) ?? w.endpoint);
+  setAttr(tr.endpoint, 'title', names.get(w.endpoint));
   setText(tr.cells[3], w.started ? duration(Math.floor((s.now - w.started) / 5000) * 5000) : '–');
   setText(tr.cells[4], w.cpu ? duration(w.cpu) : '–');
   setText(tr.cells[5], w.memory ? bytes(w.memory) : '–');
-  setText(tr.cells[6], w.devices.map((uuid) => { const d = s.gpus.devices.find((d) => d.uuid === uuid); return d ? `GPU ${d.index}${d.mig ? ' ' + d.mig : ''}` : uuid; }).join(', ') || '–');
+  const held = w.devices.map((uuid) => s.gpus.devices.find((d) => d.uuid === uuid)).map((d) => (d ? d.index + (d.mig ? ` (${d.mig})` : '') : '?'));
+  setText(tr.cells[6], held.length ? 'GPU ' + held.join(', ') : '–');
 }
 
 function makeGPU() {
@@ -210,7 +214,8 @@ export function view(open) {
     for (const el of table.querySelectorAll('th')) el.setAttribute('role', 'columnheader');
   }
   const filter = $('filter');
-  let latest = null;
+  const more = $('jobs-more');
+  let latest = null, allJobs = false;
   const show = (s) => {
     latest = s;
     const one = s.endpoint && s.endpoints.find((e) => e.id === s.endpoint);
@@ -218,6 +223,7 @@ export function view(open) {
     setText($('title'), one ? one.name || one.id : 'Overview');
     setText($('subtitle'), one ? `${one.id} · ${one.image}` : '');
     $('crumbs').hidden = !one;
+    $('live').classList.toggle('one', !!one);
     document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
     setText($('facts'), `${s.version} · up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
 
@@ -244,7 +250,7 @@ export function view(open) {
 
     setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
     const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices;
-    const gpusPlace = s.gpus.devices.length ? $('jobs-section') : null; // without GPUs, what could be is said last
+    const gpusPlace = s.gpus.devices.length ? $('workers-section') : null; // without GPUs, what could be is said last
     if ($('gpus-section').nextElementSibling !== gpusPlace) $('live').insertBefore($('gpus-section'), gpusPlace);
     $('gpus-section').hidden = !!one && devices.length === 0;
     keyed($('gpus'), devices, (d) => d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
@@ -253,7 +259,10 @@ export function view(open) {
       () => command('jobrunner serve --simulate-gpus h200x8'));
 
     setText($('jobs-count'), s.jobs.length ? `newest ${s.jobs.length}` : '');
-    keyed($('jobs').tBodies[0], s.jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
+    const jobs = allJobs ? s.jobs : s.jobs.slice(0, fewJobs);
+    more.hidden = s.jobs.length <= fewJobs;
+    setText(more, allJobs ? 'Show fewer' : `Show all ${s.jobs.length}`);
+    keyed($('jobs').tBodies[0], jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
     const target = one ?? s.endpoints.find((e) => e.type === 'QUEUE');
     empty('jobs-empty', $('jobs'), s.jobs.length === 0, target?.id ?? '',
       () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
@@ -265,5 +274,6 @@ export function view(open) {
       () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));
   };
   filter.addEventListener('input', () => latest && show(latest));
+  more.addEventListener('click', () => { allJobs = !allJobs; show(latest); });
   return show;
 }
