@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
@@ -56,6 +57,9 @@ type Config struct {
 	// Profile serves profiles of the process at /debug/pprof/, which Remote rules
 	// out.
 	Profile bool
+	// GPUs are what workers get of this machine's; nil is none. The caller closes
+	// them, after the deployment.
+	GPUs    gpu.Inventory
 	Version string // of the program, for the page and the metrics
 	Logger  *slog.Logger
 }
@@ -72,6 +76,9 @@ type Jobrunner struct {
 	syncing sync.Mutex
 	metrics *metrics.Metrics
 	page    atomic.Pointer[page.Page] // once there is something to show
+
+	inventory gpu.Inventory
+	gpus      *gpu.Allocator
 
 	unfollow func() // ends the watch over what other processes change; nil without one
 }
@@ -91,6 +98,9 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.GPUs == nil {
+		c.GPUs = gpu.None()
+	}
 	hooks, err := webhook.NewPolicy(c.WebhookAllow)
 	if err != nil {
 		return nil, err
@@ -99,7 +109,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Jobrunner{db: db, log: c.Logger}
+	j := &Jobrunner{db: db, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs)}
 	if err := j.start(ctx, c, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -135,7 +145,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
 	}
 
-	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits})
+	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock})
 	jobs := jobapi.New(jobapi.Config{
 		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
@@ -238,6 +248,7 @@ func (j *Jobrunner) Close() error {
 	if j.pools != nil {
 		j.pools.Close()
 	}
+	j.gpus.Close()
 	if j.hooks != nil {
 		j.hooks.Close()
 	}

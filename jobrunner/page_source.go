@@ -55,8 +55,6 @@ func (s pageSource) Workers(string) []page.Worker { return nil }
 
 func (s pageSource) Log(string, string) ([]page.Line, bool) { return nil, false }
 
-func (s pageSource) GPUs() page.GPUs { return page.GPUs{} }
-
 // metricsSource is what the metrics read at each scrape.
 type metricsSource struct{ *Jobrunner }
 
@@ -75,5 +73,3 @@ func (s metricsSource) Endpoints(ctx context.Context) ([]metrics.Endpoint, error
 	}
 	return out, nil
 }
-
-func (s metricsSource) GPUs() []metrics.GPU { return nil }

@@ -5,8 +5,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
 // version is set by the release build.
@@ -31,6 +34,7 @@ func main() {
 		kong.Name("jobrunner"),
 		kong.Description("A serverless GPU cloud in miniature: both management APIs and the job API on this machine."),
 		kong.UsageOnError(),
+		kong.Vars{"gpu_presets": strings.Join(gpu.Presets(), ", ")},
 	)
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "jobrunner:", err)

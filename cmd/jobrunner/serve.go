@@ -28,6 +28,8 @@ type serve struct {
 	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
 	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: this machine and public addresses."`
 	Clock            string   `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
+	GPUs             string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
+	SimulateGPUs     string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there, to try placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Pprof            bool     `help:"Serve profiles of the process at /debug/pprof/, to whoever is on this machine."`
 	LogFormat        string   `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
@@ -59,8 +61,14 @@ func (s *serve) Run() error {
 	if err != nil {
 		return err
 	}
+	log := logger(os.Stderr, s.LogFormat)
+	inventory, gpus, err := s.gpus(log)
+	if err != nil {
+		return err
+	}
+	defer inventory.Close()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, Engine: s.Engine, APIKey: key, Logger: logger(os.Stderr, s.LogFormat),
+		DataDir: dir, Engine: s.Engine, APIKey: key, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
@@ -72,7 +80,7 @@ func (s *serve) Run() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err), j.Close())
 	}
-	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode())
+	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode(), gpus)
 	return errors.Join(run(ctx, stop, listener, j.Handler()), j.Close())
 }
 
@@ -133,8 +141,9 @@ func logger(w io.Writer, format string) *slog.Logger {
 
 // greet prints what to export. The key is printed only when the user has no
 // other way to know it.
-func (s *serve) greet(w io.Writer, url, dir, key string, made bool, code string) {
+func (s *serve) greet(w io.Writer, url, dir, key string, made bool, code, gpus string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
+	fmt.Fprintf(w, "GPUs: %s\n", gpus)
 	switch {
 	case s.Engine != "":
 		fmt.Fprintf(w, "Its state is in PostgreSQL, its keys are in %s\n", dir)

@@ -36,7 +36,7 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 	if len(r.gpus) == 0 {
 		r.forget()
 		lib.Shutdown()
-		return nil, fmt.Errorf("no GPU: the NVIDIA driver %s runs, and shows none (look at nvidia-smi)", r.driver.Version)
+		return nil, fmt.Errorf("the NVIDIA driver %s runs, and shows none (look at nvidia-smi)", r.driver.Version)
 	}
 	r.watching.Go(r.watch)
 	return r, nil
@@ -46,15 +46,15 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 func unavailable(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return errors.New("no GPU: there is no NVIDIA driver (libnvidia-ml.so.1 was not found)")
+		return errors.New("there is no NVIDIA driver (libnvidia-ml.so.1 was not found)")
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return errors.New("no GPU: the NVIDIA driver is installed, and its kernel module is not loaded (modprobe nvidia)")
+		return errors.New("the NVIDIA driver is installed, and its kernel module is not loaded (modprobe nvidia)")
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		return errors.New("no GPU: library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one")
+		return errors.New("library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one")
 	case nvml.ERROR_NO_PERMISSION:
-		return errors.New("no GPU: this user may not use the NVIDIA driver (look at the permissions of /dev/nvidia*)")
+		return errors.New("this user may not use the NVIDIA driver (look at the permissions of /dev/nvidia*)")
 	}
-	return fmt.Errorf("no GPU: the NVIDIA driver does not start: %w", ret)
+	return fmt.Errorf("the NVIDIA driver does not start: %w", ret)
 }
 
 // newer are the functions of NVML that a driver may lack. To call one that is

@@ -254,11 +254,11 @@ func TestNVMLInventory(t *testing.T) {
 // TestNVMLIsNotThere: no driver is one clear line, and no crash.
 func TestNVMLIsNotThere(t *testing.T) {
 	for ret, want := range map[nvml.Return]string{
-		nvml.ERROR_LIBRARY_NOT_FOUND:       "no GPU: there is no NVIDIA driver (libnvidia-ml.so.1 was not found)",
-		nvml.ERROR_DRIVER_NOT_LOADED:       "no GPU: the NVIDIA driver is installed, and its kernel module is not loaded (modprobe nvidia)",
-		nvml.ERROR_LIB_RM_VERSION_MISMATCH: "no GPU: library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one",
-		nvml.ERROR_NO_PERMISSION:           "no GPU: this user may not use the NVIDIA driver (look at the permissions of /dev/nvidia*)",
-		nvml.ERROR_UNKNOWN:                 "no GPU: the NVIDIA driver does not start: ERROR_UNKNOWN",
+		nvml.ERROR_LIBRARY_NOT_FOUND:       "there is no NVIDIA driver (libnvidia-ml.so.1 was not found)",
+		nvml.ERROR_DRIVER_NOT_LOADED:       "the NVIDIA driver is installed, and its kernel module is not loaded (modprobe nvidia)",
+		nvml.ERROR_LIB_RM_VERSION_MISMATCH: "library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one",
+		nvml.ERROR_NO_PERMISSION:           "this user may not use the NVIDIA driver (look at the permissions of /dev/nvidia*)",
+		nvml.ERROR_UNKNOWN:                 "the NVIDIA driver does not start: ERROR_UNKNOWN",
 	} {
 		b := newBoard("NVIDIA H200")
 		b.InitFunc = func() nvml.Return { return ret }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// gpus finds the GPUs that workers get, and says in a line what they are, or
+// why there are none: then there are CPUs.
+func (s *serve) gpus(log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
+	switch {
+	case s.SimulateGPUs != "" && s.GPUs == "off":
+		return nil, "", errors.New("--gpus=off looks for no GPUs, and --simulate-gpus says which to show: choose one")
+	case s.SimulateGPUs != "":
+		if inventory, err = gpu.Simulate(s.SimulateGPUs, log); err != nil {
+			return nil, "", err
+		}
+		return inventory, "simulated: " + gpu.Summary(inventory), nil
+	case s.GPUs == "off":
+		return gpu.None(), "off", nil
+	}
+	inventory, why := gpu.Open(log)
+	if why != nil {
+		return gpu.None(), "none: " + why.Error() + "; workers run on the CPU", nil
+	}
+	return inventory, gpu.Summary(inventory), nil
+}

@@ -1,0 +1,35 @@
+package jobrunner
+
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+)
+
+// eachGPU tells of every device how it does and who has it, "" for nobody. What
+// a device does not tell is -1.
+func (j *Jobrunner) eachGPU(tell func(d gpu.Device, s gpu.Sample, holder string)) {
+	held := j.gpus.Held()
+	for _, d := range j.inventory.Devices() {
+		sample, err := j.inventory.Sample(d.UUID)
+		if err != nil { // it went away meanwhile
+			sample = gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
+		}
+		tell(d, sample, held[d.UUID])
+	}
+}
+
+func (s pageSource) GPUs() page.GPUs {
+	out := page.GPUs{Driver: s.inventory.Driver()}
+	s.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
+		out.Devices = append(out.Devices, page.GPU{Device: d, Sample: sample, Holder: holder})
+	})
+	return out
+}
+
+func (s metricsSource) GPUs() (out []metrics.GPU) {
+	s.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
+		out = append(out, metrics.GPU{Device: d, Sample: sample, Held: holder != ""})
+	})
+	return out
+}
