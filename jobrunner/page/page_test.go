@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
 const key = "planted-key"
@@ -17,6 +18,7 @@ const key = "planted-key"
 // deployment is a real one, with an address.
 type deployment struct {
 	t    *testing.T
+	dir  string
 	url  string
 	code string
 	*api.Client
@@ -24,7 +26,8 @@ type deployment struct {
 
 func deploy(t *testing.T) *deployment {
 	t.Helper()
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: key, Version: "1.2.3", DataDir: t.TempDir()})
+	dir := t.TempDir()
+	j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: key, Version: "1.2.3", DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +42,7 @@ func deploy(t *testing.T) *deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &deployment{t, server.URL, j.PageCode(), c}
+	return &deployment{t, dir, server.URL, j.PageCode(), c}
 }
 
 func (d *deployment) endpoint(name, image string, most int64) string {
@@ -321,6 +324,28 @@ func TestSession(t *testing.T) {
 	d.send("DELETE", "/ui/session", "", map[string]string{"Cookie": first})
 	if sees(first) || !sees(second) {
 		t.Error("who signs out is still in, or others are out too")
+	}
+	keys := apikey.At(d.dir)
+	added, err := keys.Add("ada", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, third := signIn(`{"key":"` + added + `"}`)
+	if !sees(third) {
+		t.Error("a key that was added does not open the page")
+	}
+	if err := keys.Remove("ada"); err != nil {
+		t.Fatal(err)
+	}
+	if sees(third) || !sees(second) {
+		t.Error("a session outlives its key, or another's key ends it")
+	}
+	some, err := keys.Add("some", []string{"ep"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, _ := signIn(`{"key":"` + some + `"}`); resp.StatusCode != 403 {
+		t.Errorf("a key for one endpoint: %d", resp.StatusCode)
 	}
 	for range 64 {
 		_, _ = signIn(`{"key":"` + key + `"}`)

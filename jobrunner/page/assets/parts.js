@@ -134,8 +134,9 @@ function updateJob(tr, j, s, names) {
   setAttr(tr.endpoint, 'title', names.get(j.endpoint));
   setText(tr.cells[3], ago(s.now - j.queued));
   setText(tr.cells[4], j.delay == null ? '–' : duration(j.delay));
-  setText(tr.cells[5], j.execution != null ? duration(j.execution) : j.state === 'IN_PROGRESS' ? `${duration(Math.floor(Math.max(0, s.now - j.queued - (j.delay ?? 0)) / 1000) * 1000)} so far` : '–');
+  setText(tr.cells[5], j.execution != null ? duration(j.execution) : j.state === 'IN_PROGRESS' ? `${duration(Math.floor(Math.max(0, s.now - j.queued - (j.delay ?? 0)) / 1000) * 1000)} …` : '–');
   setText(tr.cells[6], j.worker || '–');
+  setAttr(tr.cells[6], 'data-none', !j.worker);
 }
 
 const workerColumns = ['State', 'Worker', 'Endpoint', 'Up', 'CPU time', 'Memory', 'GPUs'];
@@ -163,6 +164,7 @@ function updateWorker(tr, w, s, names) {
   setText(tr.cells[4], w.cpu ? duration(w.cpu) : '–');
   setText(tr.cells[5], w.memory ? bytes(w.memory) : '–');
   const held = w.devices.map((uuid) => s.gpus.devices.find((d) => d.uuid === uuid)).map((d) => (d ? d.index + (d.mig ? ` (${d.mig})` : '') : '?'));
+  setAttr(tr.cells[6], 'data-none', !held.length);
   setText(tr.cells[6], held.length ? 'GPU ' + held.join(', ') : '–');
 }
 

@@ -1,0 +1,134 @@
+package jobrunner_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+func (d *deployment) get(path, key string) (int, string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+path, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// What the metrics say after some work is what was done, by templates of paths
+// and not by what clients sent.
+func TestMetrics(t *testing.T) { onEach(t, testMetrics) }
+
+func testMetrics(t *testing.T, c jobrunner.Config) {
+	d := deployWith(t, c)
+	id := d.handler()
+	for _, body := range []string{`{"input": {"op": "echo"}}`, `{"input": {"op": "fail"}}`} {
+		if status, _, text := d.do("POST", "/v2/"+id+"/runsync", body); status != 200 {
+			t.Fatal(text)
+		}
+	}
+	d.do("POST", "/live/v2/"+id+"/status/none-such", "")
+	d.do("GET", "/v2/made-up/made-up", "")
+	d.do("MADEUP", "/made-up", "")
+	status, text := d.get("/metrics", "")
+	for _, want := range []string{
+		`gpucloud_jobs{endpoint="` + id + `",state="IN_QUEUE"} 0`,
+		`gpucloud_jobs_submitted_total{endpoint="` + id + `"} 2`,
+		`gpucloud_jobs_ended_total{endpoint="` + id + `",state="COMPLETED"} 1`,
+		`gpucloud_jobs_ended_total{endpoint="` + id + `",state="FAILED"} 1`,
+		`gpucloud_job_delay_seconds_count{endpoint="` + id + `"} 2`,
+		`gpucloud_workers{endpoint="` + id + `",state="THROTTLED"} 0`,
+		`gpucloud_http_request_duration_seconds_count{code="200",route="POST /v2/{endpoint_id}/runsync"} 2`,
+		`gpucloud_http_request_duration_seconds_count{code="404",route="POST /live/v2/{endpoint_id}/status/{job_id}"} 1`,
+		`gpucloud_http_request_duration_seconds_count{code="201",route="POST /v2/serverless"} 1`,
+		`gpucloud_http_request_duration_seconds_count{code="404",route="none"} 2`,
+		`gpucloud_http_requests_open 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if status != 200 || strings.Contains(text, "made-up") || strings.Contains(text, "MADEUP") || strings.Contains(text, "none-such") {
+		t.Errorf("%d; a client's word is a label", status)
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	if status, _, text := d.do("DELETE", "/v2/serverless/"+id, ""); status != 204 {
+		t.Fatal(text)
+	}
+	d.get("/metrics", "")
+	if _, text := d.get("/metrics", ""); strings.Contains(text, id) {
+		t.Error("a deleted endpoint has series")
+	}
+}
+
+// Where other machines reach the deployment, metrics need a key for everything,
+// and the page answers by any name; profiles are not for them.
+func TestRemote(t *testing.T) {
+	dir := t.TempDir()
+	some, err := apikey.At(dir).Add("some", []string{"ep"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := deployWith(t, jobrunner.Config{DataDir: dir, Remote: true})
+	for key, want := range map[string]int{"": 401, "wrong": 401, some: 403, "planted-key": 200} {
+		if status, text := d.get("/metrics", key); status != want {
+			t.Errorf("key %q: %d %s", key, status, text)
+		}
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/", nil)
+	req.Host = "gpus.example.com"
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp.Status, err)
+	}
+	resp.Body.Close()
+	if status, _ := d.get("/ui/snapshot", some); status != 401 {
+		t.Errorf("a key for one endpoint sees everything: %d", status)
+	}
+	if _, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: "k", Remote: true, Profile: true}); err == nil {
+		t.Error("profiles for other machines")
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{Profile: true})
+	for path, want := range map[string]int{
+		"/debug/pprof/": 200, "/debug/pprof/goroutine?debug=1": 200, "/debug/pprof/cmdline": 404, "/debug/pprof/none": 404,
+	} {
+		if status, text := d.get(path, ""); status != want {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// The page's own requests and those of Prometheus come every few seconds: they
+// are no lines in the log.
+func TestQuietDoors(t *testing.T) {
+	d := deploy(t, "")
+	for _, path := range []string{"/", "/ui/page.css", "/ui/snapshot", "/metrics"} {
+		if status, text := d.get(path, "planted-key"); status != 200 {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if d.log.Len() > 0 {
+		t.Errorf("the log says %s", d.log)
+	}
+}

@@ -1,0 +1,170 @@
+package page
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// at is a time that stands still until it is moved.
+type at struct{ time.Time }
+
+func (a *at) pass(d time.Duration) { a.Time = a.Add(d) }
+
+func newTestHistory() (*history, *at) {
+	now := &at{time.Unix(1_800_000_000, 0)} // the start of a step
+	return newHistory(func() time.Time { return now.Time }), now
+}
+
+func submitted(h *history, endpoint string, waiting int) {
+	h.job(engine.Event{Endpoint: endpoint, To: engine.InQueue}, &engine.Counts{InQueue: waiting})
+}
+
+// A step shows the highest level in it, the last one the level now, and those
+// without events the level before them.
+func TestLevels(t *testing.T) {
+	h, now := newTestHistory()
+	submitted(h, "ep", 1)
+	submitted(h, "ep", 2)
+	h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress}, &engine.Counts{InQueue: 1, InProgress: 1})
+	got := h.past("ep", engine.Counts{})
+	if q := got.Queued[steps-2:]; !slices.Equal(q, []int32{0, 1}) {
+		t.Errorf("at first %v", q)
+	}
+	now.pass(3 * step)
+	got = h.past("ep", engine.Counts{})
+	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{0, 2, 1, 1, 1}) || !slices.Equal(r, []int32{0, 1, 1, 1, 1}) {
+		t.Errorf("three steps later %v, %v", q, r)
+	}
+	now.pass(span)
+	if q := h.past("ep", engine.Counts{}).Queued; slices.Min(q) != 1 || slices.Max(q) != 1 || len(q) != steps {
+		t.Errorf("when all is long past %v", q)
+	}
+	now.pass(1000 * span)
+	if q := h.past("ep", engine.Counts{}).Queued; slices.Min(q) != 1 || slices.Max(q) != 1 {
+		t.Errorf("long after %v", q)
+	}
+}
+
+// All endpoints together are their sum, from what there was at the start on.
+func TestLevelsOfAll(t *testing.T) {
+	h, now := newTestHistory()
+	h.level("", engine.Counts{InQueue: 5, InProgress: 1})
+	now.pass(step)
+	submitted(h, "a", 3)
+	submitted(h, "b", 4)
+	now.pass(step)
+	h.job(engine.Event{Endpoint: "a", From: engine.InProgress, To: engine.Completed, Execution: time.Second}, &engine.Counts{InQueue: 3})
+	h.job(engine.Event{Endpoint: "b", From: engine.InQueue}, &engine.Counts{InQueue: 3}) // purged
+	now.pass(step)
+	got := h.past("", engine.Counts{})
+	if q, r := got.Queued[steps-5:], got.Running[steps-5:]; !slices.Equal(q, []int32{5, 5, 7, 7, 6}) || !slices.Equal(r, []int32{1, 1, 1, 1, 0}) {
+		t.Errorf("all have %v, %v", q, r)
+	}
+	if got.Ended[engine.Completed] != 1 || len(got.Ended) != 1 {
+		t.Errorf("ended %v", got.Ended)
+	}
+}
+
+// Where others change jobs too, levels come from counting, and times from the
+// events of this process.
+func TestShared(t *testing.T) {
+	h, now := newTestHistory()
+	h.level("ep", engine.Counts{InQueue: 9})
+	h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Second}, nil)
+	now.pass(step)
+	h.level("ep", engine.Counts{InQueue: 4, InProgress: 5})
+	got := h.past("ep", engine.Counts{})
+	if q := got.Queued[steps-3:]; !slices.Equal(q, []int32{9, 9, 4}) || *got.Delay.P50[steps/widen-1] != 1000 {
+		t.Errorf("%v, delays %v", q, got.Delay)
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	h, now := newTestHistory()
+	for i := range 100 {
+		h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(100-i) * time.Millisecond}, &engine.Counts{})
+	}
+	now.pass(widen * step)
+	h.job(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
+	got := h.past("ep", engine.Counts{})
+	last := steps/widen - 1
+	if p := got.Delay; *p.P50[last-1] != 50 || *p.P95[last-1] != 95 || p.P50[last] != nil || p.P50[0] != nil {
+		t.Errorf("delays %v", p)
+	}
+	if p := got.Execution; *p.P50[last] != 7 || *p.P95[last] != 7 || p.P50[last-1] != nil {
+		t.Errorf("executions %v", p)
+	}
+	now.pass(span)
+	if p := h.past("ep", engine.Counts{}); slices.ContainsFunc(p.Delay.P50, func(v *int64) bool { return v != nil }) || len(p.Ended) != 0 {
+		t.Errorf("when all is long past %v", p)
+	}
+}
+
+// What is remembered has an end, whatever happens.
+func TestHistoryIsBounded(t *testing.T) {
+	h, now := newTestHistory()
+	for i := range 5000 {
+		submitted(h, string(rune('a'+i%7)), 1)
+		h.job(engine.Event{Endpoint: "busy", From: engine.InProgress, To: engine.Completed, Delay: 1, Execution: 1}, &engine.Counts{})
+		h.job(engine.Event{Endpoint: "busy", From: engine.InQueue, To: engine.InProgress, Delay: 1}, &engine.Counts{})
+		now.pass(time.Second)
+	}
+	busy := h.endpoints["busy"]
+	if len(busy.delays) > maxTimings || len(busy.executions) > maxTimings || len(busy.ended) > steps+1 || cap(busy.delays) > 4*maxTimings {
+		t.Errorf("%d delays, %d executions, %d outcomes", len(busy.delays), len(busy.executions), len(busy.ended))
+	}
+	now.pass(span + time.Second)
+	submitted(h, "new", 1)
+	if len(h.endpoints) != 1 {
+		t.Errorf("%d endpoints are remembered", len(h.endpoints))
+	}
+}
+
+func TestGPUHistory(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	var h gpuHistory
+	device := func(busy int) []GPU {
+		g := GPU{}
+		g.UUID, g.Utilization = "GPU-1", busy
+		return []GPU{g}
+	}
+	h.note(now, device(40))
+	now = now.Add(2 * step)
+	h.note(now, device(250))
+	got := h.of("GPU-1", now)
+	if len(got) != steps || !slices.Equal(got[steps-4:], []int8{-1, 40, -1, 100}) {
+		t.Errorf("%v", got)
+	}
+	h.note(now, nil)
+	if got := h.of("GPU-1", now); got != nil {
+		t.Errorf("a device that is gone has %v", got)
+	}
+}
+
+func TestCut(t *testing.T) {
+	long := []byte("x")
+	for len(long) <= maxOutput {
+		long = append(long, "é"...)
+	}
+	if text, rest := cut(long); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
+		t.Errorf("%d bytes of %d, %d left out", len(text), len(long), rest)
+	}
+	if text, rest := cut([]byte(`{"a":1}`)); text != `{"a":1}` || rest != 0 {
+		t.Errorf("%s, %d left out", text, rest)
+	}
+}
+
+// Only names of this machine are its own.
+func TestOwnName(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:8420": true, "127.0.0.1": true, "127.9.9.9:1": true, "[::1]:8420": true, "::1": true, "localhost": true, "LocalHost:80": true, "app.localhost:1": true,
+		"": false, "evil.example": false, "127.0.0.1.evil.example:80": false, "localhost.evil.example": false, "192.168.1.7:8420": false, "0.0.0.0": false, "notlocalhost": false,
+	} {
+		if ownName(host) != want {
+			t.Errorf("%q is %v", host, !want)
+		}
+	}
+}
