@@ -3,6 +3,12 @@
 # The race detector needs a C compiler.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
+# NVML's header marks much as deprecated that its binding has to have.
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
+comma := ,
+# NVML is loaded at run time: its functions must not be looked for before.
+LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
+
 .PHONY: quickstart test build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
@@ -13,7 +19,7 @@ test: ## Every test, acceptance tests with a real Terraform included.
 
 build: ## The three binaries, in bin/.
 	CGO_ENABLED=0 go build -trimpath -o bin/ .
-	go build -trimpath -o bin/ ./cmd/...
+	go build -trimpath $(LAZY) -o bin/ ./cmd/...
 
 lint: ## What CI checks beside the tests.
 	go vet ./...

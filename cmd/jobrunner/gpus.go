@@ -21,9 +21,14 @@ func (s *serve) gpus(log *slog.Logger) (inventory gpu.Inventory, line string, er
 	case s.GPUs == "off":
 		return gpu.None(), "off", nil
 	}
-	inventory, why := gpu.Open(log)
-	if why != nil {
-		return gpu.None(), "none: " + why.Error() + "; workers run on the CPU", nil
+	inventory, line = found(log)
+	return inventory, line, nil
+}
+
+func found(log *slog.Logger) (gpu.Inventory, string) {
+	inventory, err := gpu.Open(log)
+	if err != nil {
+		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU"
 	}
-	return inventory, gpu.Summary(inventory), nil
+	return inventory, gpu.Summary(inventory)
 }

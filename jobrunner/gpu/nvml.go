@@ -34,8 +34,7 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 	r.listen()
 	r.refresh()
 	if len(r.gpus) == 0 {
-		r.forget()
-		lib.Shutdown()
+		r.end()
 		return nil, fmt.Errorf("the NVIDIA driver %s runs, and shows none (look at nvidia-smi)", r.driver.Version)
 	}
 	r.watching.Go(r.watch)
@@ -148,7 +147,7 @@ func (r *reader) publish() {
 	handles := map[string]handle{}
 	for _, g := range r.gpus {
 		for _, d := range g.devices {
-			d.Device.Index, d.Device.Fault = g.index, g.faultOf(d)
+			d.Index, d.Fault = g.index, g.faultOf(d)
 			devices = append(devices, d.Device)
 			handles[d.UUID] = d.handle
 		}
@@ -204,7 +203,6 @@ func (r *reader) Close() {
 	defer r.mu.Unlock()
 	if !r.closed {
 		r.closed = true
-		r.forget()
-		r.lib.Shutdown()
+		r.end()
 	}
 }

@@ -163,8 +163,7 @@ func instanceOf(d visible) (id uint32, ok bool) {
 // revive starts NVML anew after the driver was reloaded.
 func (r *reader) revive() {
 	r.mu.Lock()
-	r.forget()
-	r.lib.Shutdown()
+	r.end()
 	ret := r.lib.Init()
 	r.mu.Unlock()
 	if ret == nvml.SUCCESS {
@@ -173,10 +172,12 @@ func (r *reader) revive() {
 	}
 }
 
-// forget ends the set of events.
-func (r *reader) forget() {
+// end gives up what was had of NVML. That it fails, where the driver is gone,
+// changes nothing.
+func (r *reader) end() {
 	if r.events != nil {
-		r.events.Free()
+		_ = r.events.Free()
 		r.events = nil
 	}
+	_ = r.lib.Shutdown()
 }
