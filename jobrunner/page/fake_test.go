@@ -35,7 +35,9 @@ type busy struct {
 func (b *busy) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
 func (b *busy) Workers(endpoint string) []page.Worker              { return b.workers[endpoint] }
 func (b *busy) GPUs() page.GPUs {
-	return page.GPUs{Driver: gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, Devices: b.gpus}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return page.GPUs{Driver: gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, Devices: slices.Clone(b.gpus)}
 }
 
 func (b *busy) Counts(endpoint string) engine.Counts {
@@ -165,9 +167,11 @@ func (b *busy) work(p *page.Page) {
 			}
 		}
 		if i%2 == 0 {
+			b.mu.Lock()
 			for k := range b.gpus[:7] {
 				b.gpus[k].Utilization = min(100, int(30*wave)+6*(7-k)+(i*(k+3))%9)
 			}
+			b.mu.Unlock()
 			p.ServeHTTP(httptest.NewRecorder(), look)
 		}
 		b.clock.Advance(tick)
