@@ -251,13 +251,13 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			if tab.eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines); lines != 7 {
 				t.Errorf("%d GPUs have a curve", lines)
 			}
-			tab.noScroll("overview")
+			tab.readable("overview")
 			tab.eval(`document.querySelector('[aria-label="Log of worker w1llm-run"]').click()`, nil)
 			tab.until(`document.querySelector('#detail .log')`)
 			if text := tab.text("#detail .log"); !strings.Contains(text, "step 30 of 30") || !strings.Contains(text, hostile) {
 				t.Errorf("the log shows %s", text)
 			}
-			tab.noScroll("log")
+			tab.readable("log")
 			tab.picture("busy-log-" + screen.name)
 			tab.clean(server.URL)
 		})
