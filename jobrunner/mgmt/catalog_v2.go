@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
@@ -143,20 +141,7 @@ func (q gpuQuery) accepts(version string) bool {
 	if len(q.cudaVersions) > 0 {
 		return slices.Contains(q.cudaVersions, version)
 	}
-	return q.minCUDA == "" || compareVersions(version, q.minCUDA) >= 0
-}
-
-// compareVersions compares as numbers: 12.11 is above 12.2. A bare major is its
-// first release.
-func compareVersions(a, b string) int {
-	numbers := func(v string) (out [2]uint64) {
-		major, minor, _ := strings.Cut(v, ".")
-		out[0], _ = strconv.ParseUint(major, 10, 64) // the forms leave digits, and too many are the largest number
-		out[1], _ = strconv.ParseUint(minor, 10, 64)
-		return out
-	}
-	x, y := numbers(a), numbers(b)
-	return slices.Compare(x[:], y[:])
+	return q.minCUDA == "" || catalog.CompareCUDA(version, q.minCUDA) >= 0
 }
 
 // newGPUType answers a GPU type. Where the machine has it, so does every data
