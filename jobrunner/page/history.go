@@ -18,7 +18,7 @@ const (
 	// percentiles have something to stand on.
 	widen = 6
 
-	maxTimings = 512 // jobs of an endpoint whose times are kept
+	maxTimings = 1024 // jobs of an endpoint whose times are kept; half as many at least
 )
 
 // history is what happened in the last ten minutes. It is written by what
@@ -171,10 +171,10 @@ func (s *series) note(now time.Time, e engine.Event) {
 	s.ended[len(s.ended)-1].states[e.To]++
 }
 
-// keep holds the latest timings only.
+// keep drops the older half of the timings when there are too many.
 func keep(list []timing, t timing) []timing {
 	if len(list) >= maxTimings {
-		list = append(list[:0], list[1:]...)
+		list = append(list[:0], list[maxTimings/2:]...)
 	}
 	return append(list, t)
 }
