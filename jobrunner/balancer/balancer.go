@@ -1,0 +1,162 @@
+// Package balancer passes the requests of load-balancing endpoints on to their
+// workers: HTTP and WebSocket, each to the ready worker with the fewest open
+// requests, without a queue and without a second try (service description,
+// What the service does, 4). What a worker serves is its own.
+package balancer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+// Workers are those of load-balancing endpoints.
+type Workers interface {
+	// Pick answers the address of the ready worker with the fewest open requests,
+	// host:port, and counts one more for it until done is called. It waits for a
+	// worker until ctx ends, whose error it then answers.
+	Pick(ctx context.Context, endpoint string) (address string, done func(), err error)
+}
+
+// Config is what the balancer stands on.
+type Config struct {
+	Workers Workers
+	Keys    *apikey.Keys
+	Clock   *clock.Clock
+	Logger  *slog.Logger
+}
+
+const (
+	// patience is how long a request waits for a worker to be ready.
+	patience = 2 * time.Minute
+	// longest is how long a worker may take to begin its answer.
+	longest = 5*time.Minute + 30*time.Second
+)
+
+// statusTimeout says that the worker took too long. It has no name in net/http.
+const statusTimeout = 524
+
+type balancer struct {
+	Config
+	proxy *httputil.ReverseProxy
+}
+
+// New serves /v2/{endpoint_id}/… of load-balancing endpoints. The caller makes
+// sure that the endpoint is one.
+func New(c Config) http.Handler {
+	b := &balancer{Config: c}
+	transport := &http.Transport{
+		// On a connection that was used before, net/http may send a request again.
+		DisableKeepAlives:     true,
+		ResponseHeaderTimeout: longest,
+		DisableCompression:    true, // bodies pass as they are
+	}
+	b.proxy = &httputil.ReverseProxy{
+		Rewrite:       rewrite,
+		Transport:     transport,
+		FlushInterval: -1, // what a worker streams is passed on at once
+		ErrorHandler:  b.failed,
+		ErrorLog:      slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+	}
+	return b
+}
+
+// target is where a request goes.
+type target struct{ address, path, raw string }
+
+type targetKey struct{}
+
+func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	who, err := b.Keys.Authorize(r)
+	if err != nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		refuse(w, http.StatusUnauthorized, err.Error())
+		return
+	}
+	endpoint, t := split(r.URL)
+	if !who.MayUse(endpoint) {
+		refuse(w, http.StatusForbidden, "this API key is not for endpoint "+endpoint+": ask for one that is")
+		return
+	}
+	address, done, err := b.pick(r.Context(), endpoint)
+	if err != nil {
+		if r.Context().Err() == nil {
+			w.Header().Set("Retry-After", "5")
+			refuse(w, http.StatusBadRequest, "no worker of endpoint "+endpoint+" is ready, after "+patience.String()+
+				": its workers and their logs say why; with all workers busy, raise the maximum")
+		}
+		return
+	}
+	defer done()
+	t.address = address
+	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
+}
+
+// split tells the endpoint from the path that is its worker's.
+func split(u *url.URL) (endpoint string, t target) {
+	below := func(path string) (id, rest string) {
+		id, rest, _ = strings.Cut(strings.TrimPrefix(path, "/v2/"), "/")
+		return id, "/" + rest
+	}
+	endpoint, t.path = below(u.Path)
+	if u.RawPath != "" {
+		_, t.raw = below(u.RawPath)
+	}
+	return endpoint, t
+}
+
+// pick waits for a worker, on the deployment's clock.
+func (b *balancer) pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	timer := b.Clock.NewTimer(patience)
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	return b.Workers.Pick(waiting, endpoint)
+}
+
+// rewrite aims a request at its worker. The key opens the deployment, which is
+// not the worker's to know.
+func rewrite(p *httputil.ProxyRequest) {
+	t, _ := p.In.Context().Value(targetKey{}).(target)
+	p.Out.URL.Scheme, p.Out.URL.Host = "http", t.address
+	p.Out.URL.Path, p.Out.URL.RawPath = t.path, t.raw
+	p.Out.Host = p.In.Host
+	p.Out.Header.Del("Authorization")
+	p.SetXForwarded()
+}
+
+func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil { // the client is gone
+		return
+	}
+	b.Logger.WarnContext(r.Context(), "a worker did not answer a request", "path", r.URL.Path, "error", err)
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		refuse(w, statusTimeout, "the worker did not begin to answer within "+longest.String())
+		return
+	}
+	refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
+}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	body, _ := json.Marshal(map[string]string{"error": text}) // strings always can be
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

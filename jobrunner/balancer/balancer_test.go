@@ -1,0 +1,239 @@
+package balancer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+const key = "key-of-the-deployment"
+
+// one is a pool with one worker, or none.
+type one struct {
+	address string
+	open    atomic.Int64
+}
+
+func (o *one) Pick(ctx context.Context, _ string) (string, func(), error) {
+	if o.address == "" {
+		<-ctx.Done()
+		return "", nil, ctx.Err()
+	}
+	o.open.Add(1)
+	return o.address, func() { o.open.Add(-1) }, nil
+}
+
+func handler(w Workers) http.Handler {
+	return New(Config{Workers: w, Keys: apikey.New(key), Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+}
+
+// serve starts a worker that does what f does, and the balancer before it.
+func serve(t *testing.T, f http.HandlerFunc) (base string, pool *one) {
+	t.Helper()
+	worker := httptest.NewServer(f)
+	t.Cleanup(worker.Close)
+	address, err := url.Parse(worker.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool = &one{address: address.Host}
+	front := httptest.NewServer(handler(pool))
+	t.Cleanup(front.Close)
+	return front.URL + "/v2/ep1", pool
+}
+
+func do(t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+func TestARequestReachesTheWorkerAsItIs(t *testing.T) {
+	base, pool := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Mine", "yes")
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprintf(w, "%s %s %s|%s|%s|%s", r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header.Get("Authorization"), r.Header.Get("X-Forwarded-Proto"))
+	})
+	for path, want := range map[string]string{
+		"/a%2Fb/c?x=1&y": "PUT /a%2Fb/c x=1&y|hello||http",
+		"":               "PUT / |hello||http",
+		"/ping":          "PUT /ping |hello||http",
+		"/ping/worker-1": "PUT /ping/worker-1 |hello||http",
+	} {
+		resp, got := do(t, "PUT", base+path, strings.NewReader("hello"))
+		if got != want || resp.StatusCode != http.StatusTeapot || resp.Header.Get("X-Mine") != "yes" {
+			t.Errorf("%s: %d %q, want %q", path, resp.StatusCode, got, want)
+		}
+	}
+	if n := pool.open.Load(); n != 0 {
+		t.Errorf("%d requests are still counted", n)
+	}
+}
+
+func TestAWrongKeyReachesNoWorker(t *testing.T) {
+	var reached atomic.Bool
+	base, _ := serve(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
+	resp, _ := do(t, "GET", base+"/x", nil, "Authorization", "Bearer other")
+	if resp.StatusCode != http.StatusUnauthorized || reached.Load() {
+		t.Errorf("status %d, worker reached: %v", resp.StatusCode, reached.Load())
+	}
+}
+
+func TestWhatAWorkerStreamsArrivesAtOnce(t *testing.T) {
+	read := make(chan struct{})
+	base, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "first")
+		_ = http.NewResponseController(w).Flush()
+		<-read // the rest is only written once the first part was read
+		fmt.Fprintln(w, "second")
+	})
+	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for _, want := range []string{"first", "second"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got %q, want %q", lines.Text(), want)
+		}
+		if want == "first" {
+			close(read)
+		}
+	}
+}
+
+func TestARequestIsSentOnce(t *testing.T) {
+	var tries atomic.Int64
+	base, pool := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/warm" {
+			return
+		}
+		tries.Add(1)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	})
+	do(t, "GET", base+"/warm", nil) // a connection that could be used again
+	resp, body := do(t, "GET", base+"/x", nil)
+	if resp.StatusCode != http.StatusBadGateway || tries.Load() != 1 || !strings.Contains(body, "once") {
+		t.Errorf("%d %s after %d tries", resp.StatusCode, body, tries.Load())
+	}
+	if n := pool.open.Load(); n != 0 {
+		t.Errorf("%d requests are still counted", n)
+	}
+}
+
+func TestAClientThatGoesAwayEndsTheRequest(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan struct{})
+	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(ended)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", base+"/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	go func() { <-began; cancel() }()
+	resp, err := http.DefaultClient.Do(r)
+	if err == nil {
+		resp.Body.Close()
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	<-ended
+}
+
+// A protocol that is not HTTP any more, as WebSocket is after its handshake.
+func TestAnUpgradedConnectionPassesBothWays(t *testing.T) {
+	base, pool := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "websocket" {
+			http.Error(w, "no upgrade", http.StatusBadRequest)
+			return
+		}
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+		line, _ := buffered.ReadString('\n')
+		fmt.Fprint(conn, "echo "+line)
+	})
+	r, err := http.NewRequestWithContext(t.Context(), "GET", base+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Upgrade", "websocket")
+	r.Header.Set("Connection", "Upgrade")
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("status %d", resp.StatusCode)
+	}
+	conn := resp.Body.(io.ReadWriteCloser)
+	fmt.Fprintln(conn, "hello")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "echo hello\n" {
+		t.Errorf("got %q, %v", line, err)
+	}
+	if n := pool.open.Load(); n > 1 {
+		t.Errorf("%d requests are counted", n)
+	}
+	conn.Close()
+}
+
+func TestARequestWaitsForAWorkerOnlySoLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := httptest.NewRequest("GET", "/v2/ep1/x", nil)
+		r.Header.Set("Authorization", "Bearer "+key)
+		answer, started := httptest.NewRecorder(), time.Now()
+		handler(new(one)).ServeHTTP(answer, r)
+		if waited := time.Since(started); waited != patience || answer.Code != http.StatusBadRequest {
+			t.Errorf("%d after %s: %s", answer.Code, waited, answer.Body)
+		}
+	})
+}
