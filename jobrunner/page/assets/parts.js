@@ -270,6 +270,9 @@ export function view(open) {
       () => h('p', null, target ? 'No job yet, or none whose result is still kept. Send one:' : 'Jobs appear here as soon as an endpoint takes them.'),
       () => (target ? command(jobLine(target.id)) : ''));
 
+    // A deployment that only counts its workers lists none.
+    const counted = sum(one ? [one] : s.endpoints, (e) => sum(Object.values(e.workers), (n) => n));
+    $('workers-section').hidden = counted > 0 && s.workers.length === 0;
     setText($('workers-count'), s.workers.length || '');
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
     empty('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
