@@ -1,0 +1,312 @@
+"""A stand-in for the public worker SDK, of the standard library alone.
+
+It does on the wire what a worker of the SDK does, its weak points included:
+one event loop that a blocking handler blocks, pings from a process that
+outlives a crash, jobs that are swallowed after SIGTERM, results that are lost
+when they are refused.
+"""
+
+import asyncio
+import inspect
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import urllib.error
+import urllib.parse
+import urllib.request
+
+WORKER = os.environ.get("RUNPOD_POD_ID", "")
+KEY = os.environ.get("RUNPOD_AI_API_KEY", "")
+VERSION = "stand-in"
+
+POLL_TIMEOUT = 90  # seconds
+BUSY = 1  # seconds between looks for a free slot
+TOO_MANY = 5  # seconds after a 429
+POST_RETRIES = (2, 3)  # seconds after a 5xx; then the result is dropped
+
+
+def log(*words):
+    print(*words, flush=True)
+
+
+def address(variable, job=""):
+    """The URL of a request: the variable's, its placeholders replaced."""
+    url = os.environ.get(variable, "").replace("$RUNPOD_POD_ID", WORKER)
+    return url.replace("$ID", job or WORKER)
+
+
+def send(url, body=None, request_id=""):
+    """Sends a request and returns status and text of the answer."""
+    headers = {"Authorization": KEY}
+    if body is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+    if request_id:
+        headers["X-Request-ID"] = request_id
+    request = urllib.request.Request(url, data=body, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=POLL_TIMEOUT) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+class Jobs:
+    """The jobs in the worker's hands, which the pinging process is told of."""
+
+    def __init__(self):
+        self.ids = []
+        self.latest = ""  # what goes out as X-Request-ID, of whatever job
+        self.stopped = set()
+        self.pinger = None
+
+    def change(self):
+        if self.pinger:
+            self.pinger.stdin.write((",".join(self.ids) + "\n").encode())
+            self.pinger.stdin.flush()
+
+    def add(self, job):
+        self.ids.append(job)
+        self.latest = job
+        self.change()
+
+    def remove(self, job):
+        self.ids.remove(job)
+        self.change()
+
+
+JOBS = Jobs()
+
+
+def post(variable, job, body, stream=False):
+    """Posts what came of a job. What is refused, or not delivered, is lost."""
+    url = address(variable, job) + f"&isStream={'true' if stream else 'false'}"
+    text = json.dumps(body, ensure_ascii=False).encode()
+    for pause in (*POST_RETRIES, None):
+        try:
+            status, answer = send(url, text, JOBS.latest)
+        except OSError as err:
+            log(f"job {job}: its result is lost: {err}")
+            return
+        if status < 400:
+            return
+        log(f"job {job}: its result was answered {status} {answer}")
+        if status < 500 or pause is None:
+            return
+        time.sleep(pause)
+
+
+def progress_update(job, progress):
+    """Tells of progress, from a thread: it may arrive after the result."""
+    body = {"status": "IN_PROGRESS", "output": progress}
+    threading.Thread(target=post, args=("RUNPOD_WEBHOOK_POST_OUTPUT", job["id"], body)).start()
+
+
+def failure(err):
+    return {
+        "error": json.dumps(
+            {
+                "error_type": str(type(err)),
+                "error_message": str(err),
+                "error_traceback": traceback.format_exc(),
+                "hostname": os.environ.get("RUNPOD_POD_HOSTNAME", "unknown"),
+                "worker_id": WORKER,
+            }
+        )
+    }
+
+
+class Worker:
+    """Takes jobs and runs them on one event loop."""
+
+    def __init__(self, config):
+        self.config = config
+        self.handler = config["handler"]
+        self.streams = inspect.isgeneratorfunction(self.handler) or inspect.isasyncgenfunction(self.handler)
+        self.alive = True
+        self.concurrency = 1
+        self.queue = []
+        self.tasks = {}
+
+    async def run(self):
+        self.loop = asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, self.shut_down)
+        threading.Thread(target=self.listen, daemon=True).start()
+        await asyncio.gather(self.take(), self.work())
+
+    def shut_down(self, *_):
+        """A job that the open poll brings after this is swallowed."""
+        log("SIGTERM: no more jobs are run")
+        self.alive = False
+
+    async def take(self):
+        modify = self.config.get("concurrency_modifier", lambda n: n)
+        while self.alive:
+            self.concurrency = modify(self.concurrency)
+            free = self.concurrency - len(JOBS.ids)
+            if free <= 0:
+                await asyncio.sleep(BUSY)
+                continue
+            try:
+                await self.poll(free)
+            except OSError as err:
+                log("failed to get a job:", err)
+
+    async def poll(self, free):
+        url = address("RUNPOD_WEBHOOK_GET_JOB")
+        if free > 1:
+            url = url.replace("/job-take/", "/job-take-batch/") + f"&batch_size={free}"
+        url += f"&job_in_progress={1 if JOBS.ids else 0}"
+        status, text = await asyncio.to_thread(send, url)
+        if status == 429:
+            await asyncio.sleep(TOO_MANY)
+        if status != 200:
+            if status not in (204, 400, 429):
+                log("failed to get a job:", status, text)
+            return
+        jobs = json.loads(text)
+        for job in jobs if isinstance(jobs, list) else [jobs]:
+            if job.get("id") is None or job.get("input") is None:
+                log("a job without id or input is dropped:", job)
+                continue
+            JOBS.add(job["id"])
+            self.queue.append(job)
+
+    def listen(self):
+        """Asks which jobs to stop, always, beside the poll for jobs."""
+        url = address("RUNPOD_WEBHOOK_GET_JOB").replace("/job-take/", "/job-stop/")
+        while True:
+            try:
+                status, text = send(url)
+            except OSError as err:
+                status, text = 0, str(err)
+            if status == 200:
+                for job in json.loads(text)["jobsToStop"]:
+                    log(f"job {job} is to stop")
+                    JOBS.stopped.add(job)
+                    self.loop.call_soon_threadsafe(self.stop, job)
+            elif status != 204:
+                log("job-stop:", status, text)
+                time.sleep(1)
+
+    def stop(self, job):
+        if task := self.tasks.get(job):
+            task.cancel()
+
+    async def work(self):
+        while self.alive or self.queue:
+            while self.queue and len(self.tasks) < self.concurrency:
+                job = self.queue.pop(0)
+                self.tasks[job["id"]] = asyncio.create_task(self.do(job))
+            await asyncio.sleep(0.002)
+        await asyncio.gather(*self.tasks.values())
+
+    async def do(self, job):
+        try:
+            body = await (self.stream(job) if self.streams else self.call(job))
+            if self.config.get("refresh_worker"):
+                body["stopPod"] = True
+            if job["id"] not in JOBS.stopped:
+                await asyncio.to_thread(post, "RUNPOD_WEBHOOK_POST_OUTPUT", job["id"], body, self.streams)
+            if self.config.get("refresh_worker"):
+                self.alive = False
+        except asyncio.CancelledError:
+            log(f"job {job['id']} has stopped")
+        finally:
+            JOBS.remove(job["id"])
+            del self.tasks[job["id"]]
+
+    async def call(self, job):
+        try:
+            output = self.handler(job)
+            if inspect.isawaitable(output):
+                output = await output
+        except Exception as err:  # whatever a handler raises
+            return failure(err)
+        if not isinstance(output, dict):
+            return {"output": output}
+        error, refresh = output.pop("error", None), output.pop("refresh_worker", None)
+        body = {"output": output} if output else {}
+        if error:
+            body["error"] = error
+        if refresh:
+            body["stopPod"] = True
+        return body
+
+    async def stream(self, job):
+        outputs = []
+        try:
+            chunks = self.handler(job)
+            if inspect.isasyncgen(chunks):
+                async for chunk in chunks:
+                    await self.chunk(job, chunk, outputs)
+            else:
+                for chunk in chunks:
+                    await self.chunk(job, chunk, outputs)
+        except Exception as err:
+            return {"error": f"handler: {err} \ntraceback: {traceback.format_exc()}"}
+        return {"output": outputs}
+
+    async def chunk(self, job, chunk, outputs):
+        if self.config.get("return_aggregate_stream"):
+            outputs.append(chunk)
+        await asyncio.to_thread(post, "RUNPOD_WEBHOOK_POST_STREAM", job["id"], {"output": chunk})
+
+
+def ping():
+    """The pinging process: names the jobs that it was last told of, for ever."""
+    interval = int(os.environ.get("RUNPOD_PING_INTERVAL", "10000")) / 1000
+    jobs, told = "", b""
+    orphan = False
+    while True:
+        query = {"runpod_version": VERSION}
+        if jobs:
+            query["job_id"] = jobs
+        try:
+            send(address("RUNPOD_WEBHOOK_PING") + "&" + urllib.parse.urlencode(query))
+        except OSError as err:
+            log("ping:", err)
+        due = time.monotonic() + interval
+        while (left := due - time.monotonic()) > 0:
+            if orphan:
+                time.sleep(left)
+            elif select.select([sys.stdin], [], [], left)[0]:
+                more = os.read(sys.stdin.fileno(), 1 << 16)
+                orphan = not more
+                *lines, told = (told + more).split(b"\n")
+                if lines:
+                    jobs = lines[-1].decode()
+
+
+def check(checks):
+    """Fitness checks: one that fails ends the process, after it was told."""
+    for name, one in checks.items():
+        try:
+            one()
+        except Exception as err:
+            query = urllib.parse.urlencode({"status": "unhealthy", "check": name, "reason": str(err)})
+            send(address("RUNPOD_WEBHOOK_PING") + "&" + query)
+            log(f"the check {name} failed: {err}")
+            sys.exit(1)
+
+
+def start(config):
+    if not os.environ.get("RUNPOD_WEBHOOK_GET_JOB"):
+        log("a local test: there is no queue to poll")
+        return
+    check(config.get("checks", {}))
+    JOBS.pinger = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE)
+    try:
+        asyncio.run(Worker(config).run())
+    finally:
+        JOBS.pinger.kill()
+
+
+if __name__ == "__main__":
+    ping()
