@@ -230,6 +230,23 @@ func TestFreedTellsOfHealth(t *testing.T) {
 	}
 }
 
+// TestAPartIsInUse: where a GPU is split, or made whole again, while a worker
+// has it, the other view of it is in use as well.
+func TestAPartIsInUse(t *testing.T) {
+	asWhole := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
+	asPart := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
+	for _, c := range []struct{ has, wants gpu.Device }{{asWhole, asPart}, {asPart, asWhole}} {
+		a := gpu.NewAllocator(newFake(asWhole, asPart))
+		defer a.Close()
+		if _, err := a.Acquire(request(1, c.has.TypeID), "w"); err != nil {
+			t.Fatal(err)
+		}
+		if got := indexes(a.Acquire(request(1, c.wants.TypeID), "v")); got != "this machine's "+c.wants.TypeID+" is in use" {
+			t.Error(got)
+		}
+	}
+}
+
 func TestStock(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}, {type: Tesla T4, fault: lost}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
 	a.Acquire(request(1, l4), "w")

@@ -435,6 +435,9 @@ func TestLostAndFound(t *testing.T) {
 		if got := faults(inventory); got != "GPU-1: lost: the driver does not list it any more" {
 			t.Error(got)
 		}
+		if got, err := inventory.Sample("GPU-1"); err != nil || got.Temperature != -1 {
+			t.Errorf("what is not there any more is read: %+v, %v", got, err)
+		}
 	})
 }
 
