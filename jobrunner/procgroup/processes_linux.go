@@ -1,0 +1,136 @@
+package procgroup
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// process is one that lives, as /proc tells of it.
+type process struct {
+	id, parent, group int
+	cpu               time.Duration // with children that it waited for
+	memory            int64         // bytes
+}
+
+// ticks is the unit of times in /proc on every architecture of Linux that Go
+// has.
+const ticks = time.Second / 100
+
+// processes are all of the machine, without those that are dead and unreaped.
+func processes() (all []process) {
+	folder, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(-1) // what it has is what can be looked at
+	for _, name := range names {
+		if id, err := strconv.Atoi(name); err == nil {
+			if p, ok := readProcess(id); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+func readProcess(id int) (p process, ok bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/stat")
+	if err != nil {
+		return p, false
+	}
+	// The second field is the program's name in brackets, which may hold anything.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 22 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return p, false
+	}
+	number := func(field int) int64 { // numbered as in proc(5)
+		n, _ := strconv.ParseInt(string(fields[field-3]), 10, 64)
+		return n
+	}
+	return process{
+		id: id, parent: int(number(4)), group: int(number(5)),
+		cpu:    time.Duration(number(14)+number(15)+number(16)+number(17)) * ticks,
+		memory: number(24) * int64(os.Getpagesize()),
+	}, true
+}
+
+func (p process) marked(mark string) bool { return p.has(MarkVariable + "=" + mark + "\x00") }
+
+func (p process) ofRun(run string) bool { return p.has(MarkVariable + "=" + run + "/") }
+
+// has looks for the start of a variable in the environment that the process was
+// started with. Another user's can't be read, and isn't ours.
+func (p process) has(start string) bool {
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.id) + "/environ")
+	if err != nil {
+		return false
+	}
+	return bytes.HasPrefix(env, []byte(start)) || bytes.Contains(env, []byte("\x00"+start))
+}
+
+// killEach kills the processes that match, and counts them.
+func killEach(match func(process) bool) (found int) {
+	for _, p := range processes() {
+		if p.id == os.Getpid() || !match(p) {
+			continue
+		}
+		// From here on the handle, not the id, names the process: it is looked at
+		// again, since another may have got the id meanwhile.
+		handle, err := os.FindProcess(p.id)
+		if err != nil {
+			continue
+		}
+		if again, ok := readProcess(p.id); ok && match(again) {
+			found++
+			_ = handle.Kill() // it may be gone
+		}
+		_ = handle.Release()
+	}
+	return found
+}
+
+// seen is the last look at all processes, which groups that ask at about the
+// same time share.
+var seen struct {
+	sync.Mutex
+	at  time.Time
+	all []process
+}
+
+const seenFor = 500 * time.Millisecond
+
+func lately() []process {
+	seen.Lock()
+	defer seen.Unlock()
+	if now := time.Now(); now.Sub(seen.at) > seenFor || now.Before(seen.at) {
+		seen.all, seen.at = processes(), now
+	}
+	return seen.all
+}
+
+// UsageOf is what a process, its group and their descendants use, as of half a
+// second ago at most.
+func UsageOf(pid int) (u Usage) {
+	all := lately()
+	ours := map[int]bool{pid: true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if !ours[p.id] && (p.group == pid || ours[p.parent]) {
+				ours[p.id], grown = true, true
+			}
+		}
+	}
+	for p := range slices.Values(all) {
+		if ours[p.id] {
+			u.CPU += p.cpu
+			u.Memory += p.memory
+		}
+	}
+	return u
+}
