@@ -3,6 +3,7 @@
 package jobrunner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type Config struct {
 	// APIKey is the key that opens everything. Those that were added to the data
 	// folder open their own part.
 	APIKey string
+	// KeyDir is the folder of the keys that were added, where it is not DataDir.
+	KeyDir string
 	// NoJobLimits switches the limits of the job API off that say how often, how
 	// many at a time, and how long a queue: for benchmarks and tests by force.
 	NoJobLimits bool
@@ -134,8 +137,8 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 		return err
 	}
 	keys := apikey.New(c.APIKey)
-	if c.DataDir != "" {
-		if keys, err = keys.With(apikey.At(c.DataDir), c.Logger); err != nil {
+	if dir := cmp.Or(c.KeyDir, c.DataDir); dir != "" {
+		if keys, err = keys.With(apikey.At(dir), c.Logger); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ type serve struct {
 	Data             string   `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
 	Engine           string   `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database that holds the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
 	Ephemeral        bool     `help:"Keep nothing: the state is in memory and ends with the process."`
+	Keys             string   `placeholder:"DIR" help:"Folder of the further keys, as of 'jobrunner keys --data DIR'. Default: the data folder."`
 	AllowRemote      bool     `help:"Allow an address that other machines reach."`
 	Limits           string   `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
 	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
@@ -68,7 +69,7 @@ func (s *serve) Run() error {
 	}
 	defer inventory.Close()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, Engine: s.Engine, APIKey: key, Logger: log, GPUs: inventory,
+		DataDir: dir, Engine: s.Engine, APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+type list struct {
+	Select []string `short:"s" placeholder:"PATTERN" help:"Clauses: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it takes them away."`
+}
+
+func (l *list) Run() error {
+	all, err := conformance.Clauses(l.Select)
+	if err != nil {
+		return err
+	}
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, c := range all {
+		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Statement)
+	}
+	return out.Flush()
+}
+
+type explain struct {
+	ID string `arg:"" help:"The clause."`
+}
+
+func (e *explain) Run() error {
+	e.ID = strings.ToUpper(e.ID)
+	all, err := conformance.Clauses([]string{e.ID})
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n", c.ID, c.Level, c.Statement, c.Source)
+		if c.Note != "" {
+			fmt.Printf("note    %s\n", c.Note)
+		}
+		for _, one := range conformance.Cases() {
+			if !slices.Contains(one.All(), c.ID) {
+				continue
+			}
+			requests, jobs, seconds := one.Costs()
+			fmt.Printf("case    %s: up to %d requests, %d jobs, %g s of a worker", one.ID, requests, jobs, seconds)
+			if one.Takes > 0 {
+				fmt.Printf(", %s of waiting", one.Takes)
+			}
+			if one.Allow != 0 {
+				fmt.Printf("; --allow %s", one.Allow)
+			}
+			fmt.Println()
+			if one.Needs.Has(suite.LocalOnly) {
+				fmt.Println("        only at a deployment that is there for tests")
+			}
+		}
+		for _, m := range conformance.Mutants(c.ID) {
+			fmt.Printf("notices %s\n", m)
+		}
+		fmt.Printf("\nconformance run --select %s\n", c.ID)
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+// Package cases are the cases of the suite, a file for each section of the
+// service description. A case is one short function under the id of its clause.
+package cases
+
+import (
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// All are the cases in the order of the registry.
+func All() []suite.Case {
+	return slices.Concat(
+		jobs, jobFields, jobTransitions, submissions, operations, limits, rates, auth, errorCases, webhooks,
+		v1Templates, v1Volumes, v1Registries, v1Rest, v2,
+	)
+}

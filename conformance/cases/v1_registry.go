@@ -1,0 +1,5 @@
+package cases
+
+import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+
+var v1Registries = []suite.Case{}

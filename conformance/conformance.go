@@ -1,0 +1,254 @@
+// Package conformance judges a deployment of the management API, versions 1 and
+// 2, and of the job API, clause by clause. It knows the service description and
+// speaks HTTP; it shares nothing with what it judges.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// Target is a deployment to judge.
+type Target = env.Target
+
+// Options say what to judge of a target, and how.
+type Options struct {
+	Target Target
+	Select []string // clauses, see `conformance run --help`; none: all
+	// Allow is what may be done to a target that is not local.
+	Allow suite.Allow
+	// MaxWait is how long a case may wait where the clock can't be advanced.
+	// Zero: five minutes.
+	MaxWait  time.Duration
+	Parallel int    // cases that run at a time; 0: eight
+	Seed     uint64 // of the order in which they start; 0: a new one
+	// Reruns is how often a failed case is run again, for diagnosis alone: its
+	// verdict stays a failure, or becomes INCONCLUSIVE where it passes then.
+	Reruns int
+	Known  Known
+	// Ledger is the file of what the suite makes at a target that is not local.
+	Ledger  string
+	Pace    *env.Pace // nil: none
+	Version string    // of the suite, for the report
+	// Progress is told what runs and what is left.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Done, Total int
+	Running     []string       // cases
+	Result      *report.Result // of the case that is over now; nil at its start
+}
+
+// Exit codes of a run.
+const (
+	ExitConformant   = 0
+	ExitFailed       = 1 // a MUST is not kept, or the list of known deviations is stale
+	ExitUsage        = 2
+	ExitInconclusive = 3 // can't be told, or an error of the suite
+	ExitLeaked       = 4 // something that the suite made is left
+	ExitInterrupted  = 130
+)
+
+// Run judges a target. The error is about the options; whatever the target does
+// is in the report.
+func Run(ctx context.Context, o Options) (*report.Report, error) {
+	chosen, err := selected(o.Select)
+	if err != nil {
+		return nil, err
+	}
+	if o.Target.Key == "" {
+		return nil, fmt.Errorf("the target's API key is missing: set GPUCLOUD_API_KEY")
+	}
+	r := &run{Options: o, started: time.Now()}
+	r.defaults()
+	r.report = &report.Report{
+		Schema: report.Schema, Version: o.Version, Started: r.started, Seed: r.Seed, Dialect: "described",
+		Target: report.Target{
+			BaseURL: r.Target.V2(), BaseURLV1: r.Target.V1(), QueueURL: r.Target.Queue(), Endpoint: r.Target.Endpoint, Local: r.Target.Local,
+		},
+	}
+	if r.Target.Live {
+		r.report.Dialect = "live"
+		for i := range chosen {
+			chosen[i] = chosen[i].Live()
+		}
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	r.judge(ctx, chosen)
+	r.finish(ctx)
+	return r.report, nil
+}
+
+// run is a run at work.
+type run struct {
+	Options
+	env     *env.Env
+	began   time.Time // by the target's clock
+	started time.Time
+	report  *report.Report
+	watch   *watch
+
+	mu      sync.Mutex
+	done    int
+	running []string
+}
+
+func (r *run) defaults() {
+	if r.Parallel == 0 {
+		r.Parallel = 8
+	}
+	if r.Seed == 0 {
+		r.Seed = rand.Uint64()>>11 + 1 // exact as a number in JSON
+	}
+	if r.MaxWait == 0 {
+		r.MaxWait = 5 * time.Minute
+	}
+	if r.Target.Local {
+		r.Allow = ^suite.Allow(0)
+	}
+}
+
+// open sets up what the cases share.
+func (r *run) open(ctx context.Context) error {
+	var clock env.Clock = env.NewReal(r.Parallel)
+	if r.Target.Advance != nil {
+		ctx, cancel := context.WithTimeout(ctx, preflightTime)
+		defer cancel()
+		now, err := r.Target.Advance(ctx, time.Millisecond)
+		if err == nil {
+			clock = env.NewShared(r.Parallel, now, r.Target.Advance)
+		} // else the preflight says what is wrong
+	}
+	r.env = env.New(&r.Target, clock)
+	r.env.Pace = r.Pace
+	ledger, err := env.OpenLedger(r.Ledger)
+	if err != nil {
+		return err
+	}
+	r.env.Ledger = ledger
+	r.began = clock.Now()
+	return nil
+}
+
+// judge fills the report with a result for each clause.
+func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
+	refused, notes := preflight(ctx, r.env)
+	r.report.Preflight, r.report.Notes = refused, notes
+	some := casesOf(chosen)
+	attempts := map[string]suite.Attempt{}
+	var toRun []*suite.Case
+	for _, one := range some {
+		if o, no := r.excluded(one, refused); no {
+			attempts[one.ID] = suite.Attempt{Outcome: o}
+			continue
+		}
+		toRun = append(toRun, one)
+	}
+	r.watch = newWatch(r.env.Target, toRun)
+	r.watch.hide = r.env.Secrets.Redact
+	r.env.Seen = r.watch.see
+	for id, a := range r.all(ctx, toRun) {
+		attempts[id] = a
+	}
+	repeats := r.diagnose(ctx, attempts)
+	for _, c := range chosen {
+		r.report.Results = append(r.report.Results, r.resultOf(c, some, attempts))
+	}
+	r.settle(repeats)
+}
+
+// all runs cases side by side, in an order of the seed.
+func (r *run) all(ctx context.Context, list []*suite.Case) map[string]suite.Attempt {
+	list = slices.Clone(list)
+	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
+	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	attempts := map[string]suite.Attempt{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, one := range list {
+		group.Go(func() {
+			a := r.try(ctx, one, len(list))
+			mu.Lock()
+			defer mu.Unlock()
+			attempts[one.ID] = a
+		})
+	}
+	group.Wait()
+	return attempts
+}
+
+func (r *run) try(ctx context.Context, one *suite.Case, total int) suite.Attempt {
+	r.tell(func() { r.running = append(r.running, one.ID) }, total, nil)
+	c, _ := clauses.Find(one.All()[0])
+	a := suite.Try(ctx, r.env, one, c.Level == clauses.Unspec)
+	r.tell(func() {
+		r.done++
+		r.running = slices.DeleteFunc(r.running, func(id string) bool { return id == one.ID })
+		r.report.Leaked = append(r.report.Leaked, a.Leaks...)
+	}, total, &report.Result{Clause: c.ID, Case: one.ID, Verdict: a.Verdict, Reason: a.Reason})
+	return a
+}
+
+func (r *run) tell(change func(), total int, result *report.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+	if r.Progress != nil {
+		r.Progress(Progress{Done: r.done, Total: total, Running: slices.Clone(r.running), Result: result})
+	}
+}
+
+// finish takes down what is left and fills in the sums.
+func (r *run) finish(ctx context.Context) {
+	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer done()
+	if r.report.Preflight == "" {
+		_ = r.env.TakeDown(down, "") // what is left after that is told below
+	}
+	r.report.Leaked = nil
+	for _, m := range r.env.Ledger.Left("") {
+		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
+	}
+	r.report.Took = report.Duration(time.Since(r.started))
+	r.report.Passed = report.Duration(r.env.Clock.Now().Sub(r.began))
+	r.report.Requests, r.report.Jobs = r.env.Requests(), r.env.Jobs()
+	_ = r.env.Close() // the report is what counts now
+	r.report.Count()
+	r.report.Exit = exit(ctx, r.report)
+}
+
+// exit is the code by which the program ends.
+func exit(ctx context.Context, r *report.Report) int {
+	count := func(some ...report.Verdict) (n int) {
+		for _, v := range some {
+			n += r.Counts[v]
+		}
+		return n
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ExitInterrupted
+	case r.Preflight != "":
+		return ExitInconclusive
+	case count(report.Fail, report.Unexpected) > 0 || len(r.Stale) > 0:
+		return ExitFailed
+	case len(r.Leaked) > 0:
+		return ExitLeaked
+	case count(report.Inconclusive, report.Error) > 0:
+		return ExitInconclusive
+	}
+	return ExitConformant
+}

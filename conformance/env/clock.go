@@ -1,0 +1,236 @@
+package env
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock is the time that the target goes by. Cases read it and wait on it, and
+// on nothing else.
+type Clock interface {
+	Now() time.Time
+	// Until waits until a time of the clock. A case that waits lets others run.
+	Until(ctx context.Context, t time.Time) error
+	// Begin waits for a turn and takes it; End gives it back. Between them the
+	// clock is not advanced, but for the time in which the holder is in Until.
+	Begin(ctx context.Context) error
+	End()
+}
+
+// Real is the clock on the wall, for targets whose time nobody can advance, and
+// for those that run in a testing/synctest bubble together with the suite.
+type Real struct{ turns chan struct{} }
+
+// NewReal lets so many cases run at a time.
+func NewReal(parallel int) *Real { return &Real{turns: make(chan struct{}, max(parallel, 1))} }
+
+// Now is the time.
+func (r *Real) Now() time.Time { return time.Now() }
+
+// Begin implements Clock.
+func (r *Real) Begin(ctx context.Context) error {
+	select {
+	case r.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// End implements Clock.
+func (r *Real) End() { <-r.turns }
+
+// Until implements Clock.
+func (r *Real) Until(ctx context.Context, t time.Time) error {
+	r.End()
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	// The turn is taken again in any case: whoever holds it gives it back.
+	r.turns <- struct{}{}
+	return ctx.Err()
+}
+
+// Shared is the clock of a target whose time can be advanced, shared by all
+// cases that run on it. Cases run side by side in real time, a few at a time,
+// and sleep in the target's. Only when every one of them sleeps is the clock
+// advanced, to the earliest time that one of them waits for: half an hour costs
+// the milliseconds that the target needs for it, and what a case sees does not
+// depend on which others run.
+type Shared struct {
+	// Advance moves the target's time on by at least d and says what it is then.
+	advance func(ctx context.Context, d time.Duration) (time.Time, error)
+	limit   int // of cases that run at a time
+
+	mu        sync.Mutex
+	offset    time.Duration // of the target's time from the one on the wall
+	running   int
+	ready     []chan struct{} // these wait for a turn
+	sleepers  map[*sleeper]bool
+	advancing bool
+	broken    error // why the clock can't be advanced any more
+	steps     int
+}
+
+type sleeper struct {
+	until time.Time
+	woken chan struct{} // closed when the sleeper has a turn again
+	err   error
+}
+
+// slack is how late a sleeper may be woken, so that those who began to wait at
+// almost the same time are woken together.
+const slack = 50 * time.Millisecond
+
+// NewShared starts with the target's time now.
+func NewShared(parallel int, now time.Time, advance func(ctx context.Context, d time.Duration) (time.Time, error)) *Shared {
+	return &Shared{advance: advance, limit: max(parallel, 1), offset: time.Until(now), sleepers: map[*sleeper]bool{}}
+}
+
+// Now is the target's time.
+func (s *Shared) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now()
+}
+
+func (s *Shared) now() time.Time { return time.Now().Add(s.offset) }
+
+// Steps is how often the clock was advanced.
+func (s *Shared) Steps() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.steps
+}
+
+// Begin implements Clock.
+func (s *Shared) Begin(ctx context.Context) error {
+	s.mu.Lock()
+	if s.running < s.limit && len(s.ready) == 0 {
+		s.running++
+		s.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	s.ready = append(s.ready, turn)
+	s.mu.Unlock()
+	<-turn // those who have a turn end it or sleep: it does not take long
+	if ctx.Err() != nil {
+		s.End()
+	}
+	return ctx.Err()
+}
+
+// End implements Clock.
+func (s *Shared) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release()
+}
+
+// release passes the turn on, or has the clock advanced where nobody runs.
+func (s *Shared) release() {
+	if len(s.ready) > 0 {
+		close(s.ready[0])
+		s.ready = s.ready[1:]
+		return
+	}
+	s.running--
+	s.goOn()
+}
+
+func (s *Shared) goOn() {
+	if s.running == 0 && len(s.ready) == 0 && len(s.sleepers) > 0 && !s.advancing {
+		s.advancing = true
+		go s.step()
+	}
+}
+
+// Until implements Clock.
+func (s *Shared) Until(ctx context.Context, t time.Time) error {
+	s.mu.Lock()
+	if s.broken != nil {
+		defer s.mu.Unlock()
+		return s.broken
+	}
+	me := &sleeper{until: t, woken: make(chan struct{})}
+	s.sleepers[me] = true
+	s.release()
+	s.mu.Unlock()
+	select {
+	case <-me.woken:
+		return me.err
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	if s.sleepers[me] {
+		s.wake(me)
+	}
+	s.mu.Unlock()
+	<-me.woken
+	return ctx.Err()
+}
+
+// step advances the clock to the earliest sleepers and wakes them.
+func (s *Shared) step() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() {
+		s.advancing = false
+		s.goOn()
+	}()
+	target, some := s.next()
+	if !some {
+		return
+	}
+	if d := target.Sub(s.now()); d > 0 {
+		s.steps++
+		s.mu.Unlock()
+		now, err := s.advance(context.Background(), d)
+		s.mu.Lock()
+		if err != nil {
+			s.broken = err
+		} else {
+			s.offset = time.Until(now)
+		}
+	}
+	now := s.now()
+	for one := range s.sleepers {
+		if s.broken != nil || !one.until.After(now) {
+			one.err = s.broken
+			s.wake(one)
+		}
+	}
+}
+
+// next is the time of the earliest sleeper, or a little later where others
+// follow closely.
+func (s *Shared) next() (target time.Time, some bool) {
+	var first time.Time
+	for one := range s.sleepers {
+		if first.IsZero() || one.until.Before(first) {
+			first = one.until
+		}
+	}
+	for one := range s.sleepers {
+		if one.until.After(target) && one.until.Sub(first) <= slack {
+			target = one.until
+		}
+	}
+	return target, !first.IsZero()
+}
+
+// wake gives a sleeper its turn back, at once or when there is one.
+func (s *Shared) wake(one *sleeper) {
+	delete(s.sleepers, one)
+	if s.running < s.limit {
+		s.running++
+		close(one.woken)
+		return
+	}
+	s.ready = append(s.ready, one.woken)
+}

@@ -1,0 +1,134 @@
+package env
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Made is a thing of the target that the suite made, and the request that takes
+// it down again.
+type Made struct {
+	N      int       `json:"n"`
+	Kind   string    `json:"kind"` // template, endpoint, job …
+	ID     string    `json:"id"`
+	Method string    `json:"method"`
+	URL    string    `json:"url"`
+	Case   string    `json:"case"`
+	At     time.Time `json:"at"`
+	Gone   bool      `json:"gone,omitempty"` // it was taken down
+}
+
+// Ledger is the list of what the suite made and has to take down. With a file,
+// each line is on the disk before the thing is used, so that another process
+// can take it down after a crash. The zero Ledger has no file.
+type Ledger struct {
+	mu   sync.Mutex
+	file *os.File
+	made []Made
+	n    int
+}
+
+// OpenLedger reads a ledger, or begins it.
+func OpenLedger(path string) (*Ledger, error) {
+	l := new(Ledger)
+	if path == "" {
+		return l, nil
+	}
+	if err := l.read(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the ledger of what the suite makes: %w", err)
+	}
+	l.file = file
+	return l, nil
+}
+
+func (l *Ledger) read(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var m Made
+		// A crash may have cut the last line short: what it was about was not used.
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N == 0 {
+			continue
+		}
+		l.n = max(l.n, m.N)
+		if m.Gone {
+			l.made = slices.DeleteFunc(l.made, func(x Made) bool { return x.N == m.N })
+			continue
+		}
+		l.made = append(l.made, m)
+	}
+	return lines.Err()
+}
+
+// Add notes what was made, before it is used.
+func (l *Ledger) Add(m Made) (Made, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n++
+	m.N = l.n
+	l.made = append(l.made, m)
+	return m, l.write(m)
+}
+
+// Remove notes that it was taken down.
+func (l *Ledger) Remove(m Made) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.made = slices.DeleteFunc(l.made, func(x Made) bool { return x.N == m.N })
+	m.Gone = true
+	return l.write(m)
+}
+
+func (l *Ledger) write(m Made) error {
+	if l.file == nil {
+		return nil
+	}
+	line, err := json.Marshal(m)
+	if err == nil {
+		_, err = l.file.Write(append(line, '\n'))
+	}
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("noting in the ledger that the %s %s was made: %w", m.Kind, m.ID, err)
+	}
+	return nil
+}
+
+// Left is what has to be taken down, the newest first. Of one case, or of all
+// for "".
+func (l *Ledger) Left(of string) []Made {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var left []Made
+	for _, m := range slices.Backward(l.made) {
+		if of == "" || m.Case == of {
+			left = append(left, m)
+		}
+	}
+	return left
+}
+
+// Close closes the file.
+func (l *Ledger) Close() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}

@@ -1,0 +1,148 @@
+package env
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Receiver is a server of the suite's own, which the target calls: at webhooks,
+// and from handlers that tell that they run.
+type Receiver struct {
+	server *http.Server
+	base   string // as the target reaches it
+	now    func() time.Time
+
+	mu    sync.Mutex
+	boxes map[string]*Box
+}
+
+// Box is one address of the receiver, for one purpose of one case.
+type Box struct {
+	URL string
+
+	mu      sync.Mutex
+	calls   []Call
+	answers []int
+	arrived chan struct{} // closed at the next call
+}
+
+// Call is one request that came.
+type Call struct {
+	At     time.Time // by the target's clock
+	Method string
+	Header http.Header
+	Body   []byte
+}
+
+// ErrNoReceiver says that the target can't reach this machine.
+var ErrNoReceiver = errors.New("the target can't reach this machine: --hook-url says at which address it does")
+
+// NewBox opens an address. It answers the calls with these status codes in
+// turn, the last of them for all that follow; none: 200.
+func (e *Env) NewBox(answers ...int) (*Box, error) {
+	e.hooking.Do(func() { e.hooks, e.hookErr = e.receive() })
+	if e.hookErr != nil {
+		return nil, e.hookErr
+	}
+	return e.hooks.open(answers), nil
+}
+
+// Reachable tells whether the target reaches this machine.
+func (t *Target) Reachable() bool { return t.HookURL != "" || loopback(t.Queue()) }
+
+func loopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (e *Env) receive() (*Receiver, error) {
+	if !e.Target.Reachable() {
+		return nil, ErrNoReceiver
+	}
+	listener, err := net.Listen("tcp", first(e.Target.HookListen, "127.0.0.1:0"))
+	if err != nil {
+		return nil, err
+	}
+	r := &Receiver{base: trim(first(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Now, boxes: map[string]*Box{}}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = r.server.Serve(listener) }() // ends with close
+	return r, nil
+}
+
+func (r *Receiver) close() { _ = r.server.Close() }
+
+func (r *Receiver) open(answers []int) *Box {
+	name := rand.Text()
+	b := &Box{URL: r.base + "/" + name, answers: answers, arrived: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.boxes[name] = b
+	return b
+}
+
+// ServeHTTP takes a call.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	r.mu.Lock()
+	b := r.boxes[name]
+	r.mu.Unlock()
+	if b == nil {
+		http.NotFound(w, req)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(req.Body, 64<<20))
+	if err != nil {
+		return // the caller is gone
+	}
+	w.WriteHeader(b.take(Call{At: r.now(), Method: req.Method, Header: req.Header, Body: body}))
+}
+
+func (b *Box) take(c Call) (status int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	status = http.StatusOK
+	if n := len(b.answers); n > 0 {
+		status = b.answers[min(len(b.calls), n-1)]
+	}
+	b.calls = append(b.calls, c)
+	close(b.arrived)
+	b.arrived = make(chan struct{})
+	return status
+}
+
+// Calls are those that came.
+func (b *Box) Calls() []Call {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls[:len(b.calls):len(b.calls)]
+}
+
+// Await waits, on the wall, until so many calls came or the time is over.
+func (b *Box) Await(n int, patience time.Duration) []Call {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		b.mu.Lock()
+		calls, arrived := b.calls[:len(b.calls):len(b.calls)], b.arrived
+		b.mu.Unlock()
+		if len(calls) >= n {
+			return calls
+		}
+		select {
+		case <-arrived:
+		case <-timer.C:
+			return calls
+		}
+	}
+}

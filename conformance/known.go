@@ -1,0 +1,74 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// Deviation is a clause that a deployment is known not to keep.
+type Deviation struct {
+	Until  time.Time // the day after which it counts no more
+	Reason string
+}
+
+// Known are the listed deviations by the ids of their clauses.
+type Known map[string]Deviation
+
+// ParseKnown reads a list of known deviations: lines of a clause's id, the last
+// day on which it counts, and the reason, separated by blanks. Lines that begin
+// with # are for readers.
+func ParseKnown(text string) (Known, error) {
+	known := Known{}
+	var errs []error
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Fields(line)
+		if len(f) < 3 {
+			errs = append(errs, fmt.Errorf("line %d: write the clause, the last day and the reason, like: JOB-05 2027-01-31 RUNNING is shown", n))
+			continue
+		}
+		until, err := time.Parse(time.DateOnly, f[1])
+		_, there := clauses.Find(f[0])
+		switch {
+		case !there:
+			errs = append(errs, fmt.Errorf("line %d: there is no clause %s", n, f[0]))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("line %d: %q is no day like 2027-01-31", n, f[1]))
+		case known[f[0]].Reason != "":
+			errs = append(errs, fmt.Errorf("line %d: %s is there twice", n, f[0]))
+		default:
+			known[f[0]] = Deviation{until.AddDate(0, 0, 1), strings.Join(f[2:], " ")}
+		}
+	}
+	return known, errors.Join(errs...)
+}
+
+// apply marks the results that the list speaks of, and says what is wrong with
+// the list itself: a line whose time is over, or whose clause is kept.
+func (k Known) apply(results []report.Result, now time.Time) (stale []string) {
+	for i := range results {
+		r := &results[i]
+		d, listed := k[r.Clause]
+		switch {
+		case !listed:
+		case !now.Before(d.Until):
+			stale = append(stale, fmt.Sprintf("%s: its time was over on %s (%s)", r.Clause, d.Until.Format(time.DateOnly), d.Reason))
+		case r.Verdict == report.Fail || r.Verdict == report.Warn:
+			r.Verdict, r.Reason = report.Known, d.Reason
+		case r.Verdict == report.Pass || r.Verdict == report.Observed:
+			r.Verdict, r.Reason = report.Unexpected, "listed as a known deviation: "+d.Reason
+			stale = append(stale, fmt.Sprintf("%s is kept: take it off the list (%s)", r.Clause, d.Reason))
+		}
+	}
+	return stale
+}

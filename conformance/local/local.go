@@ -1,0 +1,221 @@
+// Package local runs a jobrunner for the suite to judge: in memory, on a free
+// port of this machine, with a clock that is advanced.
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+)
+
+// Config says which jobrunner to run, and how.
+type Config struct {
+	// Binary is the jobrunner; "" looks beside this program, and on PATH.
+	Binary string
+	// Env are further variables of its environment, NAME=value.
+	Env []string
+	// Args are further arguments of jobrunner serve.
+	Args []string
+}
+
+// Deployment is a jobrunner that runs.
+type Deployment struct {
+	// Target is the deployment, to be judged.
+	Target env.Target
+
+	dir     string
+	process *exec.Cmd
+	stderr  tail
+	ended   chan struct{}
+}
+
+// startTime bounds how long a start may take.
+const startTime = 20 * time.Second
+
+// Start starts a jobrunner and waits until it listens. The caller stops it.
+func Start(ctx context.Context, c Config) (*Deployment, error) {
+	binary, err := find(c.Binary)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{dir: dir, ended: make(chan struct{})}
+	d.Target = env.Target{Local: true, Key: rand.Text()}
+	if err := d.start(ctx, binary, c); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return d, nil
+}
+
+// find finds the jobrunner.
+func find(asked string) (string, error) {
+	if asked != "" {
+		return asked, nil
+	}
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), "jobrunner"+filepath.Ext(self))
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath("jobrunner")
+	if err != nil {
+		return "", errors.New("there is no jobrunner beside this program or on PATH: --jobrunner says where it is")
+	}
+	return path, nil
+}
+
+func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
+	environment := append(os.Environ(), c.Env...)
+	environment = append(environment, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_ENGINE=")
+	for _, k := range []struct {
+		name string
+		key  *string
+		more []string
+	}{
+		{"user", &d.Target.UserKey, nil},
+		{"other", &d.Target.OtherKey, []string{"--endpoint=nothing-of-ours"}},
+	} {
+		args := append([]string{"keys", "add", k.name, "--data=" + d.dir}, k.more...)
+		cmd := exec.CommandContext(ctx, binary, args...)
+		cmd.Env = environment
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("making a key with %s: %w", binary, err)
+		}
+		*k.key = strings.TrimSpace(string(out))
+	}
+	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--clock=admin", "--gpus=off", "--keys=" + d.dir}
+	d.process = exec.Command(binary, append(args, c.Args...)...) // ends with Stop, also when ctx ends first
+	d.process.Env, d.process.Stderr = environment, &d.stderr
+	out, err := d.process.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := d.process.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", binary, err)
+	}
+	url := make(chan string, 1)
+	go func() {
+		defer close(d.ended)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if u, ok := strings.CutPrefix(lines.Text(), "export GPUCLOUD_BASE_URL="); ok {
+				url <- u
+				break
+			}
+		}
+		close(url)
+		_, _ = io.Copy(io.Discard, out) // what else it says is not needed
+		_ = d.process.Wait()            // how it ended shows in stderr
+	}()
+	timer := time.NewTimer(startTime)
+	defer timer.Stop()
+	select {
+	case u, ok := <-url:
+		if ok {
+			d.Target.BaseURL = u
+			d.Target.Advance = advance(u, d.Target.Key)
+			return nil
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	d.kill()
+	return errors.Join(fmt.Errorf("%s did not start: %s", binary, d.stderr.text()), ctx.Err())
+}
+
+// advance moves the deployment's clock on.
+func advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
+	client := &http.Client{}
+	return func(ctx context.Context, d time.Duration) (now time.Time, err error) {
+		// What is more than the door takes at a time goes in pieces.
+		const most = 8 * 24 * time.Hour
+		for {
+			step := min(d, most)
+			ms := max((step + time.Millisecond - 1).Milliseconds(), 1)
+			if now, err = advanceOnce(ctx, client, url, key, ms); err != nil || d <= most {
+				return now, err
+			}
+			d -= step
+		}
+	}
+}
+
+func advanceOnce(ctx context.Context, client *http.Client, url, key string, ms int64) (time.Time, error) {
+	body := fmt.Appendf(nil, `{"advance":%d}`, ms)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/clock", bytes.NewReader(body))
+	if err != nil {
+		return time.Time{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := client.Do(req)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	if err != nil {
+		return time.Time{}, err
+	}
+	var answer struct{ Now time.Time }
+	if resp.StatusCode != http.StatusOK || json.Unmarshal(text, &answer) != nil {
+		return time.Time{}, fmt.Errorf("advancing the clock is answered %d %s", resp.StatusCode, text)
+	}
+	return answer.Now, nil
+}
+
+// Stop ends the jobrunner and removes what it left.
+func (d *Deployment) Stop() error {
+	d.kill()
+	return os.RemoveAll(d.dir)
+}
+
+func (d *Deployment) kill() {
+	_ = d.process.Process.Kill() // it may have ended by itself
+	<-d.ended
+}
+
+// Log is the end of what the jobrunner said.
+func (d *Deployment) Log() string { return d.stderr.text() }
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+const tailBytes = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = append(t.end, p...)
+	if n := len(t.end) - tailBytes; n > 0 {
+		t.end = append(t.end[:0], t.end[n:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.end))
+}

@@ -1,0 +1,133 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// preflightTime bounds the preflight, and each of its requests.
+const preflightTime = 4 * time.Second
+
+// preflight asks a few questions whose answers tell whether there is a
+// deployment at all. refused is the line that says why not, "" where there is
+// one; notes are what is odd about it.
+func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
+	ctx, cancel := context.WithTimeout(ctx, preflightTime)
+	defer cancel()
+	t := e.Target
+	get := func(url, key string) *wire.Exchange {
+		header := http.Header{"Authorization": {"Bearer " + key}}
+		return wire.Do(ctx, e.Client(), wire.Request{Method: http.MethodGet, URL: url, Header: header}, time.Now)
+	}
+	type probe struct {
+		url, what string
+		looks     func(body any) bool
+	}
+	var probes []probe
+	if t.Endpoint != "" {
+		probes = append(probes, probe{t.Queue() + "/v2/" + t.Endpoint + "/health", "the health of the endpoint", hasAny("jobs", "workers")})
+	}
+	if t.HasV2() {
+		probes = append(probes, probe{t.V2() + "/v2/serverless", "a list of version 2", hasArray})
+		probes = append(probes, probe{t.V2() + "/v2/templates", "a list of version 2", hasArray})
+	}
+	if t.HasV1() {
+		probes = append(probes, probe{t.V1() + "/v1/containerregistryauth", "the list of registry auths of version 1", isArray})
+	}
+	var faults []string
+	for _, p := range probes {
+		x := get(p.url, t.Key)
+		var body any
+		err := json.Unmarshal(x.Body, &body)
+		switch {
+		case x.Status == 0:
+			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, reason(x.Err, ctx))), nil
+		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
+			faults = append(faults, fmt.Sprintf("the key is refused: GET %s answers %d", p.url, x.Status))
+		case x.Status != http.StatusOK:
+			faults = append(faults, fmt.Sprintf("GET %s answers %d, not %s", p.url, x.Status, p.what))
+		case x.Err != nil || err != nil:
+			faults = append(faults, fmt.Sprintf("GET %s answers no JSON, not %s", p.url, p.what))
+		case !p.looks(body):
+			faults = append(faults, fmt.Sprintf("GET %s answers something else than %s", p.url, p.what))
+		default:
+			if x := get(base(t)+"/conf-nothing-is-here", t.Key); x.Status/100 == 2 {
+				return fmt.Sprintf("not this API: whatever is asked for is answered %d", x.Status), nil
+			}
+			return "", append(notes, clockNote(x)...)
+		}
+	}
+	if len(faults) == 0 {
+		return "nothing to judge: give --base-url for the management API, or --queue-url and --endpoint-id for the job API", nil
+	}
+	return "not this API, or not this key: " + e.Secrets.Redact(faults[0]), nil
+}
+
+// base is an address below which there is something.
+func base(t *env.Target) string {
+	for _, b := range []string{t.V2(), t.Queue(), t.V1()} {
+		if b != "" {
+			return b
+		}
+	}
+	return ""
+}
+
+func reason(err error, ctx context.Context) any {
+	if ctx.Err() != nil {
+		return fmt.Sprintf("no answer within %s", preflightTime)
+	}
+	text := err.Error()
+	if i := strings.LastIndex(text, `": `); i >= 0 { // without the URL, which is there already
+		text = text[i+3:]
+	}
+	return text
+}
+
+func hasAny(members ...string) func(any) bool {
+	return func(body any) bool {
+		o, _ := body.(map[string]any)
+		for _, m := range members {
+			if _, ok := o[m].(map[string]any); ok {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func isArray(body any) bool {
+	_, ok := body.([]any)
+	return ok
+}
+
+func hasArray(body any) bool {
+	o, _ := body.(map[string]any)
+	for _, member := range o {
+		if isArray(member) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSkew is how far the clocks may be apart before that is worth a note.
+const maxSkew = 5 * time.Second
+
+func clockNote(x *wire.Exchange) []string {
+	date, err := http.ParseTime(x.Header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	if d := date.Sub(x.Received).Round(time.Second); d.Abs() > maxSkew {
+		return []string{fmt.Sprintf("the target's clock is %s off this machine's", d)}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package conformance
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// Clauses are those that patterns choose, all for none. See `conformance list
+// --help` for the patterns.
+func Clauses(patterns []string) ([]clauses.Clause, error) { return selected(patterns) }
+
+// Cases are all cases.
+func Cases() []suite.Case { return cases.All() }
+
+//go:embed mutants/mutants.tsv
+var mutants string
+
+// Mutants are the faults of a deployment, in words, that a clause must notice.
+func Mutants(clause string) (words []string) {
+	for line := range strings.Lines(mutants) {
+		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		if len(f) >= 3 && f[1] == clause {
+			words = append(words, f[2])
+		}
+	}
+	return words
+}
+
+//go:embed unserved.tsv
+var unserved string
+
+// Unserved are the operations that the jobrunner does not serve yet, as "GET
+// /v2/pods".
+func Unserved() (operations []string) {
+	for line := range strings.Lines(unserved) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			operations = append(operations, line)
+		}
+	}
+	return operations
+}

@@ -1,0 +1,145 @@
+// Package report is what a run found, and the forms in which it is told.
+package report
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Schema is the version of the JSON form. A change that readers of an older one
+// would misread counts it up.
+const Schema = "gpucloud-conformance/1"
+
+// Verdict is what is said of a clause.
+type Verdict string
+
+// Verdicts.
+const (
+	Pass         Verdict = "PASS"
+	Fail         Verdict = "FAIL"            // of a MUST
+	Warn         Verdict = "WARN"            // the same of a SHOULD or a MAY
+	Observed     Verdict = "OBSERVED"        // of what the description leaves open
+	Known        Verdict = "KNOWN"           // a listed deviation that is still there
+	Unexpected   Verdict = "UNEXPECTED-PASS" // a listed deviation that is not there any more
+	Skip         Verdict = "SKIP"            // not judged, for the reason in Code
+	Blocked      Verdict = "BLOCKED"         // not judged: what it stands on failed
+	Inconclusive Verdict = "INCONCLUSIVE"    // can't be told: time or network
+	Error        Verdict = "ERROR"           // of the suite itself
+)
+
+// Verdicts are all of them, what asks for attention first.
+var Verdicts = []Verdict{Fail, Unexpected, Error, Inconclusive, Warn, Known, Blocked, Observed, Skip, Pass}
+
+// Codes of a SKIP.
+const (
+	SkipFeature  = "feature" // the target has not what the case needs
+	SkipAllow    = "safety"  // --allow does not allow it
+	SkipProfile  = "profile" // it was not chosen, or is only for other targets
+	SkipBudget   = "budget"  // it takes too long, or costs too much
+	SkipUnserved = "unserved"
+	SkipReason   = "untestable" // no case: the registry says why
+	SkipDeferred = "deferred"   // goes on with resume
+)
+
+// Report is what a run found. All texts are free of secrets.
+type Report struct {
+	Schema  string    `json:"schema"`
+	Version string    `json:"version"` // of the suite
+	Target  Target    `json:"target"`
+	Started time.Time `json:"started"`
+	// Took is the time on the wall, Passed that of the target.
+	Took     Duration        `json:"took_ms"`
+	Passed   Duration        `json:"target_time_ms"`
+	Dialect  string          `json:"dialect"`
+	Seed     uint64          `json:"seed"`
+	Requests int64           `json:"requests"`
+	Jobs     int64           `json:"jobs"`
+	Counts   map[Verdict]int `json:"counts"`
+	Exit     int             `json:"exit"`
+	// Preflight is the line that says why nothing was judged, "" where it was.
+	Preflight string   `json:"preflight,omitempty"`
+	Notes     []string `json:"notes,omitempty"`
+	// Leaked is what the suite made and could not take down.
+	Leaked  []string `json:"leaked,omitempty"`
+	Stale   []string `json:"stale,omitempty"` // what is wrong with the list of known failures
+	Results []Result `json:"results"`
+}
+
+// Target is what was judged.
+type Target struct {
+	BaseURL   string `json:"base_url,omitempty"`
+	BaseURLV1 string `json:"base_url_v1,omitempty"`
+	QueueURL  string `json:"queue_url,omitempty"`
+	Endpoint  string `json:"endpoint,omitempty"`
+	Local     bool   `json:"local"`
+}
+
+// Result is what is said of one clause.
+type Result struct {
+	Clause    string   `json:"clause"`
+	Area      string   `json:"area"`
+	Level     string   `json:"level"`
+	Source    string   `json:"source"`
+	Statement string   `json:"statement"`
+	Case      string   `json:"case,omitempty"`
+	Verdict   Verdict  `json:"verdict"`
+	Code      string   `json:"code,omitempty"`   // of a SKIP
+	By        string   `json:"by,omitempty"`     // of a BLOCKED: the clause that failed
+	Reason    string   `json:"reason,omitempty"` // in words, of all but PASS
+	Observed  string   `json:"observed,omitempty"`
+	Failure   *Failure `json:"failure,omitempty"`
+	// Repeats says how often a failure came again, "3/3"; "" where nobody looked.
+	Repeats string     `json:"repeats,omitempty"`
+	Took    Duration   `json:"took_ms"`
+	Trace   []Exchange `json:"trace,omitempty"` // of all but PASS and SKIP
+}
+
+// Failure is a way in which a clause was not kept.
+type Failure struct {
+	Did      string   `json:"did"`
+	Says     string   `json:"says"` // the contract, and where
+	Accepted []string `json:"accepted"`
+	Came     string   `json:"came"`
+	Curl     string   `json:"curl,omitempty"`
+}
+
+// Exchange is a request and its answer.
+type Exchange struct {
+	At       Duration            `json:"at_ms"` // since the case began, of the target's time
+	Took     Duration            `json:"took_ms"`
+	Method   string              `json:"method"`
+	URL      string              `json:"url"`
+	Sent     map[string][]string `json:"request_headers,omitempty"`
+	Body     string              `json:"request_body,omitempty"`
+	Status   int                 `json:"status"`
+	Header   map[string][]string `json:"response_headers,omitempty"`
+	Answer   string              `json:"response_body,omitempty"`
+	Failed   string              `json:"error,omitempty"`
+	Started  time.Time           `json:"started"`
+	BodySize int                 `json:"request_body_size"`
+	Size     int                 `json:"response_body_size"`
+}
+
+// Duration is written in milliseconds.
+type Duration time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(float64(time.Duration(d).Microseconds()) / 1000)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Duration) UnmarshalJSON(text []byte) error {
+	var ms float64
+	err := json.Unmarshal(text, &ms)
+	*d = Duration(ms * float64(time.Millisecond))
+	return err
+}
+
+// Count counts the verdicts anew.
+func (r *Report) Count() {
+	r.Counts = map[Verdict]int{}
+	for _, x := range r.Results {
+		r.Counts[x.Verdict]++
+	}
+}

@@ -1,0 +1,112 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Terminal writes the report for people: what needs their attention, then the
+// sums.
+func Terminal(w io.Writer, r *Report, colours bool) {
+	p := painter(colours)
+	if r.Preflight != "" {
+		fmt.Fprintln(w, p.paint(red, r.Preflight))
+		return
+	}
+	for _, note := range append(r.Notes, r.Stale...) {
+		fmt.Fprintln(w, p.paint(yellow, note))
+	}
+	for _, x := range r.Results {
+		switch x.Verdict {
+		case Pass, Skip, Observed:
+		default:
+			result(w, p, x)
+		}
+	}
+	for _, leak := range r.Leaked {
+		fmt.Fprintln(w, p.paint(red, "LEFT ")+leak)
+	}
+	var sums []string
+	for _, v := range Verdicts {
+		if n := r.Counts[v]; n > 0 {
+			sums = append(sums, p.paint(colour[v], fmt.Sprintf("%d %s", n, v)))
+		}
+	}
+	took := time.Duration(r.Took).Round(time.Millisecond)
+	fmt.Fprintf(w, "%s: %d clauses in %s, %d requests, %d jobs", strings.Join(sums, ", "), len(r.Results), took, r.Requests, r.Jobs)
+	if passed := time.Duration(r.Passed); passed > time.Duration(r.Took)+time.Minute {
+		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
+	}
+	fmt.Fprintf(w, " (seed %d)\n%s\n", r.Seed, p.paint(bold, conclusion(r)))
+}
+
+// conclusion says what the exit code means.
+func conclusion(r *Report) string {
+	switch r.Exit {
+	case 0:
+		return "conformant"
+	case 1:
+		if r.Counts[Fail] == 0 {
+			return "the list of known deviations is stale"
+		}
+		return "not conformant"
+	case 3:
+		return "inconclusive"
+	case 4:
+		return "something that the suite made is left: conformance sweep takes it down"
+	}
+	return "interrupted"
+}
+
+func result(w io.Writer, p painter, x Result) {
+	head := fmt.Sprintf("%s %s %s", x.Verdict, x.Clause, x.Level)
+	if x.Repeats != "" {
+		head += " (" + x.Repeats + ")"
+	}
+	fmt.Fprintf(w, "%s  %s\n", p.paint(colour[x.Verdict], head), x.Statement)
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(text, "\n", "\n            "))
+		}
+	}
+	f := x.Failure
+	if f == nil || x.Verdict == Known || x.Verdict == Unexpected {
+		line("reason", x.Reason)
+		return
+	}
+	if x.By != "" {
+		line("stands on", x.By)
+	}
+	line("did", f.Did)
+	line("contract", f.Says)
+	line("accepted", strings.Join(f.Accepted, ", or "))
+	line("came", f.Came)
+	line("repeat", f.Curl)
+	line("more", "conformance explain "+x.Clause)
+}
+
+// painter paints where there are colours.
+type painter bool
+
+// SGR codes.
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	blue   = "34"
+	grey   = "90"
+)
+
+var colour = map[Verdict]string{
+	Pass: green, Fail: red, Warn: yellow, Observed: blue, Known: yellow, Unexpected: red, Skip: grey, Blocked: grey, Inconclusive: yellow, Error: red,
+}
+
+func (p painter) paint(code, text string) string {
+	if !p {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}

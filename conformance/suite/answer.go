@@ -1,0 +1,342 @@
+package suite
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// Answer is an answer of the target. Methods that expect something end the case
+// where it is not so. Members are named by their path: jobs.inQueue, 0.output.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+	// Sent and Received are the target's time around the request.
+	Sent, Received time.Time
+
+	c    *C
+	x    *wire.Exchange
+	json any
+	bad  error // why it is no JSON
+}
+
+func newAnswer(c *C, x *wire.Exchange) *Answer {
+	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, x: x}
+	d := json.NewDecoder(bytes.NewReader(x.Body))
+	d.UseNumber()
+	if a.bad = d.Decode(&a.json); a.bad == nil {
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			a.bad = errors.New("more than one JSON value")
+		}
+	}
+	return a
+}
+
+func (a *Answer) fail(accepted string) { a.c.came(a.x, told(a.x), accepted) }
+
+// Is expects one of the status codes.
+func (a *Answer) Is(codes ...int) *Answer {
+	if !slices.Contains(codes, a.Code) {
+		var accepted []string
+		for _, code := range codes {
+			accepted = append(accepted, fmt.Sprintf("%d %s", code, http.StatusText(code)))
+		}
+		a.c.came(a.x, told(a.x), accepted...)
+	}
+	return a
+}
+
+// Success expects a 2xx.
+func (a *Answer) Success() *Answer {
+	if a.Code/100 != 2 {
+		a.fail("2xx")
+	}
+	return a
+}
+
+// IsRefusal tells whether the request was refused for what it says: a 4xx that
+// is not about the key (401, 403) or the rate (429).
+func (a *Answer) IsRefusal() bool {
+	return a.Code/100 == 4 && a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden && a.Code != http.StatusTooManyRequests
+}
+
+// Refused expects a refusal.
+func (a *Answer) Refused() *Answer {
+	if !a.IsRefusal() {
+		a.fail("a refusal: 4xx, and not 401, 403 or 429")
+	}
+	return a
+}
+
+// BadRequest expects 400, or 422 in the dialect of the live service.
+func (a *Answer) BadRequest() *Answer {
+	if a.c.Live() {
+		return a.Is(400, 422)
+	}
+	return a.Is(400)
+}
+
+// JSON expects a JSON body and is its value, numbers as json.Number.
+func (a *Answer) JSON() any {
+	if a.bad != nil {
+		a.fail("a JSON body")
+	}
+	return a.json
+}
+
+// Find is the member at a path, and whether there is one; "" is the whole body.
+func (a *Answer) Find(path string) (any, bool) {
+	v := a.json
+	if a.bad != nil {
+		return nil, false
+	}
+	if path == "" {
+		return v, true
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			member, ok := x[name]
+			if !ok {
+				return nil, false
+			}
+			v = member
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(x) {
+				return nil, false
+			}
+			v = x[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// Value expects a member.
+func (a *Answer) Value(path string) any {
+	v, ok := a.Find(path)
+	if !ok {
+		a.fail("a member " + path)
+	}
+	return v
+}
+
+// Str expects a string.
+func (a *Answer) Str(path string) string {
+	s, ok := a.Value(path).(string)
+	if !ok {
+		a.fail(path + ": a string")
+	}
+	return s
+}
+
+// Int expects a number without a fraction.
+func (a *Answer) Int(path string) int64 {
+	number, ok := a.Value(path).(json.Number)
+	if !ok {
+		a.fail(path + ": an integer")
+	}
+	n, err := number.Int64()
+	if f, bad := number.Float64(); err != nil && bad == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		n, err = int64(f), nil // 1e3, 5.0: integers as JSON sees them
+	}
+	if err != nil {
+		a.fail(path + ": an integer")
+	}
+	return n
+}
+
+// Number expects a number.
+func (a *Answer) Number(path string) float64 {
+	number, ok := a.Value(path).(json.Number)
+	f, err := number.Float64()
+	if !ok || err != nil {
+		a.fail(path + ": a number")
+	}
+	return f
+}
+
+// Bool expects true or false.
+func (a *Answer) Bool(path string) bool {
+	b, ok := a.Value(path).(bool)
+	if !ok {
+		a.fail(path + ": a boolean")
+	}
+	return b
+}
+
+// Array expects an array.
+func (a *Answer) Array(path string) []any {
+	list, ok := a.Value(path).([]any)
+	if !ok {
+		a.fail(name(path) + ": an array")
+	}
+	return list
+}
+
+// Object expects an object.
+func (a *Answer) Object(path string) M {
+	o, ok := a.Value(path).(M)
+	if !ok {
+		a.fail(name(path) + ": an object")
+	}
+	return o
+}
+
+func name(path string) string {
+	if path == "" {
+		return "the body"
+	}
+	return path
+}
+
+// Equal expects a member of a value, compared as JSON.
+func (a *Answer) Equal(path string, want any) *Answer {
+	if v, ok := a.Find(path); !ok || !Same(v, want) {
+		a.fail(name(path) + " = " + Text(want))
+	}
+	return a
+}
+
+// Absent expects that there is no such member, or null.
+func (a *Answer) Absent(path string) *Answer {
+	if v, ok := a.Find(path); ok && v != nil {
+		a.fail("no " + path)
+	}
+	return a
+}
+
+// Lacks expects that a text is nowhere in the answer.
+func (a *Answer) Lacks(text string) *Answer {
+	if a.Shows(text) {
+		a.fail("an answer without " + a.c.env.Secrets.Redact(text))
+	}
+	return a
+}
+
+// Shows tells whether a text is in body or header.
+func (a *Answer) Shows(text string) bool {
+	return bytes.Contains(a.Body, []byte(text)) || strings.Contains(fmt.Sprint(a.Header), text)
+}
+
+// Same compares two values as JSON: 1 is 1.0, and members have no order.
+func Same(a, b any) bool { return reflect.DeepEqual(plain(a), plain(b)) }
+
+// plain is the value as JSON has it, with exact numbers.
+func plain(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var out any
+	if err := d.Decode(&out); err != nil {
+		return err
+	}
+	return numbers(out)
+}
+
+// numbers gives equal numbers one form.
+func numbers(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for name := range x {
+			x[name] = numbers(x[name])
+		}
+	case []any:
+		for i := range x {
+			x[i] = numbers(x[i])
+		}
+	case json.Number:
+		if n, err := x.Int64(); err == nil {
+			return n
+		}
+		if f, err := x.Float64(); err == nil {
+			if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+				return int64(f)
+			}
+			return f
+		}
+		return x.String()
+	}
+	return v
+}
+
+// Text is a value in JSON.
+func Text(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// Shape is the answer's JSON without its contents: the members of an object
+// with their types, in order. Two answers of the same shape read the same.
+func (a *Answer) Shape() string {
+	if a.bad != nil {
+		if len(a.Body) == 0 {
+			return "no body"
+		}
+		return "no JSON"
+	}
+	return shape(a.json)
+}
+
+func shape(v any) string {
+	switch x := v.(type) {
+	case map[string]any:
+		names := slices.Sorted(maps.Keys(x))
+		for i, name := range names {
+			names[i] = name + " " + shape(x[name])
+			if name == "status" {
+				names[i] = "status " + Text(x[name]) // what it says is its shape
+			}
+		}
+		return "{" + strings.Join(names, ", ") + "}"
+	case []any:
+		if len(x) == 0 {
+			return "[]"
+		}
+		return "[" + shape(x[0]) + "]"
+	case string:
+		return "string"
+	case json.Number:
+		return "number"
+	case bool:
+		return "boolean"
+	}
+	return "null"
+}
+
+// Chunks are those of an answer of /stream, in either dialect.
+func (a *Answer) Chunks() (chunks []M) {
+	path := ""
+	if a.c.Live() {
+		path = "stream"
+	}
+	for _, chunk := range a.Array(path) {
+		o, ok := chunk.(M)
+		if !ok {
+			a.fail("chunks that are objects")
+		}
+		chunks = append(chunks, o)
+	}
+	return chunks
+}

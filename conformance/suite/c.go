@@ -1,0 +1,285 @@
+package suite
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// M is a JSON object.
+type M = map[string]any
+
+// C is a case at work. Its methods belong to the goroutine of the case; only
+// what Start began runs beside it.
+type C struct {
+	Case *Case
+	// E is the endpoint that the case asked for, E2 a second one.
+	E, E2 string
+
+	ctx      context.Context
+	env      *env.Env
+	began    time.Time
+	soft     *Outcome
+	observed string
+	fixtures int // exchanges of the trace that made the fixtures
+
+	mu    sync.Mutex
+	trace []*wire.Exchange
+}
+
+// Now is the target's time.
+func (c *C) Now() time.Time { return c.env.Clock.Now() }
+
+// Sleep waits, in the target's time. Other cases run meanwhile.
+func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
+
+// Until waits until a time of the target.
+func (c *C) Until(t time.Time) {
+	if err := c.env.Clock.Until(c.ctx, t); err != nil {
+		c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
+	}
+}
+
+// Local tells whether the target is for tests alone.
+func (c *C) Local() bool { return c.env.Target.Local }
+
+// Live tells whether the dialect of the public SDKs is judged.
+func (c *C) Live() bool { return c.env.Target.Live }
+
+// Grace is how late something that has a time may come: on a target whose clock
+// can be advanced, what the others that run take; elsewhere what networks and
+// schedulers take too.
+func (c *C) Grace() time.Duration {
+	if c.env.Target.Advance != nil {
+		return 2 * time.Second
+	}
+	return 5 * time.Second
+}
+
+// Name is a new name, for a thing that the case makes.
+func (c *C) Name() string {
+	return "conf-" + strings.ToLower(c.Case.ID) + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+// Nonce is a new word that nobody else has.
+func (c *C) Nonce() string { return strings.ToLower(rand.Text()) }
+
+// Secret is a new word that must be shown nowhere.
+func (c *C) Secret(name string) string {
+	secret := "planted-" + c.Nonce()
+	c.env.Secrets.Add(name, secret)
+	return secret
+}
+
+// Keys of the target: Key opens everything, OtherKey is valid and opens nothing
+// that the suite uses, UserKey is another user's and opens everything.
+func (c *C) Key() string      { return c.env.Target.Key }
+func (c *C) OtherKey() string { return c.env.Target.OtherKey }
+func (c *C) UserKey() string  { return c.env.Target.UserKey }
+
+// Request is what the options of a request change. API requests begin with the
+// key as bearer token, and a JSON body's type.
+type Request = wire.Request
+
+// Option changes a request.
+type Option func(*Request)
+
+// With sends a header in place of the one there is.
+func With(name, value string) Option {
+	return func(r *Request) { r.Header.Set(name, value) }
+}
+
+// As sends another key.
+func As(key string) Option { return With("Authorization", "Bearer "+key) }
+
+// WithoutKey sends none.
+func WithoutKey() Option {
+	return func(r *Request) { r.Header.Del("Authorization") }
+}
+
+// Raw sends a body as it is.
+func Raw(body string) Option {
+	return func(r *Request) { r.Body = []byte(body) }
+}
+
+// Chunked sends the body without saying its length.
+func Chunked() Option { return func(r *Request) { r.Chunked = true } }
+
+// Quiet keeps a request out of the trace, for the hundreds of a load.
+func Quiet() Option { return func(r *Request) { r.Quiet = true } }
+
+// Get and Post ask the job API of the case's own endpoint.
+func (c *C) Get(path string, o ...Option) *Answer { return c.Job("GET", c.E, path, nil, o...) }
+func (c *C) Post(path string, body any, o ...Option) *Answer {
+	return c.Job("POST", c.E, path, body, o...)
+}
+
+// Job asks the job API of an endpoint.
+func (c *C) Job(method, endpoint, path string, body any, o ...Option) *Answer {
+	return c.Do(method, c.env.Target.Queue()+"/v2/"+endpoint+path, body, o...)
+}
+
+// V1 and V2 ask the management API; path is the one after the version.
+func (c *C) V1(method, path string, body any, o ...Option) *Answer {
+	return c.Do(method, c.env.Target.V1()+"/v1"+path, body, o...)
+}
+
+func (c *C) V2(method, path string, body any, o ...Option) *Answer {
+	return c.Do(method, c.env.Target.V2()+"/v2"+path, body, o...)
+}
+
+// Do asks any address. A body that is not nil is sent as JSON.
+func (c *C) Do(method, url string, body any, o ...Option) *Answer {
+	return c.send(c.request(method, url, body, o))
+}
+
+func (c *C) request(method, url string, body any, o []Option) Request {
+	r := Request{Method: method, URL: url, Header: http.Header{"Authorization": {"Bearer " + c.env.Target.Key}}}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			c.stop(Outcome{Verdict: report.Error, Reason: fmt.Sprintf("the case's own body: %v", err)})
+		}
+		r.Body = text
+	}
+	for _, change := range o {
+		change(&r)
+	}
+	if r.Body != nil && r.Header["Content-Type"] == nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+func (c *C) send(r Request) *Answer { return c.answer(c.exchange(c.ctx, r)) }
+
+// answer ends the case where nothing at all came.
+func (c *C) answer(x *wire.Exchange) *Answer {
+	a := newAnswer(c, x)
+	switch {
+	case c.ctx.Err() != nil:
+		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
+	case x.Status == 0 && !c.Local():
+		c.Inconclusive("%s: %v", c.brief(x), x.Err)
+	case x.Status == 0:
+		c.came(x, told(x), "an answer")
+	}
+	return a
+}
+
+func (c *C) exchange(ctx context.Context, r Request) *wire.Exchange {
+	x := c.env.Do(ctx, r)
+	if !r.Quiet {
+		c.mu.Lock()
+		c.trace = append(c.trace, x)
+		c.mu.Unlock()
+	}
+	return x
+}
+
+// exchanges are those so far.
+func (c *C) exchanges() []*wire.Exchange {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trace[:len(c.trace):len(c.trace)]
+}
+
+// Pending is a request that the target holds.
+type Pending struct {
+	c      *C
+	cancel context.CancelFunc
+	done   chan struct{}
+	x      *wire.Exchange
+}
+
+// Start asks the job API and does not wait for the answer: time may be advanced
+// while the target holds it.
+func (c *C) Start(method, path string, body any, o ...Option) *Pending {
+	ctx, cancel := context.WithCancel(c.ctx)
+	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
+	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.E+path, body, o)
+	go func() {
+		defer close(p.done)
+		p.x = c.exchange(ctx, r)
+	}()
+	return p
+}
+
+// patience is how long, on the wall, something may take that needs no time of
+// the target.
+const patience = 3 * time.Second
+
+// Open tells whether there is no answer yet.
+func (p *Pending) Open() bool {
+	select {
+	case <-p.done:
+		return false
+	case <-time.After(2 * time.Millisecond): // what was sent by now arrives
+		return true
+	}
+}
+
+// Answer is the answer, which should be there by now.
+func (p *Pending) Answer() *Answer {
+	wait := patience
+	if !p.c.Local() {
+		wait = 30 * time.Second
+	}
+	select {
+	case <-p.done:
+		return p.c.answer(p.x)
+	case <-time.After(wait):
+	}
+	p.Drop()
+	p.c.came(p.x, "no answer yet", "an answer by now")
+	return nil
+}
+
+// Drop breaks the request off.
+func (p *Pending) Drop() {
+	p.cancel()
+	<-p.done
+}
+
+// Box opens an address that the target can call. It answers with these status
+// codes in turn; none: 200.
+func (c *C) Box(answers ...int) *env.Box {
+	b, err := c.env.NewBox(answers...)
+	if err != nil {
+		c.Skip("%v", err)
+	}
+	return b
+}
+
+// Calls are the calls of a box once there are n of them; it waits a moment for
+// those that are under way.
+func (c *C) Calls(b *env.Box, n int) []env.Call {
+	wait := patience
+	if !c.Local() {
+		wait = 10 * time.Second
+	}
+	return b.Await(n, wait)
+}
+
+// QueueURL is the address of the job API, without /v2.
+func (c *C) QueueURL() string { return c.env.Target.Queue() }
+
+// Alone tells whether nobody else uses the case's endpoint.
+func (c *C) Alone() bool { return c.E != c.env.Target.Endpoint }
+
+// Before makes the case inconclusive where an answer came only after a time by
+// which it might rightly be another one.
+func (c *C) Before(a *Answer, t time.Time) {
+	if !a.Received.Before(t) {
+		c.Inconclusive("%s was answered %s too late to tell", c.brief(a.x), a.Received.Sub(t).Round(time.Millisecond))
+	}
+}

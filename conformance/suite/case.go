@@ -1,0 +1,139 @@
+// Package suite is what a case of the conformance suite is made of.
+package suite
+
+import (
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// Case judges a clause. It is one short function: what it asks for goes through
+// C, whose helpers end it where the answer is none that the clause accepts.
+type Case struct {
+	// ID is that of the clause. A clause with several cases has a word behind it:
+	// SUB-20-above.
+	ID string
+	// Clauses are further clauses that the case judges, all by the same verdict.
+	Clauses []string
+	Needs   Needs
+	Allow   Allow
+	// Takes is how long the case waits in the target's time: with a clock that
+	// nobody can advance, longer ones are left to --defer.
+	Takes time.Duration
+	// Requests, Jobs and Seconds are what it costs at most: requests (0: 10),
+	// jobs, and seconds for which a worker is busy.
+	Requests, Jobs int
+	Seconds        float64
+	// Serves are the operations that the clause is about, "GET /v2/pods", where
+	// not every deployment may serve them yet.
+	Serves []string
+	// Watch is told of every exchange of the run, and says what is wrong with it,
+	// "" for nothing. Run makes some exchanges to watch, and passes where nothing
+	// else fails.
+	Watch func(*Watched) string
+	Run   func(c *C)
+}
+
+// Watched is an exchange of any case, for those that watch all.
+type Watched struct {
+	*wire.Exchange
+	// API is the one that was asked: "v1", "v2", "jobs", or "" for another.
+	API string
+	// Path is the one after the endpoint (/status/x) of the job API, after the
+	// version (/templates) of the management API.
+	Path string
+	// Job is the endpoint and the id of the job that the exchange is about, and
+	// Status the one that it tells.
+	Job, Status string
+	// Last is the status of the job that was seen before, "" for none, and Retried
+	// says that it was asked to be retried since.
+	Last    string
+	Retried bool
+}
+
+// Needs are the things that a case needs of the target; without one of them it
+// is skipped.
+type Needs uint
+
+// What a case may need. Locally each case gets endpoints of its own.
+const (
+	Endpoint  Needs = 1 << iota // with our handler; others may use it too
+	Own                         // with our handler and one worker at most, for this case alone
+	Idle                        // for this case alone, with no worker ever
+	Wide                        // for this case alone, with five workers at most
+	Second                      // a second endpoint, C.E2
+	OtherKey                    // a valid key without access
+	UserKey                     // a key of another user, with access
+	Hooks                       // the target can call us
+	V1                          // version 1 of the management API
+	V2                          // version 2 of the management API
+	LocalOnly                   // a target for tests: it costs, or takes, or breaks too much elsewhere
+	Advanced                    // a clock that can be advanced
+	Described                   // the dialect of the description
+	Live                        // the dialect of the public SDKs
+)
+
+// Has tells whether all of some are among the needs.
+func (n Needs) Has(some Needs) bool { return n&some == some }
+
+// Allow is what a case does to the target, beyond reading.
+type Allow uint
+
+// What a case may do, each asked for by a word of --allow.
+const (
+	Create Allow = 1 << iota // makes things of its own, and takes them down
+	Queue                    // runs small jobs
+	Load                     // sends many or large requests
+	Spend                    // costs more than cents
+)
+
+// Allows names what a case may do.
+var Allows = []struct {
+	Allow
+	Name, Words string
+}{
+	{Create, "create", "make things and take them down"},
+	{Queue, "queue", "run small jobs"},
+	{Load, "load", "send many or large requests"},
+	{Spend, "spend", "cost more than cents"},
+}
+
+// String lists the words of --allow.
+func (a Allow) String() string {
+	text := ""
+	for _, x := range Allows {
+		if a&x.Allow != 0 {
+			if text != "" {
+				text += ","
+			}
+			text += x.Name
+		}
+	}
+	return text
+}
+
+// All are the clauses that the case judges.
+func (c *Case) All() []string { return append([]string{clauseOf(c.ID)}, c.Clauses...) }
+
+// clauseOf is JOB-01 of JOB-01 and of JOB-01-word.
+func clauseOf(id string) string {
+	dashes := 0
+	for i, r := range id {
+		if r == '-' {
+			if dashes++; dashes == 2 {
+				return id[:i]
+			}
+		}
+	}
+	return id
+}
+
+// Costs is what the case asks of the target, with the requests that its fixtures
+// take.
+func (c *Case) Costs() (requests, jobs int, seconds float64) {
+	requests = c.Requests
+	if requests == 0 {
+		requests = 10
+	}
+	return requests, c.Jobs, c.Seconds
+}

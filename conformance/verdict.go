@@ -1,0 +1,234 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// needs are what a case may need and the target may lack, with the words for
+// its absence.
+var needs = []struct {
+	need  suite.Needs
+	there func(t *Target) bool
+	words string
+}{
+	{suite.V1, (*Target).HasV1, "version 1 of the management API is not to be judged"},
+	{suite.V2, (*Target).HasV2, "version 2 of the management API is not to be judged"},
+	{suite.Endpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
+	{suite.Own, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.Idle, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.Wide, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.Second, managed, "the case needs a second endpoint, and there is no management API to make it"},
+	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
+	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
+	{suite.Hooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
+	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case is for a target that is there for tests alone"},
+	{suite.Advanced, func(t *Target) bool { return t.Advance != nil }, "the case needs a clock that can be advanced"},
+	{suite.Described, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
+	{suite.Live, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
+}
+
+func hasEndpoint(t *Target) bool { return t.Endpoint != "" || managed(t) }
+func managed(t *Target) bool     { return t.HasV1() || t.HasV2() }
+
+// makes are the needs that the suite makes at the target.
+const makes = suite.Own | suite.Idle | suite.Wide | suite.Second
+
+// excluded tells why a case does not run.
+func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool) {
+	skip := func(code, reason string) (suite.Outcome, bool) {
+		return suite.Outcome{Verdict: report.Skip, Code: code, Reason: reason}, true
+	}
+	if refused != "" {
+		return suite.Outcome{Verdict: report.Blocked, By: "preflight", Reason: refused}, true
+	}
+	for _, n := range needs {
+		if c.Needs&n.need != 0 && !n.there(&r.Target) {
+			return skip(report.SkipFeature, n.words)
+		}
+	}
+	if c.Serves != nil && !slices.ContainsFunc(c.Serves, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
+		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Serves, ", "))
+	}
+	if missing := r.asks(c) &^ r.Allow; missing != 0 {
+		return skip(report.SkipAllow, "it would "+words(missing)+": --allow "+missing.String())
+	}
+	if r.Target.Advance == nil && c.Takes > r.MaxWait {
+		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait", c.Takes))
+	}
+	return o, false
+}
+
+// asks is what a case does to the target, its fixtures included.
+func (r *run) asks(c *suite.Case) suite.Allow {
+	a := c.Allow
+	if c.Needs&makes != 0 || c.Needs.Has(suite.Endpoint) && r.Target.Endpoint == "" {
+		a |= suite.Create
+	}
+	return a
+}
+
+func words(a suite.Allow) string {
+	var list []string
+	for _, x := range suite.Allows {
+		if a&x.Allow != 0 {
+			list = append(list, x.Words)
+		}
+	}
+	return strings.Join(list, " and ")
+}
+
+// resultOf is what the cases of a clause say of it: the worst of them.
+func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
+	res := report.Result{
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Verdict: report.Skip,
+		Code: report.SkipReason, Reason: c.Untestable(),
+	}
+	if res.Reason == "" {
+		res.Reason = "there is no case"
+	}
+	first := true
+	for _, one := range some {
+		if !slices.Contains(one.All(), c.ID) {
+			continue
+		}
+		a := attempts[one.ID]
+		if text := r.watch.fault(one.ID); text.came != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Did: text.did, Came: text.came, Curl: text.curl}}
+		}
+		verdict := a.Verdict
+		if verdict == report.Fail && c.Level != clauses.Must {
+			verdict = report.Warn
+		}
+		if verdict == report.Observed && c.Level != clauses.Unspec {
+			verdict = report.Pass
+		}
+		if !first && slices.Index(report.Verdicts, verdict) >= slices.Index(report.Verdicts, res.Verdict) {
+			continue
+		}
+		first = false
+		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = one.ID, verdict, a.Code, a.By, a.Reason, a.Observed
+		res.Failure, res.Took, res.Trace = nil, report.Duration(a.Took), nil
+		if a.Failure != nil {
+			f := *a.Failure
+			f.Says = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
+			res.Failure = &f
+		}
+		if verdict != report.Pass && verdict != report.Skip {
+			res.Trace = r.trace(a)
+		}
+	}
+	return res
+}
+
+// settle does what needs all results: a case that is blocked by a clause that is
+// kept is no more than inconclusive, failures are looked at again, and the
+// listed deviations are marked.
+func (r *run) settle(repeats map[string]string) {
+	verdicts := map[string]report.Verdict{}
+	for _, x := range r.report.Results {
+		verdicts[x.Clause] = x.Verdict
+	}
+	bad := []report.Verdict{report.Fail, report.Warn, report.Blocked, report.Error, report.Inconclusive}
+	for i := range r.report.Results {
+		x := &r.report.Results[i]
+		if v, judged := verdicts[x.By]; x.Verdict == report.Blocked && x.By != "preflight" && !slices.Contains(bad, v) {
+			x.Verdict = report.Inconclusive
+			if judged {
+				x.Reason = "what it stands on failed, though " + x.By + " is kept: " + x.Reason
+			} else {
+				x.Reason = "what it stands on failed: " + x.Reason
+			}
+		}
+	}
+	for i := range r.report.Results {
+		x := &r.report.Results[i]
+		if x.Repeats = repeats[x.Case]; x.Repeats != "" && strings.HasPrefix(x.Repeats, "1/") && r.Reruns > 0 && x.Level == string(clauses.Must) {
+			x.Verdict = report.Inconclusive
+			x.Reason = "it failed once and then did not: " + x.Reason
+		}
+	}
+	r.report.Stale = r.Known.apply(r.report.Results, time.Now())
+}
+
+// diagnose runs failed cases again, to see whether they always fail.
+func (r *run) diagnose(ctx context.Context, attempts map[string]suite.Attempt) map[string]string {
+	if r.Reruns == 0 {
+		return nil
+	}
+	var failed []*suite.Case
+	for _, one := range casesOf(clauses.All()) {
+		if attempts[one.ID].Verdict == report.Fail {
+			failed = append(failed, one)
+		}
+	}
+	counts := map[string]int{}
+	for range r.Reruns {
+		for id, a := range r.all(ctx, failed) {
+			if a.Verdict != report.Pass && a.Verdict != report.Warn && a.Verdict != report.Observed {
+				counts[id]++
+			}
+		}
+	}
+	repeats := map[string]string{}
+	for _, one := range failed {
+		repeats[one.ID] = fmt.Sprintf("%d/%d", counts[one.ID]+1, r.Reruns+1)
+	}
+	return repeats
+}
+
+// maxTrace bounds what a report shows of a body.
+const maxTrace = 4096
+
+func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
+	hide := r.env.Secrets.Redact
+	cut := func(b []byte) string {
+		text := string(b[:min(len(b), maxTrace)])
+		if len(b) > maxTrace {
+			text += fmt.Sprintf("… (%d bytes)", len(b))
+		}
+		return hide(text)
+	}
+	header := func(h http.Header) map[string][]string {
+		out := maps.Clone(map[string][]string(h))
+		for name, values := range out {
+			shown := make([]string, len(values))
+			for i, v := range values {
+				shown[i] = hide(v)
+			}
+			out[name] = shown
+		}
+		return out
+	}
+	for _, x := range a.Trace {
+		e := report.Exchange{
+			At: report.Duration(x.Sent.Sub(a.Began)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
+			Method: x.Request.Method, URL: hide(x.Request.URL), Sent: header(x.Request.Header), Body: cut(x.Request.Body), BodySize: len(x.Request.Body),
+			Status: x.Status, Header: header(x.Header), Answer: cut(x.Body), Size: len(x.Body),
+		}
+		if x.Err != nil {
+			e.Failed = hide(x.Err.Error())
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// fault is what a case that watches all exchanges found.
+type fault struct{ did, came, curl string }
+
+// told is a short form of an exchange.
+func told(x *wire.Exchange) string {
+	body := string(x.Body[:min(len(x.Body), 300)])
+	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(body))
+}

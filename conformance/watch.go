@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// watch shows every exchange to the cases that watch all.
+type watch struct {
+	target *env.Target
+	cases  []*suite.Case
+
+	mu     sync.Mutex
+	jobs   map[string]sighting
+	faults map[string]fault // by case; the first one
+	hide   func(string) string
+}
+
+// sighting is when a job was last seen with a status.
+type sighting struct {
+	status  string
+	at      time.Time
+	retried bool
+}
+
+func newWatch(t *env.Target, list []*suite.Case) *watch {
+	w := &watch{target: t, jobs: map[string]sighting{}, faults: map[string]fault{}}
+	for _, c := range list {
+		if c.Watch != nil {
+			w.cases = append(w.cases, c)
+		}
+	}
+	return w
+}
+
+func (w *watch) fault(id string) fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.faults[id]
+}
+
+// see takes an exchange as it was made; cases run side by side.
+func (w *watch) see(x *wire.Exchange) {
+	if len(w.cases) == 0 || x.Request.Quiet || x.Status == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.look(x)
+	for _, c := range w.cases {
+		if _, found := w.faults[c.ID]; found {
+			continue
+		}
+		if text := c.Watch(s); text != "" {
+			w.faults[c.ID] = fault{
+				did: w.hide(x.Request.Method + " " + x.Request.URL), came: w.hide(text + ": " + told(x)), curl: "",
+			}
+		}
+	}
+}
+
+// look tells what an exchange is about.
+func (w *watch) look(x *wire.Exchange) *suite.Watched {
+	s := &suite.Watched{Exchange: x}
+	path, _, _ := strings.Cut(x.Request.URL, "?")
+	switch {
+	case strings.HasPrefix(path, w.target.V1()+"/v1/"):
+		s.API, s.Path = "v1", path[len(w.target.V1()+"/v1"):]
+	case env.Managed(path) && strings.HasPrefix(path, w.target.V2()+"/v2/"):
+		s.API, s.Path = "v2", path[len(w.target.V2()+"/v2"):]
+	case strings.HasPrefix(path, w.target.Queue()+"/v2/"):
+		s.API = "jobs"
+		endpoint, rest, _ := strings.Cut(path[len(w.target.Queue()+"/v2/"):], "/")
+		s.Path = "/" + rest
+		w.follow(s, endpoint)
+	}
+	return s
+}
+
+// follow notes the status that an exchange of the job API tells of a job.
+func (w *watch) follow(s *suite.Watched, endpoint string) {
+	operation, id, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
+	var body struct{ ID, Status json.RawMessage }
+	if json.Unmarshal(s.Body, &body) != nil { // an array of chunks, for one
+		body.ID, body.Status = nil, nil
+	}
+	text := func(raw json.RawMessage) (out string) {
+		_ = json.Unmarshal(raw, &out) // what is no string is none
+		return out
+	}
+	switch operation {
+	case "run", "runsync":
+		id = text(body.ID)
+	case "status", "cancel", "retry":
+	default:
+		return
+	}
+	if id == "" {
+		return
+	}
+	s.Job = endpoint + "/" + id
+	last := w.jobs[s.Job]
+	if operation == "retry" {
+		last.retried = true
+		w.jobs[s.Job] = last
+	}
+	if s.Exchange.Status != 200 {
+		return
+	}
+	s.Status = text(body.Status)
+	// Of two that were under way at the same time, nobody knows which was first.
+	if last.status != "" && last.at.Before(s.Sent) {
+		s.Last, s.Retried = last.status, last.retried
+	}
+	if s.Status != "" {
+		w.jobs[s.Job] = sighting{status: s.Status, at: s.Received}
+	}
+}

@@ -1,0 +1,115 @@
+// Package wire sends the requests of the suite and keeps what was said. It
+// knows HTTP and nothing of the API.
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Request is one request, as it is sent.
+type Request struct {
+	Method string
+	URL    string
+	Header http.Header // Authorization is here too
+	Body   []byte
+	// Chunked sends the body without its length.
+	Chunked bool
+	// Quiet keeps the exchange out of traces: for the hundreds of a load.
+	Quiet bool
+}
+
+// Exchange is a request and what came of it.
+type Exchange struct {
+	Request Request
+	Status  int // 0 where no answer came
+	Header  http.Header
+	Body    []byte
+	Err     error // why there is no answer, or only a part of one
+	// Sent and Received bracket the exchange, by the target's clock.
+	Sent, Received time.Time
+}
+
+// MaxBody bounds what is read of an answer.
+const MaxBody = 64 << 20
+
+// ErrTooLong says that an answer was longer than MaxBody.
+var ErrTooLong = errors.New("the answer is longer than 64 MiB")
+
+// Do sends a request. now is the clock that brackets it.
+func Do(ctx context.Context, client *http.Client, r Request, now func() time.Time) *Exchange {
+	x := &Exchange{Request: r}
+	var body io.Reader
+	switch {
+	case r.Chunked:
+		body = io.MultiReader(bytes.NewReader(r.Body)) // of a kind whose length net/http does not know
+	case r.Body != nil:
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil {
+		x.Err = err
+		return x
+	}
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	x.Sent = now()
+	resp, err := client.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		x.Status, x.Header = resp.StatusCode, resp.Header
+		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+		if err == nil && len(x.Body) > MaxBody {
+			err = ErrTooLong
+		}
+	}
+	x.Received, x.Err = now(), err
+	return x
+}
+
+// Curl is a shell command that repeats the request, with the key as $KEY and
+// other secrets by their names.
+func (r Request) Curl(hide *Secrets) string {
+	var b strings.Builder
+	b.WriteString("curl -sS -i")
+	if r.Method != http.MethodGet {
+		b.WriteString(" -X " + r.Method)
+	}
+	names := make([]string, 0, len(r.Header))
+	for name := range r.Header {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		for _, value := range r.Header[name] {
+			b.WriteString(" -H " + quote(hide.Redact(name+": "+value)))
+		}
+	}
+	after := ""
+	switch {
+	case len(r.Body) > maxShown:
+		b.WriteString(" --data-binary @body")
+		after = fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(hide.Redact(string(r.Body[:80]))))
+	case r.Body != nil:
+		b.WriteString(" --data-binary " + quote(hide.Redact(string(r.Body))))
+	}
+	return b.String() + " " + quote(hide.Redact(r.URL)) + after
+}
+
+const maxShown = 2000 // bytes of a body
+
+// quote quotes for a POSIX shell; a $name of a secret stays a variable.
+func quote(s string) string {
+	if strings.Contains(s, "$") && !strings.ContainsAny(s, "`\\\"!") {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
