@@ -19,7 +19,9 @@ type order struct {
 	Bytes   int             `json:"bytes"`   // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …
 	Times   *int            `json:"times"`   // crash, fail: how many dispatches do so before one echoes; none: all
 	Message string          `json:"message"` // fail: the error; stream: the one that ends it, none for a good end
-	Output  json.RawMessage `json:"output"`  // sleep, fail, stream: what it leaves
+	Output  json.RawMessage `json:"output"`  // sleep, fail, stream, beacon: what it leaves
+	URL     string          `json:"url"`     // beacon: on this machine, called when it begins
+	Every   int64           `json:"every"`   // beacon: milliseconds between further calls, for ms; 0: none
 }
 
 // Bounds of an order, so that no job fills the memory.
@@ -37,6 +39,7 @@ var ops = map[string]func(ctx context.Context, job Job, o order) ([]byte, error)
 	"stream": stream,
 	"bytes":  func(_ context.Context, _ Job, o order) ([]byte, error) { return text(o.N), nil },
 	"crash":  crash,
+	"beacon": beacon,
 }
 
 // conformance does what its input says, for tests of a deployment.
@@ -57,9 +60,9 @@ func conformance(ctx context.Context, job Job) ([]byte, error) {
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("no such op: %q", o.Op)
-	case o.N < 0 || o.Bytes < 0 || o.MS < 0 || o.MS > maxOrderMS,
+	case o.N < 0 || o.Bytes < 0 || o.MS < 0 || o.MS > maxOrderMS, o.Every < 0 || o.Every > maxOrderMS,
 		max(o.N, o.Bytes) > maxOrderBytes, o.Op == "stream" && o.N > maxOrderChunks:
-		return nil, errors.New("n, bytes or ms is out of bounds")
+		return nil, errors.New("n, bytes, ms or every is out of bounds")
 	}
 	return op(ctx, job, o)
 }

@@ -45,16 +45,16 @@ func TestConformanceHandler(t *testing.T) {
 		`{"openai_route": "/x", "openai_input": {"op": "bytes", "n": 1}}`: {State: engine.Completed, Output: []byte(`"x"`)},
 		`{}`:                             {State: engine.Failed, Error: `no such op: ""`},
 		`{"op": "dance"}`:                {State: engine.Failed, Error: `no such op: "dance"`},
-		`{"op": "sleep", "ms": -1}`:      {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
-		`{"op": "bytes", "n": 67108865}`: {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
-		`{"op": "stream", "n": 100001}`:  {State: engine.Failed, Error: "n, bytes or ms is out of bounds"},
+		`{"op": "sleep", "ms": -1}`:      {State: engine.Failed, Error: "n, bytes, ms or every is out of bounds"},
+		`{"op": "bytes", "n": 67108865}`: {State: engine.Failed, Error: "n, bytes, ms or every is out of bounds"},
+		`{"op": "stream", "n": 100001}`:  {State: engine.Failed, Error: "n, bytes, ms or every is out of bounds"},
 	} {
 		bubble(t, func(f *fixture) {
 			f.pools.Set(one)
 			job := f.order("%s", input)
 			pass(time.Minute)
 			got := f.state(job)
-			want.Endpoint, want.ID, want.Worker, want.Delay = "ep", job.ID, got.Worker, got.Delay
+			want.Endpoint, want.ID, want.Worker, want.Delay, want.Queued = "ep", job.ID, got.Worker, got.Delay, got.Queued
 			if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 				f.t.Errorf("%s: %+v, want %+v", input, got, want)
 			}

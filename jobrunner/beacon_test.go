@@ -1,0 +1,51 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A handler that was ordered to calls this machine when it begins and while it
+// runs, and no other machine.
+func TestBeacon(t *testing.T) {
+	var calls atomic.Int64
+	var odd atomic.Value
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct {
+			ID         string
+			Attempt, N int64
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.ID == "" || body.Attempt != 1 || body.N != calls.Load() {
+			odd.Store(body)
+		}
+		calls.Add(1)
+	}))
+	defer receiver.Close()
+	moved := httptest.NewServer(http.RedirectHandler(receiver.URL, http.StatusTemporaryRedirect))
+	defer moved.Close()
+	d := deploy(t, "")
+	id := d.handler()
+	order := func(url, more, want string) {
+		t.Helper()
+		status, _, text := d.do("POST", "/v2/"+id+"/runsync", `{"input": {"op": "beacon", "url": "`+url+`"`+more+`}}`)
+		if status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", url, status, text)
+		}
+	}
+	order(receiver.URL, `, "ms": 50, "every": 10, "output": "done"`, `"output":"done"`)
+	if n := calls.Load(); n < 2 || n > 6 || odd.Load() != nil {
+		t.Errorf("%d calls, and of them %v", n, odd.Load())
+	}
+	before := calls.Load()
+	order(moved.URL, `, "output": "done"`, `"output":"done"`)
+	if calls.Load() != before {
+		t.Error("the handler went where an answer pointed")
+	}
+	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
+		order(url, "", `"error":"url is no`)
+	}
+}
