@@ -60,9 +60,9 @@ const (
 	ExitInterrupted  = 130
 )
 
-// Run judges a target. The error is about the options; whatever the target does
+// Judge judges a target. The error is about the options; whatever the target does
 // is in the report.
-func Run(ctx context.Context, o Options) (*report.Report, error) {
+func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	chosen, err := selected(o.Select)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type Planned struct {
 // Requests that a fixture takes: made, and taken down.
 const fixtureRequests = 2
 
-// Plan is what Run would do at most, without asking the target anything.
+// Plan is what Judge would do at most, without asking the target anything.
 func Plan(o Options) (Planned, error) {
 	chosen, err := selected(o.Select)
 	if err != nil {
@@ -45,7 +45,7 @@ func Plan(o Options) (Planned, error) {
 		}
 		p.Cases = append(p.Cases, c.ID)
 		p.Requests, p.Jobs, p.Seconds = p.Requests+requests, p.Jobs+jobs, p.Seconds+seconds
-		if o.Target.Advance == nil {
+		if !o.Target.Quick() {
 			p.Wait = max(p.Wait, c.Takes)
 		}
 	}

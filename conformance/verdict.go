@@ -33,7 +33,7 @@ var needs = []struct {
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
 	{suite.Hooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case is for a target that is there for tests alone"},
-	{suite.Advanced, func(t *Target) bool { return t.Advance != nil }, "the case needs a clock that can be advanced"},
+	{suite.Advanced, (*Target).Quick, "the case needs a clock that can be advanced"},
 	{suite.Described, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
 	{suite.Live, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
 }
@@ -63,7 +63,7 @@ func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool)
 	if missing := r.asks(c) &^ r.Allow; missing != 0 {
 		return skip(report.SkipAllow, "it would "+words(missing)+": --allow "+missing.String())
 	}
-	if r.Target.Advance == nil && c.Takes > r.MaxWait {
+	if !r.Target.Quick() && c.Takes > r.MaxWait {
 		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait", c.Takes))
 	}
 	return o, false

@@ -107,7 +107,7 @@ func (r *run) Run() error {
 	}
 	shown := newProgress(os.Stderr)
 	o.Progress = shown.show
-	result, err := conformance.Run(ctx, o)
+	result, err := conformance.Judge(ctx, o)
 	shown.end()
 	if err != nil {
 		return err

@@ -70,9 +70,12 @@ func (e *Env) receive() (*Receiver, error) {
 	if !e.Target.Reachable() {
 		return nil, ErrNoReceiver
 	}
-	listener, err := net.Listen("tcp", first(e.Target.HookListen, "127.0.0.1:0"))
-	if err != nil {
-		return nil, err
+	listener := e.Target.HookListener
+	if listener == nil {
+		var err error
+		if listener, err = net.Listen("tcp", first(e.Target.HookListen, "127.0.0.1:0")); err != nil {
+			return nil, err
+		}
 	}
 	r := &Receiver{base: trim(first(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Now, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}

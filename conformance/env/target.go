@@ -41,9 +41,14 @@ type Target struct {
 	// Advance moves the target's clock on, where that is possible: half an hour
 	// takes no time then. See NewShared.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
+	// Virtual says that the target runs in the same testing/synctest bubble as the
+	// suite: waiting takes no time then either. Client reaches it in memory, and
+	// HookListener takes its calls.
+	Virtual bool
 	// HookURL is an address at which the target reaches HookListen on this
 	// machine. Empty: webhooks are judged where the target is on this machine.
 	HookURL, HookListen string
+	HookListener        net.Listener // in place of HookListen
 	// Unserved names operations that the target is known not to serve, "GET
 	// /v2/pods": clauses of those alone are skipped.
 	Unserved []string
@@ -69,6 +74,9 @@ func first(a, b string) string {
 	}
 	return b
 }
+
+// Quick tells whether waiting in the target's time takes none on the wall.
+func (t *Target) Quick() bool { return t.Advance != nil || t.Virtual }
 
 // HasV1 and HasV2 tell whether a version of the management API is to be judged.
 func (t *Target) HasV1() bool { return t.V1() != "" && !t.NoV1 }

@@ -60,6 +60,13 @@ func conclusion(r *Report) string {
 	return "interrupted"
 }
 
+// Text is a result for people, in a few lines.
+func Text(x Result) string {
+	var b strings.Builder
+	result(&b, false, x)
+	return strings.TrimSpace(b.String())
+}
+
 func result(w io.Writer, p painter, x Result) {
 	head := fmt.Sprintf("%s %s %s", x.Verdict, x.Clause, x.Level)
 	if x.Repeats != "" {
@@ -71,6 +78,7 @@ func result(w io.Writer, p painter, x Result) {
 			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(text, "\n", "\n            "))
 		}
 	}
+	line("observed", x.Observed)
 	f := x.Failure
 	if f == nil || x.Verdict == Known || x.Verdict == Unexpected {
 		line("reason", x.Reason)

@@ -59,7 +59,7 @@ func (c *C) Live() bool { return c.env.Target.Live }
 // can be advanced, what the others that run take; elsewhere what networks and
 // schedulers take too.
 func (c *C) Grace() time.Duration {
-	if c.env.Target.Advance != nil {
+	if c.env.Target.Quick() {
 		return 2 * time.Second
 	}
 	return 5 * time.Second

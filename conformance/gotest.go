@@ -1,0 +1,50 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// Run judges a deployment from a Go test, for those who write one in Go: each
+// clause is a subtest. Cases of every cost run, and each makes endpoints of its
+// own, so the deployment should be there for the test alone. With
+// Target.Advance, or Target.Virtual inside of a testing/synctest bubble, half
+// an hour takes no time; without them, cases that wait for more than five
+// minutes are skipped.
+//
+// The subtests of what is not a MUST never fail: they log what came.
+func Run(t *testing.T, target Target, more ...func(*Options)) *report.Report {
+	t.Helper()
+	target.Local = true
+	o := Options{Target: target}
+	for _, change := range more {
+		change(&o)
+	}
+	r, err := Judge(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Preflight != "" {
+		t.Fatal(r.Preflight)
+	}
+	for _, x := range r.Results {
+		t.Run(x.Clause, func(t *testing.T) { tell(t, x) })
+	}
+	for _, text := range append(r.Leaked, r.Stale...) {
+		t.Error(text)
+	}
+	return r
+}
+
+func tell(t *testing.T, x report.Result) {
+	switch x.Verdict {
+	case report.Pass:
+	case report.Skip:
+		t.Skip(x.Reason)
+	case report.Fail, report.Unexpected, report.Error, report.Inconclusive:
+		t.Error(report.Text(x))
+	default:
+		t.Log(report.Text(x))
+	}
+}
