@@ -45,12 +45,16 @@ async def awaiting(job):
             await asyncio.sleep(ask.get("every", 0.2))
         return "done"
     if ask.get("op") == "sleep":
+        print("began", job["id"], flush=True)
         await asyncio.sleep(ask["seconds"])
+        if ask.get("then") == "crash":
+            os._exit(3)
     return instantly(job)
 
 
 def blocking(job):
     if job["input"].get("op") == "sleep":
+        print("began", job["id"], flush=True)
         time.sleep(job["input"]["seconds"])
     return instantly(job)
 

@@ -142,7 +142,6 @@ class Worker:
 
     def shut_down(self, *_):
         """A job that the open poll brings after this is swallowed."""
-        log("SIGTERM: no more jobs are run")
         self.alive = False
 
     async def take(self):
@@ -205,6 +204,7 @@ class Worker:
                 job = self.queue.pop(0)
                 self.tasks[job["id"]] = asyncio.create_task(self.do(job))
             await asyncio.sleep(0.002)
+        log("Received shutdown signal: no job is begun any more")
         await asyncio.gather(*self.tasks.values())
 
     async def do(self, job):

@@ -1,0 +1,244 @@
+//go:build unix
+
+package workerapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// What a handler returns reaches the client, and a worker says it in these
+// words (worker protocol, bodies of job-done).
+func TestWorkerResults(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "awaiting")
+	for _, c := range []struct {
+		value  string
+		state  engine.State
+		output string // "" for none
+		err    string
+		body   string
+	}{
+		{`{"a": 1}`, engine.Completed, `{"a": 1}`, "", `{"output": {"a": 1}}`},
+		{`"text ü"`, engine.Completed, `"text ü"`, "", `{"output": "text ü"}`},
+		{`null`, engine.Completed, `null`, "", `{"output": null}`},
+		{`false`, engine.Completed, `false`, "", `{"output": false}`},
+		{`[]`, engine.Completed, `[]`, "", `{"output": []}`},
+		{`{}`, engine.Completed, "", "", `{}`},
+		{`{"error": "no", "code": 7}`, engine.Failed, `{"code": 7}`, "no", ""},
+		{`{"error": "no"}`, engine.Failed, "", "no", `{"error": "no"}`},
+		{`{"error": {"code": 7}}`, engine.Failed, "", `{"code": 7}`, ""},
+		{`{"error": ["a", 1]}`, engine.Failed, "", `["a", 1]`, ""},
+	} {
+		id := l.submit(`{"op": "return", "value": ` + c.value + `}`)
+		job := l.ends(id)
+		if job.State != c.state || string(job.Output) != c.output || job.Error != c.err {
+			t.Errorf("%s: the job is %s with output %s, error %q", c.value, job.State, job.Output, job.Error)
+		}
+		posts := l.all("job-done", id)
+		if len(posts) != 1 {
+			t.Fatalf("%s was posted %d times", c.value, len(posts))
+		}
+		p := posts[0]
+		if c.body != "" && p.body != c.body || !strings.Contains(p.query, "isStream=false") ||
+			p.header.Get("Content-Type") != "application/x-www-form-urlencoded" || p.header.Get("Authorization") != workerKey {
+			t.Errorf("%s was posted as %s", c.value, p)
+		}
+	}
+	job := l.ends(l.submit(`{"op": "raise", "text": "it is Friday"}`))
+	var told struct {
+		Type    string `json:"error_type"`
+		Message string `json:"error_message"`
+		Worker  string `json:"worker_id"`
+	}
+	if err := json.Unmarshal([]byte(job.Error), &told); err != nil || job.State != engine.Failed ||
+		!strings.Contains(told.Type, "ValueError") || told.Message != "it is Friday" || told.Worker != "w1" {
+		t.Errorf("a handler that raises leaves %s, %s", job.State, job.Error)
+	}
+}
+
+// What was submitted beside the input reaches the handler.
+func TestWorkerSeesTheSubmission(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "awaiting")
+	job, err := l.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{"op": "seen"}`), Rest: []byte(`{"s3Config":{"accessId":"a"},"webhook":"http://127.0.0.1/w"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen map[string]any
+	if got := l.ends(job.ID); json.Unmarshal(got.Output, &seen) != nil || fmt.Sprint(seen["s3Config"]) != "map[accessId:a]" || seen["webhook"] != "http://127.0.0.1/w" {
+		t.Errorf("the handler saw %s", got.Output)
+	}
+	if job := l.ends(l.submit(`{}`)); job.State != engine.Completed || job.Output != nil {
+		t.Errorf("a job with an empty input is %+v", job)
+	}
+}
+
+func TestWorkerStreams(t *testing.T) {
+	for handler, want := range map[string]string{"streaming": `[]`, "aggregating": `["a", {"b": 1}, null]`} {
+		t.Run(handler, func(t *testing.T) {
+			t.Parallel()
+			l := newLine(t, handler)
+			id := l.submit(`{"chunks": ["a", {"b": 1}, null]}`)
+			if job := l.ends(id); job.State != engine.Completed || string(job.Output) != want {
+				t.Errorf("the job is %s with %s", job.State, job.Output)
+			}
+			if p := l.all("job-done", id); len(p) != 1 || !strings.Contains(p[0].query, "isStream=true") {
+				t.Errorf("the end was posted as %v", p)
+			}
+			_, chunks, _, err := l.engine.Drain(t.Context(), "ep", id)
+			if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":"a"} {"output":{"b": 1}} {"output":null}]` {
+				t.Errorf("the chunks are %s, %v", got, err)
+			}
+			failed := l.ends(l.submit(`{"chunks": [1], "op": "raise", "text": "it is Friday"}`))
+			if failed.State != engine.Failed || !strings.Contains(failed.Error, "it is Friday") {
+				t.Errorf("a generator that raises leaves %s, %s", failed.State, failed.Error)
+			}
+		})
+	}
+}
+
+func TestWorkerTellsProgress(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "awaiting")
+	id := l.submit(`{"op": "progress", "values": [{"done": 0.5}], "every": 1}`)
+	l.asked(t, 1, "job-done/w1", id)
+	if job := l.get(id); job.State != engine.InProgress || string(job.Output) != `{"done": 0.5}` {
+		t.Errorf("while progress is told the job is %s with %s", job.State, job.Output)
+	}
+	if job := l.ends(id); job.State != engine.Completed || string(job.Output) != `"done"` {
+		t.Errorf("the job is %s with %s", job.State, job.Output)
+	}
+}
+
+// A worker with several slots takes several jobs at once, and as many as it has
+// slots free.
+func TestWorkerTakesBatches(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "two at a time")
+	var ids []string
+	for range 3 {
+		ids = append(ids, l.submit(`{"op": "sleep", "seconds": 0.5}`))
+	}
+	for _, id := range ids {
+		if job := l.ends(id); job.State != engine.Completed {
+			t.Errorf("the job is %s", job.State)
+		}
+	}
+	if p := l.all("job-take-batch", "batch_size=2"); len(p) == 0 {
+		t.Error("no batch was asked for")
+	}
+}
+
+// Pings come from a process of their own, and name the jobs that run.
+func TestWorkerPings(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "blocking")
+	if idle := l.asked(t, 1, "ping", ""); strings.Contains(idle.query, "job_id") || idle.status != 200 {
+		t.Errorf("an idle worker pings %s", idle)
+	}
+	id := l.submit(`{"op": "sleep", "seconds": 3}`)
+	l.asked(t, 1, "ping", "job_id="+id) // although the handler blocks
+	l.ends(id)
+}
+
+// A busy worker with one slot asks for its next job only once a second.
+func TestWorkerAsksOnceASecond(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "awaiting")
+	first, second := l.submit(`{"op": "sleep", "seconds": 0.3}`), l.submit(`{}`)
+	l.ends(first)
+	l.ends(second)
+	takes := l.all("job-take", "")
+	if between := takes[1].at.Sub(takes[0].answered); between < 700*time.Millisecond {
+		t.Errorf("the worker asked again after %s", between)
+	}
+}
+
+// A handler that waits stops when it is told to, and one that blocks does not;
+// neither sends anything.
+func TestWorkerStops(t *testing.T) {
+	for handler, prompt := range map[string]bool{"awaiting": true, "blocking": false} {
+		t.Run(handler, func(t *testing.T) {
+			t.Parallel()
+			l := newLine(t, handler)
+			l.needs(1, 10) // that a release asks what to stop
+			l.asks(t, 1, "job-stop", "")
+			id := l.submit(`{"op": "sleep", "seconds": 4}`)
+			taken := l.asked(t, 1, "job-take", "")
+			l.log.await(t, "began "+id)
+			l.stop <- []string{id}
+			l.asked(t, 1, "job-stop", "")
+			next := l.submit(`{}`)
+			l.ends(next)
+			free := l.all("job-take", "")[1].at
+			if took := free.Sub(taken.answered); (took < 3*time.Second) != prompt {
+				t.Errorf("it is free after %s", took)
+			}
+			if p := l.all("job-done", id); len(p) > 0 {
+				t.Errorf("of a job that was to stop it sent %v", p)
+			}
+		})
+	}
+}
+
+// After SIGTERM the open poll goes on, and swallows the job that it brings.
+func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "awaiting")
+	l.asks(t, 1, "job-take", "")
+	if err := syscall.Kill(l.process.cmd.Process.Pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	l.log.await(t, "eceived shutdown signal")
+	id := l.submit(`{}`)
+	l.asked(t, 1, "job-take", "")
+	l.exits()
+	if job := l.get(id); job.State != engine.InProgress || len(l.all("job-done", "")) > 0 {
+		t.Errorf("the job is %s", job.State)
+	}
+}
+
+// A worker that finds itself unfit says so, and ends.
+func TestWorkerSaysThatItIsUnfit(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "unfit")
+	l.asked(t, 1, "ping", "status=unhealthy")
+	l.exits()
+	if len(l.all("job-take", "")) > 0 {
+		t.Error("it took jobs nevertheless")
+	}
+}
+
+// A worker that asks to be replaced says so with its result.
+func TestWorkerAsksForAFreshOne(t *testing.T) {
+	t.Parallel()
+	for input, handler := range map[string]string{`{}`: "fresh for each", `{"op": "return", "value": {"refresh_worker": true, "a": 1}}`: "awaiting"} {
+		l := newLine(t, handler)
+		id := l.submit(input)
+		l.ends(id)
+		if p := l.all("job-done", id); len(p) != 1 || !strings.Contains(p[0].body, `"stopPod": true`) {
+			t.Errorf("%s posted %v", handler, p)
+		}
+	}
+}
+
+// The process that pings outlives a crash, and keeps naming the job.
+func TestWorkerPingsAfterACrash(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, "awaiting")
+	id := l.submit(`{"op": "sleep", "seconds": 1.5, "then": "crash"}`)
+	l.asked(t, 1, "ping", id)
+	l.exits()
+	before := len(l.all("ping", id))
+	l.asked(t, before+2, "ping", id)
+	if len(l.all("job-done", "")) > 0 {
+		t.Error("a result came of a crash")
+	}
+}
