@@ -1,0 +1,172 @@
+package env_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+)
+
+// deployment is a clock that somebody else keeps.
+type deployment struct {
+	mu     sync.Mutex
+	offset time.Duration
+	steps  []time.Duration
+	busy   atomic.Int64 // cases that run now
+	odd    atomic.Bool  // the clock was advanced while one ran
+	broken error
+}
+
+func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, error) {
+	if d.busy.Load() > 0 {
+		d.odd.Store(true)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.offset += by
+	d.steps = append(d.steps, by)
+	return time.Now().Add(d.offset), d.broken
+}
+
+// Many cases that sleep and run: none is woken early or late, the clock stands
+// still while one runs, and no more run at a time than may.
+func TestSharedClock(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = 3
+			d := new(deployment)
+			clock := env.NewShared(limit, time.Now().Add(time.Hour), d.advance)
+			d.offset = time.Hour
+			var group sync.WaitGroup
+			var longest atomic.Int64
+			for n := range 40 {
+				random := rand.New(rand.NewPCG(seed, uint64(n)))
+				group.Go(func() {
+					if err := clock.Begin(t.Context()); err != nil {
+						t.Error(err)
+					}
+					defer clock.End()
+					work := func() {
+						if d.busy.Add(1) > limit {
+							t.Error("too many run")
+						}
+						time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
+						d.busy.Add(-1)
+					}
+					work()
+					var slept time.Duration
+					for range random.IntN(6) {
+						sleep := time.Duration(random.Int64N(int64(24 * time.Hour)))
+						until := clock.Now().Add(sleep)
+						if err := clock.Until(t.Context(), until); err != nil {
+							t.Error(err)
+						}
+						late := clock.Now().Sub(until)
+						if late < 0 || late > 2*time.Second {
+							t.Errorf("woken %s late", late)
+						}
+						slept += sleep
+						work()
+					}
+					for {
+						old := longest.Load()
+						if int64(slept) <= old || longest.CompareAndSwap(old, int64(slept)) {
+							break
+						}
+					}
+				})
+			}
+			group.Wait()
+			if d.odd.Load() {
+				t.Error("the clock was advanced while a case ran")
+			}
+			if passed := clock.Now().Sub(time.Now().Add(time.Hour)); passed > time.Duration(longest.Load())+time.Minute {
+				t.Errorf("%s passed, and no case slept for more than %s", passed, time.Duration(longest.Load()))
+			}
+		})
+	}
+}
+
+// Those who begin to wait at almost the same time cost one step.
+func TestSharedClockGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(deployment)
+		clock := env.NewShared(8, time.Now(), d.advance)
+		var group sync.WaitGroup
+		for n := range 8 {
+			group.Go(func() {
+				_ = clock.Begin(t.Context())
+				defer clock.End()
+				time.Sleep(time.Duration(n) * time.Millisecond)
+				_ = clock.Until(t.Context(), clock.Now().Add(time.Hour))
+			})
+		}
+		group.Wait()
+		if len(d.steps) != 1 || clock.Steps() != 1 {
+			t.Errorf("the steps are %v", d.steps)
+		}
+	})
+}
+
+// A case that is broken off stops waiting, and a clock that can't be advanced
+// ends every wait.
+func TestSharedClockEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(deployment)
+		clock := env.NewShared(2, time.Now(), d.advance)
+		_ = clock.Begin(t.Context()) // keeps the clock from being advanced
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_ = clock.Begin(t.Context())
+			defer clock.End()
+			done <- clock.Until(ctx, clock.Now().Add(time.Hour))
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) || len(d.steps) > 0 {
+			t.Errorf("ended by %v after the steps %v", err, d.steps)
+		}
+		clock.End()
+		d.broken = errors.New("no clock")
+		for range 2 {
+			_ = clock.Begin(t.Context())
+			if err := clock.Until(t.Context(), clock.Now().Add(time.Minute)); !errors.Is(err, d.broken) {
+				t.Errorf("answered %v", err)
+			}
+			clock.End()
+		}
+	})
+}
+
+// Cases on the wall's clock run side by side as many as may, and one that waits
+// gives its turn away.
+func TestRealClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := env.NewReal(2)
+		var busy atomic.Int64
+		var group sync.WaitGroup
+		start := time.Now()
+		for range 10 {
+			group.Go(func() {
+				_ = clock.Begin(t.Context())
+				defer clock.End()
+				if busy.Add(1) > 2 {
+					t.Error("too many run")
+				}
+				busy.Add(-1)
+				_ = clock.Until(t.Context(), clock.Now().Add(time.Hour))
+			})
+		}
+		group.Wait()
+		if took := time.Since(start); took != time.Hour {
+			t.Errorf("took %s", took)
+		}
+	})
+}
