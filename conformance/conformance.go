@@ -178,6 +178,7 @@ func (r *run) all(ctx context.Context, list []*suite.Case) map[string]suite.Atte
 	attempts := map[string]suite.Attempt{}
 	var mu sync.Mutex
 	var group sync.WaitGroup
+	r.env.Clock.Expect(len(list))
 	for _, one := range list {
 		group.Go(func() {
 			a := r.try(ctx, one, len(list))

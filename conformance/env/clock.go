@@ -12,6 +12,8 @@ type Clock interface {
 	Now() time.Time
 	// Until waits until a time of the clock. A case that waits lets others run.
 	Until(ctx context.Context, t time.Time) error
+	// Expect says that so many Begins follow: the clock is not advanced before.
+	Expect(n int)
 	// Begin waits for a turn and takes it; End gives it back. Between them the
 	// clock is not advanced, but for the time in which the holder is in Until.
 	Begin(ctx context.Context) error
@@ -27,6 +29,9 @@ func NewReal(parallel int) *Real { return &Real{turns: make(chan struct{}, max(p
 
 // Now is the time.
 func (r *Real) Now() time.Time { return time.Now() }
+
+// Expect implements Clock.
+func (r *Real) Expect(int) {}
 
 // Begin implements Clock.
 func (r *Real) Begin(ctx context.Context) error {
@@ -68,6 +73,7 @@ type Shared struct {
 
 	mu        sync.Mutex
 	offset    time.Duration // of the target's time from the one on the wall
+	expected  int // of those that have not begun
 	running   int
 	ready     []chan struct{} // these wait for a turn
 	sleepers  map[*sleeper]bool
@@ -107,16 +113,19 @@ func (s *Shared) Steps() int {
 	return s.steps
 }
 
+// Expect implements Clock.
+func (s *Shared) Expect(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected += n
+}
+
 // Begin implements Clock.
 func (s *Shared) Begin(ctx context.Context) error {
-	s.mu.Lock()
-	if s.running < s.limit && len(s.ready) == 0 {
-		s.running++
-		s.mu.Unlock()
-		return nil
-	}
 	turn := make(chan struct{})
-	s.ready = append(s.ready, turn)
+	s.mu.Lock()
+	s.expected = max(s.expected-1, 0)
+	s.queue(turn)
 	s.mu.Unlock()
 	<-turn // those who have a turn end it or sleep: it does not take long
 	if ctx.Err() != nil {
@@ -132,19 +141,31 @@ func (s *Shared) End() {
 	s.release()
 }
 
-// release passes the turn on, or has the clock advanced where nobody runs.
+// queue has a turn given to somebody, at once where there is one. None is while
+// the clock is being advanced.
+func (s *Shared) queue(turn chan struct{}) {
+	s.ready = append(s.ready, turn)
+	s.goOn()
+}
+
+// release takes a turn back.
 func (s *Shared) release() {
-	if len(s.ready) > 0 {
-		close(s.ready[0])
-		s.ready = s.ready[1:]
-		return
-	}
 	s.running--
 	s.goOn()
 }
 
+// goOn gives the turns that there are, or has the clock advanced where everybody
+// sleeps.
 func (s *Shared) goOn() {
-	if s.running == 0 && len(s.ready) == 0 && len(s.sleepers) > 0 && !s.advancing {
+	if s.advancing {
+		return
+	}
+	for s.running < s.limit && len(s.ready) > 0 {
+		close(s.ready[0])
+		s.ready = s.ready[1:]
+		s.running++
+	}
+	if s.running == 0 && s.expected == 0 && len(s.sleepers) > 0 {
 		s.advancing = true
 		go s.step()
 	}
@@ -224,13 +245,8 @@ func (s *Shared) next() (target time.Time, some bool) {
 	return target, !first.IsZero()
 }
 
-// wake gives a sleeper its turn back, at once or when there is one.
+// wake gives a sleeper its turn back, when there is one.
 func (s *Shared) wake(one *sleeper) {
 	delete(s.sleepers, one)
-	if s.running < s.limit {
-		s.running++
-		close(one.woken)
-		return
-	}
-	s.ready = append(s.ready, one.woken)
+	s.queue(one.woken)
 }

@@ -45,6 +45,7 @@ func TestSharedClock(t *testing.T) {
 			d.offset = time.Hour
 			var group sync.WaitGroup
 			var longest atomic.Int64
+			clock.Expect(40)
 			for n := range 40 {
 				random := rand.New(rand.NewPCG(seed, uint64(n)))
 				group.Go(func() {
@@ -99,6 +100,7 @@ func TestSharedClockGathers(t *testing.T) {
 		d := new(deployment)
 		clock := env.NewShared(8, time.Now(), d.advance)
 		var group sync.WaitGroup
+		clock.Expect(8)
 		for n := range 8 {
 			group.Go(func() {
 				_ = clock.Begin(t.Context())

@@ -27,7 +27,7 @@ func TestLedger(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer the-key" {
 			w.WriteHeader(401)
 		}
-		if s := status[r.URL.Path]; s != 0 {
+		if s := status[r.URL.Path]; s != 0 && r.Method == http.MethodDelete {
 			w.WriteHeader(s)
 		}
 	}))
