@@ -32,7 +32,7 @@ func TestTake(t *testing.T) {
 		bubble(t, func(p *protocol) {
 			go func() { p.jobs <- []engine.Taken{c.job} }()
 			p.want(p.do("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
-			p.told("take w1 1")
+			p.told("ping w1 []", "take w1 1")
 		})
 	}
 }
