@@ -20,6 +20,9 @@ import (
 // Target is a deployment to judge.
 type Target = env.Target
 
+// Allow is what may be done to a target beyond reading.
+type Allow = suite.Allow
+
 // Options say what to judge of a target, and how.
 type Options struct {
 	Target Target

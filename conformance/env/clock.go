@@ -73,7 +73,7 @@ type Shared struct {
 
 	mu        sync.Mutex
 	offset    time.Duration // of the target's time from the one on the wall
-	expected  int // of those that have not begun
+	expected  int           // of those that have not begun
 	running   int
 	ready     []chan struct{} // these wait for a turn
 	sleepers  map[*sleeper]bool
