@@ -63,8 +63,8 @@ func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool)
 	if missing := r.asks(c) &^ r.Allow; missing != 0 {
 		return skip(report.SkipAllow, "it would "+words(missing)+": --allow "+missing.String())
 	}
-	if !r.Target.Quick() && c.Takes > r.MaxWait {
-		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait", c.Takes))
+	if !r.Target.Quick() && c.Takes > r.MaxWait && !r.deferrable(c) {
+		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait: --defer", c.Takes))
 	}
 	return o, false
 }
@@ -106,6 +106,9 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		if text := r.watch.fault(one.ID); text.came != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
 			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Did: text.did, Came: text.came, Curl: text.curl}}
 		}
+		if slices.Contains(one.Also, c.ID) {
+			a.Outcome = onTheWay(a.Outcome, c.ID)
+		}
 		verdict := a.Verdict
 		if verdict == report.Fail && c.Level != clauses.Must {
 			verdict = report.Warn
@@ -129,6 +132,18 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		}
 	}
 	return res
+}
+
+// onTheWay is what the outcome of a case says of a clause that it judges on its
+// way.
+func onTheWay(o suite.Outcome, clause string) suite.Outcome {
+	switch {
+	case o.Verdict == report.Blocked && o.By == clause:
+		o.Verdict, o.By = report.Fail, ""
+	case o.Verdict == report.Fail || o.Verdict == report.Warn:
+		o = suite.Outcome{Verdict: report.Pass}
+	}
+	return o
 }
 
 // settle does what needs all results: a case that is blocked by a clause that is
@@ -168,7 +183,7 @@ func (r *run) diagnose(ctx context.Context, attempts map[string]suite.Attempt) m
 	}
 	var failed []*suite.Case
 	for _, one := range casesOf(clauses.All()) {
-		if attempts[one.ID].Verdict == report.Fail {
+		if attempts[one.ID].Verdict == report.Fail && r.journal(one) == nil {
 			failed = append(failed, one)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // All are the cases in the order of the registry.
 func All() []suite.Case {
 	return slices.Concat(
-		jobs, jobFields, jobTransitions, submissions, submissionBodies, executionPolicies, ttlPolicies, operations, limits, rates, auth, errorCases, webhooks,
+		jobs, jobFields, jobTransitions, submissions, submissionBodies, executionPolicies, ttlPolicies,
+		waits, streams, queues, payloads, retentions, rateLimits, concurrencyLimits, operations, limits, rates, auth, errorCases, webhooks,
 		v1Templates, v1Volumes, v1Registries, v1Rest, v2,
 	)
 }

@@ -30,20 +30,25 @@ type C struct {
 	began    time.Time
 	soft     *Outcome
 	observed string
-	fixtures int // exchanges of the trace that made the fixtures
+	fixtures int      // exchanges of the trace that made the fixtures
+	journal  *Journal // nil: the case is not put off
 
-	mu    sync.Mutex
-	trace []*wire.Exchange
+	mu     sync.Mutex
+	trace  []*wire.Exchange
+	places int // exchanges that began
 }
 
 // Now is the target's time.
-func (c *C) Now() time.Time { return c.env.Clock.Now() }
+func (c *C) Now() time.Time { return c.time() }
 
 // Sleep waits, in the target's time. Other cases run meanwhile.
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
 
 // Until waits until a time of the target.
 func (c *C) Until(t time.Time) {
+	if c.putOff(t) {
+		return
+	}
 	if err := c.env.Clock.Until(c.ctx, t); err != nil {
 		c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 	}
@@ -67,11 +72,11 @@ func (c *C) Grace() time.Duration {
 
 // Name is a new name, for a thing that the case makes.
 func (c *C) Name() string {
-	return "conf-" + strings.ToLower(c.Case.ID) + "-" + strings.ToLower(rand.Text()[:10])
+	return "conf-" + strings.ToLower(c.Case.ID) + "-" + c.Nonce()[:10]
 }
 
 // Nonce is a new word that nobody else has.
-func (c *C) Nonce() string { return strings.ToLower(rand.Text()) }
+func (c *C) Nonce() string { return c.word(func() string { return strings.ToLower(rand.Text()) }) }
 
 // Secret is a new word that must be shown nowhere.
 func (c *C) Secret(name string) string {
@@ -113,6 +118,9 @@ func Raw(body string) Option {
 
 // Chunked sends the body without saying its length.
 func Chunked() Option { return func(r *Request) { r.Chunked = true } }
+
+// Stalled never sends the body that it announces.
+func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 
 // Quiet keeps a request out of the trace, for the hundreds of a load.
 func Quiet() Option { return func(r *Request) { r.Quiet = true } }
@@ -160,7 +168,7 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 	return r
 }
 
-func (c *C) send(r Request) *Answer { return c.answer(c.exchange(c.ctx, r)) }
+func (c *C) send(r Request) *Answer { return c.answer(c.exchange(c.ctx, c.place(), r)) }
 
 // answer ends the case where nothing at all came.
 func (c *C) answer(x *wire.Exchange) *Answer {
@@ -176,8 +184,8 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 	return a
 }
 
-func (c *C) exchange(ctx context.Context, r Request) *wire.Exchange {
-	x := c.env.Do(ctx, r)
+func (c *C) exchange(ctx context.Context, place int, r Request) *wire.Exchange {
+	x := c.exchangeAt(ctx, place, r)
 	if !r.Quiet {
 		c.mu.Lock()
 		c.trace = append(c.trace, x)
@@ -207,9 +215,10 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
 	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.E+path, body, o)
+	place := c.place()
 	go func() {
 		defer close(p.done)
-		p.x = c.exchange(ctx, r)
+		p.x = c.exchange(ctx, place, r)
 	}()
 	return p
 }

@@ -2,6 +2,7 @@
 package suite
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
@@ -15,6 +16,9 @@ type Case struct {
 	ID string
 	// Clauses are further clauses that the case judges, all by the same verdict.
 	Clauses []string
+	// Also are clauses that the case judges on its way, by Given: where one is not
+	// kept, it fails, and the case is blocked by it.
+	Also []string
 	Needs   Needs
 	Allow   Allow
 	// Takes is how long the case waits in the target's time: with a clock that
@@ -113,7 +117,10 @@ func (a Allow) String() string {
 }
 
 // All are the clauses that the case judges.
-func (c *Case) All() []string { return append([]string{clauseOf(c.ID)}, c.Clauses...) }
+func (c *Case) All() []string { return slices.Concat(c.own(), c.Also) }
+
+// own are those that the verdict of the case is about.
+func (c *Case) own() []string { return append([]string{clauseOf(c.ID)}, c.Clauses...) }
 
 // clauseOf is JOB-01 of JOB-01 and of JOB-01-word.
 func clauseOf(id string) string {

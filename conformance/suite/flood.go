@@ -13,10 +13,13 @@ import (
 // lanes is how many of n requests are under way at a time: fewer than any
 // operation allows. Those with a low rate allow few at a time.
 func lanes(n int) int {
-	if n < 100 {
+	switch {
+	case n < 100:
 		return 1
+	case n < 1000:
+		return 8
 	}
-	return 8
+	return 48
 }
 
 // Flood sends as many requests as the limit allows, none of which may be
@@ -39,7 +42,7 @@ func (c *C) Burst(n int, method, path string, body any) {
 	for range lanes(n) {
 		group.Go(func() {
 			for left.Add(-1) >= 0 && c.ctx.Err() == nil {
-				x := c.exchange(c.ctx, r)
+				x := c.exchange(c.ctx, c.place(), r)
 				if x.Status == 0 || x.Status == http.StatusTooManyRequests {
 					odd.Store(x)
 				}
@@ -66,7 +69,7 @@ func (c *C) Together(n int, method, path string, body any) map[int]int {
 	for range n {
 		group.Go(func() {
 			<-ready
-			x := c.exchange(c.ctx, r)
+			x := c.exchange(c.ctx, c.place(), r)
 			mu.Lock()
 			defer mu.Unlock()
 			codes[x.Status]++

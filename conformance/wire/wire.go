@@ -22,6 +22,9 @@ type Request struct {
 	Body   []byte
 	// Chunked sends the body without its length.
 	Chunked bool
+	// Stalled announces a body and never sends it: the request stays open until
+	// it is broken off, or answered without its body.
+	Stalled bool
 	// Quiet keeps the exchange out of traces: for the hundreds of a load.
 	Quiet bool
 }
@@ -48,6 +51,8 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	x := &Exchange{Request: r}
 	var body io.Reader
 	switch {
+	case r.Stalled:
+		body = stalled{ctx}
 	case r.Chunked:
 		body = io.MultiReader(bytes.NewReader(r.Body)) // of a kind whose length net/http does not know
 	case r.Body != nil:
@@ -61,6 +66,9 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	for name, values := range r.Header {
 		req.Header[name] = values
 	}
+	if r.Stalled {
+		req.ContentLength = 1 << 10
+	}
 	x.Sent = now()
 	resp, err := client.Do(req)
 	if err == nil {
@@ -73,6 +81,14 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	}
 	x.Received, x.Err = now(), err
 	return x
+}
+
+// stalled is a body that never comes.
+type stalled struct{ ctx context.Context }
+
+func (s stalled) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
 }
 
 // Curl is a shell command that repeats the request, with the key as $KEY and

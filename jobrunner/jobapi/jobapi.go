@@ -135,6 +135,9 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(w, user, op, t, endpoint)
 	if err != nil {
+		if r.ContentLength != 0 { // else net/http reads the body before it answers, however slowly that comes
+			w.Header().Set("Connection", "close")
+		}
 		return err
 	}
 	defer done()

@@ -1,0 +1,123 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// /purge-queue and /health, and the paths whose shapes are not shown.
+var queues = []suite.Case{
+	{ID: "OPS-17", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
+		for range 3 {
+			c.Run(suite.Echo())
+		}
+		a := c.Post("/purge-queue", nil).Is(200).Equal("removed", 3).Equal("status", "completed")
+		a.Int("removed")
+	}},
+	{ID: "OPS-18", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		running := c.Blocker(5 * time.Second)
+		c.Run(suite.Echo())
+		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200).Equal("removed", 1) })
+		running.Status().Is(200).Equal("status", suite.InProgress)
+		c.Sleep(6 * time.Second)
+		running.Await(suite.Completed)
+	}},
+	{ID: "OPS-19", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
+		nonce := c.Nonce()
+		over := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
+		c.Blocker(30 * time.Second)
+		c.Run(suite.Echo())
+		c.Post("/purge-queue", nil).Is(200)
+		over.Status().Is(200).Equal("output.nonce", nonce)
+	}},
+	{ID: "OPS-20", Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 7 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+		c.Blocker(5 * time.Second)
+		box, control := c.Box(), c.Box()
+		c.Run(suite.Beacon(box, 0, 0))
+		c.Post("/purge-queue", nil).Is(200)
+		c.Sleep(7 * time.Second)
+		c.Run(suite.Beacon(control, 0, 0)).Completed()
+		c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "none") })
+		c.Expect(len(box.Calls()) == 0, "no execution of the purged job", "%d executions", len(box.Calls()))
+	}},
+	{ID: "OPS-21", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
+		j := c.Run(suite.Echo())
+		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
+		a := j.Status()
+		status, _ := a.Find("status")
+		c.Observe("%d, status %v", a.Code, status)
+		c.Should(func() { c.Expect(status != suite.InQueue, "a job that does not wait any more", "status %v", status) })
+	}},
+	{ID: "OPS-22", Needs: suite.Own, Allow: suite.Queue, Run: func(c *suite.C) {
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
+	}},
+	{ID: "OPS-23", Needs: suite.Endpoint, Run: func(c *suite.C) {
+		a := c.Get("/health").Is(200)
+		for _, path := range []string{"jobs.completed", "jobs.failed", "jobs.inProgress", "jobs.inQueue", "jobs.retried", "workers.idle", "workers.running"} {
+			n := a.Int(path)
+			c.Expect(n >= 0, path+": a count", "%d", n)
+		}
+	}},
+	{ID: "OPS-24", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Takes: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(time.Minute)
+		for range 3 {
+			c.Run(suite.Echo())
+		}
+		health(c, "jobs.inQueue", 3)
+		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
+		health(c, "jobs.inQueue", 0)
+	}},
+	{ID: "OPS-25", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		health(c, "jobs.inProgress", 0)
+		c.Blocker(time.Minute)
+		health(c, "jobs.inProgress", 1)
+	}},
+	{ID: "OPS-26", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
+		before := c.Get("/health").Is(200)
+		c.RunSync(suite.Echo())
+		c.Run(suite.Fail()).Failed()
+		c.Run(suite.Fail()).Failed()
+		health(c, "jobs.completed", before.Int("jobs.completed")+1)
+		health(c, "jobs.failed", before.Int("jobs.failed")+2)
+	}},
+	{ID: "OPS-27", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+		before := c.Get("/health").Is(200).Int("jobs.retried")
+		j := c.Run(suite.Fail(suite.M{"times": 1}))
+		j.Failed()
+		c.Given("JOB-22", func() { j.Retry().Is(200) })
+		j.Completed()
+		asked := c.Get("/health").Is(200).Int("jobs.retried") - before
+		c.Run(suite.Crash(suite.M{"times": 1})).Await(suite.Completed, suite.Failed)
+		c.Observe("/retry counts %d, a worker that died %d", asked, c.Get("/health").Is(200).Int("jobs.retried")-before-asked)
+	}},
+	{ID: "OPS-28", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		health(c, "workers.running", 0)
+		c.Blocker(time.Minute)
+		health(c, "workers.running", 1)
+	}},
+	{ID: "OPS-29", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		nowhere := c.Post("/no-such-operation", suite.Echo())
+		a := c.Post("/openai/v1/chat/completions", suite.Echo())
+		c.Observe("%d; a path that is none: %d", a.Code, nowhere.Code)
+	}},
+	{ID: "OPS-30", Needs: suite.Endpoint, Run: func(c *suite.C) {
+		a := c.Get("/requests")
+		c.Observe("%d with %s", a.Code, a.Shape())
+	}},
+}
+
+// health waits until a count is what it should be: counts may come a little
+// late.
+func health(c *suite.C, path string, want int64) {
+	var a *suite.Answer
+	for range 5 {
+		if a = c.Get("/health").Is(200); a.Int(path) == want {
+			return
+		}
+		c.Sleep(2 * time.Second)
+	}
+	a.Equal(path, want)
+}

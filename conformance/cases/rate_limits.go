@@ -1,0 +1,165 @@
+package cases
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// rateLimits are how often, but for RAT-01 and RAT-06.
+var rateLimits = []suite.Case{
+	{ID: "RAT-02", Also: []string{"RAT-09"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Jobs: 1001, Run: func(c *suite.C) {
+		c.Flood(1000, "POST", "/run", suite.Submission(suite.Echo()))
+	}},
+	{ID: "RAT-03", Also: []string{"RAT-09"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		c.Flood(2000, "GET", "/status/x", nil)
+	}},
+	{ID: "RAT-04", Also: []string{"RAT-09"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		c.Flood(2000, "GET", "/stream/x", nil)
+	}},
+	{ID: "RAT-05", Also: []string{"RAT-09"}, Needs: suite.Own, Allow: suite.Queue | suite.Load, Requests: 110, Run: func(c *suite.C) {
+		c.Flood(100, "POST", "/cancel/x", nil)
+	}},
+	{ID: "RAT-07", Also: []string{"RAT-09"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		c.Flood(2000, "POST", "/openai/v1/x", suite.M{"op": "echo"})
+	}},
+	{ID: "RAT-08", Also: []string{"RAT-09"}, Needs: suite.Own, Requests: 12, Run: func(c *suite.C) {
+		c.Flood(10, "GET", "/requests", nil)
+	}},
+	{ID: "RAT-10", Needs: suite.Own, Allow: suite.Queue, Requests: 5, Takes: 12 * time.Second, Run: func(c *suite.C) {
+		first := purge(c, c.E).Is(200)
+		purge(c, c.E).Is(200)
+		c.Given("RAT-06", func() { purge(c, c.E).Is(http.StatusTooManyRequests) })
+		c.Until(first.Sent.Add(9 * time.Second))
+		if a := purge(c, c.E); a.Code != http.StatusTooManyRequests {
+			c.Before(a, first.Sent.Add(9900*time.Millisecond))
+			a.Is(http.StatusTooManyRequests)
+		}
+		c.Until(first.Received.Add(10*time.Second + c.Grace()/4))
+		purge(c, c.E).Is(200)
+	}},
+	{ID: "RAT-18", Needs: suite.Own, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
+		c.Given("RAT-08", func() { c.Flood(10, "GET", "/requests", nil) })
+		purge(c, c.E).Is(200)
+		c.Get("/status/x").Is(404)
+	}},
+	{ID: "RAT-19", Needs: suite.Own | suite.Second, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
+		c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
+		purge(c, c.E2).Is(200)
+	}},
+	{ID: "RAT-20", Needs: suite.Own | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
+		c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
+		c.Post("/purge-queue", nil, suite.As(c.UserKey())).Is(200)
+	}},
+	{ID: "RAT-21", Needs: suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 220, Jobs: 8, Takes: 5 * time.Second, Run: func(c *suite.C) {
+		c.E = c.NewEndpoint(8)
+		var jobs []*suite.Job
+		for range 8 {
+			jobs = append(jobs, c.Run(suite.Sleep(time.Hour)))
+		}
+		for _, j := range jobs {
+			j.Running()
+		}
+		// 20 for each running worker are more than the 100 of the base.
+		c.Burst(160, "POST", "/cancel/x", nil)
+		c.Post("/cancel/x", nil).Is(http.StatusTooManyRequests)
+	}},
+	{ID: "RAT-22", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
+		before := c.Get("/health").Is(200).Object("jobs")
+		c.Burst(1000, "POST", "/run", nil)
+		c.Given("RAT-02", func() { c.Post("/run", suite.Submission(suite.Echo())).Is(http.StatusTooManyRequests) })
+		c.Get("/health").Is(200).Equal("jobs", before)
+	}},
+	{ID: "RAT-23", Needs: suite.Own, Allow: suite.Queue, Requests: 5, Takes: 12 * time.Second, Run: func(c *suite.C) {
+		c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
+		after := purge(c, c.E).Header.Get("Retry-After")
+		if after == "" {
+			c.Observe("no Retry-After")
+			return
+		}
+		seconds, err := strconv.Atoi(after)
+		c.Observe("Retry-After in seconds: %v", err == nil)
+		c.Should(func() {
+			c.Expect(err == nil && seconds >= 1, "Retry-After: seconds, 1 or more", "%s", after)
+			c.Sleep(time.Duration(seconds) * time.Second)
+			purge(c, c.E).Is(200)
+		})
+	}},
+	{ID: "RAT-24", Needs: suite.V2, Run: func(c *suite.C) {
+		a := c.V2("GET", "/templates", nil).Is(200)
+		c.Observe("RateLimit-Policy: %s", a.Header.Get("RateLimit-Policy"))
+	}},
+}
+
+func purge(c *suite.C, endpoint string) *suite.Answer {
+	return c.Job("POST", endpoint, "/purge-queue", nil)
+}
+
+// concurrencyLimits are how many at a time.
+var concurrencyLimits = []suite.Case{
+	{ID: "RAT-11", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 420, Jobs: 420, Run: func(c *suite.C) {
+		hold(c, 400, "POST", "/runsync", suite.Submission(suite.Sleep(time.Hour)))
+	}},
+	{ID: "RAT-12", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 220, Run: func(c *suite.C) {
+		hold(c, 200, "POST", "/run", nil, suite.Stalled())
+	}},
+	{ID: "RAT-14", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 420, Jobs: 1, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(time.Hour))
+		j.Running()
+		hold(c, 400, "GET", "/stream/"+j.ID, nil)
+	}},
+	{ID: "RAT-15", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 500, Jobs: 1, Takes: time.Minute, Run: func(c *suite.C) {
+		j := c.Run(suite.Sleep(time.Hour))
+		j.Running()
+		together(c, 100, "POST", "/cancel/"+j.ID)
+	}},
+	{ID: "RAT-16", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 420, Jobs: 420, Run: func(c *suite.C) {
+		hold(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
+	}},
+	{ID: "RAT-17", Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 70, Jobs: 20, Takes: time.Minute, Run: func(c *suite.C) {
+		for range 20 {
+			c.RunSync(suite.Bytes(50_000)) // makes the list take its time
+		}
+		together(c, 10, "GET", "/requests")
+	}},
+}
+
+// hold keeps so many requests open, which must not be answered, and then some
+// more, of which one must be answered 429.
+func hold(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
+	var open []*suite.Pending
+	defer func() {
+		for _, p := range open {
+			p.Drop()
+		}
+	}()
+	for range limit {
+		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
+	}
+	for range limit / 10 {
+		p := c.Start(method, path, body, o...)
+		open = append(open, p)
+		for wait := time.Millisecond; wait < 50*time.Millisecond && p.Open(); wait *= 2 {
+			time.Sleep(wait)
+		}
+		if !p.Open() {
+			p.Answer().Is(http.StatusTooManyRequests)
+			return
+		}
+	}
+	c.Fail(strconv.Itoa(len(open))+" requests are open at a time", "429 to those above "+strconv.Itoa(limit))
+}
+
+// together sends requests that are answered at once, as many as the rate
+// allows, at the same moment: some of them should meet.
+func together(c *suite.C, n int, method, path string) {
+	for range 5 {
+		if c.Together(n, method, path, nil)[http.StatusTooManyRequests] > 0 {
+			return
+		}
+		c.Sleep(11 * time.Second) // the next window
+	}
+	c.Fail(strconv.Itoa(n)+" requests at the same moment, five times, and no 429", "429 to those that are too many at a time")
+}

@@ -1,0 +1,119 @@
+package cases
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// metrics are the members of a chunk's metrics that the description names; all
+// are numbers but the scenario.
+var metrics = []string{
+	"avg_gen_throughput", "avg_prompt_throughput", "cpu_kv_cache_usage", "gpu_kv_cache_usage", "input_tokens", "output_tokens", "pending", "running",
+	"scenario", "stream_index", "swapped",
+}
+
+var streams = []suite.Case{
+	{ID: "OPS-08", Needs: suite.Endpoint | suite.Described, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
+		c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%s", suite.Text(chunks))
+	}},
+	{ID: "OPS-10", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
+		c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d", len(chunks)) })
+		for _, chunk := range chunks {
+			given, there := chunk["metrics"]
+			if !there || given == nil {
+				continue
+			}
+			members, ok := given.(suite.M)
+			c.Expect(ok, "metrics: an object", "%s", suite.Text(given))
+			for name, value := range members {
+				_, number := value.(json.Number)
+				_, text := value.(string)
+				c.Expect(!slices.Contains(metrics, name) || number != (name == "scenario") && (number || text), name+": a number, the scenario a string", "%s", suite.Text(value))
+			}
+		}
+	}},
+	{ID: "OPS-11", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		for _, chunk := range large(c, 2_500_000) {
+			size := len(suite.Text(chunk["output"]))
+			c.Expect(size <= 1<<20+64, "an output of 1 MB at most (2^20 bytes)", "a chunk of %d bytes", size)
+		}
+	}},
+	{ID: "OPS-12", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		var all strings.Builder
+		chunks := large(c, 2_500_000)
+		for _, chunk := range chunks {
+			part, ok := chunk["output"].(string)
+			c.Expect(ok, "parts of the text", "%T", chunk["output"])
+			all.WriteString(part)
+		}
+		c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
+		c.Expect(len(chunks) >= 3, "3 chunks at least", "%d", len(chunks))
+	}},
+	{ID: "OPS-13", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 40, Takes: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+		j := c.Run(suite.Stream(100, 200*time.Millisecond))
+		j.Running()
+		var seen []string
+		for range 30 {
+			for _, chunk := range j.Stream().Is(200).Chunks() {
+				n := number(chunk)
+				// A deployment that answers all chunks each time is as good.
+				if n == "0" {
+					seen = nil
+				}
+				seen = append(seen, n)
+			}
+			if len(seen) >= 100 {
+				break
+			}
+			c.Sleep(time.Second)
+		}
+		for i, n := range seen {
+			c.Expect(n == strconv.Itoa(i), "the chunks 0 to 99, in order, each once", "chunk %s in place of %d", n, i)
+		}
+		c.Expect(len(seen) == 100, "100 chunks", "%d", len(seen))
+	}},
+	{ID: "OPS-14", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		j := c.Run(suite.Stream(10, time.Second))
+		j.Running()
+		c.Sleep(4 * time.Second)
+		chunks := j.Stream().Is(200).Chunks()
+		j.Status().Is(200).Equal("status", suite.InProgress)
+		c.Expect(len(chunks) > 0, "chunks of a job that is IN_PROGRESS", "none")
+	}},
+	{ID: "OPS-15", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		a := c.RunSync(suite.Echo()).Stream()
+		c.Observe("%d, %d chunks", a.Code, len(a.Chunks()))
+	}},
+	{ID: "OPS-16", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		over := c.RunSync(suite.Stream(2, 0))
+		c.Observe("over: %d", over.Stream().Code)
+		c.Observe("over, read again: %d", over.Stream().Code)
+		c.Blocker(time.Minute)
+		waiting := c.Run(suite.Echo())
+		p := c.Start("GET", "/stream/"+waiting.ID, nil)
+		for i := 0; i < 3 && p.Open(); i++ {
+			c.Sleep(5 * time.Second)
+		}
+		c.Observe("waiting: %d", p.Answer().Code)
+		c.Should(func() { c.Get("/stream/" + c.Nonce()).Is(404) })
+	}},
+}
+
+// large is what a job streams that yields one text of so many characters.
+func large(c *suite.C, n int) []suite.M {
+	return c.RunSync(suite.Stream(1, 0, suite.M{"bytes": n})).Stream().Is(200).Chunks()
+}
+
+// number is that of a chunk {"output": {"n": 7}}.
+func number(chunk suite.M) string {
+	output, _ := chunk["output"].(suite.M)
+	n, _ := output["n"].(json.Number)
+	return n.String()
+}
