@@ -1,0 +1,172 @@
+// Package executor runs worker images as local processes, as one process per
+// job, or as containers. A file says which image is what (docs/jobrunner.md);
+// images that it doesn't name are containers.
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/procgroup"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// Config says what an executor stands on.
+type Config struct {
+	// File names the executors of images. Empty is no file: every image is a
+	// container.
+	File string
+	// DataDir is where a later run finds out what this one left, if it is killed.
+	// Empty: it doesn't.
+	DataDir string
+	Logger  *slog.Logger
+}
+
+// Executor is the worker.Programs of this machine, without those that are
+// built in.
+type Executor struct {
+	file     string
+	rules    []rule
+	engines  *engines
+	register *procgroup.Register
+	scratch  string // a folder for what only a start needs
+	log      *slog.Logger
+}
+
+var _ worker.Programs = (*Executor)(nil)
+
+// Folders of the data folder.
+const (
+	registerFolder = "processes"
+	scratchFolder  = "scratch"
+)
+
+// New reads the file, looks for container engines, and ends the processes and
+// containers that killed runs left. An error of the file begins with file:line.
+func New(ctx context.Context, c Config) (*Executor, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Executor{file: c.File, log: c.Logger}
+	var wish text
+	if c.File != "" {
+		settings, err := readFile(c.File)
+		if err != nil {
+			return nil, err
+		}
+		e.rules, wish = settings.Rules, settings.Engine
+	}
+	dir, scratch := "", filepath.Join(os.TempDir(), "gpucloud-"+scratchFolder)
+	if c.DataDir != "" {
+		dir, scratch = filepath.Join(c.DataDir, registerFolder), filepath.Join(c.DataDir, scratchFolder)
+	}
+	var err error
+	if e.register, err = procgroup.OpenRegister(dir); err != nil {
+		return nil, err
+	}
+	e.scratch = filepath.Join(scratch, e.register.Run())
+	if e.engines, err = findEngines(ctx, wish, e.register); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s:%w", c.File, err), e.Close())
+	}
+	if err := e.clean(ctx, scratch); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// Close ends the run. All workers must have ended.
+func (e *Executor) Close() error {
+	return errors.Join(os.RemoveAll(e.scratch), e.register.Close())
+}
+
+// clean ends what killed runs left. What can't be ended now, since its engine
+// doesn't answer, is left to the next start.
+func (e *Executor) clean(ctx context.Context, scratch string) error {
+	left, err := e.register.Left()
+	if err != nil {
+		return err
+	}
+	for _, run := range left {
+		processes := run.Kill()
+		containers, err := e.engines.clean(ctx, run)
+		if processes+containers > 0 {
+			e.log.WarnContext(ctx, "workers of a run that was killed are ended", "processes", processes, "containers", containers)
+		}
+		if err == nil {
+			err = errors.Join(os.RemoveAll(filepath.Join(scratch, run.Run)), run.Forget())
+		}
+		if err != nil {
+			e.log.WarnContext(ctx, "containers of a run that was killed may be left; the next start looks again", "error", err)
+		}
+	}
+	return nil
+}
+
+// imageForm is what an image may be called. It keeps options out of the command
+// line of an engine.
+var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$`)
+
+// Program finds the first rule that an image matches; without one it is a
+// container. It doesn't wait.
+func (e *Executor) Program(image string) (worker.Program, error) {
+	for _, r := range e.rules {
+		if !r.matches(image) {
+			continue
+		}
+		switch {
+		case r.Process != nil:
+			return worker.Program{Start: e.startProcess(r.Process)}, nil
+		case r.Command != nil:
+			return worker.Program{Handle: e.handler(r.Command)}, nil
+		}
+		return e.container(image, r.Container)
+	}
+	program, err := e.container(image, &containerSettings{})
+	if err == nil {
+		return program, nil
+	}
+	rule := "there is no jobrunner.yaml with a rule for it"
+	if e.file != "" {
+		rule = "no rule of " + e.file + " matches it"
+	}
+	return program, fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/jobrunner.md says how) and start the jobrunner again, or get containers to run",
+		image, rule, err)
+}
+
+func (e *Executor) container(image string, s *containerSettings) (worker.Program, error) {
+	if !imageForm.MatchString(image) {
+		return worker.Program{}, fmt.Errorf("%q is no name of a container's image", image)
+	}
+	engine, err := e.engines.usable()
+	if err != nil {
+		return worker.Program{}, err
+	}
+	return worker.Program{Start: e.startContainer(engine, s)}, nil
+}
+
+// Engines says, in a line each, what runs images here.
+func (e *Executor) Engines() []string {
+	var local []string
+	if e.file != "" {
+		count := map[string]int{}
+		for _, r := range e.rules {
+			count[r.kind()]++
+		}
+		for _, kind := range kinds {
+			if n := count[kind]; n > 0 {
+				local = append(local, fmt.Sprintf("%d × %s", n, kind))
+			}
+		}
+		if local == nil {
+			local = []string{"no rules"}
+		}
+		local = []string{e.file + ": " + strings.Join(local, ", ")}
+	}
+	return append(local, e.engines.lines()...)
+}
