@@ -2,7 +2,10 @@
 // one set of neutral types, and the job API.
 package api
 
-import "regexp"
+import (
+	"regexp"
+	"time"
+)
 
 // Client speaks one version of the management API. It may be used by several
 // goroutines at once.
@@ -16,7 +19,12 @@ type Client struct {
 	Jobs           *Jobs
 
 	catalog catalog
+	young   *young
 }
+
+// Made tells when an object was made, where an earlier run knows it: for a
+// while a 404 about it is asked again.
+func (c *Client) Made(id string, at time.Time) { c.young.noteAt(id, at) }
 
 // New makes a client. It sends nothing. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
@@ -25,18 +33,23 @@ func New(s Settings) (*Client, error) {
 		return nil, err
 	}
 	t := &transport{settings: s}
-	c := &Client{Version: s.Version}
+	c := &Client{Version: s.Version, young: &t.young}
+	// A write changes what is answered about the kinds that refer to it.
+	endpoints := &shelf{shared: s.SharedReads}
+	templates := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
+	volumes := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
+	auths := &shelf{shared: s.SharedReads, others: []*shelf{templates, endpoints}}
 	switch s.Version {
 	case V1:
-		c.Templates = templatesV1(t)
-		c.NetworkVolumes = networkVolumesV1(t)
-		c.RegistryAuths = registryAuthsV1(t)
-		c.Endpoints = endpointsV1(t)
+		c.Templates = templatesV1(t, templates)
+		c.NetworkVolumes = networkVolumesV1(t, volumes)
+		c.RegistryAuths = registryAuthsV1(t, auths)
+		c.Endpoints = endpointsV1(t, endpoints)
 	case V2:
-		c.Templates = templatesV2(t)
-		c.NetworkVolumes = networkVolumesV2(t)
-		c.RegistryAuths = registryAuthsV2(t)
-		c.Endpoints = endpointsV2(t)
+		c.Templates = templatesV2(t, templates)
+		c.NetworkVolumes = networkVolumesV2(t, volumes)
+		c.RegistryAuths = registryAuthsV2(t, auths)
+		c.Endpoints = endpointsV2(t, endpoints)
 	}
 	c.Jobs = &Jobs{transport: t}
 	c.catalog.transport = t

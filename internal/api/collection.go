@@ -5,10 +5,17 @@ import "context"
 // Collection is what every kind of managed object offers. T is the neutral
 // type of the kind. Errors that came from the API are *Error; IsNotFound
 // tells absence.
+//
+// With Settings.SharedReads, List and Get may be answered from what this client
+// read before and has not changed since.
 type Collection[T any] interface {
 	List(ctx context.Context) ([]T, error)
 	Get(ctx context.Context, id string) (T, error)
+	// Create accounts for what it made: a lost answer is settled, or is an
+	// *UnsettledError.
 	Create(ctx context.Context, want T) (T, error)
+	// Twins are the objects that a create of want could be taken for.
+	Twins(ctx context.Context, want T) []Twin
 	// Update sends what differs between have and want; have carries the id.
 	// When nothing differs it only reads.
 	Update(ctx context.Context, have, want T) (T, error)

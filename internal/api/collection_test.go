@@ -220,6 +220,7 @@ func TestNetworkVolume(t *testing.T) {
 		},
 	} {
 		client, d := deploy(t, c.version, answer(200, c.read))
+		d.emptyLists = true
 		got, err := client.NetworkVolumes.Create(t.Context(), c.volume)
 		if err != nil {
 			t.Fatal(err)
@@ -243,6 +244,7 @@ func TestNetworkVolume(t *testing.T) {
 	}
 	// v1 may hold a volume of no size.
 	client, d := deploy(t, api.V1, answer(200, `{"id":"a"}`))
+	d.emptyLists = true
 	client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "n", DataCenter: "x"})
 	sameJSON(t, d.last(t).body, `{"name":"n","size":0,"dataCenterId":"x"}`)
 }
@@ -272,6 +274,7 @@ func answered[T any](t *testing.T, version api.Version, of func(*api.Client) api
 func created[T any](t *testing.T, version api.Version, of func(*api.Client) api.Collection[T], want T) (string, error) {
 	t.Helper()
 	c, d := deploy(t, version, answer(201, `{"id":"a"}`))
+	d.emptyLists = true
 	if _, err := of(c).Create(t.Context(), want); err != nil {
 		return "", err
 	}

@@ -41,14 +41,14 @@ var wires = []struct {
 	wire            any
 	creates, update []any
 }{
-	{contract.V1, "template", templateV1{}, bodies(templatesV1(nil), fullTemplate), patches(templatesV1(nil), fullTemplate)},
-	{contract.V2, "template", templateV2{}, bodies(templatesV2(nil), fullTemplate), patches(templatesV2(nil), fullTemplate)},
-	{contract.V1, "networkVolume", networkVolumeV1{}, bodies(networkVolumesV1(nil), fullVolume), patches(networkVolumesV1(nil), fullVolume)},
-	{contract.V2, "networkVolume", networkVolumeV2{}, bodies(networkVolumesV2(nil), fullVolume), patches(networkVolumesV2(nil), fullVolume)},
-	{contract.V1, "registryAuth", registryAuthWire{}, bodies(registryAuthsV1(nil), fullAuth), nil},
-	{contract.V2, "registryAuth", registryAuthWire{}, bodies(registryAuthsV2(nil), fullAuth), nil},
-	{contract.V1, "endpoint", endpointV1{}, bodies(endpointsV1(nil), gpuWorkers, cpuWorkers), patches(endpointsV1(nil), gpuWorkers, cpuWorkers)},
-	{contract.V2, "endpoint", endpointV2{}, bodies(endpointsV2(nil), gpuWorkers, cpuWorkers), patches(endpointsV2(nil), gpuWorkers, cpuWorkers)},
+	{contract.V1, "template", templateV1{}, bodies(templatesV1(nil, nil), fullTemplate), patches(templatesV1(nil, nil), fullTemplate)},
+	{contract.V2, "template", templateV2{}, bodies(templatesV2(nil, nil), fullTemplate), patches(templatesV2(nil, nil), fullTemplate)},
+	{contract.V1, "networkVolume", networkVolumeV1{}, bodies(networkVolumesV1(nil, nil), fullVolume), patches(networkVolumesV1(nil, nil), fullVolume)},
+	{contract.V2, "networkVolume", networkVolumeV2{}, bodies(networkVolumesV2(nil, nil), fullVolume), patches(networkVolumesV2(nil, nil), fullVolume)},
+	{contract.V1, "registryAuth", registryAuthWire{}, bodies(registryAuthsV1(nil, nil), fullAuth), nil},
+	{contract.V2, "registryAuth", registryAuthWire{}, bodies(registryAuthsV2(nil, nil), fullAuth), nil},
+	{contract.V1, "endpoint", endpointV1{}, bodies(endpointsV1(nil, nil), gpuWorkers, cpuWorkers), patches(endpointsV1(nil, nil), gpuWorkers, cpuWorkers)},
+	{contract.V2, "endpoint", endpointV2{}, bodies(endpointsV2(nil, nil), gpuWorkers, cpuWorkers), patches(endpointsV2(nil, nil), gpuWorkers, cpuWorkers)},
 	{contract.Jobs, "jobSubmission", Submission{}, []any{Submission{
 		json.RawMessage(`{}`), "x", &JobPolicy{new(int64(1)), new(true), new(int64(1))}, &S3Config{"x", "x", "x", "x"}}}, nil},
 	{contract.Jobs, "job", Job{}, nil, nil},

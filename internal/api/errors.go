@@ -25,11 +25,21 @@ type Error struct {
 	Tries      int
 
 	keySource string
+	idle      bool // interrupted between two tries, of which the last did nothing
 	cause     error
 }
 
 // Error says what was asked, what came back and what to do.
 func (e *Error) Error() string {
+	text, advice := e.plain(), e.advice()
+	if advice == "" {
+		return strings.TrimSuffix(text, ".")
+	}
+	return text + " " + advice
+}
+
+// plain is a sentence without advice.
+func (e *Error) plain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", e.Method, e.URL)
 	if e.Status != 0 {
@@ -54,11 +64,8 @@ func (e *Error) Error() string {
 	if len(notes) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(notes, ", "))
 	}
-	if advice := e.advice(); advice != "" {
-		if !strings.HasSuffix(b.String(), ".") {
-			b.WriteString(".")
-		}
-		b.WriteString(" " + advice)
+	if !strings.HasSuffix(b.String(), ".") {
+		b.WriteString(".")
 	}
 	return b.String()
 }
@@ -94,7 +101,7 @@ func (e *Error) ambiguous() bool {
 		return false
 	}
 	if e.Status == 0 {
-		return e.Tries > 0 && !unsent(e.cause)
+		return e.Tries > 0 && !e.idle && !unsent(e.cause)
 	}
 	return e.Status < 300 || e.Status >= 500
 }
@@ -105,6 +112,11 @@ func (e *Error) Is(target error) bool { return e.cause != nil && errors.Is(e.cau
 
 // IsNotFound tells that the API answered 404, and nothing else does.
 func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+
+func hasServerError(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Status >= 500
+}
 
 func repeated(err error) bool {
 	e, ok := errors.AsType[*Error](err)

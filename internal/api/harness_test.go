@@ -27,6 +27,9 @@ type request struct {
 // with the last.
 type deployment struct {
 	answers []http.HandlerFunc
+	// emptyLists answers every list with none, and counts it as no request: a
+	// create lists before it sends.
+	emptyLists bool
 
 	mu   sync.Mutex
 	seen []request
@@ -34,6 +37,10 @@ type deployment struct {
 
 func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if list := emptyList[r.URL.Path]; d.emptyLists && r.Method == http.MethodGet && list != "" {
+		answer(200, list)(w, r)
+		return
+	}
 	d.mu.Lock()
 	n := min(len(d.seen), len(d.answers)-1)
 	d.seen = append(d.seen, request{r.Method, r.URL.Path, r.URL.RawQuery, string(body), r.Header.Clone(), time.Now()})
@@ -45,6 +52,12 @@ func (d *deployment) requests() []request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]request(nil), d.seen...)
+}
+
+var emptyList = map[string]string{
+	"/v1/templates": `[]`, "/v1/networkvolumes": `[]`, "/v1/containerregistryauth": `[]`, "/v1/endpoints": `[]`,
+	"/v2/templates": `{"templates":[]}`, "/v2/network-volumes": `{"networkVolumes":[]}`,
+	"/v2/registries": `{"registries":[]}`, "/v2/serverless": `{"endpoints":[]}`,
 }
 
 // last is the newest request.
@@ -81,8 +94,14 @@ func deploy(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*ap
 func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc) (*api.Client, *deployment) {
 	t.Helper()
 	d := &deployment{answers: answers}
+	return pipe(t, d, api.Settings{Version: version}), d
+}
+
+// pipe serves a handler inside a synctest bubble.
+func pipe(t *testing.T, handler http.Handler, s api.Settings) *api.Client {
+	t.Helper()
 	network := pipenet.Listen()
-	server := &http.Server{Handler: d}
+	server := &http.Server{Handler: handler}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -95,9 +114,8 @@ func deployPiped(t *testing.T, version api.Version, answers ...http.HandlerFunc)
 		server.Close()
 		<-done
 	})
-	return client(t, api.Settings{
-		BaseURL: "http://deployment", Version: version, Transport: transport, RequestTimeout: 10 * time.Second,
-	}), d
+	s.BaseURL, s.Transport, s.RequestTimeout = "http://deployment", transport, 10*time.Second
+	return client(t, s)
 }
 
 func client(t *testing.T, s api.Settings) *api.Client {

@@ -1,20 +1,20 @@
 package api
 
-import "errors"
-
 // registryAuths is what the two versions have in common: the whole kind, but
 // for the path and the form of the list.
-func registryAuths(t *transport) *rest[RegistryAuth, registryAuthWire] {
+func registryAuths(t *transport, s *shelf) *rest[RegistryAuth, registryAuthWire] {
 	return &rest[RegistryAuth, registryAuthWire]{
-		transport: t, kind: "registry auth",
+		transport: t, shelf: s, kind: "registry auth", full: []string{"name"},
 		id:      func(a RegistryAuth) string { return a.ID },
+		name:    func(a RegistryAuth) string { return a.Name },
+		unique:  true,
 		neutral: registryAuthWire.neutral,
 		create: func(want RegistryAuth) (registryAuthWire, error) {
 			return registryAuthWire{Name: &want.Name, Username: &want.Username, Password: &want.Password}, nil
 		},
 		update: func(have, want RegistryAuth) (patch, error) {
 			if want.ID = have.ID; have != want {
-				return nil, errors.New("a registry auth can't be changed: make a new one with the new name or credentials, and delete this one")
+				return nil, errNoUpdate
 			}
 			return nil, nil
 		},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // rest is the Collection of one kind in one API version. T is the neutral
@@ -17,62 +19,54 @@ type rest[T, W any] struct {
 	path   string     // of the list, after the base address
 	member string     // of a list's answer that holds the objects; "" where the answer is the bare array
 	query  url.Values // of every read
+	full   []string   // members of every object; a list's element without one is read by id
 
 	id      func(T) string
+	name    func(T) string
+	unique  bool // names are
 	neutral func(W) T
 	// create and update make request bodies. An update without members is
-	// not sent; a nil update marks a kind that can't be changed.
+	// not sent; errNoUpdate marks a kind that can't be changed.
 	create func(want T) (W, error)
 	update func(have, want T) (patch, error)
 	// settle tells whether an object is what a failed, repeated update
 	// wanted: an earlier try got through and its answer was lost.
 	settle func(got, want T) bool
+	// fixed compares what an update can't change; comparable levels what the
+	// server may order or leave out (same.go).
+	fixed      func(got, want T) bool
+	comparable func(got, want T) (T, T)
 	// secret finds what in an object must not be shown.
 	secret func(T) []string
 	// badIDIs400 marks an API that refuses to delete an unknown id with 400.
 	badIDIs400 bool
+
+	shelf  *shelf
+	makers makers[T]
+	before singleflight.Group
 }
 
 func (r *rest[T, W]) List(ctx context.Context) ([]T, error) {
-	c := call{method: http.MethodGet, url: r.settings.BaseURL + r.path, query: r.query}
-	var wires []W
-	var err error
-	if r.member == "" {
-		err = r.do(ctx, c, &wires)
-	} else {
-		keyed := keyedList[W]{member: r.member}
-		err = r.do(ctx, c, &keyed)
-		wires = keyed.objects
-	}
+	elements, err := r.listed(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]T, len(wires))
-	for i, w := range wires {
-		out[i] = r.neutral(w)
+	out := make([]T, len(elements))
+	for i, e := range elements {
+		if out[i], err = r.decode(e.raw); err != nil {
+			return nil, fmt.Errorf("the list of %ss is not what this API answers: %w", r.kind, err)
+		}
 	}
 	return out, nil
 }
 
 func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
-	c, err := r.one(http.MethodGet, id)
+	raw, err := r.read(ctx, id)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	c.query = r.query
-	return r.object(ctx, c)
-}
-
-func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
-	body, err := r.create(want)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return r.object(ctx, call{
-		method: http.MethodPost, url: r.settings.BaseURL + r.path, body: body, secrets: r.secrets(want),
-	})
+	return r.decode(raw)
 }
 
 func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
@@ -89,9 +83,10 @@ func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
 		return none, err
 	}
 	c.body, c.secrets = changes, r.secrets(want)
+	defer r.shelf.write()()
 	got, err := r.object(ctx, c)
 	if r.settle != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
-		if now, failed := r.Get(ctx, r.id(have)); failed == nil && r.settle(now, want) {
+		if now, failed := r.fetchOne(ctx, r.id(have), c.secrets...); failed == nil && r.settle(now, want) {
 			return now, nil
 		}
 	}
@@ -103,16 +98,45 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	defer r.shelf.write()()
 	err = r.do(ctx, c, nil)
 	switch {
 	case IsNotFound(err):
-		return nil
+		err = nil
 	case r.badIDIs400 && hasStatus(err, http.StatusBadRequest):
-		if _, reading := r.Get(ctx, id); IsNotFound(reading) {
-			return nil
+		if _, reading := r.fetch(ctx, id); IsNotFound(reading) {
+			err = nil
 		}
 	}
+	if err == nil {
+		r.young.forget(id)
+		r.makers.deleted(id)
+	}
 	return err
+}
+
+// fetch asks for an object by its id.
+func (r *rest[T, W]) fetch(ctx context.Context, id string, secrets ...string) (json.RawMessage, error) {
+	c, err := r.one(http.MethodGet, id)
+	if err != nil {
+		return nil, err
+	}
+	c.query, c.secrets = r.query, secrets
+	var answer identified[W]
+	if err := r.do(ctx, c, &answer); err != nil {
+		return nil, err
+	}
+	return answer.raw, nil
+}
+
+// fetchOne reads an object by its id, whatever is kept of it.
+func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string) (T, error) {
+	raw, err := r.fetch(ctx, id, secrets...)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return r.decode(raw)
 }
 
 // one is a call about one object.
@@ -131,6 +155,15 @@ func (r *rest[T, W]) object(ctx context.Context, c call) (T, error) {
 		return none, err
 	}
 	return r.neutral(answer.wire), nil
+}
+
+func (r *rest[T, W]) decode(raw json.RawMessage) (T, error) {
+	var wire W
+	if err := json.Unmarshal(raw, &wire); err != nil {
+		var none T
+		return none, err
+	}
+	return r.neutral(wire), nil
 }
 
 func (r *rest[T, W]) secrets(of T) []string {
@@ -160,7 +193,10 @@ func (l *keyedList[W]) UnmarshalJSON(data []byte) error {
 }
 
 // identified is an object's answer. One without an id is not the object.
-type identified[W any] struct{ wire W }
+type identified[W any] struct {
+	wire W
+	raw  json.RawMessage
+}
 
 func (i *identified[W]) UnmarshalJSON(data []byte) error {
 	var answer struct{ ID string }
@@ -170,5 +206,6 @@ func (i *identified[W]) UnmarshalJSON(data []byte) error {
 	if answer.ID == "" {
 		return errors.New("it has no id")
 	}
+	i.raw = append(i.raw[:0], data...)
 	return json.Unmarshal(data, &i.wire)
 }

@@ -24,21 +24,41 @@ var repeatable = map[string]bool{
 // retryPolicy decides whether one call is tried again, and when. It lives as
 // long as the call.
 type retryPolicy struct {
+	caller     context.Context
+	stop       func() // ends the call's own context
 	repeatable bool
-	failures   int // answered by another try
-	waits      int // that the server asked for
+	young      func() bool // the call is about what was made moments ago
+	failures   int         // answered by another try
+	premature  int         // 404s about something young
+	waits      int         // that the server asked for
 	wait       time.Duration
+	resume     func() bool // set during a wait, which an interrupted caller ends
 }
 
 // check is asked after each try. A wait that would outlast the context is not
 // begun: the caller learns what the server said instead.
-func (p *retryPolicy) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	again := ctx.Err() == nil && p.again(resp, err)
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < p.wait {
+func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
+	again := p.caller.Err() == nil && p.again(resp, err)
+	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
+	}
+	if again {
+		p.resume = context.AfterFunc(p.caller, p.stop)
 	}
 	return again, nil
 }
+
+// prepare ends a wait before the next try.
+func (p *retryPolicy) prepare(*http.Request) error {
+	if !p.resume() {
+		return p.caller.Err()
+	}
+	p.resume = nil
+	return nil
+}
+
+// waiting tells that the call ended between two tries.
+func (p *retryPolicy) waiting() bool { return p.resume != nil }
 
 func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration {
 	return p.wait
@@ -51,9 +71,10 @@ func (p *retryPolicy) again(resp *http.Response, err error) bool {
 	}
 	asked, told := retryAfter(resp)
 	switch status := resp.StatusCode; {
-	case status == http.StatusTooManyRequests,
-		status == http.StatusServiceUnavailable && told:
-		// The server did nothing, whatever the method was.
+	case status == http.StatusNotFound:
+		return p.young() && p.afterPremature()
+	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method was
+		status == http.StatusServiceUnavailable && told && p.repeatable:
 		if told && asked > 0 {
 			return p.afterWait(asked)
 		}
@@ -69,6 +90,15 @@ func (p *retryPolicy) afterWait(asked time.Duration) bool {
 		return false
 	}
 	p.wait = asked
+	return true
+}
+
+// afterPremature waits for what was made moments ago to show.
+func (p *retryPolicy) afterPremature() bool {
+	if p.premature++; p.premature > limits.premature {
+		return false
+	}
+	p.wait = min(limits.firstBackoff<<(p.premature-1), limits.lastBackoff)
 	return true
 }
 

@@ -34,6 +34,11 @@ type Settings struct {
 	// included. The default is a minute.
 	RequestTimeout time.Duration
 
+	// SharedReads makes the first read of a kind list it and answer later
+	// reads from that list, until this client writes: for one run of Terraform,
+	// which reads everything once.
+	SharedReads bool
+
 	// Transport replaces the connections to the deployment.
 	Transport http.RoundTripper
 }

@@ -19,31 +19,46 @@ var limits = struct {
 	requestTimeout time.Duration // of one try
 	answer         int64         // bytes of an answer
 	redirects      int
-	tries          int           // of a request that fails or gets no answer
-	waits          int           // times that one request obeys Retry-After
-	longestWait    time.Duration // a longer Retry-After ends the request
-	firstBackoff   time.Duration // doubled by each further try
-	lastBackoff    time.Duration
-	excerpt        int // characters of a body that is no error document
-	detail         int // characters of an error's detail or field
-	fields         int // field errors that are kept
+
+	answerAfterStop time.Duration   // for what was sent when the caller was interrupted
+	settleAfterStop time.Duration   // for a lost answer, from the interruption on
+	looks           []time.Duration // pauses before each look for what a lost answer made
+	youth           time.Duration   // age until which a 404 may be premature
+	premature       int             // times that such a 404 is asked again
+
+	tries        int           // of a request that fails or gets no answer
+	waits        int           // times that one request obeys Retry-After
+	longestWait  time.Duration // a longer Retry-After ends the request
+	firstBackoff time.Duration // doubled by each further try
+	lastBackoff  time.Duration
+	excerpt      int // characters of a body that is no error document
+	detail       int // characters of an error's detail or field
+	fields       int // field errors that are kept
 }{
 	requestTimeout: time.Minute,
 	answer:         64 << 20,
 	redirects:      5,
-	tries:          4,
-	waits:          12,
-	longestWait:    5 * time.Minute,
-	firstBackoff:   500 * time.Millisecond,
-	lastBackoff:    8 * time.Second,
-	excerpt:        200,
-	detail:         2000,
-	fields:         50,
+
+	answerAfterStop: 4 * time.Second,
+	settleAfterStop: 8 * time.Second,
+	looks:           []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second},
+	youth:           time.Minute,
+	premature:       3,
+
+	tries:        4,
+	waits:        12,
+	longestWait:  5 * time.Minute,
+	firstBackoff: 500 * time.Millisecond,
+	lastBackoff:  8 * time.Second,
+	excerpt:      200,
+	detail:       2000,
+	fields:       50,
 }
 
 // transport sends calls with the key and the time-outs of its settings.
 type transport struct {
 	settings Settings
+	young    young
 }
 
 // call is one request; its tries are made by do.
@@ -59,19 +74,30 @@ type call struct {
 // do sends a call and decodes the answer into out, unless out is nil. Every
 // error of the way is an *Error.
 func (t *transport) do(ctx context.Context, c call, out any) error {
+	if err := ctx.Err(); err != nil {
+		return t.failed(c, 0, err)
+	}
 	var payload any
+	var text string
 	if c.body != nil {
 		encoded, err := json.Marshal(c.body)
 		if err != nil {
 			return t.failed(c, 0, fmt.Errorf("encoding the body: %w", err))
 		}
-		payload = encoded
+		payload, text = encoded, string(encoded)
 	}
 	target := c.url
 	if len(c.query) > 0 {
 		target += "?" + c.query.Encode()
 	}
-	req, err := retryablehttp.NewRequestWithContext(ctx, c.method, target, payload)
+	// A write that is under way when the caller is interrupted gets its answer
+	// first. Waits between tries end at once.
+	sending, release := ctx, context.CancelFunc(func() {})
+	if c.method != http.MethodGet {
+		sending, release = grace(ctx, limits.answerAfterStop)
+	}
+	defer release()
+	req, err := retryablehttp.NewRequestWithContext(sending, c.method, target, payload)
 	if err != nil {
 		return t.failed(c, 0, err)
 	}
@@ -87,7 +113,8 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		answer, err = read(resp.Body)
 		return err
 	})
-	tries, policy := 0, retryPolicy{repeatable: repeatable[c.method]}
+	tries, policy := 0, retryPolicy{caller: ctx, stop: release, repeatable: repeatable[c.method]}
+	policy.young = func() bool { return t.young.concerns(c.url, text) }
 	client := retryablehttp.Client{
 		HTTPClient: &http.Client{
 			Transport:     t.settings.Transport,
@@ -97,13 +124,16 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		RetryMax:       math.MaxInt, // the policy counts
 		CheckRetry:     policy.check,
 		Backoff:        policy.backoff,
+		PrepareRetry:   policy.prepare,
 		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
 		RequestLogHook: func(_ retryablehttp.Logger, _ *http.Request, n int) { tries = n + 1 },
 	}
 	resp, err := client.Do(req) //nolint:bodyclose // the response handler has read and closed it
 	switch {
 	case err != nil:
-		return t.failed(c, tries, err)
+		failure := t.failed(c, tries, err)
+		failure.idle = policy.waiting()
+		return failure
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return t.refused(c, tries, resp, answer)
 	case out == nil:

@@ -6,10 +6,13 @@ package api
 // fails before anything is sent; fields that it lacks altogether are left out,
 // since refusing those is the plan's work.
 
-func networkVolumesV1(t *transport) Collection[NetworkVolume] {
+func networkVolumesV1(t *transport, s *shelf) Collection[NetworkVolume] {
 	return &rest[NetworkVolume, networkVolumeV1]{
-		transport: t, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
+		transport: t, shelf: s, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
+		full:    []string{"name", "size", "dataCenterId"},
 		id:      func(v NetworkVolume) string { return v.ID },
+		name:    func(v NetworkVolume) string { return v.Name },
+		fixed:   fixedOfVolume,
 		neutral: networkVolumeV1.neutral,
 		create: func(want NetworkVolume) (networkVolumeV1, error) {
 			return networkVolumeV1{Name: &want.Name, Size: &want.Size, DataCenterID: &want.DataCenter}, nil
@@ -36,8 +39,8 @@ func (w networkVolumeV1) neutral() NetworkVolume {
 	}
 }
 
-func registryAuthsV1(t *transport) Collection[RegistryAuth] {
-	r := registryAuths(t)
+func registryAuthsV1(t *transport, s *shelf) Collection[RegistryAuth] {
+	r := registryAuths(t, s)
 	r.path, r.badIDIs400 = "/v1/containerregistryauth", true
 	return r
 }

@@ -9,13 +9,17 @@ import (
 	"strconv"
 )
 
-func endpointsV1(t *transport) Collection[Endpoint] {
+func endpointsV1(t *transport, s *shelf) Collection[Endpoint] {
 	return &rest[Endpoint, endpointV1]{
-		transport: t, kind: "endpoint", path: "/v1/endpoints", badIDIs400: true,
-		id:      func(e Endpoint) string { return e.ID },
-		neutral: endpointV1.neutral,
-		create:  func(want Endpoint) (endpointV1, error) { return newEndpointV1(want, false) },
-		update:  endpointPatchV1,
+		transport: t, shelf: s, kind: "endpoint", path: "/v1/endpoints", badIDIs400: true,
+		full:       []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
+		id:         func(e Endpoint) string { return e.ID },
+		name:       func(e Endpoint) string { return e.Name },
+		fixed:      fixedOfEndpoint,
+		comparable: comparableEndpoints,
+		neutral:    endpointV1.neutral,
+		create:     func(want Endpoint) (endpointV1, error) { return newEndpointV1(want, false) },
+		update:     endpointPatchV1,
 	}
 }
 

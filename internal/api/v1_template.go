@@ -2,15 +2,20 @@ package api
 
 import "net/url"
 
-func templatesV1(t *transport) Collection[Template] {
+func templatesV1(t *transport, s *shelf) Collection[Template] {
 	return &rest[Template, templateV1]{
-		transport: t, kind: "template", path: "/v1/templates", badIDIs400: true,
+		transport: t, shelf: s, kind: "template", path: "/v1/templates", badIDIs400: true,
 		// Without it, a template that an endpoint uses seems to be gone.
-		query:   url.Values{"includeEndpointBoundTemplates": {"true"}},
-		id:      func(t Template) string { return t.ID },
-		neutral: templateV1.neutral,
-		create:  func(want Template) (templateV1, error) { return newTemplateV1(want, false) },
-		update:  templatePatchV1,
+		query:      url.Values{"includeEndpointBoundTemplates": {"true"}},
+		full:       []string{"name", "imageName", "containerDiskInGb"},
+		id:         func(t Template) string { return t.ID },
+		name:       func(t Template) string { return t.Name },
+		unique:     true,
+		fixed:      fixedOfTemplate,
+		comparable: comparableTemplates,
+		neutral:    templateV1.neutral,
+		create:     func(want Template) (templateV1, error) { return newTemplateV1(want, false) },
+		update:     templatePatchV1,
 	}
 }
 

@@ -3,10 +3,13 @@ package api
 // Management API v2: nested bodies, lists under the name of the resource,
 // unknown members refused. A request says only what it has to.
 
-func networkVolumesV2(t *transport) Collection[NetworkVolume] {
+func networkVolumesV2(t *transport, s *shelf) Collection[NetworkVolume] {
 	return &rest[NetworkVolume, networkVolumeV2]{
-		transport: t, kind: "network volume", path: "/v2/network-volumes", member: "networkVolumes",
+		transport: t, shelf: s, kind: "network volume", path: "/v2/network-volumes", member: "networkVolumes",
+		full:    []string{"name", "size", "dataCenter", "type"},
 		id:      func(v NetworkVolume) string { return v.ID },
+		name:    func(v NetworkVolume) string { return v.Name },
+		fixed:   fixedOfVolume,
 		neutral: networkVolumeV2.neutral,
 		create: func(want NetworkVolume) (networkVolumeV2, error) {
 			return networkVolumeV2{
@@ -42,8 +45,8 @@ func sameVolume(got, want NetworkVolume) bool {
 	return got.Name == want.Name && got.Size == want.Size
 }
 
-func registryAuthsV2(t *transport) Collection[RegistryAuth] {
-	r := registryAuths(t)
+func registryAuthsV2(t *transport, s *shelf) Collection[RegistryAuth] {
+	r := registryAuths(t, s)
 	r.path, r.member = "/v2/registries", "registries"
 	return r
 }

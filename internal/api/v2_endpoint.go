@@ -5,11 +5,15 @@ import (
 	"maps"
 )
 
-func endpointsV2(t *transport) Collection[Endpoint] {
+func endpointsV2(t *transport, s *shelf) Collection[Endpoint] {
 	return &rest[Endpoint, endpointV2]{
-		transport: t, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
-		id:      func(e Endpoint) string { return e.ID },
-		neutral: endpointV2.neutral,
+		transport: t, shelf: s, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
+		full:       []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"},
+		id:         func(e Endpoint) string { return e.ID },
+		name:       func(e Endpoint) string { return e.Name },
+		fixed:      fixedOfEndpoint,
+		comparable: comparableEndpoints,
+		neutral:    endpointV2.neutral,
 		create: func(want Endpoint) (endpointV2, error) {
 			w := newEndpointV2(want, false)
 			w.Type = filled(want.Type, false) // fixed from then on

@@ -2,12 +2,17 @@ package api
 
 import "encoding/json"
 
-func templatesV2(t *transport) Collection[Template] {
+func templatesV2(t *transport, s *shelf) Collection[Template] {
 	return &rest[Template, templateV2]{
-		transport: t, kind: "template", path: "/v2/templates", member: "templates",
-		id:      func(t Template) string { return t.ID },
-		neutral: templateV2.neutral,
-		create:  func(want Template) (templateV2, error) { return newTemplateV2(want, false), nil },
+		transport: t, shelf: s, kind: "template", path: "/v2/templates", member: "templates",
+		full:       []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"},
+		id:         func(t Template) string { return t.ID },
+		name:       func(t Template) string { return t.Name },
+		unique:     true,
+		fixed:      fixedOfTemplate,
+		comparable: comparableTemplates,
+		neutral:    templateV2.neutral,
+		create:     func(want Template) (templateV2, error) { return newTemplateV2(want, false), nil },
 		update: func(have, want Template) (patch, error) {
 			return changed(newTemplateV2(have, true), newTemplateV2(want, true))
 		},

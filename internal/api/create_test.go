@@ -1,0 +1,405 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// shop is a deployment of API v2 that keeps what is made. Faults answer the
+// n-th POST in their own way; make tells what the POST would have made.
+type shop struct {
+	member string // "networkVolumes", "templates", "registries" or "endpoints"
+	unique bool
+	faults []func(w http.ResponseWriter, r *http.Request, make func() string)
+
+	mu      sync.Mutex
+	objects []map[string]any
+	posts   int
+	lists   int
+	gets    int
+	n       int
+	hidden  int // number of lists in which nothing new shows
+	young   int // number of reads by id that are answered 404
+	list    http.HandlerFunc
+}
+
+func (s *shop) add(object map[string]any) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	object["id"] = fmt.Sprintf("id%d", s.n)
+	s.objects = append(s.objects, object)
+	return object["id"].(string)
+}
+
+func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.Method == http.MethodPost:
+		var object map[string]any
+		json.Unmarshal(body, &object)
+		s.mu.Lock()
+		s.posts++
+		n := s.posts
+		taken := s.unique && slices.ContainsFunc(s.objects, func(o map[string]any) bool { return o["name"] == object["name"] })
+		s.mu.Unlock()
+		make := func() string {
+			delete(object, "password")
+			delete(object, "username")
+			id := s.add(object)
+			text, _ := json.Marshal(object)
+			return strings.ReplaceAll(string(text), `"id":"x"`, `"id":"`+id+`"`)
+		}
+		switch {
+		case n <= len(s.faults) && s.faults[n-1] != nil:
+			s.faults[n-1](w, r, make)
+		case taken:
+			answer(400, `{"title":"Bad Request","status":400,"detail":"the name is taken"}`)(w, r)
+		default:
+			answer(201, make())(w, r)
+		}
+	case len(segments) == 2:
+		s.mu.Lock()
+		s.lists++
+		objects, own := append([]map[string]any{}, s.objects...), s.list
+		if s.lists <= s.hidden {
+			objects = nil
+		}
+		slices.Reverse(objects)
+		s.mu.Unlock()
+		if own != nil {
+			own(w, r)
+			return
+		}
+		text, _ := json.Marshal(map[string]any{s.member: objects})
+		answer(200, string(text))(w, r)
+	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if r.Method == http.MethodGet {
+			s.gets++
+		}
+		i := slices.IndexFunc(s.objects, func(o map[string]any) bool { return o["id"] == segments[2] })
+		if i < 0 || s.young > 0 {
+			s.young--
+			answer(404, `{"title":"Not Found","status":404}`)(w, r)
+			return
+		}
+		if r.Method == http.MethodDelete {
+			s.objects = slices.Delete(s.objects, i, i+1)
+			answer(204, ``)(w, r)
+			return
+		}
+		var changes map[string]any
+		json.Unmarshal(body, &changes)
+		for name, value := range changes {
+			s.objects[i][name] = value
+		}
+		text, _ := json.Marshal(s.objects[i])
+		answer(200, string(text))(w, r)
+	}
+}
+
+// open serves the shop to a client of one run.
+func (s *shop) open(t *testing.T) *api.Client {
+	t.Helper()
+	if s.member == "" {
+		s.member = "networkVolumes"
+	}
+	return pipe(t, s, api.Settings{SharedReads: true})
+}
+
+// The ways to lose the answer of a POST; done says whether it made something.
+func lost(done bool, then http.HandlerFunc) func(http.ResponseWriter, *http.Request, func() string) {
+	return func(w http.ResponseWriter, r *http.Request, make func() string) {
+		if done {
+			make()
+		}
+		then(w, r)
+	}
+}
+
+var losses = map[string]http.HandlerFunc{
+	"500": answer(500, ``), "502": answer(502, ``), "503": answer(503, ``), "504": answer(504, ``),
+	"hung up": hangUp, "cut off": cutOff, "stalled": stall, "no object": answer(201, `{}`), "no body": answer(204, ``),
+}
+
+func volume(name string) api.NetworkVolume {
+	return api.NetworkVolume{Name: name, Size: 10, DataCenter: "EU-RO-1", Type: new("STANDARD")}
+}
+
+func TestLostCreateThatWasDone(t *testing.T) {
+	for name, loss := range losses {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){lost(true, loss)}}
+				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}) // an older, equal one
+				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+				if err != nil || got.ID != "id2" || s.posts != 1 {
+					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){lost(true, loss)}}
+				got, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
+				if err != nil || got.ID != "id1" || got.Image != "i" || s.posts != 1 {
+					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
+				}
+			})
+		})
+	}
+}
+
+func TestLostCreateThatWasNotDone(t *testing.T) {
+	for name, loss := range losses {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){lost(false, loss)}}
+				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
+				_, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+				unsettled, ok := errors.AsType[*api.UnsettledError](err)
+				if !ok || len(unsettled.Candidates) != 0 || s.posts != 1 || !strings.Contains(err.Error(), "most likely not created") {
+					t.Errorf("got %v after %d POSTs", err, s.posts)
+				}
+			})
+			// A unique name makes another POST safe.
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){lost(false, loss), lost(false, loss)}}
+				got, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i"})
+				if err != nil || got.ID != "id1" || s.posts != 3 {
+					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
+				}
+			})
+		})
+	}
+}
+
+// TestNothingIsGuessed: what a lost create made can't be told.
+func TestNothingIsGuessed(t *testing.T) {
+	equal := func() map[string]any {
+		return map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
+	}
+	for name, c := range map[string]struct {
+		meanwhile  []map[string]any
+		list       http.HandlerFunc
+		candidates []string
+		says       string
+	}{
+		"another equal one appears":    {[]map[string]any{equal()}, nil, []string{"id1", "id2"}, "more than one new network volume"},
+		"one of its name, larger":      {[]map[string]any{{"name": "v", "size": 20, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
+		"one of its name, elsewhere":   {[]map[string]any{{"name": "v", "size": 10, "dataCenter": "X", "type": "STANDARD"}}, nil, nil, ""},
+		"one of another name":          {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
+		"the list is refused with 403": {nil, answer(403, ``), nil, "the list of network volumes is refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{list: c.list}
+				s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, make func() string) {
+					for _, o := range c.meanwhile {
+						s.add(o)
+					}
+					make()
+					hangUp(w, r)
+				}}
+				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+				if c.says == "" {
+					if err != nil || got.ID != "id2" {
+						t.Errorf("got %+v, %v", got, err)
+					}
+					return
+				}
+				unsettled, ok := errors.AsType[*api.UnsettledError](err)
+				if !ok || !slices.Equal(unsettled.Candidates, c.candidates) || !strings.Contains(err.Error(), c.says) || s.posts != 1 {
+					t.Errorf("got %v after %d POSTs", err, s.posts)
+				}
+			})
+		})
+	}
+}
+
+// TestEqualCreatesShareOut: of equal creates at once, some are lost, some of
+// those were done; each object has one owner, and none is made twice.
+func TestEqualCreatesShareOut(t *testing.T) {
+	const n = 6
+	for mask := range 1 << n { // which of the POSTs are lost after they were done
+		synctest.Test(t, func(t *testing.T) {
+			s := &shop{}
+			for i := range n {
+				slow := time.Duration(i*37%n) * time.Second
+				s.faults = append(s.faults, func(w http.ResponseWriter, r *http.Request, make func() string) {
+					if mask>>i&1 == 1 {
+						make()
+						time.Sleep(slow)
+						hangUp(w, r)
+						return
+					}
+					time.Sleep(slow)
+					answer(201, make())(w, r)
+				})
+			}
+			c := s.open(t)
+			ids := make([]string, n)
+			var group sync.WaitGroup
+			for i := range n {
+				group.Go(func() {
+					got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
+					if err != nil {
+						t.Errorf("mask %b: %v", mask, err)
+					}
+					ids[i] = got.ID
+				})
+			}
+			group.Wait()
+			if slices.Sort(ids); len(slices.Compact(ids)) != n || len(s.objects) != n || s.posts != n {
+				t.Errorf("mask %b: %d objects, owned %v, after %d POSTs", mask, len(s.objects), ids, s.posts)
+			}
+		})
+	}
+}
+
+// TestNameThatIsTaken: what an earlier run left is taken over, what someone
+// else made is not.
+func TestNameThatIsTaken(t *testing.T) {
+	left := func(image string) map[string]any {
+		return map[string]any{"name": "t", "image": image, "args": "", "disk": 50, "env": map[string]any{}, "ports": []string{},
+			"registry": nil, "public": false, "serverless": false, "category": "NVIDIA"}
+	}
+	want := api.Template{Name: "t", Image: "i", Disk: 50, Category: "NVIDIA"}
+	for name, c := range map[string]struct {
+		image         string
+		planned, fine bool
+		says          string
+	}{
+		"left by an earlier run":                 {"i", true, true, ""},
+		"left by an earlier run, other settings": {"j", true, false, "with other settings"},
+		"made while this run went on":            {"i", false, false, "someone else made it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{member: "templates", unique: true}
+				c2 := s.open(t)
+				if c.planned {
+					s.add(left(c.image))
+				}
+				twins := c2.Templates.Twins(t.Context(), want)
+				if c.planned != (len(twins) == 1 && twins[0].Name && twins[0].Same == c.fine) {
+					t.Errorf("twins: %+v", twins)
+				}
+				if !c.planned {
+					s.add(left(c.image))
+				}
+				got, err := c2.Templates.Create(t.Context(), want)
+				if c.fine && (err != nil || got.ID != "id1") {
+					t.Errorf("got %+v, %v", got, err)
+				}
+				if unsettled, ok := errors.AsType[*api.UnsettledError](err); !c.fine &&
+					(!ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), c.says)) {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestInterruptedCreate: what was sent when Terraform is interrupted is still
+// accounted for, within seconds.
+func TestInterruptedCreate(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(w http.ResponseWriter, r *http.Request, make func() string)
+		fine  bool
+	}{
+		"the answer comes": {func(w http.ResponseWriter, r *http.Request, make func() string) {
+			time.Sleep(3 * time.Second)
+			answer(201, make())(w, r)
+		}, true},
+		"no answer comes": {func(w http.ResponseWriter, r *http.Request, make func() string) { make(); stall(w, r) }, true},
+		"nothing is made": {func(w http.ResponseWriter, r *http.Request, _ func() string) { stall(w, r) }, false},
+		"it was to wait": {func(w http.ResponseWriter, r *http.Request, _ func() string) {
+			answer(429, ``, "Retry-After", "60")(w, r)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){c.fault}}
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				client, began := s.open(t), time.Now()
+				got, err := client.NetworkVolumes.Create(ctx, volume("v"))
+				if (err == nil) != c.fine || c.fine && got.ID != "id1" || time.Since(began) > 10*time.Second || s.posts != 1 {
+					t.Errorf("got %+v, %v after %s and %d POSTs", got, err, time.Since(began), s.posts)
+				}
+				if _, unsettled := errors.AsType[*api.UnsettledError](err); name == "it was to wait" && (unsettled || time.Since(began) != time.Second) {
+					t.Errorf("got %v after %s", err, time.Since(began))
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.open(t).NetworkVolumes.Create(ctx, volume("v")); !errors.Is(err, context.Canceled) || s.posts+s.lists != 0 {
+			t.Errorf("already interrupted: %v after %d POSTs", err, s.posts)
+		}
+	})
+}
+
+// TestYoungObjectIsNotGone: 404 about what was just made is no absence yet.
+func TestYoungObjectIsNotGone(t *testing.T) {
+	for name, send := range map[string]func(context.Context, *api.Client, string) error{
+		"read": func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.NetworkVolumes.Get(ctx, id)
+			return err
+		},
+		"update": func(ctx context.Context, c *api.Client, id string) error {
+			have, want := volume("v"), volume("w")
+			have.ID = id
+			_, err := c.NetworkVolumes.Update(ctx, have, want)
+			return err
+		},
+		"delete": func(ctx context.Context, c *api.Client, id string) error { return c.NetworkVolumes.Delete(ctx, id) },
+	} {
+		for _, age := range []time.Duration{0, 2 * time.Minute} {
+			t.Run(fmt.Sprint(name, age), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &shop{}
+					c := s.open(t)
+					made, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(age)
+					s.young = 3
+					err = send(t.Context(), c, made.ID)
+					tolerated := s.young == 0 && err == nil
+					if tolerated != (age == 0) {
+						t.Errorf("%v, %d premature answers left", err, s.young)
+					}
+				})
+			})
+		}
+	}
+	// Another run knows it from the first.
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{young: 2, hidden: 1}
+		id := s.add(map[string]any{"name": "v"})
+		c := s.open(t)
+		c.Made(id, time.Now().Add(-10*time.Second))
+		if _, err := c.NetworkVolumes.Get(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	})
+}
