@@ -45,7 +45,7 @@ type Call struct {
 var ErrNoReceiver = errors.New("the target can't reach this machine: --hook-url says at which address it does")
 
 // NewBox opens an address. It answers the calls with these status codes in
-// turn, the last of them for all that follow; none: 200.
+// turn, the last of them for all that follow; 0 breaks the call off; none: 200.
 func (e *Env) NewBox(answers ...int) (*Box, error) {
 	e.hooking.Do(func() { e.hooks, e.hookErr = e.receive() })
 	if e.hookErr != nil {
@@ -108,7 +108,11 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the caller is gone
 	}
-	w.WriteHeader(b.take(Call{At: r.now(), Method: req.Method, Header: req.Header, Body: body}))
+	status := b.take(Call{At: r.now(), Method: req.Method, Header: req.Header, Body: body})
+	if status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(status)
 }
 
 func (b *Box) take(c Call) (status int) {

@@ -57,6 +57,10 @@ func (c *C) Until(t time.Time) {
 // Local tells whether the target is for tests alone.
 func (c *C) Local() bool { return c.env.Target.Local }
 
+// HasV1 and HasV2 tell whether a version of the management API is judged.
+func (c *C) HasV1() bool { return c.env.Target.HasV1() }
+func (c *C) HasV2() bool { return c.env.Target.HasV2() }
+
 // Live tells whether the dialect of the public SDKs is judged.
 func (c *C) Live() bool { return c.env.Target.Live }
 

@@ -1,0 +1,128 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+var errorBodies = []suite.Case{
+	{ID: "ERR-01", Needs: suite.Endpoint, Run: func(c *suite.C) {
+		c.Get("/health").Is(200)
+		c.Post("/run", nil, suite.Raw("{")).BadRequest()
+		c.Post("/runsync", suite.M{}).BadRequest()
+	}},
+	{ID: "ERR-01-management", Needs: suite.V1, Run: func(c *suite.C) {
+		c.V1("POST", "/templates", nil, suite.Raw("{")).BadRequest()
+		c.V1("POST", "/templates", suite.M{}).BadRequest()
+	}},
+	{ID: "ERR-02", Needs: suite.Endpoint, Requests: 12, Run: func(c *suite.C) {
+		c.Get("/health").Is(200)
+		nowhere := c.Nonce()[:14]
+		for _, op := range jobOperations {
+			var body any
+			if op.method == "POST" {
+				body = suite.Submission(suite.Echo())
+			}
+			c.Job(op.method, nowhere, op.path, body).Is(404)
+		}
+	}},
+	{ID: "ERR-03", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+		c.Blocker(time.Minute)
+		gone(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
+	}},
+	{ID: "ERR-04", Needs: suite.Own, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
+		var last *suite.Answer
+		for range 3 {
+			last = purge(c, c.E)
+		}
+		last.Is(429)
+	}},
+	{ID: "ERR-05", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
+		for i := 0; i < 10 && p.Open(); i++ {
+			c.Sleep(10 * time.Second)
+		}
+		a := p.Answer()
+		c.Observe("%d with %s", a.Code, a.Shape())
+	}},
+	{ID: "ERR-06", Needs: suite.V1, Run: func(c *suite.C) {
+		c.V1("POST", "/templates", suite.M{}).BadRequest().Str("message")
+		c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401).Str("message")
+		c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400).Str("message")
+	}},
+	{ID: "ERR-07", Needs: suite.V2, Run: func(c *suite.C) {
+		for _, a := range v2Errors(c) {
+			a.Str("title")
+			a.Str("detail")
+			a.Int("status")
+		}
+	}},
+	{ID: "ERR-08", Needs: suite.V2, Run: func(c *suite.C) {
+		a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
+		a.Str("title")
+		if given, there := a.Find("errors"); there {
+			list, ok := given.([]any)
+			c.Expect(ok, "errors: an array", "%s", suite.Text(given))
+			for _, one := range list {
+				_, ok := one.(string)
+				c.Expect(ok, "errors: an array of strings", "%s", suite.Text(given))
+			}
+		}
+	}},
+	{ID: "ERR-09", Needs: suite.V2, Run: func(c *suite.C) {
+		for _, a := range v2Errors(c) {
+			a.Equal("status", a.Code)
+			kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
+			c.Expect(err == nil && kind == "application/problem+json", "application/problem+json", "%q", a.Header.Get("Content-Type"))
+		}
+	}},
+	{ID: "ERR-10", Needs: suite.Endpoint, Run: func(c *suite.C) {
+		c.Observe("400: %s", c.Post("/run", suite.M{}).Shape())
+		c.Observe("401: %s", c.Get("/health", suite.WithoutKey()).Shape())
+		c.Observe("404: %s", c.Get("/status/"+c.Nonce()).Shape())
+	}},
+	{ID: "ERR-11", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Seconds: 30,
+		Watch: func(w *suite.Watched) string {
+			// What streams is text, logs and pages too; an answer to HEAD has no body.
+			kind := w.Header.Get("Content-Type")
+			if w.API == "" || len(w.Body) == 0 || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") {
+				return ""
+			}
+			if !json.Valid(w.Body) {
+				return fmt.Sprintf("%d with a body that is not JSON: %.60q", w.Exchange.Status, w.Body)
+			}
+			return ""
+		},
+		Run: func(c *suite.C) {
+			c.Get("/health").Is(200).Object("")
+			c.RunSync(suite.Echo())
+			blocker := c.Blocker(30 * time.Second)
+			c.Run(suite.Echo()).Cancel().Is(200).Object("")
+			c.Post("/purge-queue", nil).Is(200).Object("")
+			blocker.Stream()
+			blocker.Cancel().Is(200).Object("")
+		}},
+	{ID: "ERR-12", Needs: suite.Endpoint, Run: func(c *suite.C) {
+		nowhere := c.Nonce()[:14]
+		c.Observe("no key and no endpoint: %d", c.Job("GET", nowhere, "/health", nil, suite.WithoutKey()).Code)
+		c.Observe("no key and no body: %d", c.Post("/run", nil, suite.WithoutKey()).Code)
+		c.Observe("no endpoint and no body: %d", c.Job("POST", nowhere, "/run", nil).Code)
+		c.Observe("no key and no path: %d", c.Get("/"+c.Nonce(), suite.WithoutKey()).Code)
+	}},
+}
+
+// v2Errors are errors of version 2, of several kinds.
+func v2Errors(c *suite.C) []*suite.Answer {
+	list := []*suite.Answer{
+		c.V2("GET", "/templates/"+c.Nonce(), nil).Is(404),
+		c.V2("POST", "/templates", suite.M{}).Refused(),
+		c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401),
+	}
+	return slices.Clip(list)
+}

@@ -1,0 +1,150 @@
+package cases
+
+import (
+	"bytes"
+	"fmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+const hookGap = 10 * time.Second // between the calls of one webhook (Events, 1)
+
+var hooks = []suite.Case{
+	{ID: "WEB-01", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box()
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		called(c, box, 1)
+	}},
+	{ID: "WEB-02", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box()
+		c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
+		called(c, box, 1)
+	}},
+	{ID: "WEB-03", Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 2, Takes: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box()
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		c.Given("WEB-01", func() { called(c, box, 1) })
+		c.Run(suite.Echo()).Completed()
+		c.Sleep(35 * time.Second)
+		c.Expect(len(box.Calls()) == 1, "no call for a job that has no webhook", "%d calls", len(box.Calls()))
+	}},
+	{ID: "WEB-04", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box()
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		c.Given("WEB-01", func() { called(c, box, 1) })
+		for range 4 {
+			c.Sleep(11 * time.Second)
+		}
+		settled(c)
+		c.Expect(len(box.Calls()) == 1, "one call", "%d calls", len(box.Calls()))
+	}},
+	{ID: "WEB-05", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box(500)
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		c.Given("WEB-01", func() { called(c, box, 1) })
+		for range 5 {
+			c.Sleep(hookGap + c.Grace()/2)
+			settled(c)
+		}
+		n := len(box.Calls())
+		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
+		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
+	}},
+	{ID: "WEB-06", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box(500)
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		first := called(c, box, 1)
+		for n := 2; n <= 3; n++ {
+			before := box.Calls()[n-2].At
+			c.Until(before.Add(hookGap - time.Second))
+			settled(c)
+			c.Expect(len(box.Calls()) == n-1, "no call before 10 s are over", "call %d within 9 s", n)
+			c.Until(before.Add(hookGap + c.Grace() + time.Second))
+			called(c, box, n)
+		}
+		_ = first
+	}},
+	{ID: "WEB-07", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box(500, 200)
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		c.Given("WEB-01", func() { called(c, box, 1) })
+		c.Sleep(hookGap + c.Grace() + time.Second)
+		called(c, box, 2)
+		c.Sleep(25 * time.Second)
+		settled(c)
+		c.Expect(len(box.Calls()) == 2, "2 calls", "%d calls", len(box.Calls()))
+	}},
+	{ID: "WEB-08", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box(0, 200) // the first call is broken off
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+		called(c, box, 1)
+		c.Sleep(hookGap + c.Grace() + time.Second)
+		called(c, box, 2)
+	}},
+	{ID: "WEB-09", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box, nonce := c.Box(500), c.Nonce()
+		j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL})
+		j.Completed()
+		c.Given("WEB-01", func() { called(c, box, 1) })
+		c.Sleep(35 * time.Second)
+		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
+	}},
+	{ID: "WEB-10", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box := c.Box()
+		j := c.Run(suite.Echo(), suite.M{"webhook": box.URL})
+		j.Completed()
+		call := called(c, box, 1)
+		c.Observe("%s, %s", call.Method, call.Header.Get("Content-Type"))
+		c.Should(func() {
+			c.Expect(bytes.Contains(call.Body, []byte(j.ID)), "the id of the job in the body", "%s", call.Body)
+		})
+	}},
+	{ID: "WEB-11", Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		failed, stopped, late := c.Box(), c.Box(), c.Box()
+		c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
+		j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL})
+		j.Running()
+		j.Cancel()
+		c.Run(suite.Sleep(time.Minute), suite.M{"webhook": late.URL}, suite.ExecutionTimeout(5*time.Second)).Running()
+		c.Sleep(10 * time.Second)
+		settled(c)
+		c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
+	}},
+	{ID: "WEB-12", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 2, Takes: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		for _, code := range []int{204, 302} {
+			box := c.Box(code)
+			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
+			for range 3 {
+				c.Sleep(hookGap + c.Grace())
+				settled(c)
+			}
+			c.Observe("%d: %d calls", code, len(box.Calls()))
+		}
+	}},
+	{ID: "WEB-13", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		box, s3 := c.Box(), s3Config(c)
+		c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
+		call := called(c, box, 1)
+		sent := fmt.Sprint(call.Header) + string(call.Body)
+		for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
+			c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
+		}
+	}},
+}
+
+// called expects that a box was called so often, and returns the last of these
+// calls.
+func called(c *suite.C, box *env.Box, n int) env.Call {
+	calls := c.Calls(box, n)
+	c.Expect(len(calls) >= n, fmt.Sprintf("%d calls of the webhook", n), "%d", len(calls))
+	return calls[n-1]
+}
+
+// settled gives calls that are under way the moment that they need on the wall.
+func settled(c *suite.C) {
+	if c.Local() {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
