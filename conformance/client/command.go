@@ -1,0 +1,120 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// ending is how a command ended, and what it printed.
+type ending struct {
+	code    int // -1: by a signal
+	timeout bool
+	output  string // stdout and stderr, the beginning and the end of each
+	leaks   []string
+}
+
+// command is what is run for a scenario.
+type command struct {
+	args    []string
+	env     []string // NAME=value
+	secrets []string // looked for in all that it prints
+}
+
+// graceTime is how long a command whose group was killed may keep its output
+// open: a grandchild in another group would hold it for ever.
+const graceTime = 2 * time.Second
+
+// run runs the command until it ends or the context does, which kills its
+// process group. The error is about starting it.
+func (c command) run(ctx context.Context) (ending, error) {
+	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...) //nolint:gosec // the user's own command is what is judged
+	stdout, stderr := newCatch(c.secrets), newCatch(c.secrets)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.env, stdout, stderr, graceTime
+	group(cmd)
+	err := cmd.Run()
+	end := ending{code: cmd.ProcessState.ExitCode(), timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	if cmd.ProcessState == nil {
+		return end, fmt.Errorf("the command can't be run: %w", err)
+	}
+	killLeft(cmd)
+	end.output = stdout.text() + stderr.text()
+	for name, found := range map[string]bool{"its standard output": stdout.found, "its standard error": stderr.found} {
+		if found {
+			end.leaks = append(end.leaks, name)
+		}
+	}
+	return end, nil
+}
+
+// environment is this process's, with what the scripted deployment is reached
+// by. Other settings of a deployment must not get in.
+func environment(set map[string]string) (env []string) {
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "GPUCLOUD_") {
+			env = append(env, v)
+		}
+	}
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// kept is how much of the beginning and of the end of an output is kept.
+const kept = 64 << 10
+
+// catch keeps the beginning and the end of what is written, and looks for
+// secrets in all of it.
+type catch struct {
+	secrets    [][]byte
+	found      bool
+	head, tail []byte
+	left       []byte // that a secret may have begun in
+	cut        bool
+}
+
+func newCatch(secrets []string) *catch {
+	c := &catch{}
+	for _, s := range secrets {
+		c.secrets = append(c.secrets, []byte(s))
+	}
+	return c
+}
+
+func (c *catch) Write(p []byte) (int, error) {
+	c.look(p)
+	n := len(p)
+	fits := min(n, kept-len(c.head))
+	c.head, p = append(c.head, p[:fits]...), p[fits:]
+	c.tail = append(c.tail, p...)
+	if over := len(c.tail) - kept; over > 0 {
+		c.tail, c.cut = append(c.tail[:0], c.tail[over:]...), true
+	}
+	return n, nil
+}
+
+// look finds secrets, also those that come in parts.
+func (c *catch) look(p []byte) {
+	c.left = append(c.left, p...)
+	longest := 0
+	for _, s := range c.secrets {
+		c.found = c.found || bytes.Contains(c.left, s)
+		longest = max(longest, len(s))
+	}
+	if over := len(c.left) - longest + 1; over > 0 {
+		c.left = append(c.left[:0], c.left[over:]...)
+	}
+}
+
+func (c *catch) text() string {
+	if c.cut {
+		return string(c.head) + "\n…\n" + string(c.tail)
+	}
+	return string(c.head) + string(c.tail)
+}

@@ -1,0 +1,152 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Borders of the judgement on waits.
+const (
+	noWait   = 50 * time.Millisecond // a shorter wait is none
+	growth   = 1.5                   // of the last wait over the first: it grows, whatever the jitter
+	constant = 1.25                  // of the longest over the shortest: it does not, but for what a machine adds
+	late     = 10 * time.Millisecond // that a clock may go wrong in a second
+)
+
+// backsOff: CLI-02.
+func backsOff(p *play) outcome {
+	waits, ok := waitsAfter429(p)
+	if !ok {
+		return unused("no request came")
+	}
+	return judgeWaits(waits)
+}
+
+// judgeWaits tells a back-off by the waits before further tries.
+func judgeWaits(waits []time.Duration) outcome {
+	const accepted = "a further try after a wait, and each wait longer than the one before"
+	if len(waits) == 0 {
+		return failing("the request that was answered 429 was not tried again", accepted)
+	}
+	sorted := slices.Sorted(slices.Values(waits))
+	shortest, longest, median := sorted[0], sorted[len(sorted)-1], sorted[len(sorted)/2]
+	text := "it was tried again after " + list(waits)
+	switch {
+	case median < noWait:
+		return failing(text+": it does not back off", accepted)
+	case len(waits) == 1:
+		return unclear("%s, and not a second time: whether it backs off exponentially can't be told", text)
+	case float64(waits[len(waits)-1]) >= growth*float64(waits[0]):
+		return passed
+	case float64(longest) <= constant*float64(shortest):
+		return failing(text+": the waits do not grow", accepted)
+	}
+	return unclear("%s: whether the waits grow can't be told", text)
+}
+
+// obeysRetryAfter: CLI-02.
+func obeysRetryAfter(p *play) outcome {
+	const accepted = "a further try, not before the second of Retry-After is over"
+	waits, ok := waitsAfter429(p)
+	switch {
+	case !ok:
+		return unused("no request came")
+	case len(waits) == 0:
+		return failing("the request that was answered 429 was not tried again", accepted)
+	case waits[0] < time.Second-late:
+		return failing("it was tried again after "+list(waits[:1]), accepted)
+	}
+	return passed
+}
+
+// waitsAfter429 are the waits from an answer of 429 to the next try; ok tells
+// that there was one.
+func waitsAfter429(p *play) (waits []time.Duration, ok bool) {
+	var last *exchange
+	for _, x := range p.exchanges {
+		if last != nil && x.same(last) {
+			waits = append(waits, x.came.Sub(last.answered))
+			last = nil
+		}
+		if x.status == http.StatusTooManyRequests {
+			last, ok = x, true
+		}
+	}
+	return waits, ok
+}
+
+func list(waits []time.Duration) string {
+	var texts []string
+	for _, w := range waits {
+		texts = append(texts, w.Round(time.Millisecond).String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// noRepeatOfCreation: CLI-07. Looking whether it was made settles the matter, so
+// that it may be asked for again where it was not.
+func noRepeatOfCreation(p *play) outcome {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.scripted })
+	if i < 0 {
+		return unused("nothing was made: no POST that makes something came")
+	}
+	first, made := p.exchanges[i], p.exchanges[i].status == 0
+	listed := false
+	for _, x := range p.exchanges[i+1:] {
+		listed = listed || listsAt(x, first)
+		switch {
+		case !x.same(first):
+		case made && listed:
+			return failing(told(x)+" came again, though the list shows that it was made", "no second "+told(x))
+		case !listed:
+			return failing(fmt.Sprintf("%s came again after %s, and nothing in between tells whether it was made", told(x), list([]time.Duration{x.came.Sub(first.answered)})),
+				"no second "+told(x), "a list before it, that does not have it")
+		}
+	}
+	return passed
+}
+
+// listsAt tells whether an exchange shows what a POST would have made.
+func listsAt(x, post *exchange) bool {
+	if !x.reads() || !x.success() {
+		return false
+	}
+	if x.path() == post.path() {
+		return true
+	}
+	name, _, ok := operation(x.path())
+	return ok && name == "requests"
+}
+
+// noRepeatOfRefused: CLI-08.
+func noRepeatOfRefused(p *play) outcome {
+	outcome := unused("nothing was answered 4xx")
+	var refused []*exchange
+	for _, x := range p.exchanges {
+		for _, y := range refused {
+			if x.same(y) {
+				return failing(fmt.Sprintf("%s came again after it was answered %d", told(x), y.status), "no second "+told(x))
+			}
+		}
+		switch {
+		case isRefusal(x.status) && !readsJob(x): // waiting for a job is judged by CLI-09
+			refused = append(refused, x)
+			outcome = passed
+		case x.success() && !x.reads():
+			refused = nil // what it did may be what the refused request lacked
+		}
+	}
+	return outcome
+}
+
+// isRefusal tells statuses that another try does not change.
+func isRefusal(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
+}

@@ -1,0 +1,137 @@
+package client
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// scenario is what a client goes through in one run of its command.
+type scenario struct {
+	id     string
+	clause string // that it is for; "" where those of all scenarios are judged
+	words  string // for people: what happens in it, and what the command is to do
+	v1     bool   // the client is told to use version 1
+	script func() script
+	course []string // of its jobs; nil: they complete
+	rules  []rule
+}
+
+// rule judges a clause by what came in a scenario.
+type rule struct {
+	clause string
+	judge  func(p *play) outcome
+}
+
+// everywhere are the rules of all scenarios.
+var everywhere = []rule{
+	{"CLI-01", bearerOnEveryCall},
+	{"CLI-08", noRepeatOfRefused},
+	{"CLI-11", noSecretShown},
+}
+
+var scenarios = []scenario{
+	{id: "works", words: "Nothing fails. A job that names a webhook has it called.", rules: []rule{{"CLI-03", receiverAnswers200}}},
+	{
+		id: "rate-limit", clause: "CLI-02", words: "The first request is answered 429 three times.",
+		script: limited(3, 0), rules: []rule{{"CLI-02", backsOff}},
+	},
+	{
+		id: "retry-after", clause: "CLI-02", words: "The first request is answered 429 once, with Retry-After: 1.",
+		script: limited(1, 1), rules: []rule{{"CLI-02", obeysRetryAfter}},
+	},
+	{
+		id: "create-error", clause: "CLI-07", words: "The first POST that makes something is answered 500, and made nothing.",
+		script: creationFails(false), rules: []rule{{"CLI-07", noRepeatOfCreation}},
+	},
+	{
+		id: "create-lost", clause: "CLI-07", words: "The first POST that makes something makes it, and the connection drops.",
+		script: creationFails(true), rules: []rule{{"CLI-07", noRepeatOfCreation}},
+	},
+	{id: "bad-request", clause: "CLI-08", words: "Every request is answered 400.", script: refused(http.StatusBadRequest, "the request is malformed")},
+	{id: "forbidden", clause: "CLI-08", words: "Every request is answered 403.", script: refused(http.StatusForbidden, "the key has no access to this")},
+	{
+		id: "job-expired", clause: "CLI-09", words: "A job is gone while the client waits for it: 404.",
+		course: expires, rules: []rule{{"CLI-09", expiredUnderstood}},
+	},
+	{
+		id: "job-cancelled", clause: "CLI-10", words: "A job is CANCELLED while the client waits for it.",
+		course: cancels, rules: []rule{{"CLI-10", cancelledUnderstood}},
+	},
+	{
+		id: "shrink", clause: "CLI-04", rules: []rule{{"CLI-04", shrinkRefused}},
+		words: "Nothing fails. The command asks its client to make a network volume smaller: one that it made, or {volume_id}, which has 100 GB.",
+	},
+	{
+		id: "name-taken", clause: "CLI-05", words: "The name of each template and registry auth that the client makes is taken.",
+		script: namesTaken, rules: []rule{{"CLI-05", takenNameTold}},
+	},
+	{
+		id: "retired", clause: "CLI-06", words: "Nothing fails. The client is told to use version 1.", v1: true,
+		rules: []rule{{"CLI-06", retirementTold}},
+	},
+	{id: "echo", clause: "CLI-11", words: "Every request is answered 401, with the key in the answer.", script: echoes},
+}
+
+// limited answers the first request 429, so many times; after is the
+// Retry-After in seconds, 0 for none.
+func limited(times, after int) func() script {
+	return func() script {
+		var first *exchange
+		return func(d *deployment, x *exchange, before []*exchange) *reply {
+			if first == nil {
+				first = x
+			}
+			if !x.same(first) || len(before) >= times {
+				return nil
+			}
+			r := d.refusal(x, http.StatusTooManyRequests, "the rate limit is exceeded")
+			if after > 0 {
+				r.header["Retry-After"] = strconv.Itoa(after)
+			}
+			return r
+		}
+	}
+}
+
+// creationFails fails the first request that makes something, after it was made
+// or instead.
+func creationFails(made bool) func() script {
+	return func() script {
+		done := false
+		return func(d *deployment, x *exchange, _ []*exchange) *reply {
+			if done || !x.makes() {
+				return nil
+			}
+			done = true
+			if made {
+				d.route(x)
+				return &reply{drop: true}
+			}
+			return d.refusal(x, http.StatusInternalServerError, "internal error")
+		}
+	}
+}
+
+func refused(status int, detail string) func() script {
+	return func() script {
+		return func(d *deployment, x *exchange, _ []*exchange) *reply { return d.refusal(x, status, detail) }
+	}
+}
+
+func namesTaken() script {
+	return func(d *deployment, x *exchange, _ []*exchange) *reply {
+		k, id, ok := kindAt(x.path())
+		if !ok || id != "" || !k.unique || x.request.Method != http.MethodPost {
+			return nil
+		}
+		return d.taken(k, x, nameIn(x.body))
+	}
+}
+
+func echoes() script {
+	return func(d *deployment, x *exchange, _ []*exchange) *reply {
+		r := d.refusal(x, http.StatusUnauthorized, "the key "+d.key+" was revoked (Authorization: Bearer "+d.key+")")
+		r.header["X-Request-Id"] = "request-of-" + d.key
+		return r
+	}
+}
