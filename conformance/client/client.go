@@ -41,7 +41,7 @@ type Options struct {
 	// APIVersion is the version of the management API that the client is told to
 	// use, v1 or v2; "" is v2. The scenario on the retirement is always of v1.
 	APIVersion string
-	// Strict makes a SHOULD that is not kept fail the run.
+	// Strict judges a SHOULD as a MUST.
 	Strict   bool
 	Version  string                                 // of the suite, for the report
 	Progress func(scenario string, done, total int) // of each scenario that is over
@@ -171,8 +171,8 @@ func (j *judge) playAll(ctx context.Context) ([]*play, error) {
 	free := make(chan struct{}, j.Parallel)
 	var group sync.WaitGroup
 	for i, s := range j.chosen {
+		free <- struct{}{}
 		group.Go(func() {
-			free <- struct{}{}
 			defer func() { <-free }()
 			if ctx.Err() != nil {
 				plays[i] = &play{scenario: s}
@@ -229,7 +229,7 @@ func (j *judge) play(ctx context.Context, s scenario) (*play, error) {
 func (j *judge) report(plays []*play) {
 	j.out = &report.Report{
 		Schema: report.Schema, Version: j.Version, Started: j.started, Dialect: "described", Target: report.Target{Local: true},
-		Notes: []string{"judged: " + j.secrets.Redact(strings.Join(j.Command, " "))},
+		Notes: []string{"judged: " + j.secrets.Redact(shellLine(j.Command))},
 	}
 	for _, p := range plays {
 		j.out.Requests += int64(len(p.exchanges))
@@ -288,7 +288,7 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 	case report.Skip:
 		res.Code = report.SkipFeature
 	case report.Fail:
-		if c.Level != clauses.Must {
+		if c.Level != clauses.Must && !j.Strict {
 			res.Verdict = report.Warn
 		}
 		res.Failure = j.failure(c, worst)
@@ -304,7 +304,7 @@ func (j *judge) failure(c clauses.Clause, o outcome) *report.Failure {
 	f.Did = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
 	f.Says = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 	f.Came = j.secrets.Redact(f.Came)
-	f.Curl = "conformance client --select " + o.play.scenario.id + " -- " + j.secrets.Redact(strings.Join(j.Command, " "))
+	f.Curl = "conformance client --select " + o.play.scenario.id + " -- " + j.secrets.Redact(shellLine(j.Command))
 	return &f
 }
 
@@ -330,12 +330,24 @@ func (j *judge) exit(ctx context.Context) int {
 		return conformance.ExitInterrupted
 	case j.out.Preflight != "":
 		return conformance.ExitInconclusive
-	case n[report.Fail] > 0 || j.Strict && n[report.Warn] > 0:
+	case n[report.Fail] > 0:
 		return conformance.ExitFailed
 	case n[report.Inconclusive] > 0:
 		return conformance.ExitInconclusive
 	}
 	return conformance.ExitConformant
+}
+
+// shellLine is a command to be pasted into a shell.
+func shellLine(args []string) string {
+	var quoted []string
+	for _, a := range args {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`&|;<>()*?[]#~!") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		quoted = append(quoted, a)
+	}
+	return strings.Join(quoted, " ")
 }
 
 // What of a run is shown.

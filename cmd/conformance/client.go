@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
+)
+
+type clients struct {
+	Select   []string      `short:"s" placeholder:"WHAT" help:"Scenarios or clauses (retry-after, CLI-02). Default: all."`
+	Timeout  time.Duration `default:"1m" help:"Kill the command, and what it started, after so long in one scenario."`
+	Parallel int           `help:"Scenarios that run at a time. Default: as many as there are CPUs."`
+	Version  string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API that the client is told to use (v1, v2)."`
+	Strict   bool          `help:"Judge a SHOULD as a MUST."`
+	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is the standard output."`
+
+	Command []string `arg:"" passthrough:"" help:"The client, and its arguments."`
+}
+
+// Help is printed below the flags' own.
+func (*clients) Help() string {
+	var b strings.Builder
+	b.WriteString("The command is run once for each scenario, against a deployment of this program on this machine that is scripted to fail. " +
+		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
+		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}. CONFORMANCE_SCENARIO is the scenario, too. " +
+		"A clause that it gives no occasion to judge is skipped. The scenarios:\n\n")
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, s := range client.Scenarios() {
+		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Words)
+	}
+	_ = table.Flush() // to memory
+	return b.String()
+}
+
+func (c *clients) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
+	result, err := client.Judge(ctx, client.Options{
+		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
+		Progress: func(scenario string, done, total int) { fmt.Fprintf(os.Stderr, "%d of %d scenarios: %s\n", done, total, scenario) },
+	})
+	if err != nil {
+		return err
+	}
+	out := io.Writer(os.Stdout)
+	if c.JSON == "-" {
+		out = os.Stderr
+	}
+	client.Terminal(out, result, colours(out))
+	if c.JSON != "" {
+		if err := writeJSON(c.JSON, result); err != nil {
+			return err
+		}
+	}
+	if result.Exit != 0 {
+		return exitError(result.Exit)
+	}
+	return nil
+}
