@@ -77,10 +77,12 @@ func (e *Executor) startContainer(engine *containerEngine, settings *containerSe
 
 // folder is one that only this user reads.
 func (e *Executor) folder() (string, error) {
-	if err := os.MkdirAll(e.scratch, 0o700); err != nil {
-		return "", fmt.Errorf("a folder for the start of a container: %w", err)
+	if e.scratch != "" {
+		if err := os.MkdirAll(e.scratch, 0o700); err != nil {
+			return "", fmt.Errorf("a folder for the start of a container: %w", err)
+		}
 	}
-	return os.MkdirTemp(e.scratch, "")
+	return os.MkdirTemp(e.scratch, "gpucloud-")
 }
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
@@ -100,9 +102,9 @@ type container struct {
 	log    io.Writer
 	done   chan struct{}
 
-	finding sync.Once
 	mu      sync.Mutex
-	pid     int // of its first process, 0 where it isn't known
+	finding bool
+	pid     int // of its first process, 0 while it isn't known
 }
 
 // live removes the container when the command that is attached to it ends:
@@ -131,31 +133,35 @@ func (c *container) Exit() string {
 
 // Usage is that of the container's processes where they are this machine's.
 func (c *container) Usage() worker.Usage {
-	c.finding.Do(func() { go c.find() })
-	c.mu.Lock()
-	pid := c.pid
-	c.mu.Unlock()
 	select {
 	case <-c.done:
 		return worker.Usage{}
 	default:
 	}
+	c.mu.Lock()
+	pid := c.pid
+	if pid == 0 && !c.finding {
+		c.finding = true
+		go c.find()
+	}
+	c.mu.Unlock()
 	if pid == 0 {
 		return worker.Usage{}
 	}
 	return worker.Usage(procgroup.UsageOf(pid))
 }
 
+// find asks for the container's first process, which it has once it runs.
 func (c *container) find() {
 	ctx, cancel := context.WithTimeout(context.Background(), probing)
 	defer cancel()
-	text, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
-	if err != nil {
-		return
-	}
+	id, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pid, _ = strconv.Atoi(strings.TrimSpace(text)) // 0 while it isn't known
+	c.finding = false
+	if err == nil {
+		c.pid, _ = strconv.Atoi(strings.TrimSpace(id)) // 0 for an answer that is none
+	}
 }
 
 // remove ends the container and waits until it is gone.

@@ -35,7 +35,7 @@ type Executor struct {
 	rules    []rule
 	engines  *engines
 	register *procgroup.Register
-	scratch  string // a folder for what only a start needs
+	scratch  string // a folder for what only a start needs; empty: the system's
 	log      *slog.Logger
 }
 
@@ -62,7 +62,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		}
 		e.rules, wish = settings.Rules, settings.Engine
 	}
-	dir, scratch := "", filepath.Join(os.TempDir(), "gpucloud-"+scratchFolder)
+	dir, scratch := "", ""
 	if c.DataDir != "" {
 		dir, scratch = filepath.Join(c.DataDir, registerFolder), filepath.Join(c.DataDir, scratchFolder)
 	}
@@ -70,7 +70,9 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	if e.register, err = procgroup.OpenRegister(dir); err != nil {
 		return nil, err
 	}
-	e.scratch = filepath.Join(scratch, e.register.Run())
+	if scratch != "" {
+		e.scratch = filepath.Join(scratch, e.register.Run())
+	}
 	if e.engines, err = findEngines(ctx, wish, e.register); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s:%w", c.File, err), e.Close())
 	}

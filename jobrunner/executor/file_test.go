@@ -71,7 +71,7 @@ func TestFlawsOfTheFile(t *testing.T) {
 		"no YAML":           {"rules:\n  - image: [", "", "jobrunner.yaml"},
 		"a wrong kind":      {"rules: 7\n", "1", ""},
 		"unknown, on top":   {"rules: []\nengines: docker\n", "2", `engines`},
-		"unknown, in rule":  {"rules:\n  - image: a/b\n    proces: {run: [sh]}\n", "3", `proces`},
+		"unknown, in rule":  {"rules:\n  - image: a/b\n    processes: {run: [sh]}\n", "3", `processes`},
 		"unknown, below":    {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      cwd: x\n", "5", `cwd`},
 		"a key twice":       {"rules:\n  - image: a/b\n    image: a/c\n    container: {}\n", "3", "image"},
 		"run is no list":    {"rules:\n  - image: a/b\n    process:\n      run: sh\n", "4", ""},

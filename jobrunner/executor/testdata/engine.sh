@@ -1,0 +1,83 @@
+#!/bin/sh
+# A container engine's command line as far as the jobrunner uses it. Containers
+# are processes, and files of the folder $FAKE_ENGINE, where every call is
+# written down too.
+cd "$FAKE_ENGINE" || exit 1
+{
+	printf 'CALL'
+	for word; do printf '|%s' "$word"; done
+	printf '\n'
+} >>calls
+[ -e down ] && { echo "Cannot connect to the daemon. Is it running?" >&2; exit 1; }
+
+config=
+if [ "$1" = --config ]; then
+	config=$2/config.json
+	shift 2
+fi
+command=$1
+shift
+case $command in
+version | info) echo 99.1 ;;
+context) echo unix:///run/fake.sock ;;
+image)
+	for last; do :; done
+	grep -qxF "$last" images 2>/dev/null || { echo "Error: No such image" >&2; exit 1; }
+	;;
+pull)
+	for last; do :; done
+	[ "$1 $2" = "--quiet --authfile" ] && config=$3
+	[ -n "$config" ] && { stat -c %a "$config"; cat "$config"; echo; echo "host $DOCKER_HOST"; } >login
+	case $last in *private*) [ -n "$config" ] || { printf 'pulling\nunauthorized: log in first\n' >&2; exit 1; } ;; esac
+	echo "pulling $last" >&2
+	echo "$last" >>images
+	;;
+create)
+	name= run=
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--name) name=$2; shift ;;
+		--label) case $2 in gpucloud.run=*) run=${2#*=} ;; esac; shift ;;
+		--env-file) stat -c %a "$2" >env.mode; sort "$2" >env; shift ;;
+		--env) eval "printf '%s=%s\n' \"$2\" \"\$$2\"" >>env.inherited; shift ;;
+		--storage-opt) echo "Error response from daemon: --storage-opt is not supported" >&2; exit 125 ;;
+		--network | --mount | --pull | --gpus | --device | --entrypoint | --publish | --add-host) shift ;;
+		--*) ;;
+		*) break ;;
+		esac
+		shift
+	done
+	shift # the image
+	mkdir -p containers
+	echo "$run" >"containers/$name"
+	[ $# -gt 0 ] && printf '%s\n' "$@" >words
+	echo "0123456789ab"
+	;;
+start)
+	shift
+	[ -e "containers/$1" ] || { echo "No such container: $1" >&2; exit 1; }
+	echo "hello from $1"
+	echo $$ >"containers/$1.pid"
+	[ -e exit ] && { rm -f "containers/$1" "containers/$1.pid"; exit "$(cat exit)"; }
+	while [ -e "containers/$1" ]; do sleep 0.02; done
+	exit 137
+	;;
+inspect) for last; do :; done; cat "containers/$last.pid" ;;
+rm)
+	[ "$1" = --force ] && shift
+	for c; do
+		[ -e "containers/$c" ] || { echo "No such container: $c" >&2; code=1; continue; }
+		rm -f "containers/$c" "containers/$c.pid"
+	done
+	exit ${code:-0}
+	;;
+ps)
+	for last; do :; done
+	case $last in
+	name=*) name=${last#name=^/?}; name=$(printf %s "${name%?}" | tr -d '\\'); [ -e "containers/$name" ] && echo "$name" ;;
+	label=gpucloud.run=*) cd containers 2>/dev/null && grep -lxF "${last#label=gpucloud.run=}" -- * ;;
+	esac
+	exit 0
+	;;
+*) echo "no such command: $command" >&2; exit 1 ;;
+esac
