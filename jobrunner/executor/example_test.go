@@ -1,0 +1,34 @@
+//go:build unix
+
+package executor
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// The example of the documentation is read, and what of it needs nothing but
+// Python runs.
+func TestTheExample(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("the example needs python3")
+	}
+	const file = "../../examples/jobrunner.yaml"
+	s, err := readFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Executor{file: file, rules: s.Rules}
+	j := newJob(`{"text": "hello world"}`)
+	output, err := program(t, e, "example/upper:1").Handle(t.Context(), j.Job)
+	if want := `{"text": "HELLO! WORLD!"}`; err != nil || string(output) != want || !slices.Equal(j.chunks, []string{`"HELLO!"`, `"WORLD!"`, want}) {
+		t.Errorf("output %s, chunks %q, %v", output, j.chunks, err)
+	}
+	if _, err = program(t, e, "example/upper").Handle(t.Context(), newJob(`{}`).Job); err == nil || err.Error() != "the input has no text: send {\"text\": \"…\"}\n(exit status 1)" {
+		t.Errorf("%v", err)
+	}
+	if p := program(t, e, "example/handler"); p.Start == nil {
+		t.Error("example/handler is no process")
+	}
+}
