@@ -92,6 +92,8 @@ func (f *fake) Report(_ context.Context, _, id, job string, r engine.Report, rep
 	return err
 }
 
+func (f *fake) Idle(_ context.Context, _, id string) error { return f.call("idle %s", id) }
+
 func (f *fake) Ping(_ context.Context, _, id string, jobs []string) error {
 	return f.call("ping %s %q", id, jobs)
 }

@@ -237,6 +237,8 @@ func (l *line) Report(ctx context.Context, _, _, job string, r engine.Report, _ 
 	return err
 }
 
+func (l *line) Idle(context.Context, string, string) error { return nil }
+
 func (l *line) Ping(context.Context, string, string, []string) error { return nil }
 
 func (l *line) Unhealthy(context.Context, string, string, string) error { return nil }

@@ -51,13 +51,11 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 	return nil
 }
 
-// wait holds a poll for jobs. One that says that none is in progress is as good
-// as a ping that names none: it comes from the worker itself, and not from a
-// process that outlived it. Jobs for a worker that went away meanwhile were never
-// its own: as good as lost, they go to another.
+// wait holds a poll for jobs. Jobs for a worker that went away meanwhile were
+// never its own: as good as lost, they go to another.
 func (a *api) wait(r *http.Request, t target, most int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
-		if err := a.Workers.Ping(r.Context(), t.endpoint, t.worker, nil); err != nil {
+		if err := a.Workers.Idle(r.Context(), t.endpoint, t.worker); err != nil {
 			return nil, err
 		}
 	}

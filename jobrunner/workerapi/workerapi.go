@@ -34,7 +34,11 @@ type Workers interface {
 	// nothing and is no error. With replace a fresh worker takes this one's place
 	// after the job.
 	Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error
-	// Ping says that the worker lives, and what it believes to run.
+	// Idle says that the worker asks for jobs and has none in its hands. What it
+	// held until now is lost: it began anew, or a result did not get through.
+	Idle(ctx context.Context, endpoint, worker string) error
+	// Ping says that a process of the worker lives, and what it believes to run: a
+	// moment ago, and perhaps for ever where the worker itself has crashed.
 	Ping(ctx context.Context, endpoint, worker string, jobs []string) error
 	// Unhealthy says that the worker found itself unfit, and why.
 	Unhealthy(ctx context.Context, endpoint, worker, reason string) error

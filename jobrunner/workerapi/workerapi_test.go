@@ -32,7 +32,7 @@ func TestTake(t *testing.T) {
 		bubble(t, func(p *protocol) {
 			go func() { p.jobs <- []engine.Taken{c.job} }()
 			p.want(p.do("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
-			p.told("ping w1 []", "take w1 1")
+			p.told("idle w1", "take w1 1")
 		})
 	}
 }
@@ -74,6 +74,15 @@ func TestStops(t *testing.T) {
 	bubble(t, func(p *protocol) {
 		go func() { sleep(3); p.ids <- []string{"j1", "j2"} }()
 		p.want(p.do("GET", "/v2/ep/job-stop/w1?gpu=x", ""), 200, `{"jobsToStop":["j1","j2"]}`)
+	})
+}
+
+// A worker that runs a job already says so.
+func TestTakeOfABusyWorker(t *testing.T) {
+	bubble(t, func(p *protocol) {
+		go func() { p.jobs <- []engine.Taken{taken("j1", `{}`, "")} }()
+		p.want(p.do("GET", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2&job_in_progress=1", ""), 200, `[{"id":"j1","input":{}}]`)
+		p.told("take w1 2")
 	})
 }
 
