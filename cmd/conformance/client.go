@@ -48,7 +48,9 @@ func (c *clients) Run() error {
 	}
 	result, err := client.Judge(ctx, client.Options{
 		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
-		Progress: func(scenario string, done, total int) { fmt.Fprintf(os.Stderr, "%d of %d scenarios: %s\n", done, total, scenario) },
+		Progress: func(scenario string, done, total int) {
+			fmt.Fprintf(os.Stderr, "%d of %d scenarios: %s\n", done, total, scenario)
+		},
 	})
 	if err != nil {
 		return err

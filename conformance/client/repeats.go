@@ -41,7 +41,7 @@ func judgeWaits(waits []time.Duration) outcome {
 		return unclear("%s, and not a second time: whether it backs off exponentially can't be told", text)
 	case float64(waits[len(waits)-1]) >= growth*float64(waits[0]):
 		return passed
-	case float64(longest) <= constant*float64(shortest):
+	case len(waits) > 2 && float64(longest) <= constant*float64(shortest):
 		return failing(text+": the waits do not grow", accepted)
 	}
 	return unclear("%s: whether the waits grow can't be told", text)
@@ -121,25 +121,33 @@ func listsAt(x, post *exchange) bool {
 	return ok && name == "requests"
 }
 
-// noRepeatOfRefused: CLI-08.
+// noRepeatOfRefused: CLI-08. A read may come again for another reason, so that
+// only a series of the same one is a repetition.
 func noRepeatOfRefused(p *play) outcome {
-	outcome := unused("nothing was answered 4xx")
-	var refused []*exchange
+	verdict := unused("nothing was answered 4xx")
+	var refused []*exchange // requests that change something
+	var read *exchange      // the last request, where it was a read that was refused
+	series := 0             // that came of it again
 	for _, x := range p.exchanges {
-		for _, y := range refused {
-			if x.same(y) {
-				return failing(fmt.Sprintf("%s came again after it was answered %d", told(x), y.status), "no second "+told(x))
-			}
+		if i := slices.IndexFunc(refused, x.same); i >= 0 {
+			return failing(fmt.Sprintf("%s came again after it was answered %d", told(x), refused[i].status), "no second "+told(x))
+		}
+		if read == nil || !x.same(read) {
+			read, series = nil, 0
+		} else if series++; series > furtherReads {
+			return failing(fmt.Sprintf("%s came %d times more after it was answered %d", told(x), series, read.status), "no series of the same request")
 		}
 		switch {
-		case isRefusal(x.status) && !readsJob(x): // waiting for a job is judged by CLI-09
-			refused = append(refused, x)
-			outcome = passed
+		case isRefusal(x.status) && readsJob(x): // waiting for a job is judged by CLI-09
+		case isRefusal(x.status) && x.reads():
+			read, verdict = x, passed
+		case isRefusal(x.status):
+			refused, verdict = append(refused, x), passed
 		case x.success() && !x.reads():
 			refused = nil // what it did may be what the refused request lacked
 		}
 	}
-	return outcome
+	return verdict
 }
 
 // isRefusal tells statuses that another try does not change.

@@ -132,8 +132,8 @@ func cancelledUnderstood(p *play) outcome {
 	return passed
 }
 
-// furtherReads of a job that is over are no wait: a client may fetch its output,
-// or its stream.
+// furtherReads are no wait, and no series: a client may fetch the output of a job
+// that is over, or look again for another reason.
 const furtherReads = 2
 
 // readsJob tells whether a request asks how a job is.

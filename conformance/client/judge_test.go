@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+func TestJudgeWaits(t *testing.T) {
+	t.Parallel()
+	ms := time.Millisecond
+	for _, c := range []struct {
+		waits []time.Duration
+		want  report.Verdict
+	}{
+		{nil, report.Fail},
+		{[]time.Duration{1 * ms}, report.Fail},
+		{[]time.Duration{1 * ms, 2 * ms, 4 * ms}, report.Fail}, // grows, but is no wait
+		{[]time.Duration{1 * ms, 1 * ms, 90 * ms}, report.Fail},
+		{[]time.Duration{500 * ms, 500 * ms, 500 * ms}, report.Fail},
+		{[]time.Duration{1000 * ms, 1004 * ms, 1100 * ms}, report.Fail},
+		{[]time.Duration{500 * ms}, report.Inconclusive},
+		{[]time.Duration{500 * ms, 500 * ms}, report.Inconclusive}, // jitter may hide what grows
+		{[]time.Duration{900 * ms, 300 * ms, 1200 * ms}, report.Inconclusive},
+		{[]time.Duration{500 * ms, 1000 * ms}, report.Pass},
+		{[]time.Duration{300 * ms, 800 * ms, 1100 * ms}, report.Pass},
+	} {
+		if got := judgeWaits(c.waits); got.verdict != c.want || got.verdict != report.Pass && got.reason == "" {
+			t.Errorf("%v: %s %q, want %s", c.waits, got.verdict, got.reason, c.want)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, "command is missing"},
+		{Options{Command: []string{"no-such-command"}}, "can't be run"},
+		{Options{Command: []string{"true"}, Select: []string{"works", "wroks"}}, `"wroks" is neither`},
+		{Options{Command: []string{"true"}, Select: []string{"JOB-01"}}, `"JOB-01" is neither`},
+		{Options{Command: []string{"true"}, APIVersion: "v3"}, `"v3" is no version`},
+	} {
+		if _, err := Judge(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+}
+
+// A secret is found wherever it comes, also in parts and where nothing is kept.
+func TestCatch(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 3*kept)
+	for _, c := range []struct {
+		name  string
+		parts []string
+		found bool
+	}{
+		{"none", []string{"secre", "cy", "ret"}, false},
+		{"whole", []string{"the secret!"}, true},
+		{"in parts", []string{"the s", "ec", "ret"}, true},
+		{"between parts that are not kept", []string{long + "sec", "ret" + long}, true},
+		{"nothing", nil, false},
+	} {
+		k := newCatch([]string{"secret"})
+		for _, p := range c.parts {
+			if n, err := k.Write([]byte(p)); n != len(p) || err != nil {
+				t.Errorf("%s: %d %v", c.name, n, err)
+			}
+		}
+		if k.found != c.found {
+			t.Errorf("%s: found %t", c.name, k.found)
+		}
+		if len(k.text()) > 2*kept+10 {
+			t.Errorf("%s: %d bytes are kept", c.name, len(k.text()))
+		}
+	}
+}
+
+// When a run ends, all that the command started ends with it.
+func TestGroupIsKilled(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	running, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := command{args: as(t, "hang", listener.Addr().String()), env: os.Environ()}.run(running)
+		ended <- err
+	}()
+	grandchild, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grandchild.Close()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	_, _ = io.ReadAll(grandchild) // returns when the grandchild is gone
+}
+
+// An interrupted run says so.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	running, stop := context.WithCancel(t.Context())
+	stop()
+	r, err := Judge(running, Options{Command: as(t, "sample", "none")})
+	if err != nil || r.Exit != 130 {
+		t.Errorf("%v %+v", err, r)
+	}
+}

@@ -1,0 +1,75 @@
+package client
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+// terraform is the command that drives a real Terraform with this tree's
+// provider, which is this test binary.
+func terraform(t *testing.T) []string {
+	t.Helper()
+	cli, err := tfcli.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs("testdata/provider/client.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "terraform-provider-gpucloud")); err != nil {
+		t.Fatal(err)
+	}
+	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n    %q = %q\n  }\n}\n",
+		"registry.terraform.io/gpucloud/gpucloud", dir, "registry.opentofu.org/gpucloud/gpucloud", dir)
+	settings := filepath.Join(dir, "terraformrc")
+	if err := os.WriteFile(settings, []byte(rc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TERRAFORM", cli)
+	t.Setenv("TF_CLI_CONFIG_FILE", settings)
+	t.Setenv("TF_IN_AUTOMATION", "1")
+	t.Setenv("CHECKPOINT_DISABLE", "1")
+	t.Setenv("TMPDIR", dir)
+	return []string{script, "{scenario}"}
+}
+
+// The provider keeps every clause about clients that is about it. It runs no
+// jobs, and receives no webhooks.
+func TestProvider(t *testing.T) {
+	command := terraform(t)
+	t.Run("v2", func(t *testing.T) {
+		r := judged(t, command)
+		want := []string{"CLI-01", "CLI-02", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-08", "CLI-11"}
+		if got := having(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
+			t.Errorf("exit %d, and %v are passed, not %v:\n%s", r.Exit, got, want, printed(r))
+		}
+		if len(r.Notes) != 1 { // that of the command alone: nothing fails in the scenario works
+			t.Errorf("notes: %q", r.Notes)
+		}
+		if got, want := having(r, report.Skip), []string{"CLI-03", "CLI-09", "CLI-10"}; !slices.Equal(got, want) {
+			t.Errorf("%v are skipped, not %v:\n%s", got, want, printed(r))
+		}
+	})
+	t.Run("v1", func(t *testing.T) {
+		r, err := Judge(t.Context(), Options{Command: command, APIVersion: "v1", Select: []string{"create-error", "create-lost", "shrink", "name-taken", "echo"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"CLI-01", "CLI-04", "CLI-05", "CLI-07", "CLI-08", "CLI-11"}
+		if got := having(r, report.Pass); !slices.Equal(got, want) || r.Exit != 0 {
+			t.Errorf("exit %d, and %v are passed, not %v:\n%s", r.Exit, got, want, printed(r))
+		}
+	})
+}

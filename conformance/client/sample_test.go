@@ -1,0 +1,262 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+var ctx = context.Background()
+
+// roles are what the test binary can be.
+func roles(args []string) int {
+	switch args[0] {
+	case "sample":
+		s := sample{fault: args[1], base: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY"), endpoint: os.Getenv("GPUCLOUD_ENDPOINT_ID")}
+		return s.run()
+	case "reader":
+		s := sample{base: args[1], key: os.Getenv("GPUCLOUD_API_KEY")}
+		return s.do(http.MethodGet, "", nil).status / 1000
+	case "jobs":
+		return jobsClient()
+	case "hang":
+		child := exec.Command(os.Args[0], "as", "hold", args[1])
+		if err := child.Start(); err != nil {
+			return 1
+		}
+		return wait(child.Wait())
+	case "hold": // holds a connection open for as long as it lives
+		c, err := net.Dial("tcp", args[1])
+		if err != nil {
+			return 1
+		}
+		_, err = io.Copy(io.Discard, c)
+		return wait(err)
+	}
+	return 1
+}
+
+func wait(err error) int {
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// sample is a client that does everything right, but for one fault.
+type sample struct {
+	fault, base, key, endpoint string
+}
+
+// answer is what a request was answered; status 0 is none.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+	text   string
+}
+
+func (s sample) has(fault string) bool { return s.fault == fault }
+
+// run makes a template, works with a volume, and runs a job.
+func (s sample) run() int {
+	if s.has("prints the key") {
+		fmt.Println("using", s.key)
+	}
+	if s.has("prints the key encoded") {
+		fmt.Fprintln(os.Stderr, base64.StdEncoding.EncodeToString([]byte(s.key)))
+	}
+	version := os.Getenv("GPUCLOUD_API_VERSION")
+	if version == "v1" && !s.has("tells no retirement") {
+		fmt.Fprintln(os.Stderr, "version 1 was retired on 15 November 2026")
+	}
+	templates := "/" + version + "/templates"
+	if a := s.create(templates, map[string]any{"name": "sample", "image": "sample"}); a.status != 200 {
+		return s.failed("the template", a)
+	}
+	if os.Getenv("CONFORMANCE_SCENARIO") == "shrink" {
+		return s.shrink()
+	}
+	return s.job()
+}
+
+// failed tells what went wrong, but for the key.
+func (s sample) failed(what string, a answer) int {
+	switch {
+	case s.has("repeats what the server says"):
+		fmt.Fprintln(os.Stderr, what, a.text)
+	case s.has("tells no taken name"):
+		fmt.Fprintln(os.Stderr, what, "failed")
+	default:
+		fmt.Fprintln(os.Stderr, what, a.status, strings.ReplaceAll(a.text, s.key, "***"))
+	}
+	return 1
+}
+
+func (s sample) create(path string, body map[string]any) answer {
+	for try := 0; try < 4 && s.has("repeats refused reads") && s.do(http.MethodGet, path, nil).status == 403; try++ {
+		continue // as a client does that takes 403 for 429
+	}
+	a := s.do(http.MethodPost, path, body)
+	lost := a.status == 0 || a.status >= 500
+	switch {
+	case lost && s.has("looks and repeats what is there"):
+		s.do(http.MethodGet, path, nil)
+		return s.do(http.MethodPost, path, body)
+	case lost && s.has("looks and repeats what is missing"):
+		if found := s.do(http.MethodGet, path, nil); strings.Contains(found.text, fmt.Sprint(body["name"])) {
+			return found
+		}
+		return s.do(http.MethodPost, path, body)
+	case lost && s.has("repeats creations"),
+		a.status == 400 && s.has("repeats 400"), a.status == 403 && s.has("repeats 403"), a.status == 401 && s.has("repeats 401"):
+		return s.do(http.MethodPost, path, body)
+	}
+	return a
+}
+
+func (s sample) shrink() int {
+	const path = "/v2/network-volumes"
+	volume := s.do(http.MethodGet, path+"/"+os.Getenv("CONFORMANCE_VOLUME_ID"), nil)
+	smaller := map[string]any{"size": 10}
+	switch {
+	case s.has("asks for a shrink"):
+		return s.failed("the volume", s.do(http.MethodPatch, path+"/"+fmt.Sprint(volume.body["id"]), smaller))
+	case s.has("replaces by a smaller volume"):
+		s.do(http.MethodDelete, path+"/"+fmt.Sprint(volume.body["id"]), nil)
+		volume.body["size"] = 10
+		s.do(http.MethodPost, path, volume.body)
+		return 0
+	case s.has("fails for another reason"):
+		return 1
+	}
+	fmt.Fprintln(os.Stderr, "a volume can't shrink")
+	return 1
+}
+
+func (s sample) job() int {
+	called := make(chan bool, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if s.has("receives badly") {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		called <- true
+	}))
+	defer hook.Close()
+	made := s.do(http.MethodPost, "/v2/"+s.endpoint+"/run", map[string]any{"input": map[string]any{"a": 1}, "webhook": hook.URL})
+	if made.status != 200 {
+		return s.failed("the job", made)
+	}
+	polls := 0
+	for {
+		a := s.do(http.MethodGet, "/v2/"+s.endpoint+"/status/"+fmt.Sprint(made.body["id"]), nil)
+		state := a.body["status"]
+		if polls++; polls > 8 {
+			return 1 // a client with this fault would go on for ever
+		}
+		switch {
+		case a.status == 404 && s.has("polls what is gone"), state == cancelled && s.has("polls what is cancelled"):
+		case a.status == 404 && s.has("takes what is gone for done"), state == cancelled && s.has("takes cancelled for done"):
+			return 0
+		case a.status != 200:
+			return s.failed("the job", a)
+		case state == completed:
+			<-called
+			return 0
+		case state == cancelled:
+			fmt.Fprintln(os.Stderr, "the job was cancelled")
+			return 1
+		}
+	}
+}
+
+// do sends a request, and again after 429.
+func (s sample) do(method, path string, body map[string]any) answer {
+	backoff := 60 * time.Millisecond
+	for {
+		a := s.send(method, path, body)
+		seconds, _ := strconv.Atoi(a.header.Get("Retry-After"))
+		after := time.Duration(seconds) * time.Second
+		switch {
+		case a.status != 429 || s.has("gives up at 429"):
+			return a
+		case s.has("does not wait"):
+			continue
+		case after > 0 && !s.has("ignores Retry-After"):
+			time.Sleep(after)
+		default:
+			time.Sleep(backoff) // the back-off that is judged
+			backoff *= 2
+		}
+	}
+}
+
+func (s sample) send(method, path string, body map[string]any) answer {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return answer{text: err.Error()}
+		}
+		content = bytes.NewReader(text)
+	}
+	if s.has("sends the key in the address") {
+		path += "?api_key=" + s.key
+	}
+	r, err := http.NewRequestWithContext(ctx, method, s.base+path, content)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	switch {
+	case s.has("sends a bare key"):
+		r.Header.Set("Authorization", s.key)
+	case s.has("sends no key for jobs") && strings.Contains(path, s.endpoint):
+	default:
+		r.Header.Set("Authorization", "Bearer "+s.key)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, text: string(text), body: map[string]any{}}
+	_ = json.Unmarshal(text, &a.body) // a list has no members
+	return a
+}
+
+// jobsClient runs a job with the provider's own client and waits for its end.
+func jobsClient() int {
+	c, err := api.New(api.Settings{BaseURL: os.Getenv("GPUCLOUD_BASE_URL"), APIKey: os.Getenv("GPUCLOUD_API_KEY"), KeySource: "GPUCLOUD_API_KEY", Version: api.V2})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	endpoint := os.Getenv("GPUCLOUD_ENDPOINT_ID")
+	job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: json.RawMessage(`{"a":1}`)})
+	for err == nil && !job.Finished() {
+		job, err = c.Jobs.Status(ctx, endpoint, job.ID)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(job.Status)
+	return wait(nil)
+}
