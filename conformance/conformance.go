@@ -42,6 +42,10 @@ type Options struct {
 	Ledger  string
 	Pace    *env.Pace // nil: none
 	Version string    // of the suite, for the report
+	// Defer, where it is not nil, takes the cases that would wait for more than
+	// MaxWait, and what they made stays at the target. Those that are there
+	// already, of an earlier run, go on. See State.
+	Defer *State
 	// Progress is told what runs and what is left.
 	Progress func(Progress)
 }
@@ -130,9 +134,8 @@ func (r *run) open(ctx context.Context) error {
 	if r.Target.Advance != nil {
 		ctx, cancel := context.WithTimeout(ctx, preflightTime)
 		defer cancel()
-		now, err := r.Target.Advance(ctx, time.Millisecond)
-		if err == nil {
-			clock = env.NewShared(r.Parallel, now, r.Target.Advance)
+		if shared, err := env.NewShared(ctx, r.Parallel, &r.Target); err == nil {
+			clock = shared
 		} // else the preflight says what is wrong
 	}
 	r.env = env.New(&r.Target, clock)
@@ -178,28 +181,38 @@ func (r *run) all(ctx context.Context, list []*suite.Case) map[string]suite.Atte
 	list = slices.Clone(list)
 	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	// Those that load the target come after the others, whose times they would
+	// make late.
+	loads := func(one *suite.Case) bool { return one.Allow&suite.Load != 0 }
 	attempts := map[string]suite.Attempt{}
+	r.together(ctx, slices.DeleteFunc(slices.Clone(list), loads), len(list), attempts)
+	r.together(ctx, slices.DeleteFunc(list, func(one *suite.Case) bool { return !loads(one) }), len(list), attempts)
+	return attempts
+}
+
+func (r *run) together(ctx context.Context, list []*suite.Case, total int, attempts map[string]suite.Attempt) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	r.env.Clock.Expect(len(list))
 	for _, one := range list {
 		group.Go(func() {
-			a := r.try(ctx, one, len(list))
+			a := r.try(ctx, one, total)
 			mu.Lock()
 			defer mu.Unlock()
 			attempts[one.ID] = a
 		})
 	}
 	group.Wait()
-	return attempts
 }
 
 func (r *run) try(ctx context.Context, one *suite.Case, total int) suite.Attempt {
 	r.tell(func() { r.running = append(r.running, one.ID) }, total, nil)
 	c, _ := clauses.Find(one.All()[0])
-	a := suite.Try(ctx, r.env, one, c.Level == clauses.Unspec)
+	journal := r.journal(one)
+	a := suite.Try(ctx, r.env, one, c.Level == clauses.Unspec, journal)
 	r.tell(func() {
 		r.done++
+		r.keep(journal, a)
 		r.running = slices.DeleteFunc(r.running, func(id string) bool { return id == one.ID })
 		r.report.Leaked = append(r.report.Leaked, a.Leaks...)
 	}, total, &report.Result{Clause: c.ID, Case: one.ID, Verdict: a.Verdict, Reason: a.Reason})
@@ -219,11 +232,16 @@ func (r *run) tell(change func(), total int, result *report.Result) {
 func (r *run) finish(ctx context.Context) {
 	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()
-	if r.report.Preflight == "" {
-		_ = r.env.TakeDown(down, "") // what is left after that is told below
+	for _, m := range r.env.Ledger.Left("") {
+		if r.report.Preflight == "" && !r.Defer.has(m.Case) {
+			_ = r.env.TakeDown(down, m.Case) // what is left after that is told below
+		}
 	}
 	r.report.Leaked = nil
 	for _, m := range r.env.Ledger.Left("") {
+		if r.Defer.has(m.Case) {
+			continue
+		}
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
 	}
 	r.report.Took = report.Duration(time.Since(r.started))
@@ -231,11 +249,14 @@ func (r *run) finish(ctx context.Context) {
 	r.report.Requests, r.report.Jobs = r.env.Requests(), r.env.Jobs()
 	_ = r.env.Close() // the report is what counts now
 	r.report.Count()
-	r.report.Exit = exit(ctx, r.report)
+	r.report.Exit = code(r.report)
+	if ctx.Err() != nil {
+		r.report.Exit = ExitInterrupted
+	}
 }
 
-// exit is the code by which the program ends.
-func exit(ctx context.Context, r *report.Report) int {
+// code is the one by which the program ends.
+func code(r *report.Report) int {
 	count := func(some ...report.Verdict) (n int) {
 		for _, v := range some {
 			n += r.Counts[v]
@@ -243,8 +264,6 @@ func exit(ctx context.Context, r *report.Report) int {
 		return n
 	}
 	switch {
-	case ctx.Err() != nil:
-		return ExitInterrupted
 	case r.Preflight != "":
 		return ExitInconclusive
 	case count(report.Fail, report.Unexpected) > 0 || len(r.Stale) > 0:

@@ -16,6 +16,7 @@ const maxAdvance = 8 * 24 * time.Hour
 
 // clockDoor lets whoever holds an unrestricted key read and advance the
 // deployment's clock: GET /clock, and POST /clock {"advance": milliseconds}.
+// POST /clock {"stop": true} makes it stand still but for that.
 // It is there only where Config.AdminClock asks for it. All workers are built
 // in, and follow the clock.
 func clockDoor(c *clock.Clock, keys *apikey.Keys, next http.Handler) http.Handler {
@@ -40,10 +41,15 @@ func clockDoor(c *clock.Clock, keys *apikey.Keys, next http.Handler) http.Handle
 		case http.MethodPost:
 			var body struct {
 				Advance int64 `json:"advance"`
+				Stop    bool  `json:"stop"`
 			}
 			err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&body)
-			if err != nil || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
-				refuse(w, http.StatusBadRequest, fmt.Sprintf("send {\"advance\": milliseconds}, from 1 to %d", maxAdvance.Milliseconds()))
+			if body.Stop && body.Advance == 0 && err == nil {
+				c.Stop()
+				break
+			}
+			if err != nil || body.Stop || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
+				refuse(w, http.StatusBadRequest, fmt.Sprintf("send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds()))
 				return
 			}
 			c.Advance(time.Duration(body.Advance) * time.Millisecond)

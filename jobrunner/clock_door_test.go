@@ -55,6 +55,15 @@ func TestClockDoor(t *testing.T) {
 	for _, body := range []string{``, `{}`, `{"advance": 0}`, `{"advance": -1}`, `{"advance": 691200001}`, `{"advance": "1"}`, `{"advance": 1.5}`} {
 		advance(body, 400)
 	}
+	for _, body := range []string{`{"stop": true, "advance": 1}`, `{"stop": 1}`} {
+		advance(body, 400)
+	}
+	advance(`{"stop": true}`, 200)
+	if stopped := now(); !stopped.Equal(now()) {
+		t.Error("a stopped clock goes on")
+	} else if advance(`{"advance": 5}`, 200); now().Sub(stopped) != 5*time.Millisecond {
+		t.Errorf("a stopped clock is %s on after 5 ms", now().Sub(stopped))
+	}
 	if status, header, _ := d.do("DELETE", "/clock", ""); status != 405 || header.Get("Allow") != "GET, POST" {
 		t.Errorf("DELETE: %d %v", status, header)
 	}

@@ -17,6 +17,8 @@ var version = "dev"
 
 type commands struct {
 	Run     run      `cmd:"" help:"Judge a deployment."`
+	Resume  resume   `cmd:"" help:"Go on with what run --defer put off."`
+	Client  clients  `cmd:"" help:"Judge a client, by running its command against a scripted deployment."`
 	Explain explain  `cmd:"" help:"Say what a clause is, where it comes from, and what judges it."`
 	List    list     `cmd:"" help:"List the clauses."`
 	Sweep   sweep    `cmd:"" help:"Take down what an earlier run left, by its ledger."`

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -37,6 +36,7 @@ type run struct {
 	Reruns       int           `default:"2" help:"Run failed cases so often again, for diagnosis."`
 	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. One that is kept, or whose day is over, fails the run."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of what the run makes at a deployment that is not local, for sweep."`
+	Defer        string        `placeholder:"FILE" help:"Put cases that wait for longer than --max-wait off: their beginnings are kept in the file, and conformance resume goes on with them."`
 	JSON         string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is the standard output."`
 }
 
@@ -105,6 +105,10 @@ func (r *run) Run() error {
 	if !o.Target.Local && (plan.Requests > r.MaxRequests && r.MaxRequests > 0 || plan.Seconds > r.MaxSeconds) {
 		return fmt.Errorf("the plan is above --max-requests %d or --max-seconds %g: raise them, or --select less", r.MaxRequests, r.MaxSeconds)
 	}
+	later := deferred{Schema: deferredSchema, Run: *r}
+	if r.Defer != "" {
+		o.Defer = &later.State
+	}
 	shown := newProgress(os.Stderr)
 	o.Progress = shown.show
 	result, err := conformance.Judge(ctx, o)
@@ -112,7 +116,16 @@ func (r *run) Run() error {
 	if err != nil {
 		return err
 	}
-	out := io.Writer(os.Stdout)
+	later.Report = result
+	if err := later.putOff(r.Defer); err != nil {
+		return err
+	}
+	return r.tell(result)
+}
+
+// tell reports, and ends the program with the report's code.
+func (r *run) tell(result *report.Report) error {
+	out := os.Stdout
 	if r.JSON == "-" {
 		out = os.Stderr
 	}

@@ -67,13 +67,17 @@ func (r *Real) Until(ctx context.Context, t time.Time) error {
 // the milliseconds that the target needs for it, and what a case sees does not
 // depend on which others run.
 type Shared struct {
-	// Advance moves the target's time on by at least d and says what it is then.
+	// advance is the target's: it moves the time on by at least d and says what it
+	// is then.
 	advance func(ctx context.Context, d time.Duration) (time.Time, error)
 	limit   int // of cases that run at a time
 
+	still bool // the target's time moves by advance alone
+
 	mu        sync.Mutex
-	offset    time.Duration // of the target's time from the one on the wall
-	expected  int           // of those that have not begun
+	told      time.Time // the target's time when it was last told
+	at        time.Time // that on the wall then
+	expected  int       // of those that have not begun
 	running   int
 	ready     []chan struct{} // these wait for a turn
 	sleepers  map[*sleeper]bool
@@ -92,9 +96,15 @@ type sleeper struct {
 // almost the same time are woken together.
 const slack = 50 * time.Millisecond
 
-// NewShared starts with the target's time now.
-func NewShared(parallel int, now time.Time, advance func(ctx context.Context, d time.Duration) (time.Time, error)) *Shared {
-	return &Shared{advance: advance, limit: max(parallel, 1), offset: time.Until(now), sleepers: map[*sleeper]bool{}}
+// NewShared asks the target for its time.
+func NewShared(ctx context.Context, parallel int, t *Target) (*Shared, error) {
+	now, err := t.Advance(ctx, time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	return &Shared{
+		advance: t.Advance, limit: max(parallel, 1), still: t.Still, told: now, at: time.Now(), sleepers: map[*sleeper]bool{},
+	}, nil
 }
 
 // Now is the target's time.
@@ -104,7 +114,12 @@ func (s *Shared) Now() time.Time {
 	return s.now()
 }
 
-func (s *Shared) now() time.Time { return time.Now().Add(s.offset) }
+func (s *Shared) now() time.Time {
+	if s.still {
+		return s.told
+	}
+	return s.told.Add(time.Since(s.at))
+}
 
 // Steps is how often the clock was advanced.
 func (s *Shared) Steps() int {
@@ -216,7 +231,7 @@ func (s *Shared) step() {
 		if err != nil {
 			s.broken = err
 		} else {
-			s.offset = time.Until(now)
+			s.told, s.at = now, time.Now()
 		}
 	}
 	now := s.now()

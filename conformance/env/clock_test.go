@@ -21,6 +21,8 @@ type deployment struct {
 	busy   atomic.Int64 // cases that run now
 	odd    atomic.Bool  // the clock was advanced while one ran
 	broken error
+	still  bool
+	began  time.Time
 }
 
 func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, error) {
@@ -31,7 +33,23 @@ func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, er
 	defer d.mu.Unlock()
 	d.offset += by
 	d.steps = append(d.steps, by)
+	if d.still {
+		return d.began.Add(d.offset), d.broken
+	}
 	return time.Now().Add(d.offset), d.broken
+}
+
+func shared(t *testing.T, parallel int, d *deployment, still bool) *env.Shared {
+	t.Helper()
+	if d.still = still; still {
+		d.began = time.Now()
+	}
+	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, Still: still})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.steps = nil // the first one only asks for the time
+	return clock
 }
 
 // Many cases that sleep and run: none is woken early or late, the clock stands
@@ -41,8 +59,8 @@ func TestSharedClock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const limit = 3
 			d := new(deployment)
-			clock := env.NewShared(limit, time.Now().Add(time.Hour), d.advance)
 			d.offset = time.Hour
+			clock := shared(t, limit, d, seed%2 == 0)
 			var group sync.WaitGroup
 			var longest atomic.Int64
 			clock.Expect(40)
@@ -69,7 +87,7 @@ func TestSharedClock(t *testing.T) {
 							t.Error(err)
 						}
 						late := clock.Now().Sub(until)
-						if late < 0 || late > 2*time.Second {
+						if late < 0 || late > 2*time.Second || d.still && late > 50*time.Millisecond {
 							t.Errorf("woken %s late", late)
 						}
 						slept += sleep
@@ -87,7 +105,7 @@ func TestSharedClock(t *testing.T) {
 			if d.odd.Load() {
 				t.Error("the clock was advanced while a case ran")
 			}
-			if passed := clock.Now().Sub(time.Now().Add(time.Hour)); passed > time.Duration(longest.Load())+time.Minute {
+			if passed := d.offset - time.Hour; passed > time.Duration(longest.Load())+time.Minute {
 				t.Errorf("%s passed, and no case slept for more than %s", passed, time.Duration(longest.Load()))
 			}
 		})
@@ -98,7 +116,7 @@ func TestSharedClock(t *testing.T) {
 func TestSharedClockGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := env.NewShared(8, time.Now(), d.advance)
+		clock := shared(t, 8, d, false)
 		var group sync.WaitGroup
 		clock.Expect(8)
 		for n := range 8 {
@@ -121,7 +139,7 @@ func TestSharedClockGathers(t *testing.T) {
 func TestSharedClockEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deployment)
-		clock := env.NewShared(2, time.Now(), d.advance)
+		clock := shared(t, 2, d, true)
 		_ = clock.Begin(t.Context()) // keeps the clock from being advanced
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)

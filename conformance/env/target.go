@@ -41,6 +41,8 @@ type Target struct {
 	// Advance moves the target's clock on, where that is possible: half an hour
 	// takes no time then. See NewShared.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
+	// Still says that the target's clock stands still but for Advance.
+	Still bool
 	// Virtual says that the target runs in the same testing/synctest bubble as the
 	// suite: waiting takes no time then either. Client reaches it in memory, and
 	// HookListener takes its calls.

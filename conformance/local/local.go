@@ -4,7 +4,6 @@ package local
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -133,6 +132,9 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		if ok {
 			d.Target.BaseURL = u
 			d.Target.Advance = advance(u, d.Target.Key)
+			// An older jobrunner has a clock that can't be stopped: then it runs.
+			_, err := post(ctx, &http.Client{}, u, d.Target.Key, `{"stop":true}`)
+			d.Target.Still = err == nil
 			return nil
 		}
 	case <-timer.C:
@@ -151,7 +153,7 @@ func advance(url, key string) func(context.Context, time.Duration) (time.Time, e
 		for {
 			step := min(d, most)
 			ms := max((step + time.Millisecond - 1).Milliseconds(), 1)
-			if now, err = advanceOnce(ctx, client, url, key, ms); err != nil || d <= most {
+			if now, err = post(ctx, client, url, key, fmt.Sprintf(`{"advance":%d}`, ms)); err != nil || d <= most {
 				return now, err
 			}
 			d -= step
@@ -159,9 +161,9 @@ func advance(url, key string) func(context.Context, time.Duration) (time.Time, e
 	}
 }
 
-func advanceOnce(ctx context.Context, client *http.Client, url, key string, ms int64) (time.Time, error) {
-	body := fmt.Appendf(nil, `{"advance":%d}`, ms)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/clock", bytes.NewReader(body))
+// post asks for something of the clock, and says its time then.
+func post(ctx context.Context, client *http.Client, url, key, body string) (time.Time, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/clock", strings.NewReader(body))
 	if err != nil {
 		return time.Time{}, err
 	}

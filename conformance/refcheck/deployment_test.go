@@ -1,12 +1,12 @@
 package refcheck_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,15 +48,21 @@ func deployed(t *testing.T, wrap func(http.Handler) http.Handler) conformance.Ta
 		}
 	})
 	target.BaseURL = server.URL
-	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
-		return advance(ctx, j.Handler(), target.Key, d)
+	ask := func(ctx context.Context, body string) (time.Time, error) {
+		return clock(ctx, j.Handler(), target.Key, body)
 	}
+	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
+		return ask(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
+	}
+	if _, err := ask(t.Context(), `{"stop":true}`); err != nil {
+		t.Fatal(err)
+	}
+	target.Still = true
 	return target
 }
 
-func advance(ctx context.Context, h http.Handler, key string, d time.Duration) (time.Time, error) {
-	body := fmt.Appendf(nil, `{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1))
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/clock", bytes.NewReader(body))
+func clock(ctx context.Context, h http.Handler, key, body string) (time.Time, error) {
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/clock", strings.NewReader(body))
 	req.RemoteAddr = "127.0.0.1:1"
 	req.Header.Set("Authorization", "Bearer "+key)
 	w := httptest.NewRecorder()

@@ -25,7 +25,10 @@ type Attempt struct {
 // Try runs a case once and takes down what it made. floor says that the clause
 // is one that the description leaves open, and an answer that is no answer to
 // anybody (a 5xx, HTML) is to be told of.
-func Try(ctx context.Context, e *env.Env, one *Case, floor bool) (a Attempt) {
+//
+// With a journal, the case is put off where it would wait for too long, and what
+// it made stays; with one that it left, it goes on.
+func Try(ctx context.Context, e *env.Env, one *Case, floor bool, journal *Journal) (a Attempt) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := e.Clock.Begin(ctx); err != nil {
@@ -33,11 +36,14 @@ func Try(ctx context.Context, e *env.Env, one *Case, floor bool) (a Attempt) {
 		return a
 	}
 	defer e.Clock.End()
-	c := &C{Case: one, ctx: ctx, env: e, began: e.Clock.Now()}
+	c := &C{Case: one, ctx: ctx, env: e, began: e.Clock.Now(), journal: journal}
 	start := time.Now()
 	a.Outcome = c.run(floor)
 	a.Began, a.Took, a.Trace = c.began, time.Since(start), c.exchanges()
 	cancel() // requests that the case left open
+	if a.Code == report.SkipDeferred {
+		return a
+	}
 	// What was made is taken down whatever became of the run.
 	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()

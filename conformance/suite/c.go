@@ -172,7 +172,27 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 	return r
 }
 
-func (c *C) send(r Request) *Answer { return c.answer(c.exchange(c.ctx, c.place(), r)) }
+func (c *C) send(r Request) *Answer {
+	place := c.place()
+	if c.env.Target.Advance == nil {
+		return c.answer(c.exchange(c.ctx, place, r))
+	}
+	done := make(chan *wire.Exchange, 1)
+	go func() { done <- c.exchange(c.ctx, place, r) }()
+	for wait, held := soon, time.Second; ; wait, held = time.Millisecond, min(2*held, time.Minute) {
+		select {
+		case x := <-done:
+			return c.answer(x)
+		case <-time.After(wait):
+			// The target holds the request, or is slow: time may pass meanwhile.
+			c.Sleep(held)
+		}
+	}
+}
+
+// soon is how long, on the wall, an answer may take that needs no time of the
+// target, before time passes all the same.
+const soon = 500 * time.Millisecond
 
 // answer ends the case where nothing at all came.
 func (c *C) answer(x *wire.Exchange) *Answer {

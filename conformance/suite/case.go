@@ -18,9 +18,9 @@ type Case struct {
 	Clauses []string
 	// Also are clauses that the case judges on its way, by Given: where one is not
 	// kept, it fails, and the case is blocked by it.
-	Also []string
-	Needs   Needs
-	Allow   Allow
+	Also  []string
+	Needs Needs
+	Allow Allow
 	// Takes is how long the case waits in the target's time: with a clock that
 	// nobody can advance, longer ones are left to --defer.
 	Takes time.Duration

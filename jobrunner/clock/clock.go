@@ -16,6 +16,7 @@ import (
 type Clock struct {
 	offset atomic.Int64  // nanoseconds
 	wrong  atomic.Int64  // nanoseconds that this machine's time is behind
+	stands atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
 	signs  atomic.Uint64 // counts timers begun and ended
 
 	mu      sync.Mutex
@@ -24,7 +25,22 @@ type Clock struct {
 
 // Now is the time.
 func (c *Clock) Now() time.Time {
-	return time.Now().Add(time.Duration(c.offset.Load() + c.wrong.Load()))
+	now := time.Now()
+	if at := c.stands.Load(); at != 0 {
+		now = time.Unix(0, at)
+	}
+	return now.Add(time.Duration(c.offset.Load() + c.wrong.Load()))
+}
+
+// Stop makes the time stand still, for good: Advance alone moves it from now on,
+// so that a test sees the same however long this machine takes.
+func (c *Clock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stands.CompareAndSwap(0, time.Now().UnixNano())
+	for t := range c.pending {
+		t.real.Stop()
+	}
 }
 
 // Correct says how far this machine's time is behind the one that counts:
@@ -63,8 +79,17 @@ func (c *Clock) NewTimer(d time.Duration) *Timer {
 	t.real = time.AfterFunc(d, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		t.fire()
+		// It may have begun to fire when the clock was stopped.
+		if c.stands.Load() == 0 {
+			t.fire()
+		}
 	})
+	if c.stands.Load() != 0 {
+		t.real.Stop()
+		if d <= 0 {
+			t.fire()
+		}
+	}
 	return t
 }
 
@@ -127,8 +152,10 @@ func (c *Clock) step(target time.Time) (more bool) {
 		return true
 	}
 	c.moveTo(target)
-	for t := range c.pending {
-		t.real.Reset(t.due.Sub(c.Now()))
+	if c.stands.Load() == 0 {
+		for t := range c.pending {
+			t.real.Reset(t.due.Sub(c.Now()))
+		}
 	}
 	return false
 }

@@ -121,3 +121,30 @@ func TestCorrect(t *testing.T) {
 		<-timer.C
 	})
 }
+
+// A stopped clock stands still, whatever time passes, and fires what is due when
+// it is advanced, or at once.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		before := c.NewTimer(time.Minute)
+		c.Stop()
+		c.Stop()
+		start := c.Now()
+		after, due := c.NewTimer(2*time.Minute), c.NewTimer(0)
+		<-due.C
+		time.Sleep(time.Hour)
+		if now := c.Now(); !now.Equal(start) || len(before.C)+len(after.C) > 0 {
+			t.Errorf("%s passed, %d and %d fired", now.Sub(start), len(before.C), len(after.C))
+		}
+		c.Advance(time.Minute)
+		if at := <-before.C; !at.Equal(start.Add(time.Minute)) || len(after.C) > 0 {
+			t.Errorf("fired at %s, and %d after", at.Sub(start), len(after.C))
+		}
+		time.Sleep(time.Hour)
+		c.Advance(time.Minute)
+		if at := <-after.C; !at.Equal(start.Add(2*time.Minute)) || !c.Now().Equal(at) {
+			t.Errorf("fired at %s, now is %s", at.Sub(start), c.Now().Sub(start))
+		}
+	})
+}
