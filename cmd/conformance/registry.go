@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -39,7 +40,7 @@ func (e *explain) Run() error {
 	}
 	for _, c := range all {
 		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n", c.ID, c.Level, c.Statement, c.Source)
-		if c.Note != "" {
+		if c.Note != "" && c.Area() != client.Area {
 			fmt.Printf("note    %s\n", c.Note)
 		}
 		for _, one := range conformance.Cases() {
@@ -59,10 +60,24 @@ func (e *explain) Run() error {
 				fmt.Println("        only at a deployment that is there for tests")
 			}
 		}
+		if c.Area() == client.Area {
+			explainScenarios(c.ID)
+			continue
+		}
 		for _, m := range conformance.Mutants(c.ID) {
 			fmt.Printf("notices %s\n", m)
 		}
 		fmt.Printf("\nconformance run --select %s\n", c.ID)
 	}
 	return nil
+}
+
+// explainScenarios says in which scenarios a clause about clients is judged.
+func explainScenarios(clause string) {
+	for _, s := range client.Scenarios() {
+		if slices.Contains(s.Clauses, clause) {
+			fmt.Printf("in      %s: %s\n", s.ID, s.Words)
+		}
+	}
+	fmt.Printf("\nconformance client --select %s -- command …\n", clause)
 }

@@ -123,7 +123,7 @@ func (d *deployment) jobAPI(name, id string, x *exchange) *reply {
 		if state != completed {
 			return ok([]object{})
 		}
-		return ok([]object{{"output": json.RawMessage(j.input)}})
+		return ok([]object{{"output": j.input}})
 	}
 	return ok(j.told(state))
 }

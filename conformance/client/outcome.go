@@ -27,9 +27,7 @@ type outcome struct {
 var passed = outcome{verdict: report.Pass}
 
 // unused says that the client did nothing that the rule is about.
-func unused(format string, args ...any) outcome {
-	return outcome{verdict: report.Skip, reason: fmt.Sprintf(format, args...)}
-}
+func unused(reason string) outcome { return outcome{verdict: report.Skip, reason: reason} }
 
 func unclear(format string, args ...any) outcome {
 	return outcome{verdict: report.Inconclusive, reason: fmt.Sprintf(format, args...)}
