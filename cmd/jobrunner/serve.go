@@ -29,6 +29,7 @@ type serve struct {
 	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
 	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: this machine and public addresses."`
 	Clock            string   `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
+	Config           string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"What runs the images of templates (docs/jobrunner.md). Default: jobrunner.yaml in the data folder, where there is one."`
 	GPUs             string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
 	SimulateGPUs     string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there, to try placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Pprof            bool     `help:"Serve profiles of the process at /debug/pprof/, to whoever is on this machine."`
@@ -38,7 +39,7 @@ type serve struct {
 // grace is how long a stop waits for requests under way.
 const grace = 5 * time.Second
 
-func (s *serve) Run() error {
+func (s *serve) Run() (err error) {
 	if err := s.local(); err != nil {
 		return err
 	}
@@ -68,6 +69,11 @@ func (s *serve) Run() error {
 		return err
 	}
 	defer inventory.Close()
+	programs, err := s.executors(ctx, dir, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, programs.Close()) }()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, Engine: s.Engine, APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
@@ -81,7 +87,7 @@ func (s *serve) Run() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err), j.Close())
 	}
-	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode(), gpus)
+	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode(), gpus, programs.Engines())
 	return errors.Join(run(ctx, stop, listener, j.Handler()), j.Close())
 }
 
@@ -142,9 +148,12 @@ func logger(w io.Writer, format string) *slog.Logger {
 
 // greet prints what to export. The key is printed only when the user has no
 // other way to know it.
-func (s *serve) greet(w io.Writer, url, dir, key string, made bool, code, gpus string) {
+func (s *serve) greet(w io.Writer, url, dir, key string, made bool, code, gpus string, engines []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	fmt.Fprintf(w, "GPUs: %s\n", gpus)
+	for _, line := range engines {
+		fmt.Fprintf(w, "Images: %s\n", line)
+	}
 	switch {
 	case s.Engine != "":
 		fmt.Fprintf(w, "Its state is in PostgreSQL, its keys are in %s\n", dir)
