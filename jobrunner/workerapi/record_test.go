@@ -119,7 +119,7 @@ func (l *record) asks(t *testing.T, n int, operation, contains string) request {
 
 func matching(operation, contains string) func(request) bool {
 	return func(r request) bool {
-		return strings.Contains(r.path, "/"+operation+"/") && strings.Contains(r.path+"?"+r.query+" "+r.body, contains)
+		return strings.Contains(r.path+"/", "/"+operation+"/") && strings.Contains(r.path+"?"+r.query+" "+r.body, contains)
 	}
 }
 
