@@ -142,7 +142,7 @@ func (c *container) Usage() worker.Usage {
 	pid := c.pid
 	if pid == 0 && !c.finding {
 		c.finding = true
-		go c.find()
+		c.engine.asks.Go(c.find)
 	}
 	c.mu.Unlock()
 	if pid == 0 {
@@ -153,7 +153,7 @@ func (c *container) Usage() worker.Usage {
 
 // find asks for the container's first process, which it has once it runs.
 func (c *container) find() {
-	ctx, cancel := context.WithTimeout(context.Background(), probing)
+	ctx, cancel := context.WithTimeout(c.engine.life, probing)
 	defer cancel()
 	id, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
 	c.mu.Lock()

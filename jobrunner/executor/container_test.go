@@ -74,6 +74,7 @@ func (f *fake) executor(dataDir, rules string) *Executor {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.t.Cleanup(func() { _ = e.Close() }) // where the test didn't
 	return e
 }
 
@@ -317,7 +318,7 @@ func TestTheRealCommandLine(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		e := newEngine(path, nil)
+		e := newEngine(t.Context(), path, nil)
 		e.ask(t.Context())
 		switch err := e.state(); {
 		case err == nil:

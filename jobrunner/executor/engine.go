@@ -34,6 +34,8 @@ type containerEngine struct {
 	path     string
 	podman   bool
 	register *procgroup.Register
+	life     context.Context // ends with the executor
+	asks     sync.WaitGroup  // on the side
 
 	mu      sync.Mutex
 	version string // "" where it can't be used
@@ -47,6 +49,17 @@ type containerEngine struct {
 type engines struct {
 	all []*containerEngine
 	off bool
+	end context.CancelFunc
+}
+
+// close ends what is under way on the side.
+func (es *engines) close() {
+	if es.end != nil {
+		es.end()
+	}
+	for _, e := range es.all {
+		e.asks.Wait()
+	}
 }
 
 // findEngines looks for command lines and asks each whether it works. A wish is
@@ -60,6 +73,8 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 		names = []string{wish.value}
 	}
 	var found engines
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	found.end = end
 	for _, name := range names {
 		path, err := exec.LookPath(name)
 		if err == nil {
@@ -67,8 +82,9 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 		}
 		switch {
 		case err == nil:
-			found.all = append(found.all, newEngine(path, register))
+			found.all = append(found.all, newEngine(life, path, register))
 		case wish.value != "":
+			end()
 			return &engines{}, flawf(wish.line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
 		}
 	}
@@ -80,8 +96,8 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 	return &found, nil
 }
 
-func newEngine(path string, register *procgroup.Register) *containerEngine {
-	return &containerEngine{path: path, podman: strings.Contains(filepath.Base(path), "podman"), register: register}
+func newEngine(life context.Context, path string, register *procgroup.Register) *containerEngine {
+	return &containerEngine{path: path, podman: strings.Contains(filepath.Base(path), "podman"), register: register, life: life}
 }
 
 var errNoEngine = errors.New("there is no container engine: neither docker nor podman is on PATH")
@@ -129,7 +145,7 @@ func (es *engines) lines() (lines []string) {
 // used.
 func (es *engines) clean(ctx context.Context, run procgroup.Left) (removed int, err error) {
 	for _, path := range run.Notes {
-		e := newEngine(path, nil)
+		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removing)
 		ids, failed := e.cli(ctx, "ps", "--all", "--quiet", "--filter", "label="+runLabel+"="+run.Run)
 		if all := strings.Fields(ids); failed == nil && len(all) > 0 {
@@ -149,9 +165,8 @@ func (e *containerEngine) name() string { return filepath.Base(e.path) }
 func (e *containerEngine) state() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil && !e.asking && time.Now().After(e.next) {
-		e.asking = true
-		go e.ask(context.Background())
+	if e.err != nil && time.Now().After(e.next) {
+		e.askAside()
 	}
 	return e.err
 }
@@ -181,9 +196,16 @@ func (e *containerEngine) ask(ctx context.Context) {
 func (e *containerEngine) broke() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err == nil && !e.asking {
+	if e.err == nil {
+		e.askAside()
+	}
+}
+
+// askAside is called with mu held.
+func (e *containerEngine) askAside() {
+	if !e.asking && e.life.Err() == nil {
 		e.asking = true
-		go e.ask(context.Background())
+		e.asks.Go(func() { e.ask(e.life) })
 	}
 }
 

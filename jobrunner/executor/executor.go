@@ -84,6 +84,12 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 
 // Close ends the run. All workers must have ended.
 func (e *Executor) Close() error {
+	if e.engines != nil {
+		e.engines.close()
+	}
+	if e.scratch == "" {
+		return e.register.Close()
+	}
 	return errors.Join(os.RemoveAll(e.scratch), e.register.Close())
 }
 

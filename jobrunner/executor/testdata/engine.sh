@@ -2,7 +2,7 @@
 # A container engine's command line as far as the jobrunner uses it. Containers
 # are processes, and files of the folder $FAKE_ENGINE, where every call is
 # written down too.
-cd "$FAKE_ENGINE" || exit 1
+cd "${FAKE_ENGINE:?}" || exit 1
 {
 	printf 'CALL'
 	for word; do printf '|%s' "$word"; done
