@@ -1,0 +1,164 @@
+package cases
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// Templates of version 1.
+var templates = []suite.Case{
+	{ID: "T-01", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		name := c.Name()
+		a := c.Create("v1", "/templates", suite.M{"name": name, "imageName": c.Image()}).Success().Equal("name", name)
+		c.Expect(a.Str("id") != "", "an id", "an empty one")
+	}},
+	{ID: "T-02", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		name := c.NewTemplate("v1").Str("name")
+		c.Create("v1", "/templates", suite.M{"name": name, "imageName": "another/image"}).Refused()
+		c.Create("v1", "/templates", suite.M{"name": name + "-2", "imageName": "another/image"}).Success()
+	}},
+	{ID: "T-03", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1")
+		c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
+	}},
+	{ID: "T-04", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1")
+		c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
+	}},
+	{ID: "T-05", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1").Equal("category", "NVIDIA")
+		for _, category := range []string{"NVIDIA", "AMD", "CPU"} {
+			kept(c, "category", category)
+		}
+		refused(c, "category", "TPU")
+	}},
+	{ID: "T-06", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1").Equal("containerDiskInGb", 50)
+		kept(c, "containerDiskInGb", 7)
+		refused(c, "containerDiskInGb", "7")
+	}},
+	{ID: "T-07", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
+		if a.Code/100 != 2 {
+			c.Skip("registry auths can't be made by version 1: %d", a.Code)
+		}
+		kept(c, "containerRegistryAuthId", a.Str("id"))
+	}},
+	{ID: "T-08", Needs: suite.V1, Allow: suite.Create, Run: words("dockerEntrypoint")},
+	{ID: "T-09", Needs: suite.V1, Allow: suite.Create, Run: words("dockerStartCmd")},
+	{ID: "T-10", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		kept(c, "env", suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"})
+		c.Should(func() { refused(c, "env", suite.M{"NUMBER": 5}) })
+	}},
+	{ID: "T-11", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Run: flag("isPublic")}, // others would see it
+	{ID: "T-12", Needs: suite.V1, Allow: suite.Create, Run: flag("isServerless")},
+	{ID: "T-13", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		kept(c, "ports", []any{"8888/http", "22/tcp"})
+		c.Should(func() {
+			for _, port := range []string{"80/udp", "x/http", "80"} {
+				refused(c, "ports", []any{port})
+			}
+		})
+	}},
+	{ID: "T-14", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1").Equal("readme", "")
+		kept(c, "readme", "# Title\n\ntext")
+	}},
+	{ID: "T-15", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1").Equal("volumeInGb", 20)
+		kept(c, "volumeInGb", 11)
+	}},
+	{ID: "T-16", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		c.NewTemplate("v1").Equal("volumeMountPath", "/workspace")
+		kept(c, "volumeMountPath", "/data")
+		c.Should(func() { refused(c, "volumeMountPath", "relative") })
+	}},
+	{ID: "T-17", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		one, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
+		c.Expect(one != other, "an id of its own for each", "%s twice", one)
+	}},
+	{ID: "T-18", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		if a := c.NewTemplate("v1"); has(a, "earned") {
+			a.Number("earned")
+		}
+	}},
+	{ID: "T-19", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		a := c.NewTemplate("v1")
+		for name := range a.Object("") {
+			// The operator's name stands where the description says Platform.
+			own := slices.Contains([]string{"isPublic", "isServerless"}, name)
+			if strings.HasPrefix(name, "is") && !own && has(a, name) {
+				a.Bool(name)
+				a.Equal(name, false)
+			}
+		}
+	}},
+	{ID: "T-20", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		if a := c.NewTemplate("v1"); has(a, "runtimeInMin") {
+			a.Int("runtimeInMin")
+		}
+	}},
+	{ID: "T-21", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		a := c.NewTemplate("v1")
+		a.Str("id")
+		a.Str("name")
+		a.Equal("imageName", c.Image())
+	}},
+	{ID: "T-22", Needs: suite.V1, Allow: suite.Create, Requests: 20, Run: func(c *suite.C) {
+		c.NewTemplate("v1")
+		for name, value := range map[string]any{
+			"name": 5, "imageName": []any{}, "category": 5, "containerDiskInGb": "50", "containerRegistryAuthId": 5, "dockerEntrypoint": "sh",
+			"dockerStartCmd": "sh", "env": []any{"A=b"}, "isPublic": "yes", "isServerless": "yes", "ports": "80/http", "readme": 5,
+			"volumeInGb": "20", "volumeMountPath": 5,
+		} {
+			refused(c, name, value)
+		}
+	}},
+	{ID: "T-23", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		a := c.NewTemplate("v1")
+		id := a.Str("id")
+		c.Observe("create: %d", a.Code)
+		c.Observe("list: %d", c.V1("GET", "/templates", nil).Code)
+		c.Observe("read: %d", c.V1("GET", "/templates/"+id, nil).Code)
+		c.Observe("update: %d", c.V1("PATCH", "/templates/"+id, suite.M{"readme": "new"}).Code)
+		c.Observe("unknown field: %d", c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": "i", "unknown": 1}).Code)
+		c.Observe("delete: %d", c.V1("DELETE", "/templates/"+id, nil).Code)
+	}},
+}
+
+// kept makes a template with a field, and expects it in the answer.
+func kept(c *suite.C, field string, value any) {
+	c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success().Equal(field, value)
+}
+
+// refused expects that a template with a field is not made.
+func refused(c *suite.C, field string, value any) {
+	c.Create("v1", "/templates", with(suite.M{"name": c.Name(), "imageName": c.Image()}, field, value)).BadRequest()
+}
+
+func with(m suite.M, name string, value any) suite.M {
+	m[name] = value
+	return m
+}
+
+func words(field string) func(c *suite.C) {
+	return func(c *suite.C) {
+		kept(c, field, []any{"sh", "-c", "echo 'two words' \"$X\""})
+		c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: []any{}}).Success()
+		refused(c, field, "sh -c true")
+	}
+}
+
+func flag(field string) func(c *suite.C) {
+	return func(c *suite.C) {
+		c.NewTemplate("v1").Equal(field, false)
+		kept(c, field, true)
+	}
+}
+
+func has(a *suite.Answer, name string) bool {
+	value, there := a.Find(name)
+	return there && value != nil
+}
