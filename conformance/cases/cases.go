@@ -12,7 +12,7 @@ import (
 func All() []suite.Case {
 	return slices.Concat(
 		jobs, jobFields, jobTransitions, submissions, submissionBodies, executionPolicies, ttlPolicies,
-		templates, volumes, registries, restOfV1, keys, errorBodies, hooks, waits, streams, queues, payloads, retentions, rateLimits, concurrencyLimits, operations, limits, rates, auth, errorCases, webhooks,
+		templates, volumes, registries, restOfV1, paths, lists, bodiesOfV2, keys, errorBodies, hooks, waits, streams, queues, payloads, retentions, rateLimits, concurrencyLimits, operations, limits, rates, auth, errorCases, webhooks,
 		v1Templates, v1Volumes, v1Registries, v1Rest, v2,
 	)
 }

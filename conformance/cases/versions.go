@@ -1,0 +1,173 @@
+package cases
+
+import (
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// Where things are, in each version.
+var paths = []suite.Case{
+	{ID: "VER-01", Needs: suite.V1, Run: func(c *suite.C) {
+		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+	}},
+	{ID: "VER-02", Needs: suite.V1, Run: func(c *suite.C) {
+		a := c.V1("GET", "/containerregistryauth", nil)
+		c.Observe("%d", a.Code)
+		if c.Local() { // the retirement is for the operator's own deployment
+			a.Is(200)
+		}
+	}},
+	{ID: "VER-03", Needs: suite.Endpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") }},
+	{ID: "VER-04", Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+		a := openAPI(c)
+		for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
+			c.Expect(describes(a, path), "a description of /v2"+path, "none")
+		}
+	}},
+	moved("VER-05", "pods", "pods", ""),
+	moved("VER-06", "serverless", "endpoints", "endpoints"),
+	moved("VER-07", "templates", "templates", ""),
+	moved("VER-08", "network-volumes", "networkVolumes", "networkvolumes"),
+	moved("VER-09", "registries", "registries", "containerregistryauth"),
+	moved("VER-10", "clusters", "", ""),
+	moved("VER-11", "billing/pods", "", ""),
+	moved("VER-12", "billing/serverless", "", ""),
+	moved("VER-13", "billing/network-volumes", "", "billing/networkvolumes"),
+	{ID: "VER-14", Needs: suite.V2, Serves: []string{"GET /v2/billing/endpoints"}, Run: func(c *suite.C) {
+		public, own := c.V2("GET", "/billing/endpoints", nil).Is(200), c.V2("GET", "/billing/serverless", nil).Is(200)
+		c.Expect(len(own.Array("records")) == 0 || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
+	}},
+	{ID: "VER-15", Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+		for path := range openAPI(c).Object("paths") {
+			if _, rest, ok := strings.Cut(path, "{"); ok {
+				name, _, _ := strings.Cut(rest, "}")
+				c.Expect(name == "id", "{id}", "%s", path)
+			}
+		}
+	}},
+	{ID: "VER-50", Needs: suite.V2, Serves: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { c.V2("GET", "/clusters", nil).Is(200).Object("") }},
+	{ID: "VER-49", Needs: suite.V2, Serves: []string{"GET /v2/billing"}, Run: func(c *suite.C) { c.V2("GET", "/billing", nil).Is(200).Object("") }},
+}
+
+// openAPI is the description of version 2.
+func openAPI(c *suite.C) *suite.Answer {
+	a := c.V2("GET", "/openapi.json", nil).Is(200)
+	c.Expect(strings.HasPrefix(a.Str("openapi"), "3."), "OpenAPI 3", "%s", a.Str("openapi"))
+	a.Object("paths")
+	return a
+}
+
+func describes(a *suite.Answer, path string) bool {
+	for p := range a.Object("paths") {
+		if p == path || p == "/v2"+path {
+			return true
+		}
+	}
+	return false
+}
+
+// moved judges that a resource of version 2 is at its path, with its list under
+// key where the description says so, and that the name of version 1, where it
+// is another, is none of version 2.
+func moved(clause, now, key, before string) suite.Case {
+	return suite.Case{ID: clause, Needs: suite.V2, Serves: []string{"GET /v2/" + now}, Run: func(c *suite.C) {
+		a := c.V2("GET", "/"+now, nil).Is(200)
+		a.Object("")
+		if key != "" {
+			c.Given(listClause[key], func() { a.Array(key) })
+		}
+		if before != "" {
+			old := c.V2("GET", "/"+before, nil)
+			c.Expect(old.Code/100 != 2, "nothing at /v2/"+before, "%d", old.Code)
+		}
+	}}
+}
+
+// listClause is the clause about the list of a kind.
+var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
+
+// The lists and what version 2 adds.
+var lists = []suite.Case{
+	list("VER-30", "pods", "pods"),
+	list("VER-31", "serverless", "endpoints"),
+	list("VER-32", "templates", "templates"),
+	list("VER-33", "network-volumes", "networkVolumes"),
+	list("VER-34", "registries", "registries"),
+	{ID: "VER-35", Needs: suite.V1, Run: func(c *suite.C) {
+		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+		for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
+			// Whether these lists exist, the description leaves open.
+			if a := c.V1("GET", path, nil); a.Code == 200 {
+				a.Array("")
+			}
+		}
+	}},
+	{ID: "VER-36", Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "gpus") }},
+	{ID: "VER-37", Needs: suite.V2, Run: one("gpus", "VER-36")},
+	{ID: "VER-38", Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "cpus") }},
+	{ID: "VER-39", Needs: suite.V2, Run: one("cpus", "VER-38")},
+	{ID: "VER-40", Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "datacenters") }},
+	{ID: "VER-41", Needs: suite.V2, Run: one("datacenters", "VER-40")},
+	{ID: "VER-42", Needs: suite.V2, Serves: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
+		c.V2("GET", "/pods/"+c.Nonce()+"/logs", nil).Is(404).Str("detail")
+	}},
+	{ID: "VER-43", Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
+		c.V2("GET", "/serverless/"+c.E+"/workers", nil).Is(200).Array("workers")
+	}},
+	{ID: "VER-44", Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
+		c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.E, nil).Is(200) })
+		c.V2("GET", "/serverless/"+c.E+"/workers/"+c.Nonce()+"/logs", nil).Is(404).Str("detail")
+	}},
+	{ID: "VER-45", Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/releases"}, Run: func(c *suite.C) {
+		c.V2("GET", "/serverless/"+c.E+"/releases", nil).Is(200).Array("releases")
+	}},
+	{ID: "VER-46", Needs: suite.V2, Serves: []string{"GET /v2/registries/delegations"}, Run: func(c *suite.C) {
+		c.V2("GET", "/registries/delegations", nil).Is(200).Object("")
+	}},
+	{ID: "VER-47", Needs: suite.V2, Serves: []string{"POST /v2/registries/delegations"}, Run: func(c *suite.C) {
+		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
+		c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
+	}},
+	{ID: "VER-48", Needs: suite.V2, Serves: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
+		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
+		c.V2("DELETE", "/registries/delegations/"+c.Nonce(), nil).Is(404).Str("detail")
+	}},
+	{ID: "VER-52", Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		id := c.NewTemplate("v2").Str("id")
+		c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
+		id = c.NewTemplate("v1").Str("id")
+		c.Observe("template of v1 by v2: %d", c.V2("GET", "/templates/"+id, nil).Code)
+	}},
+}
+
+func list(clause, path, key string) suite.Case {
+	return suite.Case{ID: clause, Needs: suite.V2, Serves: []string{"GET /v2/" + path}, Run: func(c *suite.C) {
+		c.V2("GET", "/"+path, nil).Is(200).Array(key)
+	}}
+}
+
+// firstOf is the id of the first thing in a list of the catalog.
+func firstOf(c *suite.C, kind string) (id string) {
+	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
+	for _, value := range a.Object("") {
+		items, _ := value.([]any)
+		for _, item := range items {
+			if entry, ok := item.(suite.M); ok && id == "" {
+				id, _ = entry["id"].(string)
+			}
+		}
+	}
+	c.Expect(id != "", "a list of things with ids", "%.200s", a.Body)
+	return id
+}
+
+func one(kind, listed string) func(c *suite.C) {
+	return func(c *suite.C) {
+		var id string
+		c.Given(listed, func() { id = firstOf(c, kind) })
+		c.V2("GET", "/catalog/"+kind+"/"+strings.ReplaceAll(id, " ", "%20"), nil).Is(200).Equal("id", id)
+		c.Should(func() { c.V2("GET", "/catalog/"+kind+"/"+c.Nonce(), nil).Is(404) })
+	}
+}
