@@ -21,7 +21,8 @@ import (
 type Config struct {
 	// File names the executors of images. Empty is no file: every image is a
 	// container.
-	File string
+	File     string
+	Handlers []Handler // come before the rules of the file
 	// DataDir is where a later run finds out what this one left, if it is killed.
 	// Empty: it doesn't.
 	DataDir string
@@ -54,13 +55,20 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Executor{file: c.File, log: c.Logger}
+	for _, h := range c.Handlers {
+		r, err := h.rule()
+		if err != nil {
+			return nil, err
+		}
+		e.rules = append(e.rules, r)
+	}
 	var wish text
 	if c.File != "" {
 		settings, err := readFile(c.File)
 		if err != nil {
 			return nil, err
 		}
-		e.rules, wish = settings.Rules, settings.Engine
+		e.rules, wish = append(e.rules, settings.Rules...), settings.Engine
 	}
 	dir, scratch := "", ""
 	if c.DataDir != "" {
