@@ -121,7 +121,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		}
 		first = false
 		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = one.ID, verdict, a.Code, a.By, a.Reason, a.Observed
-		res.Failure, res.Took, res.Trace = nil, report.Duration(a.Took), nil
+		res.Failure, res.Took, res.Trace, res.Requests = nil, report.Duration(a.Took), nil, a.Requests
 		if a.Failure != nil {
 			f := *a.Failure
 			f.Says = fmt.Sprintf("%s (%s)", c.Statement, c.Source)

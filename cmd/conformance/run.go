@@ -28,7 +28,7 @@ type run struct {
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
 	DryRun       bool          `help:"Print what would run and what it costs, and run nothing."`
-	MaxRequests  int           `default:"150" help:"Refuse a plan of more requests at a deployment that is not local."`
+	MaxRequests  int           `default:"300" help:"Refuse a plan of more requests at a deployment that is not local."`
 	MaxSeconds   float64       `default:"1800" help:"Refuse a plan that keeps workers busy for more seconds."`
 	MaxWait      time.Duration `default:"5m" help:"Leave out cases that wait longer, where the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Cases that run at a time."`
@@ -94,6 +94,10 @@ func (r *run) Run() error {
 		return err
 	}
 	defer stop()
+	later := deferred{Schema: deferredSchema, Run: *r}
+	if r.Defer != "" {
+		o.Defer = &later.State
+	}
 	plan, err := conformance.Plan(o)
 	if err != nil {
 		return err
@@ -104,10 +108,6 @@ func (r *run) Run() error {
 	}
 	if !o.Target.Local && (plan.Requests > r.MaxRequests && r.MaxRequests > 0 || plan.Seconds > r.MaxSeconds) {
 		return fmt.Errorf("the plan is above --max-requests %d or --max-seconds %g: raise them, or --select less", r.MaxRequests, r.MaxSeconds)
-	}
-	later := deferred{Schema: deferredSchema, Run: *r}
-	if r.Defer != "" {
-		o.Defer = &later.State
 	}
 	shown := newProgress(os.Stderr)
 	o.Progress = shown.show

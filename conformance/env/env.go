@@ -27,6 +27,9 @@ type Env struct {
 	requests atomic.Int64
 	jobs     atomic.Int64
 
+	readMu sync.Mutex
+	reads  map[string]func() *wire.Exchange
+
 	hooks   *Receiver
 	hooking sync.Once
 	hookErr error
@@ -59,6 +62,26 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 			return x
 		}
 	}
+}
+
+// Read sends a GET of a case that only reads. Where others use the target too,
+// cases that ask the same are answered by the same exchange.
+func (e *Env) Read(ctx context.Context, r wire.Request) *wire.Exchange {
+	if e.Target.Local {
+		return e.Do(ctx, r)
+	}
+	e.readMu.Lock()
+	if e.reads == nil {
+		e.reads = map[string]func() *wire.Exchange{}
+	}
+	what := fmt.Sprint(r.URL, r.Header)
+	read := e.reads[what]
+	if read == nil {
+		read = sync.OnceValue(func() *wire.Exchange { return e.Do(ctx, r) })
+		e.reads[what] = read
+	}
+	e.readMu.Unlock()
+	return read()
 }
 
 // Requests and Jobs are how many there were.

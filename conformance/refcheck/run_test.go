@@ -264,3 +264,85 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("the ledger is %s, %v", text, err)
 	}
 }
+
+// Nobody is asked for more than a case says. The limits of concurrency may be
+// found only after some more tries.
+func TestCostsAreHonest(t *testing.T) {
+	costs := map[string]int{}
+	for _, c := range conformance.Cases() {
+		costs[c.ID], _, _ = c.Costs()
+	}
+	r := judge(t, conformance.Options{Target: deployed(t, nil)})
+	for _, x := range r.Results {
+		if x.Requests > costs[x.Case] {
+			t.Errorf("%s makes %d requests, and says up to %d", x.Case, x.Requests, costs[x.Case])
+		}
+	}
+}
+
+// Whoever allows nothing has a run that only reads, in at most 150 requests.
+func TestDefaultRunReads(t *testing.T) {
+	var requests atomic.Int64
+	var making atomic.Bool
+	target := deployed(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen := &statusWriter{ResponseWriter: w, status: 200}
+			h.ServeHTTP(seen, r)
+			requests.Add(1)
+			if r.Method != http.MethodGet && seen.status/100 == 2 && !making.Load() {
+				t.Errorf("%s %s is answered %d", r.Method, r.URL.Path, seen.status)
+			}
+		})
+	})
+	making.Store(true)
+	target.Endpoint = endpoint(t, target)
+	making.Store(false)
+	requests.Store(0)
+	target.Local, target.Advance, target.UserKey, target.OtherKey = false, nil, "", ""
+	o := conformance.Options{Target: target}
+	plan, err := conformance.Plan(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := judge(t, o)
+	if r.Exit != 0 || r.Jobs > 0 || plan.Jobs > 0 {
+		t.Errorf("exit code %d, %v, %d jobs", r.Exit, r.Counts, r.Jobs)
+	}
+	if n := requests.Load(); n > 150 || plan.Requests > 300 || int(n) > plan.Requests {
+		t.Errorf("%d requests, planned up to %d", n, plan.Requests)
+		for _, x := range r.Results {
+			t.Log(x.Case, x.Requests)
+		}
+	}
+}
+
+// statusWriter keeps the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// endpoint makes one of the suite's handler.
+func endpoint(t *testing.T, target conformance.Target) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target.BaseURL+"/v2/serverless", strings.NewReader(`{"name":"e","image":"builtin/conformance"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+target.Key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body struct{ ID string }
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.ID == "" {
+		t.Fatalf("making an endpoint: %d, %v", resp.StatusCode, err)
+	}
+	return body.ID
+}

@@ -89,9 +89,11 @@ type Result struct {
 	Observed  string   `json:"observed,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
 	// Repeats says how often a failure came again, "3/3"; "" where nobody looked.
-	Repeats string     `json:"repeats,omitempty"`
-	Took    Duration   `json:"took_ms"`
-	Trace   []Exchange `json:"trace,omitempty"` // of all but PASS and SKIP
+	Repeats string   `json:"repeats,omitempty"`
+	Took    Duration `json:"took_ms"`
+	// Requests are those of the case, without its fixtures.
+	Requests int        `json:"requests,omitempty"`
+	Trace    []Exchange `json:"trace,omitempty"` // of all but PASS and SKIP
 }
 
 // Failure is a way in which a clause was not kept.

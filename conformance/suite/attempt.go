@@ -20,6 +20,8 @@ type Attempt struct {
 	Took  time.Duration
 	Trace []*wire.Exchange
 	Leaks []string
+	// Requests are those of the case, without its fixtures.
+	Requests int
 }
 
 // Try runs a case once and takes down what it made. floor says that the clause
@@ -40,6 +42,7 @@ func Try(ctx context.Context, e *env.Env, one *Case, floor bool, journal *Journa
 	start := time.Now()
 	a.Outcome = c.run(floor)
 	a.Began, a.Took, a.Trace = c.began, time.Since(start), c.exchanges()
+	a.Requests = c.places - c.fixtures
 	cancel() // requests that the case left open
 	if a.Code == report.SkipDeferred {
 		return a

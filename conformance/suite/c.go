@@ -256,7 +256,7 @@ func (p *Pending) Open() bool {
 	select {
 	case <-p.done:
 		return false
-	case <-time.After(2 * time.Millisecond): // what was sent by now arrives
+	case <-time.After(5 * time.Millisecond): // what was sent by now arrives
 		return true
 	}
 }

@@ -24,8 +24,8 @@ type Case struct {
 	// Takes is how long the case waits in the target's time: with a clock that
 	// nobody can advance, longer ones are left to --defer.
 	Takes time.Duration
-	// Requests, Jobs and Seconds are what it costs at most: requests (0: 10),
-	// jobs, and seconds for which a worker is busy.
+	// Requests, Jobs and Seconds are what it costs at most: requests (0: 10, or 3
+	// where it only reads), jobs, and seconds for which a worker is busy.
 	Requests, Jobs int
 	Seconds        float64
 	// Serves are the operations that the clause is about, "GET /v2/pods", where
@@ -139,7 +139,11 @@ func clauseOf(id string) string {
 // take.
 func (c *Case) Costs() (requests, jobs int, seconds float64) {
 	requests = c.Requests
-	if requests == 0 {
+	switch {
+	case requests != 0:
+	case c.Allow == 0:
+		requests = 3
+	default:
 		requests = 10
 	}
 	return requests, c.Jobs, c.Seconds
