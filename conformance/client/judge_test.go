@@ -4,11 +4,14 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
@@ -120,5 +123,34 @@ func TestInterrupted(t *testing.T) {
 	r, err := Judge(running, Options{Command: as(t, "sample", "none")})
 	if err != nil || r.Exit != 130 {
 		t.Errorf("%v %+v", err, r)
+	}
+}
+
+// A command that has to be killed has failed where an end was due, and keeps
+// nothing that its scenario is for; what it sent until then counts.
+func TestKilledCommand(t *testing.T) {
+	t.Parallel()
+	request := func(method, path string, status int, answer string) *exchange {
+		r := httptest.NewRequest(method, path, nil)
+		r.Header.Set("Authorization", "Bearer key-of-the-test")
+		return &exchange{request: r, status: status, answer: []byte(answer)}
+	}
+	const path = "/v2/" + endpointID + "/status/job-1"
+	for _, c := range []struct {
+		scenario, clause string
+		x                *exchange
+		want             report.Verdict
+	}{
+		{"job-expired", "CLI-09", request("GET", path, 404, ""), report.Warn},
+		{"job-cancelled", "CLI-10", request("GET", path, 200, `{"status":"CANCELLED"}`), report.Warn},
+		{"create-error", "CLI-07", &exchange{request: httptest.NewRequest("POST", "/v2/templates", nil), status: 500, scripted: true}, report.Inconclusive},
+		{"job-expired", "CLI-01", request("GET", path, 404, ""), report.Pass},
+	} {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.id == c.scenario })
+		p := &play{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, ending: ending{code: -1, timeout: true}}
+		clause, _ := clauses.Find(c.clause)
+		if got := new(judge).result(clause, []*play{p}); got.Verdict != c.want {
+			t.Errorf("%s in %s: %s %s, want %s", c.clause, c.scenario, got.Verdict, got.Reason, c.want)
+		}
 	}
 }

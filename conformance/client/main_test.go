@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -25,6 +26,8 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 2 && os.Args[1] == "as":
 		os.Exit(roles(os.Args[2:]))
 	default:
+		// With the race detector, each process of a client would sleep for a second at its end.
+		os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 		os.Exit(m.Run())
 	}
 }
