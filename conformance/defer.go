@@ -39,7 +39,7 @@ func (s *State) has(id string) bool { return s != nil && s.Journals[id] != nil }
 // deferrable tells whether a case can be put off: calls of the target come when
 // they come.
 func (r *run) deferrable(c *suite.Case) bool {
-	return r.Defer != nil && !r.Target.Quick() && c.Needs&suite.Hooks == 0
+	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Hooks == 0
 }
 
 // journal is that of a case, nil for one that is not put off.

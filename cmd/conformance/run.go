@@ -28,7 +28,7 @@ type run struct {
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
 	DryRun       bool          `help:"Print what would run and what it costs, and run nothing."`
-	MaxRequests  int           `default:"300" help:"Refuse a plan of more requests at a deployment that is not local."`
+	MaxRequests  int           `default:"400" help:"Refuse a plan of more requests at a deployment that is not local."`
 	MaxSeconds   float64       `default:"1800" help:"Refuse a plan that keeps workers busy for more seconds."`
 	MaxWait      time.Duration `default:"5m" help:"Leave out cases that wait longer, where the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Cases that run at a time."`

@@ -71,14 +71,14 @@ var keys = []suite.Case{
 		c.Get("/health", suite.With("Authorization", "bearer "+c.Key())).Is(200)
 		c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
 	}},
-	{ID: "AUT-08", Needs: suite.Endpoint, Run: func(c *suite.C) {
+	{ID: "AUT-08", Needs: suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		for _, value := range []string{"Bearer ", "Bearer", "Basic dXNlcjpwYXNzd29yZA=="} {
 			c.Get("/health", suite.With("Authorization", value)).Is(401)
 		}
 		c.Get("/health?api_key=dummy&token=dummy", suite.WithoutKey()).Is(401)
 	}},
-	{ID: "AUT-09", Needs: suite.V2 | suite.Endpoint, Run: func(c *suite.C) {
+	{ID: "AUT-09", Needs: suite.V2 | suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
 			c.V2("GET", path, nil).Is(200)

@@ -108,7 +108,7 @@ var errorBodies = []suite.Case{
 			blocker.Stream()
 			blocker.Cancel().Is(200).Object("")
 		}},
-	{ID: "ERR-12", Needs: suite.Endpoint, Run: func(c *suite.C) {
+	{ID: "ERR-12", Needs: suite.Endpoint, Requests: 5, Run: func(c *suite.C) {
 		nowhere := c.Nonce()[:14]
 		c.Observe("no key and no endpoint: %d", c.Job("GET", nowhere, "/health", nil, suite.WithoutKey()).Code)
 		c.Observe("no key and no body: %d", c.Post("/run", nil, suite.WithoutKey()).Code)

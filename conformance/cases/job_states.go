@@ -91,7 +91,7 @@ var jobFields = []suite.Case{
 		a.Int("delayTime")
 		a.Int("executionTime")
 	}},
-	{ID: "JOB-40", Needs: suite.Endpoint, Run: func(c *suite.C) {
+	{ID: "JOB-40", Needs: suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
 		c.Get("/health").Is(200) // the endpoint is there; the job is not
 		id := c.Nonce()
 		for _, op := range []string{"GET /status/", "GET /stream/", "POST /cancel/", "POST /retry/"} {

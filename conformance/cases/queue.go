@@ -83,7 +83,7 @@ var queues = []suite.Case{
 		health(c, "jobs.completed", before.Int("jobs.completed")+1)
 		health(c, "jobs.failed", before.Int("jobs.failed")+2)
 	}},
-	{ID: "OPS-27", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+	{ID: "OPS-27", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 3, Requests: 15, Run: func(c *suite.C) {
 		before := c.Get("/health").Is(200).Int("jobs.retried")
 		j := c.Run(suite.Fail(suite.M{"times": 1}))
 		j.Failed()

@@ -8,7 +8,7 @@ import (
 
 var submissions = []suite.Case{
 	{
-		ID: "SUB-01", Needs: suite.Endpoint,
+		ID: "SUB-01", Needs: suite.Endpoint, Requests: 5,
 		Run: func(c *suite.C) {
 			for _, path := range []string{"/run", "/runsync"} {
 				c.Post(path, suite.M{}).BadRequest()

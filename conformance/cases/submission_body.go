@@ -8,7 +8,7 @@ import (
 
 // The body of a submission, but for its policy.
 var submissionBodies = []suite.Case{
-	{ID: "SUB-02", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-02", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 		c.RunSync(suite.Echo()) // an object is accepted
 		for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
 			for _, path := range []string{"/run", "/runsync"} {
@@ -19,7 +19,7 @@ var submissionBodies = []suite.Case{
 	{ID: "SUB-03", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
 	}},
-	{ID: "SUB-04", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-04", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 		c.RunSync(suite.Echo())
 		for _, path := range []string{"/run", "/runsync"} {
 			for _, body := range []string{`{"input": {"op": "echo"`, ``, `[]`, `[{"input": {}}]`, `nonsense`} {
@@ -41,7 +41,7 @@ var submissionBodies = []suite.Case{
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
 		}
 	}},
-	{ID: "SUB-07", Needs: suite.Endpoint, Run: func(c *suite.C) {
+	{ID: "SUB-07", Needs: suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
 		for _, more := range []suite.M{
 			{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
 		} {

@@ -73,7 +73,7 @@ var executionPolicies = []suite.Case{
 		c.Run(suite.Echo()).Completed() // this one starts a worker
 		low.Await(suite.Completed)
 	}},
-	{ID: "SUB-31", Needs: suite.Endpoint, Run: func(c *suite.C) {
+	{ID: "SUB-31", Needs: suite.Endpoint, Requests: 7, Run: func(c *suite.C) {
 		for _, value := range []any{"10000", 10000.5, true} {
 			for _, name := range []string{"executionTimeout", "ttl"} {
 				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()

@@ -24,7 +24,7 @@ type Case struct {
 	// Takes is how long the case waits in the target's time: with a clock that
 	// nobody can advance, longer ones are left to --defer.
 	Takes time.Duration
-	// Requests, Jobs and Seconds are what it costs at most: requests (0: 10, or 3
+	// Requests, Jobs and Seconds are what it costs at most: requests (0: 15, or 3
 	// where it only reads), jobs, and seconds for which a worker is busy.
 	Requests, Jobs int
 	Seconds        float64
@@ -144,7 +144,7 @@ func (c *Case) Costs() (requests, jobs int, seconds float64) {
 	case c.Allow == 0:
 		requests = 3
 	default:
-		requests = 10
+		requests = 15
 	}
 	return requests, c.Jobs, c.Seconds
 }
