@@ -72,7 +72,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 }
 
 func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	run := &kit.Run{}
+	run := &kit.Run{Provider: "gpucloud"}
 	resp.ResourceData = run
 	var block settings
 	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
@@ -84,6 +84,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (Terraform %s)", p.version, req.TerraformVersion)
+	s.SharedReads = true // one configured provider is one walk of Terraform
 	client, err := api.New(s)
 	if err != nil {
 		at := "base_url"

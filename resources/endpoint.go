@@ -30,6 +30,13 @@ var Endpoint = &kit.Kind[endpoint]{
 	},
 	Validate: validateEndpoint,
 	Plan:     planEndpoint,
+	Twins: func(ctx context.Context, c *api.Client, plan *endpoint) []api.Twin {
+		want, err := plan.wanted(ctx, c)
+		if err != nil {
+			return nil
+		}
+		return c.Endpoints.Twins(ctx, want)
+	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *endpoint) error {
 		// The template is read first, so that nothing can fail once the

@@ -125,7 +125,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	// next refreshes, plans and applies.
 	next := func(what, action string) {
 		t.Helper()
-		read, diags := p.Read(state)
+		read, diags := p.Walk().Read(state)
 		if diags.Err() != nil {
 			t.Fatal(diags)
 		}
@@ -175,7 +175,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 
 	// A scaling change leaves the container alone.
 	config["workers"] = map[string]any{"max": 7}
-	read, _ := p.Read(state)
+	read, _ := p.Walk().Read(state)
 	if planned := p.Plan(state.Type, read, config); planned.Action != "update" || planned.Get("template_applied") == tfdrive.Unknown {
 		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("template_applied"))
 	}

@@ -169,7 +169,7 @@ func TestEndpointEveryAttribute(t *testing.T) {
 				if diags := p.Destroy(state); diags.Err() != nil {
 					t.Error(diags)
 				}
-				if gone, _ := p.Read(state); gone.Exists() {
+				if gone, _ := p.Walk().Read(state); gone.Exists() {
 					t.Error("the endpoint is still there")
 				}
 				if diags := p.Destroy(state); diags.Err() != nil {
@@ -447,7 +447,7 @@ func TestEndpointImportsCPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, _ := p.Read(made)
+		read, _ := p.Walk().Read(made)
 		if planned := p.Plan(made.Type, read, config); planned.Action != "update" {
 			t.Errorf("one configuration less is planned to %s", planned.Action)
 		}

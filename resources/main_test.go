@@ -54,14 +54,14 @@ func apply(t *testing.T, p *tfdrive.Provider, typeName string, prior tfdrive.Sta
 			}
 		})
 	}
-	settled(t, p, state, config)
+	state = settled(t, p, state, config)
 	return state
 }
 
 // settled expects that a refresh and a plan find nothing to do.
 func settled(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
 	t.Helper()
-	read, diags := p.Read(state)
+	read, diags := p.Walk().Read(state)
 	if err := diags.Err(); err != nil {
 		t.Fatalf("read: %s", err)
 	}

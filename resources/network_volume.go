@@ -24,6 +24,9 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	ID:     func(m *networkVolume) *types.String { return &m.ID },
 	Only:   []kit.Only{{Version: api.V2, Attribute: "type"}},
 	Plan:   planNetworkVolume,
+	Twins: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.Twin {
+		return c.NetworkVolumes.Twins(ctx, plan.expand())
+	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *networkVolume) error {
 		got, err := c.NetworkVolumes.Create(ctx, plan.expand())

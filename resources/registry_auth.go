@@ -24,6 +24,9 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Schema: registryAuthSchema,
 	ID:     func(m *registryAuth) *types.String { return &m.ID },
 	Plan:   planRegistryAuth,
+	Twins: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.Twin {
+		return c.RegistryAuths.Twins(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
+	},
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
 		want := api.RegistryAuth{

@@ -33,6 +33,13 @@ var Template = &kit.Kind[template]{
 		{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
 	},
 	Plan: planTemplate,
+	Twins: func(ctx context.Context, c *api.Client, plan *template) []api.Twin {
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return nil
+		}
+		return c.Templates.Twins(ctx, want)
+	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *template) error {
 		want, err := plan.expand(ctx)

@@ -143,7 +143,7 @@ func TestTemplateEveryAttribute(t *testing.T) {
 				if diags := p.Destroy(state); diags.Err() != nil {
 					t.Error(diags)
 				}
-				if gone, _ := p.Read(state); gone.Exists() {
+				if gone, _ := p.Walk().Read(state); gone.Exists() {
 					t.Error("the template is still there")
 				}
 				if diags := p.Destroy(state); diags.Err() != nil {

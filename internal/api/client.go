@@ -56,6 +56,12 @@ func New(s Settings) (*Client, error) {
 	return c, nil
 }
 
+// TookOver tells whether a create of this client settled on an object that it
+// did not see being made.
+func (c *Client) TookOver(id string) bool {
+	return c.Templates.TookOver(id) || c.NetworkVolumes.TookOver(id) || c.RegistryAuths.TookOver(id) || c.Endpoints.TookOver(id)
+}
+
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 // ValidID tells whether id can be the id of an object: one segment of a path.

@@ -273,7 +273,7 @@ type makers[T any] struct {
 	flying  int
 	losers  []*creation[T]
 	turn    *creation[T]    // of the losers that is being settled
-	made    map[string]bool // ids that this run made, took over or deleted
+	made    map[string]bool // ids that this run made, took over, read or deleted
 	adopted map[string]bool
 	changed chan struct{} // closed by the next change
 }
@@ -387,7 +387,21 @@ func (m *makers[T]) adopt(id string) {
 // deleted keeps an id from being taken for a new object's, where a list lags.
 func (m *makers[T]) deleted(id string) { m.change(func() { m.note(id) }) }
 
-// note marks an id as this run's own: no other create can have made it.
+// know is an id that somebody asked for: it is managed, and nothing that a
+// create left behind.
+func (m *makers[T]) know(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note(id)
+}
+
+func (m *makers[T]) tookOver(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.adopted[id]
+}
+
+// note marks an id as accounted for: no other create can have made it.
 func (m *makers[T]) note(id string) {
 	if id == "" {
 		return

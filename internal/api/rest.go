@@ -109,7 +109,7 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 		}
 	}
 	if err == nil {
-		r.young.forget(id)
+		r.young.seen(c.url)
 		r.makers.deleted(id)
 	}
 	return err

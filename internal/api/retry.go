@@ -98,7 +98,7 @@ func (p *retryPolicy) afterPremature() bool {
 	if p.premature++; p.premature > limits.premature {
 		return false
 	}
-	p.wait = min(limits.firstBackoff<<(p.premature-1), limits.lastBackoff)
+	p.wait = limits.firstLook << (p.premature - 1)
 	return true
 }
 

@@ -164,6 +164,7 @@ func (r *rest[T, W]) read(ctx context.Context, id string) (json.RawMessage, erro
 	if !r.shelf.shared {
 		return r.fetch(ctx, id)
 	}
+	r.makers.know(id)
 	raw, gen, list := r.shelf.find(id)
 	if list {
 		if _, err := r.listed(ctx); err != nil && !r.unlisted(err) {

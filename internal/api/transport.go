@@ -25,6 +25,7 @@ var limits = struct {
 	looks           []time.Duration // pauses before each look for what a lost answer made
 	youth           time.Duration   // age until which a 404 may be premature
 	premature       int             // times that such a 404 is asked again
+	firstLook       time.Duration   // before the first of them, doubled by each further one
 
 	tries        int           // of a request that fails or gets no answer
 	waits        int           // times that one request obeys Retry-After
@@ -44,6 +45,7 @@ var limits = struct {
 	looks:           []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second},
 	youth:           time.Minute,
 	premature:       3,
+	firstLook:       250 * time.Millisecond,
 
 	tries:        4,
 	waits:        12,
@@ -136,6 +138,9 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		return failure
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return t.refused(c, tries, resp, answer)
+	}
+	t.young.seen(c.url)
+	switch {
 	case out == nil:
 		return nil
 	}

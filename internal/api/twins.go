@@ -38,6 +38,8 @@ func (r *rest[T, W]) Twins(ctx context.Context, want T) (twins []Twin) {
 	return twins
 }
 
+func (r *rest[T, W]) TookOver(id string) bool { return r.makers.tookOver(id) }
+
 func (s *shelf) unwritten() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

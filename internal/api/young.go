@@ -29,11 +29,11 @@ func (y *young) noteAt(id string, at time.Time) {
 	y.born[id] = at
 }
 
-// forget says that an object was deleted.
-func (y *young) forget(id string) {
+// seen ends the patience with the object of a URL: it was found there once.
+func (y *young) seen(url string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	delete(y.born, id)
+	delete(y.born, url[strings.LastIndex(url, "/")+1:])
 }
 
 // concerns tells whether a request names a young object, in its path or in its

@@ -27,6 +27,9 @@ type Kind[M any] struct {
 	Only     []Only
 	Validate func(ctx context.Context, c Check, config *M) // what the configuration alone tells
 	Plan     func(ctx context.Context, p *Plan[M])
+	// Twins finds what a planned create could be taken for; the plan's reader
+	// is told.
+	Twins func(ctx context.Context, c *api.Client, plan *M) []api.Twin
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error
 	Read   func(ctx context.Context, c *api.Client, state *M) error
@@ -45,12 +48,15 @@ type Only struct {
 
 // Run is what one run of the provider shares between its resources.
 type Run struct {
-	API *api.Client
+	Provider string // the prefix of its types: "gpucloud"
+	API      *api.Client
 
 	// Planned holds what this process has planned for an object, by whatever
 	// key the resources agree on. Terraform plans an object before those that
 	// refer to it, and plans again in the process that applies.
 	Planned sync.Map
+
+	made sync.Map // by id, when this run made the object: what its private state says
 }
 
 // Resource makes the framework's constructor for the kind.

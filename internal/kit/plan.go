@@ -133,6 +133,11 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
+	if p.State == nil && r.kind.Twins != nil && p.Run.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
+		for _, twin := range r.kind.Twins(ctx, p.Run.API, p.Plan) {
+			resp.Diagnostics.AddWarning(r.twin(twin))
+		}
+	}
 }
 
 // Path turns "gpu.type_ids" into the framework's path.

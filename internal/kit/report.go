@@ -45,7 +45,7 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 			}
 		}
 	}
-	diags.AddError(summary, err.Error())
+	diags.AddError(summary, err.Error()+r.advice(err))
 }
 
 var (

@@ -3,6 +3,8 @@ package kit
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -57,6 +59,9 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 			return
 		}
 	}
+	made := strconv.Quote(time.Now().Format(time.RFC3339Nano))
+	resp.Diagnostics.Append(resp.Private.SetKey(ctx, madeKey, []byte(made))...)
+	r.run.made.Store(r.kind.ID(&plan).ValueString(), made)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	forgetUnknown(&resp.State)
 }
@@ -68,6 +73,7 @@ func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.made(ctx, c, r.kind.ID(&state).ValueString(), req.Private)
 	switch err := r.kind.Read(ctx, c, &state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
@@ -75,6 +81,7 @@ func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 		r.report(&resp.Diagnostics, "read", r.kind.ID(&state).ValueString(), err)
 	default:
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, seenKey, []byte("true"))...)
 	}
 }
 
@@ -86,6 +93,7 @@ func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, res
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.made(ctx, c, r.kind.ID(&state).ValueString(), req.Private)
 	if err := r.kind.Update(ctx, c, &state, &plan); err != nil {
 		r.report(&resp.Diagnostics, "update", r.kind.ID(&state).ValueString(), err)
 		return
@@ -100,8 +108,12 @@ func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, res
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	id := r.kind.ID(&state).ValueString()
+	if r.spared(c, id, r.made(ctx, c, id, req.Private)) {
+		return
+	}
 	if err := r.kind.Delete(ctx, c, &state); err != nil {
-		r.report(&resp.Diagnostics, "delete", r.kind.ID(&state).ValueString(), err)
+		r.report(&resp.Diagnostics, "delete", id, err)
 	}
 }
 

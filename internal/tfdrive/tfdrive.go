@@ -24,6 +24,7 @@ type Provider struct {
 	ctx    context.Context // outlives the test's own, for clean-ups
 	server tfprotov6.ProviderServer
 	schema *tfprotov6.GetProviderSchemaResponse
+	block  *tfprotov6.DynamicValue // the provider block
 	// Configured holds what configuring the provider said.
 	Configured Diagnostics
 }
@@ -46,9 +47,19 @@ func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	config := d.value(d.schema.Provider.ValueType(), block)
 	valid, err := d.server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
 	d.must(err)
-	configured, err := d.server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.pack(config)})
+	d.block = d.pack(config)
+	d.Walk()
+	d.Configured = append(valid.Diagnostics, d.Configured...)
+	return d
+}
+
+// Walk configures the provider anew, as Terraform does before it refreshes and
+// plans, and again before it applies.
+func (d *Provider) Walk() *Provider {
+	d.t.Helper()
+	configured, err := d.server.ConfigureProvider(d.ctx, &tfprotov6.ConfigureProviderRequest{TerraformVersion: "1.11.4", Config: d.block})
 	d.must(err)
-	d.Configured = append(valid.Diagnostics, configured.Diagnostics...)
+	d.Configured = configured.Diagnostics
 	return d
 }
 
