@@ -1,0 +1,260 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+func volumes(n int) *shop {
+	s := &shop{}
+	for range n {
+		s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
+	}
+	return s
+}
+
+// readAll reads every object of the shop at once.
+func readAll(t *testing.T, c *api.Client, n int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			got, err := c.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1))
+			if err != nil || got.ID != fmt.Sprintf("id%d", i+1) || got.Size != 10 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestReadsShareAList(t *testing.T) {
+	for _, n := range []int{1, 10, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			s := volumes(n)
+			readAll(t, s.open(t), n)
+			if s.lists != 1 || s.gets != 0 {
+				t.Errorf("%d objects: %d lists, %d reads", n, s.lists, s.gets)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // a client of no run
+		s := volumes(3)
+		readAll(t, pipe(t, s, api.Settings{}), 3)
+		if s.lists != 0 || s.gets != 3 {
+			t.Errorf("unshared: %d lists, %d reads", s.lists, s.gets)
+		}
+	})
+}
+
+// TestListsThatFallShort: reads by id stand in for a list that is refused, is
+// broken, or lacks an object or a member.
+func TestListsThatFallShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		list        http.HandlerFunc
+		lists, gets int
+	}{
+		"403":                {answer(403, ``), 1, 3},
+		"404":                {answer(404, ``), 1, 3},
+		"405":                {answer(405, ``), 1, 3},
+		"broken":             {answer(200, `{"networkVolumes":[{"id":"id1"`), 1, 3},
+		"no list":            {answer(200, `{}`), 1, 3},
+		"failing":            {answer(500, ``), 4, 3},
+		"empty":              {answer(200, `{"networkVolumes":[]}`), 1, 3},
+		"without one":        {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"}]}`), 1, 1},
+		"without the size":   {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 3},
+		"with the size once": {answer(200, `{"networkVolumes":[{"id":"id1","name":"v","size":10,"dataCenter":"EU-RO-1","type":"x"},{"id":"id2","name":"v","dataCenter":"EU-RO-1","type":"x"},{"id":"id3","name":"v","dataCenter":"EU-RO-1","type":"x"}]}`), 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := volumes(3)
+				s.list = c.list
+				client := s.open(t)
+				for range 2 {
+					readAll(t, client, 3)
+				}
+				// What was read by id once is kept, too.
+				if s.lists != c.lists || s.gets != c.gets {
+					t.Errorf("%d lists and %d reads, want %d and %d", s.lists, s.gets, c.lists, c.gets)
+				}
+			})
+		})
+	}
+	for name, list := range map[string]http.HandlerFunc{"401": answer(401, ``), "429": answer(429, ``, "Retry-After", "3600")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := volumes(1)
+			s.list = list
+			if _, err := s.open(t).NetworkVolumes.Get(t.Context(), "id1"); err == nil || s.gets != 0 {
+				t.Errorf("%s: got %v after %d reads", name, err, s.gets)
+			}
+		})
+	}
+}
+
+// TestMemberThatNothingReturns: where a read by id lacks it too, the list is
+// good enough for the objects after it.
+func TestMemberThatNothingReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{}
+		for range 20 {
+			s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1"})
+		}
+		c := s.open(t)
+		for range 20 {
+			readAll(t, c, 20)
+		}
+		first := s.gets
+		if first > 20 {
+			t.Errorf("%d reads", first)
+		}
+		other := s.open(t)
+		for i := range 20 {
+			if _, err := other.NetworkVolumes.Get(t.Context(), fmt.Sprintf("id%d", i+1)); err != nil {
+				t.Error(err)
+			}
+		}
+		if s.gets-first != 1 {
+			t.Errorf("one after the other: %d reads", s.gets-first)
+		}
+	})
+}
+
+// TestOnlyAReadByIDTellsAbsence: an id that the list lacks may still be there.
+func TestOnlyAReadByIDTellsAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := volumes(2)
+		c := s.open(t)
+		if _, err := c.NetworkVolumes.Get(t.Context(), "id3"); !api.IsNotFound(err) || s.lists != 1 || s.gets != 1 {
+			t.Errorf("got %v after %d lists and %d reads", err, s.lists, s.gets)
+		}
+	})
+}
+
+// TestNeverStaleAfterAWrite: what is read after a write of the same run is what
+// the write left, for the kind and for those that its writes change.
+func TestNeverStaleAfterAWrite(t *testing.T) {
+	change := func(s *shop, size int) { // by another hand
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, o := range s.objects {
+			o["size"] = size
+		}
+	}
+	for name, write := range map[string]func(context.Context, *api.Client) error{
+		"create": func(ctx context.Context, c *api.Client) error {
+			_, err := c.NetworkVolumes.Create(ctx, volume("w"))
+			return err
+		},
+		"update": func(ctx context.Context, c *api.Client) error {
+			_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "id2", Name: "v", Size: 10}, api.NetworkVolume{Name: "x", Size: 10})
+			return err
+		},
+		"delete":         func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "id2") },
+		"refused delete": func(ctx context.Context, c *api.Client) error { c.NetworkVolumes.Delete(ctx, "id9"); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := volumes(3)
+				c := s.open(t)
+				readAll(t, c, 3)
+				change(s, 20)
+				if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 10 {
+					t.Errorf("before the write: %+v", got)
+				}
+				if err := write(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if got, _ := c.NetworkVolumes.Get(t.Context(), "id1"); got.Size != 20 {
+						t.Errorf("after the write: %+v", got)
+					}
+				}
+				if s.gets != 1 {
+					t.Errorf("%d reads by id, want 1", s.gets)
+				}
+				list, err := c.NetworkVolumes.List(t.Context())
+				if err != nil || slices.ContainsFunc(list, func(v api.NetworkVolume) bool { return v.ID == "id1" && v.Size != 20 }) {
+					t.Errorf("listed %+v, %v", list, err)
+				}
+			})
+		})
+	}
+}
+
+// TestListThatAWriteOvertakes: a list that was asked for before a write ended
+// answers nobody who asks after it.
+func TestListThatAWriteOvertakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := volumes(2)
+		var mux http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") == 2 {
+				s.mu.Lock()
+				old := answer(200, `{"networkVolumes":[{"id":"id1","name":"old","size":10,"dataCenter":"x","type":"x"}]}`)
+				s.mu.Unlock()
+				time.Sleep(5 * time.Second)
+				old(w, r)
+				return
+			}
+			s.ServeHTTP(w, r)
+		}
+		c := pipe(t, mux, api.Settings{SharedReads: true})
+		var group sync.WaitGroup
+		group.Go(func() { // began before the write: either answer will do
+			if _, err := c.NetworkVolumes.Get(t.Context(), "id1"); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Second)
+		if _, err := c.NetworkVolumes.Update(t.Context(), api.NetworkVolume{ID: "id1", Name: "v"}, api.NetworkVolume{Name: "new"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := c.NetworkVolumes.Get(t.Context(), "id1"); err != nil || got.Name != "new" {
+				t.Errorf("after the write: %+v, %v", got, err)
+			}
+			group.Wait()
+		}
+	})
+}
+
+// TestReaderThatIsInterrupted: the others get their answer from the list that
+// it began.
+func TestReaderThatIsInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := volumes(2)
+		slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(5 * time.Second)
+			s.ServeHTTP(w, r)
+		})
+		c := pipe(t, slow, api.Settings{SharedReads: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(map[string]error)
+		var mu sync.Mutex
+		var group sync.WaitGroup
+		for name, ctx := range map[string]context.Context{"id1": ctx, "id2": t.Context()} {
+			group.Go(func() {
+				_, err := c.NetworkVolumes.Get(ctx, name)
+				mu.Lock()
+				defer mu.Unlock()
+				errs[name] = err
+			})
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		cancel()
+		group.Wait()
+		if errs["id1"] == nil || errs["id2"] != nil || s.lists != 1 {
+			t.Errorf("got %v after %d lists", slices.Collect(maps.Values(errs)), s.lists)
+		}
+	})
+}
