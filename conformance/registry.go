@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/cases"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
@@ -16,15 +17,11 @@ func Clauses(patterns []string) ([]clauses.Clause, error) { return selected(patt
 // Cases are all cases.
 func Cases() []suite.Case { return cases.All() }
 
-//go:embed mutants/mutants.tsv
-var mutants string
-
 // Mutants are the faults of a deployment, in words, that a clause must notice.
 func Mutants(clause string) (words []string) {
-	for line := range strings.Lines(mutants) {
-		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
-		if len(f) >= 3 && f[1] == clause {
-			words = append(words, f[2])
+	for _, m := range mutants.All() {
+		if m.Clause == clause {
+			words = append(words, m.Words)
 		}
 	}
 	return words

@@ -74,7 +74,7 @@ var jobFields = []suite.Case{
 		c.Expect(took < 2*time.Second, "an answer at once", "an answer after %s", took)
 	}},
 	{ID: "JOB-13", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
-		c.RunSync(suite.Echo())
+		c.Run(suite.Echo()).Completed() // a worker is ready now
 		p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(3*time.Second)))
 		c.Sleep(2 * time.Second)
 		if !p.Open() {

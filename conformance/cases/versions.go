@@ -94,7 +94,7 @@ var lists = []suite.Case{
 	list("VER-32", "templates", "templates"),
 	list("VER-33", "network-volumes", "networkVolumes"),
 	list("VER-34", "registries", "registries"),
-	{ID: "VER-35", Needs: suite.V1, Run: func(c *suite.C) {
+	{ID: "VER-35", Needs: suite.V1, Requests: 5, Run: func(c *suite.C) {
 		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
 		for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
 			// Whether these lists exist, the description leaves open.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // wire edits the requests that it is about, and their answers.
@@ -27,6 +28,11 @@ type wire struct {
 
 	Request edit `json:"request"`
 	Answer  edit `json:"answer"`
+	// Remember is a member of all requests' bodies, whose values $SEEN stands for.
+	Remember string `json:"remember"`
+
+	mu   sync.Mutex
+	seen []string
 }
 
 // edit is what becomes of a message. Members are named by path: jobs.inQueue,
@@ -35,8 +41,8 @@ type edit struct {
 	Status  int               `json:"status"`
 	Path    [2]string         `json:"path"` // a regular expression, and its replacement
 	Method  string            `json:"method"`
-	Header  map[string]string `json:"header"` // "" deletes it; $KEY is the deployment's key
-	Body    *string           `json:"body"`   // all of it; $KEY likewise, $SENT what the client sent as key
+	Header  map[string]string `json:"header"` // "" deletes it; $KEY is the deployment's key, $SENT the client's
+	Body    *string           `json:"body"`   // all of it
 	Set     map[string]any    `json:"set"`
 	Default map[string]any    `json:"default"` // set where they are absent
 	Delete  []string          `json:"delete"`
@@ -48,17 +54,19 @@ type edit struct {
 func (w *wire) handler(next http.Handler) http.Handler {
 	path := regexp.MustCompile(w.Path)
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.remember(r)
 		if w.Method != "" && w.Method != r.Method || !path.MatchString(r.URL.Path) {
 			next.ServeHTTP(out, r)
 			return
 		}
 		sent := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		w.Request.request(r, sent)
+		said := strings.NewReplacer("$KEY", os.Getenv("GPUCLOUD_API_KEY"), "$SENT", sent, "$SEEN", w.all())
+		w.Request.request(r, said)
 		answer := httptest.NewRecorder()
 		next.ServeHTTP(answer, r)
 		status, body := answer.Code, answer.Body.Bytes()
 		if (w.Status == 0 || w.Status == status) && holds(body, w.When) {
-			body = w.Answer.message(body, answer.Header(), sent)
+			body = w.Answer.message(body, answer.Header(), said)
 			if w.Answer.Status != 0 {
 				status = w.Answer.Status
 			}
@@ -72,7 +80,31 @@ func (w *wire) handler(next http.Handler) http.Handler {
 	})
 }
 
-func (e edit) request(r *http.Request, sent string) {
+// remember keeps the values of a member.
+func (w *wire) remember(r *http.Request) {
+	if w.Remember == "" || r.Body == nil {
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var members map[string]any
+	if err != nil || json.Unmarshal(body, &members) != nil {
+		return
+	}
+	if text, ok := members[w.Remember].(string); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.seen = append(w.seen, text)
+	}
+}
+
+func (w *wire) all() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.seen, " ")
+}
+
+func (e edit) request(r *http.Request, said *strings.Replacer) {
 	if e.Path[0] != "" {
 		r.URL.Path = regexp.MustCompile(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])
 		r.URL.RawPath = ""
@@ -81,20 +113,19 @@ func (e edit) request(r *http.Request, sent string) {
 		r.Method = e.Method
 	}
 	if e.Body == nil && e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil {
-		e.message(nil, r.Header, sent)
+		e.message(nil, r.Header, said)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	body = e.message(body, r.Header, sent)
+	body = e.message(body, r.Header, said)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }
 
 // message edits a body and its header.
-func (e edit) message(body []byte, header http.Header, sent string) []byte {
-	said := strings.NewReplacer("$KEY", os.Getenv("GPUCLOUD_API_KEY"), "$SENT", sent)
+func (e edit) message(body []byte, header http.Header, said *strings.Replacer) []byte {
 	for name, value := range e.Header {
 		header.Del(name)
 		if value != "" {
@@ -114,6 +145,9 @@ func (e edit) message(body []byte, header http.Header, sent string) []byte {
 		return body
 	}
 	for path, value := range e.Set {
+		if text, ok := value.(string); ok {
+			value = said.Replace(text)
+		}
 		tree = change(tree, strings.Split(path, "."), true, func(map[string]any, string, any) (any, bool) { return value, true })
 	}
 	for path, value := range e.Default {

@@ -1,0 +1,37 @@
+// Package mutants lists single faults of the jobrunner, each with the clause
+// that must notice it: the proof that the suite can fail.
+package mutants
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
+
+// Mutant is a jobrunner that is wrong in one place.
+type Mutant struct {
+	ID string
+	// Clause is the one that must notice. "" is for a control, which breaks
+	// nothing that the description says: no MUST may notice.
+	Clause string
+	Words  string // what is wrong, for people
+	Fault  string // the same for the jobrunner, in GPUCLOUD_FAULT
+}
+
+//go:embed mutants.tsv
+var table string
+
+// All are the mutants in the order of the list.
+var All = sync.OnceValue(func() (all []Mutant) {
+	for line := range strings.Lines(table) {
+		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		if strings.HasPrefix(line, "#") || len(f) != 4 {
+			continue
+		}
+		if f[1] == "-" {
+			f[1] = ""
+		}
+		all = append(all, Mutant{f[0], f[1], f[2], f[3]})
+	}
+	return all
+})

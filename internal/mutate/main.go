@@ -1,0 +1,189 @@
+// Command mutate is `make mutants`: it builds the jobrunner with its faults,
+// runs the conformance suite against each mutant in a process of its own, and
+// prints which clause noticed it. It fails where a mutant is not noticed by the
+// clause that it was made for, or a control by any MUST.
+//
+// Without --full each mutant meets the clause that must notice it alone.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+func main() {
+	full := flag.Bool("full", false, "run every clause against every mutant, and say how many notice")
+	only := flag.String("only", "*", "pattern of the mutants to run, by id")
+	parallel := flag.Int("parallel", 2, "mutants that run at a time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *full, *only, *parallel); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, full bool, only string, parallel int) error {
+	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "jobrunner")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "mutants", "-o", binary, "./cmd/jobrunner")
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building the jobrunner with its faults: %w", err)
+	}
+	started := time.Now()
+	var chosen []mutants.Mutant
+	for _, m := range mutants.All() {
+		if ok, err := path.Match(only, m.ID); err != nil {
+			return err
+		} else if ok {
+			chosen = append(chosen, m)
+		}
+	}
+	verdicts := make([]verdict, len(chosen))
+	turns := make(chan struct{}, parallel)
+	var group sync.WaitGroup
+	for i, m := range chosen {
+		group.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			verdicts[i] = judge(ctx, binary, m, full)
+			fmt.Println(verdicts[i].line())
+		})
+	}
+	group.Wait()
+	return sum(verdicts, full, time.Since(started))
+}
+
+// verdict is what became of a mutant.
+type verdict struct {
+	mutants.Mutant
+	noticed []string // MUSTs and SHOULDs that are not kept, the mutant's own first
+	// unserved says that the jobrunner does not serve yet what the clause is about.
+	unserved bool
+	err      error
+}
+
+// ok tells whether the mutant was noticed by the clause that it was made for; a
+// control, by none.
+func (v verdict) ok() bool {
+	switch {
+	case v.unserved:
+		return v.err == nil
+	case v.Clause == "":
+		return v.err == nil && len(v.noticed) == 0
+	}
+	return v.err == nil && slices.Contains(v.noticed, v.Clause)
+}
+
+func (v verdict) line() string {
+	state := "noticed "
+	switch {
+	case v.err != nil:
+		state = "ERROR   "
+	case v.unserved:
+		state = "unserved"
+	case v.Clause == "" && v.ok():
+		state = "control "
+	case !v.ok():
+		state = "SURVIVED"
+	}
+	line := fmt.Sprintf("%s %-28s %-8s %-60s %s", state, v.ID, v.Clause, v.Words, strings.Join(v.noticed, " "))
+	if v.err != nil {
+		line += " " + v.err.Error()
+	}
+	return line
+}
+
+// patience bounds the run of one mutant. Some faults make a deployment that
+// never answers, which is noticed, too.
+const patience = 90 * time.Second
+
+func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verdict {
+	v := verdict{Mutant: m}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{"GPUCLOUD_FAULT=" + m.Fault}})
+	if err != nil {
+		v.err = err
+		return v
+	}
+	defer func() { v.err = errors.Join(v.err, d.Stop()) }()
+	target := d.Target
+	target.Unserved = conformance.Unserved()
+	o := conformance.Options{Target: target, Seed: 1}
+	if !full && m.Clause != "" {
+		o.Select = []string{m.Clause}
+	}
+	r, err := conformance.Judge(ctx, o)
+	if err != nil {
+		v.err = err
+		return v
+	}
+	if r.Preflight != "" { // so broken that nothing is judged: that is noticed
+		v.noticed = []string{m.Clause}
+		return v
+	}
+	for _, x := range r.Results {
+		v.unserved = v.unserved || x.Clause == m.Clause && x.Code == report.SkipUnserved
+		if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
+			v.noticed = append(v.noticed, x.Clause)
+		}
+	}
+	slices.SortStableFunc(v.noticed, func(a, b string) int {
+		switch m.Clause {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return 0
+	})
+	return v
+}
+
+func sum(verdicts []verdict, full bool, took time.Duration) error {
+	var lost []string
+	var counts []int
+	for _, v := range verdicts {
+		if !v.ok() {
+			lost = append(lost, v.ID)
+		}
+		counts = append(counts, len(v.noticed))
+	}
+	if len(verdicts) == 0 {
+		return errors.New("no such mutant")
+	}
+	slices.Sort(counts)
+	fmt.Printf("\n%d of %d mutants came out as they should, in %.0f s", len(verdicts)-len(lost), len(verdicts), took.Seconds())
+	if full {
+		fmt.Printf("; %d clauses notice one, in the median", counts[len(counts)/2])
+	}
+	fmt.Println()
+	if len(lost) > 0 {
+		return fmt.Errorf("the suite is too weak, or the fault is none: %s", strings.Join(lost, ", "))
+	}
+	return nil
+}
