@@ -95,6 +95,7 @@ func (r *resume) Run() error {
 		return err
 	}
 	defer end()
+	o.Pace = pace(&o.Target)
 	o.Defer, o.Select = &d.State, d.State.Select()
 	if len(o.Select) == 0 {
 		return fmt.Errorf("nothing is left to go on with in %s", r.File)

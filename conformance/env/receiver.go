@@ -55,7 +55,17 @@ func (e *Env) NewBox(answers ...int) (*Box, error) {
 }
 
 // Reachable tells whether the target reaches this machine.
-func (t *Target) Reachable() bool { return t.HookURL != "" || loopback(t.Queue()) }
+func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && loopback(t.Queue()) }
+
+// Near tells whether the target is on this machine.
+func (t *Target) Near() bool {
+	for _, address := range []string{t.Queue(), t.V1(), t.V2()} {
+		if address != "" && !loopback(address) {
+			return false
+		}
+	}
+	return true
+}
 
 func loopback(address string) bool {
 	u, err := url.Parse(address)
