@@ -248,7 +248,7 @@ type UnsettledError struct {
 }
 
 func (e *UnsettledError) Error() string {
-	text := e.Cause.plain() + " Looked for: " + e.Verdict
+	text := e.Cause.plain() + " It was then looked for: " + e.Verdict
 	if len(e.Candidates) > 0 {
 		text += ": " + strings.Join(e.Candidates, ", ") + ". Nothing was taken over and nothing was created again: look at it, and import it if it is yours."
 	} else {

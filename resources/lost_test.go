@@ -1,0 +1,243 @@
+package resources_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+// wire stands between provider and deployment. It loses the answers of the
+// POSTs that fate says; sends twice those that twice says.
+type wire struct {
+	*httptest.Server
+	lose, twice atomic.Bool
+	lists       atomic.Int64
+	reads       atomic.Int64
+}
+
+func wireTo(t *testing.T, d *acctest.Deployment) *wire {
+	t.Helper()
+	target, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	w := &wire{}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet && strings.Count(strings.Trim(r.URL.Path, "/"), "/") == 1:
+			w.lists.Add(1)
+		case r.Method == http.MethodGet:
+			w.reads.Add(1)
+		}
+		if r.Method != http.MethodPost || !w.lose.Load() {
+			proxy.ServeHTTP(out, r)
+			return
+		}
+		body := new(strings.Builder)
+		buffer := make([]byte, 1<<20)
+		n, _ := r.Body.Read(buffer)
+		body.Write(buffer[:n])
+		times := 1
+		if w.twice.Load() {
+			times = 2
+		}
+		for range times {
+			again := r.Clone(r.Context())
+			again.Body = http.NoBody
+			again.Body = readCloser{strings.NewReader(body.String())}
+			proxy.ServeHTTP(httptest.NewRecorder(), again)
+		}
+		conn, _, err := http.NewResponseController(out).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// driveThrough configures the provider to speak through the wire.
+func (w *wire) drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
+	t.Helper()
+	block := d.Settings(v)
+	block["base_url"], block["queue_url"] = w.URL, d.URL
+	p := tfdrive.Start(t, provider.New("test")(), block)
+	if err := p.Configured.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// everyKind is a smallest configuration of each kind.
+func everyKind(d *acctest.Deployment, template string) map[string]map[string]any {
+	return map[string]map[string]any{
+		"gpucloud_template":       {"name": d.Name("tt"), "image": "i:1", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
+		"gpucloud_network_volume": {"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"},
+		"gpucloud_registry_auth":  {"name": d.Name("r"), "username": "u", "password": "p"},
+		"gpucloud_endpoint": {"name": d.Name("e"), "template_id": template, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}},
+			"workers": map[string]any{"min": 0, "max": 2}},
+	}
+}
+
+// A create that is done and whose answer is lost ends in the state, and the
+// next plan is empty: of every kind, on both versions.
+func TestLostCreateEndsInTheState(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		w := wireTo(t, d)
+		p := w.drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		w.lose.Store(true)
+		for kind, config := range everyKind(d, template.Get("id").(string)) {
+			writes := d.Writes()
+			apply(t, p.Walk(), kind, tfdrive.State{}, config, "create")
+			if n := d.Writes() - writes; n != 1 {
+				t.Errorf("%s: %d writes", kind, n)
+			}
+		}
+	})
+}
+
+// Two equal objects where one was asked for: the error and the next plan name
+// them and the command, and nothing more is created.
+func TestCreateThatCannotBeKnown(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		w := wireTo(t, d)
+		p := w.drive(t, d, v)
+		config := everyKind(d, "")["gpucloud_network_volume"]
+		w.lose.Store(true)
+		w.twice.Store(true)
+		state, diags := p.Apply(p.Plan("gpucloud_network_volume", tfdrive.State{}, config))
+		if state.Exists() || diags.Err() == nil {
+			t.Fatalf("a guess: %v, %s", state.Value, diags)
+		}
+		made, err := d.Client(t, v).NetworkVolumes.List(t.Context())
+		if err != nil || len(made) != 2 {
+			t.Fatalf("%d volumes, %v", len(made), err)
+		}
+		planned := p.Walk().Plan("gpucloud_network_volume", tfdrive.State{}, config)
+		for _, volume := range made {
+			for _, text := range []string{diags.Err().Error(), planned.Diagnostics.Warnings()} {
+				if !strings.Contains(text, "terraform import gpucloud_network_volume.NAME "+volume.ID) {
+					t.Errorf("%s is not named in: %s", volume.ID, text)
+				}
+			}
+		}
+	})
+}
+
+// A provider that is killed between a POST and its answer leaves an object
+// that no state knows. Where names are unique the next apply takes it over, as
+// the plan says; elsewhere the plan names it.
+func TestLeftByAKilledRun(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		killed, p := drive(t, d, v), drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		for kind, config := range everyKind(d, template.Get("id").(string)) {
+			left, diags := killed.Walk().Apply(killed.Plan(kind, tfdrive.State{}, config))
+			if diags.Err() != nil {
+				t.Fatal(diags)
+			}
+			id := left.Get("id").(string)
+			planned := p.Walk().Plan(kind, tfdrive.State{}, config)
+			if !strings.Contains(planned.Diagnostics.Warnings(), "terraform import "+kind+".NAME "+id) {
+				t.Errorf("%s: the plan warns %q", kind, planned.Diagnostics.Warnings())
+			}
+			if unique := kind == "gpucloud_template" || kind == "gpucloud_registry_auth"; unique {
+				state := apply(t, p.Walk(), kind, tfdrive.State{}, config, "create")
+				if state.Get("id") != id {
+					t.Errorf("%s: %v was made beside %s", kind, state.Get("id"), id)
+				}
+			}
+			if err := killed.Walk().Destroy(left).Err(); err != nil {
+				t.Errorf("%s: %s", kind, err)
+			}
+		}
+	})
+}
+
+// What another workspace made is not taken over: it was not there when this
+// apply began, or has other settings.
+func TestNameThatAnotherTook(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		other, p := drive(t, d, v), drive(t, d, v)
+		for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
+			config := everyKind(d, "")[kind]
+			planned := p.Walk().Plan(kind, tfdrive.State{}, config)
+			theirs := apply(t, other.Walk(), kind, tfdrive.State{}, config, "create")
+			state, diags := p.Apply(planned)
+			if err := diags.Err(); err == nil || state.Exists() || !strings.Contains(err.Error(), "NAME "+theirs.Get("id").(string)) {
+				t.Errorf("%s: got %v, %s", kind, state.Value, diags)
+			}
+		}
+	})
+}
+
+// A replacement that is created before its tainted predecessor goes, under the
+// same unique name, takes the object over; the end of the old state spares it.
+func TestReplacementThatTakesOver(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := everyKind(d, "")["gpucloud_template"]
+	old := apply(t, p, "gpucloud_template", tfdrive.State{}, config, "create")
+	walk := p.Walk()
+	state, diags := walk.Apply(walk.Plan("gpucloud_template", tfdrive.State{}, config))
+	if diags.Err() != nil || state.Get("id") != old.Get("id") {
+		t.Fatalf("got %v, %s", state.Get("id"), diags)
+	}
+	if err := walk.Destroy(old).Err(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, p, state, config)
+}
+
+// A refresh and plan of many objects takes one list of each kind.
+func TestRefreshIsOneList(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		w := wireTo(t, d)
+		p := w.drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		configs := everyKind(d, template.Get("id").(string))
+		var states []tfdrive.State
+		for kind, config := range configs {
+			for range 5 {
+				config = with(config, map[string]any{"name": d.Name(config["name"].(string) + "x")})
+				configs[kind] = config
+				state, diags := p.Walk().Apply(p.Plan(kind, tfdrive.State{}, config))
+				if diags.Err() != nil {
+					t.Fatal(diags)
+				}
+				t.Cleanup(func() { p.Destroy(state) })
+				states = append(states, state)
+			}
+		}
+		lists, reads := w.lists.Load(), w.reads.Load()
+		p.Walk()
+		for _, state := range states {
+			if read, diags := p.Read(state); diags.Err() != nil || !read.Value.Equal(state.Value) {
+				t.Errorf("%s: %s\n got %s\nwant %s", state.Type, diags, read.Value, state.Value)
+			}
+		}
+		lists, reads = w.lists.Load()-lists, w.reads.Load()-reads
+		catalog := int64(0)
+		if v == api.V2 {
+			catalog = 1 // for type_ids
+		}
+		if lists != 4 || reads != catalog {
+			t.Errorf("%d lists and %d reads by id", lists, reads)
+		}
+	})
+}
