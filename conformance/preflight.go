@@ -48,7 +48,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		err := json.Unmarshal(x.Body, &body)
 		switch {
 		case x.Status == 0:
-			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, reason(x.Err, ctx))), nil
+			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, reason(ctx, x.Err))), nil
 		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
 			faults = append(faults, fmt.Sprintf("the key is refused: GET %s answers %d", p.url, x.Status))
 		case x.Status != http.StatusOK:
@@ -80,7 +80,7 @@ func base(t *env.Target) string {
 	return ""
 }
 
-func reason(err error, ctx context.Context) any {
+func reason(ctx context.Context, err error) any {
 	if ctx.Err() != nil {
 		return fmt.Sprintf("no answer within %s", preflightTime)
 	}

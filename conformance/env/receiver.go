@@ -1,6 +1,7 @@
 package env
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -83,7 +84,7 @@ func (e *Env) receive() (*Receiver, error) {
 	listener := e.Target.HookListener
 	if listener == nil {
 		var err error
-		if listener, err = net.Listen("tcp", first(e.Target.HookListen, "127.0.0.1:0")); err != nil {
+		if listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", first(e.Target.HookListen, "127.0.0.1:0")); err != nil {
 			return nil, err
 		}
 	}

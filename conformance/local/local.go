@@ -102,7 +102,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		*k.key = strings.TrimSpace(string(out))
 	}
 	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--clock=admin", "--gpus=off", "--keys=" + d.dir}
-	d.process = exec.Command(binary, append(args, c.Args...)...) // ends with Stop, also when ctx ends first
+	// It ends with Stop, after what the suite made was taken down: not with ctx.
+	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, append(args, c.Args...)...)
 	d.process.Env, d.process.Stderr = environment, &d.stderr
 	out, err := d.process.StdoutPipe()
 	if err != nil {

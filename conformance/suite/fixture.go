@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -78,7 +77,7 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
 	for name, value := range c.env.Target.EndpointBody {
-		body[name] = json.RawMessage(value)
+		body[name] = value
 	}
 	for _, m := range more {
 		for name, value := range m {
@@ -96,7 +95,7 @@ func (c *C) newEndpointV1(workersMax int) (id string) {
 	})
 	body := M{"name": c.Name(), "templateId": id, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
 	for name, value := range c.env.Target.EndpointBody {
-		body[name] = json.RawMessage(value)
+		body[name] = value
 	}
 	c.Given("P-01", func() { id = c.Create("v1", "/endpoints", body).Success().Str("id") })
 	return id
