@@ -255,7 +255,7 @@ func TestWhatACommandSees(t *testing.T) {
 	t.Setenv("HF_HOME", "/models")
 	t.Setenv("OTHER", "not for it")
 	j := newJob("{}")
-	j.Spec.Env = map[string]string{"FROM": "template", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "PATH": "/nosuchfolder"}
+	j.Spec.Env = map[string]string{"FROM": "template", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "PATH": "/nosuchfolder", "CUDA_VISIBLE_DEVICES": "0"}
 	j.Spec.Devices = []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}
 	j.Spec.Mounts = []worker.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
 	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n")

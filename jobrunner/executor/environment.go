@@ -47,13 +47,14 @@ func (l *localSettings) environment(s worker.Spec, more ...string) []string {
 	for _, name := range l.Inherit {
 		env = inherit(env, name.value)
 	}
-	env = append(env, visibleDevices+"="+strings.Join(uuids(s), ","))
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)
 	}
 	for name, value := range l.Env {
 		env = append(env, name+"="+value.value)
 	}
+	// No template gives its workers the GPUs of others.
+	env = append(env, visibleDevices+"="+strings.Join(uuids(s), ","))
 	if len(s.Mounts) > 0 {
 		env = append(env, volumeVariable+"="+s.Mounts[0].Dir)
 	}
