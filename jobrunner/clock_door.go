@@ -17,9 +17,10 @@ const maxAdvance = 8 * 24 * time.Hour
 // clockDoor lets whoever holds an unrestricted key read and advance the
 // deployment's clock: GET /clock, and POST /clock {"advance": milliseconds}.
 // POST /clock {"stop": true} makes it stand still but for that.
-// It is there only where Config.AdminClock asks for it. All workers are built
-// in, and follow the clock.
-func clockDoor(c *clock.Clock, keys *apikey.Keys, next http.Handler) http.Handler {
+// It is there only where Config.AdminClock asks for it. While a worker runs a job
+// that does not follow the clock, which offClock names the endpoint of, it is
+// not advanced: the job would time out without having had the time.
+func clockDoor(c *clock.Clock, keys *apikey.Keys, offClock func() string, next http.Handler) http.Handler {
 	refuse := func(w http.ResponseWriter, status int, text string) {
 		answerJSON(w, status, map[string]string{"error": text})
 	}
@@ -50,6 +51,10 @@ func clockDoor(c *clock.Clock, keys *apikey.Keys, next http.Handler) http.Handle
 			}
 			if err != nil || body.Stop || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
 				refuse(w, http.StatusBadRequest, fmt.Sprintf("send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds()))
+				return
+			}
+			if endpoint := offClock(); endpoint != "" {
+				refuse(w, http.StatusConflict, "a worker of endpoint "+endpoint+" runs a job in real time: advance the clock when the job has ended")
 				return
 			}
 			c.Advance(time.Duration(body.Advance) * time.Millisecond)

@@ -13,15 +13,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
 // route sends a request to the API that owns its path: below /v2, the first
 // segment is a reserved word of the management API or the id of an endpoint.
-// Below /live the job API alone is served, as the public SDKs read it.
-func route(management, jobs http.Handler) http.Handler {
+// Below /live the job API alone is served, as the public SDKs read it. Workers
+// speak below the id of their endpoint.
+func route(management, jobs, workers http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, isV2 := strings.CutPrefix(r.URL.Path, "/v2/")
 		first, _, deeper := strings.Cut(rest, "/")
+		if workerapi.Owns(r.URL.Path) && !slices.Contains(store.Reserved, first) {
+			workers.ServeHTTP(w, r)
+			return
+		}
 		if isV2 && deeper && !slices.Contains(store.Reserved, first) || strings.HasPrefix(r.URL.Path, "/live/") {
 			jobs.ServeHTTP(w, r)
 			return

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
@@ -26,6 +26,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
 // Config says what a deployment is.
@@ -62,9 +63,16 @@ type Config struct {
 	Profile bool
 	// GPUs are what workers get of this machine's; nil is none. The caller closes
 	// them, after the deployment.
-	GPUs    gpu.Inventory
-	Version string // of the program, for the page and the metrics
-	Logger  *slog.Logger
+	GPUs gpu.Inventory
+	// URL is where workers that are processes reach the deployment, like
+	// http://127.0.0.1:8420. Without it there are none.
+	URL string
+	// Programs say what the images mean that are not built in; nil: nothing.
+	Programs worker.Programs
+	// LogWorkers takes each line that a worker writes, behind its id; nil: none.
+	LogWorkers io.Writer
+	Version    string // of the program, for the page and the metrics
+	Logger     *slog.Logger
 }
 
 // Jobrunner is a running deployment.
@@ -82,6 +90,8 @@ type Jobrunner struct {
 
 	inventory gpu.Inventory
 	gpus      *gpu.Allocator
+
+	volumes volumes
 
 	unfollow func() // ends the watch over what other processes change; nil without one
 }
@@ -112,7 +122,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Jobrunner{db: db, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs)}
+	j := &Jobrunner{db: db, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs), volumes: volumes{data: c.DataDir}}
 	if err := j.start(ctx, c, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -132,7 +142,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 		return err
 	}
 	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: time, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
-	j.pools = worker.New(worker.Config{Queue: j.engine, Clock: time, Logger: c.Logger})
+	j.pools = worker.New(j.workerConfig(c, time))
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
@@ -153,9 +163,9 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 	})
-	handler := route(management, jobs)
+	handler := route(management, jobs, workerapi.New(workerapi.Config{Workers: j.pools, Logger: c.Logger}))
 	if c.AdminClock {
-		handler = clockDoor(time, keys, handler)
+		handler = clockDoor(time, keys, j.pools.OffClock, handler)
 	}
 	j.handler = observe(c.Logger, j.metrics, j.front(c, keys, fault.Handler(handler)))
 	return nil
@@ -205,17 +215,6 @@ func (j *Jobrunner) sync(ctx context.Context, id string) {
 	}
 }
 
-// settings are what rules an endpoint's workers.
-func settings(e store.Endpoint) worker.Endpoint {
-	return worker.Endpoint{
-		ID: e.ID, Image: e.Image, Min: int(e.WorkersMin), Max: int(e.WorkersMax),
-		IdleTimeout: time.Duration(e.IdleTimeout) * time.Second,
-		Timeout:     time.Duration(e.Timeout) * time.Millisecond,
-		ByRequests:  e.Scaling.Type == store.RequestCount,
-		ScalerValue: e.Scaling.Value,
-	}
-}
-
 // queue answers jobapi.ErrNoEndpoint for an id that is not that of an endpoint
 // with a queue.
 func (j *Jobrunner) queue(ctx context.Context, id string) (jobapi.Endpoint, error) {
@@ -227,13 +226,6 @@ func (j *Jobrunner) queue(ctx context.Context, id string) (jobapi.Endpoint, erro
 		err = fmt.Errorf("%w with a queue: %q is a load balancer", jobapi.ErrNoEndpoint, id)
 	}
 	return jobapi.Endpoint{WorkersMax: int(e.WorkersMax)}, err
-}
-
-func (j *Jobrunner) workers(endpoint string) jobapi.Workers {
-	c := j.pools.Counts(endpoint)
-	return jobapi.Workers{
-		Idle: c.Idle, Initializing: c.Initializing, Ready: c.Idle + c.Running, Running: c.Running, Throttled: c.Throttled, Unhealthy: c.Unhealthy,
-	}
 }
 
 // Handler serves every path of the deployment.
@@ -250,6 +242,9 @@ func (j *Jobrunner) Close() error {
 	}
 	if j.pools != nil {
 		j.pools.Close()
+	}
+	if err := j.volumes.close(); err != nil {
+		j.log.Error("the folders of network volumes could not be removed", "error", err)
 	}
 	j.gpus.Close()
 	if j.hooks != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // PageCode is for a link to the page, /#code=…: it lets one browser in, once,
@@ -51,9 +52,31 @@ func (s pageSource) Job(ctx context.Context, endpoint, id string) (engine.Job, e
 	return s.engine.Get(ctx, endpoint, id)
 }
 
-func (s pageSource) Workers(string) []page.Worker { return nil }
+func (s pageSource) Workers(endpoint string) (out []page.Worker) {
+	for _, w := range s.pools.Workers(endpoint) {
+		shown := page.Worker{
+			ID: w.ID, State: string(w.State), Reason: w.Reason, Stale: w.Stale, Started: w.StartedAt, CPU: w.Usage.CPU, Memory: w.Usage.Memory,
+		}
+		for _, d := range w.Devices {
+			shown.Devices = append(shown.Devices, d.UUID)
+		}
+		out = append(out, shown)
+	}
+	return out
+}
 
-func (s pageSource) Log(string, string) ([]page.Line, bool) { return nil, false }
+func (s pageSource) Log(endpoint, worker string) ([]page.Line, bool) {
+	log, ok := s.pools.Log(endpoint, worker)
+	if !ok {
+		return nil, false
+	}
+	lines, _ := log.Lines(0)
+	out := make([]page.Line, len(lines))
+	for i, line := range lines {
+		out[i] = page.Line{Time: line.Time, Text: line.Text}
+	}
+	return out, true
+}
 
 // metricsSource is what the metrics read at each scrape.
 type metricsSource struct{ *Jobrunner }
@@ -70,6 +93,11 @@ func (s metricsSource) Endpoints(ctx context.Context) ([]metrics.Endpoint, error
 			return nil, err
 		}
 		out[i] = metrics.Endpoint{ID: e.ID, Jobs: s.engine.Counts(e.ID), Oldest: load.Oldest, Workers: s.states(e.ID)}
+		for _, w := range s.pools.Workers(e.ID) {
+			if w.Usage != (worker.Usage{}) { // it is a process
+				out[i].Each = append(out[i].Each, metrics.Worker{ID: w.ID, CPU: w.Usage.CPU, Memory: w.Usage.Memory})
+			}
+		}
 	}
 	return out, nil
 }

@@ -57,6 +57,12 @@ func Beat(lease time.Duration) Report { return Report{kind: beat, lease: lease} 
 // it has failed.
 func Lost() Report { return Report{kind: lost} }
 
+// Ends tells whether the job is out of the worker's hands after it.
+func (r Report) Ends() bool { return r.Result() || r.kind == lost }
+
+// Result tells whether the handler ended, well or not.
+func (r Report) Result() bool { return r.kind == done || r.kind == fail }
+
 // Directive is the answer to a report.
 type Directive int
 

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // one is an endpoint with one worker of builtin/conformance.
-var one = worker.Endpoint{ID: "ep", Image: "builtin/conformance", Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
+var one = worker.Endpoint{ID: "ep", Container: store.Container{Image: "builtin/conformance"}, Max: 1, IdleTimeout: time.Hour, ScalerValue: 4}
 
 func (f *fixture) order(format string, args ...any) engine.Job {
 	f.t.Helper()

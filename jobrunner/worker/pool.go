@@ -13,25 +13,28 @@ import (
 // pool is the workers of one endpoint. One goroutine decides how many there
 // are; mu guards who they are and what they do.
 type pool struct {
-	id    string
-	queue Queue
-	clock *clock.Clock
-	log   *slog.Logger
-	wake  chan struct{}
-	done  chan struct{}
-	stop  context.CancelFunc
+	id     string
+	config Config
+	queue  Queue
+	clock  *clock.Clock
+	logger *slog.Logger
+	wake   chan struct{}
+	done   chan struct{}
+	stop   context.CancelFunc
 
-	mu        sync.Mutex
-	settings  Endpoint
-	workers   map[*worker]bool
-	unhealthy string // why no worker can run, "" while one can
-	added     time.Time
+	mu       sync.Mutex
+	settings Endpoint
+	workers  map[*worker]bool // all that are not gone
+	past     []*worker        // that are, the latest last
+	number   int64            // of workers so far
+	added    time.Time
+	backoff
 }
 
 func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 	ctx, stop := context.WithCancel(ctx)
 	p := &pool{
-		id: settings.ID, queue: c.Queue, clock: c.Clock, log: c.Logger, stop: stop,
+		id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger, stop: stop,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		settings: settings, workers: map[*worker]bool{},
 	}
@@ -64,83 +67,94 @@ func (p *pool) govern(ctx context.Context) {
 	}
 }
 
-const (
-	retake  = time.Second    // after an error of the engine
-	recheck = 24 * time.Hour // when nothing happens; a safety net
-)
-
-// evaluate starts the workers that are missing, and says when to look again.
+// evaluate starts the workers that are missing, lets those leave that are not
+// needed, and says when to look again.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
-	load, err := p.queue.Load(ctx, p.id)
+	load, err := p.load(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			p.log.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
+			p.logger.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
 		}
 		return retake
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	want, again := p.settings.wanted(load, len(p.workers), p.idle(), now, p.added)
-	run, ok := builtin[p.settings.Image]
-	switch {
-	case want > 0 && !ok:
-		p.refuse("no executor on this machine runs the image " + p.settings.Image)
+	retry := p.forgive(now)
+	surge := p.roll()
+	staying, spare := p.staying()
+	want, again := p.settings.wanted(load, staying, spare, now, p.added)
+	want = min(want+surge, p.settings.Max)
+	again = min(again, retry, p.retire(load, now))
+	if p.backsOff() {
 		return again
-	case ok:
-		p.unhealthy = ""
 	}
-	for len(p.workers) < want {
-		w := newWorker(p, run, now)
-		var idling context.Context
-		idling, w.retire = context.WithCancel(ctx)
+	for ; staying < want && len(p.workers) < p.settings.Max; staying++ {
+		w := newWorker(ctx, p)
 		p.workers[w] = true
 		p.added = now
-		workers.Go(func() { w.work(ctx, idling) })
-	}
-	return min(again, p.retire(now))
-}
-
-// retire ends the workers that were idle for their time, down to the minimum,
-// and says when the next one may be.
-func (p *pool) retire(now time.Time) (again time.Duration) {
-	again = recheck
-	for w := range p.workers {
-		if len(p.workers) <= p.settings.Min {
-			return recheck
-		}
-		if w.busy {
-			continue
-		}
-		if left := w.since.Add(p.settings.IdleTimeout).Sub(now); left > 0 {
-			again = min(again, left)
-			continue
-		}
-		delete(p.workers, w)
-		w.retire()
+		workers.Go(func() { w.live(ctx) })
 	}
 	return again
 }
 
-// refuse says once why the endpoint's jobs wait.
-func (p *pool) refuse(reason string) {
-	if p.unhealthy != reason {
-		p.unhealthy = reason
-		p.log.Warn("the jobs of an endpoint wait", "endpoint", p.id, "reason", reason)
+// load is what asks for workers. What is behind a load balancer has no queue.
+func (p *pool) load(ctx context.Context) (engine.Load, error) {
+	if p.current().Balanced {
+		return engine.Load{}, nil
 	}
+	return p.queue.Load(ctx, p.id)
 }
 
-func (p *pool) idle() (n int) {
+// staying counts the workers that are not about to leave, and those of them that
+// will take a job that waits.
+func (p *pool) staying() (staying, spare int) {
 	for w := range p.workers {
-		if !w.busy {
-			n++
+		if !w.stays() {
+			continue
+		}
+		staying++
+		if w.state != Running && w.state != Unhealthy {
+			spare++
 		}
 	}
-	return n
+	return staying, spare
+}
+
+// retire lets the workers leave that were idle for their time, down to the
+// minimum, and those above the maximum, and says when the next one may be. One
+// that does not work yet is needed while jobs wait.
+func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
+	again = recheck
+	staying, _ := p.staying()
+	for w := range p.workers {
+		if staying <= p.settings.Min {
+			return recheck
+		}
+		if !w.stays() || len(w.hands) > 0 || w.state == Unhealthy || w.state != Idle && load.Waiting > 0 {
+			continue
+		}
+		if left := w.since.Add(p.settings.IdleTimeout).Sub(now); left > 0 && staying <= p.settings.Max {
+			again = min(again, left)
+			continue
+		}
+		w.takeNone()
+		staying--
+	}
+	for w := range p.workers {
+		if staying > p.settings.Max && w.stays() {
+			w.takeNone() // it leaves when its jobs are done
+			staying--
+		}
+	}
+	return again
 }
 
 func (p *pool) update(settings Endpoint) {
 	p.mu.Lock()
+	if settings.Version != p.settings.Version {
+		p.renew()
+	}
 	p.settings = settings
 	p.mu.Unlock()
 	p.poke()
@@ -152,62 +166,28 @@ func (p *pool) current() Endpoint {
 	return p.settings
 }
 
-func (p *pool) left(w *worker) {
+// take is how a worker takes jobs.
+func (p *pool) take(w *worker, most int) engine.Take {
+	return engine.Take{Endpoint: p.id, Worker: w.id, Max: most, Timeout: p.current().Timeout}
+}
+
+// left notes that nothing of a worker is there any more.
+func (p *pool) left(w *worker, failure string) {
 	p.mu.Lock()
 	delete(p.workers, w)
+	if failure != "" {
+		p.fail(w, failure)
+	} else {
+		p.bury(w)
+	}
 	p.mu.Unlock()
 	p.poke()
 }
 
-// occupied notes what a worker does. One that took a job at the moment of its
-// retirement belongs to the pool until that is done.
-func (p *pool) occupied(w *worker, busy bool) {
-	p.mu.Lock()
-	w.busy, w.since = busy, p.clock.Now()
-	p.workers[w] = true
-	p.mu.Unlock()
-	p.poke()
+// bury keeps what a worker wrote for a while.
+func (p *pool) bury(w *worker) {
+	p.past = append(p.past, w)
+	p.past = p.past[max(0, len(p.past)-keptPast):]
 }
 
-func (p *pool) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (p *pool) counts() Counts {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	idle := p.idle()
-	c := Counts{Idle: idle, Running: len(p.workers) - idle}
-	if p.unhealthy != "" {
-		c.Unhealthy = 1
-	}
-	return c
-}
-
-// wanted is how many workers there should be, and when that may change by
-// itself. Idle ones end by their time-out, not here.
-func (e Endpoint) wanted(load engine.Load, have, idle int, now, added time.Time) (want int, again time.Duration) {
-	want, again = have, recheck
-	switch {
-	case e.ByRequests:
-		need := (float64(load.Waiting+load.Running) + e.ScalerValue - 1) / e.ScalerValue
-		want = max(want, int(need))
-	case load.Waiting > idle && have == 0:
-		want = 1 // the first job starts one at once
-	case load.Waiting > idle:
-		delay := time.Duration(e.ScalerValue * float64(time.Second))
-		due := load.Oldest.Add(delay)
-		if next := added.Add(delay); next.After(due) {
-			due = next
-		}
-		if now.Before(due) {
-			again = due.Sub(now)
-		} else {
-			want, again = have+1, delay
-		}
-	}
-	return min(max(want, e.Min), e.Max), again
-}
+func (p *pool) poke() { hint(p.wake) }

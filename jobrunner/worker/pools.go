@@ -1,15 +1,18 @@
-// Package worker starts, scales and ends the workers of endpoints. Workers
-// reach the queue by Take and Report alone.
+// Package worker starts, feeds, watches, scales and ends the workers of
+// endpoints. Workers reach the queue by Take and Report alone.
 package worker
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Queue is what pools and workers need of the engine.
@@ -21,10 +24,26 @@ type Queue interface {
 	Load(ctx context.Context, endpoint string) (engine.Load, error)
 }
 
+// Devices are the machine's GPUs, each for one worker at a time.
+type Devices interface {
+	// Acquire gives an owner devices until Release. The error says, for people,
+	// why not.
+	Acquire(want gpu.Request, owner string) ([]gpu.Device, error)
+	Release(owner string)
+	// Freed is a hint to the one who listens that a request that was refused may
+	// be met now.
+	Freed() <-chan struct{}
+}
+
 // Endpoint is what rules an endpoint's workers.
 type Endpoint struct {
-	ID          string
-	Image       string
+	ID string
+	store.Container
+	Version  int64      // of what workers are made of: others are stale
+	GPU      *store.GPU // what they ask for; nil: none
+	Volumes  []string   // ids of network volumes, of which a worker has the first
+	Balanced bool       // workers serve HTTP behind a load balancer, and there is no queue
+
 	Min, Max    int
 	IdleTimeout time.Duration // before an idle worker ends
 	Timeout     time.Duration // of an execution, 0: never set
@@ -34,14 +53,23 @@ type Endpoint struct {
 
 // Config is what pools stand on.
 type Config struct {
-	Queue  Queue
+	Queue Queue
+	// Programs say what images mean that are not built in; nil: nothing.
+	Programs Programs
+	// URL is the deployment's, as workers reach it. Empty: no worker can be a
+	// process.
+	URL string
+	// Devices are given to the workers of endpoints that ask for GPUs. nil is a
+	// machine without any: all workers run on its CPU.
+	Devices Devices
+	// Volume is the folder of a network volume; nil: there are none.
+	Volume func(id string) (dir string, err error)
+	// Credentials are those of a registry auth; nil: there are none.
+	Credentials func(ctx context.Context, id string) (store.Credentials, error)
+	// LogTo takes each line that a worker writes, behind its id; nil: none.
+	LogTo  io.Writer
 	Clock  *clock.Clock
 	Logger *slog.Logger
-}
-
-// Counts are an endpoint's workers by what they do.
-type Counts struct {
-	Idle, Initializing, Running, Throttled, Unhealthy int
 }
 
 // Pools are the workers of all endpoints.
@@ -49,6 +77,7 @@ type Pools struct {
 	config Config
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
+	spread sync.WaitGroup
 
 	mu    sync.Mutex
 	pools map[string]*pool
@@ -56,13 +85,21 @@ type Pools struct {
 
 // New has no workers yet.
 func New(c Config) *Pools {
+	c.Programs = programs{c.Programs}
+	if c.LogTo != nil {
+		c.LogTo = &serialized{to: c.LogTo}
+	}
 	p := &Pools{config: c, pools: map[string]*pool{}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
+	if c.Devices != nil {
+		p.spread.Go(p.spreadFreed)
+	}
 	return p
 }
 
 // Set makes an endpoint's settings count from now on, and starts its pool where
-// there is none.
+// there is none. Workers of another version are replaced, each once its jobs
+// are done.
 func (p *Pools) Set(e Endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,21 +130,24 @@ func (p *Pools) Queued(endpoint string) {
 	}
 }
 
-// Counts counts an endpoint's workers.
-func (p *Pools) Counts(endpoint string) Counts {
-	if one := p.of(endpoint); one != nil {
-		return one.counts()
-	}
-	return Counts{}
-}
-
 func (p *Pools) of(endpoint string) *pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pools[endpoint]
 }
 
-// Close ends all workers and waits for them.
+func (p *Pools) all() []*pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*pool, 0, len(p.pools))
+	for _, one := range p.pools {
+		all = append(all, one)
+	}
+	return all
+}
+
+// Close ends all workers and waits for them. Jobs in their hands go back to the
+// queue when the engine is next opened.
 func (p *Pools) Close() {
 	p.stop()
 	p.mu.Lock()
@@ -117,4 +157,5 @@ func (p *Pools) Close() {
 	for _, one := range pools {
 		one.close()
 	}
+	p.spread.Wait()
 }

@@ -2,116 +2,181 @@ package worker
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
+	"iter"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// worker takes one job after the other. It reaches the engine by Take and
-// Report alone.
+// worker is one from its start to its end; who takes its place is another one.
 type worker struct {
 	id     string
+	key    string // of a process, at the worker protocol
+	number int64  // in the order of the starts
+	made   Endpoint
 	pool   *pool
-	run    Handler
-	retire context.CancelFunc // ends it while it waits for a job
+	log    *Log
+
+	taking   context.Context // ends when it is to take no more jobs, and to leave when its hands are empty
+	takeNone context.CancelFunc
+	life     context.Context // ends when nothing of it runs any more
+	end      context.CancelFunc
+	takers   sync.WaitGroup // calls that may bring a job
+	retry    chan struct{}  // a hint that devices may be free now
+	killed   chan struct{}  // closed when it must end at once
+	gone     chan struct{}  // closed when nothing of it is left
+	kill     func()         // closes killed
+	watching sync.WaitGroup // over its jobs
 
 	// guarded by pool.mu
-	busy  bool
-	since time.Time // when it last became idle
+	state        State
+	reason       string
+	since        time.Time // when it last became idle
+	started      time.Time
+	hands        map[string]*held // by job
+	changed      chan struct{}    // closed when hands change
+	had          bool             // a job
+	crashed      bool             // at its start
+	devices      []gpu.Device
+	process      Process
+	followsClock bool
+	speaks       bool // the worker protocol
 }
 
-func newWorker(p *pool, run Handler, now time.Time) *worker {
-	return &worker{id: uuid.NewString()[:13], pool: p, run: run, since: now}
+// held is a job in a worker's hands.
+type held struct {
+	ref     engine.Ref
+	taken   time.Time
+	missing time.Time // when the worker first said that it does not have it
+	stop    bool      // it is not the worker's any more
+	told    bool      // the worker knows that
+	release context.CancelFunc
 }
 
-// work ends with ctx, when a job kills the worker, or when the pool retires it
-// while it waits.
-func (w *worker) work(ctx, idling context.Context) {
-	defer w.pool.left(w)
-	for idling.Err() == nil {
-		jobs, err := w.pool.queue.TakeOrWait(idling, engine.Take{Endpoint: w.pool.id, Worker: w.id, Max: 1, Timeout: w.pool.current().Timeout})
-		if err != nil && idling.Err() == nil {
-			w.pool.log.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
-			if w.pool.clock.Sleep(idling, retake) != nil {
-				return
-			}
-		}
-		for _, job := range jobs {
-			w.pool.occupied(w, true)
-			lives := w.do(ctx, job)
-			w.pool.occupied(w, false)
-			if !lives {
-				return
-			}
+// newWorker is called with the pool locked.
+func newWorker(ctx context.Context, p *pool) *worker {
+	p.number++
+	w := &worker{
+		id: uuid.NewString()[:13], key: rand.Text(), number: p.number, made: p.settings, pool: p,
+		retry: make(chan struct{}, 1), killed: make(chan struct{}), gone: make(chan struct{}),
+		state: Initializing, since: p.clock.Now(), hands: map[string]*held{}, changed: make(chan struct{}),
+	}
+	w.kill = sync.OnceFunc(func() { close(w.killed) })
+	w.log = newLog(p.clock, w.id, p.config.LogTo)
+	w.log.hide(w.key)
+	w.taking, w.takeNone = context.WithCancel(ctx)
+	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx))
+	return w
+}
+
+// live is the worker's life. ctx ends it at once, and leaves its jobs to the
+// next start of the deployment.
+func (w *worker) live(ctx context.Context) {
+	failure := w.run(ctx)
+	w.takeNone()
+	w.end()
+	w.log.finish()
+	w.pool.left(w, failure)
+	close(w.gone)
+}
+
+// run answers why the worker could not work; "" is a good end.
+func (w *worker) run(ctx context.Context) (failure string) {
+	program, err := w.pool.config.Programs.Program(w.made.Image)
+	if err != nil {
+		return err.Error()
+	}
+	w.pool.mu.Lock()
+	w.followsClock, w.speaks = program.FollowsClock, program.Start != nil && !w.made.Balanced
+	w.pool.mu.Unlock()
+	// What is built in needs no device, whatever its endpoint asks for: it would
+	// not use any, and an example that names GPUs runs everywhere.
+	if !program.FollowsClock {
+		defer w.release()
+		if !w.acquire(ctx) {
+			return ""
 		}
 	}
-}
-
-// do runs a job and reports what came of it, and tells whether the worker
-// lives on.
-func (w *worker) do(ctx context.Context, job engine.Taken) (lives bool) {
-	queue := w.pool.queue
-	own, stop := w.whileMine(ctx, job.Ref)
-	output, err := w.run(own, Job{Taken: job, Clock: w.pool.clock, Chunk: func(output []byte) error {
-		got, err := queue.Report(own, job.Ref, engine.Chunk(output, nil))
-		if err == nil && got == engine.Stale {
-			err = errNotMine
-		}
-		return err
-	}})
-	told := own.Err() != nil
-	stop()
-	report := engine.Done(output)
+	spec, err := w.spec(ctx, program)
 	switch {
-	case errors.Is(err, ErrCrashed):
-		report = engine.Lost()
-	case err != nil && told: // to stop; by one who knows what becomes of the job
-		return true
+	case w.taking.Err() != nil:
+		return ""
 	case err != nil:
-		report = engine.Fail(err.Error(), output)
+		return err.Error()
+	case program.Handle != nil:
+		w.feed(ctx, program.Handle, spec)
+		return ""
 	}
-	// A result is worth more than a prompt stop.
-	if _, err := queue.Report(context.WithoutCancel(ctx), job.Ref, report); err != nil {
-		w.pool.log.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
-	}
-	return !errors.Is(err, ErrCrashed)
+	return w.serve(ctx, program.Start, spec)
 }
 
-var errNotMine = errors.New("the job is not this worker's any more")
+// leave lets the worker end when its hands are empty. The pool is locked.
+func (w *worker) leave() {
+	w.takeNone()
+	if len(w.hands) == 0 {
+		w.on(ends)
+	}
+}
 
-// lookAgain is when a worker looks whether its job is still its own although
-// nobody said anything: what happened before it listened it would not hear.
-const lookAgain = time.Second
+func (w *worker) stays() bool { return w.taking.Err() == nil }
 
-// whileMine makes a context that ends as soon as the job is not this worker's
-// any more, or by stop.
-func (w *worker) whileMine(ctx context.Context, ref engine.Ref) (own context.Context, stop func()) {
-	own, cancel := context.WithCancel(ctx)
-	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
-	timer := w.pool.clock.NewTimer(lookAgain)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		for {
-			select {
-			case <-watch.C:
-			case <-timer.C:
-			case <-own.Done():
+func (w *worker) stale() bool { return w.made.Version != w.pool.settings.Version }
+
+// hold puts jobs into the worker's hands.
+func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	for _, job := range jobs {
+		h := &held{ref: job.Ref, taken: w.pool.clock.Now(), release: func() {}}
+		w.hands[job.ID] = h
+		w.had = true
+		each(h)
+	}
+	if len(jobs) > 0 {
+		w.on(took)
+		w.handsChanged()
+	}
+}
+
+// drop takes a job out of the worker's hands. The pool is locked.
+func (w *worker) drop(h *held) {
+	if w.hands[h.ref.ID] != h {
+		return
+	}
+	h.release()
+	delete(w.hands, h.ref.ID)
+	w.handsChanged()
+	if len(w.hands) == 0 {
+		w.on(emptied)
+	}
+}
+
+// handsChanged wakes who waits for it. The pool is locked.
+func (w *worker) handsChanged() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+	w.pool.poke()
+}
+
+// each are all workers that have a state: those that live, and those that
+// failed and are not replaced yet. The pool is locked.
+func (p *pool) each() iter.Seq[*worker] {
+	return func(yield func(*worker) bool) {
+		for w := range maps.Keys(p.workers) {
+			if !yield(w) {
 				return
 			}
-			// An error leaves it to the next hint, and to the report.
-			if mine, err := w.pool.queue.Holds(own, ref); err == nil && !mine {
-				cancel()
+		}
+		for _, w := range p.failed {
+			if !yield(w) {
+				return
 			}
 		}
-	})
-	return own, func() {
-		cancel()
-		watch.Stop()
-		timer.Stop()
-		watching.Wait()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -61,7 +62,7 @@ func (l *locked) Write(b []byte) (int, error) {
 }
 
 // echo is an endpoint that scales to zero.
-var echo = worker.Endpoint{ID: "ep", Image: "builtin/echo", Max: 3, IdleTimeout: 10 * time.Second, ScalerValue: 4}
+var echo = worker.Endpoint{ID: "ep", Container: store.Container{Image: "builtin/echo"}, Max: 3, IdleTimeout: 10 * time.Second, ScalerValue: 4}
 
 func (f *fixture) submit(n engine.NewJob) engine.Job {
 	f.t.Helper()
@@ -173,7 +174,7 @@ func TestLowPriority(t *testing.T) {
 func TestUnknownImage(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		foreign := echo
-		foreign.Image = "registry.example.com/sdxl"
+		foreign.Version, foreign.Image = 1, "registry.example.com/sdxl"
 		f.pools.Set(foreign)
 		f.counts(worker.Counts{})
 		job := f.submit(engine.NewJob{})

@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"maps"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// environment is what a worker is started with: the template's variables, and
+// those of the worker protocol, which no template changes (worker protocol,
+// Environment that the worker reads).
+func (w *worker) environment(s Spec, speaks bool) map[string]string {
+	env := map[string]string{}
+	kind := "CPU"
+	if len(s.Devices) == 0 {
+		// These checks end a worker on a machine without GPU. A template may ask for
+		// them all the same.
+		env["RUNPOD_SKIP_AUTO_SYSTEM_CHECKS"], env["RUNPOD_SKIP_GPU_CHECK"] = "true", "true"
+	} else {
+		kind = s.Devices[0].TypeID
+	}
+	maps.Copy(env, s.Env)
+	env["RUNPOD_ENDPOINT_ID"], env["RUNPOD_POD_ID"] = s.Endpoint, s.Worker
+	if len(s.Devices) > 0 {
+		var uuids []string
+		for _, d := range s.Devices {
+			uuids = append(uuids, d.UUID)
+		}
+		env["CUDA_VISIBLE_DEVICES"] = strings.Join(uuids, ",")
+	}
+	switch {
+	case s.Port != 0:
+		env["PORT"], env["PORT_HEALTH"] = strconv.Itoa(s.Port), strconv.Itoa(s.Port)
+	case speaks:
+		maps.Copy(env, protocol(w.pool.config.URL, s.Endpoint, w.key, kind))
+	}
+	return env
+}
+
+// protocol is how a process takes jobs. A worker fills in $ID, which is its own
+// id in the first template and a job's in the others, and $RUNPOD_POD_ID. All
+// need the ?, for workers append parameters with &.
+func protocol(base, endpoint, key, gpu string) map[string]string {
+	base = strings.TrimSuffix(base, "/") + "/v2/" + endpoint
+	query := "?gpu=" + url.QueryEscape(gpu)
+	return map[string]string{
+		"RUNPOD_WEBHOOK_GET_JOB":     base + "/job-take/$ID" + query,
+		"RUNPOD_WEBHOOK_POST_OUTPUT": base + "/job-done/$RUNPOD_POD_ID/$ID" + query,
+		"RUNPOD_WEBHOOK_POST_STREAM": base + "/job-stream/$RUNPOD_POD_ID/$ID" + query,
+		"RUNPOD_WEBHOOK_PING":        base + "/ping/$RUNPOD_POD_ID" + query,
+		"RUNPOD_PING_INTERVAL":       strconv.FormatInt(pingEvery.Milliseconds(), 10),
+		"RUNPOD_AI_API_KEY":          key,
+	}
+}

@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// Info is a worker as it stands.
+type Info struct {
+	ID        string
+	State     State
+	Reason    string // why it is THROTTLED or UNHEALTHY, for people
+	Version   int64  // of the endpoint that it was started for
+	Stale     bool   // there is a newer version
+	Image     string
+	StartedAt time.Time // zero before its start
+	Devices   []gpu.Device
+	Usage     Usage
+	Jobs      int // in its hands
+}
+
+// Workers are an endpoint's, the oldest first. Those whose end is under way are
+// not among them.
+func (p *Pools) Workers(endpoint string) []Info {
+	one := p.of(endpoint)
+	if one == nil {
+		return nil
+	}
+	type pair struct {
+		number int64
+		info   Info
+		runs   Process
+	}
+	one.mu.Lock()
+	var all []pair
+	for w := range one.each() {
+		if w.state != ending {
+			all = append(all, pair{w.number, w.info(), w.process})
+		}
+	}
+	one.mu.Unlock()
+	slices.SortFunc(all, func(a, b pair) int { return cmp.Compare(a.number, b.number) })
+	infos := make([]Info, len(all))
+	for i, w := range all {
+		infos[i] = w.info
+		if w.runs != nil {
+			infos[i].Usage = w.runs.Usage() // may take a while
+		}
+	}
+	return infos
+}
+
+func (w *worker) info() Info {
+	return Info{
+		ID: w.id, State: w.state, Reason: w.reason, Version: w.made.Version, Stale: w.stale(), Image: w.made.Image,
+		StartedAt: w.started, Devices: w.devices, Jobs: len(w.hands),
+	}
+}
+
+// Counts counts an endpoint's workers.
+func (p *Pools) Counts(endpoint string) (c Counts) {
+	one := p.of(endpoint)
+	if one == nil {
+		return c
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	for w := range one.each() {
+		c.add(w.state)
+	}
+	return c
+}
+
+// Log is what a worker wrote; false: there is no such worker, or it ended too
+// long ago.
+func (p *Pools) Log(endpoint, worker string) (*Log, bool) {
+	one := p.of(endpoint)
+	if one == nil {
+		return nil, false
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	for w := range one.each() {
+		if w.id == worker {
+			return w.log, true
+		}
+	}
+	for _, w := range one.past {
+		if w.id == worker {
+			return w.log, true
+		}
+	}
+	return nil, false
+}
+
+// OffClock names an endpoint with a worker that runs a job and does not follow
+// the deployment's clock; "": there is none.
+func (p *Pools) OffClock() (endpoint string) {
+	for _, one := range p.all() {
+		one.mu.Lock()
+		for w := range one.workers {
+			if len(w.hands) > 0 && !w.followsClock {
+				endpoint = one.id
+			}
+		}
+		one.mu.Unlock()
+	}
+	return endpoint
+}

@@ -1,0 +1,44 @@
+package worker
+
+import "time"
+
+// How long is waited for a worker. All go by the deployment's clock.
+const (
+	// stopGrace is how long a handler may take to stop a job that is not its
+	// worker's any more. Then the worker is killed, for a handler that blocks can't
+	// be stopped otherwise.
+	stopGrace = 5 * time.Second
+	// missGrace is for how long a worker must say that it does not have a job that
+	// it was given before the job counts as lost: what it says may have been on its
+	// way when it was given the job.
+	missGrace = 5 * time.Second
+	// settled is how long a worker may take to note a job that it was given.
+	settled = time.Second
+	// lookAgain is when it is looked whether a job is still its worker's although
+	// nobody said anything: what happened before one listened one would not hear.
+	lookAgain = time.Second
+	// retake is the pause after an error of the engine.
+	retake = time.Second
+	// pingEvery is how often a process is to say what it has in its hands: more
+	// than once within a grace.
+	pingEvery = 2 * time.Second
+)
+
+// The back-off of an endpoint whose workers end right after their start.
+const (
+	firstRetry = time.Second // doubled at each further failure
+	lastRetry  = time.Minute
+	// newborn is for how long the end of a worker that had no job is a failure of
+	// its start.
+	newborn = time.Minute
+)
+
+// What is kept of what workers write.
+const (
+	maxLines  = 1000
+	maxText   = 1 << 20 // bytes of all lines
+	maxLine   = 8 << 10 // bytes; a longer one is cut
+	lastLines = 5       // that a failure shows
+	maxReason = 2000    // bytes of a failure's text
+	keptPast  = 10      // workers that ended whose logs can be read, of an endpoint
+)

@@ -1,0 +1,132 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// begins notes that the worker runs.
+func (w *worker) begins(process Process) {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	w.process, w.started = process, w.pool.clock.Now()
+}
+
+// ready notes that the worker asks for jobs.
+func (w *worker) ready() {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	w.on(asked)
+}
+
+// serve runs a process that takes its jobs over the worker protocol, until it
+// ends or has to, and answers why it could not work.
+func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (Process, error), spec *Spec) (failure string) {
+	process, err := start(w.taking, *spec)
+	if err != nil {
+		if !w.stays() { // its start was broken off
+			return ""
+		}
+		return "it could not be started: " + err.Error()
+	}
+	w.begins(process)
+	ended := w.wait(ctx, process)
+	w.takeNone()
+	w.takers.Wait() // what they bring is the worker's
+	if ended {
+		w.fails(process.Exit())
+		w.lose(ctx)
+	}
+	w.pool.mu.Lock()
+	w.on(ends)
+	w.pool.mu.Unlock()
+	process.Kill() // with all that a process that ended leaves behind
+	w.lose(ctx)
+	w.end()
+	w.watching.Wait()
+	return w.failure()
+}
+
+// wait ends when the process has ended, which it tells, or is to be killed.
+func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
+	done := process.Done()
+	select {
+	case <-done:
+		return true
+	case <-w.killed:
+		return false
+	case <-w.taking.Done():
+	}
+	w.takers.Wait()
+	for {
+		w.pool.mu.Lock()
+		empty, changed := len(w.hands) == 0, w.changed
+		w.pool.mu.Unlock()
+		if empty {
+			return false
+		}
+		select {
+		case <-changed:
+		case <-done:
+			return true
+		case <-w.killed:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// fails notes the end of a process that ended by itself and never worked.
+func (w *worker) fails(exit string) {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	if w.had || w.state == Unhealthy || w.pool.clock.Now().Sub(w.started) > newborn {
+		return
+	}
+	w.on(failed)
+	w.reason, w.crashed = "it ended right after its start, with "+exit, true
+}
+
+// failure is why the worker could not work, with the end of its log.
+func (w *worker) failure() string {
+	w.log.finish()
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	if w.state != Unhealthy {
+		return ""
+	}
+	if tail := w.log.tail(lastLines); tail != "" && w.crashed {
+		return w.reason + ". The end of its log:\n" + tail
+	}
+	return w.reason
+}
+
+// lose gives back the jobs of a worker that has ended. Where the deployment
+// ends they stay the worker's: the next start queues them again.
+func (w *worker) lose(ctx context.Context) {
+	w.pool.mu.Lock()
+	jobs := slices.Collect(maps.Values(w.hands))
+	w.pool.mu.Unlock()
+	for _, h := range jobs {
+		if ctx.Err() == nil {
+			if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil && ctx.Err() == nil {
+				w.pool.logger.Error("a job of a worker that ended could not be queued again; its time-out ends it",
+					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
+			}
+		}
+		w.pool.mu.Lock()
+		w.drop(h)
+		w.pool.mu.Unlock()
+	}
+}
+
+// condemn has a worker killed for a job that it does not stop.
+func (w *worker) condemn(job string) {
+	w.pool.logger.Warn(fmt.Sprintf("a worker is killed: it did not stop a job within %s", stopGrace), "endpoint", w.pool.id, "worker", w.id, "job", job)
+	w.kill()
+}

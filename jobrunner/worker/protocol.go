@@ -1,0 +1,247 @@
+package worker
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// What processes tell and ask by the worker protocol. Those that the jobrunner
+// feeds itself have no part in it.
+
+// Authorize answers ErrNoWorker, or ErrKey where the key is not the worker's.
+func (p *Pools) Authorize(endpoint, worker, key string) error {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare([]byte(key), []byte(w.key)) != 1 {
+		return ErrKey
+	}
+	return nil
+}
+
+// find finds a worker that is a process, or about to be one.
+func (p *Pools) find(endpoint, id string) (*worker, error) {
+	one := p.of(endpoint)
+	if one == nil {
+		return nil, ErrNoWorker
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	for w := range one.workers {
+		if w.id == id && w.speaks {
+			return w, nil
+		}
+	}
+	return nil, ErrNoWorker
+}
+
+// Take answers at most max jobs. It waits for the first until ctx ends, or the
+// worker is to take no more: then there are none, and no error.
+func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error) {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return nil, err
+	}
+	if !w.asks() {
+		// What was open when it was to leave is answered at once. Whoever asks after
+		// that would ask again at once.
+		select {
+		case <-w.gone:
+		case <-ctx.Done():
+		}
+		return nil, nil
+	}
+	defer w.takers.Done()
+	both, stop := context.WithCancel(w.taking)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	jobs, err := w.pool.queue.TakeOrWait(both, w.pool.take(w, max))
+	if err != nil && both.Err() != nil {
+		err = nil
+	}
+	w.hold(jobs, w.watch)
+	return jobs, err
+}
+
+// asks notes that the worker asks for a job; false: it is to have none.
+func (w *worker) asks() bool {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	if !w.stays() {
+		return false
+	}
+	w.on(asked)
+	w.takers.Add(1)
+	return true
+}
+
+// watch watches over a job in the worker's hands. The pool is locked.
+func (w *worker) watch(h *held) {
+	own, release := context.WithCancel(w.life)
+	h.release = release
+	w.watching.Go(func() {
+		if !w.taken(own, h.ref) {
+			return
+		}
+		w.pool.mu.Lock()
+		h.stop = true
+		w.handsChanged()
+		w.pool.mu.Unlock()
+		if w.pool.clock.Sleep(own, stopGrace) == nil {
+			w.condemn(h.ref.ID)
+		}
+	})
+}
+
+// Stops answers the ids of jobs that the worker should stop, each once. It waits
+// for the first as Take does.
+func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, error) {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return nil, err
+	}
+	var leaves <-chan struct{}
+	if w.stays() {
+		leaves = w.taking.Done()
+	}
+	for {
+		ids, changed := w.toStop()
+		if len(ids) > 0 {
+			return ids, nil
+		}
+		select {
+		case <-changed:
+		case <-leaves:
+			return nil, nil
+		case <-w.gone:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	for id, h := range w.hands {
+		if h.stop && !h.told {
+			h.told = true
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, w.changed
+}
+
+// Report says what came of a job. One that the worker does not hold changes
+// nothing and is no error. With replace a fresh worker takes this one's place
+// after the job.
+func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return err
+	}
+	w.pool.mu.Lock()
+	h := w.hands[job]
+	w.pool.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	got, err := w.pool.queue.Report(ctx, h.ref, r)
+	if err != nil {
+		return err
+	}
+	if r.Result() && got == engine.Accepted {
+		w.pool.works()
+	}
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	h.missing = time.Time{} // it has the job
+	if r.Ends() {
+		if replace {
+			w.takeNone()
+		}
+		w.drop(h)
+	}
+	return nil
+}
+
+// Ping says what the worker believes to run. It is no proof that it runs that:
+// the process that pings may outlive the one that works. What it does not name
+// is lost where that is told again after a grace.
+func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
+	return p.lacks(ctx, endpoint, worker, jobs, false)
+}
+
+// Idle says that the worker asks for jobs and has none in its hands: it began
+// anew, or a result did not get through. Of a job that it was given just now it
+// may not know yet; that one is lost where this is told again after a grace.
+func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
+	return p.lacks(ctx, endpoint, worker, nil, true)
+}
+
+// lacks gives back the jobs that a worker has lost. Those that it was told to
+// stop have stopped. Who asks for jobs knows what it has, but for the latest.
+func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string, asks bool) error {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return err
+	}
+	w.pool.mu.Lock()
+	now := w.pool.clock.Now()
+	var lost []*held
+	for id, h := range w.hands {
+		if slices.Contains(has, id) {
+			continue
+		}
+		if h.missing.IsZero() {
+			h.missing = now
+		}
+		switch {
+		case h.stop && h.told:
+			w.drop(h)
+		case now.Sub(h.missing) >= missGrace, asks && now.Sub(h.taken) >= settled:
+			lost = append(lost, h)
+		}
+	}
+	w.pool.mu.Unlock()
+	for _, h := range lost {
+		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil {
+			return err
+		}
+		w.pool.mu.Lock()
+		w.drop(h)
+		w.pool.mu.Unlock()
+	}
+	return nil
+}
+
+// Unhealthy says that the worker found itself unfit, and why. It gets no more
+// jobs, and is replaced after a pause.
+func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) error {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return err
+	}
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	w.on(failed)
+	if w.state != Unhealthy || !w.stays() {
+		return nil
+	}
+	w.reason = reason
+	w.takeNone()
+	w.watching.Go(func() {
+		if w.pool.clock.Sleep(w.life, stopGrace) == nil {
+			w.kill()
+		}
+	})
+	return nil
+}

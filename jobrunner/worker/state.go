@@ -1,0 +1,78 @@
+package worker
+
+// State is what a worker does, in the words of API v2.
+type State string
+
+// The states of a worker. It has one at a time.
+const (
+	Initializing State = "INITIALIZING" // it starts, and has not asked for a job yet
+	Idle         State = "IDLE"
+	Running      State = "RUNNING"   // it has a job, or several
+	Throttled    State = "THROTTLED" // no devices are free for it
+	Unhealthy    State = "UNHEALTHY" // it can't work, or ended right after its start
+	// ending is of one whose end is under way. It is in no count and no list, and
+	// takes a place below the maximum until it is gone.
+	ending State = "ENDING"
+)
+
+// event is what happens to a worker.
+type event int
+
+const (
+	refused event = iota // no devices are free
+	placed               // it has its devices
+	asked                // for a job
+	took                 // a job
+	emptied              // the last job has left its hands
+	failed               // it is no worker any more, or never was
+	ends                 // nothing of it is needed any more
+)
+
+// transitions are all ways from one state to another. An event that a state
+// does not have changes nothing.
+var transitions = map[event]map[State]State{
+	refused: {Initializing: Throttled},
+	placed:  {Throttled: Initializing},
+	asked:   {Initializing: Idle},
+	took:    {Initializing: Running, Idle: Running},
+	emptied: {Running: Idle},
+	failed:  {Initializing: Unhealthy, Throttled: Unhealthy, Idle: Unhealthy, Running: Unhealthy},
+	ends:    {Initializing: ending, Throttled: ending, Idle: ending, Running: ending},
+}
+
+// on makes an event count. The pool is locked.
+func (w *worker) on(e event) {
+	next, ok := transitions[e][w.state]
+	if !ok {
+		return
+	}
+	w.state = next
+	switch next {
+	case Initializing, Idle, Running:
+		w.reason = ""
+	}
+	if next == Idle {
+		w.since = w.pool.clock.Now()
+	}
+	w.pool.poke()
+}
+
+// Counts are an endpoint's workers by state.
+type Counts struct {
+	Idle, Initializing, Running, Throttled, Unhealthy int
+}
+
+func (c *Counts) add(s State) {
+	switch s {
+	case Idle:
+		c.Idle++
+	case Initializing:
+		c.Initializing++
+	case Running:
+		c.Running++
+	case Throttled:
+		c.Throttled++
+	case Unhealthy:
+		c.Unhealthy++
+	}
+}

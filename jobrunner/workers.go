@@ -1,0 +1,44 @@
+package jobrunner
+
+import (
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// workerConfig is what the pools of workers stand on.
+func (j *Jobrunner) workerConfig(c Config, time *clock.Clock) worker.Config {
+	w := worker.Config{
+		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.volumes.dir, Credentials: j.store.Credentials,
+		LogTo: c.LogWorkers, Clock: time, Logger: c.Logger,
+	}
+	// Where there is not even a driver, endpoints with GPUs run on the CPU. Where
+	// there is one, they wait for what it may show later.
+	if len(c.GPUs.Devices()) > 0 || c.GPUs.Driver().Version != "" {
+		w.Devices = j.gpus
+	}
+	return w
+}
+
+// settings are what rules an endpoint's workers.
+func settings(e store.Endpoint) worker.Endpoint {
+	return worker.Endpoint{
+		ID: e.ID, Container: e.Container, Version: e.Version, GPU: e.GPU, Volumes: e.NetworkVolumes, Balanced: e.Type == store.LoadBalancer,
+		Min: int(e.WorkersMin), Max: int(e.WorkersMax),
+		IdleTimeout: time.Duration(e.IdleTimeout) * time.Second,
+		Timeout:     time.Duration(e.Timeout) * time.Millisecond,
+		ByRequests:  e.Scaling.Type == store.RequestCount,
+		ScalerValue: e.Scaling.Value,
+	}
+}
+
+// workers counts an endpoint's workers as its health tells them.
+func (j *Jobrunner) workers(endpoint string) jobapi.Workers {
+	c := j.pools.Counts(endpoint)
+	return jobapi.Workers{
+		Idle: c.Idle, Initializing: c.Initializing, Ready: c.Idle + c.Running, Running: c.Running, Throttled: c.Throttled, Unhealthy: c.Unhealthy,
+	}
+}
