@@ -254,6 +254,9 @@ func (e *UnsettledError) Error() string {
 	} else {
 		text += ". Nothing was created again: apply again, and look for it first if the next plan warns of it."
 	}
+	if e.Cause.timedOut {
+		text += " " + e.Cause.remedy()
+	}
 	return text
 }
 

@@ -25,7 +25,10 @@ type Error struct {
 	Tries      int
 
 	keySource string
-	idle      bool // interrupted between two tries, of which the last did nothing
+	idle      bool          // interrupted between two tries, of which the last did nothing
+	late      bool          // the caller's own time was up
+	limit     time.Duration // of one try
+	timedOut  bool          // no answer within it
 	cause     error
 }
 
@@ -70,13 +73,32 @@ func (e *Error) plain() string {
 	return b.String()
 }
 
-// advice is what a person can do about it.
+// advice is what was and was not done, and what a person can do about it.
 func (e *Error) advice() string {
-	switch {
+	return strings.TrimSpace(e.done() + " " + e.remedy())
+}
+
+// done says what became of a write.
+func (e *Error) done() string {
+	switch sent := e.Tries > 0 && !unsent(e.cause) && !e.idle; {
+	case e.Method == http.MethodGet:
+		return ""
 	case e.ambiguous():
 		return "Whether the deployment did it is not known: look before you try again."
+	case sent && e.Method != http.MethodPost && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
+		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
+	}
+	return "Nothing was changed."
+}
+
+func (e *Error) remedy() string {
+	switch {
+	case e.late:
+		return "The operation's own time was up."
 	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
 		return ""
+	case e.timedOut:
+		return "If the deployment needs longer, raise request_timeout in the provider block."
 	case e.Status == 0:
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:
@@ -85,10 +107,12 @@ func (e *Error) advice() string {
 		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one.", e.keySource)
 	case e.Status == http.StatusForbidden:
 		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter > limits.longestWait:
+		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s; %s is the longest that is waited for. Apply again after that.", e.RetryAfter, limits.longestWait)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
-		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time.", e.RetryAfter)
+		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform apply -parallelism=2).", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:
-		return "The rate limit is exceeded: try again later, or send fewer requests at a time."
+		return "The rate limit is exceeded: try again later, or send fewer requests at a time (terraform apply -parallelism=2)."
 	case e.Status >= 500:
 		return "The deployment failed: try again later."
 	}
@@ -139,7 +163,7 @@ func (t *transport) failed(c call, tries int, cause error) *Error {
 	case errors.Is(cause, errTooLarge):
 		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", limits.answer>>20)
 	case errors.As(cause, &timeout) && timeout.Timeout():
-		e.Detail = "no answer in time"
+		e.Detail, e.timedOut = fmt.Sprintf("no answer within %s", e.limit), true
 	default:
 		e.Detail = t.clean(c, innermost(cause).Error(), limits.detail)
 	}
@@ -187,7 +211,7 @@ func (t *transport) answered(c call, tries int, resp *http.Response) *Error {
 func (t *transport) newError(c call, tries int) *Error {
 	return &Error{
 		Method: c.method, URL: t.clean(c, c.url, limits.detail), Tries: tries,
-		keySource: t.settings.KeySource,
+		keySource: t.settings.KeySource, limit: t.settings.RequestTimeout + c.patient,
 	}
 }
 

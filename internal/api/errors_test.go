@@ -47,7 +47,7 @@ func TestErrorsTellWhatTheAPISaid(t *testing.T) {
 		"long text":         {404, nil, strings.Repeat("ü", 300), "404 Not Found: " + strings.Repeat("ü", 200) + "…"},
 		"401":               {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one."},
 		"403":               {403, nil, `{"message":"no."}`, "403 Forbidden: no. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
-		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded: try again in 1h0m0s, or send fewer requests at a time."},
+		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s; 5m0s is the longest that is waited for. Apply again after that."},
 		"501":               {501, nil, ``, "501 Not Implemented. The deployment failed: try again later."},
 		"unreadable":        {200, nil, `<html>`, "200 OK: the answer is not what this API answers: invalid character '<' looking for beginning of value"},
 		"no id":             {200, nil, `{"name":"x"}`, "200 OK: the answer is not what this API answers: it has no id"},
@@ -121,6 +121,32 @@ func TestAmbiguousCreateIsSaid(t *testing.T) {
 		Op: "dial", Err: &net.DNSError{Err: "no such host", IsNotFound: true}}}})
 	if _, err := refused.NetworkVolumes.Create(t.Context(), api.NetworkVolume{}); strings.Contains(err.Error(), "look before") {
 		t.Errorf("nothing was sent: %v", err)
+	}
+}
+
+// TestWhatWasDoneIsSaid: by method and failure.
+func TestWhatWasDoneIsSaid(t *testing.T) {
+	const nothing, unknown = "Nothing was changed.", "doing it again does no harm"
+	for name, c := range map[string]struct {
+		fail http.HandlerFunc
+		say  map[string]string
+	}{
+		"refused": {answer(422, `{"title":"t","status":422}`), map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"401":     {answer(401, ``), map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"429":     {answer(429, ``), map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"500":     {answer(500, ``), map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
+		"lost":    {hangUp, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
+		"late":    {stall, map[string]string{"PATCH": "no answer within 10s", "DELETE": "raise request_timeout", "POST": "raise request_timeout"}},
+	} {
+		for method, want := range c.say {
+			synctest.Test(t, func(t *testing.T) {
+				client, d := deployPiped(t, api.V2, c.fail)
+				d.emptyLists = true
+				if err := verbs[method](t.Context(), client); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, %s: got %v", name, method, err)
+				}
+			})
+		}
 	}
 }
 

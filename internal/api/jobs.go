@@ -148,7 +148,7 @@ func (j *Jobs) do(ctx context.Context, endpointID, path string, c call, out any)
 	if !ValidID(endpointID) {
 		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
 	}
-	c.url = j.url(endpointID, path)
+	c.url, c.unpaced = j.url(endpointID, path), true
 	return j.transport.do(ctx, c, out)
 }
 

@@ -26,6 +26,8 @@ var repeatable = map[string]bool{
 type retryPolicy struct {
 	caller     context.Context
 	stop       func() // ends the call's own context
+	pace       *pace  // nil for none
+	entered    bool   // the pace counts this try as on its way
 	repeatable bool
 	young      func() bool // the call is about what was made moments ago
 	failures   int         // answered by another try
@@ -35,9 +37,13 @@ type retryPolicy struct {
 	resume     func() bool // set during a wait, which an interrupted caller ends
 }
 
-// check is asked after each try. A wait that would outlast the context is not
+// check is asked after each try, and again once the body was read. A wait that would outlast the context is not
 // begun: the caller learns what the server said instead.
 func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
+	if p.entered {
+		p.pace.leave(resp)
+		p.entered = false
+	}
 	again := p.caller.Err() == nil && p.again(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
@@ -50,7 +56,17 @@ func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (
 
 // prepare ends a wait before the next try.
 func (p *retryPolicy) prepare(*http.Request) error {
+	if p.pace != nil {
+		if err := p.pace.enter(p.caller); err != nil {
+			return err
+		}
+		p.entered = true
+	}
 	if !p.resume() {
+		if p.entered {
+			p.pace.leave(nil)
+			p.entered = false
+		}
 		return p.caller.Err()
 	}
 	p.resume = nil

@@ -279,7 +279,7 @@ func TestTimeoutIsPerTry(t *testing.T) {
 		if took := time.Since(began); took < 41*time.Second || took > 44*time.Second || len(d.requests()) != 4 {
 			t.Errorf("%d tries took %s", len(d.requests()), took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "no answer in time") {
+		if err == nil || !strings.Contains(err.Error(), "no answer within 10s") || !strings.Contains(err.Error(), "raise request_timeout") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -61,6 +61,7 @@ var limits = struct {
 type transport struct {
 	settings Settings
 	young    young
+	pace     pace // of the management API
 }
 
 // call is one request; its tries are made by do.
@@ -71,6 +72,7 @@ type call struct {
 	body    any           // encoded as JSON; nil for none
 	patient time.Duration // added to the time-out of a try
 	secrets []string      // in the body, kept out of errors
+	unpaced bool          // not of the management API, whose limits count
 }
 
 // do sends a call and decodes the answer into out, unless out is nil. Every
@@ -117,6 +119,13 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	})
 	tries, policy := 0, retryPolicy{caller: ctx, stop: release, repeatable: repeatable[c.method]}
 	policy.young = func() bool { return t.young.concerns(c.url, text) }
+	if !c.unpaced {
+		policy.pace = &t.pace
+		if err := t.pace.enter(ctx); err != nil {
+			return t.failed(c, 0, err)
+		}
+		policy.entered = true
+	}
 	client := retryablehttp.Client{
 		HTTPClient: &http.Client{
 			Transport:     t.settings.Transport,
@@ -135,6 +144,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	case err != nil:
 		failure := t.failed(c, tries, err)
 		failure.idle = policy.waiting()
+		failure.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		return failure
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return t.refused(c, tries, resp, answer)

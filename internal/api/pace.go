@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// pace keeps all requests of a client to the server's limits, so that one that
+// is refused holds the others back, and none is sent that would be refused.
+//
+// A server tells its windows in RateLimit and RateLimit-Policy (v2 document:
+// RateLimitHeader). They are kept to once it has refused a request because one
+// was used up: a server may tell limits that it does not enforce.
+type pace struct {
+	mu       sync.Mutex
+	enforced bool
+	until    time.Time // that a refusal asked for
+	windows  map[string]*window
+	flying   int
+	changed  chan struct{} // closed by the next answer
+}
+
+// window is one quota. left goes down with each request; an answer corrects it.
+type window struct {
+	left, quota int
+	told        int // the least that an answer of this window told to be left
+	resets      time.Time
+	length      time.Duration
+}
+
+// enter waits until a request may be sent. A wait that would be too long, or
+// outlast the caller, is not begun: the server's refusal says more than ours.
+func (p *pace) enter(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		wait := p.wait(time.Now())
+		if deadline, ok := ctx.Deadline(); wait <= 0 || wait > limits.longestWait || ok && time.Until(deadline) < wait {
+			for _, w := range p.windows {
+				w.left--
+			}
+			p.flying++
+			p.mu.Unlock()
+			return nil
+		}
+		if p.changed == nil {
+			p.changed = make(chan struct{})
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// wait is how long no request may be sent.
+func (p *pace) wait(now time.Time) time.Duration {
+	wait := p.until.Sub(now)
+	for _, w := range p.windows {
+		if !now.Before(w.resets) { // the next one begins with the next request
+			w.left, w.told, w.resets = w.quota, w.quota, now.Add(w.length)
+		}
+		if p.enforced && w.left <= 0 {
+			wait = max(wait, w.resets.Sub(now))
+		}
+	}
+	return wait
+}
+
+// leave takes in what an answer tells; resp is nil where none came.
+func (p *pace) leave(resp *http.Response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flying--
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+	if resp == nil {
+		return
+	}
+	now, refused := time.Now(), resp.StatusCode == http.StatusTooManyRequests
+	if refused {
+		if asked, told := retryAfter(resp); told && asked <= limits.longestWait && now.Add(asked).After(p.until) {
+			p.until = now.Add(asked)
+		}
+	}
+	quotas := rateMembers(resp.Header.Get("RateLimit-Policy"), "q", "w")
+	for name, state := range rateMembers(resp.Header.Get("RateLimit"), "r", "t") {
+		p.enforced = p.enforced || refused && state[0] == 0
+		if p.windows == nil {
+			p.windows = map[string]*window{}
+		}
+		policy, ok := quotas[name]
+		if !ok {
+			policy = [2]int{1 << 30, state[1]}
+		}
+		w := &window{
+			told: state[0], quota: policy[0],
+			resets: now.Add(time.Duration(state[1]) * time.Second),
+			length: time.Duration(policy[1]) * time.Second,
+		}
+		// Answers overtake each other: within a window less is left, never more.
+		if before := p.windows[name]; before != nil && w.resets.Sub(before.resets) < 2*time.Second {
+			w.told = min(w.told, before.told)
+		}
+		w.left = w.told - p.flying // what is on the way may not be counted yet
+		p.windows[name] = w
+	}
+}
+
+// rateMember is a member of a structured field, such as "minute";r=0;t=12.
+var rateMember = regexp.MustCompile(`"([^"]*)"((?:;[a-z]+=[0-9]+)*)`)
+
+var rateParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+)`)
+
+// rateMembers reads two numbers of each member of a structured field. A member
+// that lacks one is no limit.
+func rateMembers(field, first, second string) map[string][2]int {
+	out := map[string][2]int{}
+	for _, m := range rateMember.FindAllStringSubmatch(field, -1) {
+		numbers := map[string]int{}
+		for _, p := range rateParameter.FindAllStringSubmatch(m[2], -1) {
+			if n, err := strconv.Atoi(p[2]); err == nil {
+				numbers[p[1]] = n
+			}
+		}
+		a, ok := numbers[first]
+		b, also := numbers[second]
+		if ok && also {
+			out[m[1]] = [2]int{a, b}
+		}
+	}
+	return out
+}
