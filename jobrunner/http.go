@@ -19,11 +19,17 @@ import (
 // route sends a request to the API that owns its path: below /v2, the first
 // segment is a reserved word of the management API or the id of an endpoint.
 // Below /live the job API alone is served, as the public SDKs read it. Workers
-// speak below the id of their endpoint.
-func route(management, jobs, workers http.Handler) http.Handler {
+// speak below the id of their endpoint. All below the id of an endpoint behind a
+// load balancer is its workers' own.
+func route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rest, isV2 := strings.CutPrefix(r.URL.Path, "/v2/")
 		first, _, deeper := strings.Cut(rest, "/")
+		if isV2 && !slices.Contains(store.Reserved, first) && balanced(first) {
+			r.Pattern = "/v2/{endpoint_id}/{path...}" // for those who count requests
+			balancer.ServeHTTP(w, r)
+			return
+		}
 		if workerapi.Owns(r.URL.Path) && !slices.Contains(store.Reserved, first) {
 			workers.ServeHTTP(w, r)
 			return

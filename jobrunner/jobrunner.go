@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/balancer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
@@ -158,12 +159,14 @@ func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (
 		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
 	}
 
-	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock})
+	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools})
 	jobs := jobapi.New(jobapi.Config{
 		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 	})
-	handler := route(management, jobs, workerapi.New(workerapi.Config{Workers: j.pools, Logger: c.Logger}))
+	workers := workerapi.New(workerapi.Config{Workers: j.pools, Logger: c.Logger})
+	behind := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: time, Logger: c.Logger})
+	handler := route(management, jobs, workers, behind, j.pools.Balanced)
 	if c.AdminClock {
 		handler = clockDoor(time, keys, j.pools.OffClock, handler)
 	}

@@ -31,6 +31,8 @@ type Config struct {
 	QueueURL string
 	// Limits has the rate limits of version 2 enforced. They are told anyway.
 	Limits bool
+	// Workers are those of the endpoints; nil: there are none.
+	Workers Workers
 	// Stock says which GPU types the machine has now; nil is none.
 	Stock func() map[string]catalog.Stock
 }
@@ -43,6 +45,9 @@ func New(c Config) http.Handler {
 	}
 	if c.Stock == nil {
 		c.Stock = func() map[string]catalog.Stock { return nil }
+	}
+	if c.Workers == nil {
+		c.Workers = nobody{}
 	}
 	c.QueueURL = strings.TrimRight(c.QueueURL, "/")
 	return &server{Config: c, store: c.Store}
@@ -60,6 +65,7 @@ type call struct {
 	writer  http.ResponseWriter
 	version int    // 1 or 2
 	id      string // the path's parameter
+	worker  string // its second one
 }
 
 func (c *call) ctx() context.Context { return c.http.Context() }
@@ -75,6 +81,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, body, err := s.serve(c)
 	if err != nil {
 		s.fail(c, err)
+		return
+	}
+	if stream, ok := body.(http.Handler); ok {
+		stream.ServeHTTP(w, r)
 		return
 	}
 	answer(w, status, "application/json", body)

@@ -64,6 +64,8 @@ var routes = []route{
 	{"GET", "/v2/serverless/{id}", 200, (*server).getEndpointV2},
 	{"PATCH", "/v2/serverless/{id}", 200, (*server).updateEndpointV2},
 	{"DELETE", "/v2/serverless/{id}", 204, (*server).deleteEndpoint},
+	{"GET", "/v2/serverless/{id}/workers", 200, (*server).listWorkersV2},
+	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, (*server).workerLogsV2},
 
 	{"GET", "/v2/catalog/gpus", 200, (*server).listGPUTypes},
 	{"GET", "/v2/catalog/gpus/{id}", 200, (*server).getGPUType},
@@ -83,12 +85,12 @@ func find(c *call) (route, error) {
 	segments := strings.Split(c.http.URL.EscapedPath(), "/")
 	var allowed []string
 	for _, r := range routes {
-		id, ok := match(strings.Split(r.path, "/"), segments)
+		ids, ok := match(strings.Split(r.path, "/"), segments)
 		if !ok {
 			continue
 		}
 		if r.method == method {
-			c.id = id
+			c.id, c.worker = ids[0], ids[1]
 			c.http.Pattern = r.method + " " + r.path // for those who count requests
 			return r, nil
 		}
@@ -105,22 +107,26 @@ func find(c *call) (route, error) {
 	return route{}, failf(http.StatusMethodNotAllowed, "%s does not take %s, but %s", c.http.URL.Path, c.http.Method, strings.Join(allowed, ", "))
 }
 
-func match(pattern, segments []string) (id string, ok bool) {
+// match answers the values of the path's parameters, of which there are two at
+// most.
+func match(pattern, segments []string) (ids [2]string, ok bool) {
 	if len(pattern) != len(segments) {
-		return "", false
+		return ids, false
 	}
+	n := 0
 	for i, p := range pattern {
 		switch {
 		case p == segments[i]:
 		case strings.HasPrefix(p, "{") && segments[i] != "":
 			unescaped, err := url.PathUnescape(segments[i])
 			if err != nil {
-				return "", false
+				return ids, false
 			}
-			id = unescaped
+			ids[n] = unescaped
+			n++
 		default:
-			return "", false
+			return ids, false
 		}
 	}
-	return id, true
+	return ids, true
 }

@@ -29,6 +29,7 @@ type pool struct {
 	number   int64            // of workers so far
 	added    time.Time
 	backoff
+	balance
 }
 
 func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
@@ -36,7 +37,7 @@ func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 	p := &pool{
 		id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger, stop: stop,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		settings: settings, workers: map[*worker]bool{},
+		settings: settings, workers: map[*worker]bool{}, balance: balance{readied: make(chan struct{})},
 	}
 	go p.govern(ctx)
 	return p
@@ -98,10 +99,10 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	return again
 }
 
-// load is what asks for workers. What is behind a load balancer has no queue.
+// load is what asks for workers: jobs, or requests where there is no queue.
 func (p *pool) load(ctx context.Context) (engine.Load, error) {
 	if p.current().Balanced {
-		return engine.Load{}, nil
+		return p.requests(), nil
 	}
 	return p.queue.Load(ctx, p.id)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
@@ -34,6 +35,9 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 		return "it could not be started: " + err.Error()
 	}
 	w.begins(process)
+	if w.made.Balanced {
+		w.watching.Go(func() { w.probe(w.life, spec) })
+	}
 	ended := w.wait(ctx, process)
 	w.takeNone()
 	w.takers.Wait() // what they bring is the worker's
@@ -62,6 +66,12 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 	case <-w.taking.Done():
 	}
 	w.takers.Wait()
+	var late <-chan time.Time
+	if w.made.Balanced { // nothing else bounds a request
+		timer := w.pool.clock.NewTimer(longestDrain)
+		defer timer.Stop()
+		late = timer.C
+	}
 	for {
 		w.pool.mu.Lock()
 		empty, changed := len(w.hands) == 0, w.changed
@@ -74,6 +84,8 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 		case <-done:
 			return true
 		case <-w.killed:
+			return false
+		case <-late:
 			return false
 		case <-ctx.Done():
 			return false
@@ -113,7 +125,7 @@ func (w *worker) lose(ctx context.Context) {
 	jobs := slices.Collect(maps.Values(w.hands))
 	w.pool.mu.Unlock()
 	for _, h := range jobs {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !w.made.Balanced {
 			if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil && ctx.Err() == nil {
 				w.pool.logger.Error("a job of a worker that ended could not be queued again; its time-out ends it",
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)

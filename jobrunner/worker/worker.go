@@ -45,6 +45,7 @@ type worker struct {
 	crashed      bool             // at its start
 	devices      []gpu.Device
 	process      Process
+	address      string // where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
 	speaks       bool // the worker protocol
 }

@@ -1,0 +1,230 @@
+package mgmt
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// Workers are those of the deployment's endpoints.
+type Workers interface {
+	Workers(endpoint string) []worker.Info
+	// Log is false for a worker that is not there, or ended too long ago.
+	Log(endpoint, worker string) (*worker.Log, bool)
+}
+
+// nobody has no workers.
+type nobody struct{}
+
+func (nobody) Workers(string) []worker.Info        { return nil }
+func (nobody) Log(_, _ string) (*worker.Log, bool) { return nil, false }
+
+// place is the data center that everything here is in. The deployment is on one
+// machine, which has none.
+var place *string
+
+type workerV2 struct {
+	ID            string     `json:"id"`
+	Status        string     `json:"status"`
+	IsStale       bool       `json:"isStale"`
+	Version       int64      `json:"version"`
+	GPUCount      int        `json:"gpuCount"`
+	Image         string     `json:"image"`
+	UptimeSeconds *int64     `json:"uptimeSeconds"`
+	GPUTypeID     *string    `json:"gpuTypeId"`
+	DataCenterID  *string    `json:"dataCenterId"`
+	StartedAt     *time.Time `json:"startedAt"`
+}
+
+type workerSummaryV2 struct {
+	Running      int `json:"running"`
+	Idle         int `json:"idle"`
+	Initializing int `json:"initializing"`
+	Throttled    int `json:"throttled"`
+	Unhealthy    int `json:"unhealthy"`
+	Total        int `json:"total"`
+}
+
+type workerListV2 struct {
+	Workers         []workerV2      `json:"workers"`
+	Summary         workerSummaryV2 `json:"summary"`
+	EndpointVersion int64           `json:"endpointVersion"`
+}
+
+func (s *server) newWorkerV2(w worker.Info) workerV2 {
+	out := workerV2{
+		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image, DataCenterID: place,
+	}
+	if len(w.Devices) > 0 {
+		out.GPUTypeID = &w.Devices[0].TypeID
+	}
+	if !w.StartedAt.IsZero() {
+		started, up := w.StartedAt.UTC(), int64(s.Clock.Now().Sub(w.StartedAt)/time.Second)
+		out.StartedAt, out.UptimeSeconds = &started, &up
+	}
+	return out
+}
+
+// listWorkersV2 shows an endpoint's workers, and counts them by what they do.
+func (s *server) listWorkersV2(c *call) (any, error) {
+	e, err := s.store.Endpoint(c.ctx(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	out := workerListV2{Workers: []workerV2{}, EndpointVersion: e.Version}
+	for _, w := range s.Workers.Workers(e.ID) {
+		out.Workers = append(out.Workers, s.newWorkerV2(w))
+		out.Summary.add(w.State)
+	}
+	return out, nil
+}
+
+func (w *workerSummaryV2) add(state worker.State) {
+	w.Total++
+	switch state {
+	case worker.Running:
+		w.Running++
+	case worker.Idle:
+		w.Idle++
+	case worker.Initializing:
+		w.Initializing++
+	case worker.Throttled:
+		w.Throttled++
+	case worker.Unhealthy:
+		w.Unhealthy++
+	}
+}
+
+// The sources of a log. What the deployment itself says of a worker is in its
+// states and reasons: there are no system lines.
+const (
+	fromContainer = "container"
+	fromSystem    = "system"
+)
+
+// Lines that come before those to be followed.
+const (
+	defaultTail = 100
+	maxTail     = 5000
+)
+
+// logStream is a worker's log, sent as server-sent events as long as the worker
+// and the reader are there.
+type logStream struct {
+	log  *worker.Log
+	from int64     // the first line
+	at   time.Time // that is not older than this
+	none bool      // of the sources asked for
+}
+
+// workerLogsV2 opens the log of a worker. Last-Event-ID goes before since, and
+// since before tail.
+func (s *server) workerLogsV2(c *call) (any, error) {
+	if _, err := s.store.Endpoint(c.ctx(), c.id); err != nil {
+		return nil, err
+	}
+	log, ok := s.Workers.Log(c.id, c.worker)
+	if !ok {
+		return nil, failf(http.StatusNotFound, "endpoint %q has no worker %q: it never was, or ended too long ago", c.id, c.worker)
+	}
+	out := logStream{log: log}
+	query := c.http.URL.Query()
+	switch source := query.Get("source"); source {
+	case "", fromContainer:
+	case fromSystem:
+		out.none = true
+	default:
+		return nil, failf(http.StatusBadRequest, "source is %s or %s, not %q", fromContainer, fromSystem, short(source))
+	}
+	since := c.http.Header.Get("Last-Event-ID")
+	if number, err := lineOf(since); err == nil {
+		out.from = number + 1
+		return out, nil
+	}
+	if since == "" {
+		since = query.Get("since")
+	}
+	if since != "" {
+		at, err := time.Parse(time.RFC3339Nano, since)
+		if err != nil {
+			return nil, failf(http.StatusBadRequest, "since is a time like 2026-06-01T12:05:04Z, not %q", short(since))
+		}
+		out.at = at
+		return out, nil
+	}
+	tail := int64(defaultTail)
+	if text := query.Get("tail"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || n > maxTail {
+			return nil, failf(http.StatusBadRequest, "tail is a number of lines from 0 to %d, not %q", maxTail, short(text))
+		}
+		tail = n
+	}
+	lines, _ := log.Lines(0)
+	if n := int64(len(lines)); n > 0 {
+		out.from = lines[0].Number + max(0, n-tail)
+	}
+	return out, nil
+}
+
+// idOf names a line for those who come again: its time, and its number, which
+// tells lines of the same moment apart.
+func idOf(l worker.Line) string {
+	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
+}
+
+func lineOf(id string) (number int64, err error) {
+	i := slices.Index([]byte(id), '/')
+	if i < 0 {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(id[i+1:], 10, 64)
+}
+
+// ServeHTTP sends what there is and what comes.
+func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Connection", "keep-alive")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	out := http.NewResponseController(w)
+	from := l.from
+	if l.none {
+		from = math.MaxInt64
+	}
+	for {
+		lines, more := l.log.Lines(from)
+		for _, line := range lines {
+			from = line.Number + 1
+			if line.Time.Before(l.at) {
+				continue
+			}
+			data, err := json.Marshal(map[string]string{"source": fromContainer, "line": line.Text, "ts": line.Time.UTC().Format(time.RFC3339Nano)})
+			if err != nil {
+				return
+			}
+			if _, err := fmt.Fprintf(w, "id: %s\ndata: %s\n\n", idOf(line), data); err != nil {
+				return
+			}
+		}
+		if err := out.Flush(); err != nil || more == nil {
+			return
+		}
+		select {
+		case <-more:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
