@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -37,6 +38,7 @@ type settings struct {
 	QueueURL   types.String `tfsdk:"queue_url"`
 	APIVersion types.String `tfsdk:"api_version"`
 	APIKey     types.String `tfsdk:"api_key"`
+	Timeout    types.String `tfsdk:"request_timeout"`
 }
 
 func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -66,6 +68,10 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				Optional:            true,
 				Sensitive:           true,
 				MarkdownDescription: "API key. Or, better, `GPUCLOUD_API_KEY`.",
+			},
+			"request_timeout": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "How long one request may take, such as `90s` or `2m`; `1m` when left out. Reads, changes and deletions that get no answer are sent up to four times. Or `GPUCLOUD_REQUEST_TIMEOUT`.",
 			},
 		},
 	}
@@ -103,7 +109,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 }
 
 func (s settings) unknown() bool {
-	return s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown()
+	return s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.Timeout.IsUnknown()
 }
 
 // resolve takes each setting from the block, else from its variable.
@@ -128,7 +134,30 @@ func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", from, version))
 	}
 	queue, _ := pick(s.QueueURL, "GPUCLOUD_QUEUE_URL")
-	return api.Settings{BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: api.Version(version)}
+	return api.Settings{
+		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: api.Version(version),
+		RequestTimeout: s.requestTimeout(diags),
+	}
+}
+
+// timeouts bound request_timeout.
+var timeouts = [2]time.Duration{time.Second, time.Hour}
+
+// requestTimeout is 0 for the client's own default.
+func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
+	text, from := pick(s.Timeout, "GPUCLOUD_REQUEST_TIMEOUT")
+	if text == "" {
+		return 0
+	}
+	if from == "" {
+		from = "request_timeout"
+	}
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout < timeouts[0] || timeout > timeouts[1] {
+		diags.AddAttributeError(path.Root("request_timeout"), "Not a time-out",
+			fmt.Sprintf("%s is %q. Write a duration from %s to %s, such as 90s or 2m.", from, text, timeouts[0], timeouts[1]))
+	}
+	return timeout
 }
 
 // pick returns a setting's value, and the variable that it came from.

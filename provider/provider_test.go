@@ -15,7 +15,7 @@ import (
 
 // noVariables keeps the environment of whoever runs the tests out.
 func noVariables(t *testing.T) {
-	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY"} {
+	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT"} {
 		t.Setenv(name, "")
 	}
 }
@@ -89,6 +89,10 @@ func TestProviderSettings(t *testing.T) {
 		"key in address":       {block: plus("base_url", "http://u:s3cret@127.0.0.1"), err: []string{"base_url:"}},
 		"version v3":           {block: plus("api_version", "v3"), err: []string{"api_version:", `"v2" "v1"`}},
 		"version from env":     {block: full, env: map[string]string{"GPUCLOUD_API_VERSION": "v3"}, err: []string{"api_version:", "GPUCLOUD_API_VERSION", "v2"}},
+		"timeout":              {block: plus("request_timeout", "90s")},
+		"timeout, no unit":     {block: plus("request_timeout", "90"), err: []string{"request_timeout:", "90s or 2m"}},
+		"timeout from env":     {block: full, env: map[string]string{"GPUCLOUD_REQUEST_TIMEOUT": "0s"}, err: []string{"request_timeout:", "GPUCLOUD_REQUEST_TIMEOUT", "1s to 1h"}},
+		"unknown timeout":      {block: plus("request_timeout", tfdrive.Unknown)},
 		"v1 is retired":        {block: plus("api_version", "v1"), warns: "15 November 2026"},
 		"v1 from env":          {block: full, env: map[string]string{"GPUCLOUD_API_VERSION": "v1"}, warns: "15 November 2026"},
 		"unknown address":      {block: plus("base_url", tfdrive.Unknown)},

@@ -98,7 +98,7 @@ func (e *Error) remedy() string {
 	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
 		return ""
 	case e.timedOut:
-		return "If the deployment needs longer, raise request_timeout in the provider block."
+		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
 	case e.Status == 0:
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:
