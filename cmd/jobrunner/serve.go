@@ -33,6 +33,7 @@ type serve struct {
 	GPUs             string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
 	SimulateGPUs     string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there, to try placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Pprof            bool     `help:"Serve profiles of the process at /debug/pprof/, to whoever is on this machine."`
+	Logs             bool     `help:"Show what workers write, behind their ids."`
 	LogFormat        string   `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
@@ -74,21 +75,38 @@ func (s *serve) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, programs.Close()) }()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err)
+	}
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, Engine: s.Engine, APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
+		URL:          here(listener.Addr()), Programs: programs, LogWorkers: s.workerLogs(),
 	})
 	if err != nil {
-		return err
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
-	if err != nil {
-		return errors.Join(fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err), j.Close())
+		return errors.Join(err, listener.Close())
 	}
 	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode(), gpus, programs.Engines())
 	return errors.Join(run(ctx, stop, listener, j.Handler()), j.Close())
+}
+
+// here is the URL by which this machine's own workers reach an address.
+func here(address net.Addr) string {
+	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+	}
+	return "http://" + address.String()
+}
+
+// workerLogs is where the lines of workers are shown; nil: nowhere.
+func (s *serve) workerLogs() io.Writer {
+	if !s.Logs {
+		return nil
+	}
+	return os.Stderr
 }
 
 // run serves until ctx ends. A second signal ends the process at once, as
