@@ -64,6 +64,7 @@ var routes = []route{
 	{"GET", "/v2/serverless/{id}", 200, (*server).getEndpointV2},
 	{"PATCH", "/v2/serverless/{id}", 200, (*server).updateEndpointV2},
 	{"DELETE", "/v2/serverless/{id}", 204, (*server).deleteEndpoint},
+	{"GET", "/v2/serverless/{id}/releases", 200, (*server).listReleasesV2},
 	{"GET", "/v2/serverless/{id}/workers", 200, (*server).listWorkersV2},
 	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, (*server).workerLogsV2},
 

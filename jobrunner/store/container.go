@@ -22,11 +22,6 @@ func (c Container) clone() Container {
 	return c
 }
 
-func (c Container) equal(d Container) bool {
-	return c.Image == d.Image && c.Args == d.Args && c.Disk == d.Disk && c.Registry == d.Registry &&
-		slices.Equal(c.Entrypoint, d.Entrypoint) && slices.Equal(c.Ports, d.Ports) && maps.Equal(c.Env, d.Env)
-}
-
 func (c Container) refs() []string {
 	if c.Registry == "" {
 		return nil

@@ -28,7 +28,7 @@ type Endpoint struct {
 	Timeout        int64    `json:"timeout"`                  // ms of a job's execution; 0: never set
 	FlashBoot      string   `json:"flashboot"`                // OFF, FLASHBOOT or PRIORITY_FLASHBOOT
 
-	// Version counts the changes of the container since the creation.
+	// Version counts the changes of what workers are made of since the creation.
 	Version int64 `json:"version"`
 }
 
@@ -111,7 +111,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 		}
 		tx.touched = append(tx.touched, e.ID)
 		out = e
-		return nil
+		return tx.release(e, nil)
 	})
 	return out, err
 }
@@ -132,22 +132,33 @@ func (s *Store) UpdateEndpoint(ctx context.Context, id string, change func(tx *T
 	return out, err
 }
 
-// updateEndpoint changes an endpoint and counts a change of its container. It
-// does not check what a change of another record leaves right.
+// updateEndpoint changes an endpoint, and keeps a change of what its workers are
+// made of as a release. It does not check what a change of another record leaves right.
 func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoint, error) {
 	var e Endpoint
 	if err := load(tx.tx, &e, id); err != nil {
 		return e, err
 	}
-	before := e.clone()
+	before, err := fields(e.made())
+	if err != nil {
+		return e, err
+	}
 	if err := change(&e); err != nil {
 		return e, err
 	}
-	if !e.equal(before) {
+	after, err := fields(e.made())
+	if err != nil {
+		return e, err
+	}
+	changed := changes(before, after)
+	if len(changed) > 0 {
 		e.Version++
 	}
 	tx.touched = append(tx.touched, id)
-	return e, tx.save(&e)
+	if err := tx.save(&e); err != nil || len(changed) == 0 {
+		return e, err
+	}
+	return e, tx.release(e, changed)
 }
 
 // DeleteEndpoint deletes an endpoint, and never its template.

@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -34,7 +35,13 @@ CREATE TABLE refs (
 	PRIMARY KEY (target, owner)
 );
 CREATE INDEX refs_owner ON refs (owner);
-`}
+`, `
+CREATE TABLE releases (
+	endpoint TEXT   NOT NULL REFERENCES objects (id) ON DELETE CASCADE,
+	version  BIGINT NOT NULL,
+	doc      TEXT   NOT NULL,
+	PRIMARY KEY (endpoint, version)
+);`}
 
 // Store is the management objects of one deployment. Its methods may be called
 // from many goroutines.
@@ -68,6 +75,7 @@ func (s *Store) OnEndpointChange(f func(id string)) {
 // Tx is the store inside of one transaction.
 type Tx struct {
 	tx      *sqldb.Tx
+	now     time.Time
 	touched []string // endpoints
 }
 
@@ -79,7 +87,7 @@ func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 		if err := t.Alone("store"); err != nil {
 			return err
 		}
-		tx := &Tx{tx: t}
+		tx := &Tx{tx: t, now: s.clock.Now()}
 		err := fn(tx)
 		touched = tx.touched
 		return err

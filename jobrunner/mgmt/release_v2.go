@@ -1,0 +1,82 @@
+package mgmt
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+type releaseV2 struct {
+	ID              string          `json:"id"`
+	Version         int64           `json:"version"`
+	Source          string          `json:"source"` // nothing here is built from a repository
+	BuildID         *string         `json:"buildId"`
+	CreatedByUserID *string         `json:"createdByUserId"`
+	WorkerCount     int             `json:"workerCount"`
+	CreatedAt       time.Time       `json:"createdAt"`
+	Diff            []releaseDiffV2 `json:"diff"`
+}
+
+type releaseDiffV2 struct {
+	Field string          `json:"field"`
+	Old   json.RawMessage `json:"old"`
+	New   json.RawMessage `json:"new"`
+}
+
+type rolloutV2 struct {
+	InProgress      bool `json:"inProgress"`
+	WorkersOnLatest int  `json:"workersOnLatest"`
+	WorkersTotal    int  `json:"workersTotal"`
+	PercentOnLatest int  `json:"percentOnLatest"`
+}
+
+type releaseListV2 struct {
+	EndpointVersion int64       `json:"endpointVersion"`
+	Rollout         rolloutV2   `json:"rollout"`
+	Releases        []releaseV2 `json:"releases"`
+}
+
+// listReleasesV2 shows what changed an endpoint's workers, the newest first, and
+// how far the newest has come.
+func (s *server) listReleasesV2(c *call) (any, error) {
+	e, err := s.store.Endpoint(c.ctx(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	releases, err := s.store.Releases(c.ctx(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	workers := s.Workers.Workers(e.ID)
+	on := map[int64]int{}
+	for _, w := range workers {
+		on[w.Version]++
+	}
+	out := releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}}
+	for _, r := range releases {
+		one := releaseV2{
+			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: on[r.Version], CreatedAt: r.Created, Diff: []releaseDiffV2{},
+		}
+		for _, change := range r.Changes {
+			one.Diff = append(one.Diff, releaseDiffV2(change))
+		}
+		out.Releases = append(out.Releases, one)
+	}
+	return out, nil
+}
+
+func rollout(workers []worker.Info) rolloutV2 {
+	r := rolloutV2{WorkersTotal: len(workers)}
+	for _, w := range workers {
+		if !w.Stale {
+			r.WorkersOnLatest++
+		}
+	}
+	r.InProgress = r.WorkersOnLatest < r.WorkersTotal
+	if r.WorkersTotal > 0 {
+		r.PercentOnLatest = 100 * r.WorkersOnLatest / r.WorkersTotal
+	}
+	return r
+}

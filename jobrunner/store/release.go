@@ -1,0 +1,121 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Release is a version of what an endpoint's workers are made of.
+type Release struct {
+	Version int64     `json:"version"`
+	Created time.Time `json:"created"` // UTC, whole milliseconds
+	Changes []Change  `json:"changes"`
+}
+
+// Change is a field that a release changed, with its values in JSON; null where
+// there was or is none.
+type Change struct {
+	Field string          `json:"field"`
+	Old   json.RawMessage `json:"old"`
+	New   json.RawMessage `json:"new"`
+}
+
+// maxReleases bounds what is kept of an endpoint.
+const maxReleases = 100
+
+// made is what an endpoint's workers are made of. A change of it is a release.
+type made struct {
+	Image      string            `json:"template.imageName"`
+	Entrypoint []string          `json:"template.dockerEntrypoint,omitempty"`
+	Args       string            `json:"template.dockerArgs,omitempty"`
+	Disk       int64             `json:"template.containerDiskInGb"`
+	Env        map[string]string `json:"template.env,omitempty"`
+	Ports      []string          `json:"template.ports,omitempty"`
+	Registry   string            `json:"template.containerRegistryAuthId,omitempty"`
+	GPU        *GPU              `json:"gpu,omitempty"`
+	CPU        []CPU             `json:"cpu,omitempty"`
+	Volumes    []string          `json:"networkVolumes,omitempty"`
+	Locations  []string          `json:"locations,omitempty"`
+	FlashBoot  string            `json:"flashboot"`
+}
+
+func (e *Endpoint) made() made {
+	return made{
+		Image: e.Image, Entrypoint: e.Entrypoint, Args: e.Args, Disk: e.Disk, Env: e.Env, Ports: e.Ports, Registry: e.Registry,
+		GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Locations: e.DataCenterIDs, FlashBoot: e.FlashBoot,
+	}
+}
+
+// changes are the fields in which two differ, by name.
+func changes(before, after map[string]json.RawMessage) (out []Change) {
+	none := json.RawMessage("null")
+	for name, value := range after {
+		old, there := before[name]
+		if !there {
+			old = none
+		}
+		if !bytes.Equal(old, value) {
+			out = append(out, Change{name, old, value})
+		}
+	}
+	for name, old := range before {
+		if _, there := after[name]; !there {
+			out = append(out, Change{name, old, none})
+		}
+	}
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Field, b.Field) })
+	return out
+}
+
+func fields(m made) (out map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	return out, err
+}
+
+// release keeps that an endpoint changed.
+func (tx *Tx) release(e Endpoint, changed []Change) error {
+	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now.UTC().Truncate(time.Millisecond), Changes: changed})
+	if err != nil {
+		return err
+	}
+	if _, err := tx.tx.Exec("INSERT INTO releases (endpoint, version, doc) VALUES (?, ?, ?)", e.ID, e.Version, string(doc)); err != nil {
+		return err
+	}
+	_, err = tx.tx.Exec("DELETE FROM releases WHERE endpoint = ? AND version <= ?", e.ID, e.Version-maxReleases)
+	return err
+}
+
+// Releases are those of an endpoint, the newest first.
+func (s *Store) Releases(ctx context.Context, endpoint string) (out []Release, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
+		rows, err := r.Query("SELECT doc FROM releases WHERE endpoint = ? ORDER BY version DESC", endpoint)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // an error of reading is in Err
+		for rows.Next() {
+			var doc sql.RawBytes
+			if err := rows.Scan(&doc); err != nil {
+				return err
+			}
+			var one Release
+			if err := json.Unmarshal(doc, &one); err != nil {
+				return fmt.Errorf("a release of endpoint %s: %w", endpoint, err)
+			}
+			out = append(out, one)
+		}
+		return rows.Err()
+	})
+	return out, err
+}
