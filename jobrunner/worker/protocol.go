@@ -130,8 +130,8 @@ func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
 	for id, h := range w.hands {
-		if h.stop && !h.told {
-			h.told = true
+		if h.stop && h.told.IsZero() {
+			h.told = w.pool.clock.Now()
 			ids = append(ids, id)
 		}
 	}
@@ -187,7 +187,8 @@ func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
 }
 
 // lacks gives back the jobs that a worker has lost. Those that it was told to
-// stop have stopped. Who asks for jobs knows what it has, but for the latest.
+// stop have stopped, unless a ping says so that was sent before it had the job.
+// Who asks for jobs knows what it has, but for the latest.
 func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string, asks bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
@@ -204,7 +205,7 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 			h.missing = now
 		}
 		switch {
-		case h.stop && h.told:
+		case !h.told.IsZero() && (asks || now.Sub(h.told) >= settled):
 			w.drop(h)
 		case now.Sub(h.missing) >= missGrace, asks && now.Sub(h.taken) >= settled:
 			lost = append(lost, h)

@@ -56,7 +56,7 @@ type held struct {
 	taken   time.Time
 	missing time.Time // when the worker first said that it does not have it
 	stop    bool      // it is not the worker's any more
-	told    bool      // the worker knows that
+	told    time.Time // when the worker was told so; zero: it does not know
 	release context.CancelFunc
 }
 
