@@ -3,6 +3,7 @@ package cases
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -118,11 +119,14 @@ var concurrencyLimits = []suite.Case{
 	{ID: "RAT-16", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 420, Jobs: 420, Run: func(c *suite.C) {
 		hold(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
 	}},
-	{ID: "RAT-17", Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 70, Jobs: 20, Takes: time.Minute, Run: func(c *suite.C) {
+	{ID: "RAT-17", Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 30, Jobs: 20, Run: func(c *suite.C) {
+		// A long list that nobody reads keeps its request open.
 		for range 20 {
-			c.RunSync(suite.Bytes(50_000)) // makes the list take its time
+			c.Given("JOB-36", func() {
+				c.Post("/runsync", suite.Submission(suite.Fail(suite.M{"message": strings.Repeat("x", 1_000_000)}))).Is(200).Equal("status", suite.Failed)
+			})
 		}
-		together(c, 10, "GET", "/requests")
+		hold(c, 2, "GET", "/requests", nil, suite.Unread())
 	}},
 }
 
@@ -138,7 +142,7 @@ func hold(c *suite.C, limit int, method, path string, body any, o ...suite.Optio
 	for range limit {
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
-	for range limit / 10 {
+	for range max(limit/10, 4) {
 		p := c.Start(method, path, body, o...)
 		open = append(open, p)
 		for wait := time.Millisecond; wait < 50*time.Millisecond && p.Open(); wait *= 2 {

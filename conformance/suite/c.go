@@ -126,6 +126,9 @@ func Chunked() Option { return func(r *Request) { r.Chunked = true } }
 // Stalled never sends the body that it announces.
 func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 
+// Unread leaves the body of a 200 unread.
+func Unread() Option { return func(r *Request) { r.Unread = true } }
+
 // Quiet keeps a request out of the trace, for the hundreds of a load.
 func Quiet() Option { return func(r *Request) { r.Quiet = true } }
 

@@ -25,6 +25,9 @@ type Request struct {
 	// Stalled announces a body and never sends it: the request stays open until
 	// it is broken off, or answered without its body.
 	Stalled bool
+	// Unread leaves the body of the answer unread until the request is broken off:
+	// a long one keeps the request open.
+	Unread bool
 	// Quiet keeps the exchange out of traces: for the hundreds of a load.
 	Quiet bool
 }
@@ -74,7 +77,12 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	if err == nil {
 		defer resp.Body.Close()
 		x.Status, x.Header = resp.StatusCode, resp.Header
-		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+		if r.Unread && x.Status == http.StatusOK {
+			<-ctx.Done()
+			err = ctx.Err()
+		} else {
+			x.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+		}
 		if err == nil && len(x.Body) > MaxBody {
 			err = ErrTooLong
 		}
