@@ -150,8 +150,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		return t.refused(c, tries, resp, answer)
 	}
 	t.young.seen(c.url)
-	switch {
-	case out == nil:
+	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {

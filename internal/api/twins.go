@@ -1,12 +1,50 @@
 package api
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strings"
+)
 
 // Twin is an object that a planned create would stand beside, or collide with.
 type Twin struct {
 	ID   string
 	Same bool // equal in all that the API returns
 	Name bool // has the name, which is unique
+}
+
+// Warning words what a plan says of the twin. Title is the kind's in messages,
+// typeName the resource type's.
+func (t Twin) Warning(title, typeName string) (summary, detail string) {
+	command := importCommand(typeName, t.ID)
+	switch {
+	case t.Name && t.Same:
+		return fmt.Sprintf("The %s exists already", title),
+			fmt.Sprintf("%s has this name, which is unique, and the same settings as far as the API shows them. If an interrupted apply left it, go on: the apply takes it over. "+
+				"If it is managed elsewhere, choose another name. To take it over by hand: %s", t.ID, command)
+	case t.Name:
+		return fmt.Sprintf("The name of the %s is taken", title),
+			fmt.Sprintf("%s has this name, which is unique, with other settings. The apply fails unless it removes or renames that one first. To manage it here: %s", t.ID, command)
+	}
+	return fmt.Sprintf("An equal %s exists already", title),
+		fmt.Sprintf("%s has the same name and settings, and nothing that Terraform has read so far manages it. If an interrupted apply left it, import it before you apply: %s\n"+
+			"Otherwise go on: the apply creates another one.", t.ID, command)
+}
+
+// Imports lists the commands that import the candidates.
+func (e *UnsettledError) Imports(typeName string) string {
+	if len(e.Candidates) == 0 {
+		return ""
+	}
+	commands := make([]string, len(e.Candidates))
+	for i, id := range e.Candidates {
+		commands[i] = importCommand(typeName, id)
+	}
+	return "\n\nTo import: " + strings.Join(commands, ", or ")
+}
+
+func importCommand(typeName, id string) string {
+	return fmt.Sprintf("terraform import %s.NAME %s", typeName, id)
 }
 
 // Twins returns the objects that a create of want could be taken for: equal

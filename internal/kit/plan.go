@@ -135,7 +135,7 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 	}
 	if p.State == nil && r.kind.Twins != nil && p.Run.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		for _, twin := range r.kind.Twins(ctx, p.Run.API, p.Plan) {
-			resp.Diagnostics.AddWarning(r.twin(twin))
+			resp.Diagnostics.AddWarning(twin.Warning(r.kind.Title, r.typeName()))
 		}
 	}
 }

@@ -26,9 +26,10 @@ func (e *AttributeError) Unwrap() error { return e.Err }
 // management API v2).
 func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, r.kind.Title, id))
+	text := err.Error() + r.imports(err)
 	var at *AttributeError
 	if errors.As(err, &at) {
-		diags.AddAttributeError(Path(at.Attribute), summary, err.Error())
+		diags.AddAttributeError(Path(at.Attribute), summary, text)
 		return
 	}
 	var refused *api.Error
@@ -40,13 +41,23 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 			}
 			name := capitals.ReplaceAllStringFunc(m[1], func(s string) string { return "_" + strings.ToLower(s) })
 			if _, ok := r.kind.Schema.Attributes[name]; ok {
-				diags.AddAttributeError(path.Root(name), summary, err.Error())
+				diags.AddAttributeError(path.Root(name), summary, text)
 				return
 			}
 		}
 	}
-	diags.AddError(summary, err.Error()+r.advice(err))
+	diags.AddError(summary, text)
 }
+
+// imports names the commands for the objects that an error is about.
+func (r *managed[M]) imports(err error) string {
+	if unsettled, ok := errors.AsType[*api.UnsettledError](err); ok {
+		return unsettled.Imports(r.typeName())
+	}
+	return ""
+}
+
+func (r *managed[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
 
 var (
 	member   = regexp.MustCompile(`^\$\.([A-Za-z]+)`)
