@@ -17,6 +17,7 @@ var version = "dev"
 
 type commands struct {
 	Serve   serve    `cmd:"" help:"Start the deployment."`
+	Dev     dev      `cmd:"" help:"Run a file as the handler of an endpoint, and again when it changes."`
 	Keys    keys     `cmd:"" help:"Make further API keys, list them and take them back, also while the deployment runs."`
 	Version printing `cmd:"" help:"Print the version."`
 }

@@ -18,7 +18,7 @@ type Handler struct {
 }
 
 // usesSDK finds the import that makes a Python file a worker.
-var usesSDK = regexp.MustCompile(`(?m)^[ \t]*(import|from)[ \t]+runpod\b`)
+var usesSDK = regexp.MustCompile(`(?m)^[ \t]*(from[ \t]+|import[ \t]+(.*,[ \t]*)?)runpod\b`)
 
 const maxHandler = 16 << 20 // bytes that are looked through
 

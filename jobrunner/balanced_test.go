@@ -1,0 +1,240 @@
+package jobrunner_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// webServers are programs that serve HTTP at their PORT, within this process.
+type webServers struct {
+	serve http.HandlerFunc
+	sick  atomic.Bool
+}
+
+func (s *webServers) Program(image string) (worker.Program, error) {
+	if image != "test/web" {
+		return worker.Program{}, errors.New("no such image: " + image)
+	}
+	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", spec.Port))
+		if err != nil {
+			return nil, err
+		}
+		p := &webServer{done: make(chan struct{})}
+		p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Worker", spec.Worker)
+			if r.URL.Path == "/up" && s.sick.Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+			} else if r.URL.Path != "/up" {
+				s.serve(w, r)
+			}
+		})}
+		fmt.Fprintln(spec.Log, "listening, as", spec.Env["WHO"])
+		go func() { _ = p.server.Serve(listener) }()
+		return p, nil
+	}}, nil
+}
+
+type webServer struct {
+	server *http.Server
+	done   chan struct{}
+	once   sync.Once
+}
+
+func (p *webServer) Done() <-chan struct{} { return p.done }
+func (p *webServer) Exit() string          { return "killed" }
+func (p *webServer) Usage() worker.Usage   { return worker.Usage{} }
+func (p *webServer) Kill() {
+	p.once.Do(func() { _ = p.server.Close(); close(p.done) })
+}
+
+// balanced deploys an endpoint whose workers do what serve does, one for each
+// open request.
+func balanced(t *testing.T, serve http.HandlerFunc) (d *deployment, programs *webServers, id string) {
+	programs = &webServers{serve: serve}
+	d = deployWith(t, jobrunner.Config{Programs: programs, URL: "http://127.0.0.1:1", AdminClock: true})
+	code, _, body := d.do("POST", "/v2/serverless", `{"name": "web", "type": "LOAD_BALANCER", "image": "test/web", "env": {"WHO": "one", "HEALTH_CHECK_PATH": "/up"},
+		"workers": {"min": 0, "max": 2}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(body), &made); err != nil || code != http.StatusCreated {
+		t.Fatal(code, body)
+	}
+	return d, programs, made.ID
+}
+
+func TestRequestsBehindALoadBalancer(t *testing.T) {
+	d, _, id := balanced(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Method, " ", r.URL) })
+	for _, path := range []string{"/any/path?x=1", "/run", "/ping/me", "/job-take/me"} {
+		if code, _, body := d.do("POST", "/v2/"+id+path, "{}"); code != http.StatusOK || body != "POST "+path {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, _, body := d.do("GET", "/live/v2/"+id+"/health", ""); code != http.StatusNotFound {
+		t.Errorf("the job API of a load balancer: %d %s", code, body)
+	}
+}
+
+// Two open requests, at one for each worker, start a second worker, which has
+// the next request: the first has more.
+func TestOpenRequestsStartWorkers(t *testing.T) {
+	arrived, finish := make(chan string, 2), make(chan struct{})
+	d, _, id := balanced(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			arrived <- w.Header().Get("X-Worker")
+			<-finish
+		}
+	})
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() { d.do("GET", "/v2/"+id+"/slow", "") })
+	}
+	first := <-arrived
+	if other := <-arrived; other == first {
+		idle := func() bool {
+			_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
+			return strings.Contains(body, `"IDLE"`)
+		}
+		for deadline := time.Now().Add(10 * time.Second); !idle(); {
+			if time.Now().After(deadline) {
+				t.Fatal("no second worker")
+			}
+		}
+		if _, header, _ := d.do("GET", "/v2/"+id+"/quick", ""); header.Get("X-Worker") == first {
+			t.Error("the next request has the worker with two requests")
+		}
+	}
+	close(finish)
+	group.Wait()
+}
+
+func TestASickWorkerIsReplaced(t *testing.T) {
+	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
+	first := header.Get("X-Worker")
+	programs.sick.Store(true)
+	gone := func() bool {
+		_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
+		return !strings.Contains(body, `"IDLE"`)
+	}
+	for deadline := time.Now().Add(20 * time.Second); !gone(); {
+		if time.Now().After(deadline) {
+			t.Fatal("the sick worker is still there")
+		}
+		d.do("POST", "/clock", `{"advance": 2000}`)
+	}
+	programs.sick.Store(false)
+	d.do("POST", "/clock", `{"advance": 2000}`) // the back-off
+	if code, header, _ := d.do("GET", "/v2/"+id+"/x", ""); code != http.StatusOK || header.Get("X-Worker") == first {
+		t.Errorf("%d from worker %s", code, header.Get("X-Worker"))
+	}
+}
+
+// A request that is open when the endpoint changes is answered by the worker
+// that has it, and the next one by a fresh worker.
+func TestAReleaseKeepsOpenRequests(t *testing.T) {
+	began, finish := make(chan struct{}), make(chan struct{})
+	d, _, id := balanced(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(began)
+			<-finish
+		}
+	})
+	slow := make(chan string, 1)
+	go func() {
+		_, header, _ := d.do("GET", "/v2/"+id+"/slow", "")
+		slow <- header.Get("X-Worker")
+	}()
+	<-began
+	if code, _, body := d.do("PATCH", "/v2/serverless/"+id, `{"env": {"WHO": "two", "HEALTH_CHECK_PATH": "/up"}}`); code != http.StatusOK {
+		t.Fatal(code, body)
+	}
+	var list struct {
+		EndpointVersion int64
+		Rollout         struct{ InProgress bool }
+		Releases        []struct {
+			Version int64
+			Diff    []struct {
+				Field    string
+				Old, New map[string]string
+			}
+		}
+	}
+	_, _, body := d.do("GET", "/v2/serverless/"+id+"/releases", "")
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err, body)
+	}
+	if r := list.Releases; len(r) != 2 || r[0].Version != list.EndpointVersion || len(r[0].Diff) != 1 || r[0].Diff[0].Field != "template.env" ||
+		r[0].Diff[0].Old["WHO"] != "one" || r[0].Diff[0].New["WHO"] != "two" {
+		t.Errorf("releases: %s", body)
+	}
+	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
+	close(finish)
+	if old := <-slow; old == "" || old == header.Get("X-Worker") {
+		t.Errorf("the open request had worker %q, the next one %q", old, header.Get("X-Worker"))
+	}
+}
+
+func TestWorkersAndTheirLogs(t *testing.T) {
+	d, _, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	_, header, _ := d.do("GET", "/v2/"+id+"/x", "")
+	var list struct {
+		Workers []struct {
+			ID, Status, Image string
+			IsStale           bool
+		}
+		Summary struct{ Idle, Running, Total int }
+	}
+	_, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", "")
+	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Workers) != 1 {
+		t.Fatal(err, body)
+	}
+	w := list.Workers[0]
+	if w.ID != header.Get("X-Worker") || w.Image != "test/web" || w.IsStale || list.Summary.Total != 1 || list.Summary.Idle+list.Summary.Running != 1 {
+		t.Errorf("workers: %s", body)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", d.url+"/v2/serverless/"+id+"/workers/"+w.ID+"/logs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer planted-key")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Scan()
+	if event := lines.Text(); !strings.HasPrefix(event, "id: 2") || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%s: %s", resp.Header.Get("Content-Type"), event)
+	}
+	lines.Scan()
+	if data := lines.Text(); !strings.Contains(data, `"line":"listening, as one"`) || !strings.Contains(data, `"source":"container"`) {
+		t.Error(data)
+	}
+	for path, want := range map[string]int{
+		"/v2/serverless/" + id + "/workers/nobody/logs":               http.StatusNotFound,
+		"/v2/serverless/nothing/workers/" + w.ID + "/logs":            http.StatusNotFound,
+		"/v2/serverless/nothing/workers":                              http.StatusNotFound,
+		"/v2/serverless/nothing/releases":                             http.StatusNotFound,
+		"/v2/serverless/" + id + "/workers/" + w.ID + "/logs?tail=-1": http.StatusBadRequest,
+	} {
+		if code, header, body := d.do("GET", path, ""); code != want || header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}
