@@ -40,22 +40,23 @@ resource "gpucloud_network_volume" "models" {
   data_center = "EU-RO-1"
 }
 
-# builtin/echo is a worker in the jobrunner that returns its input.
-resource "gpucloud_template" "echo" {
-  name       = "quickstart-echo"
-  image      = "builtin/echo"
+# What runs the image is for the deployment to know: a cloud fetches it, a
+# jobrunner looks into its jobrunner.yaml, which runs handler.go for it here.
+resource "gpucloud_template" "pi" {
+  name       = "quickstart-pi"
+  image      = "quickstart/pi"
   registry   = gpucloud_registry_auth.images.id
   serverless = true
   category   = "CPU"
   env = {
-    GREETING = "hello"
+    SAMPLES = "1000000"
   }
 }
 
 # A change of the template plans an update of the endpoint.
-resource "gpucloud_endpoint" "echo" {
-  name            = "quickstart-echo"
-  template_id     = gpucloud_template.echo.id
+resource "gpucloud_endpoint" "pi" {
+  name            = "quickstart-pi"
+  template_id     = gpucloud_template.pi.id
   network_volumes = [gpucloud_network_volume.models.id]
   data_center_ids = [gpucloud_network_volume.models.data_center]
   cpu             = [{ id = "cpu3c", vcpu_count = 2 }]
@@ -63,11 +64,11 @@ resource "gpucloud_endpoint" "echo" {
 }
 
 output "run_url" {
-  description = "POST a job here: {\"input\": {…}}."
-  value       = gpucloud_endpoint.echo.request_urls.run
+  description = "POST a job here: {\"input\": {\"samples\": 3000000}}."
+  value       = gpucloud_endpoint.pi.request_urls.run
 }
 
 output "run_sync_url" {
   description = "POST a job here and wait for its result."
-  value       = gpucloud_endpoint.echo.request_urls.run_sync
+  value       = gpucloud_endpoint.pi.request_urls.run_sync
 }

@@ -84,7 +84,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	say("a job sent to the endpoint came back %s", output)
+	say("a job sent to the endpoint ran examples/quickstart/handler.go and came back %s", output)
 
 	if _, err := tf.run(ctx, "plan", "-detailed-exitcode"); err != nil {
 		return fmt.Errorf("the second plan is not empty: %w", err)
@@ -182,7 +182,8 @@ func startJobrunner(ctx context.Context, data string) (*runner, error) {
 		return nil, err
 	}
 	r := &runner{key: rand.Text(), log: new(bytes.Buffer)}
-	r.cmd = exec.CommandContext(context.WithoutCancel(ctx), path, "serve", "--listen=127.0.0.1:0", "--data="+data)
+	r.cmd = exec.CommandContext(context.WithoutCancel(ctx), path, "serve", "--listen=127.0.0.1:0", "--data="+data,
+		"--config=examples/quickstart/jobrunner.yaml")
 	r.cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+r.key)
 	r.cmd.Stderr = r.log
 	out, err := r.cmd.StdoutPipe()
@@ -218,7 +219,7 @@ func (r *runner) stop() error {
 
 // job sends one job and returns its status and output.
 func (r *runner) job(ctx context.Context, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"input": {"say": "hello, cloud"}}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"input": {"samples": 3000000}}`))
 	if err != nil {
 		return "", err
 	}
