@@ -24,11 +24,12 @@ import (
 
 // dev is serve with one endpoint, whose workers run a file.
 type dev struct {
-	File    string   `arg:"" help:"Program of the handler: a Python file, a script, anything executable."`
-	Listen  string   `default:"127.0.0.1:8420" help:"Address of this machine to listen on; port 0 takes a free one."`
-	Workers int      `default:"1" help:"Workers at most."`
-	GPUs    int      `name:"gpus" default:"0" help:"GPUs of a worker."`
-	Env     []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
+	File         string   `arg:"" help:"Program of the handler: a Python file, a script, anything executable."`
+	Listen       string   `default:"127.0.0.1:8420" help:"Address of this machine to listen on; port 0 takes a free one."`
+	Workers      int      `default:"1" help:"Workers at most."`
+	GPUs         int      `name:"gpus" default:"0" help:"GPUs of a worker."`
+	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there: a file (docs/gpu.md), or one of ${gpu_presets}."`
+	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 }
 
 // devImage is the endpoint's image; each version of the file has a tag of its
@@ -55,7 +56,10 @@ func (d *dev) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, programs.Close()) }()
-	inventory, gpus := found(log)
+	inventory, gpus, err := inventoryOf(d.SimulateGPUs, log)
+	if err != nil {
+		return err
+	}
 	defer inventory.Close()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {

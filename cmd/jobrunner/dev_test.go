@@ -102,8 +102,11 @@ func TestDevOfACommand(t *testing.T) {
 	}
 	p.interrupt()
 
-	_, url = dev(t, file, "--env=FAULT=no model")
-	put(t, file, `echo "$FAULT" >&2; exit 2`)
+	p, url = dev(t, file, "--env=FAULT=no model", "--simulate-gpus=h200x8", "--gpus=2")
+	put(t, file, `echo "$CUDA_VISIBLE_DEVICES"; test "${CUDA_VISIBLE_DEVICES#*,}" = "$CUDA_VISIBLE_DEVICES" || { echo "$FAULT" >&2; exit 2; }`)
+	if text := strings.Join(p.greeted, "\n"); !strings.Contains(text, "simulated") {
+		t.Errorf("greeted:\n%s", text)
+	}
 	if status, _, fault := job(t, url, "key", `{}`); status != "FAILED" || fault != "no model\n(exit status 2)" {
 		t.Errorf("%s %s", status, fault)
 	}
@@ -159,6 +162,7 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 	for want, args := range map[string][]string{
 		"chmod +x":            {filepath.Join(dir, "notes.txt")},
 		"there is no file":    {filepath.Join(dir, "nosuch.py")},
+		"the presets are":     {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
 		"NAME=VALUE":          {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
 		"other machines":      {"/bin/true", "--listen=0.0.0.0:0"},
 		"--listen takes anot": {"/bin/true", "--listen=127.0.0.1:1"},

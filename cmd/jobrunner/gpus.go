@@ -13,22 +13,23 @@ func (s *serve) gpus(log *slog.Logger) (inventory gpu.Inventory, line string, er
 	switch {
 	case s.SimulateGPUs != "" && s.GPUs == "off":
 		return nil, "", errors.New("--gpus=off looks for no GPUs, and --simulate-gpus says which to show: choose one")
-	case s.SimulateGPUs != "":
-		if inventory, err = gpu.Simulate(s.SimulateGPUs, log); err != nil {
-			return nil, "", err
-		}
-		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	case s.GPUs == "off":
 		return gpu.None(), "off", nil
 	}
-	inventory, line = found(log)
-	return inventory, line, nil
+	return inventoryOf(s.SimulateGPUs, log)
 }
 
-func found(log *slog.Logger) (gpu.Inventory, string) {
-	inventory, err := gpu.Open(log)
-	if err != nil {
-		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU"
+// inventoryOf is what --simulate-gpus says, or, where it says nothing, what the
+// machine has.
+func inventoryOf(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
+	if simulate != "" {
+		if inventory, err = gpu.Simulate(simulate, log); err != nil {
+			return nil, "", err
+		}
+		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}
-	return inventory, gpu.Summary(inventory)
+	if inventory, err = gpu.Open(log); err != nil {
+		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU", nil
+	}
+	return inventory, gpu.Summary(inventory), nil
 }
