@@ -28,8 +28,15 @@ func inventoryOf(simulate string, log *slog.Logger) (inventory gpu.Inventory, li
 		}
 		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}
-	if inventory, err = gpu.Open(log); err != nil {
-		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU", nil
+	inventory, line = found(log)
+	return inventory, line, nil
+}
+
+// found is what the machine has. Like many, it may have none.
+func found(log *slog.Logger) (gpu.Inventory, string) {
+	inventory, err := gpu.Open(log)
+	if err != nil {
+		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU"
 	}
-	return inventory, gpu.Summary(inventory), nil
+	return inventory, gpu.Summary(inventory)
 }

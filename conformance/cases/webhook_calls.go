@@ -3,9 +3,9 @@ package cases
 import (
 	"bytes"
 	"fmt"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 

@@ -38,8 +38,9 @@ func main() {
 	parallel := flag.Int("parallel", 2, "mutants that run at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *full, *only, *parallel); err != nil {
+	err := run(ctx, *full, *only, *parallel)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}

@@ -117,14 +117,6 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	return w.serve(ctx, program.Start, spec)
 }
 
-// leave lets the worker end when its hands are empty. The pool is locked.
-func (w *worker) leave() {
-	w.takeNone()
-	if len(w.hands) == 0 {
-		w.on(ends)
-	}
-}
-
 func (w *worker) stays() bool { return w.taking.Err() == nil }
 
 func (w *worker) stale() bool { return w.made.Version != w.pool.settings.Version }
