@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -20,7 +19,8 @@ type clients struct {
 	Parallel int           `help:"Scenarios that run at a time. Default: as many as there are CPUs."`
 	Version  string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API that the client is told to use (v1, v2)."`
 	Strict   bool          `help:"Judge a SHOULD as a MUST."`
-	JSON     string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is the standard output."`
+
+	reports `embed:""`
 
 	Command []string `arg:"" passthrough:"" help:"The client, and its arguments."`
 }
@@ -46,6 +46,9 @@ func (c *clients) Run() error {
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		c.Command = c.Command[1:]
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	result, err := client.Judge(ctx, client.Options{
 		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
 		Progress: func(scenario string, done, total int) {
@@ -55,15 +58,10 @@ func (c *clients) Run() error {
 	if err != nil {
 		return err
 	}
-	out := io.Writer(os.Stdout)
-	if c.JSON == "-" {
-		out = os.Stderr
-	}
+	out := c.terminal()
 	client.Terminal(out, result, colours(out))
-	if c.JSON != "" {
-		if err := writeJSON(c.JSON, result); err != nil {
-			return err
-		}
+	if err := c.write(result); err != nil {
+		return err
 	}
 	if result.Exit != 0 {
 		return exitError(result.Exit)

@@ -18,6 +18,7 @@ var version = "dev"
 type commands struct {
 	Run     run      `cmd:"" help:"Judge a deployment."`
 	Resume  resume   `cmd:"" help:"Go on with what run --defer put off."`
+	Diff    diff     `cmd:"" help:"Say what changed from one report to another."`
 	Client  clients  `cmd:"" help:"Judge a client, by running its command against a scripted deployment."`
 	Explain explain  `cmd:"" help:"Say what a clause is, where it comes from, and what judges it."`
 	List    list     `cmd:"" help:"List the clauses."`

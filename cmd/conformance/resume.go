@@ -70,22 +70,27 @@ func (d *deferred) putOff(path string) error {
 	if err := d.write(path); err != nil {
 		return err
 	}
-	fmt.Printf("%d cases go on later: conformance resume %s, from %s on\n", len(d.State.Journals), path, d.State.Due().Local().Format(time.DateTime))
+	fmt.Fprintf(d.Run.terminal(), "%d cases go on later: conformance resume %s, from %s on\n", len(d.State.Journals), path, d.State.Due().Local().Format(time.DateTime))
 	return nil
 }
 
 type resume struct {
 	File string `arg:"" type:"existingfile" help:"The file of run --defer."`
-	JSON string `name:"json" placeholder:"FILE" help:"Write the report of both as JSON; - is the standard output."`
+
+	reports `embed:""`
 }
 
 func (r *resume) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := r.check(); err != nil {
+		return err
+	}
 	d, err := readDeferred(r.File)
 	if err != nil {
 		return err
 	}
+	d.Run.reports = r.reports // of both runs
 	o, err := d.Run.options()
 	if err != nil {
 		return err
@@ -116,6 +121,5 @@ func (r *resume) Run() error {
 	} else {
 		err = os.Remove(r.File)
 	}
-	d.Run.JSON = r.JSON
 	return errors.Join(err, d.Run.tell(d.Report))
 }

@@ -19,7 +19,8 @@ import (
 )
 
 type run struct {
-	target `embed:""`
+	target  `embed:""`
+	reports `embed:"" json:"-"`
 
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it takes them away."`
 	Profile string   `default:"read" enum:"read,jobs,full" help:"What may be done: read only, small jobs too, or everything (read, jobs, full)."`
@@ -37,7 +38,6 @@ type run struct {
 	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. One that is kept, or whose day is over, fails the run."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of what the run makes at a deployment that is not local, for sweep."`
 	Defer        string        `placeholder:"FILE" help:"Put cases that wait for longer than --max-wait off: their beginnings are kept in the file, and conformance resume goes on with them."`
-	JSON         string        `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is the standard output."`
 }
 
 // target is the deployment.
@@ -86,6 +86,9 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 func (r *run) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := r.check(); err != nil {
+		return err
+	}
 	o, err := r.options()
 	if err != nil {
 		return err
@@ -126,15 +129,10 @@ func (r *run) Run() error {
 
 // tell reports, and ends the program with the report's code.
 func (r *run) tell(result *report.Report) error {
-	out := os.Stdout
-	if r.JSON == "-" {
-		out = os.Stderr
-	}
+	out := r.terminal()
 	report.Terminal(out, result, colours(out))
-	if r.JSON != "" {
-		if err := writeJSON(r.JSON, result); err != nil {
-			return err
-		}
+	if err := r.write(result); err != nil {
+		return err
 	}
 	if result.Exit != 0 {
 		return exitError(result.Exit)
@@ -224,23 +222,6 @@ func split(patterns []string) (out []string) {
 		}
 	}
 	return out
-}
-
-func writeJSON(path string, r *report.Report) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if path == "-" {
-		_, err = os.Stdout.Write(text)
-	} else {
-		err = os.WriteFile(path, text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
 }
 
 type sweep struct {

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+type diff struct {
+	Before string `arg:"" type:"existingfile" help:"Report of the earlier run (--json)."`
+	After  string `arg:"" type:"existingfile" help:"Report of the later one."`
+}
+
+// Help is printed below the flags' own.
+func (*diff) Help() string {
+	return "The exit code is 1 where something got worse: a clause that was kept or not judged is broken, a clause that was kept can't be judged any more, " +
+		"or nothing is judged any more. A clause that is left out by choice (--select, --profile, --allow, --max-wait) is told and makes nothing worse, " +
+		"and so is an observation that differs. A list of known deviations makes nothing better or worse. Otherwise it is 0."
+}
+
+func (d *diff) Run() error {
+	before, err := readReport(d.Before)
+	if err != nil {
+		return err
+	}
+	after, err := readReport(d.After)
+	if err != nil {
+		return err
+	}
+	changes := report.Compare(before, after)
+	if err := report.WriteDiff(os.Stdout, changes, colours(os.Stdout)); err != nil {
+		return err
+	}
+	if changes.GotWorse() {
+		return exitError(conformance.ExitFailed)
+	}
+	return nil
+}
+
+func readReport(path string) (*report.Report, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r, err := report.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s can't be compared: %w", path, err)
+	}
+	return r, nil
+}

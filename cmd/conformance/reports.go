@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// reports are the files in which a report is written, beside what the terminal
+// shows.
+type reports struct {
+	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, badge (SVG), shield (the badge's JSON) or json; - is the standard output. Can be given several times."`
+	JSON   string   `name:"json" placeholder:"FILE" help:"Short for --report json=FILE."`
+}
+
+// output is one of them, FORM=FILE.
+type output struct{ form, path string }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (o *output) UnmarshalText(text []byte) error {
+	form, path, ok := strings.Cut(string(text), "=")
+	if !ok || path == "" {
+		return fmt.Errorf("%q is not of the kind html=report.html", text)
+	}
+	if _, err := formOf(form); err != nil {
+		return err
+	}
+	o.form, o.path = form, path
+	return nil
+}
+
+func formOf(name string) (report.Form, error) {
+	var names []string
+	for _, f := range report.Forms {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return report.Form{}, fmt.Errorf("there is no form %q of a report: it is one of %s", name, strings.Join(names, ", "))
+}
+
+func (r *reports) outputs() []output {
+	if r.JSON == "" {
+		return r.Report
+	}
+	return append([]output{{"json", r.JSON}}, r.Report...)
+}
+
+// check finds what can't be written before the run, and not after it.
+func (r *reports) check() error {
+	out := 0
+	for _, o := range r.outputs() {
+		if o.path == "-" {
+			if out++; out > 1 {
+				return errors.New("two reports can't be on the standard output: give one of them a file")
+			}
+			continue
+		}
+		if dir, err := os.Stat(filepath.Dir(o.path)); err != nil || !dir.IsDir() {
+			return fmt.Errorf("the report %s can't be written: there is no folder %s", o.path, filepath.Dir(o.path))
+		}
+		if at, err := os.Stat(o.path); err == nil && at.IsDir() {
+			return fmt.Errorf("the report %s can't be written: it is a folder", o.path)
+		}
+	}
+	return nil
+}
+
+// terminal is where the words for people go: the standard output, where no
+// report takes it.
+func (r *reports) terminal() *os.File {
+	for _, o := range r.outputs() {
+		if o.path == "-" {
+			return os.Stderr
+		}
+	}
+	return os.Stdout
+}
+
+// write writes all of them, and the summary of the CI job that this runs in.
+func (r *reports) write(result *report.Report) error {
+	var problems []error
+	for _, o := range r.outputs() {
+		problems = append(problems, o.write(result))
+	}
+	if summary := os.Getenv("GITHUB_STEP_SUMMARY"); summary != "" {
+		problems = append(problems, appendSummary(summary, result))
+	}
+	return errors.Join(problems...)
+}
+
+func (o output) write(result *report.Report) error {
+	form, err := formOf(o.form)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := form.Write(&text, result); err != nil {
+		return fmt.Errorf("writing the report as %s: %w", o.form, err)
+	}
+	if o.path == "-" {
+		_, err = os.Stdout.Write(text.Bytes())
+	} else {
+		err = os.WriteFile(o.path, text.Bytes(), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report as %s: %w", o.form, err)
+	}
+	return nil
+}
+
+// appendSummary adds to what other steps of the job wrote.
+func appendSummary(path string, result *report.Report) (err error) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("writing the summary of the job ($GITHUB_STEP_SUMMARY): %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := report.WriteMarkdown(file, result); err != nil {
+		return fmt.Errorf("writing the summary of the job ($GITHUB_STEP_SUMMARY): %w", err)
+	}
+	_, err = io.WriteString(file, "\n")
+	return err
+}

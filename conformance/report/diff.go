@@ -1,0 +1,207 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Read reads a report that WriteJSON wrote.
+func Read(from io.Reader) (*Report, error) {
+	r := new(Report)
+	if err := json.NewDecoder(from).Decode(r); err != nil {
+		return nil, fmt.Errorf("it is no report: %w", err)
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("its schema is %q, not %q: write it with --json of this version of the suite", r.Schema, Schema)
+	}
+	return r, nil
+}
+
+// Turn is what a change of a verdict means.
+type Turn int
+
+// Turns, what asks for attention first.
+const (
+	Worse Turn = iota // it was kept or not judged and is broken, or it was kept and can't be told any more
+	Better
+	Other // neither: other judging, or another observation
+)
+
+// Change is a clause of which two reports say different things.
+type Change struct {
+	Turn   Turn
+	Before *Result // nil where the first report has not got it
+	After  *Result // nil where the second one has not
+}
+
+// Diff is what changed from one report to another.
+type Diff struct {
+	Before, After *Report
+	Changes       []Change // what got worse first, and of that what is broken
+	Same          int      // clauses
+}
+
+// Standing of a clause, from the best to the worst.
+const (
+	kept = iota
+	unjudged
+	weaklyBroken // of a SHOULD or a MAY
+	broken
+)
+
+// standing is what a verdict says of the deployment: a list of known deviations
+// makes nothing better or worse. chosen is true where whoever ran the suite left
+// the clause out, so that its absence says nothing.
+func standing(x *Result) (s int, chosen bool) {
+	if x == nil {
+		return unjudged, true
+	}
+	switch x.Verdict {
+	case Pass, Observed, Unexpected:
+		return kept, false
+	case Fail, Warn, Known:
+		if x.Level == "MUST" {
+			return broken, false
+		}
+		return weaklyBroken, false
+	case Skip:
+		switch x.Code {
+		case SkipAllow, SkipProfile, SkipBudget, SkipDeferred:
+			return unjudged, true
+		}
+	}
+	return unjudged, false
+}
+
+// Compare finds what changed. An observation that differs is a change that is
+// neither better nor worse, and so is a clause that was left out by choice.
+func Compare(before, after *Report) Diff {
+	d := Diff{Before: before, After: after}
+	old := map[string]*Result{}
+	for i := range before.Results {
+		old[before.Results[i].Clause] = &before.Results[i]
+	}
+	seen := map[string]bool{}
+	for i := range after.Results {
+		b := &after.Results[i]
+		seen[b.Clause] = true
+		d.add(old[b.Clause], b)
+	}
+	for i := range before.Results {
+		if a := &before.Results[i]; !seen[a.Clause] {
+			d.add(a, nil)
+		}
+	}
+	slices.SortStableFunc(d.Changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Turn, b.Turn), b.rank()-a.rank()) })
+	return d
+}
+
+func (d *Diff) add(a, b *Result) {
+	if a != nil && b != nil && a.Verdict == b.Verdict && a.Code == b.Code && a.Observed == b.Observed {
+		d.Same++
+		return
+	}
+	was, _ := standing(a)
+	is, chosen := standing(b)
+	turn := Other
+	switch {
+	case is > was && !chosen:
+		turn = Worse
+	case is < was && is != unjudged:
+		turn = Better
+	}
+	d.Changes = append(d.Changes, Change{turn, a, b})
+}
+
+// rank puts what is broken before what only stands on it.
+func (c Change) rank() int {
+	s, _ := standing(c.After)
+	return s
+}
+
+// Count is how many changes are of a turn.
+func (d Diff) Count(t Turn) (n int) {
+	for _, c := range d.Changes {
+		if c.Turn == t {
+			n++
+		}
+	}
+	return n
+}
+
+// GotWorse says whether a gate must close: a clause got worse, or nothing was
+// judged any more.
+func (d Diff) GotWorse() bool {
+	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != ""
+}
+
+// WriteDiff writes what changed for people, what got worse first.
+func WriteDiff(w io.Writer, d Diff, colours bool) error {
+	p := painter(colours)
+	var b strings.Builder
+	for _, line := range d.circumstances() {
+		fmt.Fprintln(&b, p.paint(grey, line))
+	}
+	if d.After.Preflight != "" {
+		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+d.After.Preflight))
+	}
+	heads := []string{Worse: p.paint(red, "WORSE"), Better: p.paint(green, "BETTER"), Other: p.paint(blue, "OTHER")}
+	for _, c := range d.Changes {
+		c.write(&b, heads[c.Turn])
+	}
+	fmt.Fprintln(&b, p.paint(bold, fmt.Sprintf("%d worse, %d better, %d otherwise changed, %d as before", d.Count(Worse), d.Count(Better), d.Count(Other), d.Same)))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c Change) write(b *strings.Builder, head string) {
+	x := c.After
+	if x == nil {
+		x = c.Before
+	}
+	fmt.Fprintf(b, "%s %s %s  %s → %s  %s\n", head, x.Clause, x.Level, spoken(c.Before), spoken(c.After), x.Statement)
+	if c.Before != nil && c.After != nil && c.Before.Verdict == Observed && c.After.Verdict == Observed {
+		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", c.Before.Observed, "now", c.After.Observed)
+		return
+	}
+	if c.After != nil && c.Turn != Better {
+		if text := brief(*c.After); text != "" {
+			fmt.Fprintf(b, "  %-9s %s\n", "now", text)
+		}
+	}
+}
+
+// spoken is a verdict, or that there is none.
+func spoken(x *Result) string {
+	if x == nil {
+		return "not in the report"
+	}
+	return string(x.Verdict)
+}
+
+// circumstances are what else differs, so that nobody takes it for the
+// deployment's doing.
+func (d Diff) circumstances() (list []string) {
+	for _, c := range []struct{ what, before, after string }{
+		{"target", d.Before.Target.Where(), d.After.Target.Where()},
+		{"dialect", d.Before.Dialect, d.After.Dialect},
+		{"suite", d.Before.Version, d.After.Version},
+	} {
+		// A local deployment has another port each time.
+		if c.before != c.after && (c.what != "target" || !d.Before.Target.Local || !d.After.Target.Local) {
+			list = append(list, fmt.Sprintf("%s: %s, now %s", c.what, or(c.before, "none"), or(c.after, "none")))
+		}
+	}
+	return list
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

@@ -1,0 +1,33 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// Form is a way in which a report is written to a file.
+type Form struct {
+	Name  string
+	Words string
+	Write func(io.Writer, *Report) error
+}
+
+// Forms are all of them.
+var Forms = []Form{
+	{"json", "the report itself, for programs and for conformance diff", WriteJSON},
+	{"junit", "for the test page of a CI server", WriteJUnit},
+	{"markdown", "for the summary of a CI job", WriteMarkdown},
+	{"har", "the requests of clauses that are not kept, for a browser's network panel", WriteHAR},
+	{"badge", "an SVG", WriteBadge},
+	{"shield", "the badge's JSON, for a server that draws badges", WriteShield},
+}
+
+// WriteJSON writes the report as Schema says.
+func WriteJSON(w io.Writer, r *Report) error { return indented(w, r) }
+
+func indented(w io.Writer, what any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(what)
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// The elements and attributes are those that every reader of the format knows;
+// some refuse a file with others.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Name     string       `xml:"name,attr"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
+		Time     string       `xml:"time,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name       string          `xml:"name,attr"`
+		Tests      int             `xml:"tests,attr"`
+		Failures   int             `xml:"failures,attr"`
+		Errors     int             `xml:"errors,attr"`
+		Skipped    int             `xml:"skipped,attr"`
+		Time       string          `xml:"time,attr"`
+		Timestamp  string          `xml:"timestamp,attr"`
+		Properties []junitProperty `xml:"properties>property,omitempty"`
+		Cases      []junitCase     `xml:"testcase"`
+
+		took time.Duration
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	junitCase struct {
+		Name      string     `xml:"name,attr"`
+		Classname string     `xml:"classname,attr"`
+		Time      string     `xml:"time,attr"`
+		Failure   *junitText `xml:"failure"`
+		Error     *junitText `xml:"error"`
+		Skipped   *junitText `xml:"skipped"`
+		Out       string     `xml:"system-out,omitempty"`
+	}
+	junitText struct {
+		Type    string `xml:"type,attr,omitempty"`
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// junitRun is the suite of what the run itself has to say. Its cases are there
+// only where there is something, and are no clauses.
+const junitRun = "run"
+
+// WriteJUnit writes the report for CI servers: an area is a suite, a clause a
+// test. FAIL and UNEXPECTED-PASS are failures, ERROR and INCONCLUSIVE errors,
+// since they too end the run with a code; SKIP, BLOCKED and KNOWN are skipped.
+// What else ends the run with a code is a test of the suite "run".
+func WriteJUnit(w io.Writer, r *Report) error {
+	all := junitSuites{Name: "conformance", Time: seconds(time.Duration(r.Took))}
+	index := map[string]int{}
+	add := func(area string, c junitCase, took time.Duration) {
+		i, ok := index[area]
+		if !ok {
+			i = len(all.Suites)
+			index[area] = i
+			all.Suites = append(all.Suites, junitSuite{Name: area, Timestamp: r.Started.UTC().Format("2006-01-02T15:04:05"), Properties: junitProperties(r)})
+		}
+		c.Classname, c.Time = area, seconds(took)
+		s := &all.Suites[i]
+		s.Cases, s.took, s.Tests = append(s.Cases, c), s.took+took, s.Tests+1
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+	if r.Preflight != "" {
+		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
+	}
+	for _, text := range r.Stale {
+		add(junitRun, junitCase{Name: "the list of known deviations is true", Failure: &junitText{Type: "stale", Message: text}}, 0)
+	}
+	for _, text := range r.Leaked {
+		add(junitRun, junitCase{Name: "all that the suite made is taken down: " + text, Error: &junitText{Type: "left", Message: "left: " + text + "; conformance sweep takes it down"}}, 0)
+	}
+	for _, x := range r.Results {
+		add(x.Area, junitOf(x), time.Duration(x.Took))
+	}
+	for i := range all.Suites {
+		s := &all.Suites[i]
+		s.Time = seconds(s.took)
+		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func junitOf(x Result) junitCase {
+	c := junitCase{Name: x.Clause + ": " + x.Statement}
+	say := func() *junitText { return &junitText{Type: string(x.Verdict), Message: brief(x), Text: Text(x)} }
+	switch x.Verdict {
+	case Fail, Unexpected:
+		c.Failure = say()
+	case Error, Inconclusive:
+		c.Error = say()
+	case Skip, Blocked, Known:
+		c.Skipped = say()
+		c.Skipped.Text = ""
+		if x.Verdict == Known {
+			c.Out = Text(x)
+		}
+	case Warn, Observed:
+		c.Out = Text(x)
+	}
+	return c
+}
+
+// junitProperties say what was judged and how, so that a run can be repeated.
+func junitProperties(r *Report) (list []junitProperty) {
+	for _, p := range []junitProperty{
+		{"target", r.Target.Where()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
+	} {
+		if p.Value != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+
+// brief is what is to be said of a result in one line.
+func brief(x Result) string {
+	text := x.Reason
+	switch {
+	case x.Verdict == Observed && x.Observed != "":
+		text = x.Observed
+	case x.Verdict == Skip && x.Code != "":
+		text = x.Code + ": " + x.Reason
+	case x.Verdict == Blocked && x.By != "":
+		text = "by " + x.By + ": " + x.Reason
+	case x.Verdict == Unexpected && text == "":
+		text = "it is kept, and listed as a known deviation"
+	case x.Failure != nil && x.Verdict != Known && x.Verdict != Unexpected:
+		text = x.Failure.Came
+		if len(x.Failure.Accepted) > 0 {
+			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; came: " + text
+		}
+	}
+	return clip(strings.Join(strings.Fields(text), " "), 400)
+}
+
+// clip cuts a text to n runes.
+func clip(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return string(runes[:n-1]) + "…"
+}

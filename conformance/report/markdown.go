@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A summary of a CI job is a megabyte at most: this much of each is shown.
+const (
+	markdownResults = 100
+	markdownText    = 4000 // runes of one result
+)
+
+// WriteMarkdown writes a summary for a CI job: the verdict, the sums by level,
+// and what asks for attention.
+func WriteMarkdown(w io.Writer, r *Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMark(r), conclusion(r))
+	if where := r.Target.Where(); where != "" {
+		fmt.Fprintf(&b, "Target %s, ", markdownCode(where))
+	}
+	fmt.Fprintf(&b, "%d clauses in %s, %d requests, %d jobs", len(r.Results), time.Duration(r.Took).Round(time.Millisecond), r.Requests, r.Jobs)
+	if r.Dialect != "" {
+		fmt.Fprintf(&b, ", dialect %s, seed %d", r.Dialect, r.Seed)
+	}
+	b.WriteString(".\n\n")
+	if r.Preflight != "" {
+		fmt.Fprintf(&b, "**%s**\n", markdownPlain(r.Preflight))
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	for _, note := range append(append([]string(nil), r.Notes...), r.Stale...) {
+		fmt.Fprintf(&b, "> %s\n\n", markdownPlain(note))
+	}
+	for _, leak := range r.Leaked {
+		fmt.Fprintf(&b, "> **Left:** %s\n\n", markdownPlain(leak))
+	}
+	markdownSums(&b, r)
+	markdownAttention(&b, r)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func markdownMark(r *Report) string {
+	switch r.Exit {
+	case 0:
+		return "✅"
+	case 1:
+		return "❌"
+	}
+	return "⚠️"
+}
+
+// markdownSums is a table of levels and verdicts, without empty columns.
+func markdownSums(b *strings.Builder, r *Report) {
+	sums := r.Sums()
+	var heads []Verdict
+	for _, v := range Verdicts {
+		if r.Counts[v] > 0 {
+			heads = append(heads, v)
+		}
+	}
+	if len(heads) == 0 {
+		return
+	}
+	b.WriteString("| |")
+	for _, v := range heads {
+		fmt.Fprintf(b, " %s |", v)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|", len(heads)) + "\n")
+	for _, row := range sums {
+		fmt.Fprintf(b, "| %s |", row.Level)
+		for _, v := range heads {
+			fmt.Fprintf(b, " %s |", number(row.Counts[v]))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func markdownAttention(b *strings.Builder, r *Report) {
+	list := r.Attention()
+	for i, x := range list {
+		if i == markdownResults {
+			fmt.Fprintf(b, "… and %d more.\n", len(list)-i)
+			return
+		}
+		// The words are HTML here: Markdown of the target's must not be read.
+		fmt.Fprintf(b, "<details%s><summary><b>%s</b> %s (%s): %s</summary>\n\n%s\n\n</details>\n",
+			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, x.Clause, x.Level, markdownPlain(x.Statement), markdownFence(clip(Text(x), markdownText)))
+	}
+}
+
+var markdownEscapes = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "\\", "&#92;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",
+	"|", "&#124;", "~", "&#126;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "://", "&#58;//", "\r", " ", "\n", " ",
+)
+
+// markdownPlain is a text of one line in which nothing is markup.
+func markdownPlain(text string) string { return markdownEscapes.Replace(clip(text, markdownText)) }
+
+func markdownCode(text string) string {
+	return "<code>" + markdownPlain(text) + "</code>"
+}
+
+// markdownFence is a block of code with a fence that is not in it.
+func markdownFence(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "text\n" + text + "\n" + fence
+}

@@ -1,0 +1,53 @@
+package report
+
+import "slices"
+
+// Where is the address of the target, for people.
+func (t Target) Where() string {
+	for _, address := range []string{t.BaseURL, t.QueueURL, t.BaseURLV1} {
+		if address != "" {
+			return address
+		}
+	}
+	return ""
+}
+
+// Sum counts the verdicts of one level.
+type Sum struct {
+	Level  string
+	Total  int
+	Counts map[Verdict]int
+}
+
+// Sums are those of the levels that there are, the strongest
+// first.
+func (r *Report) Sums() (list []Sum) {
+	for _, level := range []string{"MUST", "SHOULD", "MAY", "UNSPEC"} {
+		s := Sum{Level: level, Counts: map[Verdict]int{}}
+		for _, x := range r.Results {
+			if x.Level == level {
+				s.Total++
+				s.Counts[x.Verdict]++
+			}
+		}
+		if s.Total > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Attention are the results that ask for it, the worst first.
+func (r *Report) Attention() (list []Result) {
+	for _, x := range r.Results {
+		switch x.Verdict {
+		case Pass, Skip, Observed:
+		default:
+			list = append(list, x)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Result) int {
+		return slices.Index(Verdicts, a.Verdict) - slices.Index(Verdicts, b.Verdict)
+	})
+	return list
+}
