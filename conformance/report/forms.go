@@ -15,6 +15,7 @@ type Form struct {
 // Forms are all of them.
 var Forms = []Form{
 	{"json", "the report itself, for programs and for conformance diff", WriteJSON},
+	{"html", "one page to look at", WriteHTML},
 	{"junit", "for the test page of a CI server", WriteJUnit},
 	{"markdown", "for the summary of a CI job", WriteMarkdown},
 	{"har", "the requests of clauses that are not kept, for a browser's network panel", WriteHAR},

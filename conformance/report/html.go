@@ -1,0 +1,243 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	//go:embed assets/report.html
+	pageText string
+	//go:embed assets/report.css
+	pageStyle string
+	//go:embed assets/report.js
+	pageScript string
+)
+
+var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"slug": slug, "brief": brief, "body": pretty, "headers": headers, "span": span, "join": func(list []string) string { return strings.Join(list, ", or ") },
+	"count": count,
+}).Parse(pageText))
+
+// page is what the template shows.
+type page struct {
+	*Report
+	Style  template.CSS
+	Script template.JS
+	// Policy lets nothing run but the page's own style and script, and nothing be
+	// fetched.
+	Policy   string
+	Tone     string // good, bad or unsure
+	Headline string
+	Summary  string
+	When     string
+	Facts    [][2]string
+	Chips    []pageChip
+	Levels   []pageLevel
+	Areas    []pageArea
+	Alerts   []Result
+}
+
+type pageChip struct {
+	Verdict Verdict
+	Count   int
+}
+
+// pageLevel is a bar of a thousand parts.
+type pageLevel struct {
+	Sum
+	Parts []pagePart
+	Words string
+}
+
+type pagePart struct {
+	Verdict  Verdict
+	Count    int
+	X, Width float64
+}
+
+type pageArea struct {
+	ID, Title string
+	Broken    int
+	Results   []Result
+}
+
+// areaTitles are the subjects of the areas; one that is not here is shown by its
+// id.
+var areaTitles = map[string]string{
+	"JOB": "Jobs and their states", "SUB": "Submission", "OPS": "Operations of the job API", "LIM": "Limits", "RAT": "Rates", "AUT": "Authentication",
+	"ERR": "Errors", "WEB": "Webhooks", "T": "Templates", "V": "Network volumes", "R": "Registry credentials", "P": "Endpoints", "M": "Version 1 at large",
+	"VER": "Version 2 and versions", "CLI": "Clients",
+}
+
+// WriteHTML writes the report as one page that needs nothing but itself.
+func WriteHTML(w io.Writer, r *Report) error {
+	p := page{
+		Report: r, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
+		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(pageStyle), hash(pageScript)),
+		Tone:   tone(r), Headline: sentence(conclusion(r)), Summary: summary(r),
+		When: r.Started.UTC().Format("2 January 2006, 15:04 UTC"), Facts: facts(r), Alerts: r.Attention(),
+	}
+	if r.Preflight != "" {
+		p.Headline = "Nothing could be judged"
+	}
+	for _, v := range Verdicts {
+		if n := r.Counts[v]; n > 0 {
+			p.Chips = append(p.Chips, pageChip{v, n})
+		}
+	}
+	for _, s := range r.Sums() {
+		p.Levels = append(p.Levels, levelOf(s))
+	}
+	for _, x := range r.Results {
+		i := slices.IndexFunc(p.Areas, func(a pageArea) bool { return a.ID == x.Area })
+		if i < 0 {
+			i = len(p.Areas)
+			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: or(areaTitles[x.Area], x.Area)})
+		}
+		p.Areas[i].Results = append(p.Areas[i].Results, x)
+		if x.Verdict == Fail || x.Verdict == Warn {
+			p.Areas[i].Broken++
+		}
+	}
+	return pageTemplate.Execute(w, p)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func tone(r *Report) string {
+	switch r.Exit {
+	case 0:
+		return "good"
+	case 1:
+		return "bad"
+	}
+	return "unsure"
+}
+
+// summary is the verdict in a sentence.
+func summary(r *Report) string {
+	if r.Preflight != "" {
+		return r.Preflight
+	}
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		one  string
+		many string
+	}{
+		{r.Counts[Fail], "1 MUST clause is broken", "%d MUST clauses are broken"},
+		{r.Counts[Warn], "1 weaker clause is not kept", "%d weaker clauses are not kept"},
+		{r.Counts[Known], "1 is a known deviation", "%d are known deviations"},
+		{r.Counts[Unexpected], "1 is listed as a deviation and kept", "%d are listed as deviations and kept"},
+		{r.Counts[Inconclusive] + r.Counts[Error], "1 can't be told", "%d can't be told"},
+		{r.Counts[Blocked], "1 stands on a clause that is broken", "%d stand on a clause that is broken"},
+		{r.Counts[Skip], "1 was not judged", "%d were not judged"},
+	} {
+		switch {
+		case x.n == 1:
+			parts = append(parts, x.one)
+		case x.n > 1:
+			parts = append(parts, fmt.Sprintf(x.many, x.n))
+		}
+	}
+	kept := fmt.Sprintf("%d of %d clauses are kept", r.Counts[Pass], len(r.Results))
+	return sentence(strings.Join(append([]string{kept}, parts...), "; ")) + "."
+}
+
+func facts(r *Report) (list [][2]string) {
+	passed := ""
+	if time.Duration(r.Passed) > time.Duration(r.Took)+time.Minute {
+		passed = time.Duration(r.Passed).Round(time.Second).String()
+	}
+	for _, f := range [][2]string{
+		{"Took", time.Duration(r.Took).Round(time.Millisecond).String()},
+		{"Time of the target", passed},
+		{"Requests", count(int(r.Requests))},
+		{"Jobs", count(int(r.Jobs))},
+		{"Dialect", r.Dialect},
+		{"Endpoint", r.Target.Endpoint},
+		{"Seed", fmt.Sprint(r.Seed)},
+		{"Suite", r.Version},
+	} {
+		if f[1] != "" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func levelOf(s Sum) pageLevel {
+	l := pageLevel{Sum: s}
+	var words []string
+	x := 0.0
+	for _, v := range slices.Backward(Verdicts) { // what is kept first
+		n := s.Counts[v]
+		if n == 0 {
+			continue
+		}
+		width := 1000 * float64(n) / float64(s.Total)
+		l.Parts = append(l.Parts, pagePart{v, n, x, width})
+		x += width
+		words = append(words, fmt.Sprintf("%d %s", n, v))
+	}
+	l.Words = strings.Join(words, ", ")
+	return l
+}
+
+// slug is a verdict as a class of the style.
+func slug(v Verdict) string { return strings.ToLower(string(v)) }
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// count groups the digits of a number.
+func count(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "\u202f" + text[i:]
+	}
+	return text
+}
+
+func span(d Duration) string {
+	t := time.Duration(d)
+	switch {
+	case t >= 10*time.Second:
+		return t.Round(100 * time.Millisecond).String()
+	case t >= 10*time.Millisecond:
+		return t.Round(time.Millisecond).String()
+	}
+	return t.Round(10 * time.Microsecond).String()
+}
+
+// pretty indents JSON and leaves other texts alone.
+func pretty(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+func headers(h map[string][]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, value := range h[name] {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
