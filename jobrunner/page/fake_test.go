@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
@@ -202,14 +203,13 @@ func (b *busy) work(p *page.Page) {
 // A machine at work: GPUs, workers in every state, their logs, and charts of
 // the last ten minutes.
 func TestBrowserOfBusyMachine(t *testing.T) {
-	all := openBrowser(t)
+	all := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
 		width, height int
 		dark          bool
 	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 820, 1100, false}, {"phone", 390, 844, false}} {
 		t.Run(screen.name, func(t *testing.T) {
-			all.t = t
 			c := new(clock.Clock)
 			b := newBusy(c)
 			p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
@@ -217,13 +217,13 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			b.work(p)
 			server := httptest.NewServer(page.Local(false, p))
 			defer server.Close()
-			tab := all.open(screen.width, screen.height, screen.dark)
-			tab.visit(server.URL + "/#code=" + p.Code())
-			tab.until(`document.querySelector('#status').textContent === 'Live'`)
-			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 12`)
-			tab.picture("busy-" + screen.name)
-			tab.eval(`document.querySelector('#jobs-more').click()`, nil)
-			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 40`)
+			tab := all.Tab(t, screen.width, screen.height, screen.dark)
+			tab.Visit(server.URL + "/#code=" + p.Code())
+			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
+			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 12`)
+			tab.Picture("busy-" + screen.name)
+			tab.Eval(`document.querySelector('#jobs-more').click()`, nil)
+			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 40`)
 			for selector, wants := range map[string][]string{
 				"#gpus":            {"GPU 0", "NVIDIA H200", " %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
 				"#gpus-count":      {"8 · driver 570.86.15 · CUDA 12.8"},
@@ -232,7 +232,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				"#endpoints tbody": {"4 running", "1 throttled", "of 1 to 6"},
 				"#jobs":            {"CUDA out of memory", "dispatched again 1×", "timed out"},
 			} {
-				text := tab.text(selector)
+				text := tab.Text(selector)
 				for _, want := range wants {
 					if !strings.Contains(text, want) {
 						t.Errorf("%s shows %q, and not %q", selector, text, want)
@@ -240,26 +240,26 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				}
 			}
 			var curve string
-			if tab.eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve); strings.Count(curve, "L") != 119 {
+			if tab.Eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve); strings.Count(curve, "L") != 119 {
 				t.Errorf("the queue's curve is %s", curve)
 			}
 			var bars int
-			if tab.eval(`document.querySelectorAll('#chart-times .range').length`, &bars); bars < 30 || bars > 40 {
+			if tab.Eval(`document.querySelectorAll('#chart-times .range').length`, &bars); bars < 30 || bars > 40 {
 				t.Errorf("there are %d ranges of times", bars)
 			}
 			var lines int
-			if tab.eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines); lines != 7 {
+			if tab.Eval(`[...document.querySelectorAll('#gpus .line')].filter((l) => (l.getAttribute('d') ?? '').split('L').length > 100).length`, &lines); lines != 7 {
 				t.Errorf("%d GPUs have a curve", lines)
 			}
-			tab.readable("overview")
-			tab.eval(`document.querySelector('[aria-label="Log of worker w1llm-run"]').click()`, nil)
-			tab.until(`document.querySelector('#detail .log')`)
-			if text := tab.text("#detail .log"); !strings.Contains(text, "step 30 of 30") || !strings.Contains(text, hostile) {
+			tab.Readable("overview")
+			tab.Eval(`document.querySelector('[aria-label="Log of worker w1llm-run"]').click()`, nil)
+			tab.Until(`document.querySelector('#detail .log')`)
+			if text := tab.Text("#detail .log"); !strings.Contains(text, "step 30 of 30") || !strings.Contains(text, hostile) {
 				t.Errorf("the log shows %s", text)
 			}
-			tab.readable("log")
-			tab.picture("busy-log-" + screen.name)
-			tab.clean(server.URL)
+			tab.Readable("log")
+			tab.Picture("busy-log-" + screen.name)
+			clean(t, tab, server.URL)
 		})
 	}
 }

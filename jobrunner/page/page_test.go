@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -76,40 +77,39 @@ func quoted(s string) string {
 // From the printed link to a job's output: what the page shows is what is, at
 // the width of a phone and of a desk, and nothing of it runs.
 func TestBrowser(t *testing.T) {
-	b := openBrowser(t)
+	b := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
 		width, height int
 		dark          bool
 	}{{"desk", 1366, 900, false}, {"phone", 390, 844, true}} {
 		t.Run(screen.name, func(t *testing.T) {
-			b.t = t
 			d := deploy(t)
-			tab := b.open(screen.width, screen.height, screen.dark)
-			tab.visit(d.url + "/#code=" + d.code)
-			tab.until(`document.querySelector('#status').textContent === 'Live'`)
-			if text := tab.text("#live"); !strings.Contains(text, "There is no endpoint yet") || !strings.Contains(text, d.url+"/v2/serverless") {
+			tab := b.Tab(t, screen.width, screen.height, screen.dark)
+			tab.Visit(d.url + "/#code=" + d.code)
+			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
+			if text := tab.Text("#live"); !strings.Contains(text, "There is no endpoint yet") || !strings.Contains(text, d.url+"/v2/serverless") {
 				t.Errorf("without endpoints the page shows %s", text)
 			}
 			var address string
-			if tab.eval("location.href", &address); strings.Contains(address, d.code) {
+			if tab.Eval("location.href", &address); strings.Contains(address, d.code) {
 				t.Errorf("the code stays in the address %s", address)
 			}
-			tab.picture(screen.name + "-empty")
+			tab.Picture(screen.name + "-empty")
 
 			work := d.endpoint(hostile, "builtin/conformance", 3)
-			tab.until(`document.querySelectorAll('#endpoints tbody tr').length === 1`)
-			tab.until(`document.querySelector('#endpoints tbody a').textContent === ` + quoted(hostile))
+			tab.Until(`document.querySelectorAll('#endpoints tbody tr').length === 1`)
+			tab.Until(`document.querySelector('#endpoints tbody a').textContent === ` + quoted(hostile))
 			waits := d.endpoint("never starts", "nobody/runs-this", 0)
 			d.job(waits, `{}`)
 			d.job(waits, `{}`)
-			tab.until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
+			tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
 			failed := d.job(work, `{"op": "fail", "message": `+quoted(hostile)+`, "output": {"left": `+quoted(hostile)+`}}`)
 			d.job(work, `{"op": "echo"}`)
 			running := d.job(work, `{"op": "sleep", "ms": 600000}`)
-			tab.until(`document.querySelector('[data-tile=running] b').textContent === '1'`)
-			tab.until(`document.querySelector('[data-tile=ended] b').textContent === '2'`)
-			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 5`)
+			tab.Until(`document.querySelector('[data-tile=running] b').textContent === '1'`)
+			tab.Until(`document.querySelector('[data-tile=ended] b').textContent === '2'`)
+			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 5`)
 			for selector, want := range map[string]string{
 				"#jobs tbody":                    hostile,
 				"#endpoints tbody":               "never starts",
@@ -119,128 +119,75 @@ func TestBrowser(t *testing.T) {
 				"#facts, .brand":                 "jobrunner",
 				"#jobs [data-state=IN_PROGRESS]": "in progress",
 			} {
-				if text := tab.text(selector); !strings.Contains(text, want) {
+				if text := tab.Text(selector); !strings.Contains(text, want) {
 					t.Errorf("%s shows %q, and not %q", selector, text, want)
 				}
 			}
 			var label string
-			if tab.eval(`document.querySelector('#chart-load .plot').getAttribute('aria-label')`, &label); !strings.Contains(label, "In queue: now 2, highest") || !strings.Contains(label, "Running: now 1") {
+			if tab.Eval(`document.querySelector('#chart-load .plot').getAttribute('aria-label')`, &label); !strings.Contains(label, "In queue: now 2, highest") || !strings.Contains(label, "Running: now 1") {
 				t.Errorf("the chart says %s", label)
 			}
-			tab.readable("overview")
-			tab.picture(screen.name + "-overview")
+			tab.Readable("overview")
+			tab.Picture(screen.name + "-overview")
 
-			tab.eval(fmt.Sprintf(`document.querySelector('#jobs button[title=%q]').click()`, failed), nil)
-			tab.until(`document.querySelector('#detail').open && document.querySelector('#detail .block')`)
-			if text := tab.text("#detail"); !strings.Contains(text, hostile) || !strings.Contains(text, `"left"`) {
+			tab.Eval(fmt.Sprintf(`document.querySelector('#jobs button[title=%q]').click()`, failed), nil)
+			tab.Until(`document.querySelector('#detail').open && document.querySelector('#detail .block')`)
+			if text := tab.Text("#detail"); !strings.Contains(text, hostile) || !strings.Contains(text, `"left"`) {
 				t.Errorf("the job shows %s", text)
 			}
-			tab.readable("job")
-			tab.picture(screen.name + "-job")
-			tab.do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
-			tab.until(`!document.querySelector('#detail').open`)
+			tab.Readable("job")
+			tab.Picture(screen.name + "-job")
+			tab.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
+			tab.Until(`!document.querySelector('#detail').open`)
 
-			tab.eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
-			tab.until(`document.querySelector('#title').textContent === ` + quoted(hostile))
-			tab.until(`document.querySelectorAll('#jobs tbody tr').length === 3`)
+			tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
+			tab.Until(`document.querySelector('#title').textContent === ` + quoted(hostile))
+			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 3`)
 			if _, err := d.Jobs.Cancel(t.Context(), work, running); err != nil {
 				t.Fatal(err)
 			}
-			tab.until(`document.querySelector('#jobs [data-state=CANCELLED]')`)
-			tab.readable("endpoint")
-			tab.picture(screen.name + "-endpoint")
+			tab.Until(`document.querySelector('#jobs [data-state=CANCELLED]')`)
+			tab.Readable("endpoint")
+			tab.Picture(screen.name + "-endpoint")
 			if err := d.Endpoints.Delete(t.Context(), work); err != nil {
 				t.Fatal(err)
 			}
-			tab.until(`document.querySelector('#title').textContent === 'Overview'`)
+			tab.Until(`document.querySelector('#title').textContent === 'Overview'`)
 			var title string
-			if tab.eval("document.title", &title); title != "gpucloud jobrunner" {
+			if tab.Eval("document.title", &title); title != "gpucloud jobrunner" {
 				t.Errorf("the title is %s", title)
 			}
 
-			tab.eval(`document.querySelector('#signout').click()`, nil)
-			tab.until(`document.querySelector('#status').textContent === 'Signed out'`)
-			tab.picture(screen.name + "-signin")
-			tab.eval(`document.querySelector('#key').value = 'wrong'; document.querySelector('#signin-form').requestSubmit()`, nil)
-			tab.until(`document.querySelector('#signin-error').textContent.includes('unknown')`)
-			tab.eval(`document.querySelector('#key').value = '`+key+`'; document.querySelector('#signin-form').requestSubmit()`, nil)
-			tab.until(`document.querySelector('#status').textContent === 'Live'`)
+			tab.Eval(`document.querySelector('#signout').click()`, nil)
+			tab.Until(`document.querySelector('#status').textContent === 'Signed out'`)
+			tab.Picture(screen.name + "-signin")
+			tab.Eval(`document.querySelector('#key').value = 'wrong'; document.querySelector('#signin-form').requestSubmit()`, nil)
+			tab.Until(`document.querySelector('#signin-error').textContent.includes('unknown')`)
+			tab.Eval(`document.querySelector('#key').value = '`+key+`'; document.querySelector('#signin-form').requestSubmit()`, nil)
+			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 
-			tab.clean(d.url)
+			clean(t, tab, d.url)
 		})
-	}
-}
-
-// readable checks that nothing is wider than the screen, and what contrast
-// does.
-func (t *tab) readable(where string) {
-	t.t.Helper()
-	t.contrast(where)
-	var wide []string
-	t.eval(`[...document.querySelectorAll('body *')].filter((e) => {
-		const box = e.getBoundingClientRect();
-		return box.width > 1 && !e.closest('svg, .hidden, .skip, thead') && box.right > innerWidth + 1;
-	}).map((e) => e.outerHTML.slice(0, 120)).concat(document.documentElement.scrollWidth > innerWidth ? ['the document'] : [])`, &wide)
-	if len(wide) > 0 {
-		t.t.Errorf("%s: wider than the screen: %s", where, strings.Join(wide, "\n"))
-	}
-}
-
-// contrast checks that all text can be read against what is behind it (WCAG
-// 2.2, 1.4.3: 4.5 to 1), and that what can be operated has a name.
-func (t *tab) contrast(where string) {
-	t.t.Helper()
-	var faint []string
-	t.eval(`(() => {
-		const ctx = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-		const paint = (...colours) => {
-			ctx.clearRect(0, 0, 1, 1);
-			for (const c of colours) { ctx.fillStyle = c; ctx.fillRect(0, 0, 1, 1); }
-			return [...ctx.getImageData(0, 0, 1, 1).data].slice(0, 3);
-		};
-		const luminance = (rgb) => {
-			const [r, g, b] = rgb.map((v) => v / 255).map((v) => (v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4));
-			return .2126 * r + .7152 * g + .0722 * b;
-		};
-		const bad = [];
-		const modal = document.querySelector('dialog[open]');
-		for (const e of (modal ?? document).querySelectorAll('*')) {
-			const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-			if (!own || !e.checkVisibility({ visibilityProperty: true }) || e.closest('.hidden, .skip, svg, script, style')) continue;
-			const behind = [];
-			for (let a = e; a; a = a.parentElement) behind.unshift(getComputedStyle(a).backgroundColor);
-			const [x, y] = [luminance(paint('white', ...behind)), luminance(paint('white', ...behind, getComputedStyle(e).color))];
-			const ratio = (Math.max(x, y) + .05) / (Math.min(x, y) + .05);
-			if (ratio < 4.5) bad.push(ratio.toFixed(2) + ' ' + e.outerHTML.slice(0, 100));
-		}
-		for (const e of document.querySelectorAll('button, a, input, meter, [role=img], dialog')) {
-			const labels = [...(e.labels ?? [])].map((l) => l.textContent).join('');
-			if (!e.closest('[hidden]') && !String(e.ariaLabel || e.ariaLabelledByElements?.length || labels || e.textContent).trim()) bad.push('no name: ' + e.outerHTML.slice(0, 100));
-		}
-		return bad;
-	})()`, &faint)
-	if len(faint) > 0 {
-		t.t.Errorf("%s: can't be read well:\n%s", where, strings.Join(faint, "\n"))
 	}
 }
 
 // clean checks that nothing was asked of anybody else, and that the console
 // stayed empty but for the two refusals that were provoked.
-func (t *tab) clean(own string) {
-	t.t.Helper()
-	for _, u := range t.seen(&t.requests) {
+func clean(t *testing.T, tab *chromium.Tab, own string) {
+	t.Helper()
+	for _, u := range tab.Requests() {
 		if !strings.HasPrefix(u, own+"/") {
-			t.t.Errorf("a request to %s", u)
+			t.Errorf("a request to %s", u)
 		}
 		if strings.Contains(u, key) {
-			t.t.Errorf("the key is in the address %s", u)
+			t.Errorf("the key is in the address %s", u)
 		}
 	}
-	for _, p := range t.seen(&t.problems) {
+	for _, p := range tab.Problems() {
 		if strings.Contains(p, "401") && strings.Contains(p, "/ui/session") || strings.Contains(p, "404") && strings.Contains(p, "/ui/snapshot?endpoint=") {
 			continue // the wrong key; the endpoint that was deleted
 		}
-		t.t.Errorf("the console has %s", p)
+		t.Errorf("the console has %s", p)
 	}
 }
 
