@@ -51,6 +51,7 @@ type page struct {
 type pageChip struct {
 	Verdict Verdict
 	Count   int
+	Means   string
 }
 
 // pageLevel is a bar of a thousand parts.
@@ -80,20 +81,32 @@ var areaTitles = map[string]string{
 	"VER": "Version 2 and versions", "CLI": "Clients",
 }
 
+// means say what the verdicts are to a reader who sees them first here.
+var means = map[Verdict]string{
+	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
+	Inconclusive: "can’t be told: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a listed deviation, still there",
+	Blocked: "stands on a clause that is not kept", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
+}
+
 // WriteHTML writes the report as one page that needs nothing but itself.
 func WriteHTML(w io.Writer, r *Report) error {
 	p := page{
 		Report: r, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
 		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(pageStyle), hash(pageScript)),
 		Tone:   tone(r), Headline: sentence(conclusion(r)), Summary: summary(r),
-		When: r.Started.UTC().Format("2 January 2006, 15:04 UTC"), Facts: facts(r), Alerts: r.Attention(),
+		When: r.Started.UTC().Format("2 January 2006, 15:04 UTC"), Facts: facts(r),
 	}
 	if r.Preflight != "" {
 		p.Headline = "Nothing could be judged"
 	}
 	for _, v := range Verdicts {
 		if n := r.Counts[v]; n > 0 {
-			p.Chips = append(p.Chips, pageChip{v, n})
+			p.Chips = append(p.Chips, pageChip{v, n, means[v]})
+		}
+	}
+	for _, x := range r.Attention() {
+		if x.Verdict != Blocked { // the clause that it stands on is here
+			p.Alerts = append(p.Alerts, x)
 		}
 	}
 	for _, s := range r.Sums() {
@@ -145,6 +158,7 @@ func summary(r *Report) string {
 		{r.Counts[Unexpected], "1 is listed as a deviation and kept", "%d are listed as deviations and kept"},
 		{r.Counts[Inconclusive] + r.Counts[Error], "1 can't be told", "%d can't be told"},
 		{r.Counts[Blocked], "1 stands on a clause that is broken", "%d stand on a clause that is broken"},
+		{r.Counts[Observed], "1 is open, and observed", "%d are open, and observed"},
 		{r.Counts[Skip], "1 was not judged", "%d were not judged"},
 	} {
 		switch {

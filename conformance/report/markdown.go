@@ -88,16 +88,31 @@ func number(n int) string {
 }
 
 func markdownAttention(b *strings.Builder, r *Report) {
-	list := r.Attention()
+	var list, blocked []Result
+	for _, x := range r.Attention() {
+		if x.Verdict == Blocked {
+			blocked = append(blocked, x)
+		} else {
+			list = append(list, x)
+		}
+	}
 	for i, x := range list {
 		if i == markdownResults {
-			fmt.Fprintf(b, "… and %d more.\n", len(list)-i)
-			return
+			fmt.Fprintf(b, "\n… and %d more.\n\n", len(list)-i)
+			break
 		}
 		// The words are HTML here: Markdown of the target's must not be read.
 		fmt.Fprintf(b, "<details%s><summary><b>%s</b> %s (%s): %s</summary>\n\n%s\n\n</details>\n",
 			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, x.Clause, x.Level, markdownPlain(x.Statement), markdownFence(clip(Text(x), markdownText)))
 	}
+	if len(blocked) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "<details><summary><b>%s</b> %d clauses that stand on others</summary>\n\n", Blocked, len(blocked))
+	for _, x := range blocked {
+		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(or(x.By, "another")), markdownPlain(x.Statement))
+	}
+	b.WriteString("\n</details>\n")
 }
 
 var markdownEscapes = strings.NewReplacer(
