@@ -130,6 +130,10 @@ var concurrencyLimits = []suite.Case{
 	}},
 }
 
+// refusal is how long a refusal may take of a deployment that hundreds of
+// requests keep busy, on the wall.
+const refusal = 5 * time.Second
+
 // hold keeps so many requests open, which must not be answered, and then some
 // more, of which one must be answered 429.
 func hold(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
@@ -151,6 +155,14 @@ func hold(c *suite.C, limit int, method, path string, body any, o ...suite.Optio
 		if !p.Open() {
 			p.Answer().Is(http.StatusTooManyRequests)
 			return
+		}
+	}
+	for late := time.Now().Add(refusal); time.Now().Before(late); {
+		for _, p := range open[limit:] {
+			if !p.Open() {
+				p.Answer().Is(http.StatusTooManyRequests)
+				return
+			}
 		}
 	}
 	c.Fail(strconv.Itoa(len(open))+" requests are open at a time", "429 to those above "+strconv.Itoa(limit))

@@ -36,33 +36,6 @@ func verdicts(r *report.Report) map[string]report.Verdict {
 	return m
 }
 
-// The jobrunner keeps every MUST and SHOULD of what it serves, whatever the
-// order, and alone or with others beside.
-func TestJobrunnerConforms(t *testing.T) {
-	var first map[string]report.Verdict
-	for i, parallel := range []int{8, 1, 16} {
-		r := judge(t, conformance.Options{Target: deployed(t, nil), Parallel: parallel, Seed: uint64(i) + 1})
-		for _, x := range r.Results {
-			switch x.Verdict {
-			case report.Pass, report.Observed, report.Skip:
-			default:
-				t.Errorf("%d at a time:\n%s", parallel, report.Text(x))
-			}
-		}
-		if r.Exit != 0 || len(r.Leaked) > 0 {
-			t.Errorf("exit code %d, left %v", r.Exit, r.Leaked)
-		}
-		if first == nil {
-			first = verdicts(r)
-		}
-		for clause, v := range verdicts(r) {
-			if v != first[clause] {
-				t.Errorf("%s is %s, and was %s", clause, v, first[clause])
-			}
-		}
-	}
-}
-
 // From a Go test, and in a subtest for each clause.
 func TestRunFromGo(t *testing.T) {
 	r := conformance.Run(t, deployed(t, nil), func(o *conformance.Options) { o.Select = []string{"JOB-17", "LIM-11"} })
@@ -262,21 +235,6 @@ func TestInterrupted(t *testing.T) {
 	text, err := os.ReadFile(ledger)
 	if err != nil || !strings.Contains(string(text), `"gone":true`) {
 		t.Errorf("the ledger is %s, %v", text, err)
-	}
-}
-
-// Nobody is asked for more than a case says. The limits of concurrency may be
-// found only after some more tries.
-func TestCostsAreHonest(t *testing.T) {
-	costs := map[string]int{}
-	for _, c := range conformance.Cases() {
-		costs[c.ID], _, _ = c.Costs()
-	}
-	r := judge(t, conformance.Options{Target: deployed(t, nil)})
-	for _, x := range r.Results {
-		if x.Requests > costs[x.Case] {
-			t.Errorf("%s makes %d requests, and says up to %d", x.Case, x.Requests, costs[x.Case])
-		}
 	}
 }
 
