@@ -9,13 +9,19 @@ comma := ,
 # NVML is loaded at run time: its functions must not be looked for before.
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
-.PHONY: quickstart test build lint docs
+.PHONY: quickstart test mutants soak build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
 
 test: ## Every test, acceptance tests with a real Terraform included.
 	go test $(RACE) ./...
+
+mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all that do not load it.
+	go run ./internal/mutate $(if $(FULL),--full)
+
+soak: ## A hundred runs of the conformance suite, shuffled: the same verdicts.
+	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/refcheck
 
 build: ## The three binaries, in bin/.
 	CGO_ENABLED=0 go build -trimpath -o bin/ .
