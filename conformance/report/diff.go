@@ -147,7 +147,7 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 		fmt.Fprintln(&b, p.paint(grey, line))
 	}
 	if d.After.Preflight != "" {
-		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+d.After.Preflight))
+		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+harmless(d.After.Preflight)))
 	}
 	heads := []string{Worse: p.paint(red, "WORSE"), Better: p.paint(green, "BETTER"), Other: p.paint(blue, "OTHER")}
 	for _, c := range d.Changes {
@@ -165,7 +165,7 @@ func (c Change) write(b *strings.Builder, head string) {
 	}
 	fmt.Fprintf(b, "%s %s %s  %s → %s  %s\n", head, x.Clause, x.Level, spoken(c.Before), spoken(c.After), x.Statement)
 	if c.Before != nil && c.After != nil && c.Before.Verdict == Observed && c.After.Verdict == Observed {
-		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", c.Before.Observed, "now", c.After.Observed)
+		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", harmless(c.Before.Observed), "now", harmless(c.After.Observed))
 		return
 	}
 	if c.After != nil && c.Turn != Better {

@@ -25,7 +25,7 @@ var (
 )
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"slug": slug, "brief": brief, "body": pretty, "headers": headers, "span": span, "join": func(list []string) string { return strings.Join(list, ", or ") },
+	"slug": slug, "brief": brief, "message": message, "span": span, "join": func(list []string) string { return strings.Join(list, ", or ") },
 	"count": count,
 }).Parse(pageText))
 
@@ -229,6 +229,8 @@ func count(n int) string {
 func span(d Duration) string {
 	t := time.Duration(d)
 	switch {
+	case t == 0:
+		return "0ms"
 	case t >= 10*time.Second:
 		return t.Round(100 * time.Millisecond).String()
 	case t >= 10*time.Millisecond:
@@ -246,12 +248,19 @@ func pretty(text string) string {
 	return b.String()
 }
 
-func headers(h map[string][]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		for _, value := range h[name] {
-			fmt.Fprintf(&b, "%s: %s\n", name, value)
+// message is what was sent or came: headers and body, or why there is less.
+func message(headers map[string][]string, body, failed string) string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			lines = append(lines, name+": "+value)
 		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	var parts []string
+	for _, part := range []string{failed, strings.Join(lines, "\n"), pretty(body)} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "\n\n")
 }

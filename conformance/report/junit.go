@@ -164,7 +164,7 @@ func brief(x Result) string {
 			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; came: " + text
 		}
 	}
-	return clip(strings.Join(strings.Fields(text), " "), 400)
+	return clip(harmless(strings.Join(strings.Fields(text), " ")), 400)
 }
 
 // clip cuts a text to n runes.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Terminal writes the report for people: what needs their attention, then the
@@ -12,11 +13,11 @@ import (
 func Terminal(w io.Writer, r *Report, colours bool) {
 	p := painter(colours)
 	if r.Preflight != "" {
-		fmt.Fprintln(w, p.paint(red, r.Preflight))
+		fmt.Fprintln(w, p.paint(red, harmless(r.Preflight)))
 		return
 	}
 	for _, note := range append(r.Notes, r.Stale...) {
-		fmt.Fprintln(w, p.paint(yellow, note))
+		fmt.Fprintln(w, p.paint(yellow, harmless(note)))
 	}
 	for _, x := range r.Results {
 		switch x.Verdict {
@@ -26,7 +27,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		}
 	}
 	for _, leak := range r.Leaked {
-		fmt.Fprintln(w, p.paint(red, "LEFT ")+leak)
+		fmt.Fprintln(w, p.paint(red, "LEFT ")+harmless(leak))
 	}
 	var sums []string
 	for _, v := range Verdicts {
@@ -75,7 +76,7 @@ func result(w io.Writer, p painter, x Result) {
 	fmt.Fprintf(w, "%s  %s\n", p.paint(colour[x.Verdict], head), x.Statement)
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(text, "\n", "\n            "))
+			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(harmless(text), "\n", "\n            "))
 		}
 	}
 	line("observed", x.Observed)
@@ -93,6 +94,20 @@ func result(w io.Writer, p painter, x Result) {
 	line("came", f.Came)
 	line("repeat", f.Curl)
 	line("more", "conformance explain "+x.Clause)
+}
+
+// harmless shows what would move the cursor of a terminal, or colour it: a
+// target's answers may hold that.
+func harmless(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			fmt.Fprintf(&b, "\\x%02x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // painter paints where there are colours.

@@ -1,0 +1,130 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// one is a report of one clause; nil has none.
+func one(x *report.Result) *report.Report {
+	r := &report.Report{Schema: report.Schema}
+	if x != nil {
+		x.Clause, x.Statement = "JOB-01", "It holds."
+		if x.Level == "" {
+			x.Level = "MUST"
+		}
+		r.Results = []report.Result{*x}
+	}
+	return r
+}
+
+// What makes a deployment worse, what better, and what neither.
+func TestTurns(t *testing.T) {
+	type x = report.Result
+	must := func(v report.Verdict) *x { return &x{Verdict: v} }
+	should := func(v report.Verdict) *x { return &x{Verdict: v, Level: "SHOULD"} }
+	skip := func(code string) *x { return &x{Verdict: report.Skip, Code: code} }
+	const worse, better, other, same = report.Worse, report.Better, report.Other, report.Turn(-1)
+	for _, c := range []struct {
+		before, after *x
+		want          report.Turn
+	}{
+		{must(report.Pass), must(report.Pass), same},
+		{must(report.Pass), must(report.Fail), worse},
+		{must(report.Fail), must(report.Pass), better},
+		{must(report.Pass), must(report.Known), worse},
+		{must(report.Fail), must(report.Known), other},
+		{must(report.Known), must(report.Unexpected), better},
+		{must(report.Pass), must(report.Blocked), worse},
+		{must(report.Pass), must(report.Inconclusive), worse},
+		{must(report.Pass), must(report.Error), worse},
+		{must(report.Fail), must(report.Blocked), other},
+		{must(report.Blocked), must(report.Pass), better},
+		{must(report.Blocked), must(report.Fail), worse},
+		{must(report.Blocked), must(report.Inconclusive), other},
+		{should(report.Pass), should(report.Warn), worse},
+		{should(report.Warn), should(report.Known), other},
+		{should(report.Warn), should(report.Pass), better},
+		{must(report.Pass), skip(report.SkipFeature), worse},
+		{must(report.Pass), skip(report.SkipUnserved), worse},
+		{must(report.Pass), skip(report.SkipProfile), other},
+		{must(report.Pass), skip(report.SkipAllow), other},
+		{must(report.Pass), skip(report.SkipBudget), other},
+		{must(report.Pass), skip(report.SkipDeferred), other},
+		{skip(report.SkipFeature), must(report.Pass), better},
+		{skip(report.SkipFeature), must(report.Fail), worse},
+		{skip(report.SkipFeature), skip(report.SkipAllow), other},
+		{must(report.Pass), nil, other},
+		{nil, must(report.Fail), worse},
+		{nil, must(report.Pass), better},
+		{nil, must(report.Blocked), other},
+		{&x{Verdict: report.Observed, Observed: "404"}, &x{Verdict: report.Observed, Observed: "204"}, other},
+		{&x{Verdict: report.Observed, Observed: "404"}, &x{Verdict: report.Observed, Observed: "404"}, same},
+		{&x{Verdict: report.Observed, Level: "UNSPEC"}, &x{Verdict: report.Warn, Level: "UNSPEC"}, worse},
+	} {
+		d := report.Compare(one(c.before), one(c.after))
+		got := same
+		if len(d.Changes) > 0 {
+			got = d.Changes[0].Turn
+		}
+		if got != c.want || d.GotWorse() != (c.want == worse) || len(d.Changes)+d.Same != 1 {
+			t.Errorf("%+v, then %+v: %d, not %d", c.before, c.after, got, c.want)
+		}
+	}
+}
+
+// A report that judged nothing any more closes the gate; one that did not before
+// leaves it open.
+func TestTurnToNothing(t *testing.T) {
+	none := &report.Report{Schema: report.Schema, Preflight: "unreachable"}
+	if !report.Compare(one(nil), none).GotWorse() || report.Compare(none, none).GotWorse() || report.Compare(none, one(nil)).GotWorse() {
+		t.Error("what the first look at the target found is not weighed")
+	}
+}
+
+// What a reader sees: what is broken before what stands on it, and what else
+// differs.
+func TestDiffText(t *testing.T) {
+	before, after := sample(), sample()
+	after.Dialect = "live"
+	set := func(r *report.Report, clause string, change func(*report.Result)) {
+		for i := range r.Results {
+			if r.Results[i].Clause == clause {
+				change(&r.Results[i])
+			}
+		}
+	}
+	set(before, "JOB-06", func(x *report.Result) { x.Verdict = report.Pass })
+	set(before, "JOB-02", func(x *report.Result) { x.Verdict = report.Pass })
+	set(after, "JOB-03", func(x *report.Result) { x.Verdict = report.Pass })
+	set(after, "JOB-04", func(x *report.Result) { x.Observed = "204" })
+	var b strings.Builder
+	if err := report.WriteDiff(&b, report.Compare(before, after), false); err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for _, want := range []string{
+		"dialect: described, now live", "WORSE JOB-02 MUST  PASS → FAIL  Statement JOB-02 holds.", "accepted: 200", "WORSE JOB-06 MUST  PASS → BLOCKED",
+		"BETTER JOB-03 SHOULD  WARN → PASS", "OTHER JOB-04 UNSPEC  OBSERVED → OBSERVED", "now       204", "2 worse, 1 better, 1 otherwise changed, 7 as before",
+	} {
+		i := strings.Index(b.String()[at:], want)
+		if i < 0 {
+			t.Fatalf("%q is not there, or not in its place, in\n%s", want, &b)
+		}
+		at += i
+	}
+	if strings.Contains(b.String(), "\x1b") {
+		t.Error("a colour where there are none, or one of the target's")
+	}
+}
+
+// Another file is no report.
+func TestRead(t *testing.T) {
+	for _, text := range []string{"", "[]", "{}", `{"schema": "gpucloud-conformance/99"}`} {
+		if r, err := report.Read(strings.NewReader(text)); err == nil {
+			t.Errorf("%q is %+v", text, r)
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package report_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// element is an element of an XML document, whatever it is.
+type element struct {
+	XMLName  xml.Name
+	Attrs    []xml.Attr `xml:",any,attr"`
+	Text     string     `xml:",chardata"`
+	Children []element  `xml:",any"`
+}
+
+func (e element) attr(name string) string {
+	for _, a := range e.Attrs {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// junitElements are what the schema of the CI servers' readers allows: the
+// attributes, ! marks those that must be there, and the children.
+var junitElements = map[string]struct{ attrs, children string }{
+	"testsuites": {"name time tests failures errors", "testsuite"},
+	"testsuite":  {"name! tests! failures! errors! group time skipped timestamp hostname id package file log url", "testsuite properties testcase system-out system-err"},
+	"properties": {"", "property"},
+	"property":   {"name! value!", ""},
+	"testcase":   {"name! time classname group", "skipped error failure system-out system-err"},
+	"failure":    {"type message", ""},
+	"error":      {"type message", ""},
+	"skipped":    {"type message", ""},
+	"system-out": {"", ""},
+}
+
+var junitTime = regexp.MustCompile(`^\d{1,3}(\.\d*)?$`)
+
+func (e element) strict(t *testing.T) {
+	t.Helper()
+	rule, ok := junitElements[e.XMLName.Local]
+	if !ok {
+		t.Errorf("there is no element %s", e.XMLName.Local)
+	}
+	allowed := strings.Fields(rule.attrs)
+	for _, a := range e.Attrs {
+		if !slices.Contains(allowed, a.Name.Local) && !slices.Contains(allowed, a.Name.Local+"!") {
+			t.Errorf("%s has no attribute %s", e.XMLName.Local, a.Name.Local)
+		}
+		if a.Name.Local == "time" && !junitTime.MatchString(a.Value) {
+			t.Errorf("the time %s", a.Value)
+		}
+	}
+	for _, name := range allowed {
+		if must, ok := strings.CutSuffix(name, "!"); ok && !slices.ContainsFunc(e.Attrs, func(a xml.Attr) bool { return a.Name.Local == must }) {
+			t.Errorf("%s lacks %s", e.XMLName.Local, must)
+		}
+	}
+	for _, c := range e.Children {
+		if !slices.Contains(strings.Fields(rule.children), c.XMLName.Local) {
+			t.Errorf("%s in %s", c.XMLName.Local, e.XMLName.Local)
+		}
+		c.strict(t)
+	}
+}
+
+// What CI servers count is what the terminal says, and nothing of the target's
+// breaks the document.
+func TestJUnit(t *testing.T) {
+	r := sample()
+	var root element
+	if err := xml.Unmarshal([]byte(written("junit", r)), &root); err != nil {
+		t.Fatal(err)
+	}
+	root.strict(t)
+	sums, cases := map[string]int{}, map[string]element{}
+	for _, suite := range root.Children {
+		own := map[string]int{}
+		for _, c := range suite.Children {
+			if c.XMLName.Local != "testcase" {
+				continue
+			}
+			if c.attr("classname") != suite.attr("name") {
+				t.Errorf("%s is of %s", c.attr("classname"), suite.attr("name"))
+			}
+			own["tests"]++
+			for _, x := range c.Children {
+				own[map[string]string{"failure": "failures", "error": "errors", "skipped": "skipped"}[x.XMLName.Local]]++
+			}
+			id, _, _ := strings.Cut(c.attr("name"), ":")
+			cases[id] = c
+		}
+		for _, name := range []string{"tests", "failures", "errors", "skipped"} {
+			if suite.attr(name) != strconv.Itoa(own[name]) {
+				t.Errorf("%s has %d %s and says %s", suite.attr("name"), own[name], name, suite.attr(name))
+			}
+			if suite.attr("name") != "run" {
+				sums[name] += own[name]
+			}
+		}
+	}
+	n := r.Counts
+	want := map[string]int{
+		"tests": len(r.Results), "failures": n[report.Fail] + n[report.Unexpected], "errors": n[report.Error] + n[report.Inconclusive],
+		"skipped": n[report.Skip] + n[report.Blocked] + n[report.Known],
+	}
+	if !maps.Equal(sums, want) {
+		t.Errorf("the suites have %v, the report %v", sums, want)
+	}
+	for id, child := range map[string]string{
+		"JOB-01": "", "JOB-02": "failure", "JOB-03": "system-out", "JOB-04": "system-out", "JOB-05": "skipped", "JOB-06": "skipped", "JOB-07": "error",
+		"JOB-08": "failure", "JOB-09": "error", "JOB-10": "skipped", "the list of known deviations is true": "failure", "all that the suite made is taken down": "error",
+	} {
+		got := ""
+		if c := cases[id]; len(c.Children) > 0 {
+			got = c.Children[0].XMLName.Local
+		}
+		if got != child {
+			t.Errorf("%s has %q, not %q", id, got, child)
+		}
+	}
+	fail := cases["JOB-02"].Children[0]
+	if !strings.Contains(fail.Text, "curl -sS -i") || !strings.Contains(fail.Text, "States and transitions, POST /run") || fail.attr("type") != "FAIL" || !strings.Contains(fail.attr("message"), "accepted: 200") {
+		t.Errorf("the failure is %+v", fail)
+	}
+	if c := cases["JOB-02"]; c.attr("classname") != "JOB" || c.attr("name") != "JOB-02: Statement JOB-02 holds." || c.attr("time") != "0.001" {
+		t.Errorf("the case is %+v", c.Attrs)
+	}
+}
+
+// A run that judged nothing is an error for a CI server, and no empty success.
+func TestJUnitPreflight(t *testing.T) {
+	text := written("junit", &report.Report{Preflight: "unreachable", Exit: 3})
+	if !strings.Contains(text, `errors="1"`) || !strings.Contains(text, "unreachable") {
+		t.Error(text)
+	}
+}
+
+// An archive has what version 1.2 asks for, of the clauses that are not kept
+// alone.
+func TestHAR(t *testing.T) {
+	type pair struct{ Name, Value *string }
+	var har struct {
+		Log *struct {
+			Version string
+			Creator *struct{ Name, Version *string }
+			Pages   []struct {
+				StartedDateTime time.Time
+				ID, Title       string
+				PageTimings     *struct{}
+			}
+			Entries []struct {
+				Pageref         string
+				StartedDateTime time.Time
+				Time            *float64
+				Request         *struct {
+					Method, URL, HTTPVersion string
+					Cookies, Headers         []pair
+					QueryString              []pair
+					HeadersSize, BodySize    *int
+					PostData                 *struct{ MimeType, Text *string }
+				}
+				Response *struct {
+					Status           int
+					StatusText       *string
+					HTTPVersion      string
+					Cookies, Headers []pair
+					Content          *struct {
+						Size           *int
+						MimeType, Text *string
+					}
+					RedirectURL           *string
+					HeadersSize, BodySize *int
+				}
+				Cache   *struct{}
+				Timings *struct{ Send, Wait, Receive *float64 }
+				Comment string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(written("har", sample())), &har); err != nil {
+		t.Fatal(err)
+	}
+	log := har.Log
+	if log == nil || log.Version != "1.2" || log.Creator == nil || log.Creator.Name == nil || log.Creator.Version == nil {
+		t.Fatalf("the log is %+v", log)
+	}
+	pages := map[string]int{}
+	for _, p := range log.Pages {
+		pages[p.ID] = 0
+		if p.PageTimings == nil || p.StartedDateTime.IsZero() || p.Title == "" {
+			t.Errorf("the page %+v", p)
+		}
+	}
+	var last time.Time
+	comments := 0
+	for _, e := range log.Entries {
+		pages[e.Pageref]++
+		q, s := e.Request, e.Response
+		if e.Time == nil || q == nil || s == nil || e.Cache == nil || e.Timings == nil || e.Timings.Send == nil || e.Timings.Wait == nil || e.Timings.Receive == nil ||
+			q.Cookies == nil || q.Headers == nil || q.QueryString == nil || q.HeadersSize == nil || q.BodySize == nil || q.HTTPVersion == "" ||
+			s.Cookies == nil || s.Headers == nil || s.Content == nil || s.Content.Size == nil || s.Content.MimeType == nil || s.StatusText == nil ||
+			s.RedirectURL == nil || s.HeadersSize == nil || s.BodySize == nil || s.HTTPVersion == "" {
+			t.Fatalf("an entry lacks something: %+v", e)
+		}
+		if *e.Timings.Send+*e.Timings.Wait+*e.Timings.Receive != *e.Time {
+			t.Errorf("the times %v are not %v", *e.Timings.Wait, *e.Time)
+		}
+		if e.StartedDateTime.Before(last) {
+			t.Error("the entries are not in the order of time")
+		}
+		last = e.StartedDateTime
+		if e.Comment != "" {
+			comments++
+		}
+		if q.PostData != nil && (*q.PostData.MimeType != "application/json" || fmt.Sprint(*q.QueryString[0].Name, "=", *q.QueryString[0].Value) != "webhook=a b") {
+			t.Errorf("the request is %+v", q)
+		}
+	}
+	if want := map[string]int{"JOB-02": 3, "JOB-03": 3, "JOB-07": 3, "JOB-10": 3}; !maps.Equal(pages, want) || comments != 4 {
+		t.Errorf("the pages have %v entries, not %v; %d comments", pages, want, comments)
+	}
+}
+
+// A badge never says more than the report.
+func TestBadge(t *testing.T) {
+	results := func(verdicts ...report.Verdict) *report.Report {
+		r := &report.Report{}
+		for _, v := range verdicts {
+			r.Results = append(r.Results, report.Result{Level: "MUST", Verdict: v})
+		}
+		r.Results = append(r.Results, report.Result{Level: "SHOULD", Verdict: report.Warn})
+		r.Count()
+		return r
+	}
+	with := func(r *report.Report, exit int) *report.Report { r.Exit = exit; return r }
+	for _, c := range []struct {
+		r               *report.Report
+		message, colour string
+		inSVG           string
+	}{
+		{with(results(report.Pass, report.Pass), 0), "2 of 2 MUST", "brightgreen", "#1a7f37"},
+		{with(results(report.Pass, report.Skip, report.Known), 0), "1 of 3 MUST", "brightgreen", "#1a7f37"},
+		{with(results(report.Pass, report.Fail, report.Inconclusive), 1), "1 MUST broken", "red", "#c5281c"},
+		{with(results(report.Pass, report.Unexpected), 1), "the list of known deviations is stale", "red", "#c5281c"},
+		{with(results(report.Pass, report.Inconclusive), 3), "inconclusive", "yellow", "#8a6100"},
+		{with(results(report.Skip, report.Skip), 0), "not judged", "lightgrey", "#6b7280"},
+		{&report.Report{Preflight: "unreachable", Exit: 3}, "not judged", "lightgrey", "#6b7280"},
+	} {
+		var shield struct {
+			SchemaVersion         int
+			Label, Message, Color string
+			IsError               bool
+		}
+		if err := json.Unmarshal([]byte(written("shield", c.r)), &shield); err != nil {
+			t.Fatal(err)
+		}
+		if shield.SchemaVersion != 1 || shield.Label != "conformance" || shield.Message != c.message || shield.Color != c.colour || shield.IsError != (c.r.Exit != 0) {
+			t.Errorf("%v: %+v", c.r.Counts, shield)
+		}
+		svg := written("badge", c.r)
+		var root element
+		if err := xml.Unmarshal([]byte(svg), &root); err != nil || root.attr("aria-label") != "conformance: "+c.message || !strings.Contains(svg, c.inSVG) {
+			t.Errorf("%v: %v in %s", c.r.Counts, err, svg)
+		}
+	}
+}
+
+// A summary shows what is broken, lets nothing of the target's be markup, and
+// stays below what a CI job may have.
+func TestMarkdown(t *testing.T) {
+	r := sample()
+	text := written("markdown", r)
+	for _, want := range []string{"❌ Conformance: not conformant", "| MUST | 1 | 1 | 1 | 1 |", "<b>FAIL</b> JOB-02 (MUST): Statement JOB-02 holds.", "networkvolumes/abc", "curl -sS -i", "- JOB-06 (MUST), by JOB-02"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	fence := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch mark := strings.TrimRight(line, "tex"); {
+		case fence == "" && strings.HasPrefix(mark, "```"):
+			fence = mark
+		case line == fence:
+			fence = ""
+		case fence == "" && (strings.Contains(line, "<script") || strings.Contains(line, "<img") || strings.Contains(line, "](") || strings.HasPrefix(line, "# ")):
+			t.Errorf("outside of code: %s", line)
+		}
+	}
+	if fence != "" {
+		t.Errorf("a block of code does not end:\n%s", text)
+	}
+	for range 3000 {
+		x := r.Results[1]
+		x.Failure = &report.Failure{Came: strings.Repeat("é`", 20000)}
+		r.Results = append(r.Results, x)
+	}
+	r.Count()
+	if text := written("markdown", r); len(text) > 1<<20 || !strings.Contains(text, "… and ") {
+		t.Errorf("a summary of %d bytes", len(text))
+	}
+}
+
+// What is written is read again as it was.
+func TestJSON(t *testing.T) {
+	r := sample()
+	text := written("json", r)
+	back, err := report.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := written("json", back); again != text {
+		t.Error("another report comes back")
+	}
+}
+
+// What can't be written is told.
+func TestFullDisk(t *testing.T) {
+	for _, f := range report.Forms {
+		if err := f.Write(full{}, sample()); !errors.Is(err, errFull) {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+	}
+	if err := report.WriteDiff(full{}, report.Compare(sample(), sample()), false); !errors.Is(err, errFull) {
+		t.Errorf("diff: %v", err)
+	}
+}
+
+var errFull = errors.New("no space is left")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
