@@ -164,7 +164,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 		toRun = append(toRun, one)
 	}
 	r.watch = newWatch(r.env.Target, toRun)
-	r.watch.hide = r.env.Secrets.Redact
+	r.watch.hide = r.env.Secrets
 	r.env.Seen = r.watch.see
 	for id, a := range r.all(ctx, toRun) {
 		attempts[id] = a

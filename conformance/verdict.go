@@ -208,11 +208,11 @@ const maxTrace = 4096
 func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 	hide := r.env.Secrets.Redact
 	cut := func(b []byte) string {
-		text := string(b[:min(len(b), maxTrace)])
+		text := r.env.Secrets.Cut(b, maxTrace)
 		if len(b) > maxTrace {
 			text += fmt.Sprintf("… (%d bytes)", len(b))
 		}
-		return hide(text)
+		return text
 	}
 	header := func(h http.Header) map[string][]string {
 		out := maps.Clone(map[string][]string(h))
@@ -243,7 +243,6 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 type fault struct{ did, came, curl string }
 
 // told is a short form of an exchange.
-func told(x *wire.Exchange) string {
-	body := string(x.Body[:min(len(x.Body), 300)])
-	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(body))
+func told(x *wire.Exchange, hide *wire.Secrets) string {
+	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(hide.Cut(x.Body, 300)))
 }

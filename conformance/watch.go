@@ -19,7 +19,7 @@ type watch struct {
 	mu     sync.Mutex
 	jobs   map[string]sighting
 	faults map[string]fault // by case; the first one
-	hide   func(string) string
+	hide   *wire.Secrets
 }
 
 // sighting is when a job was last seen with a status.
@@ -59,7 +59,7 @@ func (w *watch) see(x *wire.Exchange) {
 		}
 		if text := c.Watch(s); text != "" {
 			w.faults[c.ID] = fault{
-				did: w.hide(x.Request.Method + " " + x.Request.URL), came: w.hide(text + ": " + told(x)), curl: "",
+				did: w.hide.Redact(x.Request.Method + " " + x.Request.URL), came: w.hide.Redact(text + ": " + told(x, w.hide)), curl: x.Request.Curl(w.hide),
 			}
 		}
 	}

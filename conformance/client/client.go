@@ -370,7 +370,7 @@ func (j *judge) lastWords(p *play) string {
 
 func (j *judge) trace(p *play) (list []report.Exchange) {
 	cut := func(b []byte) string {
-		return j.secrets.Redact(strings.ToValidUTF8(string(b[:min(len(b), maxTrace)]), ""))
+		return j.secrets.Cut(b, maxTrace)
 	}
 	header := func(h map[string][]string) map[string][]string {
 		out := maps.Clone(h)

@@ -45,7 +45,7 @@ func newAnswer(c *C, x *wire.Exchange) *Answer {
 	return a
 }
 
-func (a *Answer) fail(accepted string) { a.c.came(a.x, told(a.x), accepted) }
+func (a *Answer) fail(accepted string) { a.c.came(a.x, a.c.told(a.x), accepted) }
 
 // Is expects one of the status codes.
 func (a *Answer) Is(codes ...int) *Answer {
@@ -54,7 +54,7 @@ func (a *Answer) Is(codes ...int) *Answer {
 		for _, code := range codes {
 			accepted = append(accepted, fmt.Sprintf("%d %s", code, http.StatusText(code)))
 		}
-		a.c.came(a.x, told(a.x), accepted...)
+		a.c.came(a.x, a.c.told(a.x), accepted...)
 	}
 	return a
 }

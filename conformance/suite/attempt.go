@@ -88,7 +88,7 @@ func (c *C) run(floor bool) (o Outcome) {
 func (c *C) floor() {
 	for _, x := range c.exchanges() {
 		if x.Status >= http.StatusInternalServerError || strings.HasPrefix(x.Header.Get("Content-Type"), "text/html") {
-			c.came(x, told(x), "any answer but a 5xx or a page of HTML")
+			c.came(x, c.told(x), "any answer but a 5xx or a page of HTML")
 		}
 	}
 }

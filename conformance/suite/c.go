@@ -206,7 +206,7 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 	case x.Status == 0 && !c.Local():
 		c.Inconclusive("%s: %v", c.brief(x), x.Err)
 	case x.Status == 0:
-		c.came(x, told(x), "an answer")
+		c.came(x, c.told(x), "an answer")
 	}
 	return a
 }

@@ -54,7 +54,7 @@ func (c *C) Burst(n int, method, path string, body any) {
 		c.Inconclusive("%d requests took %s, and the window is %s", n, took, window)
 	}
 	if x := odd.Load(); x != nil {
-		c.came(x, told(x), fmt.Sprintf("no 429 to the first %d", n))
+		c.came(x, c.told(x), fmt.Sprintf("no 429 to the first %d", n))
 	}
 }
 

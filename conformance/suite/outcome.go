@@ -68,19 +68,19 @@ func (c *C) brief(x *wire.Exchange) string {
 	if b := x.Request.Body; len(b) > 0 && len(b) <= 200 {
 		text += " " + string(b)
 	} else if len(b) > 200 {
-		text += fmt.Sprintf(" %s… (%d bytes)", b[:120], len(b))
+		text += fmt.Sprintf(" %s… (%d bytes)", c.env.Secrets.Cut(b, 120), len(b))
 	}
 	return text
 }
 
 // told says what an answer was.
-func told(x *wire.Exchange) string {
+func (c *C) told(x *wire.Exchange) string {
 	if x.Status == 0 {
 		return fmt.Sprintf("no answer: %v", x.Err)
 	}
 	body := string(x.Body)
 	if len(body) > 400 {
-		body = fmt.Sprintf("%s… (%d bytes)", body[:300], len(x.Body))
+		body = fmt.Sprintf("%s… (%d bytes)", c.env.Secrets.Cut(x.Body, 300), len(x.Body))
 	}
 	if body == "" {
 		body = "(no body)"

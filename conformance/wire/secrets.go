@@ -35,6 +35,28 @@ func (s *Secrets) Add(name, value string) {
 	slices.SortStableFunc(s.values, func(a, b secret) int { return len(b.value) - len(a.value) })
 }
 
+// Cut is the beginning of a text, of n bytes or of what hides a secret that
+// begins there: to cut before hiding would leave half of one.
+func (s *Secrets) Cut(text []byte, n int) string {
+	n = min(n, len(text))
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var b strings.Builder
+next:
+	for i := 0; i < n; {
+		for _, x := range s.values {
+			if len(text)-i >= len(x.value) && string(text[i:i+len(x.value)]) == x.value {
+				b.WriteString(x.shown)
+				i += len(x.value)
+				continue next
+			}
+		}
+		b.WriteByte(text[i])
+		i++
+	}
+	return strings.ToValidUTF8(b.String(), "")
+}
+
 // Redact is a text without the secrets.
 func (s *Secrets) Redact(text string) string {
 	s.mu.RLock()

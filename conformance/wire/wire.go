@@ -121,7 +121,7 @@ func (r Request) Curl(hide *Secrets) string {
 	switch {
 	case len(r.Body) > maxShown:
 		b.WriteString(" --data-binary @body")
-		after = fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(hide.Redact(string(r.Body[:80]))))
+		after = fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(hide.Cut(r.Body, 80)))
 	case r.Body != nil:
 		b.WriteString(" --data-binary " + quote(hide.Redact(string(r.Body))))
 	}

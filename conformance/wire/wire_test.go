@@ -28,6 +28,26 @@ func TestSecretsAreHiddenByValue(t *testing.T) {
 	}
 }
 
+// A text that is cut shows no half of a secret, wherever it is cut, and nothing
+// that is hidden lets more of it in.
+func TestCutHidesFirst(t *testing.T) {
+	const secret = "the-secret-that-is-long"
+	var s wire.Secrets
+	s.Add("KEY", secret)
+	text := []byte(secret + " é " + secret + " and " + secret)
+	for n := range len(text) + 10 {
+		got := s.Cut(text, n)
+		for rest := got; rest != ""; rest = rest[1:] {
+			if strings.HasPrefix(rest, secret[:4]) {
+				t.Fatalf("cut at %d: %q", n, got)
+			}
+		}
+		if !strings.HasPrefix("$KEY é $KEY and $KEY", got) || n >= len(text) && len(got) < len("$KEY é $KEY and $KEY") {
+			t.Errorf("cut at %d: %q", n, got)
+		}
+	}
+}
+
 // The command of a failure says what the suite said.
 func TestCurlRepeats(t *testing.T) {
 	curl, err := exec.LookPath("curl")
