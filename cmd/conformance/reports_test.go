@@ -1,0 +1,171 @@
+package main_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// artefacts are the flags for a report in every form, and the files.
+func artefacts(dir string) (flags, files []string) {
+	for form, name := range map[string]string{
+		"html": "r.html", "junit": "r.xml", "markdown": "r.md", "har": "r.har", "badge": "r.svg", "shield": "shield.json", "json": "r.json",
+	} {
+		path := filepath.Join(dir, name)
+		flags, files = append(flags, "--report="+form+"="+path), append(files, path)
+	}
+	return flags, files
+}
+
+// A deployment that shows the keys in every answer, whole and where a report
+// cuts, can't make a report show them.
+func TestNoSecretInAnyReport(t *testing.T) {
+	secrets := map[string]string{"GPUCLOUD_API_KEY": key, "GPUCLOUD_OTHER_API_KEY": `other"key/<&>+é`, "GPUCLOUD_USER_API_KEY": "the-key-of-another-user"}
+	var all string
+	for _, secret := range secrets {
+		all += " " + secret
+	}
+	quoted, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serves(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+key || !strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
+				h.ServeHTTP(w, r)
+				return
+			}
+			w.Header()["X-Echo"] = []string{"Bearer " + key}
+			w.WriteHeader(http.StatusTeapot)
+			// The key lies across every place at which a text is cut.
+			for i := range 60 {
+				fmt.Fprintf(w, "%s%s%s%s", all, quoted, strings.Repeat("x", 100-len(key)/2-i), key)
+			}
+		})
+	})
+	cmd := command(t, "run", "--base-url="+url, "--select=VER-38,VER-36,VER-41,AUT")
+	flags, files := artefacts(cmd.Dir)
+	summary := filepath.Join(cmd.Dir, "summary.md")
+	if err := os.WriteFile(summary, []byte("another step's words\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Args, files = append(cmd.Args, flags...), append(files, summary)
+	cmd.Env = append(cmd.Env, "GITHUB_STEP_SUMMARY="+summary)
+	for name, secret := range secrets {
+		cmd.Env = append(cmd.Env, name+"="+secret)
+	}
+	texts := map[string]string{"the terminal": ends(t, cmd, 1)}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(path)] = string(text)
+	}
+	for where, text := range texts {
+		// What begins like a key is a part of one.
+		for _, part := range []string{key[:8], `other"key`, `other\"key`, "other&#34;key", "other&quot;key", "the-key-of-another"} {
+			if i := strings.Index(text, part); i >= 0 {
+				t.Errorf("%s shows %s: …%s", where, part, text[max(0, i-80):min(len(text), i+80)])
+			}
+		}
+	}
+	for where, want := range map[string]string{
+		"the terminal": "FAIL VER-38", "r.html": `id="VER-38" data-verdict="FAIL"`, "r.xml": "VER-38: ", "r.md": "<b>FAIL</b> VER-38", "r.har": `"pageref": "VER-38"`,
+		"r.svg": "MUST broken", "shield.json": "MUST broken", "r.json": `"clause": "VER-38"`, "summary.md": "another step's words\n## ❌ Conformance: not conformant",
+	} {
+		if !strings.Contains(texts[where], want) {
+			t.Errorf("%s has not %q:\n%.2000s", where, want, texts[where])
+		}
+	}
+	if !strings.Contains(texts["r.html"], "418") || !strings.Contains(texts["r.har"], "Bearer $KEY") {
+		t.Error("the reports don't show what came")
+	}
+	var report struct{ Counts map[string]int }
+	var junit struct {
+		Failures int `xml:"failures,attr"`
+	}
+	if err := errors.Join(json.Unmarshal([]byte(texts["r.json"]), &report), xml.Unmarshal([]byte(texts["r.xml"]), &junit)); err != nil {
+		t.Fatal(err)
+	}
+	if n := report.Counts["FAIL"]; n == 0 || junit.Failures != n || !strings.Contains(texts["the terminal"], fmt.Sprintf("%d FAIL, ", n)) {
+		t.Errorf("%d failures in JUnit, %v in JSON; the terminal says\n%s", junit.Failures, report.Counts, texts["the terminal"])
+	}
+}
+
+// What changed between two runs, and the exit code of a gate.
+func TestDiff(t *testing.T) {
+	broken := false
+	url := serves(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if broken && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {
+				http.NotFound(w, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
+	ends(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
+	broken = true
+	ends(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--json="+bad), 1)
+	if said := ends(t, command(t, "diff", good, bad), 1); !strings.Contains(said, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(said, "1 worse, 0 better") {
+		t.Error(said)
+	}
+	if said := ends(t, command(t, "diff", bad, good), 0); !strings.Contains(said, "BETTER VER-38 MUST  FAIL → PASS") {
+		t.Error(said)
+	}
+	if said := ends(t, command(t, "diff", bad, bad), 0); !strings.Contains(said, "0 worse, 0 better, 0 otherwise changed") {
+		t.Error(said)
+	}
+	if said := ends(t, command(t, "diff", good, file(t, "{}")), 2); !strings.Contains(said, "can't be compared") {
+		t.Error(said)
+	}
+}
+
+// What can't be written is found before a request is sent.
+func TestReportsThatCannotBeWritten(t *testing.T) {
+	for want, args := range map[string][]string{
+		"is one of json, html, junit, markdown, har, badge, shield": {"--report=pdf=x"},
+		"is not of the kind html=report.html":                       {"--report=html"},
+		"there is no folder /nothing/is/here":                       {"--report=html=/nothing/is/here/r.html"},
+		"it is a folder":                                            {"--report=html=" + t.TempDir()},
+		"two reports can't be on the standard output":               {"--report=html=-", "--json=-"},
+	} {
+		said := ends(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
+		if !strings.Contains(said, want) || strings.Contains(said, "unreachable") {
+			t.Errorf("%v says %s\nand not %q", args, said, want)
+		}
+	}
+}
+
+// A report on the standard output stands there alone, whatever else is said.
+func TestReportOnStandardOutput(t *testing.T) {
+	url := serves(t, nil)
+	file := filepath.Join(t.TempDir(), "later.json")
+	for _, args := range [][]string{
+		{"run", "--base-url=" + url, "--select=LIM-12", "--allow=create,queue", "--defer=" + file, "--report=json=-"},
+		{"resume", file, "--report=json=-"},
+	} {
+		cmd := command(t, args...)
+		cmd.Stderr = io.Discard
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		var report struct{ Schema string }
+		if err := json.Unmarshal(out, &report); err != nil || report.Schema == "" {
+			t.Errorf("%v: %v in %s", args, err, out)
+		}
+	}
+}
