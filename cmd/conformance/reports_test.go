@@ -45,10 +45,12 @@ func TestNoSecretInAnyReport(t *testing.T) {
 			}
 			w.Header()["X-Echo"] = []string{"Bearer " + key}
 			w.WriteHeader(http.StatusTeapot)
-			// The key lies across every place at which a text is cut.
-			for i := range 60 {
-				fmt.Fprintf(w, "%s%s%s%s", all, quoted, strings.Repeat("x", 100-len(key)/2-i), key)
+			if strings.HasSuffix(r.URL.Path, "/cpus") {
+				// A key lies across the 300th and the 4096th byte, where reports cut.
+				fmt.Fprint(w, "1234567"+strings.Repeat(key, 500))
+				return
 			}
+			fmt.Fprintf(w, "%s %s", all, quoted)
 		})
 	})
 	cmd := command(t, "run", "--base-url="+url, "--select=VER-38,VER-36,VER-41,AUT")
