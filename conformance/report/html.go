@@ -85,7 +85,7 @@ var areaTitles = map[string]string{
 var means = map[Verdict]string{
 	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
 	Inconclusive: "can’t be told: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a listed deviation, still there",
-	Blocked: "stands on a clause that is not kept", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
+	Blocked: "stands on what failed before it", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
 }
 
 // WriteHTML writes the report as one page that needs nothing but itself.
@@ -157,7 +157,7 @@ func summary(r *Report) string {
 		{r.Counts[Known], "1 is a known deviation", "%d are known deviations"},
 		{r.Counts[Unexpected], "1 is listed as a deviation and kept", "%d are listed as deviations and kept"},
 		{r.Counts[Inconclusive] + r.Counts[Error], "1 can't be told", "%d can't be told"},
-		{r.Counts[Blocked], "1 stands on a clause that is broken", "%d stand on a clause that is broken"},
+		{r.Counts[Blocked], "1 stands on a clause that failed", "%d stand on a clause that failed"},
 		{r.Counts[Observed], "1 is open, and observed", "%d are open, and observed"},
 		{r.Counts[Skip], "1 was not judged", "%d were not judged"},
 	} {
@@ -168,7 +168,7 @@ func summary(r *Report) string {
 			parts = append(parts, fmt.Sprintf(x.many, x.n))
 		}
 	}
-	kept := fmt.Sprintf("%d of %d clauses are kept", r.Counts[Pass], len(r.Results))
+	kept := fmt.Sprintf("%d of %d clauses kept", r.Counts[Pass], len(r.Results))
 	return sentence(strings.Join(append([]string{kept}, parts...), "; ")) + "."
 }
 
@@ -177,6 +177,10 @@ func facts(r *Report) (list [][2]string) {
 	if time.Duration(r.Passed) > time.Duration(r.Took)+time.Minute {
 		passed = time.Duration(r.Passed).Round(time.Second).String()
 	}
+	seed := ""
+	if r.Seed != 0 {
+		seed = fmt.Sprint(r.Seed)
+	}
 	for _, f := range [][2]string{
 		{"Took", time.Duration(r.Took).Round(time.Millisecond).String()},
 		{"Time of the target", passed},
@@ -184,7 +188,7 @@ func facts(r *Report) (list [][2]string) {
 		{"Jobs", count(int(r.Jobs))},
 		{"Dialect", r.Dialect},
 		{"Endpoint", r.Target.Endpoint},
-		{"Seed", fmt.Sprint(r.Seed)},
+		{"Seed", seed},
 		{"Suite", r.Version},
 	} {
 		if f[1] != "" {

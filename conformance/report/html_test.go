@@ -45,7 +45,7 @@ func TestBrowser(t *testing.T) {
 			address := shown(t, tab, sample())
 			for selector, want := range map[string]string{
 				"h1":              "Not conformant",
-				".lead":           "2 of 11 clauses are kept; 1 MUST clause is broken; 1 weaker clause is not kept",
+				".lead":           "2 of 11 clauses kept; 1 MUST clause is broken; 1 weaker clause is not kept",
 				"header":          "https://gpus.example.com",
 				".facts":          "26h0m0s",
 				".levels":         "1 PASS, 1 SKIP, 1 BLOCKED, 1 INCONCLUSIVE, 1 ERROR, 1 UNEXPECTED-PASS, 1 FAIL",
