@@ -12,7 +12,7 @@ import (
 // workerConfig is what the pools of workers stand on.
 func (j *Jobrunner) workerConfig(c Config, time *clock.Clock) worker.Config {
 	w := worker.Config{
-		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.volumes.dir, Credentials: j.store.Credentials,
+		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.volumes.dir, Credentials: j.store.Credentials, Sample: c.GPUs.Sample,
 		LogTo: c.LogWorkers, Clock: time, Logger: c.Logger,
 	}
 	// Where there is not even a driver, endpoints with GPUs run on the CPU. Where

@@ -115,19 +115,7 @@ func TestDevOfACommand(t *testing.T) {
 // The handler runs under the stand-in for the public SDK, and is replaced when
 // its file changes.
 func TestDevOfAWorker(t *testing.T) {
-	if exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() != nil {
-		t.Skip("there is no python3 of at least 3.10")
-	}
-	dir := t.TempDir()
-	standin, err := os.ReadFile("../../jobrunner/workerapi/testdata/standin.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "runpod"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	put(t, filepath.Join(dir, "runpod", "__init__.py"), "from . import serverless\n")
-	put(t, filepath.Join(dir, "runpod", "serverless.py"), string(standin))
+	dir := sdk(t)
 	file := filepath.Join(dir, "handler.py")
 	const handler = "import os, runpod\nrunpod.serverless.start({'handler': lambda job: [VERSION, os.getpid()]})\n"
 	put(t, file, strings.Replace(handler, "VERSION", "1", 1))

@@ -63,6 +63,20 @@ func (r Report) Ends() bool { return r.Result() || r.kind == lost }
 // Result tells whether the handler ended, well or not.
 func (r Report) Result() bool { return r.kind == done || r.kind == fail }
 
+// Outcome names the end that a report makes, for people: COMPLETED, FAILED or
+// LOST; "" for one that makes none.
+func (r Report) Outcome() string {
+	switch r.kind {
+	case done:
+		return string(Completed)
+	case fail:
+		return string(Failed)
+	case lost:
+		return "LOST"
+	}
+	return ""
+}
+
 // Directive is the answer to a report.
 type Directive int
 

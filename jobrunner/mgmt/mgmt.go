@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	Limits bool
 	// Workers are those of the endpoints; nil: there are none.
 	Workers Workers
+	// Sample tells how a worker's GPU does; nil: nobody can.
+	Sample func(uuid string) (gpu.Sample, error)
 	// Stock says which GPU types the machine has now; nil is none.
 	Stock func() map[string]catalog.Stock
 }

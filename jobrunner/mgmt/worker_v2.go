@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -40,6 +41,24 @@ type workerV2 struct {
 	GPUTypeID     *string    `json:"gpuTypeId"`
 	DataCenterID  *string    `json:"dataCenterId"`
 	StartedAt     *time.Time `json:"startedAt"`
+
+	// The v2 document knows none of these.
+	Reason      *string       `json:"reason"` // why it is THROTTLED or UNHEALTHY
+	CPUSeconds  *float64      `json:"cpuSeconds"`
+	MemoryBytes *int64        `json:"memoryBytes"`
+	GPUs        []workerGPUV2 `json:"gpus"`
+}
+
+// workerGPUV2 is a GPU that a worker has, and how it does now: null is what it
+// does not tell.
+type workerGPUV2 struct {
+	ID                 string   `json:"id"` // as CUDA_VISIBLE_DEVICES names it
+	TypeID             string   `json:"typeId"`
+	MemoryBytes        int64    `json:"memoryBytes"`
+	Utilization        *float64 `json:"utilization"` // from 0 to 1
+	MemoryUsedBytes    *float64 `json:"memoryUsedBytes"`
+	PowerWatts         *float64 `json:"powerWatts"`
+	TemperatureCelsius *float64 `json:"temperatureCelsius"`
 }
 
 type workerSummaryV2 struct {
@@ -60,6 +79,7 @@ type workerListV2 struct {
 func (s *server) newWorkerV2(w worker.Info) workerV2 {
 	out := workerV2{
 		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image, DataCenterID: place,
+		GPUs: []workerGPUV2{},
 	}
 	if len(w.Devices) > 0 {
 		out.GPUTypeID = &w.Devices[0].TypeID
@@ -68,6 +88,35 @@ func (s *server) newWorkerV2(w worker.Info) workerV2 {
 		started, up := w.StartedAt.UTC(), int64(s.Clock.Now().Sub(w.StartedAt)/time.Second)
 		out.StartedAt, out.UptimeSeconds = &started, &up
 	}
+	if w.Reason != "" {
+		out.Reason = &w.Reason
+	}
+	if w.Usage != (worker.Usage{}) { // it is a process
+		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
+	}
+	for _, d := range w.Devices {
+		out.GPUs = append(out.GPUs, s.newWorkerGPUV2(d))
+	}
+	return out
+}
+
+func (s *server) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
+	out := workerGPUV2{ID: d.UUID, TypeID: d.TypeID, MemoryBytes: d.Memory}
+	if s.Sample == nil {
+		return out
+	}
+	sample, err := s.Sample(d.UUID)
+	if err != nil { // it went away meanwhile
+		return out
+	}
+	tell := func(raw int64, unit float64) *float64 {
+		if raw < 0 {
+			return nil
+		}
+		return new(float64(raw) / unit)
+	}
+	out.Utilization, out.MemoryUsedBytes = tell(int64(sample.Utilization), 100), tell(sample.MemoryUsed, 1)
+	out.PowerWatts, out.TemperatureCelsius = tell(int64(sample.Power), 1000), tell(int64(sample.Temperature), 1)
 	return out
 }
 

@@ -60,17 +60,22 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	case errors.Is(err, ErrCrashed):
 		report = engine.Lost()
 	case err != nil && told: // to stop; by one who knows what becomes of the job
+		w.parts(ctx, mine, stopped)
 		return true
 	case err != nil:
 		report = engine.Fail(err.Error(), output)
 	}
+	outcome := report.Outcome()
 	// A result is worth more than a prompt stop.
-	switch _, err := queue.Report(context.WithoutCancel(ctx), job.Ref, report); {
+	switch got, err := queue.Report(context.WithoutCancel(ctx), job.Ref, report); {
 	case err != nil:
 		w.pool.logger.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
+	case got == engine.Stale:
+		outcome = stopped
 	case report.Result():
 		w.pool.works()
 	}
+	w.parts(ctx, mine, outcome)
 	return !errors.Is(err, ErrCrashed)
 }
 

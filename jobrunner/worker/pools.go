@@ -62,6 +62,8 @@ type Config struct {
 	// Devices are given to the workers of endpoints that ask for GPUs. nil is a
 	// machine without any: all workers run on its CPU.
 	Devices Devices
+	// Sample tells how a device does, for the log of a job's end; nil: not.
+	Sample func(uuid string) (gpu.Sample, error)
 	// Volume is the folder of a network volume; nil: there are none.
 	Volume func(id string) (dir string, err error)
 	// Credentials are those of a registry auth; nil: there are none.

@@ -131,6 +131,13 @@ func (w *worker) lose(ctx context.Context) {
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
 			}
 		}
+		outcome := engine.Lost().Outcome()
+		w.pool.mu.Lock()
+		if h.stop {
+			outcome = stopped
+		}
+		w.pool.mu.Unlock()
+		w.parts(ctx, h, outcome)
 		w.pool.mu.Lock()
 		w.drop(h)
 		w.pool.mu.Unlock()

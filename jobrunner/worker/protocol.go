@@ -160,6 +160,12 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	if r.Result() && got == engine.Accepted {
 		w.pool.works()
 	}
+	if outcome := r.Outcome(); outcome != "" {
+		if got == engine.Stale {
+			outcome = stopped
+		}
+		w.parts(ctx, h, outcome)
+	}
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
 	h.missing = time.Time{} // it has the job
@@ -196,7 +202,7 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 	}
 	w.pool.mu.Lock()
 	now := w.pool.clock.Now()
-	var lost []*held
+	var lost, obeyed []*held
 	for id, h := range w.hands {
 		if slices.Contains(has, id) {
 			continue
@@ -206,17 +212,24 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 		}
 		switch {
 		case !h.told.IsZero() && (asks || now.Sub(h.told) >= settled):
-			w.drop(h)
+			obeyed = append(obeyed, h)
 		case now.Sub(h.missing) >= missGrace, asks && now.Sub(h.taken) >= settled:
 			lost = append(lost, h)
 		}
 	}
 	w.pool.mu.Unlock()
+	for _, h := range obeyed {
+		w.parts(ctx, h, stopped)
+		w.pool.mu.Lock()
+		w.drop(h)
+		w.pool.mu.Unlock()
+	}
 	for _, h := range lost {
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
 		if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil {
 			return err
 		}
+		w.parts(ctx, h, engine.Lost().Outcome())
 		w.pool.mu.Lock()
 		w.drop(h)
 		w.pool.mu.Unlock()

@@ -57,6 +57,7 @@ type held struct {
 	missing time.Time // when the worker first said that it does not have it
 	stop    bool      // it is not the worker's any more
 	told    time.Time // when the worker was told so; zero: it does not know
+	parted  bool      // its end is in the log
 	release context.CancelFunc
 }
 
