@@ -152,12 +152,11 @@ func (p *Pools) all() []*pool {
 // queue when the engine is next opened.
 func (p *Pools) Close() {
 	p.stop()
-	p.mu.Lock()
-	pools := p.pools
-	p.pools = map[string]*pool{}
-	p.mu.Unlock()
-	for _, one := range pools {
+	for _, one := range p.all() { // what its workers say until they are gone still counts
 		one.close()
 	}
+	p.mu.Lock()
+	p.pools = map[string]*pool{}
+	p.mu.Unlock()
 	p.spread.Wait()
 }

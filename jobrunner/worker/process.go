@@ -43,11 +43,13 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 	w.takers.Wait() // what they bring is the worker's
 	if ended {
 		w.fails(process.Exit())
-		w.lose(ctx)
 	}
 	w.pool.mu.Lock()
-	w.on(ends)
+	w.on(ends) // before its jobs are gone: without them it would look idle
 	w.pool.mu.Unlock()
+	if ended {
+		w.lose(ctx)
+	}
 	process.Kill() // with all that a process that ended leaves behind
 	w.lose(ctx)
 	w.end()

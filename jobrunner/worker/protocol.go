@@ -246,8 +246,10 @@ func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) er
 	}
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
-	w.on(failed)
-	if w.state != Unhealthy || !w.stays() {
+	if w.state == Unhealthy { // it is known
+		return nil
+	}
+	if w.on(failed); w.state != Unhealthy { // it ends anyway
 		return nil
 	}
 	w.reason = reason

@@ -27,6 +27,12 @@ type fixture struct {
 // time.
 func bubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
+	bubbleOf(t, nil, test)
+}
+
+// bubbleOf has programs beside the built-in ones, which find the pools.
+func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(bytes.Buffer)}
 		time := new(clock.Clock)
@@ -38,7 +44,14 @@ func bubble(t *testing.T, test func(f *fixture)) {
 		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}); err != nil {
 			t.Fatal(err)
 		}
-		f.pools = worker.New(worker.Config{Queue: f.engine, Clock: time, Logger: log})
+		config := worker.Config{Queue: f.engine, Clock: time, Logger: log, URL: "http://deployment"}
+		if programs != nil {
+			programs.t, config.Programs = t, programs
+		}
+		f.pools = worker.New(config)
+		if programs != nil {
+			programs.pools = f.pools
+		}
 		defer func() {
 			f.pools.Close()
 			f.engine.Close()
@@ -81,6 +94,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 
 func (f *fixture) state(job engine.Job) engine.Job {
 	f.t.Helper()
+	synctest.Wait()
 	got, err := f.engine.Get(f.t.Context(), "ep", job.ID)
 	if err != nil {
 		f.t.Fatal(err)

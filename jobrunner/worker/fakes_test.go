@@ -1,0 +1,245 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// fakes are workers that are processes, without processes: each takes its jobs
+// by the calls that the worker protocol makes of a process's requests.
+type fakes struct {
+	t     *testing.T
+	pools *worker.Pools
+
+	mu     sync.Mutex
+	max    int  // workers there may be when one starts
+	broken bool // those that are started end at once
+	boot   time.Duration
+	slots  int // jobs that a worker has at a time; below 1 is 1
+	all    []*fake
+	runs   map[string]int // of each job, begun
+}
+
+// fake is one such worker.
+type fake struct {
+	of    *fakes
+	spec  worker.Spec
+	life  context.Context
+	end   context.CancelCauseFunc
+	done  chan struct{}
+	begun time.Time
+
+	// guarded by of.mu
+	jobs  map[string]context.CancelFunc // in its hands
+	alive bool
+}
+
+// order is a job's input.
+type order struct {
+	Seconds float64 `json:"seconds"`
+	Crash   bool    `json:"crash"` // the worker dies after that
+	Deaf    bool    `json:"deaf"`  // it can't be stopped
+}
+
+var errKilled = errors.New("killed")
+
+func newFakes(max int) *fakes { return &fakes{max: max, runs: map[string]int{}} }
+
+// Program takes each image for one of these workers.
+func (f *fakes) Program(string) (worker.Program, error) {
+	return worker.Program{Start: f.start}, nil
+}
+
+func (f *fakes) start(_ context.Context, spec worker.Spec) (worker.Process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 1
+	for _, other := range f.all {
+		if other.alive {
+			n++
+		}
+	}
+	if n > f.max {
+		f.t.Errorf("%d workers are there, and at most %d may be", n, f.max)
+	}
+	w := &fake{of: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, begun: time.Now()}
+	w.life, w.end = context.WithCancelCause(context.Background())
+	f.all = append(f.all, w)
+	go w.live(f.broken, f.boot, max(1, f.slots))
+	return w, nil
+}
+
+func (w *fake) live(broken bool, boot time.Duration, slots int) {
+	var running sync.WaitGroup
+	defer func() {
+		running.Wait()
+		w.of.mu.Lock()
+		w.alive = false
+		w.of.mu.Unlock()
+		close(w.done)
+	}()
+	running.Go(w.stops)
+	running.Go(w.pings)
+	fmt.Fprintf(w.spec.Log, "starts in %s\n", w.spec.Env["COLOR"])
+	if broken {
+		if w.sleep(10*time.Millisecond) != nil {
+			return
+		}
+		fmt.Fprintf(w.spec.Log, "no module named %s", w.spec.Env["COLOR"])
+		w.end(errors.New("exit status 3"))
+		return
+	}
+	if w.sleep(boot) != nil {
+		return
+	}
+	free := make(chan struct{}, slots)
+	for w.life.Err() == nil {
+		select {
+		case free <- struct{}{}:
+		case <-w.life.Done():
+			return
+		}
+		<-free
+		if w.idle() {
+			_ = w.of.pools.Idle(w.life, "ep", w.spec.Worker) // it may have ended
+		}
+		jobs, err := w.of.pools.Take(w.life, "ep", w.spec.Worker, slots-len(free))
+		if err != nil && w.life.Err() == nil {
+			w.of.t.Errorf("a worker can't take jobs: %s", err)
+			return
+		}
+		for _, job := range jobs {
+			free <- struct{}{}
+			own, stop := context.WithCancel(w.life)
+			w.of.mu.Lock()
+			w.jobs[job.ID] = stop
+			w.of.runs[job.ID]++
+			w.of.mu.Unlock()
+			running.Go(func() {
+				w.work(own, job)
+				<-free
+			})
+		}
+	}
+}
+
+func (w *fake) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-w.life.Done():
+		return w.life.Err()
+	}
+}
+
+// work does a job, and says so unless it was stopped.
+func (w *fake) work(ctx context.Context, job engine.Taken) {
+	var o order
+	if err := json.Unmarshal(job.Input, &o); err != nil {
+		w.of.t.Errorf("a job's input is %s", job.Input)
+	}
+	if o.Deaf {
+		ctx = w.life
+	}
+	timer := time.NewTimer(time.Duration(o.Seconds * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		if o.Crash {
+			w.end(errors.New("signal: segmentation fault"))
+			return
+		}
+		output := fmt.Appendf(nil, `%q`, w.spec.Worker+" in "+w.spec.Env["COLOR"])
+		if err := w.of.pools.Report(w.life, "ep", w.spec.Worker, job.ID, engine.Done(output), false); err != nil && w.life.Err() == nil {
+			w.of.t.Errorf("a result is refused: %s", err)
+		}
+	case <-ctx.Done():
+	}
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	delete(w.jobs, job.ID)
+}
+
+// stops stops the jobs that the worker is told to.
+func (w *fake) stops() {
+	for w.life.Err() == nil {
+		ids, err := w.of.pools.Stops(w.life, "ep", w.spec.Worker)
+		if err != nil {
+			return
+		}
+		w.of.mu.Lock()
+		for _, id := range ids {
+			if stop := w.jobs[id]; stop != nil {
+				stop()
+			}
+		}
+		w.of.mu.Unlock()
+		if len(ids) == 0 && w.sleep(time.Second) != nil {
+			return
+		}
+	}
+}
+
+// pings names what the worker has in its hands, again and again.
+func (w *fake) pings() {
+	for w.sleep(2*time.Second) == nil {
+		w.of.mu.Lock()
+		has := slices.Collect(maps.Keys(w.jobs))
+		w.of.mu.Unlock()
+		_ = w.of.pools.Ping(w.life, "ep", w.spec.Worker, has) // it may have ended
+	}
+}
+
+func (w *fake) idle() bool {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	return len(w.jobs) == 0
+}
+
+func (w *fake) Done() <-chan struct{} { return w.done }
+
+func (w *fake) Exit() string { return context.Cause(w.life).Error() }
+
+func (w *fake) Kill() {
+	w.end(errKilled)
+	<-w.done
+}
+
+func (w *fake) Usage() worker.Usage { return worker.Usage{} }
+
+// alive are those that live, the oldest first.
+func (f *fakes) alive() (all []*fake) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range f.all {
+		if w.alive {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+func (f *fakes) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// started is how many there were so far.
+func (f *fakes) started() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all)
+}

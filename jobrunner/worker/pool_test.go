@@ -1,0 +1,264 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// colored is an endpoint of fakes whose version is in the color of their work.
+func colored(version int64, most int) worker.Endpoint {
+	return worker.Endpoint{
+		ID: "ep", Container: store.Container{Image: "fake/x", Env: map[string]string{"COLOR": fmt.Sprint("color-", version)}},
+		Version: version, Max: most, IdleTimeout: 10 * time.Second, ScalerValue: 4,
+	}
+}
+
+func (f *fixture) work(seconds float64) engine.Job {
+	f.t.Helper()
+	return f.submit(engine.NewJob{Input: fmt.Appendf(nil, `{"seconds": %g}`, seconds)})
+}
+
+// completed checks that a job was done, once, by a worker of the version.
+func (f *fixture) completed(job engine.Job, version int64) {
+	f.t.Helper()
+	got := f.state(job)
+	if got.State != engine.Completed || got.Retries != 0 || !strings.HasSuffix(string(got.Output), fmt.Sprintf(` in color-%d"`, version)) {
+		f.t.Errorf("the job is %s with %s after %d retries, error %q; not done in version %d", got.State, got.Output, got.Retries, got.Error, version)
+	}
+}
+
+// workers are an endpoint's in words: state and version, * where it is stale.
+func (f *fixture) workers(want ...string) {
+	f.t.Helper()
+	synctest.Wait()
+	var got []string
+	for _, w := range f.pools.Workers("ep") {
+		text := fmt.Sprint(w.State, " ", w.Version)
+		if w.Stale {
+			text += "*"
+		}
+		got = append(got, text)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		f.t.Errorf("the workers are %q, not %q", got, want)
+	}
+}
+
+// A worker that starts is INITIALIZING until it asks for a job, and the jobs
+// that wait are not another reason to start one before their time.
+func TestAProcessStartsForTheFirstJob(t *testing.T) {
+	fakes := newFakes(3)
+	fakes.boot = 3 * time.Second
+	bubbleOf(t, fakes, func(f *fixture) {
+		f.pools.Set(colored(1, 3))
+		first := f.work(20)
+		f.counts(worker.Counts{Initializing: 1})
+		pass(3 * time.Second)
+		f.counts(worker.Counts{Running: 1})
+		f.work(20)
+		f.work(20)
+		pass(3 * time.Second)
+		f.counts(worker.Counts{Running: 1})
+		pass(2 * time.Second) // the next one has waited for longer than the scaler's delay
+		f.counts(worker.Counts{Running: 1, Initializing: 1})
+		pass(4 * time.Second)
+		f.counts(worker.Counts{Running: 2, Initializing: 1})
+		pass(time.Minute)
+		f.completed(first, 1)
+		f.counts(worker.Counts{})
+		if n := len(fakes.alive()); n != 0 {
+			t.Errorf("%d processes are left", n)
+		}
+	})
+}
+
+// A lower maximum ends idle workers at once, and busy ones after their jobs.
+func TestALowerMaximum(t *testing.T) {
+	fakes := newFakes(4)
+	bubbleOf(t, fakes, func(f *fixture) {
+		e := colored(1, 4)
+		e.Min = 4
+		f.pools.Set(e)
+		f.workers("IDLE 1", "IDLE 1", "IDLE 1", "IDLE 1")
+		jobs := []engine.Job{f.work(20), f.work(20), f.work(20)}
+		f.counts(worker.Counts{Running: 3, Idle: 1})
+		e.Min, e.Max = 0, 1
+		f.pools.Set(e)
+		f.counts(worker.Counts{Running: 3})
+		fakes.set(func() { fakes.max = 1 })
+		late := f.work(1)
+		pass(21 * time.Second)
+		for _, job := range append(jobs, late) {
+			f.completed(job, 1)
+		}
+		f.counts(worker.Counts{Idle: 1})
+		e.Max = 0
+		f.pools.Set(e)
+		f.counts(worker.Counts{})
+	})
+}
+
+// Workers that end right after their start are started again after a pause that
+// doubles up to a minute; meanwhile one shows why. One job done ends it.
+func TestACrashLoop(t *testing.T) {
+	fakes := newFakes(2)
+	fakes.broken = true
+	bubbleOf(t, fakes, func(f *fixture) {
+		e := colored(1, 2)
+		e.IdleTimeout = 2 * time.Minute
+		f.pools.Set(e)
+		job := f.work(1)
+		pass(10 * time.Minute)
+		for i, w := range fakes.all[1:] {
+			want := min(time.Second<<i, time.Minute)
+			if pause := w.begun.Sub(fakes.all[i].begun).Round(time.Second); pause != want {
+				t.Errorf("start %d comes after %s, not %s", i+2, pause, want)
+			}
+		}
+		if n := fakes.started(); n != 15 {
+			t.Errorf("%d were started", n)
+		}
+		f.counts(worker.Counts{Unhealthy: 1})
+		info := f.pools.Workers("ep")[0]
+		if want := "it ended right after its start, with exit status 3. The end of its log:\nstarts in color-1\nno module named color-1"; info.Reason != want || info.State != worker.Unhealthy {
+			t.Errorf("%s: %q", info.State, info.Reason)
+		}
+		if log, ok := f.pools.Log("ep", info.ID); !ok {
+			t.Error("its log is gone")
+		} else if lines, more := log.Lines(0); len(lines) != 2 || more != nil {
+			t.Errorf("its log is %v", lines)
+		}
+		if n := strings.Count(f.log.String(), "no module named"); n != 1 {
+			t.Errorf("the log says it %d times:\n%s", n, f.log)
+		}
+		if got := f.state(job); got.State != engine.InQueue || got.Retries != 0 {
+			t.Errorf("the job is %+v", got)
+		}
+
+		fakes.set(func() { fakes.broken = false })
+		pass(time.Minute + 2*time.Second)
+		f.completed(job, 1)
+		f.counts(worker.Counts{Idle: 1})
+
+		// The next failure is the first again.
+		fakes.set(func() { fakes.broken = true })
+		pass(2 * time.Minute)
+		f.counts(worker.Counts{})
+		job = f.work(1)
+		pass(100 * time.Millisecond)
+		f.counts(worker.Counts{Unhealthy: 1})
+		fakes.set(func() { fakes.broken = false })
+		pass(2 * time.Second)
+		f.completed(job, 1)
+	})
+}
+
+// A new version of an endpoint that does not work is given up for the next one
+// at once, whatever the pause.
+func TestANewVersionEndsThePause(t *testing.T) {
+	fakes := newFakes(2)
+	fakes.broken = true
+	bubbleOf(t, fakes, func(f *fixture) {
+		f.pools.Set(colored(1, 2))
+		job := f.work(1)
+		pass(20 * time.Second)
+		f.workers("UNHEALTHY 1")
+		fakes.set(func() { fakes.broken = false })
+		f.pools.Set(colored(2, 2))
+		f.workers("RUNNING 2")
+		pass(time.Second)
+		f.completed(job, 2)
+		f.workers("IDLE 2")
+	})
+}
+
+// An idle worker of an older version is replaced at once where there is to be
+// one, and a worker with a job after it.
+func TestRollingRelease(t *testing.T) {
+	fakes := newFakes(3)
+	fakes.boot = 3 * time.Second
+	bubbleOf(t, fakes, func(f *fixture) {
+		e := colored(1, 3)
+		e.Min = 2
+		f.pools.Set(e)
+		pass(3 * time.Second)
+		old := f.work(20)
+		f.workers("RUNNING 1", "IDLE 1") // the first of two takes it, or the second
+		e = colored(2, 3)
+		e.Min = 2
+		f.pools.Set(e)
+		f.workers("RUNNING 1*", "INITIALIZING 2")
+		pass(3 * time.Second)
+		f.counts(worker.Counts{Running: 1, Idle: 1, Initializing: 1}) // the one with a job leaves, and has its place filled
+		fresh := f.work(5)
+		pass(5 * time.Second)
+		f.completed(fresh, 2)
+		f.workers("RUNNING 1*", "IDLE 2", "IDLE 2")
+		pass(12 * time.Second)
+		f.completed(old, 1)
+		f.workers("IDLE 2", "IDLE 2")
+	})
+}
+
+// At the maximum a worker leaves before another one starts; jobs wait, and none
+// is lost.
+func TestRollingReleaseAtTheMaximum(t *testing.T) {
+	fakes := newFakes(2)
+	fakes.boot = time.Second
+	bubbleOf(t, fakes, func(f *fixture) {
+		f.pools.Set(colored(1, 2))
+		var old, fresh []engine.Job
+		old = append(old, f.work(30))
+		pass(time.Second)
+		old = append(old, f.work(40)) // begins 5 s later, for it waits for a second worker
+		pass(6 * time.Second)
+		f.workers("RUNNING 1", "RUNNING 1")
+		f.pools.Set(colored(2, 2))
+		for range 5 {
+			fresh = append(fresh, f.work(3))
+		}
+		f.workers("RUNNING 1*", "RUNNING 1*")
+		pass(24 * time.Second) // the older one has done its job
+		f.counts(worker.Counts{Running: 1, Initializing: 1})
+		f.completed(old[0], 1)
+		pass(10 * time.Second)
+		f.workers("RUNNING 1*", "RUNNING 2")
+		pass(time.Minute)
+		f.completed(old[1], 1)
+		for _, job := range fresh {
+			f.completed(job, 2)
+		}
+		f.counts(worker.Counts{})
+	})
+}
+
+// A worker that dies of a job, or beside one, is replaced, and its job is done
+// by another.
+func TestACrashWithAJob(t *testing.T) {
+	fakes := newFakes(1)
+	bubbleOf(t, fakes, func(f *fixture) {
+		f.pools.Set(colored(1, 1))
+		job := f.work(10)
+		fakes.alive()[0].end(errors.New("out of memory"))
+		f.workers("RUNNING 1")
+		pass(10 * time.Second)
+		if got := f.state(job); got.State != engine.Completed || got.Retries != 1 {
+			t.Errorf("the job is %+v", got)
+		}
+		idle := fakes.alive()[0]
+		idle.end(errors.New("out of memory"))
+		synctest.Wait()
+		f.counts(worker.Counts{}) // nothing asks for another
+		if f.work(1); fakes.started() != 3 {
+			t.Errorf("%d were started", fakes.started())
+		}
+	})
+}

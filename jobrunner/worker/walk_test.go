@@ -1,0 +1,198 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// walks is how many sequences of events the next test tries; each is another
+// one whenever it runs, and named by its seed.
+const walks = 60
+
+// Whatever happens in whatever order, there are never too many workers or, but
+// for a pause, too few; their states are what they do; and no job is lost or
+// done twice.
+func TestWalk(t *testing.T) {
+	for range walks {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { walkFrom(t, seed) })
+	}
+}
+
+func walkFrom(t *testing.T, seed uint64) {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	fakes := newFakes(3)
+	fakes.boot, fakes.slots = time.Duration(dice.IntN(3))*time.Second, 1+dice.IntN(2)
+	bubbleOf(t, fakes, func(f *fixture) {
+		w := &walk{fixture: f, fakes: fakes, dice: dice, settings: colored(1, 3), jobs: map[string]bool{}, cancelled: map[string]bool{}}
+		f.pools.Set(w.settings)
+		for range 60 {
+			w.step()
+			w.check()
+			if t.Failed() {
+				t.Logf("after %q", w.past)
+				return
+			}
+		}
+		w.settle()
+	})
+}
+
+// walk is a sequence of events and what they were.
+type walk struct {
+	*fixture
+	fakes    *fakes
+	dice     *rand.Rand
+	settings worker.Endpoint
+	past     []string
+
+	jobs      map[string]bool
+	cancelled map[string]bool
+}
+
+func (w *walk) step() {
+	what := ""
+	switch n := w.dice.IntN(20); {
+	case n < 6:
+		order := fmt.Sprintf(`{"seconds": %d, "crash": %t, "deaf": %t}`, w.dice.IntN(20), w.dice.IntN(10) == 0, w.dice.IntN(3) == 0)
+		what = "job " + order
+		job := w.submit(engine.NewJob{Input: []byte(order)})
+		w.jobs[job.ID] = true
+	case n < 8:
+		if alive := w.fakes.alive(); len(alive) > 0 {
+			one := alive[w.dice.IntN(len(alive))]
+			what = "crash of " + one.spec.Worker
+			one.end(errors.New("exit status 9"))
+		}
+	case n < 9:
+		if alive := w.fakes.alive(); len(alive) > 0 {
+			one := alive[w.dice.IntN(len(alive))]
+			what = "unhealthy " + one.spec.Worker
+			_ = w.pools.Unhealthy(w.t.Context(), "ep", one.spec.Worker, "no model") // it may be about to end
+		}
+	case n < 10:
+		for id := range w.jobs {
+			if !w.cancelled[id] {
+				what = "cancel " + id
+				_, _ = w.engine.Cancel(w.t.Context(), "ep", id) // it may be done
+				w.cancelled[id] = true
+				break
+			}
+		}
+	case n < 12:
+		w.settings.Version++
+		w.settings.Env = colored(w.settings.Version, 0).Env
+		what = fmt.Sprint("version ", w.settings.Version)
+		w.pools.Set(w.settings)
+	case n < 14:
+		w.settings.Max = w.dice.IntN(5)
+		w.settings.Min = w.dice.IntN(w.settings.Max + 1)
+		w.settings.ByRequests = w.dice.IntN(2) == 0
+		what = fmt.Sprintf("from %d to %d, by requests %t", w.settings.Min, w.settings.Max, w.settings.ByRequests)
+		w.fakes.set(func() { w.fakes.max = w.settings.Max })
+		w.pools.Set(w.settings)
+	case n < 15:
+		w.fakes.set(func() { w.fakes.broken = !w.fakes.broken })
+		what = fmt.Sprint("broken ", w.fakes.broken)
+	default:
+		d := time.Duration(w.dice.IntN(15000)) * time.Millisecond
+		what = fmt.Sprint("pass ", d)
+		pass(d)
+	}
+	w.past = append(w.past, what)
+	synctest.Wait()
+}
+
+// check holds what is told of the workers against what they do.
+func (w *walk) check() {
+	w.t.Helper()
+	var counts worker.Counts
+	told := map[string]worker.Info{}
+	for _, info := range w.pools.Workers("ep") {
+		told[info.ID] = info
+		switch info.State {
+		case worker.Idle:
+			counts.Idle++
+		case worker.Initializing:
+			counts.Initializing++
+		case worker.Running:
+			counts.Running++
+		case worker.Unhealthy:
+			counts.Unhealthy++
+			if info.Reason == "" {
+				w.t.Errorf("%s is UNHEALTHY without a reason", info.ID)
+			}
+		default:
+			w.t.Errorf("%s is %s", info.ID, info.State)
+		}
+		if (info.State == worker.Running) != (info.Jobs > 0) && info.State != worker.Unhealthy {
+			w.t.Errorf("%s is %s with %d jobs", info.ID, info.State, info.Jobs)
+		}
+		if info.Stale != (info.Version != w.settings.Version) {
+			w.t.Errorf("%s of version %d is stale: %t, at version %d", info.ID, info.Version, info.Stale, w.settings.Version)
+		}
+	}
+	if got := w.pools.Counts("ep"); got != counts {
+		w.t.Errorf("counted %+v, and %+v are there", got, counts)
+	}
+	alive := w.fakes.alive()
+	for _, one := range alive {
+		w.fakes.mu.Lock()
+		jobs := len(one.jobs)
+		w.fakes.mu.Unlock()
+		info, ok := told[one.spec.Worker]
+		switch {
+		case !ok:
+			w.t.Errorf("%s lives and is not told of", one.spec.Worker)
+		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
+			w.t.Errorf("%s is %s and works on %d jobs", info.ID, info.State, jobs)
+		}
+		delete(told, one.spec.Worker)
+	}
+	for id, info := range told {
+		if info.State != worker.Unhealthy {
+			w.t.Errorf("%s is %s and does not live", id, info.State)
+		}
+	}
+	if counts.Unhealthy == 0 && len(alive) < w.settings.Min {
+		w.t.Errorf("%d workers live, fewer than %d, and none is UNHEALTHY", len(alive), w.settings.Min)
+	}
+}
+
+// settle lets everything work, and looks what became of the jobs.
+func (w *walk) settle() {
+	w.t.Helper()
+	w.fakes.set(func() { w.fakes.broken, w.fakes.max = false, 2 })
+	w.settings.Min, w.settings.Max = 1, 2
+	w.pools.Set(w.settings)
+	pass(15 * time.Minute)
+	synctest.Wait()
+	w.check()
+	if got := w.pools.Workers("ep"); len(got) != 1 || got[0].State != worker.Idle || got[0].Stale {
+		w.t.Errorf("in the end the workers are %+v", got)
+	}
+	all, err := w.engine.Latest(w.t.Context(), "ep", 1000)
+	if err != nil || len(all) != len(w.jobs) {
+		w.t.Errorf("%d jobs were accepted, and %d are there: %v", len(w.jobs), len(all), err)
+	}
+	for _, job := range all {
+		runs := w.fakes.runs[job.ID]
+		switch {
+		case job.State == engine.Completed && runs == job.Retries+1:
+		case job.State == engine.Cancelled && w.cancelled[job.ID] && runs <= job.Retries+1:
+		case job.State == engine.Failed && job.Retries == 1 && runs == 2:
+		default:
+			w.t.Errorf("job %s is %s after %d runs and %d retries, error %q", job.ID, job.State, runs, job.Retries, job.Error)
+		}
+	}
+	if w.t.Failed() {
+		w.t.Logf("after %q", w.past)
+	}
+}
