@@ -1,0 +1,40 @@
+package scale_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// A plan makes as many calls for a hundred objects of each kind as for ten.
+func TestCallsOfAPlan(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		tf := workspace(t, d, ours, v)
+		var before map[string]int
+		tf.configure(count(1))
+		tf.apply()
+		for _, n := range []int{10, 100} {
+			tf.configure(count(n))
+			tf.grow(d, n)
+			calls := d.counted(tf.settled)
+			for call, times := range calls {
+				if times > 1 {
+					t.Errorf("%d of each kind: %s %d times", n, call, times)
+				}
+			}
+			if want := handful[v]; sum(calls) != want {
+				t.Errorf("%d of each kind: %d calls, expected %d: %v", n, sum(calls), want, calls)
+			}
+			if before != nil && !maps.Equal(calls, before) {
+				t.Errorf("ten of each kind made the calls %v, a hundred %v", before, calls)
+			}
+			before = calls
+		}
+	})
+}
+
+// handful is the calls of a plan: a list of each kind, and on v2 the catalog,
+// which says what the pools of an endpoint mean.
+var handful = map[api.Version]int{api.V1: 4, api.V2: 5}

@@ -1,0 +1,190 @@
+package scale_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// deployment is a jobrunner behind a front that sees every request.
+type deployment struct {
+	url, key string
+
+	mu     sync.Mutex
+	behind http.Handler
+	fate   fate // of a POST; nil lets it through
+	calls  map[string]int
+	posted map[string]post // by the name of what it asks for, the last one
+	close  func() error
+}
+
+type post struct{ path, body string }
+
+// fate answers a POST; process carries it out at the deployment.
+type fate func(w http.ResponseWriter, r *http.Request, process func() *httptest.ResponseRecorder)
+
+func deploy(t testing.TB) *deployment {
+	t.Helper()
+	d := &deployment{key: "key-of-the-deployment", calls: map[string]int{}, posted: map[string]post{}, close: func() error { return nil }}
+	d.serve(t, jobrunner.Config{})
+	server := httptest.NewServer(d)
+	d.url = server.URL
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		if err := d.close(); err != nil {
+			t.Errorf("closing the jobrunner: %s", err)
+		}
+	})
+	return d
+}
+
+// serve puts a jobrunner behind the front, in place of the one before.
+func (d *deployment) serve(t testing.TB, c jobrunner.Config) {
+	t.Helper()
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+	c.APIKey, c.Logger = d.key, slog.New(slog.DiscardHandler)
+	j, err := jobrunner.New(context.WithoutCancel(t.Context()), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.behind, d.close = j.Handler(), j.Close
+}
+
+func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	d.calls[r.Method+" "+r.URL.Path]++
+	behind, decides := d.behind, d.fate
+	d.mu.Unlock()
+	if r.Method != http.MethodPost {
+		behind.ServeHTTP(w, r)
+		return
+	}
+	// Once the body was read, a client that goes away ends the context.
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var asked struct{ Name string }
+	if json.Unmarshal(body, &asked) == nil {
+		d.mu.Lock()
+		d.posted[asked.Name] = post{r.URL.Path, string(body)}
+		d.mu.Unlock()
+	}
+	if decides == nil {
+		decides = func(w http.ResponseWriter, _ *http.Request, process func() *httptest.ResponseRecorder) { answer(w, process()) }
+	}
+	decides(w, r, func() *httptest.ResponseRecorder {
+		got := httptest.NewRecorder()
+		again := r.Clone(context.WithoutCancel(r.Context()))
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		behind.ServeHTTP(got, again)
+		return got
+	})
+}
+
+func (d *deployment) decide(f fate) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fate = f
+}
+
+// counted are the requests that f caused, by method and path.
+func (d *deployment) counted(f func()) map[string]int {
+	d.mu.Lock()
+	d.calls = map[string]int{}
+	d.mu.Unlock()
+	f()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.calls)
+}
+
+func sum(calls map[string]int) (n int) {
+	for _, c := range calls {
+		n += c
+	}
+	return n
+}
+
+// answer passes on what the deployment said.
+func answer(w http.ResponseWriter, got *httptest.ResponseRecorder) {
+	maps.Copy(w.Header(), got.Header())
+	w.WriteHeader(got.Code)
+	_, _ = w.Write(got.Body.Bytes())
+}
+
+// drop ends a connection without an answer.
+func drop(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		conn.Close()
+	}
+}
+
+// ids lists what the deployment has of each kind, "TYPE ID", sorted. It asks
+// beside the front.
+func (d *deployment) ids(t testing.TB, v api.Version) (out []string) {
+	t.Helper()
+	server := httptest.NewServer(d.behind)
+	defer server.Close()
+	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: d.key, Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(kind string, ids []string, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			out = append(out, kind+" "+id)
+		}
+	}
+	ctx := t.Context()
+	templates, err := c.Templates.List(ctx)
+	list("gpucloud_template", each(templates, func(o api.Template) string { return o.ID }), err)
+	volumes, err := c.NetworkVolumes.List(ctx)
+	list("gpucloud_network_volume", each(volumes, func(o api.NetworkVolume) string { return o.ID }), err)
+	auths, err := c.RegistryAuths.List(ctx)
+	list("gpucloud_registry_auth", each(auths, func(o api.RegistryAuth) string { return o.ID }), err)
+	endpoints, err := c.Endpoints.List(ctx)
+	list("gpucloud_endpoint", each(endpoints, func(o api.Endpoint) string { return o.ID }), err)
+	slices.Sort(out)
+	return out
+}
+
+func each[T any](objects []T, id func(T) string) []string {
+	out := make([]string, len(objects))
+	for i, o := range objects {
+		out[i] = id(o)
+	}
+	return out
+}
+
+// eachVersion runs a test on both management APIs, side by side.
+func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
+	t.Helper()
+	for _, v := range []api.Version{api.V2, api.V1} {
+		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
+			test(t, v)
+		})
+	}
+}
+
+func lines(list []string) string { return "\n  " + strings.Join(list, "\n  ") }

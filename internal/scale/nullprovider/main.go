@@ -1,0 +1,60 @@
+// Command nullprovider serves the schema of the gpucloud provider with
+// resources that do nothing: no request, no rule of a plan. What a run takes
+// with it is the floor, the time of Terraform and of the framework alone.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"runtime/debug"
+
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	gpucloud "github.com/gpucloud/terraform-provider-gpucloud/provider"
+	"github.com/gpucloud/terraform-provider-gpucloud/resources"
+)
+
+func main() {
+	// As the gpucloud provider has it: the difference is to be that of the work.
+	debug.SetGCPercent(400)
+	if err := os.Setenv("TF_LOG_SDK", "OFF"); err != nil {
+		log.Fatal(err)
+	}
+	err := providerserver.Serve(context.Background(), func() provider.Provider { return &idle{gpucloud.New("null")()} },
+		providerserver.ServeOpts{Address: "registry.terraform.io/gpucloud/gpucloud", ProtocolVersion: 6})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// idle is the provider less all that it does.
+type idle struct{ provider.Provider }
+
+func (*idle) Configure(context.Context, provider.ConfigureRequest, *provider.ConfigureResponse) {}
+
+func (*idle) Resources(context.Context) (out []func() resource.Resource) {
+	for _, kind := range resources.All {
+		out = append(out, func() resource.Resource { return &nothing{kind()} })
+	}
+	return out
+}
+
+// nothing keeps the name and the schema of a kind. A read leaves the state as
+// it is.
+type nothing struct{ kind resource.Resource }
+
+func (n *nothing) Metadata(ctx context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	n.kind.Metadata(ctx, req, resp)
+}
+
+func (n *nothing) Schema(ctx context.Context, req resource.SchemaRequest, resp *resource.SchemaResponse) {
+	n.kind.Schema(ctx, req, resp)
+}
+
+func (*nothing) Create(context.Context, resource.CreateRequest, *resource.CreateResponse) {}
+func (*nothing) Read(context.Context, resource.ReadRequest, *resource.ReadResponse)       {}
+func (*nothing) Update(context.Context, resource.UpdateRequest, *resource.UpdateResponse) {}
+func (*nothing) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
