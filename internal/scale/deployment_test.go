@@ -88,7 +88,9 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.mu.Unlock()
 	}
 	if decides == nil {
-		decides = func(w http.ResponseWriter, _ *http.Request, process func() *httptest.ResponseRecorder) { answer(w, process()) }
+		decides = func(w http.ResponseWriter, _ *http.Request, process func() *httptest.ResponseRecorder) {
+			answer(w, process())
+		}
 	}
 	decides(w, r, func() *httptest.ResponseRecorder {
 		got := httptest.NewRecorder()

@@ -1,0 +1,97 @@
+package scale_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// BenchmarkPlan times a plan with refresh of many templates, through the CLI
+// and with the provider as a process, beside the floor: the same state and
+// configuration with a provider whose resources do nothing. The two take
+// turns, and the middle one of each is reported.
+func BenchmarkPlan(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {
+			d := deploy(b)
+			tf, floor := grown(b, d, n)
+			plan(b, d, tf, floor)
+		})
+	}
+}
+
+// BenchmarkPlanLimited is the same on a deployment that allows 60 requests a
+// minute and refuses more.
+func BenchmarkPlanLimited(b *testing.B) {
+	d := deploy(b)
+	data := b.TempDir()
+	d.serve(b, jobrunner.Config{DataDir: data})
+	tf, floor := grown(b, d, 1000)
+	d.serve(b, jobrunner.Config{DataDir: data, ManagementLimits: true})
+	plan(b, d, tf, floor)
+}
+
+// templates is the configuration that is planned.
+func templates(n int) string {
+	return fmt.Sprintf(`
+resource "gpucloud_template" "t" {
+  count = %d
+  name  = "t-${count.index}"
+  image = "registry.example/worker:1"
+  disk  = 20
+  env   = { MODEL = "m-7b", LEVEL = "info" }
+  ports = ["80/http", "22/tcp"]
+}
+`, n)
+}
+
+// grown makes two workspaces of n templates, with our provider and with the
+// one that does nothing.
+func grown(b *testing.B, d *deployment, n int) (tf, floor *terraform) {
+	b.Helper()
+	tf, floor = workspace(b, d, ours, api.V2), workspace(b, d, null, api.V2)
+	tf.configure(templates(1))
+	tf.apply()
+	tf.configure(templates(n))
+	tf.grow(d, n)
+	state, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	floor.configure(templates(n))
+	floor.write("terraform.tfstate", string(state))
+	return tf, floor
+}
+
+// plan measures. Each plan has to find nothing to do.
+func plan(b *testing.B, d *deployment, tf, floor *terraform) {
+	b.Helper()
+	tf.settled() // with what it reads from disk for the first time
+	floor.settled()
+	var took, least []time.Duration
+	var calls int
+	for b.Loop() {
+		start := time.Now()
+		floor.settled()
+		least = append(least, time.Since(start))
+		start = time.Now()
+		calls = max(calls, sum(d.counted(tf.settled)))
+		took = append(took, time.Since(start))
+	}
+	b.ReportMetric(middle(took).Seconds(), "s/plan")
+	b.ReportMetric(middle(least).Seconds(), "s/floor")
+	b.ReportMetric(middle(took).Seconds()/middle(least).Seconds(), "ratio")
+	b.ReportMetric(float64(calls), "calls/plan")
+	b.ReportMetric(0, "ns/op") // of both together: says nothing
+}
+
+func middle(of []time.Duration) time.Duration {
+	slices.Sort(of)
+	return of[len(of)/2]
+}
