@@ -9,13 +9,16 @@ comma := ,
 # NVML is loaded at run time: its functions must not be looked for before.
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
-.PHONY: quickstart test mutants soak build lint docs
+.PHONY: quickstart test fire mutants soak build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
 
 test: ## Every test, acceptance tests with a real Terraform included.
 	go test $(RACE) ./...
+
+fire: ## The provider under a thousand generated schedules of faults, on each version.
+	go test ./internal/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
 
 mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all that do not load it.
 	go run ./internal/mutate $(if $(FULL),--full)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -25,11 +26,18 @@ import (
 )
 
 // New returns the constructor of the provider, as a given release.
-func New(version string) func() provider.Provider {
-	return func() provider.Provider { return &gpucloud{version: version} }
+func New(version string) func() provider.Provider { return Through(version, nil) }
+
+// Through is New with connections of the caller's own, for tests in memory; nil
+// is the network.
+func Through(version string, transport http.RoundTripper) func() provider.Provider {
+	return func() provider.Provider { return &gpucloud{version: version, transport: transport} }
 }
 
-type gpucloud struct{ version string }
+type gpucloud struct {
+	version   string
+	transport http.RoundTripper
+}
 
 // settings is the provider block. Each setting has a variable that stands in
 // for it.
@@ -90,6 +98,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (Terraform %s)", p.version, req.TerraformVersion)
+	s.Transport = p.transport
 	s.SharedReads = true // one configured provider is one walk of Terraform
 	client, err := api.New(s)
 	if err != nil {

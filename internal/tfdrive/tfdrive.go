@@ -63,6 +63,12 @@ func (d *Provider) Walk() *Provider {
 	return d
 }
 
+// Stop asks the provider to end what it does, as Terraform does when it is
+// interrupted.
+func (d *Provider) Stop() {
+	_, _ = d.server.StopProvider(d.ctx, &tfprotov6.StopProviderRequest{}) // it never fails
+}
+
 // Types lists the resource types.
 func (d *Provider) Types() []string { return slices.Sorted(maps.Keys(d.schema.ResourceSchemas)) }
 

@@ -1,0 +1,235 @@
+package fire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// wire is the way from one provider process to the deployment.
+type wire struct {
+	deployment *deployment
+	schedule   *schedule
+	stop       func() // SIGINT
+	fault      fault  // of the harness, on purpose
+
+	mu   sync.Mutex
+	dead bool // kill -9
+}
+
+var errDropped = errors.New("read: connection reset by peer")
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	operation := operation(req)
+	if w.killed() {
+		return nil, errDropped
+	}
+	f := w.schedule.next(operation)
+	if f != passes {
+		w.schedule.tell("  %s: %s", operation, f)
+	}
+	// The deployment does its part whether or not somebody waits for the answer.
+	send := func() *http.Response { return w.deployment.do(req, body) }
+	switch f {
+	case droppedBefore:
+		return nil, errDropped
+	case refused500, refused502, refused503, wait503, tooMany, tooManyWait:
+		return refusal(req, f), nil
+	case stoppedBefore:
+		w.stop()
+		return nil, errDropped
+	case killedBefore:
+		w.kill()
+		return nil, errDropped
+	}
+	if f == notFoundYet && w.deployment.young(req) {
+		return answer(req, http.StatusNotFound, nil, `{"status":404,"title":"Not found","detail":"there is no such object"}`), nil
+	}
+	resp := send()
+	if w.fault == hides && req.Method == http.MethodGet {
+		resp = w.deployment.withoutYoung(req, resp)
+	}
+	if w.fault == repeats && req.Method == http.MethodPost && (f == droppedAfter || f == done500 || f == done502 || f == done503) {
+		return send(), nil
+	}
+	switch f {
+	case droppedAfter:
+		return nil, errDropped
+	case done500, done502, done503:
+		return refusal(req, f), nil
+	case slow:
+		<-req.Context().Done()
+		return nil, context.Cause(req.Context())
+	case truncated:
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), failing{}))
+	case reordered:
+		return shuffled(req, resp), nil
+	case stoppedAfter:
+		w.stop()
+	case killedAfter:
+		w.kill()
+		return nil, errDropped
+	case droppedThrough:
+		time.Sleep(3 * time.Second)
+	}
+	return resp, nil
+}
+
+func (w *wire) kill() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = true
+}
+
+func (w *wire) killed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dead
+}
+
+// operation is the method and the path, with * for an id.
+func operation(req *http.Request) string {
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	if len(parts) > 2 && parts[1] != "catalog" {
+		parts[2] = "*"
+	}
+	return req.Method + " " + strings.Join(parts[1:], "/")
+}
+
+func refusal(req *http.Request, f fate) *http.Response {
+	status := map[fate]int{
+		refused500: 500, refused502: 502, refused503: 503, wait503: 503, done500: 500, done502: 502, done503: 503, tooMany: 429, tooManyWait: 429,
+	}[f]
+	header := http.Header{}
+	if f == wait503 || f == tooManyWait {
+		header.Set("Retry-After", "2")
+	}
+	return answer(req, status, header, `<html>upstream</html>`)
+}
+
+func answer(req *http.Request, status int, header http.Header, body string) *http.Response {
+	if header == nil {
+		header = http.Header{}
+	}
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}
+}
+
+// shuffled has the elements of a list in another order.
+func shuffled(req *http.Request, resp *http.Response) *http.Response {
+	return relisted(req, resp, func(list []json.RawMessage) []json.RawMessage {
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list
+	})
+}
+
+// relisted has another list, where the answer is one: an array, or an object
+// with an array.
+func relisted(req *http.Request, resp *http.Response, change func([]json.RawMessage) []json.RawMessage) *http.Response {
+	text, _ := io.ReadAll(resp.Body)
+	var list []json.RawMessage
+	var object map[string]json.RawMessage
+	member := ""
+	if json.Unmarshal(text, &list) != nil && json.Unmarshal(text, &object) == nil {
+		for name, value := range object {
+			if value[0] == '[' && json.Unmarshal(value, &list) == nil {
+				member = name
+				break
+			}
+		}
+	}
+	switch changed, _ := json.Marshal(change(list)); {
+	case member != "":
+		object[member] = changed
+		text, _ = json.Marshal(object)
+	case object == nil && list != nil:
+		text = changed
+	}
+	return answer(req, resp.StatusCode, resp.Header, string(text))
+}
+
+// failing is the rest of an answer that breaks off.
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func readAll(body io.ReadCloser) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
+// deployment is a jobrunner, asked without a network.
+type deployment struct {
+	handler http.Handler
+
+	mu   sync.Mutex
+	born map[string]time.Time
+}
+
+// do is a request as the jobrunner gets it, and its answer. Who asked may be
+// gone by then.
+func (d *deployment) do(req *http.Request, body []byte) *http.Response {
+	in := httptest.NewRequestWithContext(context.WithoutCancel(req.Context()), req.Method, req.URL.String(), bytes.NewReader(body))
+	in.Header = req.Header.Clone()
+	in.RemoteAddr = "127.0.0.1:1"
+	recorder := httptest.NewRecorder()
+	d.handler.ServeHTTP(recorder, in)
+	resp := recorder.Result()
+	resp.Request = req
+	if req.Method == http.MethodPost && resp.StatusCode/100 == 2 {
+		var made struct{ ID string }
+		if json.Unmarshal(recorder.Body.Bytes(), &made) == nil && made.ID != "" {
+			d.mu.Lock()
+			d.born[made.ID] = time.Now()
+			d.mu.Unlock()
+		}
+	}
+	return resp
+}
+
+// lag is how long after its create an object may not be found by its id.
+const lag = time.Second
+
+// young tells whether a request reads by its id what was made just now.
+func (d *deployment) young(req *http.Request) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, ok := d.born[req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]]
+	return ok && req.Method == http.MethodGet && time.Since(at) < lag
+}
+
+// withoutYoung hides what was made within the last minute from a list.
+func (d *deployment) withoutYoung(req *http.Request, resp *http.Response) *http.Response {
+	if strings.Count(strings.Trim(req.URL.Path, "/"), "/") != 1 { // not a list
+		return resp
+	}
+	return relisted(req, resp, func(list []json.RawMessage) []json.RawMessage {
+		return slices.DeleteFunc(list, func(e json.RawMessage) bool {
+			var o struct{ ID string }
+			_ = json.Unmarshal(e, &o) // what has no id stays
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			at, ok := d.born[o.ID]
+			return ok && time.Since(at) < time.Minute
+		})
+	})
+}
