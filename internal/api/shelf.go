@@ -132,6 +132,14 @@ func (s *shelf) keep(gen int, id string, raw json.RawMessage) {
 func (s *shelf) keepAll(gen int, elements []element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A write of another kind that was under way spoils the list for reads, but
+	// not what it says of this kind.
+	if s.first == nil && !s.wrote {
+		s.first = make(map[string]bool, len(elements))
+		for _, e := range elements {
+			s.first[e.id] = true
+		}
+	}
 	if gen != s.gen {
 		return
 	}
@@ -139,12 +147,6 @@ func (s *shelf) keepAll(gen int, elements []element) {
 	s.known = make(map[string]json.RawMessage, len(elements))
 	for i, e := range elements {
 		s.known[e.id], s.order[i] = e.raw, e.id
-	}
-	if s.first == nil && !s.wrote {
-		s.first = make(map[string]bool, len(elements))
-		for _, e := range elements {
-			s.first[e.id] = true
-		}
 	}
 }
 

@@ -14,19 +14,20 @@ type Twin struct {
 }
 
 // Warning words what a plan says of the twin. Title is the kind's in messages,
-// typeName the resource type's.
+// typeName the resource type's. Each summary has its id: of warnings with the
+// same summary Terraform shows one.
 func (t Twin) Warning(title, typeName string) (summary, detail string) {
 	command := importCommand(typeName, t.ID)
 	switch {
 	case t.Name && t.Same:
-		return fmt.Sprintf("The %s exists already", title),
+		return fmt.Sprintf("The %s exists already: %s", title, t.ID),
 			fmt.Sprintf("%s has this name, which is unique, and the same settings as far as the API shows them. If an interrupted apply left it, go on: the apply takes it over. "+
 				"If it is managed elsewhere, choose another name. To take it over by hand: %s", t.ID, command)
 	case t.Name:
-		return fmt.Sprintf("The name of the %s is taken", title),
+		return fmt.Sprintf("The name of the %s is taken: %s", title, t.ID),
 			fmt.Sprintf("%s has this name, which is unique, with other settings. The apply fails unless it removes or renames that one first. To manage it here: %s", t.ID, command)
 	}
-	return fmt.Sprintf("An equal %s exists already", title),
+	return fmt.Sprintf("An equal %s exists already: %s", title, t.ID),
 		fmt.Sprintf("%s has the same name and settings, and nothing that Terraform has read so far manages it. If an interrupted apply left it, import it before you apply: %s\n"+
 			"Otherwise go on: the apply creates another one.", t.ID, command)
 }

@@ -139,9 +139,9 @@ func drop(w http.ResponseWriter) {
 	}
 }
 
-// ids lists what the deployment has of each kind, "TYPE ID", sorted. It asks
+// names are the names of what the deployment has, by "TYPE ID". It is asked
 // beside the front.
-func (d *deployment) ids(t testing.TB, v api.Version) (out []string) {
+func (d *deployment) names(t testing.TB, v api.Version) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(d.behind)
 	defer server.Close()
@@ -149,33 +149,33 @@ func (d *deployment) ids(t testing.TB, v api.Version) (out []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := func(kind string, ids []string, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range ids {
-			out = append(out, kind+" "+id)
-		}
-	}
-	ctx := t.Context()
-	templates, err := c.Templates.List(ctx)
-	list("gpucloud_template", each(templates, func(o api.Template) string { return o.ID }), err)
-	volumes, err := c.NetworkVolumes.List(ctx)
-	list("gpucloud_network_volume", each(volumes, func(o api.NetworkVolume) string { return o.ID }), err)
-	auths, err := c.RegistryAuths.List(ctx)
-	list("gpucloud_registry_auth", each(auths, func(o api.RegistryAuth) string { return o.ID }), err)
-	endpoints, err := c.Endpoints.List(ctx)
-	list("gpucloud_endpoint", each(endpoints, func(o api.Endpoint) string { return o.ID }), err)
-	slices.Sort(out)
+	out := map[string]string{}
+	templates, err := c.Templates.List(t.Context())
+	name(t, out, "gpucloud_template", templates, err, func(o api.Template) (id, name string) { return o.ID, o.Name })
+	volumes, err := c.NetworkVolumes.List(t.Context())
+	name(t, out, "gpucloud_network_volume", volumes, err, func(o api.NetworkVolume) (id, name string) { return o.ID, o.Name })
+	auths, err := c.RegistryAuths.List(t.Context())
+	name(t, out, "gpucloud_registry_auth", auths, err, func(o api.RegistryAuth) (id, name string) { return o.ID, o.Name })
+	endpoints, err := c.Endpoints.List(t.Context())
+	name(t, out, "gpucloud_endpoint", endpoints, err, func(o api.Endpoint) (id, name string) { return o.ID, o.Name })
 	return out
 }
 
-func each[T any](objects []T, id func(T) string) []string {
-	out := make([]string, len(objects))
-	for i, o := range objects {
-		out[i] = id(o)
+func name[T any](t testing.TB, names map[string]string, kind string, objects []T, err error, of func(T) (id, name string)) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	for _, o := range objects {
+		id, name := of(o)
+		names[kind+" "+id] = name
+	}
+}
+
+// ids lists what the deployment has, "TYPE ID", sorted.
+func (d *deployment) ids(t testing.TB, v api.Version) []string {
+	t.Helper()
+	return slices.Sorted(maps.Keys(d.names(t, v)))
 }
 
 // eachVersion runs a test on both management APIs, side by side.

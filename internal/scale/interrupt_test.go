@@ -1,0 +1,179 @@
+package scale_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// gate holds POSTs.
+type gate struct {
+	arrived chan struct{} // takes one for each POST
+	opened  chan struct{}
+	once    sync.Once
+}
+
+func newGate() *gate { return &gate{arrived: make(chan struct{}, 100), opened: make(chan struct{})} }
+
+func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+
+// await waits for n POSTs; p fails the test if it ends before.
+func (g *gate) await(n int, ps ...*process) {
+	dead := make(chan *process)
+	done := make(chan struct{})
+	defer close(done)
+	for _, p := range ps {
+		go func() {
+			select {
+			case <-p.dead:
+				select {
+				case dead <- p:
+				case <-done:
+				}
+			case <-done:
+			}
+		}()
+	}
+	for range n {
+		select {
+		case <-g.arrived:
+		case p := <-dead:
+			text, _ := p.out.read()
+			p.t.Fatalf("terraform %s ended (%v) before its requests were sent:\n%s", p.args, p.err, text)
+		}
+	}
+}
+
+// before holds a POST until the gate opens, and forgets it when the client
+// goes away.
+func (g *gate) before(w http.ResponseWriter, r *http.Request, process func() *httptest.ResponseRecorder) {
+	g.arrived <- struct{}{}
+	select {
+	case <-g.opened:
+		answer(w, process())
+	case <-r.Context().Done():
+	}
+}
+
+// after holds the answer.
+func (g *gate) after(w http.ResponseWriter, r *http.Request, process func() *httptest.ResponseRecorder) {
+	got := process()
+	g.arrived <- struct{}{}
+	select {
+	case <-g.opened:
+		answer(w, got)
+	case <-r.Context().Done():
+	}
+}
+
+// stages are where a request can be when the run is interrupted.
+var stages = map[string]struct {
+	fate func(*gate) fate
+	goes bool // the gate opens once the interruption is noticed
+	made int  // of the four objects
+}{
+	"before the POST is processed":            {fate: func(g *gate) fate { return g.before }},
+	"after, and the answer never comes":       {fate: func(g *gate) fate { return g.after }, made: 4},
+	"before, and the answer comes in the end": {fate: func(g *gate) fate { return g.before }, goes: true, made: 4},
+}
+
+// An apply that is interrupted ends within seconds, and the state has all that
+// was made. The next apply makes the rest, and nothing twice.
+func TestInterruptedApply(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		for name, stage := range stages {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				d := deploy(t)
+				tf := workspace(t, d, ours, v)
+				tf.configure(base)
+				tf.apply()
+				tf.configure(count(1))
+
+				g := newGate()
+				defer g.open()
+				d.decide(stage.fate(g))
+				p := tf.start("apply", "-auto-approve")
+				g.await(4, p)
+				p.interrupt()
+				if stage.goes {
+					p.says("Gracefully shutting down")
+					g.open()
+				}
+				out, _ := p.end(20 * time.Second)
+				made := d.ids(t, v)
+				if len(made) != 1+stage.made {
+					t.Errorf("%d objects exist, expected %d:%s", len(made), 1+stage.made, lines(made))
+				}
+				if kept := tf.ids(); !slices.Equal(kept, made) {
+					t.Errorf("the state has%s\nand the deployment%s\nTerraform said\n%s", lines(kept), lines(made), out)
+				}
+				d.decide(nil)
+				tf.apply()
+				now := d.ids(t, v)
+				if kept := tf.ids(); len(now) != 5 || !slices.Equal(kept, now) {
+					t.Errorf("after the next apply the state has%s\nand the deployment%s", lines(kept), lines(now))
+				}
+				tf.settled()
+			})
+		}
+	})
+}
+
+// A provider that is killed before its POSTs are answered leaves objects that
+// no state has. The next plan names them; the next apply takes over those
+// whose names are unique, and the others once they are imported as the plan
+// says. Nothing is made twice.
+func TestKilledProvider(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		tf := workspace(t, d, ours, v)
+		tf.configure(base)
+		tf.apply()
+		tf.configure(count(2))
+
+		g := newGate()
+		d.decide(g.after)
+		p := tf.start("apply", "-auto-approve")
+		g.await(8, p)
+		p.kill9("terraform-provider-gpucloud")
+		if out, err := p.end(patience); err == nil {
+			t.Fatalf("the apply went well:\n%s", out)
+		}
+		g.open()
+		d.decide(nil)
+		made := d.ids(t, v)
+		if kept := tf.ids(); len(made) != 9 || len(kept) != 1 {
+			t.Fatalf("the state has%s\nand the deployment%s", lines(kept), lines(made))
+		}
+
+		_, said, _ := strings.Cut(unwrapped(tf.run("plan")), "Plan: ")
+		for _, object := range made {
+			kind, id, _ := strings.Cut(object, " ")
+			command := fmt.Sprintf("terraform import %s.NAME %s", kind, id)
+			if object != tf.ids()[0] && !strings.Contains(said, command) {
+				t.Errorf("the plan does not say %q:\n%s", command, said)
+			}
+		}
+		for object, name := range d.names(t, v) {
+			kind, id, _ := strings.Cut(object, " ")
+			letter, i, ok := strings.Cut(name, "-")
+			if ok && (kind == "gpucloud_network_volume" || kind == "gpucloud_endpoint") {
+				tf.run("import", fmt.Sprintf("%s.%s[%s]", kind, letter, i), id)
+			}
+		}
+		tf.apply()
+		now := d.ids(t, v)
+		if kept := tf.ids(); !slices.Equal(now, made) || !slices.Equal(kept, made) {
+			t.Errorf("there were%s\nthe next apply left%s\nand the state has%s", lines(made), lines(now), lines(kept))
+		}
+		tf.settled()
+	})
+}
