@@ -138,26 +138,33 @@ func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verd
 	defer func() { v.err = errors.Join(v.err, d.Stop()) }()
 	target := d.Target
 	target.Unserved = conformance.Unserved()
-	o := conformance.Options{Target: target, Seed: 1}
+	// Its own clause comes alone first: with the others beside it, a fault of
+	// limits is one of them all.
+	var selections [][]string
+	if m.Clause != "" {
+		selections = append(selections, []string{m.Clause})
+	}
 	switch {
 	case full:
-		o.Select = light(m.Clause)
-	case m.Clause != "":
-		o.Select = []string{m.Clause}
+		selections = append(selections, light(m.Clause))
+	case m.Clause == "":
+		selections = append(selections, nil)
 	}
-	r, err := conformance.Judge(ctx, o)
-	if err != nil {
-		v.err = err
-		return v
-	}
-	if r.Preflight != "" { // so broken that nothing is judged: that is noticed
-		v.noticed = []string{m.Clause}
-		return v
-	}
-	for _, x := range r.Results {
-		v.unserved = v.unserved || x.Clause == m.Clause && x.Code == report.SkipUnserved
-		if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
-			v.noticed = append(v.noticed, x.Clause)
+	for _, selected := range selections {
+		r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
+		if err != nil {
+			v.err = err
+			return v
+		}
+		if r.Preflight != "" { // so broken that nothing is judged: that is noticed
+			v.noticed = []string{m.Clause}
+			return v
+		}
+		for _, x := range r.Results {
+			v.unserved = v.unserved || x.Clause == m.Clause && x.Code == report.SkipUnserved
+			if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
+				v.noticed = append(v.noticed, x.Clause)
+			}
 		}
 	}
 	slices.SortStableFunc(v.noticed, func(a, b string) int {
@@ -172,17 +179,16 @@ func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verd
 	return v
 }
 
-// light are the clauses that can fail and do not load the deployment, and one
-// beside them.
-func light(clause string) (ids []string) {
-	loads := map[string]bool{}
+// light are the clauses that can fail and do not load the deployment, but one.
+func light(but string) (ids []string) {
+	loads := map[string]bool{but: true}
 	for _, c := range conformance.Cases() {
 		for _, id := range c.All() {
 			loads[id] = loads[id] || c.Allow&suite.Load != 0
 		}
 	}
 	for _, c := range clauses.All() {
-		if c.ID == clause || c.Level != clauses.Unspec && c.Untestable() == "" && !loads[c.ID] {
+		if c.Level != clauses.Unspec && c.Untestable() == "" && !loads[c.ID] {
 			ids = append(ids, c.ID)
 		}
 	}
