@@ -85,12 +85,6 @@ func (s *schedule) tell(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf(format, args...))
 }
 
-func (s *schedule) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
-}
-
 func (s *schedule) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("fire.n", 25, "schedules of each version of the API, by seed from 1")
+	schedules = flag.Int("fire.n", 15, "schedules of each version of the API, by seed from 1")
 	fresh     = flag.Int("fire.fresh", 3, "further schedules, of seeds that nobody chose")
 	only      = flag.Uint64("fire.seed", 0, "the schedule of this seed alone, with its story")
 )
