@@ -26,6 +26,7 @@ type Error struct {
 
 	keySource string
 	idle      bool          // interrupted between two tries, of which the last did nothing
+	lost      bool          // an earlier try may have been carried out
 	late      bool          // the caller's own time was up
 	limit     time.Duration // of one try
 	timedOut  bool          // no answer within it
@@ -85,7 +86,7 @@ func (e *Error) done() string {
 		return ""
 	case e.ambiguous():
 		return "Whether the deployment did it is not known: look before you try again."
-	case sent && e.Method != http.MethodPost && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
+	case sent && e.Method != http.MethodPost && (e.lost || e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
 		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
 	}
 	return "Nothing was changed."

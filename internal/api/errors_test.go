@@ -128,19 +128,21 @@ func TestAmbiguousCreateIsSaid(t *testing.T) {
 func TestWhatWasDoneIsSaid(t *testing.T) {
 	const nothing, unknown = "Nothing was changed.", "doing it again does no harm"
 	for name, c := range map[string]struct {
-		fail http.HandlerFunc
+		fail []http.HandlerFunc
 		say  map[string]string
 	}{
-		"refused": {answer(422, `{"title":"t","status":422}`), map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
-		"401":     {answer(401, ``), map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
-		"429":     {answer(429, ``), map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
-		"500":     {answer(500, ``), map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
-		"lost":    {hangUp, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
-		"late":    {stall, map[string]string{"PATCH": "no answer within 10s", "DELETE": "raise request_timeout", "POST": "raise request_timeout"}},
+		"refused":            {[]http.HandlerFunc{answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"401":                {[]http.HandlerFunc{answer(401, ``)}, map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"429":                {[]http.HandlerFunc{answer(429, ``)}, map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"500":                {[]http.HandlerFunc{answer(500, ``)}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
+		"lost, then refused": {[]http.HandlerFunc{hangUp, answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": unknown, "DELETE": unknown}},
+		"429, then refused":  {[]http.HandlerFunc{answer(429, ``), answer(422, `{"title":"t","status":422}`)}, map[string]string{"PATCH": nothing, "DELETE": nothing, "POST": nothing}},
+		"lost":               {[]http.HandlerFunc{hangUp}, map[string]string{"PATCH": unknown, "DELETE": unknown, "POST": "most likely not created"}},
+		"late":               {[]http.HandlerFunc{stall}, map[string]string{"PATCH": "no answer within 10s", "DELETE": "raise request_timeout", "POST": "raise request_timeout"}},
 	} {
 		for method, want := range c.say {
 			synctest.Test(t, func(t *testing.T) {
-				client, d := deployPiped(t, api.V2, c.fail)
+				client, d := deployPiped(t, api.V2, c.fail...)
 				d.emptyLists = true
 				if err := verbs[method](t.Context(), client); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s, %s: got %v", name, method, err)

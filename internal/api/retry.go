@@ -33,6 +33,7 @@ type retryPolicy struct {
 	failures   int         // answered by another try
 	premature  int         // 404s about something young
 	waits      int         // that the server asked for
+	lost       bool        // an earlier try may have been carried out
 	wait       time.Duration
 	resume     func() bool // set during a wait, which an interrupted caller ends
 }
@@ -49,6 +50,7 @@ func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (
 		again = false
 	}
 	if again {
+		p.lost = p.lost || err != nil && !unsent(err) || err == nil && resp.StatusCode >= 500
 		p.resume = context.AfterFunc(p.caller, p.stop)
 	}
 	return again, nil

@@ -147,7 +147,9 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		failure.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
 		return failure
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return t.refused(c, tries, resp, answer)
+		failure := t.refused(c, tries, resp, answer)
+		failure.lost = policy.lost
+		return failure
 	}
 	t.young.seen(c.url)
 	if out == nil {
