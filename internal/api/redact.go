@@ -1,14 +1,41 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"html"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 )
 
 const redacted = "[redacted]"
+
+// leastSecret is the length from which a value of an environment may be a
+// secret: taking short ones, such as "1", out of messages would spoil them.
+const leastSecret = 8
+
+// envSecrets are the values of an environment that must not be shown. Only the
+// configuration knows which of them are sensitive. The longest come first: one
+// may hold another.
+func envSecrets(env map[string]string) []string {
+	var out []string
+	for _, v := range env {
+		if len(v) >= leastSecret {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+	return out
+}
+
+func secretOfEndpoint(e Endpoint) []string {
+	if e.Container == nil {
+		return nil
+	}
+	return envSecrets(e.Container.Env)
+}
 
 // clean makes foreign text fit for a message: no secret by value, one line of
 // printable characters, at most max of them.

@@ -15,6 +15,7 @@ func endpointsV1(t *transport, s *shelf) Collection[Endpoint] {
 		full:       []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
 		id:         func(e Endpoint) string { return e.ID },
 		name:       func(e Endpoint) string { return e.Name },
+		secret:     secretOfEndpoint,
 		fixed:      fixedOfEndpoint,
 		comparable: comparableEndpoints,
 		neutral:    endpointV1.neutral,

@@ -10,6 +10,7 @@ func templatesV1(t *transport, s *shelf) Collection[Template] {
 		full:       []string{"name", "imageName", "containerDiskInGb"},
 		id:         func(t Template) string { return t.ID },
 		name:       func(t Template) string { return t.Name },
+		secret:     func(t Template) []string { return envSecrets(t.Env) },
 		unique:     true,
 		fixed:      fixedOfTemplate,
 		comparable: comparableTemplates,

@@ -11,6 +11,7 @@ func endpointsV2(t *transport, s *shelf) Collection[Endpoint] {
 		full:       []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"},
 		id:         func(e Endpoint) string { return e.ID },
 		name:       func(e Endpoint) string { return e.Name },
+		secret:     secretOfEndpoint,
 		fixed:      fixedOfEndpoint,
 		comparable: comparableEndpoints,
 		neutral:    endpointV2.neutral,

@@ -8,6 +8,7 @@ func templatesV2(t *transport, s *shelf) Collection[Template] {
 		full:       []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"},
 		id:         func(t Template) string { return t.ID },
 		name:       func(t Template) string { return t.Name },
+		secret:     func(t Template) []string { return envSecrets(t.Env) },
 		unique:     true,
 		fixed:      fixedOfTemplate,
 		comparable: comparableTemplates,

@@ -81,6 +81,7 @@ func (d *deployment) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	var asked struct{ Name string }
 	if json.Unmarshal(body, &asked) == nil {
 		d.mu.Lock()

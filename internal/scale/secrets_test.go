@@ -1,0 +1,253 @@
+package scale_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// secrets are planted where a configuration has secrets. kept are those that
+// Terraform keeps in the state, and in a plan that is saved.
+var secrets = []struct {
+	name, value string
+	kept        bool
+}{
+	{"key", "Pl4ntedApiKey0a1b2c3d4e5f", false},
+	{"written", "Pl4ntedWriteOnly9z8y7x6w5v", false},
+	{"password", "Pl4ntedPassword1q2w3e4r5t", true},
+	{"env", "Pl4ntedEnvValue5t4r3e2w1q", true},
+	{"s3", "Pl4ntedS3Secret6y5t4r3e2w", true},
+}
+
+// secretive uses each of them; the key is in the environment.
+func secretive(v api.Version) string {
+	config := base + `
+variable "written" {
+  type      = string
+  sensitive = true
+  ephemeral = true
+}
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "env" {
+  type      = string
+  sensitive = true
+}
+variable "s3" {
+  type      = string
+  sensitive = true
+}
+resource "gpucloud_registry_auth" "kept" {
+  name     = "kept"
+  username = "robot"
+  password = var.password
+}
+resource "gpucloud_registry_auth" "written" {
+  name                = "written"
+  username            = "robot"
+  password_wo         = var.written
+  password_wo_version = 1
+}
+resource "gpucloud_template" "t" {
+  name  = "secretive"
+  image = "registry.example/worker:1"
+  env   = { TOKEN = var.env, AWS_SECRET_ACCESS_KEY = var.s3 }
+}
+`
+	if v == api.V2 {
+		config += `
+resource "gpucloud_endpoint" "e" {
+  name  = "secretive"
+  image = "registry.example/worker:1"
+  cpu   = [{ id = "cpu3c", vcpu_count = 2 }]
+  env   = { TOKEN = var.env, AWS_SECRET_ACCESS_KEY = var.s3 }
+}
+`
+	}
+	return config
+}
+
+// traced is a workspace with the secrets, whose Terraform logs all it can.
+func traced(t *testing.T, d *deployment, pkg string, v api.Version) *terraform {
+	t.Helper()
+	tf := workspace(t, d, pkg, v)
+	tf.configure(secretive(v))
+	tf.env = append(tf.env, "TF_LOG=TRACE")
+	for _, s := range secrets {
+		if s.name != "key" {
+			tf.env = append(tf.env, "TF_VAR_"+s.name+"="+s.value)
+		}
+	}
+	return tf
+}
+
+// spellings are ways in which a log may write a value.
+func spellings(value string) []string {
+	out := []string{value, fmt.Sprintf("%x", value), strings.Trim(fmt.Sprint([]byte(value)), "[]")}
+	for shift := range 3 { // base64 of it depends on what is before it
+		padded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + value))
+		out = append(out, padded[4:len(padded)-4])
+	}
+	return out
+}
+
+func holds(text []byte, value string) bool {
+	return slices.ContainsFunc(spellings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
+}
+
+// spotless expects no secret in what Terraform wrote: to the terminal, and to
+// files beside the configuration.
+func (tf *terraform) spotless(output string) {
+	tf.t.Helper()
+	for _, s := range secrets {
+		if !holds([]byte(output), s.value) {
+			continue
+		}
+		for line := range strings.Lines(output) {
+			if holds([]byte(line), s.value) {
+				tf.t.Errorf("the output has the secret %s: %s", s.name, line)
+				break
+			}
+		}
+	}
+	err := filepath.WalkDir(tf.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if archive, e := zip.NewReader(bytes.NewReader(text), int64(len(text))); e == nil {
+			text = nil
+			for _, member := range archive.File {
+				r, err := member.Open()
+				if err != nil {
+					return err
+				}
+				inside, err := io.ReadAll(r)
+				if err != nil {
+					return err
+				}
+				text = append(text, inside...)
+			}
+		}
+		name := entry.Name()
+		for _, s := range secrets {
+			keeps := s.kept && (strings.HasPrefix(name, "terraform.tfstate") || name == "saved.tfplan")
+			if !keeps && holds(text, s.value) {
+				tf.t.Errorf("%s has the secret %s", name, s.name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		tf.t.Error(err)
+	}
+}
+
+// No secret is in what Terraform prints and logs, whatever becomes of the run,
+// nor in a file that need not have it.
+func TestSecretsStayOut(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		place := func(t *testing.T, pkg string) (*deployment, *terraform) {
+			d := deploy(t)
+			d.key = secrets[0].value
+			d.serve(t, jobrunner.Config{})
+			return d, traced(t, d, pkg, v)
+		}
+		t.Run("of a run that goes well", func(t *testing.T) {
+			t.Parallel()
+			_, tf := place(t, ours)
+			said := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
+			tf.spotless(said)
+			if !strings.Contains(said, "[TRACE]") || !strings.Contains(said, "provider.terraform-provider-gpucloud") {
+				t.Error("nothing was traced")
+			}
+			state, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range secrets {
+				if s.kept && !holds(state, s.value) {
+					t.Errorf("the state lacks %s: this test looks in vain", s.name)
+				}
+			}
+		})
+		t.Run("of a provider that panics", func(t *testing.T) {
+			t.Parallel()
+			_, tf := place(t, panicked)
+			said, err := tf.start("apply", "-auto-approve").end(patience)
+			if err == nil || !strings.Contains(said, "nil pointer dereference") {
+				t.Fatalf("nothing panicked: %v\n%s", err, said)
+			}
+			tf.spotless(said)
+		})
+		t.Run("of requests whose refusals repeat them", func(t *testing.T) {
+			t.Parallel()
+			d, tf := place(t, ours)
+			d.decide(func(w http.ResponseWriter, r *http.Request, _ func() *httptest.ResponseRecorder) {
+				var whole bytes.Buffer
+				_ = r.Header.Write(&whole)
+				_, _ = whole.ReadFrom(r.Body)
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `{"title":"Bad Request","status":400,"detail":%q,"message":%q}`, whole.String(), whole.String())
+			})
+			said, err := tf.start("apply", "-auto-approve").end(patience)
+			if err == nil || !strings.Contains(said, "redacted") {
+				t.Fatalf("the refusals are not shown: %v", err)
+			}
+			tf.spotless(said)
+		})
+	})
+}
+
+// A refused key is told by where it came from.
+func TestRefusedKey(t *testing.T) {
+	key := secrets[0].value
+	for name, c := range map[string]struct {
+		status int
+		block  string
+		source string
+	}{
+		"401, the variable":  {http.StatusUnauthorized, "", "GPUCLOUD_API_KEY"},
+		"403, the variable":  {http.StatusForbidden, "", "GPUCLOUD_API_KEY"},
+		"401, the attribute": {http.StatusUnauthorized, fmt.Sprintf("provider \"gpucloud\" {\n  api_key = %q\n}\n", key), "the api_key attribute of the provider block"},
+		"403, the attribute": {http.StatusForbidden, fmt.Sprintf("provider \"gpucloud\" {\n  api_key = %q\n}\n", key), "the api_key attribute of the provider block"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t)
+			d.key = key
+			d.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(c.status)
+				fmt.Fprintf(w, `{"title":"no","status":%d,"detail":"no entry with %s"}`, c.status, r.Header.Get("Authorization"))
+			})
+			tf := workspace(t, d, ours, api.V2)
+			if c.block != "" {
+				tf.env = slices.DeleteFunc(tf.env, func(v string) bool { return strings.HasPrefix(v, "GPUCLOUD_API_KEY=") })
+			}
+			tf.configure(c.block, base)
+			said := tf.fails("apply", "-auto-approve")
+			if !strings.Contains(said, c.source) || !strings.Contains(said, fmt.Sprint(c.status)) {
+				t.Errorf("the source of the key, %s, is not named:\n%s", c.source, said)
+			}
+			if strings.Contains(said, key) {
+				t.Errorf("the key is shown:\n%s", said)
+			}
+		})
+	}
+}
