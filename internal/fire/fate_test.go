@@ -11,32 +11,34 @@ import (
 type fate string
 
 const (
-	passes         fate = ""
-	droppedBefore  fate = "connection dropped before the request was processed"
-	droppedAfter   fate = "connection dropped after the request was processed"
-	refused500     fate = "500, nothing done"
-	refused502     fate = "502, nothing done"
-	refused503     fate = "503, nothing done"
-	wait503        fate = "503 with Retry-After, nothing done"
-	done500        fate = "500, and it was done"
-	done502        fate = "502, and it was done"
-	done503        fate = "503, and it was done"
-	tooMany        fate = "429"
-	tooManyWait    fate = "429 with Retry-After"
-	slow           fate = "no answer in time, and it was done"
-	truncated      fate = "the answer breaks off"
-	notFoundYet    fate = "404 of what was made just now"
-	reordered      fate = "the list is in another order"
-	stoppedBefore  fate = "SIGINT before the request was processed"
-	stoppedAfter   fate = "SIGINT after the request was processed"
-	killedBefore   fate = "kill -9 before the request was processed"
-	killedAfter    fate = "kill -9 after the request was processed"
-	droppedThrough fate = "the answer comes late, after others"
+	passes        fate = ""
+	droppedBefore fate = "connection dropped before the request was processed"
+	droppedAfter  fate = "connection dropped after the request was processed"
+	refused500    fate = "500, nothing done"
+	refused502    fate = "502, nothing done"
+	refused503    fate = "503, nothing done"
+	wait503       fate = "503 with Retry-After, nothing done"
+	done500       fate = "500, and it was done"
+	done502       fate = "502, and it was done"
+	done503       fate = "503, and it was done"
+	tooMany       fate = "429"
+	tooManyWait   fate = "429 with Retry-After"
+	slow          fate = "no answer in time, and it was done"
+	truncated     fate = "the answer breaks off"
+	notFoundYet   fate = "404 of what was made just now"
+	reordered     fate = "the list is in another order"
+	stoppedBefore fate = "SIGINT before the request was processed"
+	stoppedAfter  fate = "SIGINT after the request was processed"
+	killedBefore  fate = "kill -9 before the request was processed"
+	killedAfter   fate = "kill -9 after the request was processed"
+	late          fate = "the answer comes late, after others"
+	drips         fate = "the body comes in drops"
+	hangs         fate = "the body stops in the middle and never ends"
 )
 
 var fates = []fate{
 	droppedBefore, droppedAfter, refused500, refused502, refused503, wait503, done500, done502, done503, tooMany, tooManyWait,
-	slow, truncated, notFoundYet, reordered, stoppedBefore, stoppedAfter, killedBefore, killedAfter, droppedThrough,
+	slow, truncated, notFoundYet, reordered, stoppedBefore, stoppedAfter, killedBefore, killedAfter, late, drips, hangs,
 }
 
 // schedule says what becomes of the requests of a scenario. A seed gives the
@@ -47,15 +49,25 @@ type schedule struct {
 	rate  float64 // part of the requests that something happens to
 	depth int     // requests of one operation that something may happen to
 
-	mu      sync.Mutex
-	asked   map[string]int
-	stopped bool // nothing happens any more
-	story   []string
+	mu    sync.Mutex
+	part  string         // of the scenario; each has requests and fates of its own
+	asked map[string]int // by operation, in this part
+	story []string
 }
 
 func newSchedule(seed uint64) *schedule {
 	r := rand.New(rand.NewPCG(seed, 0))
-	return &schedule{seed: seed, rate: []float64{0.05, 0.15, 0.3, 0.6}[r.IntN(4)], depth: 3 + r.IntN(10), asked: map[string]int{}}
+	return &schedule{seed: seed, rate: []float64{0.05, 0.15, 0.3, 0.6}[r.IntN(4)], depth: 3 + r.IntN(10)}
+}
+
+// calm is a schedule in which nothing happens.
+func calm() *schedule { return &schedule{asked: map[string]int{}} }
+
+// begin begins a part of the scenario.
+func (s *schedule) begin(part string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.part, s.asked = part, map[string]int{}
 }
 
 // next is the fate of the next request of an operation, such as GET templates/*.
@@ -64,11 +76,11 @@ func (s *schedule) next(operation string) fate {
 	defer s.mu.Unlock()
 	n := s.asked[operation]
 	s.asked[operation]++
-	if s.stopped || n >= s.depth {
+	if n >= s.depth {
 		return passes
 	}
 	mix := uint64(14695981039346656037) // FNV-1a
-	for _, c := range []byte(operation) {
+	for _, c := range []byte(s.part + " " + operation) {
 		mix = (mix ^ uint64(c)) * 1099511628211
 	}
 	r := rand.New(rand.NewPCG(s.seed, mix+uint64(n)))

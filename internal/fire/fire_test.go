@@ -71,7 +71,7 @@ func burn(t *testing.T, v api.Version, seed uint64, f fault) (wrong []string) {
 		}
 		c := &core{
 			t: t, version: v, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), fault: f,
-			state: map[string]object{}, named: map[string]bool{},
+			state: map[string]object{},
 		}
 		wrong = c.scenario()
 		if *only > 0 {
@@ -91,6 +91,7 @@ func burn(t *testing.T, v api.Version, seed uint64, f fault) (wrong []string) {
 // succeeds.
 func (c *core) scenario() (wrong []string) {
 	for i, nodes := range [][]node{configuration(false), configuration(true)} {
+		c.schedule.begin(fmt.Sprintf("apply %d", i+1))
 		if trouble := c.until("apply", func() []string { return c.apply(nodes) }); trouble != "" {
 			return []string{trouble}
 		}
@@ -102,6 +103,7 @@ func (c *core) scenario() (wrong []string) {
 		delete(c.state, "volume_b")
 	}
 	all := configuration(true)
+	c.schedule.begin("destroy")
 	if trouble := c.until("destroy", func() []string { return c.destroy(all) }); trouble != "" {
 		return []string{trouble}
 	}
@@ -148,9 +150,9 @@ func (c *core) check(nodes []node) (wrong []string) {
 	if len(there) != len(nodes) {
 		wrong = append(wrong, fmt.Sprintf("%d objects are there, %d are configured", len(there), len(nodes)))
 	}
-	calm := *c
-	calm.schedule = &schedule{stopped: true, asked: map[string]int{}}
-	p := calm.start()
+	quiet := *c
+	quiet.schedule = calm()
+	p := quiet.start()
 	for _, n := range nodes {
 		o, ok := c.state[n.address]
 		if !ok || o.tainted {
@@ -169,7 +171,7 @@ func (c *core) check(nodes []node) (wrong []string) {
 // objects are those of the deployment, by id.
 func (c *core) objects() map[string]string {
 	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: &wire{
-		deployment: c.deployment, schedule: &schedule{stopped: true, asked: map[string]int{}},
+		deployment: c.deployment, schedule: calm(),
 	}})
 	if err != nil {
 		c.t.Fatal(err)

@@ -39,7 +39,6 @@ type core struct {
 	fault      fault // of the harness, on purpose
 
 	state map[string]object
-	named map[string]bool // ids that an error or a plan named with the command that imports them
 }
 
 // process is a provider that runs.
@@ -230,16 +229,16 @@ func (c *core) plan(nodes []node) (trouble []string) {
 		}
 	}
 	if c.follow(nodes, advice) {
-		return append(trouble, "imported what the plan named")
+		return append(trouble, "what the plan names is to be imported first")
 	}
 	return trouble
 }
 
 var importCommand = regexp.MustCompile(`terraform import (\w+)\.NAME (\w+)`)
 
-// follow imports what messages name with the command: a user who reads. It
-// tells whether it imported anything.
-func (c *core) follow(nodes []node, messages []string) (imported bool) {
+// follow imports what messages name with the command: a user who reads, and
+// tries again when that fails. It tells whether there was anything to import.
+func (c *core) follow(nodes []node, messages []string) (had bool) {
 	known := map[string]bool{}
 	for _, o := range c.state {
 		if id, ok := o.Get("id").(string); ok {
@@ -251,19 +250,25 @@ func (c *core) follow(nodes []node, messages []string) (imported bool) {
 		i := slices.IndexFunc(nodes, func(n node) bool { return n.address == address })
 		for _, m := range importCommand.FindAllStringSubmatch(message, -1) {
 			kind, id := m[1], m[2]
-			c.named[id] = true
 			if _, has := c.state[address]; c.fault == readsNothing || i < 0 || nodes[i].kind != kind || known[id] || has {
 				continue
 			}
-			state, diags := c.start().Import(kind, id)
-			c.schedule.tell("  terraform import %s %s: %s", address, id, first(diags.Err()))
-			if diags.Err() == nil && state.Exists() {
-				c.state[address] = object{State: state}
-				known[id], imported = true, true
+			had = true
+			for range attempts {
+				p := c.start()
+				state, diags := p.Import(kind, id)
+				c.schedule.tell("  terraform import %s %s: %s", address, id, first(diags.Err()))
+				if diags.Err() == nil && !p.wire.killed() {
+					if state.Exists() {
+						c.state[address] = object{State: state}
+						known[id] = true
+					}
+					break
+				}
 			}
 		}
 	}
-	return imported
+	return had
 }
 
 func first(err error) string {

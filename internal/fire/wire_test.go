@@ -77,14 +77,18 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	case truncated:
 		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), failing{}))
 	case reordered:
-		return shuffled(req, resp), nil
+		return w.schedule.shuffled(req, resp), nil
 	case stoppedAfter:
 		w.stop()
 	case killedAfter:
 		w.kill()
 		return nil, errDropped
-	case droppedThrough:
+	case late:
 		time.Sleep(3 * time.Second)
+	case drips:
+		resp.Body = io.NopCloser(&slowly{req.Context(), resp.Body, time.Second / 20})
+	case hangs:
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), &slowly{req.Context(), resp.Body, time.Hour}))
 	}
 	return resp, nil
 }
@@ -132,9 +136,9 @@ func answer(req *http.Request, status int, header http.Header, body string) *htt
 }
 
 // shuffled has the elements of a list in another order.
-func shuffled(req *http.Request, resp *http.Response) *http.Response {
+func (s *schedule) shuffled(req *http.Request, resp *http.Response) *http.Response {
 	return relisted(req, resp, func(list []json.RawMessage) []json.RawMessage {
-		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		rand.New(rand.NewPCG(s.seed, uint64(len(list)))).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		return list
 	})
 }
@@ -168,6 +172,22 @@ func relisted(req *http.Request, resp *http.Response, change func([]json.RawMess
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// slowly is an answer of which a few bytes come at a time.
+type slowly struct {
+	ctx   context.Context
+	rest  io.Reader
+	pause time.Duration
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(s.pause):
+		return s.rest.Read(p[:min(len(p), 32)])
+	case <-s.ctx.Done():
+		return 0, context.Cause(s.ctx)
+	}
+}
 
 func readAll(body io.ReadCloser) ([]byte, error) {
 	if body == nil {
