@@ -53,9 +53,7 @@ func run(ctx context.Context, full bool, only string, parallel int) error {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "jobrunner")
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "mutants", "-o", binary, "./cmd/jobrunner")
-	build.Stdout, build.Stderr = os.Stdout, os.Stderr
-	if err := build.Run(); err != nil {
+	if err := build(ctx, binary, "mutants"); err != nil {
 		return fmt.Errorf("building the jobrunner with its faults: %w", err)
 	}
 	started := time.Now()
@@ -81,6 +79,17 @@ func run(ctx context.Context, full bool, only string, parallel int) error {
 	group.Wait()
 	return sum(verdicts, full, time.Since(started))
 }
+
+// build builds the jobrunner, with its faults where the tag is mutants.
+func build(ctx context.Context, binary, tag string) error {
+	const program = "github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner"
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", tag, "-o", binary, program)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// variable is where a jobrunner that was built for it finds its fault.
+const variable = "GPUCLOUD_FAULT"
 
 // verdict is what became of a mutant.
 type verdict struct {
@@ -130,7 +139,7 @@ func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verd
 	v := verdict{Mutant: m}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{"GPUCLOUD_FAULT=" + m.Fault}})
+	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{variable + "=" + m.Fault}})
 	if err != nil {
 		v.err = err
 		return v

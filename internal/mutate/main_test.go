@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
+)
+
+// sample are some mutants of each kind of fault; make mutants has all of them.
+var sample = map[string][]string{
+	"point": {"any-key", "volume-shrinks", "webhook-again"},
+	"value": {"ttl-min-11s", "webhook-4-tries", "wait-default-60s"},
+	"sql":   {"retry-keeps-output", "ttl-not-failed", "any-endpoint", "template-names"},
+	"rule":  {"volume-max-4096", "image-optional"},
+	"wire":  {"id-number", "registry-password", "registry-delete-nothing", "list-templates-items", "expired-200", "key-echoed"},
+}
+
+func find(t *testing.T, id string) mutants.Mutant {
+	t.Helper()
+	for _, m := range mutants.All() {
+		if m.ID == id {
+			return m
+		}
+	}
+	t.Fatalf("there is no mutant %s", id)
+	return mutants.Mutant{}
+}
+
+// built is a jobrunner for one test.
+func built(t *testing.T, tag string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "jobrunner")
+	if err := build(t.Context(), binary, tag); err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+// Each of the sample is noticed by the clause that it was made for.
+func TestSample(t *testing.T) {
+	binary := built(t, "mutants")
+	for kind, ids := range sample {
+		for _, id := range ids {
+			t.Run(id, func(t *testing.T) {
+				t.Parallel()
+				m := find(t, id)
+				var fault map[string]any
+				if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil || fault[kind] == nil {
+					t.Errorf("%s is no fault of the kind %s: %s, %v", id, kind, m.Fault, err)
+				}
+				if v := judge(t.Context(), binary, m, false); !v.ok() {
+					t.Error(v.line())
+				}
+			})
+		}
+	}
+	// Whoever breaks nothing that is promised is let alone.
+	t.Run("control", func(t *testing.T) {
+		t.Parallel()
+		if v := judge(t.Context(), binary, find(t, "queue-last-first"), true); !v.ok() {
+			t.Error(v.line())
+		}
+	})
+	// A fault that is none is refused: it would prove nothing.
+	for _, fault := range []string{"{", `{"pint": "any-key"}`, `{"value": "engine.NoSuchThing", "is": 1}`} {
+		if d, err := local.Start(t.Context(), local.Config{Binary: binary, Env: []string{variable + "=" + fault}}); err == nil {
+			t.Errorf("a jobrunner starts with %s", fault)
+			_ = d.Stop() // the error is told of already
+		}
+	}
+}
+
+// The program that people run has no faults to choose: it does not know the
+// variable, and keeps what its mutants break.
+func TestNoFaultWithoutTheTag(t *testing.T) {
+	binary := built(t, "")
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(program, []byte(variable)) {
+		t.Errorf("%s is in the program", variable)
+	}
+	for _, ids := range sample {
+		m := find(t, ids[0])
+		if v := judge(t.Context(), binary, m, false); v.err != nil || len(v.noticed) > 0 {
+			t.Error(v.line())
+		}
+	}
+	d, err := local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{variable + "={"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Stop(); err != nil {
+		t.Error(err)
+	}
+}
