@@ -1,0 +1,167 @@
+package scale_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// twins is three equal volumes and endpoints; where unique is set, also
+// objects whose names only one can have.
+func twins(template string, unique bool) string {
+	config := fmt.Sprintf(`
+resource "gpucloud_network_volume" "v" {
+  count       = 3
+  name        = "twin"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_endpoint" "e" {
+  count       = 3
+  name        = "twin"
+  template_id = %q
+  gpu         = { type_ids = ["NVIDIA L4"] }
+}
+`, template)
+	if unique {
+		config += `
+resource "gpucloud_template" "t" {
+  name  = "only"
+  image = "registry.example/worker:1"
+}
+resource "gpucloud_registry_auth" "r" {
+  name     = "only"
+  username = "robot"
+  password = "token"
+}
+`
+	}
+	return config
+}
+
+// shared makes what both workspaces refer to, and the workspaces.
+func shared(t *testing.T, d *deployment, v api.Version) (template string, both [2]*terraform) {
+	t.Helper()
+	owner := workspace(t, d, ours, v)
+	owner.configure(base)
+	owner.apply()
+	_, template, _ = strings.Cut(owner.ids()[0], " ")
+	for i := range both {
+		both[i] = workspace(t, d, ours, v)
+	}
+	return template, both
+}
+
+// together applies both at once: no POST is processed before all n of them
+// have come.
+func together(t *testing.T, d *deployment, both [2]*terraform, n int, fate func(*gate) fate) (said [2]string, errs [2]error) {
+	t.Helper()
+	g := newGate()
+	defer g.open()
+	d.decide(fate(g))
+	defer d.decide(nil)
+	one, other := both[0].start("apply", "-auto-approve"), both[1].start("apply", "-auto-approve")
+	g.await(n, one, other)
+	g.open()
+	said[0], errs[0] = one.end(patience)
+	said[1], errs[1] = other.end(patience)
+	return said, errs
+}
+
+// Two workspaces with the same configuration, applied at once: each has its
+// own of what may exist twice, twins included, and of a unique name only the
+// one that made it. The other's error names it. The end of one is not felt by
+// the other.
+func TestTwoWorkspacesAtOnce(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		template, both := shared(t, d, v)
+		for _, tf := range both {
+			tf.configure(twins(template, true))
+		}
+		said, errs := together(t, d, both, 16, func(g *gate) fate { return g.before })
+
+		states := [2][]string{both[0].ids(), both[1].ids()}
+		union := slices.Sorted(slices.Values(slices.Concat(states[0], states[1], []string{"gpucloud_template " + template})))
+		if have := d.ids(t, v); len(have) != 15 || !slices.Equal(union, have) {
+			t.Fatalf("the states have%s\nand%s\nand the deployment%s", lines(states[0]), lines(states[1]), lines(have))
+		}
+		for i, kept := range states {
+			for _, kind := range []string{"gpucloud_network_volume", "gpucloud_endpoint"} {
+				if n := len(ofKind(kept, kind)); n != 3 {
+					t.Errorf("a state has %d objects %s", n, kind)
+				}
+			}
+			for _, kind := range []string{"gpucloud_template", "gpucloud_registry_auth"} {
+				if len(ofKind(kept, kind)) == 1 {
+					continue
+				}
+				theirs := ofKind(states[1-i], kind)[0]
+				if command := strings.Replace(theirs, " ", ".NAME ", 1); errs[i] == nil || !strings.Contains(unwrapped(said[i]), "terraform import "+command) {
+					t.Errorf("%s was made by the other, and is not named: %v\n%s", theirs, errs[i], said[i])
+				}
+			}
+		}
+
+		both[0].run("destroy", "-auto-approve")
+		rest := slices.Sorted(slices.Values(append(states[1], "gpucloud_template "+template)))
+		if have := d.ids(t, v); !slices.Equal(have, rest) {
+			t.Errorf("once one was destroyed there are%s\nexpected%s", lines(have), lines(rest))
+		}
+		both[1].run("plan", "-detailed-exitcode", "-target=gpucloud_network_volume.v", "-target=gpucloud_endpoint.e")
+	})
+}
+
+// All that both asked for is made at one moment, and all answers are lost: an
+// object that either may have made is taken over by neither, and named by both.
+func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		template, both := shared(t, d, v)
+		for _, tf := range both {
+			tf.configure(twins(template, false))
+		}
+		var processed sync.WaitGroup
+		processed.Add(12)
+		said, _ := together(t, d, both, 12, func(g *gate) fate {
+			return func(w http.ResponseWriter, _ *http.Request, process func() *httptest.ResponseRecorder) {
+				g.arrived <- struct{}{}
+				<-g.opened
+				process()
+				processed.Done()
+				processed.Wait()
+				drop(w)
+			}
+		})
+		if kept := slices.Concat(both[0].ids(), both[1].ids()); len(kept) != 0 {
+			t.Errorf("taken over:%s", lines(kept))
+		}
+		have := d.ids(t, v)
+		if len(have) != 13 {
+			t.Errorf("there are%s", lines(have))
+		}
+		for _, object := range have {
+			kind, id, _ := strings.Cut(object, " ")
+			for _, text := range said {
+				if id != template && !strings.Contains(unwrapped(text), "terraform import "+kind+".NAME "+id) {
+					t.Errorf("%s is not named:\n%s", object, text)
+				}
+			}
+		}
+	})
+}
+
+func ofKind(objects []string, kind string) (out []string) {
+	for _, o := range objects {
+		if strings.HasPrefix(o, kind+" ") {
+			out = append(out, o)
+		}
+	}
+	return out
+}
