@@ -8,12 +8,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,18 +73,30 @@ def handler(job):
 runpod.serverless.start({"handler": handler})
 `
 
-// serveHandlers starts a deployment, and makes the endpoint. The body has more
-// members of it.
-func serveHandlers(t *testing.T, more string, args ...string) *handlers {
+// newHandlers starts a deployment without the endpoint.
+func newHandlers(t *testing.T, args ...string) *handlers {
 	t.Helper()
 	h := &handlers{home: t.TempDir(), dir: sdk(t)}
 	put(t, filepath.Join(h.dir, "handler.py"), trace)
 	put(t, filepath.Join(h.home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/handler\n    process: {run: [python3, "+filepath.Join(h.dir, "handler.py")+"]}\n")
 	h.start(t, args...)
-	var made struct{ ID string }
-	h.call(http.MethodPost, "/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`, &made)
-	h.endpoint = made.ID
 	return h
+}
+
+// serveHandlers starts a deployment with the endpoint, which has more members.
+func serveHandlers(t *testing.T, more string, args ...string) *handlers {
+	t.Helper()
+	h := newHandlers(t, args...)
+	h.made("/v2/serverless", `{"name": "handlers", "image": "team/handler", `+more+`}`)
+	return h
+}
+
+// made makes the endpoint.
+func (h *handlers) made(path, body string) {
+	h.t.Helper()
+	var made struct{ ID string }
+	h.call(http.MethodPost, path, body, &made)
+	h.endpoint = made.ID
 }
 
 // start starts the deployment on the data that there are.
@@ -92,15 +109,21 @@ func (h *handlers) start(t *testing.T, args ...string) {
 // call sends a request by hand, and reads the answer into what is not nil.
 func (p *process) call(method, path, body string, into any) {
 	p.t.Helper()
+	if err := p.try(method, path, body, into); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) try(method, path, body string, into any) error {
 	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
-		p.t.Fatal(err)
+		return err
 	}
 	req.Header.Set("Authorization", "Bearer k")
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		p.t.Fatal(err)
+		return err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -114,8 +137,9 @@ func (p *process) call(method, path, body string, into any) {
 		}
 	}
 	if err != nil || resp.StatusCode >= 300 {
-		p.t.Fatalf("%s %s: %s %s %v", method, path, resp.Status, text, err)
+		return fmt.Errorf("%s %s: %s %s %w", method, path, resp.Status, text, err)
 	}
+	return nil
 }
 
 // run queues a job that waits for a name, "" for nothing.
@@ -220,5 +244,218 @@ func TestFiguresOfAWorker(t *testing.T) {
 		if !strings.Contains(end, want) || strings.Count(end, "\n") != 1 {
 			t.Errorf("no %s in the end's log\n%s", want, end)
 		}
+	}
+}
+
+// ends waits until a job is over, and answers what it says: the worker's
+// process and the color that it was started with.
+func (h *handlers) ends(id string) (color string, pid, retries int) {
+	h.t.Helper()
+	var job api.Job
+	h.until("the end of "+id, func() bool {
+		var err error
+		if job, err = h.client("k").Jobs.Status(h.t.Context(), h.endpoint, id); err != nil {
+			h.t.Fatal(err)
+		}
+		return job.Finished()
+	})
+	var output struct {
+		Color string
+		PID   int
+	}
+	if err := json.Unmarshal(job.Output, &output); err != nil || job.Status != "COMPLETED" {
+		h.t.Fatalf("the job is %s with %s, error %q", job.Status, job.Output, job.Error)
+	}
+	return output.Color, output.PID, job.Retries
+}
+
+// rollout is how far the newest version has come.
+type rollout struct {
+	EndpointVersion int64
+	Rollout         struct {
+		InProgress                                     bool
+		WorkersOnLatest, WorkersTotal, PercentOnLatest int
+	}
+	Releases []struct {
+		Version     int64
+		WorkerCount int
+	}
+}
+
+// A template's new env is that of all new workers: jobs that run end where they
+// began, those that come are done by the new ones, each once, and the old
+// processes are gone.
+func TestARollingReleaseOfProcesses(t *testing.T) {
+	h := newHandlers(t)
+	var template struct{ ID string } // which the endpoint follows, by version 1
+	h.call(http.MethodPost, "/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`, &template)
+	h.made("/v1/endpoints", `{"name": "rolls", "templateId": "`+template.ID+`", "workersMin": 2, "workersMax": 3, "computeType": "CPU"}`)
+	busy := h.run("busy", "go")
+	h.until("the job that goes on", func() bool { return len(h.lines("begins")) == 1 })
+
+	// Clients send jobs all the time, before the change, during it and after it.
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	colors, stop := map[string]string{}, make(chan struct{})
+	for client := range 2 {
+		clients.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				name := fmt.Sprintf("job-%d-%d", client, n)
+				var job struct {
+					Status string
+					Output struct{ Color string }
+				}
+				if err := h.try(http.MethodPost, "/v2/"+h.endpoint+"/runsync", `{"input": {"name": "`+name+`"}}`, &job); err != nil || job.Status != "COMPLETED" {
+					t.Errorf("%s is %s, %v", name, job.Status, err)
+					return
+				}
+				mu.Lock()
+				colors[name] = job.Output.Color
+				mu.Unlock()
+			}
+		})
+	}
+	done := func(color string) (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range colors {
+			if c == color {
+				n++
+			}
+		}
+		return n
+	}
+	h.until("jobs in the old version", func() bool { return done("red") >= 3 })
+	before := h.rollout()
+	h.call(http.MethodPatch, "/v1/templates/"+template.ID, `{"env": {"COLOR": "blue"}}`, nil)
+	h.until("jobs in the new version", func() bool { return done("blue") >= 3 })
+	during := h.rollout()
+	if r := before.Rollout; r.InProgress || r.PercentOnLatest != 100 || r.WorkersTotal < 2 {
+		t.Errorf("before: %+v", before)
+	}
+	if r := during.Rollout; !r.InProgress || r.WorkersOnLatest < 1 || r.WorkersOnLatest >= r.WorkersTotal || during.EndpointVersion != before.EndpointVersion+1 || len(during.Releases) != len(before.Releases)+1 {
+		t.Errorf("during: %+v", during)
+	}
+	var list struct {
+		Workers []struct {
+			Status  string
+			IsStale bool
+		}
+	}
+	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
+	stale := 0
+	for _, w := range list.Workers {
+		if w.IsStale && w.Status == "RUNNING" {
+			stale++
+		}
+	}
+	if stale != 1 {
+		t.Errorf("the one that is busy is not stale and RUNNING: %+v", list)
+	}
+	close(stop)
+	clients.Wait()
+	h.release("go")
+	if color, _, retries := h.ends(busy); color != "red" || retries != 0 {
+		t.Errorf("the job that went on was done in %s after %d retries", color, retries)
+	}
+	begins := h.begins()
+	for name := range colors {
+		if begins[name] != 1 {
+			t.Errorf("%s began %d times", name, begins[name])
+		}
+	}
+	h.until("the end of the release", func() bool {
+		after := h.rollout().Rollout
+		return !after.InProgress && after.WorkersTotal >= 2
+	})
+	for _, words := range h.lines("starts") {
+		if pid, _ := strconv.Atoi(words[0]); words[1] == "red" {
+			h.until("the end of an old worker", func() bool { return !runs(pid) })
+		}
+	}
+	h.stops(h.interrupt)
+}
+
+// rollout is how far the newest version of the endpoint has come.
+func (h *handlers) rollout() (r rollout) {
+	h.t.Helper()
+	h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/releases", "", &r)
+	return r
+}
+
+// begins counts how often each job began.
+func (h *handlers) begins() map[string]int {
+	all := map[string]int{}
+	for _, words := range h.lines("begins") {
+		all[words[0]]++
+	}
+	return all
+}
+
+// stops stops the deployment, and expects that no worker is left.
+func (h *handlers) stops(stop func()) {
+	h.t.Helper()
+	stop()
+	for _, words := range h.lines("starts") {
+		if pid, _ := strconv.Atoi(words[0]); runs(pid) {
+			h.t.Errorf("the worker %d outlives its deployment", pid)
+		}
+	}
+}
+
+// A stop or a kill -9 in the middle of jobs: each acknowledged job is done after
+// the next start, those that were done stay so, and no process is left.
+func TestAStopAmongJobs(t *testing.T) {
+	for name, stop := range map[string]func(h *handlers){
+		"SIGTERM": func(h *handlers) {
+			h.stops(func() {
+				h.cmd.Process.Signal(syscall.SIGTERM)
+				if err := h.cmd.Wait(); err != nil {
+					h.t.Errorf("the jobrunner ended with %s: %s", err, &h.stderr)
+				}
+			})
+		},
+		"SIGKILL": func(h *handlers) { h.kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`)
+			done := h.run("done", "")
+			h.ends(done)
+			running := []string{h.run("first", "go"), h.run("second", "go")}
+			h.until("two jobs", func() bool { return len(h.lines("begins")) == 3 })
+			var queued []string
+			for n := range 10 {
+				queued = append(queued, h.run(fmt.Sprint("queued-", n), ""))
+			}
+			before := h.lines("starts")
+			stop(h)
+			h.start(t)
+			h.until("the jobs that ran", func() bool { return len(h.lines("begins")) >= 5 })
+			for _, words := range before {
+				if pid, _ := strconv.Atoi(words[0]); runs(pid) {
+					t.Errorf("the worker %d of the first deployment lives beside the second", pid)
+				}
+			}
+			h.release("go")
+			for _, id := range slices.Concat([]string{done}, running, queued) {
+				if _, _, retries := h.ends(id); retries != 0 {
+					t.Errorf("the end of the deployment costs a job a retry")
+				}
+			}
+			want := map[string]int{"done": 1, "first": 2, "second": 2}
+			for n := range 10 {
+				want[fmt.Sprint("queued-", n)] = 1
+			}
+			if begins := h.begins(); !maps.Equal(begins, want) {
+				t.Errorf("jobs began so often: %v", begins)
+			}
+			h.stops(h.interrupt)
+		})
 	}
 }

@@ -36,6 +36,17 @@ func (p *pool) fail(w *worker, failure string) {
 
 func (p *pool) backsOff() bool { return !p.retryAt.IsZero() }
 
+// failing tells whether a worker has failed that is not gone yet: the pause
+// begins when it is.
+func (p *pool) failing() bool {
+	for w := range p.workers {
+		if w.state == Unhealthy && !w.stale() {
+			return true
+		}
+	}
+	return false
+}
+
 // forgive ends a pause that is over, and says when to look again.
 func (p *pool) forgive(now time.Time) (again time.Duration) {
 	if left := p.retryAt.Sub(now); p.backsOff() && left > 0 {

@@ -25,7 +25,8 @@ type fakes struct {
 	max    int  // workers there may be when one starts
 	broken bool // those that are started end at once
 	boot   time.Duration
-	slots  int // jobs that a worker has at a time; below 1 is 1
+	dying  time.Duration // that one's end takes
+	slots  int           // jobs that a worker has at a time; below 1 is 1
 	all    []*fake
 	runs   map[string]int // of each job, begun
 }
@@ -40,8 +41,9 @@ type fake struct {
 	begun time.Time
 
 	// guarded by of.mu
-	jobs  map[string]context.CancelFunc // in its hands
-	alive bool
+	jobs   map[string]context.CancelFunc // in its hands
+	alive  bool
+	killed bool // or about to be
 }
 
 // order is a job's input.
@@ -75,14 +77,15 @@ func (f *fakes) start(_ context.Context, spec worker.Spec) (worker.Process, erro
 	w := &fake{of: f, spec: spec, done: make(chan struct{}), jobs: map[string]context.CancelFunc{}, alive: true, begun: time.Now()}
 	w.life, w.end = context.WithCancelCause(context.Background())
 	f.all = append(f.all, w)
-	go w.live(f.broken, f.boot, max(1, f.slots))
+	go w.live(f.broken, f.boot, f.dying, max(1, f.slots))
 	return w, nil
 }
 
-func (w *fake) live(broken bool, boot time.Duration, slots int) {
+func (w *fake) live(broken bool, boot, dying time.Duration, slots int) {
 	var running sync.WaitGroup
 	defer func() {
 		running.Wait()
+		time.Sleep(dying)
 		w.of.mu.Lock()
 		w.alive = false
 		w.of.mu.Unlock()
@@ -213,6 +216,7 @@ func (w *fake) Done() <-chan struct{} { return w.done }
 func (w *fake) Exit() string { return context.Cause(w.life).Error() }
 
 func (w *fake) Kill() {
+	w.of.set(func() { w.killed = true })
 	w.end(errKilled)
 	<-w.done
 }

@@ -87,7 +87,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	want, again := p.settings.wanted(load, staying, spare, now, p.added)
 	want = min(want+surge, p.settings.Max)
 	again = min(again, retry, p.retire(load, now))
-	if p.backsOff() {
+	if p.backsOff() || p.failing() {
 		return again
 	}
 	for ; staying < want && len(p.workers) < p.settings.Max; staying++ {

@@ -80,6 +80,42 @@ func TestAProcessStartsForTheFirstJob(t *testing.T) {
 	})
 }
 
+// A worker has nothing in its hands as soon as it said what came of its job.
+func TestAResultFreesTheWorker(t *testing.T) {
+	bubbleOf(t, newFakes(1), func(f *fixture) {
+		f.pools.Set(colored(1, 1))
+		job := f.work(0.2)
+		f.counts(worker.Counts{Running: 1})
+		pass(200 * time.Millisecond)
+		f.completed(job, 1)
+		f.counts(worker.Counts{Idle: 1})
+	})
+}
+
+// A worker that does not stop a job that was taken from it is killed after a
+// while, and the next job is done by another.
+func TestAWorkerThatCannotStop(t *testing.T) {
+	fakes := newFakes(1)
+	bubbleOf(t, fakes, func(f *fixture) {
+		f.pools.Set(colored(1, 1))
+		deaf := f.submit(engine.NewJob{Input: []byte(`{"seconds": 600, "deaf": true}`)})
+		next := f.work(1)
+		if _, err := f.engine.Cancel(f.t.Context(), "ep", deaf.ID); err != nil {
+			t.Fatal(err)
+		}
+		pass(4 * time.Second)
+		f.counts(worker.Counts{Running: 1})
+		if n := fakes.started(); n != 1 {
+			t.Errorf("%d workers were started", n)
+		}
+		pass(3 * time.Second)
+		f.completed(next, 1)
+		if got := f.state(deaf); got.State != engine.Cancelled || fakes.started() != 2 {
+			t.Errorf("the job is %s, and %d workers were started", got.State, fakes.started())
+		}
+	})
+}
+
 // A lower maximum ends idle workers at once, and busy ones after their jobs.
 func TestALowerMaximum(t *testing.T) {
 	fakes := newFakes(4)
@@ -90,7 +126,10 @@ func TestALowerMaximum(t *testing.T) {
 		f.workers("IDLE 1", "IDLE 1", "IDLE 1", "IDLE 1")
 		jobs := []engine.Job{f.work(20), f.work(20), f.work(20)}
 		f.counts(worker.Counts{Running: 3, Idle: 1})
-		e.Min, e.Max = 0, 1
+		e.Min, e.Max = 0, 3
+		f.pools.Set(e)
+		f.counts(worker.Counts{Running: 3})
+		e.Max = 1
 		f.pools.Set(e)
 		f.counts(worker.Counts{Running: 3})
 		fakes.set(func() { fakes.max = 1 })
@@ -158,6 +197,37 @@ func TestACrashLoop(t *testing.T) {
 		fakes.set(func() { fakes.broken = false })
 		pass(2 * time.Second)
 		f.completed(job, 1)
+	})
+}
+
+// One that takes a while to be gone is not replaced before its pause, either.
+func TestACrashLoopOfSlowEnds(t *testing.T) {
+	fakes := newFakes(2)
+	fakes.boot, fakes.dying = time.Second, 3*time.Second
+	bubbleOf(t, fakes, func(f *fixture) {
+		e := colored(1, 2)
+		e.Min = 2
+		f.pools.Set(e)
+		pass(time.Second)
+		f.counts(worker.Counts{Idle: 2})
+		one := fakes.alive()[0]
+		if err := f.pools.Unhealthy(f.t.Context(), "ep", one.spec.Worker, "no model"); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
+		pass(2500 * time.Millisecond) // its end takes 3 s, and the pause 1 s
+		f.counts(worker.Counts{Idle: 1, Unhealthy: 1})
+		for _, info := range f.pools.Workers("ep") {
+			if info.ID == one.spec.Worker && info.Reason != "no model" {
+				t.Errorf("%q", info.Reason)
+			}
+		}
+		if n := fakes.started(); n != 2 {
+			t.Errorf("%d were started", n)
+		}
+		pass(2 * time.Second)
+		f.counts(worker.Counts{Idle: 2})
 	})
 }
 

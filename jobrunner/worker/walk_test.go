@@ -29,7 +29,7 @@ func TestWalk(t *testing.T) {
 func walkFrom(t *testing.T, seed uint64) {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	fakes := newFakes(3)
-	fakes.boot, fakes.slots = time.Duration(dice.IntN(3))*time.Second, 1+dice.IntN(2)
+	fakes.boot, fakes.dying, fakes.slots = time.Duration(dice.IntN(3))*time.Second, time.Duration(dice.IntN(2))*time.Second, 1+dice.IntN(2)
 	bubbleOf(t, fakes, func(f *fixture) {
 		w := &walk{fixture: f, fakes: fakes, dice: dice, settings: colored(1, 3), jobs: map[string]bool{}, cancelled: map[string]bool{}}
 		f.pools.Set(w.settings)
@@ -145,10 +145,14 @@ func (w *walk) check() {
 	alive := w.fakes.alive()
 	for _, one := range alive {
 		w.fakes.mu.Lock()
-		jobs := len(one.jobs)
+		jobs, killed := len(one.jobs), one.killed
 		w.fakes.mu.Unlock()
 		info, ok := told[one.spec.Worker]
 		switch {
+		case killed: // its end is under way
+			if ok && info.State != worker.Unhealthy {
+				w.t.Errorf("%s is killed and %s", info.ID, info.State)
+			}
 		case !ok:
 			w.t.Errorf("%s lives and is not told of", one.spec.Worker)
 		case jobs > 0 && info.State != worker.Running && info.State != worker.Unhealthy:
