@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"time"
 )
 
 // fate is what becomes of one request.
@@ -42,8 +43,10 @@ var fates = []fate{
 }
 
 // schedule says what becomes of the requests of a scenario. A seed gives the
-// same schedule each time: the fate of a request hangs on the operation and on
-// how often it was asked for, not on what other requests are under way.
+// same fates each time: that of a request hangs on the part of the scenario, on
+// the operation, and on how often it was asked for. Which of the requests that
+// an interruption wakes at once comes first, it does not say: a seed may have
+// to be run a few times.
 type schedule struct {
 	seed  uint64
 	rate  float64 // part of the requests that something happens to
@@ -70,24 +73,24 @@ func (s *schedule) begin(part string) {
 	s.part, s.asked = part, map[string]int{}
 }
 
-// next is the fate of the next request of an operation, such as GET templates/*.
-func (s *schedule) next(operation string) fate {
+// next is the fate of the next request of an operation, such as GET templates/*,
+// and the time that each way of it takes: no two arrive at once, so that they
+// arrive in the same order each time.
+func (s *schedule) next(operation string) (f fate, takes time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.asked[operation]
 	s.asked[operation]++
-	if n >= s.depth {
-		return passes
-	}
 	mix := uint64(14695981039346656037) // FNV-1a
 	for _, c := range []byte(s.part + " " + operation) {
 		mix = (mix ^ uint64(c)) * 1099511628211
 	}
 	r := rand.New(rand.NewPCG(s.seed, mix+uint64(n)))
-	if r.Float64() >= s.rate {
-		return passes
+	takes = time.Duration(r.IntN(int(50 * time.Millisecond)))
+	if n >= s.depth || r.Float64() >= s.rate {
+		return passes, takes
 	}
-	return fates[r.IntN(len(fates))]
+	return fates[r.IntN(len(fates))], takes
 }
 
 // tell notes what happened, for whoever reads of a failure.

@@ -2,8 +2,8 @@
 // it and a jobrunner, in virtual time, and after each exactly what is configured
 // is there, none twice, none left behind, none lost from the state.
 //
-//	make fire                                          every schedule
-//	go test ./internal/fire -run Fire/v2 -fire.seed 17  one, and its story
+//	make fire                                               every schedule
+//	go test ./internal/fire -v -run Fire/v2 -fire.seed 17   one, and its story
 package fire
 
 import (
@@ -40,7 +40,7 @@ func TestFire(t *testing.T) {
 			t.Parallel()
 			for _, seed := range seeds() {
 				if wrong := burn(t, v, seed, none); len(wrong) > 0 {
-					t.Errorf("again: go test ./internal/fire -run Fire/%s -fire.seed %d\n%s", v, seed, strings.Join(wrong, "\n"))
+					t.Errorf("again: go test ./internal/fire -run Fire/%s -count=20 -fire.seed %d\n%s", v, seed, strings.Join(wrong, "\n"))
 				}
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
@@ -116,6 +117,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			}
 			prior, config := c.state[n.address], n.config(c.id)
 			group.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond) // who asks first is the same each time
 				o, diags := c.applyOne(p, n, prior, config)
 				if wrong(n.address, diags) {
 					mu.Lock()

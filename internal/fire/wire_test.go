@@ -38,7 +38,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.killed() {
 		return nil, errDropped
 	}
-	f := w.schedule.next(operation)
+	f, takes := w.schedule.next(operation)
 	if f != passes {
 		w.schedule.tell("  %s: %s", operation, f)
 	}
@@ -59,7 +59,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f == notFoundYet && w.deployment.young(req) {
 		return answer(req, http.StatusNotFound, nil, `{"status":404,"title":"Not found","detail":"there is no such object"}`), nil
 	}
+	time.Sleep(takes)
 	resp := send()
+	time.Sleep(takes)
 	if w.fault == hides && req.Method == http.MethodGet {
 		resp = w.deployment.withoutYoung(req, resp)
 	}
