@@ -5,6 +5,7 @@ package workerapi_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -44,7 +45,14 @@ func start(env map[string]string, log io.Writer) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Releases of the SDK keep which jobs they run in a file where they are
+	// started: one worker must not find another's.
+	folder, err := os.MkdirTemp("", "worker")
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(python, script)
+	cmd.Dir = folder
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir(), "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "WORKER_SDK_PATH=" + os.Getenv("WORKER_SDK_PATH")}
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -54,12 +62,13 @@ func start(env map[string]string, log io.Writer) (*process, error) {
 	cmd.WaitDelay = 100 * time.Millisecond
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	p := &process{cmd, make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait()
+		_ = os.RemoveAll(folder)
 	}()
 	return p, nil
 }
