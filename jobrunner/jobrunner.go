@@ -234,6 +234,10 @@ func (j *Jobrunner) queue(ctx context.Context, id string) (jobapi.Endpoint, erro
 // Handler serves every path of the deployment.
 func (j *Jobrunner) Handler() http.Handler { return j.handler }
 
+// Drain lets workers end their jobs, hands them no more, and waits for that until
+// ctx ends. The deployment is to be served meanwhile, and closed after it.
+func (j *Jobrunner) Drain(ctx context.Context) { j.pools.Drain(ctx) }
+
 // Close ends workers and engine and closes the state. Jobs that run are queued
 // again when the state is next opened.
 func (j *Jobrunner) Close() error {

@@ -74,7 +74,7 @@ func (d *dev) Run() (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	served := make(chan error, 1)
-	go func() { served <- run(ctx, stop, listener, j.Handler()) }()
+	go func() { served <- run(ctx, stop, listener, j) }()
 	e := &devEndpoint{url: url, key: key, shown: key}
 	if !made { // the user has it
 		e.shown = "$" + keyVariable

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -25,8 +26,13 @@ import (
 
 var binary string
 
-// TestMain builds the program once: these tests run it as its users do.
+// TestMain builds the program once: these tests run it as its users do. They
+// mostly wait for it: more of them at a time than there are processors.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "10"); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "jobrunner-test-")
 	if err != nil {
 		panic(err)

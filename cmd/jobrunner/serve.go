@@ -37,8 +37,12 @@ type serve struct {
 	LogFormat        string   `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
-// grace is how long a stop waits for requests under way.
-const grace = 5 * time.Second
+// A stop waits so long for jobs that run, and then for requests under way.
+// Together that is less than what service managers allow.
+const (
+	lastJobs = 3 * time.Second
+	grace    = 5 * time.Second
+)
 
 func (s *serve) Run() (err error) {
 	if err := s.local(); err != nil {
@@ -90,7 +94,7 @@ func (s *serve) Run() (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode(), gpus, programs.Engines())
-	return errors.Join(run(ctx, stop, listener, j.Handler()), j.Close())
+	return errors.Join(run(ctx, stop, listener, j), j.Close())
 }
 
 // here is the URL by which this machine's own workers reach an address.
@@ -111,11 +115,11 @@ func (s *serve) workerLogs() io.Writer {
 
 // run serves until ctx ends. A second signal ends the process at once, as
 // signals do by default.
-func run(ctx context.Context, stop func(), listener net.Listener, handler http.Handler) error {
+func run(ctx context.Context, stop func(), listener net.Listener, j *jobrunner.Jobrunner) error {
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           j.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -128,6 +132,11 @@ func run(ctx context.Context, stop func(), listener net.Listener, handler http.H
 	case <-ctx.Done():
 	}
 	stop()
+	// While workers still reach the deployment, jobs that are nearly done get
+	// through with their results.
+	work, worked := context.WithTimeout(context.WithoutCancel(ctx), lastJobs)
+	j.Drain(work)
+	worked()
 	time.AfterFunc(grace/2, cancel) // requests that only wait learn that it is over
 	patience, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer done()

@@ -184,6 +184,7 @@ func (h *handlers) until(what string, done func() bool) {
 // How a worker's GPUs do is in the management API, in the metrics, and in the
 // log of a job's end; what its processes use as well.
 func TestFiguresOfAWorker(t *testing.T) {
+	t.Parallel()
 	h := serveHandlers(t, `"gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 0, "max": 1}`, "--simulate-gpus=h200x8")
 	id := h.run("one", "go")
 	h.until("the job", func() bool { return len(h.lines("begins")) > 0 })
@@ -286,6 +287,7 @@ type rollout struct {
 // began, those that come are done by the new ones, each once, and the old
 // processes are gone.
 func TestARollingReleaseOfProcesses(t *testing.T) {
+	t.Parallel()
 	h := newHandlers(t)
 	var template struct{ ID string } // which the endpoint follows, by version 1
 	h.call(http.MethodPost, "/v1/templates", `{"name": "colored", "imageName": "team/handler", "isServerless": true, "env": {"COLOR": "red"}}`, &template)
@@ -411,6 +413,7 @@ func (h *handlers) stops(stop func()) {
 // A stop or a kill -9 in the middle of jobs: each acknowledged job is done after
 // the next start, those that were done stay so, and no process is left.
 func TestAStopAmongJobs(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(h *handlers){
 		"SIGTERM": func(h *handlers) {
 			h.stops(func() {

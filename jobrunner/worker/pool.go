@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,7 @@ type pool struct {
 	mu       sync.Mutex
 	settings Endpoint
 	workers  map[*worker]bool // all that are not gone
+	drained  bool             // there are to be none
 	past     []*worker        // that are, the latest last
 	number   int64            // of workers so far
 	added    time.Time
@@ -68,6 +71,17 @@ func (p *pool) govern(ctx context.Context) {
 	}
 }
 
+// drain lets the workers leave, and answers who they are.
+func (p *pool) drain() []*worker {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drained = true
+	for w := range p.workers {
+		w.takeNone()
+	}
+	return slices.Collect(maps.Keys(p.workers))
+}
+
 // evaluate starts the workers that are missing, lets those leave that are not
 // needed, and says when to look again.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
@@ -80,6 +94,9 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.drained {
+		return recheck
+	}
 	now := p.clock.Now()
 	retry := p.forgive(now)
 	surge := p.roll()

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -307,6 +308,42 @@ func TestRollingReleaseAtTheMaximum(t *testing.T) {
 			f.completed(job, 2)
 		}
 		f.counts(worker.Counts{})
+	})
+}
+
+// Workers that are drained end their jobs and take no more.
+func TestDrain(t *testing.T) {
+	fakes := newFakes(2)
+	bubbleOf(t, fakes, func(f *fixture) {
+		e := colored(1, 2)
+		e.Min = 2
+		f.pools.Set(e)
+		job := f.work(20)
+		drained := make(chan time.Duration)
+		began := time.Now()
+		for _, patience := range []time.Duration{5 * time.Second, time.Hour} {
+			go func() {
+				ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+				defer cancel()
+				f.pools.Drain(ctx)
+				drained <- time.Since(began)
+			}()
+		}
+		f.counts(worker.Counts{Running: 1}) // the idle one is gone at once
+		late := f.work(1)
+		f.pools.Set(e)
+		if first, second := <-drained, <-drained; first != 5*time.Second || second != 20*time.Second {
+			t.Errorf("drained after %s and %s", first, second)
+		}
+		f.completed(job, 1)
+		other := e
+		other.ID = "other"
+		f.pools.Set(other)
+		pass(time.Hour)
+		f.counts(worker.Counts{})
+		if got := f.state(late); got.State != engine.InQueue || fakes.started() != 2 {
+			t.Errorf("a job that came late is %s, and %d workers were started", got.State, fakes.started())
+		}
 	})
 }
 

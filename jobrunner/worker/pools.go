@@ -81,8 +81,9 @@ type Pools struct {
 	stop   context.CancelFunc
 	spread sync.WaitGroup
 
-	mu    sync.Mutex
-	pools map[string]*pool
+	mu      sync.Mutex
+	pools   map[string]*pool
+	drained bool // there are to be no workers any more
 }
 
 // New has no workers yet.
@@ -106,7 +107,7 @@ func (p *Pools) Set(e Endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch one := p.pools[e.ID]; {
-	case p.ctx.Err() != nil:
+	case p.ctx.Err() != nil || p.drained && one == nil:
 	case one != nil:
 		one.update(e)
 	default:
@@ -146,6 +147,25 @@ func (p *Pools) all() []*pool {
 		all = append(all, one)
 	}
 	return all
+}
+
+// Drain lets all workers leave, each when its jobs are done, and starts no more.
+// It waits for them until ctx ends.
+func (p *Pools) Drain(ctx context.Context) {
+	p.mu.Lock()
+	p.drained = true
+	p.mu.Unlock()
+	var leaving []*worker
+	for _, one := range p.all() {
+		leaving = append(leaving, one.drain()...)
+	}
+	for _, w := range leaving {
+		select {
+		case <-w.gone:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Close ends all workers and waits for them. Jobs in their hands go back to the
