@@ -182,12 +182,22 @@ func (d *deployment) ids(t testing.TB, v api.Version) []string {
 // eachVersion runs a test on both management APIs, side by side.
 func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
 	t.Helper()
-	for _, v := range []api.Version{api.V2, api.V1} {
-		t.Run(string(v), func(t *testing.T) {
-			t.Parallel()
-			test(t, v)
-		})
+	t.Parallel()
+	sideBySide(t, map[string]func(*testing.T){
+		string(api.V2): func(t *testing.T) { test(t, api.V2) },
+		string(api.V1): func(t *testing.T) { test(t, api.V1) },
+	})
+}
+
+// sideBySide runs tests that wait for processes more than they compute: as
+// many at a time as there are, not as there are cores.
+func sideBySide(t *testing.T, tests map[string]func(*testing.T)) {
+	t.Helper()
+	var group sync.WaitGroup
+	for name, test := range tests {
+		group.Go(func() { t.Run(name, test) })
 	}
+	group.Wait()
 }
 
 func lines(list []string) string { return "\n  " + strings.Join(list, "\n  ") }

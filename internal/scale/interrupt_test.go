@@ -88,9 +88,9 @@ var stages = map[string]struct {
 // was made. The next apply makes the rest, and nothing twice.
 func TestInterruptedApply(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v api.Version) {
+		tests := map[string]func(*testing.T){}
 		for name, stage := range stages {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+			tests[name] = func(t *testing.T) {
 				d := deploy(t)
 				tf := workspace(t, d, ours, v)
 				tf.configure(base)
@@ -122,8 +122,9 @@ func TestInterruptedApply(t *testing.T) {
 					t.Errorf("after the next apply the state has%s\nand the deployment%s", lines(kept), lines(now))
 				}
 				tf.settled()
-			})
+			}
 		}
+		sideBySide(t, tests)
 	})
 }
 

@@ -168,8 +168,7 @@ func TestSecretsStayOut(t *testing.T) {
 			d.serve(t, jobrunner.Config{})
 			return d, traced(t, d, pkg, v)
 		}
-		t.Run("of a run that goes well", func(t *testing.T) {
-			t.Parallel()
+		wentWell := func(t *testing.T) {
 			_, tf := place(t, ours)
 			said := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
 			tf.spotless(said)
@@ -185,18 +184,16 @@ func TestSecretsStayOut(t *testing.T) {
 					t.Errorf("the state lacks %s: this test looks in vain", s.name)
 				}
 			}
-		})
-		t.Run("of a provider that panics", func(t *testing.T) {
-			t.Parallel()
+		}
+		panics := func(t *testing.T) {
 			_, tf := place(t, panicked)
 			said, err := tf.start("apply", "-auto-approve").end(patience)
 			if err == nil || !strings.Contains(said, "nil pointer dereference") {
 				t.Fatalf("nothing panicked: %v\n%s", err, said)
 			}
 			tf.spotless(said)
-		})
-		t.Run("of requests whose refusals repeat them", func(t *testing.T) {
-			t.Parallel()
+		}
+		repeated := func(t *testing.T) {
 			d, tf := place(t, ours)
 			d.decide(func(w http.ResponseWriter, r *http.Request, _ func() *httptest.ResponseRecorder) {
 				var whole bytes.Buffer
@@ -211,13 +208,20 @@ func TestSecretsStayOut(t *testing.T) {
 				t.Fatalf("the refusals are not shown: %v", err)
 			}
 			tf.spotless(said)
+		}
+		sideBySide(t, map[string]func(*testing.T){
+			"of a run that goes well":                wentWell,
+			"of a provider that panics":              panics,
+			"of requests whose refusals repeat them": repeated,
 		})
 	})
 }
 
 // A refused key is told by where it came from.
 func TestRefusedKey(t *testing.T) {
+	t.Parallel()
 	key := secrets[0].value
+	tests := map[string]func(*testing.T){}
 	for name, c := range map[string]struct {
 		status int
 		block  string
@@ -228,8 +232,7 @@ func TestRefusedKey(t *testing.T) {
 		"401, the attribute": {http.StatusUnauthorized, fmt.Sprintf("provider \"gpucloud\" {\n  api_key = %q\n}\n", key), "the api_key attribute of the provider block"},
 		"403, the attribute": {http.StatusForbidden, fmt.Sprintf("provider \"gpucloud\" {\n  api_key = %q\n}\n", key), "the api_key attribute of the provider block"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		tests[name] = func(t *testing.T) {
 			d := deploy(t)
 			d.key = key
 			d.behind = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -248,6 +251,7 @@ func TestRefusedKey(t *testing.T) {
 			if strings.Contains(said, key) {
 				t.Errorf("the key is shown:\n%s", said)
 			}
-		})
+		}
 	}
+	sideBySide(t, tests)
 }
