@@ -1,0 +1,96 @@
+//go:build linux
+
+package main_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What the management API says of an endpoint reaches the container engine that
+// is found on the PATH: GPUs, variables, the registry's login, the network volume
+// and ports. No secret is in arguments or the log, and no container is left.
+func TestAContainerOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
+	script, err := filepath.Abs("../../jobrunner/executor/testdata/engine.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(script, filepath.Join(tools, "docker")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(home, "jobrunner.yaml"), "rules:\n  - image: registry.example/private/model\n    container: {network: bridge, options: [--shm-size=1g]}\n")
+	env := append(environment(home, "GPUCLOUD_API_KEY=k", "FAKE_ENGINE="+known), "PATH="+tools+":/usr/bin:/bin")
+	p := serve(t, env, "--data="+filepath.Join(home, "data"), "--config="+filepath.Join(home, "jobrunner.yaml"), "--simulate-gpus=h200x8")
+	if text := strings.Join(p.greeted, "\n"); !strings.Contains(text, "docker 99.1 ("+filepath.Join(tools, "docker")+")") {
+		t.Errorf("greeted:\n%s", text)
+	}
+	var login, volume, endpoint struct{ ID string }
+	p.call(http.MethodPost, "/v2/registries", `{"name": "private", "username": "robot", "password": "planted-password"}`, &login)
+	p.call(http.MethodPost, "/v2/network-volumes", `{"name": "models", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
+	p.call(http.MethodPost, "/v2/serverless", `{"name": "contained", "image": "registry.example/private/model", "args": "serve 'two words'", "registry": "`+login.ID+`",
+		"env": {"TOKEN": "planted-token"}, "ports": ["8000/http"], "networkVolumes": ["`+volume.ID+`"], "gpu": {"pools": ["HOPPER_141"], "count": 2}, "workers": {"min": 1, "max": 1}}`, &endpoint)
+	var worker struct {
+		ID   string
+		GPUs []struct{ ID string }
+	}
+	h := &handlers{process: p}
+	h.until("a worker", func() bool {
+		var list struct {
+			Workers []struct {
+				ID        string
+				StartedAt *string
+				GPUs      []struct{ ID string }
+			}
+		}
+		p.call(http.MethodGet, "/v2/serverless/"+endpoint.ID+"/workers", "", &list)
+		if len(list.Workers) != 1 || list.Workers[0].StartedAt == nil {
+			return false
+		}
+		worker.ID, worker.GPUs = list.Workers[0].ID, list.Workers[0].GPUs
+		return true
+	})
+	read := func(name string) string {
+		text, _ := os.ReadFile(filepath.Join(known, name)) // "" for what isn't there
+		return string(text)
+	}
+	var create []string
+	for line := range strings.Lines(read("calls")) {
+		if words := strings.Split(strings.TrimSuffix(line, "\n"), "|"); slices.Contains(words[:min(5, len(words))], "create") {
+			create = words
+		}
+	}
+	if len(worker.GPUs) != 2 {
+		t.Fatalf("%+v", worker)
+	}
+	args := strings.Join(create, " ")
+	for _, want := range []string{
+		`--gpus "device=` + worker.GPUs[0].ID + "," + worker.GPUs[1].ID + `"`, "--network bridge", "--publish 127.0.0.1::8000", "--shm-size=1g",
+		"target=/runpod-volume", "source=" + filepath.Join(home, "data"), "--label gpucloud.endpoint=" + endpoint.ID, "--label gpucloud.worker=" + worker.ID,
+		"registry.example/private/model serve two words",
+	} {
+		if !strings.Contains(args, want) {
+			t.Errorf("no %s in\n%s", want, args)
+		}
+	}
+	if vars := read("env"); !strings.Contains(vars, "TOKEN=planted-token\n") || !strings.Contains(vars, "RUNPOD_AI_API_KEY=") || !strings.Contains(vars, "//host.docker.internal:") || read("env.mode") != "600\n" {
+		t.Errorf("the variables, mode %s:\n%s", read("env.mode"), vars)
+	}
+	if !strings.Contains(read("login"), `"registry.example"`) {
+		t.Errorf("login: %s", read("login"))
+	}
+	p.interrupt()
+	if all, _ := os.ReadDir(filepath.Join(known, "containers")); len(all) != 0 {
+		t.Errorf("containers are left: %v", all)
+	}
+	for _, secret := range []string{"planted-password", "planted-token"} {
+		if strings.Contains(read("calls"), secret) || strings.Contains(p.stderr.String(), secret) {
+			t.Errorf("%s is in arguments or in the log", secret)
+		}
+	}
+}
