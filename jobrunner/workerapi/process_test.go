@@ -57,18 +57,33 @@ func start(env map[string]string, log io.Writer) (*process, error) {
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	// The process that pings outlives a crash, and keeps the output open.
-	cmd.WaitDelay = 100 * time.Millisecond
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	// The process that pings outlives a crash, and its output must be read on: a
+	// pipe that has no reader would end it.
+	output, write, err := os.Pipe()
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	p := &process{cmd, make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = write, write
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = cmd.Start()
+	_ = write.Close()
+	if err != nil {
+		return nil, errors.Join(err, output.Close(), os.RemoveAll(folder))
+	}
+	p, read := &process{cmd, make(chan struct{})}, make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(log, output)
+		_ = output.Close()
+		_ = os.RemoveAll(folder)
+	}()
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait()
-		_ = os.RemoveAll(folder)
+		select {
+		case <-read:
+		case <-time.After(100 * time.Millisecond):
+		}
 	}()
 	return p, nil
 }
@@ -295,14 +310,20 @@ func (l *line) ends(id string) engine.Job {
 
 func isProgress(r request) bool { return strings.Contains(r.body, `"status": "IN_PROGRESS"`) }
 
-// needs skips a test of what releases of the public SDK do since this one. The
-// stand-in does what the newest does.
-func (l *line) needs(major, minor int) {
-	l.t.Helper()
-	query, _ := url.ParseQuery(l.asked(l.t, 1, "ping", "runpod_version=").query)
-	version := query.Get("runpod_version")
+// since tells whether the public SDK that is tried is of a release or a later
+// one. The stand-in does what the newest does.
+func (l *record) since(t *testing.T, major, minor int) bool {
+	t.Helper()
+	query, _ := url.ParseQuery(l.asked(t, 1, "ping", "runpod_version=").query)
 	var has [2]int
-	if n, _ := fmt.Sscanf(version, "%d.%d", &has[0], &has[1]); n == 2 && slices.Compare(has[:], []int{major, minor}) < 0 {
-		l.t.Skipf("release %s of the SDK is before %d.%d", version, major, minor)
+	n, _ := fmt.Sscanf(query.Get("runpod_version"), "%d.%d", &has[0], &has[1])
+	return n < 2 || slices.Compare(has[:], []int{major, minor}) >= 0
+}
+
+// needs skips a test of what the public SDK does since a release.
+func (l *record) needs(t *testing.T, major, minor int) {
+	t.Helper()
+	if !l.since(t, major, minor) {
+		t.Skipf("the release of the SDK is before %d.%d", major, minor)
 	}
 }

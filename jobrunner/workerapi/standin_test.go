@@ -100,6 +100,12 @@ func TestWorkerStreams(t *testing.T) {
 			if failed.State != engine.Failed || !strings.Contains(failed.Error, "it is Friday") {
 				t.Errorf("a generator that raises leaves %s, %s", failed.State, failed.Error)
 			}
+			id = l.submit(`{"chunks": [1, {"error": {"code": 7}, "a": 1}, 2]}`)
+			failed = l.ends(id)
+			_, chunks, _, err = l.engine.Drain(t.Context(), "ep", id)
+			if got := fmt.Sprintf("%s", chunks); failed.State != engine.Failed || failed.Error != "{'code': 7}" || err != nil || got != `[{"output":1}]` {
+				t.Errorf("a chunk with an error leaves %s, %s, %s, %v", failed.State, failed.Error, got, err)
+			}
 		})
 	}
 }
@@ -168,7 +174,7 @@ func TestWorkerStops(t *testing.T) {
 		t.Run(handler, func(t *testing.T) {
 			t.Parallel()
 			l := newLine(t, handler)
-			l.needs(1, 10) // that a release asks what to stop
+			l.needs(t, 1, 10) // that a release asks what to stop
 			l.asks(t, 1, "job-stop", "")
 			id := l.submit(`{"op": "sleep", "seconds": 4}`)
 			taken := l.asked(t, 1, "job-take", "")
@@ -209,6 +215,7 @@ func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 func TestWorkerSaysThatItIsUnfit(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, "unfit")
+	l.needs(t, 1, 10) // that a release tells of it
 	l.asked(t, 1, "ping", "status=unhealthy")
 	l.exits()
 	if len(l.all("job-take", "")) > 0 {

@@ -80,8 +80,10 @@ CONFIG = {
     "aggregating": {"handler": streaming, "return_aggregate_stream": True},
     "two at a time": {"handler": awaiting, "concurrency_modifier": lambda _: 2},
     "fresh for each": {"handler": awaiting, "refresh_worker": True},
-    "unfit": {"handler": awaiting, "checks": {"disk": unfit}},
+    "unfit": {"handler": awaiting},
 }[os.environ.get("HANDLER", "awaiting")]
 
 if __name__ == "__main__":
+    if os.environ.get("HANDLER") == "unfit" and hasattr(serverless, "register_fitness_check"):
+        serverless.register_fitness_check(unfit)
     serverless.start(CONFIG)

@@ -116,6 +116,7 @@ def failure(err):
                 "error_traceback": traceback.format_exc(),
                 "hostname": os.environ.get("RUNPOD_POD_HOSTNAME", "unknown"),
                 "worker_id": WORKER,
+                "runpod_version": VERSION,
             }
         )
     }
@@ -245,18 +246,24 @@ class Worker:
             chunks = self.handler(job)
             if inspect.isasyncgen(chunks):
                 async for chunk in chunks:
-                    await self.chunk(job, chunk, outputs)
+                    if error := await self.chunk(job, chunk, outputs):
+                        return error
             else:
                 for chunk in chunks:
-                    await self.chunk(job, chunk, outputs)
+                    if error := await self.chunk(job, chunk, outputs):
+                        return error
         except Exception as err:
             return {"error": f"handler: {err} \ntraceback: {traceback.format_exc()}"}
         return {"output": outputs}
 
     async def chunk(self, job, chunk, outputs):
+        """Posts a chunk. One with an error is the result, and ends the stream."""
+        if isinstance(chunk, dict) and chunk.get("error"):
+            return {"error": str(chunk["error"])}
         if self.config.get("return_aggregate_stream"):
             outputs.append(chunk)
         await asyncio.to_thread(post, "RUNPOD_WEBHOOK_POST_STREAM", job["id"], {"output": chunk})
+        return None
 
 
 def ping():
@@ -284,15 +291,28 @@ def ping():
                     jobs = lines[-1].decode()
 
 
-def check(checks):
-    """Fitness checks: one that fails ends the process, after it was told."""
-    for name, one in checks.items():
+CHECKS = []
+
+
+def register_fitness_check(check):
+    CHECKS.append(check)
+    return check
+
+
+def check_fitness():
+    """A check that fails ends the process, after it was told."""
+    for one in CHECKS:
         try:
             one()
         except Exception as err:
-            query = urllib.parse.urlencode({"status": "unhealthy", "check": name, "reason": str(err)})
-            send(address("RUNPOD_WEBHOOK_PING") + "&" + query)
-            log(f"the check {name} failed: {err}")
+            query = {
+                "status": "unhealthy",
+                "check": one.__name__,
+                "reason": f"{type(err).__name__}: {err}"[:256],
+                "runpod_version": VERSION,
+            }
+            send(address("RUNPOD_WEBHOOK_PING") + "&" + urllib.parse.urlencode(query))
+            log(f"the check {one.__name__} failed: {err}")
             sys.exit(1)
 
 
@@ -300,7 +320,7 @@ def start(config):
     if not os.environ.get("RUNPOD_WEBHOOK_GET_JOB"):
         log("a local test: there is no queue to poll")
         return
-    check(config.get("checks", {}))
+    check_fitness()
     JOBS.pinger = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE)
     try:
         asyncio.run(Worker(config).run())
