@@ -157,6 +157,7 @@ func TestACrashLoop(t *testing.T) {
 		f.pools.Set(e)
 		job := f.work(1)
 		pass(10 * time.Minute)
+		synctest.Wait()
 		for i, w := range fakes.all[1:] {
 			want := min(time.Second<<i, time.Minute)
 			if pause := w.begun.Sub(fakes.all[i].begun).Round(time.Second); pause != want {
