@@ -204,10 +204,10 @@ func TestACrashLoop(t *testing.T) {
 
 // One that takes a while to be gone is not replaced before its pause, either.
 func TestACrashLoopOfSlowEnds(t *testing.T) {
-	fakes := newFakes(2)
+	fakes := newFakes(3)
 	fakes.boot, fakes.dying = time.Second, 3*time.Second
 	bubbleOf(t, fakes, func(f *fixture) {
-		e := colored(1, 2)
+		e := colored(1, 3)
 		e.Min = 2
 		f.pools.Set(e)
 		pass(time.Second)
