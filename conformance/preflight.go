@@ -58,8 +58,9 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		case !p.looks(body):
 			faults = append(faults, fmt.Sprintf("GET %s answers something else than %s", p.url, p.what))
 		default:
-			if x := get(base(t)+"/conf-nothing-is-here", t.Key); x.Status/100 == 2 {
-				return fmt.Sprintf("not this API: whatever is asked for is answered %d", x.Status), nil
+			nowhere := base(t) + "/conf-nothing-is-here"
+			if x := get(nowhere, t.Key); x.Status/100 == 2 {
+				return e.Secrets.Redact(fmt.Sprintf("not this API: whatever is asked for is answered %d, GET %s too", x.Status, nowhere)), nil
 			}
 			return "", append(notes, clockNote(x)...)
 		}

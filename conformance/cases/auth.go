@@ -11,7 +11,10 @@ var jobOperations = []struct{ method, path string }{
 var auth = []suite.Case{
 	{
 		ID: "AUT-01", Needs: suite.Endpoint,
-		Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") },
+		Run: func(c *suite.C) {
+			c.Get("/health").Is(200).Object("jobs")
+			c.Given("AUT-03", func() { c.Get("/health", suite.WithoutKey()).Is(401) })
+		},
 	},
 	{
 		ID: "AUT-03", Needs: suite.Endpoint, Requests: 30,

@@ -44,9 +44,11 @@ func manage(c *suite.C, o ...suite.Option) {
 var keys = []suite.Case{
 	{ID: "AUT-02", Needs: suite.V2, Run: func(c *suite.C) {
 		c.V2("GET", "/templates", nil).Is(200)
+		c.Given("AUT-03", func() { c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401) })
 	}},
 	{ID: "AUT-02-v1", Needs: suite.V1, Run: func(c *suite.C) {
 		c.V1("GET", "/containerregistryauth", nil).Is(200)
+		c.Given("AUT-03", func() { c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401) })
 	}},
 	{ID: "AUT-03-management", Needs: suite.V2, Requests: 40, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
@@ -78,10 +80,11 @@ var keys = []suite.Case{
 		}
 		c.Get("/health?api_key=dummy&token=dummy", suite.WithoutKey()).Is(401)
 	}},
-	{ID: "AUT-09", Needs: suite.V2 | suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
+	{ID: "AUT-09", Needs: suite.V2 | suite.Endpoint, Requests: 10, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
 			c.V2("GET", path, nil).Is(200)
+			c.Given("AUT-03", func() { c.V2("GET", path, nil, suite.WithoutKey()).Is(401) })
 		}
 	}},
 	{ID: "AUT-10", Needs: suite.Endpoint, Run: func(c *suite.C) {

@@ -12,8 +12,8 @@ var payloads = []suite.Case{
 	{ID: "LIM-01", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/run", nil, suite.Raw(body(10_000_000))).Is(200))
 	}},
-	{ID: "LIM-02", Needs: suite.Endpoint, Allow: suite.Load, Run: func(c *suite.C) {
-		c.Get("/health").Is(200)
+	{ID: "LIM-02", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.Run(suite.Echo())
 		c.Post("/run", nil, suite.Raw(body(10<<20+1))).Refused()
 	}},
 	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
@@ -22,8 +22,8 @@ var payloads = []suite.Case{
 	{ID: "LIM-04", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/runsync", nil, suite.Raw(body(20_000_000))).Is(200))
 	}},
-	{ID: "LIM-05", Needs: suite.Endpoint, Allow: suite.Load, Run: func(c *suite.C) {
-		c.Get("/health").Is(200)
+	{ID: "LIM-05", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.RunSync(suite.Echo())
 		c.Post("/runsync", nil, suite.Raw(body(20<<20+1))).Refused()
 	}},
 	{ID: "LIM-06", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
@@ -38,8 +38,8 @@ var payloads = []suite.Case{
 		c.Post("/run", nil, suite.Raw(body(10<<20+1))).Refused()
 		c.Get("/health").Is(200).Equal("jobs.inQueue", 0)
 	}},
-	{ID: "LIM-09", Needs: suite.Endpoint, Allow: suite.Load, Run: func(c *suite.C) {
-		c.Get("/health").Is(200)
+	{ID: "LIM-09", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		c.Run(suite.Echo())
 		c.Post("/run", nil, suite.Raw(body(10<<20+500_000)), suite.Chunked()).Refused()
 	}},
 	{ID: "LIM-10", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {

@@ -24,7 +24,8 @@ var waits = []suite.Case{
 		}
 		c.JobOf(p.Answer().Is(200)).Answer.Equal("status", suite.Completed).Equal("output", "late")
 	}},
-	{ID: "OPS-04", Needs: suite.Endpoint, Requests: 8, Allow: suite.Queue, Run: func(c *suite.C) {
+	{ID: "OPS-04", Needs: suite.Endpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
+		discerns(c)
 		for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {
 			submit(c, "/runsync?wait="+wait, suite.Submission(suite.Echo())).BadRequest()
 		}

@@ -10,6 +10,7 @@ var submissions = []suite.Case{
 	{
 		ID: "SUB-01", Needs: suite.Endpoint, Requests: 5,
 		Run: func(c *suite.C) {
+			discerns(c)
 			for _, path := range []string{"/run", "/runsync"} {
 				c.Post(path, suite.M{}).BadRequest()
 				c.Post(path, suite.M{"policy": suite.M{}}).BadRequest()

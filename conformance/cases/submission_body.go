@@ -41,7 +41,8 @@ var submissionBodies = []suite.Case{
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
 		}
 	}},
-	{ID: "SUB-07", Needs: suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
+	{ID: "SUB-07", Needs: suite.Endpoint, Requests: 7, Run: func(c *suite.C) {
+		discerns(c)
 		for _, more := range []suite.M{
 			{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
 		} {
@@ -63,6 +64,12 @@ var submissionBodies = []suite.Case{
 		j.Stream().Lacks(secret)
 		c.Get("/requests").Lacks(secret)
 	}},
+}
+
+// discerns expects that a request with nothing wrong but the job's id is not
+// answered like a malformed one: who refuses everything keeps no rule.
+func discerns(c *suite.C) {
+	c.Given("JOB-40", func() { c.Get("/status/" + c.Nonce()).Is(404) })
 }
 
 // submit sends a submission that may be refused; a job that it makes is noted.

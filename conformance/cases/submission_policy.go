@@ -31,7 +31,7 @@ var executionPolicies = []suite.Case{
 	{ID: "SUB-11", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(5*time.Second))).Is(200)).Await(suite.Completed)
 	}},
-	{ID: "SUB-12", Needs: suite.Endpoint, Run: refusesPolicy("executionTimeout", 4999, 0, -1)},
+	{ID: "SUB-12", Needs: suite.Endpoint, Requests: 4, Run: refusesPolicy("executionTimeout", 4999, 0, -1)},
 	{ID: "SUB-13", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
 	}},
@@ -73,7 +73,8 @@ var executionPolicies = []suite.Case{
 		c.Run(suite.Echo()).Completed() // this one starts a worker
 		low.Await(suite.Completed)
 	}},
-	{ID: "SUB-31", Needs: suite.Endpoint, Requests: 7, Run: func(c *suite.C) {
+	{ID: "SUB-31", Needs: suite.Endpoint, Requests: 8, Run: func(c *suite.C) {
+		discerns(c)
 		for _, value := range []any{"10000", 10000.5, true} {
 			for _, name := range []string{"executionTimeout", "ttl"} {
 				submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
@@ -82,10 +83,11 @@ var executionPolicies = []suite.Case{
 	}},
 }
 
-// refusesPolicy is for values of a time that are out of its bounds, where one
-// within them is accepted.
+// refusesPolicy is for values of a time that are out of its bounds. That those
+// within them are accepted, other cases judge: they cost a job.
 func refusesPolicy(name string, values ...int64) func(c *suite.C) {
 	return func(c *suite.C) {
+		discerns(c)
 		for _, value := range values {
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
 		}

@@ -80,25 +80,25 @@ var templates = []suite.Case{
 		c.Expect(one != other, "an id of its own for each", "%s twice", one)
 	}},
 	{ID: "T-18", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-		if a := c.NewTemplate("v1"); has(a, "earned") {
-			a.Number("earned")
-		}
+		shown(c, "earned").Number("earned")
 	}},
 	{ID: "T-19", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-		a := c.NewTemplate("v1")
+		a, marked := c.NewTemplate("v1"), false
 		for name := range a.Object("") {
 			// The operator's name stands where the description says Platform.
 			own := slices.Contains([]string{"isPublic", "isServerless"}, name)
 			if strings.HasPrefix(name, "is") && !own && has(a, name) {
 				a.Bool(name)
 				a.Equal(name, false)
+				marked = true
 			}
+		}
+		if !marked {
+			c.Skip("the answer has no mark of an official template")
 		}
 	}},
 	{ID: "T-20", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-		if a := c.NewTemplate("v1"); has(a, "runtimeInMin") {
-			a.Int("runtimeInMin")
-		}
+		shown(c, "runtimeInMin").Int("runtimeInMin")
 	}},
 	{ID: "T-21", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 		a := c.NewTemplate("v1")
@@ -156,6 +156,15 @@ func flag(field string) func(c *suite.C) {
 		c.NewTemplate("v1").Equal(field, false)
 		kept(c, field, true)
 	}
+}
+
+// shown is a new template whose answer has a field that need not be there.
+func shown(c *suite.C, field string) *suite.Answer {
+	a := c.NewTemplate("v1")
+	if !has(a, field) {
+		c.Skip("the answer has no %s", field)
+	}
+	return a
 }
 
 func has(a *suite.Answer, name string) bool {

@@ -31,11 +31,13 @@ var bodiesOfV2 = []suite.Case{
 		c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
 	}},
 	{ID: "VER-21", Needs: suite.V2, Allow: suite.Create, Serves: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		gpu := suite.M{"id": "NVIDIA L40S", "count": 1}
 		c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "gpu": gpu}).Refused().Str("detail")
 	}},
 	{ID: "VER-22", Needs: suite.V2, Allow: suite.Create, Serves: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
 		c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": "NVIDIA L40S"}, "cpu": suite.M{"id": "cpu3c"}}).Refused().Str("detail")
 	}},
@@ -55,12 +57,14 @@ var bodiesOfV2 = []suite.Case{
 		if c.Live() { // the live service asks for these, too
 			body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
 		}
-		c.Create("v2", "/serverless", body).Success().Equal("image", c.Image()).Equal("name", body["name"])
+		made := c.Create("v2", "/serverless", body).Success().Equal("image", c.Image()).Equal("name", body["name"])
+		c.V2("GET", "/serverless/"+made.Str("id"), nil).Is(200).Equal("image", c.Image())
 	}},
 	{ID: "VER-26", Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 		body := suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}
 		a := c.Create("v2", "/serverless", body).Success().Equal("workers.min", 0).Equal("workers.max", 2).Equal("scaling.type", "REQUEST_COUNT")
 		a.Object("scaling")
+		a.Str("id")
 		flat := c.Create("v2", "/serverless", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
 		if max, there := flat.Find("workers.max"); there {
 			c.Observe("a flat workersMax is ignored: workers.max %s", suite.Text(max))

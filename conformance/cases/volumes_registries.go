@@ -18,7 +18,8 @@ var volumes = []suite.Case{
 		c.Create("v1", "/networkvolumes", suite.M{"name": name, "size": 10, "dataCenterId": c.DataCenter()}).Success()
 	}},
 	{ID: "V-03", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-		grow(c, c.NewVolume("v1", 10), suite.M{"size": 11}).Success().Equal("size", 11)
+		v := c.NewVolume("v1", 10)
+		grow(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id")).Equal("size", 11)
 	}},
 	{ID: "V-04", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 		v := c.NewVolume("v1", 10)
@@ -52,7 +53,7 @@ var volumes = []suite.Case{
 	}},
 	{ID: "V-10", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
-		grow(c, v, suite.M{"name": name, "size": 11}).Success().Equal("name", name).Equal("size", 11)
+		grow(c, v, suite.M{"name": name, "size": 11}).Success().Equal("id", v.Str("id")).Equal("name", name).Equal("size", 11)
 	}},
 	{ID: "V-11", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 		v, name := c.NewVolume("v1", 10), c.Name()
@@ -155,6 +156,7 @@ var restOfV1 = []suite.Case{
 	{ID: "P-02", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 		var id string
 		c.Given("P-01", func() { id = endpointV1(c) })
+		c.Given("ERR-02", func() { c.Job("GET", c.Nonce()[:14], "/health", nil).Is(404) })
 		c.Job("GET", id, "/health", nil).Is(200).Object("jobs")
 	}},
 	{ID: "P-03", Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {

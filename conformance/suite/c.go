@@ -264,6 +264,16 @@ func (p *Pending) Open() bool {
 	}
 }
 
+// Over tells whether there is an answer already.
+func (p *Pending) Over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Answer is the answer, which should be there by now.
 func (p *Pending) Answer() *Answer {
 	wait := patience
