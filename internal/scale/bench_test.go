@@ -1,3 +1,5 @@
+//go:build unix
+
 package scale_test
 
 import (

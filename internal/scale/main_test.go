@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package scale_test holds what the provider promises at scale and under real
 // signals: a real Terraform, the provider as a process of its own, and a
 // deployment behind a front that counts, holds and loses requests.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package scale_test
 
 import (
@@ -26,7 +28,7 @@ type terraform struct {
 }
 
 // patience bounds one command.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 const required = `terraform {
   required_providers {
