@@ -182,7 +182,7 @@ func (c *C) send(r Request) *Answer {
 	}
 	done := make(chan *wire.Exchange, 1)
 	go func() { done <- c.exchange(c.ctx, place, r) }()
-	for wait, held := soon, time.Second; ; wait, held = time.Millisecond, min(2*held, time.Minute) {
+	for wait, held := soon+time.Duration(len(r.Body))*perByte, time.Second; ; wait, held = time.Millisecond, min(2*held, time.Minute) {
 		select {
 		case x := <-done:
 			return c.answer(x)
@@ -196,6 +196,10 @@ func (c *C) send(r Request) *Answer {
 // soon is how long, on the wall, an answer may take that needs no time of the
 // target, before time passes all the same.
 const soon = 500 * time.Millisecond
+
+// perByte is what a body may take beyond that: 20 MB have 4 s, on a machine that
+// is busy with other things, before the target may say that they come too late.
+const perByte = 200 * time.Nanosecond
 
 // answer ends the case where nothing at all came.
 func (c *C) answer(x *wire.Exchange) *Answer {
