@@ -203,8 +203,10 @@ func TestWorkerSwallowsAJobAfterSIGTERM(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.log.await(t, "eceived shutdown signal")
+	l.asked(t, len(l.all("ping", ""))+2, "ping", "") // a second later it begins nothing any more
 	id := l.submit(`{}`)
 	l.asked(t, 1, "job-take", "")
+	l.stop <- nil // it waits for the answer
 	l.exits()
 	if job := l.get(id); job.State != engine.InProgress || len(l.all("job-done", "")) > 0 {
 		t.Errorf("the job is %s", job.State)

@@ -27,6 +27,8 @@ VERSION = "stand-in"
 
 POLL_TIMEOUT = 90  # seconds
 BUSY = 1  # seconds between looks for a free slot
+LOOK = 0.1  # seconds between looks for a job that was taken
+PAUSE = 1  # seconds after a question which jobs to stop that had no answer
 TOO_MANY = 5  # seconds after a 429
 POST_RETRIES = (2, 3)  # seconds after a 5xx; then the result is dropped
 
@@ -138,8 +140,7 @@ class Worker:
         self.loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, self.shut_down)
-        threading.Thread(target=self.listen, daemon=True).start()
-        await asyncio.gather(self.take(), self.work())
+        await asyncio.gather(self.take(), self.work(), asyncio.to_thread(self.listen))
 
     def shut_down(self, *_):
         """A job that the open poll brings after this is swallowed."""
@@ -179,9 +180,10 @@ class Worker:
             self.queue.append(job)
 
     def listen(self):
-        """Asks which jobs to stop, always, beside the poll for jobs."""
+        """Asks which jobs to stop, always, beside the poll for jobs: the open
+        question is what a worker that shuts down waits for."""
         url = address("RUNPOD_WEBHOOK_GET_JOB").replace("/job-take/", "/job-stop/")
-        while True:
+        while self.alive:
             try:
                 status, text = send(url)
             except OSError as err:
@@ -191,9 +193,10 @@ class Worker:
                     log(f"job {job} is to stop")
                     JOBS.stopped.add(job)
                     self.loop.call_soon_threadsafe(self.stop, job)
-            elif status != 204:
+                continue
+            if status != 204:
                 log("job-stop:", status, text)
-                time.sleep(1)
+            time.sleep(PAUSE)
 
     def stop(self, job):
         if task := self.tasks.get(job):
@@ -204,7 +207,7 @@ class Worker:
             while self.queue and len(self.tasks) < self.concurrency:
                 job = self.queue.pop(0)
                 self.tasks[job["id"]] = asyncio.create_task(self.do(job))
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(LOOK)
         log("Received shutdown signal: no job is begun any more")
         await asyncio.gather(*self.tasks.values())
 
