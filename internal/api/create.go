@@ -127,10 +127,13 @@ func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *
 		return none, failure
 	}
 	o := found[0]
+	there, known := r.shelf.wasThere(r.id(o))
 	switch {
 	case !r.same(o, a.want):
 		return none, r.unsettled(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
-	case !a.lost && !r.shelf.wasThere(r.id(o)):
+	case !a.lost && !known:
+		return none, r.unsettled(failure, fmt.Sprintf("an equal %s has the name, and whether it was there when this run began is not known", r.kind), o)
+	case !a.lost && !there:
 		return none, r.unsettled(failure, fmt.Sprintf("an equal %s has the name, and it was not there when this run began: someone else made it", r.kind), o)
 	}
 	r.makers.adopt(r.id(o))

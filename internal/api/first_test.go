@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -38,6 +39,27 @@ func TestLeftoverListedDuringAnotherWrite(t *testing.T) {
 		got, err := c.Templates.Create(t.Context(), want)
 		if err != nil || got.ID != "left" {
 			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+// A run that has not listed a kind before it wrote it knows of no leftover,
+// and does not say that someone else made what has the name.
+func TestNameTakenInARunThatNeverListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const old = `{"id":"old","name":"t","image":"i","category":"NVIDIA"}`
+		deployment := http.NewServeMux()
+		deployment.HandleFunc("GET /v2/templates", answer(200, `{"templates":[`+old+`]}`))
+		deployment.HandleFunc("GET /v2/templates/old", answer(200, old))
+		deployment.HandleFunc("DELETE /v2/templates/other", answer(204, ``))
+		deployment.HandleFunc("POST /v2/templates", answer(400, `{"title":"Bad Request","status":400,"detail":"the name is taken"}`))
+		c := pipe(t, deployment, api.Settings{SharedReads: true})
+		if err := c.Templates.Delete(t.Context(), "other"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Category: "NVIDIA"})
+		if err == nil || !strings.Contains(err.Error(), "is not known: old") || strings.Contains(err.Error(), "someone else") {
+			t.Errorf("got %v", err)
 		}
 	})
 }

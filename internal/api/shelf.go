@@ -66,11 +66,12 @@ func (s *shelf) drop(own bool) {
 	s.written, s.whole, s.known, s.order = true, false, nil, nil
 }
 
-// wasThere tells whether an object was listed before this run wrote the kind.
-func (s *shelf) wasThere(id string) bool {
+// wasThere tells whether an object was listed before this run wrote the kind;
+// known is false where the run did not list it before.
+func (s *shelf) wasThere(id string) (there, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.first[id]
+	return s.first[id], s.first != nil
 }
 
 // short tells whether a list's element lacks a member that a read by id
