@@ -109,7 +109,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	failed := map[string]bool{}
 	for _, level := range levels(nodes) {
 		var group sync.WaitGroup
-		results := make([]object, len(level))
+		results, fails := make([]object, len(level)), make([]bool, len(level))
 		for i, n := range level {
 			if p.over() || slices.ContainsFunc(n.needs, func(a string) bool { return failed[a] }) {
 				failed[n.address] = true
@@ -119,12 +119,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			group.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond) // who asks first is the same each time
 				o, diags := c.applyOne(p, n, prior, config)
-				if wrong(n.address, diags) {
-					mu.Lock()
-					failed[n.address] = true
-					mu.Unlock()
-				}
-				results[i] = o
+				results[i], fails[i] = o, wrong(n.address, diags)
 			})
 		}
 		group.Wait()
@@ -132,6 +127,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			return append(trouble, "the provider was killed")
 		}
 		for i, n := range level {
+			failed[n.address] = failed[n.address] || fails[i]
 			switch {
 			case results[i].Exists():
 				c.state[n.address] = results[i]
