@@ -17,7 +17,7 @@ var auth = []suite.Case{
 		},
 	},
 	{
-		ID: "AUT-03", Needs: suite.Endpoint, Requests: 30,
+		ID: "AUT-03", Needs: suite.Endpoint, Requests: 12,
 		Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
 			for _, op := range jobOperations {

@@ -6,15 +6,16 @@ import (
 
 // How things are made and changed by version 2.
 var bodiesOfV2 = []suite.Case{
-	{ID: "VER-17", Needs: suite.V2, Serves: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
+	{ID: "VER-17", Needs: suite.V2, Requests: 6, Serves: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 		for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 			c.V2("POST", "/pods/"+c.Nonce()+"/action", body).Refused().Str("detail")
 		}
+		c.Given("VER-16", func() { unknown(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"}) })
 	}},
 	{ID: "VER-18", Needs: suite.V2, Serves: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
 		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-		c.V2("DELETE", "/pods/"+c.Nonce(), nil).Is(404).Str("detail")
+		unknown(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
 	}},
 	{ID: "VER-19", Needs: suite.V2 | suite.Own, Run: func(c *suite.C) {
 		path, name := "/serverless/"+c.E, c.Name()

@@ -175,7 +175,7 @@ var restOfV1 = []suite.Case{
 		}
 		c.Observe("idleTimeout 3601: %d", c.Create("v1", "/endpoints", suite.M{"name": c.Name(), "templateId": t.Str("id"), "idleTimeout": 3601}).Code)
 	}},
-	{ID: "M-01", Needs: suite.V1, Requests: 40, Run: func(c *suite.C) {
+	{ID: "M-01", Needs: suite.V1, Requests: 8, Run: func(c *suite.C) {
 		for _, path := range []string{"/pods", "/endpoints", "/templates", "/networkvolumes", "/containerregistryauth", "/billing/pods", "/billing/endpoints", "/billing/networkvolumes"} {
 			c.Observe("GET %s: %d", path, c.V1("GET", path, nil).Code)
 		}

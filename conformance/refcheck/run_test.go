@@ -262,6 +262,11 @@ func TestDefaultRunReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	whole := o
+	whole.Target.Unserved = nil
+	if p, err := conformance.Plan(whole); err != nil || p.Requests > 400 {
+		t.Errorf("where all is served, %d requests are planned, and --max-requests is 400: %v", p.Requests, err)
+	}
 	r := judge(t, o)
 	if r.Exit != 0 || r.Jobs > 0 || plan.Jobs > 0 {
 		t.Errorf("exit code %d, %v, %d jobs", r.Exit, r.Counts, r.Jobs)
