@@ -16,6 +16,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
+// sdkJobs is where releases 1.7.12 to 1.9 of the public SDK keep, in the folder
+// that they are started in, which jobs they run. A worker that was killed leaves
+// its job there, and the next one would take it for its own and ask for no other.
+// One that runs has its jobs in mind, too.
+const sdkJobs = ".runpod_jobs.pkl"
+
 // startProcess makes a worker of a command that takes its jobs over the worker
 // protocol.
 func (e *Executor) startProcess(l *localSettings) func(context.Context, worker.Spec) (worker.Process, error) {
@@ -24,6 +30,8 @@ func (e *Executor) startProcess(l *localSettings) func(context.Context, worker.S
 		if err != nil {
 			return nil, err
 		}
+		// What cannot be removed is only of use to some releases of the SDK.
+		_ = os.Remove(filepath.Join(c.Dir, sdkJobs))
 		c.Register, c.Output = e.register, s.Log
 		group, err := procgroup.Start(c)
 		if err != nil {

@@ -44,6 +44,28 @@ func TestAProcess(t *testing.T) {
 	}
 }
 
+// A worker does not find the jobs of one that was killed in its folder.
+func TestAProcessFindsNoJobsOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{sdkJobs, "model.bin"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := local(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
+	log := newOutput()
+	p, err := program(t, e, "x").Start(t.Context(), worker.Spec{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	log.await(t, "\n")
+	<-p.Done()
+	if log.String() != "model.bin\n" {
+		t.Errorf("it finds %q", log)
+	}
+}
+
 func TestAProcessThatDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "tool")

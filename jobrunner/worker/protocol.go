@@ -180,7 +180,9 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 
 // Ping says what the worker believes to run. It is no proof that it runs that:
 // the process that pings may outlive the one that works. What it does not name
-// is lost where that is told again after a grace.
+// is lost where that is told again after a grace. One that names a job which the
+// worker does not hold tells of nothing lost: releases 1.7.12 to 1.9 of the
+// public SDK name what any worker started in the same folder runs.
 func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
 	return p.lacks(ctx, endpoint, worker, jobs, false)
 }
@@ -201,6 +203,10 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 		return err
 	}
 	w.pool.mu.Lock()
+	if slices.ContainsFunc(has, func(id string) bool { return w.hands[id] == nil }) {
+		w.pool.mu.Unlock()
+		return nil
+	}
 	now := w.pool.clock.Now()
 	var lost, obeyed []*held
 	for id, h := range w.hands {

@@ -195,6 +195,23 @@ func TestRestartedWorkerLosesTheJob(t *testing.T) {
 	d.wants(id, "COMPLETED", `"restarted"`, 1)
 }
 
+// Trap 3: a ping that names what other workers run says of the worker's own job
+// nothing, however often it comes.
+func TestPingOfOthersLosesNoJob(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, "awaiting", 1)
+	id := d.submit(`{"op": "sleep", "seconds": 15}`)
+	w := d.next()
+	d.asked(t, 1, "ping/"+w.id, id)
+	for range 2 {
+		if status := d.as(w, http.MethodGet, "ping/"+w.id+"?job_id=another-q1&", ""); status != 200 {
+			t.Fatalf("a ping was answered %d", status)
+		}
+		d.asked(t, len(d.all("ping/"+w.id, id))+6, "ping/"+w.id, id) // seconds: longer than the grace
+	}
+	d.wants(id, "COMPLETED", `{"op": "sleep", "seconds": 15}`, 0)
+}
+
 // Trap 4: a worker that has nothing to do is sent no signal that it could
 // misread: its polls end, and then it is killed. No job is swallowed.
 func TestIdleWorkerEnds(t *testing.T) {
