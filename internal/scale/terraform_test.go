@@ -25,6 +25,7 @@ type terraform struct {
 	cli string
 	dir string
 	env []string
+	cpu time.Duration // of the commands that run() has run, providers included
 }
 
 // patience bounds one command.
@@ -176,10 +177,12 @@ func (p *process) says(text string) {
 // run expects success.
 func (tf *terraform) run(args ...string) string {
 	tf.t.Helper()
-	out, err := tf.start(args...).end(patience)
+	p := tf.start(args...)
+	out, err := p.end(patience)
 	if err != nil {
 		tf.t.Fatalf("terraform %s: %s\n%s", strings.Join(args, " "), err, out)
 	}
+	tf.cpu += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
 	return out
 }
 
