@@ -90,7 +90,7 @@ var errorBodies = []suite.Case{
 		c.Observe("401: %s", c.Get("/health", suite.WithoutKey()).Shape())
 		c.Observe("404: %s", c.Get("/status/"+c.Nonce()).Shape())
 	}},
-	{ID: "ERR-11", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Seconds: 30,
+	{ID: "ERR-11", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 15 * time.Second, Seconds: 30,
 		Watch: func(w *suite.Watched) string {
 			// What streams is text, logs and pages too; an answer to HEAD has no body.
 			kind := w.Header.Get("Content-Type")
@@ -108,7 +108,7 @@ var errorBodies = []suite.Case{
 			blocker := c.Blocker(30 * time.Second)
 			c.Run(suite.Echo()).Cancel().Is(200).Object("")
 			c.Post("/purge-queue", nil).Is(200).Object("")
-			blocker.Stream()
+			held(c, "/stream/"+blocker.ID)
 			blocker.Cancel().Is(200).Object("")
 		}},
 	{ID: "ERR-12", Needs: suite.Endpoint, Requests: 5, Run: func(c *suite.C) {

@@ -61,6 +61,7 @@ var streams = []suite.Case{
 		j.Running()
 		var seen []string
 		for range 30 {
+			c.Sleep(time.Second)
 			for _, chunk := range j.Stream().Is(200).Chunks() {
 				n := number(chunk)
 				// A deployment that answers all chunks each time is as good.
@@ -72,7 +73,6 @@ var streams = []suite.Case{
 			if len(seen) >= 100 {
 				break
 			}
-			c.Sleep(time.Second)
 		}
 		for i, n := range seen {
 			c.Expect(n == strconv.Itoa(i), "the chunks 0 to 99, in order, each once", "chunk %s in place of %d", n, i)
@@ -97,13 +97,18 @@ var streams = []suite.Case{
 		c.Observe("over, read again: %d", over.Stream().Code)
 		c.Blocker(time.Minute)
 		waiting := c.Run(suite.Echo())
-		p := c.Start("GET", "/stream/"+waiting.ID, nil)
-		for i := 0; i < 3 && p.Open(); i++ {
-			c.Sleep(5 * time.Second)
-		}
-		c.Observe("waiting: %d", p.Answer().Code)
+		c.Observe("waiting: %d", held(c, "/stream/"+waiting.ID).Code)
 		c.Should(func() { c.Get("/stream/" + c.Nonce()).Is(404) })
 	}},
+}
+
+// held asks for what may be held for some time, and lets that pass.
+func held(c *suite.C, path string) *suite.Answer {
+	p := c.Start("GET", path, nil)
+	for i := 0; i < 3 && p.Open(); i++ {
+		c.Sleep(5 * time.Second)
+	}
+	return p.Answer()
 }
 
 // large is what a job streams that yields one text of so many characters.
