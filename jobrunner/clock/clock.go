@@ -4,6 +4,7 @@ package clock
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,9 +172,15 @@ func (c *Clock) moveTo(t time.Time) {
 const (
 	quiet    = 500 * time.Microsecond
 	patience = 20 * time.Millisecond
+	yields   = 20
 )
 
 func (c *Clock) settle() {
+	// Most of it acts at once. Seen before the first look, it costs one pause, and
+	// not two: a pause is a millisecond, and a long advance has thousands.
+	for range yields {
+		runtime.Gosched()
+	}
 	for start := time.Now(); time.Since(start) < patience; {
 		before := c.signs.Load()
 		time.Sleep(quiet)
