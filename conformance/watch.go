@@ -50,9 +50,11 @@ func (w *watch) see(x *wire.Exchange) {
 	if len(w.cases) == 0 || x.Request.Quiet || x.Status == 0 {
 		return
 	}
+	// A body may be long: only what is remembered is done one after the other.
+	id, status := tells(x.Body)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.look(x)
+	s := w.look(x, id, status)
 	for _, c := range w.cases {
 		if _, found := w.faults[c.ID]; found {
 			continue
@@ -65,8 +67,21 @@ func (w *watch) see(x *wire.Exchange) {
 	}
 }
 
-// look tells what an exchange is about.
-func (w *watch) look(x *wire.Exchange) *suite.Watched {
+// tells are the id and the status in the body of an answer about a job.
+func tells(answer []byte) (id, status string) {
+	var body struct{ ID, Status json.RawMessage }
+	if json.Unmarshal(answer, &body) != nil { // an array of chunks, for one
+		return "", ""
+	}
+	text := func(raw json.RawMessage) (out string) {
+		_ = json.Unmarshal(raw, &out) // what is no string is none
+		return out
+	}
+	return text(body.ID), text(body.Status)
+}
+
+// look tells what an exchange is about, whose body has an id and a status.
+func (w *watch) look(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
 	path, _, _ := strings.Cut(x.Request.URL, "?")
 	switch {
@@ -78,26 +93,18 @@ func (w *watch) look(x *wire.Exchange) *suite.Watched {
 		s.API = "jobs"
 		endpoint, rest, _ := strings.Cut(path[len(w.target.Queue()+"/v2/"):], "/")
 		s.Path = "/" + rest
-		w.follow(s, endpoint)
+		w.follow(s, endpoint, id, status)
 	}
 	return s
 }
 
 // follow notes the status that an exchange of the job API tells of a job.
-func (w *watch) follow(s *suite.Watched, endpoint string) {
-	operation, id, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
-	var body struct{ ID, Status json.RawMessage }
-	if json.Unmarshal(s.Body, &body) != nil { // an array of chunks, for one
-		body.ID, body.Status = nil, nil
-	}
-	text := func(raw json.RawMessage) (out string) {
-		_ = json.Unmarshal(raw, &out) // what is no string is none
-		return out
-	}
+func (w *watch) follow(s *suite.Watched, endpoint, id, status string) {
+	operation, asked, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
 	switch operation {
 	case "run", "runsync":
-		id = text(body.ID)
 	case "status", "cancel", "retry":
+		id = asked
 	default:
 		return
 	}
@@ -113,7 +120,7 @@ func (w *watch) follow(s *suite.Watched, endpoint string) {
 	if s.Exchange.Status != 200 {
 		return
 	}
-	s.Status = text(body.Status)
+	s.Status = status
 	// Of two that were under way at the same time, nobody knows which was first.
 	if last.status != "" && last.at.Before(s.Sent) {
 		s.Last, s.Retried = last.status, last.retried
