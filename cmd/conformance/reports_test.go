@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -105,10 +106,10 @@ func TestNoSecretInAnyReport(t *testing.T) {
 
 // What changed between two runs, and the exit code of a gate.
 func TestDiff(t *testing.T) {
-	broken := false
+	var broken atomic.Bool
 	url := serves(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if broken && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {
+			if broken.Load() && strings.HasPrefix(r.URL.Path, "/v2/catalog/cpus") {
 				http.NotFound(w, r)
 				return
 			}
@@ -118,7 +119,7 @@ func TestDiff(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
 	ends(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--report=json="+good), 0)
-	broken = true
+	broken.Store(true)
 	ends(t, command(t, "run", "--base-url="+url, "--select=VER-38,VER-36", "--json="+bad), 1)
 	if said := ends(t, command(t, "diff", good, bad), 1); !strings.Contains(said, "WORSE VER-38 MUST  PASS → FAIL") || !strings.Contains(said, "1 worse, 0 better") {
 		t.Error(said)

@@ -56,11 +56,13 @@ var streams = []suite.Case{
 		c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
 		c.Expect(len(chunks) >= 3, "3 chunks at least", "%d", len(chunks))
 	}},
-	{ID: "OPS-13", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 40, Takes: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+	{ID: "OPS-13", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, Takes: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(100, 200*time.Millisecond))
 		j.Running()
 		var seen []string
-		for range 30 {
+		// A handler on a busy machine falls behind: as long as chunks come, they are
+		// waited for.
+		for asked, quiet := 0, 0; asked < 50 && quiet < 10; asked, quiet = asked+1, quiet+1 {
 			c.Sleep(time.Second)
 			for _, chunk := range j.Stream().Is(200).Chunks() {
 				n := number(chunk)
@@ -69,6 +71,7 @@ var streams = []suite.Case{
 					seen = nil
 				}
 				seen = append(seen, n)
+				quiet = 0
 			}
 			if len(seen) >= 100 {
 				break
