@@ -42,7 +42,7 @@ type run struct {
 
 // target is the deployment.
 type target struct {
-	BaseURL    string `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2 ($$GPUCLOUD_BASE_URL)."`
+	BaseURL    string `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2."`
 	BaseURLV1  string `name:"base-url-v1" env:"GPUCLOUD_BASE_URL_V1" placeholder:"URL" help:"Version 1, without /v1. Default: the base URL."`
 	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
