@@ -119,19 +119,23 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqldb.Open(ctx, sqldb.Config{Dir: c.DataDir, URL: c.Engine})
+	time := new(clock.Clock)
+	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine}
+	if c.AdminClock {
+		stored.Watch = time.Work
+	}
+	db, err := sqldb.Open(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
 	j := &Jobrunner{db: db, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs), volumes: volumes{data: c.DataDir}}
-	if err := j.start(ctx, c, hooks); err != nil {
+	if err := j.start(ctx, c, time, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-func (j *Jobrunner) start(ctx context.Context, c Config, hooks webhook.Policy) (err error) {
-	time := new(clock.Clock)
+func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hooks webhook.Policy) (err error) {
 	if err := j.agree(ctx, time); err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ type Clock struct {
 	offset atomic.Int64  // nanoseconds
 	wrong  atomic.Int64  // nanoseconds that this machine's time is behind
 	stands atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
-	signs  atomic.Uint64 // counts timers begun and ended
+	signs  atomic.Uint64 // counts timers and work, begun and ended
+	works  atomic.Int64  // work that goes on
 
 	mu      sync.Mutex
 	pending map[*Timer]bool
@@ -127,6 +128,17 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Work says that something goes on that an advance should wait for before the
+// time moves on: what it answers is called at its end.
+func (c *Clock) Work() (end func()) {
+	c.works.Add(1)
+	c.signs.Add(1)
+	return func() {
+		c.signs.Add(1)
+		c.works.Add(-1)
+	}
+}
+
 // Advance moves the time forward. Timers that fall due fire one after the
 // other, each at its own time, and what they wake gets a moment to act on it
 // and to begin timers of its own, which may fall due as well.
@@ -167,11 +179,12 @@ func (c *Clock) moveTo(t time.Time) {
 	}
 }
 
-// What a fired timer wakes is done when nothing begins or ends a timer for a
-// while. A busy deployment is not waited for.
+// What a fired timer wakes is done when nothing works, and nothing begins or
+// ends a timer or work for a while. A deployment that never rests is not waited
+// for.
 const (
 	quiet    = 500 * time.Microsecond
-	patience = 20 * time.Millisecond
+	patience = 100 * time.Millisecond
 	yields   = 20
 )
 
@@ -184,7 +197,7 @@ func (c *Clock) settle() {
 	for start := time.Now(); time.Since(start) < patience; {
 		before := c.signs.Load()
 		time.Sleep(quiet)
-		if c.signs.Load() == before {
+		if c.works.Load() == 0 && c.signs.Load() == before {
 			return
 		}
 	}

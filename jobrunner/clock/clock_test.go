@@ -148,3 +148,37 @@ func TestStop(t *testing.T) {
 		}
 	})
 }
+
+// Work that a timer leads to is over before the time moves on, so that what
+// begins a timer only after it is in time.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock.Clock
+		c.Stop()
+		start := c.Now()
+		var took []time.Duration
+		go func() {
+			for range 4 {
+				if c.Sleep(t.Context(), time.Minute) != nil {
+					return
+				}
+				end := c.Work()
+				time.Sleep(50 * time.Millisecond)
+				took = append(took, c.Now().Sub(start))
+				end()
+			}
+		}()
+		synctest.Wait()
+		c.Advance(10 * time.Minute)
+		if want := []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute}; !slices.Equal(took, want) {
+			t.Errorf("worked after %v, not after %v", took, want)
+		}
+		// What never ends is not waited for.
+		defer c.Work()()
+		c.NewTimer(time.Minute)
+		began := time.Now()
+		if c.Advance(time.Hour); time.Since(began) > time.Second {
+			t.Errorf("an advance took %s", time.Since(began))
+		}
+	})
+}

@@ -46,10 +46,14 @@ type Config struct {
 	// acknowledged survives the death of the process, not that of the machine.
 	// A PostgreSQL server that is set up like that is accepted.
 	NoSync bool
+	// Watch is told of each Read and Write that begins, and what it answers is
+	// called at its end. It may be nil.
+	Watch func() (end func())
 }
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
+	watch    func() (end func())
 	postgres *postgres // the rest is of SQLite
 
 	pool    *sql.DB
@@ -71,14 +75,17 @@ var memories atomic.Int64
 // Open opens the database, and makes it where there is none. A folder serves
 // one DB at a time: ErrInUse otherwise.
 func Open(ctx context.Context, c Config) (*DB, error) {
+	if c.Watch == nil {
+		c.Watch = func() func() { return func() {} }
+	}
 	if c.URL != "" {
 		p, err := openPostgres(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		return &DB{postgres: p}, nil
+		return &DB{watch: c.Watch, postgres: p}, nil
 	}
-	db := &DB{readers: make(chan *conn, readers)}
+	db := &DB{watch: c.Watch, readers: make(chan *conn, readers)}
 	source := fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
 	if c.Dir == "" {
 		db.memory = new(sync.RWMutex)
@@ -187,6 +194,7 @@ func (db *DB) connect(ctx context.Context, source string, pragmas []string) erro
 // others run beside it: what it decides by must be part of its statements, or
 // it is Alone.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
+	defer db.watch()()
 	if db.postgres != nil {
 		return db.postgres.write(ctx, fn)
 	}
@@ -197,6 +205,7 @@ func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 // Write that returned before the statement began; two statements may see
 // different states. ctx bounds the wait for a connection.
 func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
+	defer db.watch()()
 	if db.postgres != nil {
 		return db.postgres.read(ctx, fn)
 	}
