@@ -130,7 +130,7 @@ func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
 	for id, h := range w.hands {
-		if h.stop && h.told.IsZero() {
+		if h.stop && !h.lost && h.told.IsZero() {
 			h.told = w.pool.clock.Now()
 			ids = append(ids, id)
 		}
@@ -232,7 +232,9 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 	}
 	for _, h := range lost {
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
+		w.loses(h, true)
 		if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil {
+			w.loses(h, false)
 			return err
 		}
 		w.parts(ctx, h, engine.Lost().Outcome())
@@ -241,6 +243,12 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 		w.pool.mu.Unlock()
 	}
 	return nil
+}
+
+func (w *worker) loses(h *held, lost bool) {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	h.lost = lost
 }
 
 // Unhealthy says that the worker found itself unfit, and why. It gets no more

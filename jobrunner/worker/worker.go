@@ -55,6 +55,7 @@ type held struct {
 	ref     engine.Ref
 	taken   time.Time
 	missing time.Time // when the worker first said that it does not have it
+	lost    bool      // the worker said that it has lost it: it is not told to stop what it may be given again
 	stop    bool      // it is not the worker's any more
 	told    time.Time // when the worker was told so; zero: it does not know
 	parted  bool      // its end is in the log

@@ -1,0 +1,113 @@
+package worker_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// silent are processes that do nothing of themselves.
+type silent struct{ started chan string }
+
+func (s silent) Program(string) (worker.Program, error) {
+	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
+		s.started <- spec.Worker
+		p := &mute{done: make(chan struct{})}
+		p.end = sync.OnceFunc(func() { close(p.done) })
+		return p, nil
+	}}, nil
+}
+
+type mute struct {
+	done chan struct{}
+	end  func()
+}
+
+func (p *mute) Done() <-chan struct{} { return p.done }
+func (p *mute) Exit() string          { return "killed" }
+func (p *mute) Kill()                 { p.end() }
+func (p *mute) Usage() worker.Usage   { return worker.Usage{} }
+
+// A worker that begins anew is given the job that it lost once more, and then
+// must not hear that it is to stop it.
+func TestLostJobIsNotToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stops func() []string
+		var told [][]string
+		lost := func(e engine.Event) {
+			if e.Retry {
+				told = append(told, stops()) // between the loss and its end in the pool
+			}
+		}
+		processes := silent{make(chan string, 2)}
+		time, log := new(clock.Clock), slog.New(slog.DiscardHandler)
+		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log, Observe: lost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pools := worker.New(worker.Config{Queue: e, Clock: time, Logger: log, URL: "http://deployment", Programs: processes})
+		defer func() {
+			pools.Close()
+			e.Close()
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		one := echo
+		one.Image, one.Min, one.Max = "handlers/silent", 1, 1
+		pools.Set(one)
+		id := <-processes.started
+		stops = func() []string {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			ids, err := pools.Stops(ctx, "ep", id)
+			if err != nil {
+				t.Error(err)
+			}
+			return ids
+		}
+		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func() (ids []string) {
+			jobs, err := pools.Take(t.Context(), "ep", id, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, j := range jobs {
+				ids = append(ids, j.ID)
+			}
+			return ids
+		}
+		if got := take(); !slices.Equal(got, []string{job.ID}) {
+			t.Fatalf("took %v", got)
+		}
+		pass(2 * patience)
+		if err := pools.Idle(t.Context(), "ep", id); err != nil {
+			t.Fatal(err)
+		}
+		if got := take(); !slices.Equal(got, []string{job.ID}) {
+			t.Fatalf("took %v after the loss", got)
+		}
+		told = append(told, stops())
+		if len(told) != 2 || len(told[0])+len(told[1]) > 0 {
+			t.Errorf("was told to stop %v", told)
+		}
+	})
+}
+
+const patience = time.Second
