@@ -9,14 +9,16 @@ import (
 
 // The sizes of bodies.
 var payloads = []suite.Case{
-	{ID: "LIM-01", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "LIM-01", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second) // nobody has to read it
 		c.JobOf(c.Post("/run", nil, suite.Raw(body(10_000_000))).Is(200))
 	}},
 	{ID: "LIM-02", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.Run(suite.Echo())
 		c.Post("/run", nil, suite.Raw(body(10<<20+1))).Refused()
 	}},
-	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(30 * time.Second)
 		c.Observe("10,000,001 bytes: %d; 10,485,760 bytes: %d", c.Post("/run", nil, suite.Raw(body(10_000_001))).Code, c.Post("/run", nil, suite.Raw(body(10<<20))).Code)
 	}},
 	{ID: "LIM-04", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
