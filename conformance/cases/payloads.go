@@ -19,7 +19,7 @@ var payloads = []suite.Case{
 	}},
 	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(30 * time.Second)
-		c.Observe("10,000,001 bytes: %d; 10,485,760 bytes: %d", c.Post("/run", nil, suite.Raw(body(10_000_001))).Code, c.Post("/run", nil, suite.Raw(body(10<<20))).Code)
+		megabytes(c, "/run", 10)
 	}},
 	{ID: "LIM-04", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/runsync", nil, suite.Raw(body(20_000_000))).Is(200))
@@ -29,7 +29,7 @@ var payloads = []suite.Case{
 		c.Post("/runsync", nil, suite.Raw(body(20<<20+1))).Refused()
 	}},
 	{ID: "LIM-06", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.Observe("20,000,001 bytes: %d; 20,971,520 bytes: %d", c.Post("/runsync", nil, suite.Raw(body(20_000_001))).Code, c.Post("/runsync", nil, suite.Raw(body(20<<20))).Code)
+		megabytes(c, "/runsync", 20)
 	}},
 	{ID: "LIM-07", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		c.JobOf(c.Post("/runsync", nil, suite.Raw(body(15_000_000))).Is(200))
@@ -52,6 +52,20 @@ var payloads = []suite.Case{
 			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
 		}
 	}},
+}
+
+// megabytes observes how the target counts n MB: what it takes of the larger
+// size, it takes of the smaller.
+func megabytes(c *suite.C, path string, n int) {
+	if a := c.Post(path, nil, suite.Raw(body(n<<20))); a.Code == 200 {
+		c.Observe("MB of 2^20 bytes")
+		return
+	}
+	if a := c.Post(path, nil, suite.Raw(body(n*1_000_000+1))); a.Code == 200 {
+		c.Observe("more than 10^6 and less than 2^20 bytes for a MB")
+		return
+	}
+	c.Observe("MB of 10^6 bytes")
 }
 
 // body is a submission of n bytes.
