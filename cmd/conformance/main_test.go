@@ -124,6 +124,8 @@ func TestUsage(t *testing.T) {
 		"unknown flag --prot":              {"run", "--prot=1"},
 		"conformance list":                 {"run", "--base-url=" + url, "--select=JOB-999"},
 		"chooses no clause":                {"run", "--base-url=" + url, "--select=JOB,!JOB"},
+		"--base-url is no http or https":   {"run", "--base-url=localhost:8420"},
+		"--queue-url is no http or https":  {"run", "--base-url=" + url, "--queue-url=nonsense"},
 		"--max-requests":                   {"run", "--base-url=" + url, "--max-requests=1"},
 		"there is no clause X-01":          {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
 		"no clause matches":                {"explain", "X-01"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -65,6 +66,12 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 		target := d.Target
 		target.Unserved = conformance.Unserved()
 		return target, d.Stop, nil
+	}
+	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {
+		u, err := url.Parse(address)
+		if address != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			return env.Target{}, nil, fmt.Errorf("%s is no http or https URL, such as https://api.example.com", flag)
+		}
 	}
 	out := env.Target{
 		BaseURL: t.BaseURL, BaseURLV1: t.BaseURLV1, QueueURL: t.QueueURL, Endpoint: t.EndpointID, Image: t.Image,

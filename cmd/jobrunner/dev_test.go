@@ -184,7 +184,8 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	if response.Body.Close(); response.StatusCode >= http.StatusBadRequest {
 		t.Fatal(response.Status)
 	}
-	child := func(n int) (pid int) { // the n-th one that was started
+	// The n-th one that was started: a real process, which has no virtual time.
+	child := func(n int) (pid int) {
 		for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			text, _ := os.ReadFile(children)
 			if lines := bytes.Split(bytes.TrimSpace(text), []byte("\n")); len(lines) >= n && len(text) > 0 {

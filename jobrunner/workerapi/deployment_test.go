@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -69,7 +70,7 @@ func (d *deployment) Program(image string) (worker.Program, error) {
 // deploy makes an endpoint of workers with a handler of the kind.
 func deploy(t *testing.T, kind string, most int64) *deployment {
 	t.Helper()
-	needPython(t)
+	python.Need(t)
 	d := &deployment{t: t, log: new(output), starts: make(chan *started, 100)}
 	server := httptest.NewUnstartedServer(nil)
 	d.url = "http://" + server.Listener.Addr().String()

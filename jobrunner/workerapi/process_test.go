@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -99,14 +100,6 @@ func (p *process) Kill() {
 
 func (p *process) Usage() worker.Usage { return worker.Usage{} }
 
-// needPython skips where there is none that the handlers run on.
-func needPython(t *testing.T) {
-	t.Helper()
-	if exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run() != nil {
-		t.Skip("there is no python3 of at least 3.10")
-	}
-}
-
 // protocolEnv are the variables of the worker protocol.
 func protocolEnv(url string) map[string]string {
 	base := url + "/v2/ep/"
@@ -141,7 +134,7 @@ type line struct {
 
 func newLine(t *testing.T, handler string) *line {
 	t.Helper()
-	needPython(t)
+	python.Need(t)
 	discard := slog.New(slog.DiscardHandler)
 	db, err := sqldb.Open(t.Context(), sqldb.Config{})
 	if err != nil {
