@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
 // A handler that was ordered to calls this machine when it begins and while it
@@ -47,5 +50,24 @@ func TestBeacon(t *testing.T) {
 	}
 	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
 		order(url, "", `"error":"url is no`)
+	}
+}
+
+// Time that is advanced waits for each call.
+func TestBeaconKeepsTime(t *testing.T) {
+	calls := make(chan struct{}, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		calls <- struct{}{}
+		time.Sleep(10 * time.Millisecond) // a receiver in another process takes real time
+	}))
+	defer receiver.Close()
+	d := deployWith(t, jobrunner.Config{AdminClock: true})
+	id := d.handler()
+	d.do("POST", "/clock", `{"stop": true}`)
+	d.do("POST", "/v2/"+id+"/run", `{"input": {"op": "beacon", "url": "`+receiver.URL+`", "ms": 10000, "every": 1000}}`)
+	<-calls
+	d.do("POST", "/clock", `{"advance": 60000}`)
+	if n := len(calls); n != 10 {
+		t.Errorf("%d calls after the first one, want 10", n)
 	}
 }

@@ -4,7 +4,6 @@ package clock
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,11 +18,13 @@ type Clock struct {
 	wrong  atomic.Int64  // nanoseconds that this machine's time is behind
 	stands atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
 	signs  atomic.Uint64 // counts timers and work, begun and ended
-	works  atomic.Int64  // work that goes on
 
 	mu      sync.Mutex
 	pending map[*Timer]bool
+	works   map[*work]bool // that go on
 }
+
+type work struct{ begun time.Time } // in real time
 
 // Now is the time.
 func (c *Clock) Now() time.Time {
@@ -131,18 +132,40 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 // Work says that something goes on that an advance should wait for before the
 // time moves on: what it answers is called at its end.
 func (c *Clock) Work() (end func()) {
-	c.works.Add(1)
+	w := &work{time.Now()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.works == nil {
+		c.works = map[*work]bool{}
+	}
+	c.works[w] = true
 	c.signs.Add(1)
 	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.works, w)
 		c.signs.Add(1)
-		c.works.Add(-1)
 	}
 }
 
-// Advance moves the time forward. Timers that fall due fire one after the
-// other, each at its own time, and what they wake gets a moment to act on it
-// and to begin timers of its own, which may fall due as well.
+// working tells whether something goes on that has not taken all patience.
+func (c *Clock) working() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.works {
+		if time.Since(w.begun) < patience {
+			return true
+		}
+	}
+	return false
+}
+
+// Advance moves the time forward. What goes on is let end first. Timers that
+// fall due fire one after the other, each at its own time, and what they wake
+// gets a moment to act on it and to begin timers of its own, which may fall due
+// as well.
 func (c *Clock) Advance(d time.Duration) {
+	c.settle()
 	for target := c.Now().Add(d); c.step(target); {
 		c.settle()
 	}
@@ -179,25 +202,22 @@ func (c *Clock) moveTo(t time.Time) {
 	}
 }
 
-// What a fired timer wakes is done when nothing works, and nothing begins or
+// What a fired timer wakes has acted when nothing works and no goroutine is
+// left to run, or, in a process that always has some, when nothing begins or
 // ends a timer or work for a while. A deployment that never rests is not waited
-// for.
+// for, and work that does not end is so once.
 const (
 	quiet    = 500 * time.Microsecond
 	patience = 100 * time.Millisecond
-	yields   = 20
 )
 
 func (c *Clock) settle() {
-	// Most of it acts at once. Seen before the first look, it costs one pause, and
-	// not two: a pause is a millisecond, and a long advance has thousands.
-	for range yields {
-		runtime.Gosched()
-	}
 	for start := time.Now(); time.Since(start) < patience; {
 		before := c.signs.Load()
-		time.Sleep(quiet)
-		if c.works.Load() == 0 && c.signs.Load() == before {
+		if c.working() || !atRest() {
+			time.Sleep(quiet)
+		}
+		if !c.working() && c.signs.Load() == before {
 			return
 		}
 	}

@@ -159,6 +159,8 @@ func (s *Sender) count(host string, n int) {
 
 // call makes one call and notes how it went.
 func (s *Sender) call(ctx context.Context, c *engine.Call) {
+	// The gap begins at the end of the call, also on a clock that is advanced.
+	defer s.Clock.Work()()
 	defer func() {
 		s.count(c.Host, -1)
 		select {

@@ -255,6 +255,27 @@ func TestTries(t *testing.T) {
 	}
 }
 
+// An advance of the clock waits for a call's answer, so that the next one comes
+// as long after it as ever.
+func TestAdvance(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		c := f.config.Clock
+		c.Stop()
+		var at []time.Duration
+		f.answer = func(call) (*http.Response, error) {
+			at = append(at, c.Now().Sub(f.start))
+			time.Sleep(50 * time.Millisecond)
+			return status(500), nil
+		}
+		f.run(engine.NewJob{}, engine.Done([]byte(`1`)))
+		time.Sleep(time.Second)
+		c.Advance(time.Hour)
+		if want := []time.Duration{0, 10 * time.Second, 20 * time.Second}; !slices.Equal(at, want) {
+			t.Errorf("calls after %v, want %v", at, want)
+		}
+	})
+}
+
 // Neither its ttl nor a restart takes a call away that a job is owed.
 func TestNothingIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {

@@ -43,6 +43,7 @@ func beacon(ctx context.Context, job Job, o order) ([]byte, error) {
 
 // signal makes the nth call. One that fails does not matter to the job.
 func signal(ctx context.Context, job Job, to string, n int) error {
+	defer job.Clock.Work()()
 	body, err := json.Marshal(map[string]any{"id": job.ID, "attempt": job.Attempt, "n": n})
 	if err != nil {
 		return err
