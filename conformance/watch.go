@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +50,7 @@ func (w *watch) see(x *wire.Exchange) {
 		return
 	}
 	// A body may be long: only what is remembered is done one after the other.
-	id, status := tells(x.Body)
+	id, status := tells(x)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.look(x, id, status)
@@ -67,17 +66,13 @@ func (w *watch) see(x *wire.Exchange) {
 	}
 }
 
-// tells are the id and the status in the body of an answer about a job.
-func tells(answer []byte) (id, status string) {
-	var body struct{ ID, Status json.RawMessage }
-	if json.Unmarshal(answer, &body) != nil { // an array of chunks, for one
-		return "", ""
-	}
-	text := func(raw json.RawMessage) (out string) {
-		_ = json.Unmarshal(raw, &out) // what is no string is none
-		return out
-	}
-	return text(body.ID), text(body.Status)
+// tells are the id and the status in an answer about a job.
+func tells(x *wire.Exchange) (id, status string) {
+	body, _ := x.JSON()
+	members, _ := body.(map[string]any) // a stream answers an array, for one
+	id, _ = members["id"].(string)
+	status, _ = members["status"].(string)
+	return id, status
 }
 
 // look tells what an exchange is about, whose body has an id and a status.

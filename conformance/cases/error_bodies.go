@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"encoding/json"
 	"fmt"
 	"mime"
 	"slices"
@@ -97,7 +96,7 @@ var errorBodies = []suite.Case{
 			if w.API == "" || len(w.Body) == 0 || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") {
 				return ""
 			}
-			if !json.Valid(w.Body) {
+			if _, err := w.JSON(); err != nil {
 				return fmt.Sprintf("%d with a body that is not JSON: %.60q", w.Exchange.Status, w.Body)
 			}
 			return ""

@@ -148,6 +148,6 @@ func called(c *suite.C, box *env.Box, n int) env.Call {
 // settled gives calls that are under way the moment that they need on the wall.
 func settled(c *suite.C) {
 	if c.Local() {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 }

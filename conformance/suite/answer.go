@@ -3,9 +3,7 @@ package suite
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -35,13 +33,7 @@ type Answer struct {
 
 func newAnswer(c *C, x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, x: x}
-	d := json.NewDecoder(bytes.NewReader(x.Body))
-	d.UseNumber()
-	if a.bad = d.Decode(&a.json); a.bad == nil {
-		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			a.bad = errors.New("more than one JSON value")
-		}
-	}
+	a.json, a.bad = x.JSON()
 	return a
 }
 

@@ -17,8 +17,8 @@ func Echo(more ...M) M { return order("echo", more) }
 // Sleep has it run for some time, and return output where more has one.
 func Sleep(d time.Duration, more ...M) M { return order("sleep", more, M{"ms": d.Milliseconds()}) }
 
-// Fail has it fail, with message where more has one. With times it echoes after
-// so many failures.
+// Fail has it fail, with message where more has one, or a text of so many bytes.
+// With times it echoes after so many failures.
 func Fail(more ...M) M { return order("fail", more) }
 
 // Crash has it take its worker down. With times it echoes after so many.

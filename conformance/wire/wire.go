@@ -5,12 +5,14 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,6 +43,25 @@ type Exchange struct {
 	Err     error // why there is no answer, or only a part of one
 	// Sent and Received bracket the exchange, by the target's clock.
 	Sent, Received time.Time
+
+	parse sync.Once
+	json  any
+	bad   error
+}
+
+// JSON is the body's value, with numbers as json.Number, or why there is none.
+// It is parsed once, however many ask, and must not be changed.
+func (x *Exchange) JSON() (any, error) {
+	x.parse.Do(func() {
+		d := json.NewDecoder(bytes.NewReader(x.Body))
+		d.UseNumber()
+		if x.bad = d.Decode(&x.json); x.bad == nil {
+			if _, err := d.Token(); !errors.Is(err, io.EOF) {
+				x.bad = errors.New("more than one JSON value")
+			}
+		}
+	})
+	return x.json, x.bad
 }
 
 // MaxBody bounds what is read of an answer.

@@ -153,7 +153,7 @@ func (c *Clock) working() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.works {
-		if time.Since(w.begun) < patience {
+		if time.Since(w.begun) < workPatience {
 			return true
 		}
 	}
@@ -203,21 +203,22 @@ func (c *Clock) moveTo(t time.Time) {
 }
 
 // What a fired timer wakes has acted when nothing works and no goroutine is
-// left to run, or, in a process that always has some, when nothing begins or
-// ends a timer or work for a while. A deployment that never rests is not waited
-// for, and work that does not end is so once.
+// left to run. A process that always has some is not waited for beyond patience,
+// and work that does not end is so once.
 const (
-	quiet    = 500 * time.Microsecond
-	patience = 100 * time.Millisecond
+	pause        = 500 * time.Microsecond
+	patience     = 100 * time.Millisecond
+	workPatience = time.Second // a call of another process, on a busy machine
 )
 
 func (c *Clock) settle() {
-	for start := time.Now(); time.Since(start) < patience; {
+	for start := time.Now(); time.Since(start) < workPatience; {
 		before := c.signs.Load()
-		if c.working() || !atRest() {
-			time.Sleep(quiet)
+		rests := !c.working() && atRest()
+		if !rests {
+			time.Sleep(pause)
 		}
-		if !c.working() && c.signs.Load() == before {
+		if !c.working() && (rests && c.signs.Load() == before || time.Since(start) > patience) {
 			return
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"runtime/metrics"
 )
 
-// looks bounds how often atRest looks: whoever is still busy then may be for
-// long.
-const looks = 50
+const (
+	looks = 100 // at most: whoever is still busy then may be for long
+	calm  = 10  // looks in a row: a goroutine that the collector holds up looks as if it waited
+)
 
 // atRest lets the other goroutines of the process run, and tells whether every
 // one of them waits for something. Most of what a timer wakes has acted after a
@@ -19,10 +20,15 @@ func atRest() bool {
 		{Name: "/sched/goroutines/runnable:goroutines"},
 		{Name: "/sched/goroutines/not-in-go:goroutines"},
 	}
+	resting := 0
 	for range looks {
 		runtime.Gosched()
 		metrics.Read(busy)
-		if busy[0].Value.Uint64() <= 1 && busy[1].Value.Uint64() == 0 && busy[2].Value.Uint64() == 0 {
+		resting++
+		if busy[0].Value.Uint64() > 1 || busy[1].Value.Uint64() > 0 || busy[2].Value.Uint64() > 0 {
+			resting = 0
+		}
+		if resting == calm {
 			return true
 		}
 	}

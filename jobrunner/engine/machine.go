@@ -31,7 +31,8 @@ const (
 		INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
 		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING k`
 
-	// IN_QUEUE → IN_PROGRESS: a worker is available.
+	// IN_QUEUE → IN_PROGRESS: a worker is available. An input that is large is
+	// read with largeInput: what RETURNING answers is copied several times.
 	// Arguments: worker, process, now, now, default time-out, lease, endpoint, now, how many.
 	taken = `
 		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = attempt + 1, started = ?,
@@ -39,7 +40,7 @@ const (
 		WHERE k {in unlocked (}SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
 			ORDER BY turn, k LIMIT ?{)}
 		RETURNING id, low, turn, k, attempt, retries, queued, deadline, gone,
-			(SELECT input FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
+			(SELECT CASE WHEN LENGTH(input) <= 65536 THEN input END FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
 
 	// IN_PROGRESS → COMPLETED: the handler answered.
 	completed = `UPDATE jobs SET state = 'COMPLETED',` + ends + `WHERE` + mine + changed
@@ -94,10 +95,11 @@ const (
 
 // What belongs to a job beside its state.
 const (
-	addInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
-	setOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
-	noOutput  = `DELETE FROM outputs WHERE k = ?`
-	noChunks  = `DELETE FROM chunks WHERE k = ?`
+	largeInput = `SELECT input FROM inputs WHERE k = ?`
+	addInput   = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
+	setOutput  = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
+	noOutput   = `DELETE FROM outputs WHERE k = ?`
+	noChunks   = `DELETE FROM chunks WHERE k = ?`
 
 	// A sign of life of the worker. Arguments: lease, lease, those of mine.
 	beaten = `UPDATE jobs SET lease = CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`

@@ -156,3 +156,31 @@ func BenchmarkDeepQueue(b *testing.B) {
 		}
 	}
 }
+
+// A job's way: submitted, taken and done, in memory.
+func BenchmarkJob(b *testing.B) {
+	db, err := sqldb.Open(b.Context(), sqldb.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		e.Close()
+		_ = db.Close()
+	}()
+	for b.Loop() {
+		if _, err := e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
+			b.Fatal(err)
+		}
+		jobs, err := e.Take(b.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+		if err != nil || len(jobs) != 1 {
+			b.Fatal(len(jobs), err)
+		}
+		if _, err := e.Report(b.Context(), jobs[0].Ref, Done([]byte("{}"))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

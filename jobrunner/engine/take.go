@@ -36,6 +36,11 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 			}
 			return job, err
 		}, taken, t.Worker, e.process, now, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), lease, t.Endpoint, now, t.Max)
+		for i := range rows {
+			if r := &rows[i]; err == nil && r.Input == nil {
+				err = tx.QueryRow(largeInput, r.k).Scan(&r.Input)
+			}
+		}
 		return err
 	})
 	if err != nil || len(rows) == 0 {

@@ -2,12 +2,12 @@ package executor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/procgroup"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -74,7 +74,7 @@ func read(stdout io.Reader, job worker.Job) (output []byte, err error) {
 			return nil, err
 		case len(line) == 0:
 			continue
-		case !json.Valid(line):
+		case !rawjson.Valid(line):
 			_, _ = job.Spec.Log.Write(append(line, '\n')) // a log may lack lines
 			continue
 		}

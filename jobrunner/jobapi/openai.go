@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
 // openAIWait is how long such a request waits for a worker to take its job.
@@ -56,7 +57,7 @@ func openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, 
 		return nil, err
 	}
 	body = bytes.TrimSpace(body)
-	if !json.Valid(body) || !isObject(body) {
+	if !rawjson.Valid(body) || !isObject(body) {
 		return nil, refuse(http.StatusBadRequest, "the body must be a JSON object")
 	}
 	input["openai_input"] = json.RawMessage(body)

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
 // bounds of a duration, sent as an integer of milliseconds.
@@ -40,6 +42,8 @@ func readSubmission(w http.ResponseWriter, r *http.Request, limit int64) (engine
 	return parseSubmission(body)
 }
 
+// readBody reads a body of at most limit bytes, which must be UTF-8: whatever a
+// worker is handed it must be able to read.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(w, limit)
@@ -52,6 +56,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
 	}
+	if !utf8.Valid(body) {
+		return nil, refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
+	}
 	return body, nil
 }
 
@@ -62,14 +69,12 @@ func tooLarge(w http.ResponseWriter, limit int64) error {
 }
 
 func parseSubmission(body []byte) (job engine.NewJob, err error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
-		return job, malformed(body, err)
+	members, ok := rawjson.Members(body)
+	if !ok {
+		return job, malformed(body)
 	}
 	input, ok := members["input"]
 	switch {
-	case members == nil:
-		return job, refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
 	case !ok:
 		return job, refuse(http.StatusBadRequest, "input is missing: send {\"input\": {…}}")
 	case !isObject(input):
@@ -107,13 +112,13 @@ func rest(members map[string]json.RawMessage) []byte {
 	return text
 }
 
-func malformed(body []byte, err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case len(bytes.TrimSpace(body)) == 0:
+// malformed says why a body is no JSON object.
+func malformed(body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
 		return refuse(http.StatusBadRequest, "the body is empty: send {\"input\": {…}}")
-	case errors.As(err, &syntax):
-		return refuse(http.StatusBadRequest, "the body is not JSON, at byte %d: %s", syntax.Offset, syntax)
+	}
+	if fault := rawjson.Fault(body); fault != nil {
+		return refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
 	}
 	return refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
 }

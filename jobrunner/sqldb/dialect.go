@@ -19,6 +19,9 @@ var sqliteDialect = dialect{words: strings.NewReplacer(
 	"{blob}", "BLOB",
 	"{least}", "min",
 	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes: here nobody else writes
+	// SQLite plans by the value of a bare argument here, and so parses and plans
+	// the statement anew each time that it is run.
+	"LIMIT ?", "LIMIT +?",
 )}
 
 var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
@@ -32,9 +35,7 @@ var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
 )}
 
 func (d dialect) rewrite(query string) string {
-	if strings.Contains(query, "{") {
-		query = d.words.Replace(query)
-	}
+	query = d.words.Replace(query)
 	if d.numbered {
 		query = number(query)
 	}

@@ -7,21 +7,48 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
 // order is the input of builtin/conformance: what the handler is to do. Fields
 // that an op does not name are not its own.
 type order struct {
-	Op      string          `json:"op"`
-	MS      int64           `json:"ms"`      // sleep: milliseconds to wait; stream: before each chunk
-	N       int             `json:"n"`       // stream: chunks; bytes: length of the text
-	Bytes   int             `json:"bytes"`   // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …
-	Times   *int            `json:"times"`   // crash, fail: how many dispatches do so before one echoes; none: all
-	Message string          `json:"message"` // fail: the error; stream: the one that ends it, none for a good end
-	Output  json.RawMessage `json:"output"`  // sleep, fail, stream, beacon: what it leaves
-	URL     string          `json:"url"`     // beacon: on this machine, called when it begins
-	Every   int64           `json:"every"`   // beacon: milliseconds between further calls, for ms; 0: none
+	Op      string
+	MS      int64           // sleep: milliseconds to wait; stream: before each chunk
+	N       int             // stream: chunks; bytes: length of the text
+	Bytes   int             // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: length of the error
+	Times   *int            // crash, fail: how many dispatches do so before one echoes; none: all
+	Message string          // fail: the error; stream: the one that ends it, none for a good end
+	Output  json.RawMessage // sleep, fail, stream, beacon: what it leaves
+	URL     string          // beacon: on this machine, called when it begins
+	Every   int64           // beacon: milliseconds between further calls, for ms; 0: none
+}
+
+// read reads an order's own members of an input, which may have megabytes of
+// others.
+func (o *order) read(input []byte) error {
+	members, ok := rawjson.Members(input)
+	// A request to /openai has its body, the order, in a member.
+	if body, is := members["openai_input"]; is {
+		members, ok = rawjson.Members(body)
+	}
+	if !ok {
+		return errors.New("it is no object")
+	}
+	for name, field := range map[string]any{
+		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
+		"output": &o.Output, "url": &o.URL, "every": &o.Every,
+	} {
+		if text, ok := members[name]; ok {
+			if err := json.Unmarshal(text, field); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Bounds of an order, so that no job fills the memory.
@@ -44,17 +71,9 @@ var ops = map[string]func(ctx context.Context, job Job, o order) ([]byte, error)
 
 // conformance does what its input says, for tests of a deployment.
 func conformance(ctx context.Context, job Job) ([]byte, error) {
-	// A request to /openai has its body, the order, in a member.
-	var input struct {
-		order
-		OpenAI *order `json:"openai_input"`
-	}
-	if err := json.Unmarshal(job.Input, &input); err != nil {
+	var o order
+	if err := o.read(job.Input); err != nil {
 		return nil, fmt.Errorf("the input is no order: %w", err)
-	}
-	o := input.order
-	if input.OpenAI != nil {
-		o = *input.OpenAI
 	}
 	op, ok := ops[o.Op]
 	switch {
@@ -79,7 +98,10 @@ func fail(_ context.Context, job Job, o order) ([]byte, error) {
 	if o.spent(job) {
 		return job.Input, nil
 	}
-	if o.Message == "" {
+	switch {
+	case o.Bytes > 0:
+		o.Message = strings.Repeat("x", o.Bytes)
+	case o.Message == "":
 		o.Message = "failed as ordered"
 	}
 	return o.Output, errors.New(o.Message)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
 // stream passes on a chunk of a job's output.
@@ -95,9 +96,12 @@ func readPost(r *http.Request) (p post, err error) {
 		return p, unusable(body, "it is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
-		return p, unusable(body, "it is no JSON object%s", where(err))
+	members, ok := rawjson.Members(body)
+	if !ok {
+		if fault := rawjson.Fault(body); fault != nil {
+			return p, unusable(body, "it is no JSON object, %s", fault)
+		}
+		return p, unusable(body, "it is no JSON object")
 	}
 	p.output, p.metrics = members["output"], members["metrics"]
 	if len(p.metrics) > 0 && p.metrics[0] != '{' {
@@ -112,14 +116,6 @@ func readPost(r *http.Request) (p post, err error) {
 		}
 	}
 	return p, nil
-}
-
-func where(err error) string {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return fmt.Sprintf(", at byte %d: %s", syntax.Offset, syntax)
-	}
-	return ""
 }
 
 // errorText makes the text of any JSON, for clients always see one.

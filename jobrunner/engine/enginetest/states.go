@@ -114,6 +114,21 @@ func testBytes(tt *testing.T, env *Env) {
 	if got := t.get(id); string(got.Output) != string(large) {
 		t.Errorf("20 MB came back as %d bytes", len(got.Output))
 	}
+	// Several at a time, around the size from which each is read by itself.
+	inputs := map[string]string{}
+	for _, n := range []int{2, 65_536, 65_537, 65_535, 100_000} {
+		input := fmt.Sprintf("%*d", n, n)
+		inputs[t.submit(engine.NewJob{Input: []byte(input)})] = input
+	}
+	jobs, err := t.Take(t.ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 9})
+	if err != nil || len(jobs) != len(inputs) {
+		t.Fatal(len(jobs), err)
+	}
+	for _, job := range jobs {
+		if string(job.Input) != inputs[job.ID] {
+			t.Errorf("%d bytes came as %d", len(inputs[job.ID]), len(job.Input))
+		}
+	}
 }
 
 func testCancel(tt *testing.T, env *Env) {

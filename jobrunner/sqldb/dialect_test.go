@@ -1,0 +1,23 @@
+package sqldb
+
+import "testing"
+
+// What each kind of database is given. That SQLite plans a statement with LIMIT
+// once shows in no answer, only in BenchmarkJob of the engine.
+func TestRewrite(t *testing.T) {
+	const query = `SELECT '?', {least}(?, 1) FROM t -- why?
+		WHERE k {in unlocked (}SELECT k FROM t LIMIT ?{)}`
+	for _, c := range []struct {
+		dialect dialect
+		want    string
+	}{
+		{sqliteDialect, `SELECT '?', min(?, 1) FROM t -- why?
+		WHERE k IN (SELECT k FROM t LIMIT +?)`},
+		{postgresDialect, `SELECT '?', least($1, 1) FROM t -- why?
+		WHERE k = ANY (ARRAY (SELECT k FROM t LIMIT $2 FOR UPDATE SKIP LOCKED))`},
+	} {
+		if got := c.dialect.rewrite(query); got != c.want {
+			t.Errorf("%s\nwant\n%s", got, c.want)
+		}
+	}
+}
