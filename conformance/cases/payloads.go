@@ -45,11 +45,15 @@ var payloads = []suite.Case{
 		c.Post("/run", nil, suite.Raw(body(10<<20+500_000)), suite.Chunked()).Refused()
 	}},
 	{ID: "LIM-10", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
-		for _, n := range []int{10_000_000, 21_000_000} {
+		// What is taken of the larger size is taken of the smaller.
+		for _, n := range []int{21_000_000, 10_000_000} {
 			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed)
 			output, _ := a.Find("output")
 			text, _ := output.(string)
 			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
+			if len(text) == n {
+				return
+			}
 		}
 	}},
 }
