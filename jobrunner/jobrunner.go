@@ -158,6 +158,8 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 		}
 	}
 	j.page.Store(page.New(page.Config{Source: pageSource{j}, Keys: keys, Clock: time, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
+	queues := &queues{load: j.store.Endpoint, forgetful: j.db.Shared(), known: map[string]jobapi.Endpoint{}}
+	j.store.OnEndpointChange(queues.changed)
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 	if j.db.Shared() {
 		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
@@ -165,7 +167,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 
 	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools, Sample: c.GPUs.Sample})
 	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: j.queue, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
+		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 	})
 	workers := workerapi.New(workerapi.Config{Workers: j.pools, Logger: c.Logger})
@@ -220,19 +222,6 @@ func (j *Jobrunner) sync(ctx context.Context, id string) {
 			j.log.ErrorContext(ctx, "an endpoint's change does not count before a restart", "endpoint", id, "error", err)
 		}
 	}
-}
-
-// queue answers jobapi.ErrNoEndpoint for an id that is not that of an endpoint
-// with a queue.
-func (j *Jobrunner) queue(ctx context.Context, id string) (jobapi.Endpoint, error) {
-	e, err := j.store.Endpoint(ctx, id)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		err = fmt.Errorf("%w: %q", jobapi.ErrNoEndpoint, id)
-	case err == nil && e.Type == store.LoadBalancer:
-		err = fmt.Errorf("%w with a queue: %q is a load balancer", jobapi.ErrNoEndpoint, id)
-	}
-	return jobapi.Endpoint{WorkersMax: int(e.WorkersMax)}, err
 }
 
 // Handler serves every path of the deployment.

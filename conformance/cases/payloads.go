@@ -1,7 +1,7 @@
 package cases
 
 import (
-	"strings"
+	"bytes"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -73,7 +73,10 @@ func megabytes(c *suite.C, path string, n int) {
 }
 
 // body is a submission of n bytes.
-func body(n int) string {
+func body(n int) []byte {
 	const before, after = `{"input":{"op":"sleep","pad":"`, `"}}`
-	return before + strings.Repeat("x", n-len(before)-len(after)) + after
+	b := bytes.Repeat([]byte{'x'}, n)
+	copy(b, before)
+	copy(b[n-len(after):], after)
+	return b
 }

@@ -116,7 +116,7 @@ func WithoutKey() Option {
 }
 
 // Raw sends a body as it is.
-func Raw(body string) Option {
+func Raw[T string | []byte](body T) Option {
 	return func(r *Request) { r.Body = []byte(body) }
 }
 
