@@ -47,7 +47,7 @@ var payloads = []suite.Case{
 	{ID: "LIM-10", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
 		// What is taken of the larger size is taken of the smaller.
 		for _, n := range []int{21_000_000, 10_000_000} {
-			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed)
+			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
 			output, _ := a.Find("output")
 			text, _ := output.(string)
 			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))

@@ -126,7 +126,7 @@ var concurrencyLimits = []suite.Case{
 		for range 16 {
 			last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
 		}
-		last.Failed() // and so have those before it
+		last.Failed() // and so have those before it: there is one worker
 		hold(c, 2, "GET", "/requests", nil, suite.Unread())
 	}},
 }

@@ -64,7 +64,7 @@ var executionPolicies = []suite.Case{
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": "yes"}))).BadRequest()
 		})
 	}},
-	{ID: "SUB-18", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "SUB-18", Needs: suite.Own, Allow: suite.Queue, Requests: 25, Jobs: 2, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 		low := c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true}))
 		for range 6 {
 			c.Sleep(10 * time.Second)

@@ -34,6 +34,7 @@ type Answer struct {
 func newAnswer(c *C, x *wire.Exchange) *Answer {
 	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, x: x}
 	a.json, a.bad = x.JSON()
+	x.Forget() // the answer has it now, and goes with the case
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type C struct {
 	mu     sync.Mutex
 	trace  []*wire.Exchange
 	places int // exchanges that began
+
+	sending []<-chan struct{} // of Start: closed when the request is on its way
 }
 
 // Now is the target's time.
@@ -49,6 +52,7 @@ func (c *C) Until(t time.Time) {
 	if c.putOff(t) {
 		return
 	}
+	c.sent()
 	if err := c.env.Clock.Until(c.ctx, t); err != nil {
 		c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 	}
@@ -241,17 +245,37 @@ type Pending struct {
 }
 
 // Start asks the job API and does not wait for the answer: time may be advanced
-// while the target holds it.
+// while the target holds it, and is not before it has it.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
 	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.E+path, body, o)
-	place := c.place()
+	place, sent := c.place(), make(chan struct{})
+	over := sync.OnceFunc(func() { close(sent) })
+	if !r.Stalled {
+		c.sending = append(c.sending, sent)
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { over() }})
 	go func() {
 		defer close(p.done)
-		p.x = c.exchange(ctx, place, r)
+		defer over()
+		p.x = c.exchange(traced, place, r)
 	}()
 	return p
+}
+
+// sent waits until the requests of Start are on their way, which else an advance
+// of the time might overtake, or over.
+func (c *C) sent() {
+	late := time.After(patience)
+	for _, sent := range c.sending {
+		select {
+		case <-sent:
+		case <-late:
+			return
+		}
+	}
+	c.sending = nil
 }
 
 // patience is how long, on the wall, something may take that needs no time of

@@ -50,19 +50,23 @@ type Exchange struct {
 }
 
 // JSON is the body's value, with numbers as json.Number, or why there is none.
-// It is parsed once, however many ask, and must not be changed.
+// It is parsed once until Forget, however many ask, and must not be changed.
 func (x *Exchange) JSON() (any, error) {
 	x.parse.Do(func() {
 		d := json.NewDecoder(bytes.NewReader(x.Body))
 		d.UseNumber()
 		if x.bad = d.Decode(&x.json); x.bad == nil {
 			if _, err := d.Token(); !errors.Is(err, io.EOF) {
-				x.bad = errors.New("more than one JSON value")
+				x.json, x.bad = nil, errors.New("more than one JSON value")
 			}
 		}
 	})
 	return x.json, x.bad
 }
+
+// Forget drops what JSON parsed: exchanges are kept to the end of a run. Nobody
+// else uses the exchange meanwhile.
+func (x *Exchange) Forget() { x.parse, x.json, x.bad = sync.Once{}, nil, nil }
 
 // MaxBody bounds what is read of an answer.
 const MaxBody = 64 << 20

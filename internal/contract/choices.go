@@ -92,6 +92,7 @@ var choicesOnJobs = []Choice{
 	{"What a stream read returns", "The description is silent.", "Each read returns the chunks not read yet. With none the answer is held, about 10 s or `wait` ms; the last chunks come with the terminal status."},
 	{"Output of a chunk", "The description: an object defined by the handler. Workers also yield text and numbers.", "Any JSON value."},
 	{"Methods", "The Go SDK sends POST where the description has GET.", "POST to /status, /status-sync and /stream only under /live; 405 under the described door."},
+	{"Text of a submission", "All sources are silent on bodies that are not UTF-8, which JSON has to be.", "400: most workers could not read the input."},
 	{"MB", "No source says whether 10^6 or 2^20.", "2^20 bytes: /run takes 10,485,760 bytes and /runsync 20,971,520; one more is 413, without reading on and without a job. So is a stream chunk of 1 MB measured."},
 	{"Wait elapsed", "The description is silent; field notes: the SDKs expect the unfinished job.", "200 with id and status IN_QUEUE or IN_PROGRESS; the job goes on."},
 	{"Value out of bounds", "The description gives bounds for wait, executionTimeout and ttl, and no consequence.", "400, never a silent clamp; so is a value that is not an integer. The `ttl` of /status has the bounds of `policy.ttl`."},

@@ -4,6 +4,7 @@ package clock
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type Clock struct {
 	wrong  atomic.Int64  // nanoseconds that this machine's time is behind
 	stands atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
 	signs  atomic.Uint64 // counts timers and work, begun and ended
+	calls  atomic.Uint64 // goroutines that are in a call of the system for long, as for signals, plus one; 0: not known
 
 	mu      sync.Mutex
 	pending map[*Timer]bool
@@ -165,6 +167,9 @@ func (c *Clock) working() bool {
 // gets a moment to act on it and to begin timers of its own, which may fall due
 // as well.
 func (c *Clock) Advance(d time.Duration) {
+	if runtime.GOMAXPROCS(0) == 1 {
+		time.Sleep(pause) // the one processor looks for what came in only while nobody runs
+	}
 	c.settle()
 	for target := c.Now().Add(d); c.step(target); {
 		c.settle()
@@ -204,7 +209,8 @@ func (c *Clock) moveTo(t time.Time) {
 
 // What a fired timer wakes has acted when nothing works and no goroutine is
 // left to run. A process that always has some is not waited for beyond patience,
-// and work that does not end is so once.
+// what is in calls of the system for so long need not end, and work that does
+// not end is waited for once.
 const (
 	pause        = 500 * time.Microsecond
 	patience     = 100 * time.Millisecond
@@ -212,14 +218,24 @@ const (
 )
 
 func (c *Clock) settle() {
-	for start := time.Now(); time.Since(start) < workPatience; {
-		before := c.signs.Load()
-		rests := !c.working() && atRest()
+	start := time.Now()
+	for free := start; time.Since(start) < workPatience; {
+		if c.working() {
+			time.Sleep(pause)
+			free = time.Now()
+			continue
+		}
+		before, known := c.signs.Load(), c.calls.Load()-1
+		rests, calls := atRest(known)
+		tired := time.Since(free) > patience
+		if calls < known || tired {
+			c.calls.Store(calls + 1)
+		}
+		if tired || rests && !c.working() && c.signs.Load() == before {
+			return
+		}
 		if !rests {
 			time.Sleep(pause)
-		}
-		if !c.working() && (rests && c.signs.Load() == before || time.Since(start) > patience) {
-			return
 		}
 	}
 }

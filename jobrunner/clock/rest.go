@@ -15,30 +15,31 @@ const (
 )
 
 // atRest lets the other goroutines of the process run, and tells whether every
-// one of them waits for something. Most of what a timer wakes has acted after a
-// few microseconds; the shortest sleep takes a millisecond, and a long advance
-// has thousands of steps.
-func atRest() bool {
+// one of them waits for something, and no more than inCalls are in a call of
+// the system. Most of what a timer wakes has acted after a few microseconds; the
+// shortest sleep takes a millisecond, and a long advance has thousands of steps.
+// calls is how many were in one at last.
+func atRest(inCalls uint64) (rests bool, calls uint64) {
 	state := []metrics.Sample{
 		{Name: "/sched/goroutines/running:goroutines"}, // this one is among them
 		{Name: "/sched/goroutines/runnable:goroutines"},
-		// In calls of the system: short ones, and one that waits for signals.
 		{Name: "/sched/goroutines/not-in-go:goroutines"},
 	}
-	resting, outside, start := 0, uint64(0), time.Now()
+	resting, start := 0, time.Now()
 	for range looks {
 		runtime.Gosched()
 		metrics.Read(state)
 		resting++
-		if n := state[2].Value.Uint64(); n != outside || state[0].Value.Uint64() > 1 || state[1].Value.Uint64() > 0 {
-			resting, outside = 0, n
+		calls = state[2].Value.Uint64()
+		if calls > inCalls || state[0].Value.Uint64() > 1 || state[1].Value.Uint64() > 0 {
+			resting = 0
 		}
 		switch {
 		case resting == calm:
-			return true
+			return true, calls
 		case time.Since(start) > lookTime:
-			return false
+			return false, calls
 		}
 	}
-	return false
+	return false, calls
 }

@@ -32,7 +32,7 @@ const (
 		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING k`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available. An input that is large is
-	// read with largeInput: what RETURNING answers is copied several times.
+	// read with largeInput: SQLite copies what RETURNING answers several times.
 	// Arguments: worker, process, now, now, default time-out, lease, endpoint, now, how many.
 	taken = `
 		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = attempt + 1, started = ?,

@@ -19,7 +19,7 @@ type order struct {
 	Op      string
 	MS      int64           // sleep: milliseconds to wait; stream: before each chunk
 	N       int             // stream: chunks; bytes: length of the text
-	Bytes   int             // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: length of the error
+	Bytes   int             // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: of an error in place of message
 	Times   *int            // crash, fail: how many dispatches do so before one echoes; none: all
 	Message string          // fail: the error; stream: the one that ends it, none for a good end
 	Output  json.RawMessage // sleep, fail, stream, beacon: what it leaves
@@ -32,19 +32,22 @@ type order struct {
 func (o *order) read(input []byte) error {
 	members, ok := rawjson.Members(input)
 	// A request to /openai has its body, the order, in a member.
-	if body, is := members["openai_input"]; is {
+	if body, is := members["openai_input"]; is && string(body) != "null" {
 		members, ok = rawjson.Members(body)
 	}
 	if !ok {
 		return errors.New("it is no object")
 	}
-	for name, field := range map[string]any{
-		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
-		"output": &o.Output, "url": &o.URL, "every": &o.Every,
+	for _, m := range []struct {
+		name  string
+		field any
+	}{
+		{"op", &o.Op}, {"ms", &o.MS}, {"n", &o.N}, {"bytes", &o.Bytes}, {"times", &o.Times}, {"message", &o.Message},
+		{"output", &o.Output}, {"url", &o.URL}, {"every", &o.Every},
 	} {
-		if text, ok := members[name]; ok {
-			if err := json.Unmarshal(text, field); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+		if text, ok := members[m.name]; ok {
+			if err := json.Unmarshal(text, m.field); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
 			}
 		}
 	}

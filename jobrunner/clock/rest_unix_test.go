@@ -1,0 +1,46 @@
+//go:build unix
+
+package clock
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A process is not at rest while a goroutine is in a call of the system that is
+// new.
+func TestCallsOfTheSystemAreWaitedFor(t *testing.T) {
+	var pipe [2]int
+	if err := syscall.Pipe(pipe[:]); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(pipe[0])
+	var c Clock
+	c.Advance(time.Second) // what is in calls for good is known
+	known := c.calls.Load() - 1
+	read := make(chan error, 1)
+	go func() {
+		_, err := syscall.Read(pipe[0], make([]byte, 1))
+		read <- err
+	}()
+	for start := time.Now(); ; {
+		if _, calls := atRest(known); calls > known {
+			break
+		}
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("the call does not show")
+		}
+	}
+	for range 100 {
+		if rests, _ := atRest(known); rests {
+			t.Fatal("a process is at rest while a goroutine is in a call of the system")
+		}
+	}
+	if err := syscall.Close(pipe[1]); err != nil {
+		t.Error(err)
+	}
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+}
