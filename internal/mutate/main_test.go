@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
@@ -99,5 +101,31 @@ func TestNoFaultWithoutTheTag(t *testing.T) {
 	}
 	if err := d.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A fault of a statement is in a statement that there is: one that was written
+// anew leaves its mutants without effect.
+func TestFaultsAreInStatements(t *testing.T) {
+	var source strings.Builder
+	err := filepath.WalkDir("../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants.All() {
+		var fault struct{ SQL string }
+		if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil {
+			t.Errorf("%s: %v", m.ID, err)
+		}
+		if !strings.Contains(source.String(), fault.SQL) {
+			t.Errorf("%s: no statement has %q", m.ID, fault.SQL)
+		}
 	}
 }
