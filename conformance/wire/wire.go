@@ -44,29 +44,37 @@ type Exchange struct {
 	// Sent and Received bracket the exchange, by the target's clock.
 	Sent, Received time.Time
 
-	parse sync.Once
-	json  any
-	bad   error
+	mu     sync.Mutex
+	parsed bool
+	json   any
+	bad    error
 }
 
 // JSON is the body's value, with numbers as json.Number, or why there is none.
 // It is parsed once until Forget, however many ask, and must not be changed.
 func (x *Exchange) JSON() (any, error) {
-	x.parse.Do(func() {
-		d := json.NewDecoder(bytes.NewReader(x.Body))
-		d.UseNumber()
-		if x.bad = d.Decode(&x.json); x.bad == nil {
-			if _, err := d.Token(); !errors.Is(err, io.EOF) {
-				x.json, x.bad = nil, errors.New("more than one JSON value")
-			}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.parsed {
+		return x.json, x.bad
+	}
+	x.parsed = true
+	d := json.NewDecoder(bytes.NewReader(x.Body))
+	d.UseNumber()
+	if x.bad = d.Decode(&x.json); x.bad == nil {
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			x.json, x.bad = nil, errors.New("more than one JSON value")
 		}
-	})
+	}
 	return x.json, x.bad
 }
 
-// Forget drops what JSON parsed: exchanges are kept to the end of a run. Nobody
-// else uses the exchange meanwhile.
-func (x *Exchange) Forget() { x.parse, x.json, x.bad = sync.Once{}, nil, nil }
+// Forget drops what JSON parsed: exchanges are kept to the end of a run.
+func (x *Exchange) Forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.parsed, x.json, x.bad = false, nil, nil
+}
 
 // MaxBody bounds what is read of an answer.
 const MaxBody = 64 << 20
