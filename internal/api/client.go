@@ -18,13 +18,13 @@ type Client struct {
 	Endpoints      Collection[Endpoint]
 	Jobs           *Jobs
 
-	catalog catalog
-	young   *young
+	catalog   catalog
+	transport *transport
 }
 
 // Made tells when an object was made, where an earlier run knows it: for a
 // while a 404 about it is asked again.
-func (c *Client) Made(id string, at time.Time) { c.young.noteAt(id, at) }
+func (c *Client) Made(id string, at time.Time) { c.transport.young.noteAt(id, at) }
 
 // New makes a client. It sends nothing. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
@@ -33,7 +33,7 @@ func New(s Settings) (*Client, error) {
 		return nil, err
 	}
 	t := &transport{settings: s}
-	c := &Client{Version: s.Version, young: &t.young}
+	c := &Client{Version: s.Version, transport: t}
 	// A write changes what is answered about the kinds that refer to it.
 	endpoints := &shelf{shared: s.SharedReads}
 	templates := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
@@ -51,15 +51,10 @@ func New(s Settings) (*Client, error) {
 		c.RegistryAuths = registryAuthsV2(t, auths)
 		c.Endpoints = endpointsV2(t, endpoints)
 	}
+	t.proof.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
 	c.Jobs = &Jobs{transport: t}
 	c.catalog.transport = t
 	return c, nil
-}
-
-// TookOver tells whether a create of this client settled on an object that it
-// did not see being made.
-func (c *Client) TookOver(id string) bool {
-	return c.Templates.TookOver(id) || c.NetworkVolumes.TookOver(id) || c.RegistryAuths.TookOver(id) || c.Endpoints.TookOver(id)
 }
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)

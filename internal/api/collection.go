@@ -14,9 +14,6 @@ type Collection[T any] interface {
 	// Create accounts for what it made: a lost answer is settled, or is an
 	// *UnsettledError.
 	Create(ctx context.Context, want T) (T, error)
-	// TookOver tells whether a Create of this client settled on an object that
-	// it did not see being made.
-	TookOver(id string) bool
 	// Twins are the objects that a create of want could be taken for.
 	Twins(ctx context.Context, want T) []Twin
 	// Update sends what differs between have and want; have carries the id.
@@ -24,4 +21,6 @@ type Collection[T any] interface {
 	Update(ctx context.Context, have, want T) (T, error)
 	// Delete of an object that is already gone succeeds.
 	Delete(ctx context.Context, id string) error
+
+	probe() probe
 }

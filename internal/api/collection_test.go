@@ -120,7 +120,10 @@ func TestListsThatAreNone(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
-	gone, there, failing := answer(404, ``), answer(200, `{"id":"a"}`), answer(403, ``)
+	// One form serves both versions.
+	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none","message":"none"}`)
+	there, failing := answer(200, `{"id":"a"}`), answer(403, ``)
+	foreign := answer(404, `default backend - 404`)
 	for _, c := range []struct {
 		name    string
 		version api.Version
@@ -132,8 +135,14 @@ func TestDelete(t *testing.T) {
 		{"done", api.V1, answer(204, ``), nil, 0, 1},
 		{"done", api.V2, answer(204, ``), nil, 0, 1},
 		{"done with a body", api.V2, answer(200, `ok`), nil, 0, 1},
-		{"unknown", api.V1, answer(404, ``), nil, 0, 1},
-		{"unknown", api.V2, answer(404, ``), nil, 0, 1},
+		{"unknown", api.V1, gone, nil, 0, 1},
+		{"unknown", api.V2, gone, nil, 0, 1},
+		{"of a proxy", api.V1, foreign, nil, 404, 1},
+		{"of a proxy", api.V2, foreign, nil, 404, 1},
+		{"in the form of v1", api.V2, answer(404, `{"message":"none"}`), nil, 404, 1},
+		{"in the form of v2, of another status", api.V2, answer(404, `{"title":"none","status":400}`), nil, 404, 1},
+		{"in the form of v1 by error", api.V1, answer(404, `{"error":"none","status":404}`), nil, 0, 1},
+		{"unknown by 400, and a proxy's 404", api.V1, answer(400, ``), foreign, 400, 2},
 		{"unknown by 400", api.V1, answer(400, ``), gone, 0, 2},
 		{"in use", api.V1, answer(400, `{"message":"in use"}`), there, 400, 2},
 		{"400, and who knows", api.V1, answer(400, ``), failing, 400, 2},
@@ -186,6 +195,7 @@ func TestUnchangedUpdateOnlyReads(t *testing.T) {
 func TestRegistryAuth(t *testing.T) {
 	for version, path := range map[api.Version]string{api.V1: "/v1/containerregistryauth", api.V2: "/v2/registries"} {
 		c, d := deploy(t, version, answer(201, `{"id":"a","name":"n"}`))
+		d.emptyLists = true
 		got, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "n", Username: "u", Password: "p"})
 		if err != nil {
 			t.Fatal(err)

@@ -12,22 +12,23 @@ import (
 	"sync"
 )
 
-// Create sends a POST and accounts for it. When the answer is lost (no answer,
-// a 5xx, a broken body) the object may exist: it is then looked for, and taken
-// over only where it can't be another's:
+// Create sends a POST and accounts for it. An object is taken for what the
+// POST made on evidence alone: the answer was lost (no answer, a 5xx, a broken
+// body), the object was not there before, nothing else in this run made it or
+// owns it, and it equals what was asked for in all that the API returns.
 //
-//   - a kind whose names are unique: the object of that name, equal in all that
-//     the API returns. It is also taken over when the name is refused because an
-//     earlier run left it there: it was listed before this run wrote anything.
-//   - any other kind: the only equal object that is new since a list taken right
-//     before the POST. Equal creates of one run share out what they find.
+//   - a kind whose names are unique: the object of that name.
+//   - any other kind: the only such object. Equal creates of one run share out
+//     what they find.
+//   - a kind with secrets, which the API does not return: none is taken. What
+//     the lost POST left under the name is deleted, and created again.
 //
-// Nothing is created a second time unless the name would refuse it, or the
-// server asks for it (503 with Retry-After) and nothing new is to be seen. What
-// can't be known is an *UnsettledError.
+// What was there before is never taken over, also where it is equal: it may be
+// another configuration's. Nothing is created a second time unless the name
+// would refuse it, or the server asks for it (503 with Retry-After) and nothing
+// new is to be seen. What can't be known is an *UnsettledError.
 //
-// Sources: design of the provider, An ambiguous create; field notes, create may
-// be ambiguous.
+// Sources: docs/guides/adoption.md; field notes, create may be ambiguous.
 func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 	var none T
 	body, err := r.create(want)
@@ -38,8 +39,13 @@ func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 	if err != nil {
 		return none, fmt.Errorf("encoding the body: %w", err)
 	}
-	defer r.shelf.write()()
 	attempt := &creation[T]{want: want, body: string(encoded)}
+	if !r.listsEachTime() {
+		if attempt.before, err = r.idsFirst(ctx); err != nil {
+			return none, r.notListed(err)
+		}
+	}
+	defer r.shelf.write()()
 	c := call{method: http.MethodPost, url: r.settings.BaseURL + r.path, body: body, secrets: r.secrets(want)}
 	for try := 1; ; try++ {
 		got, err := r.createOnce(ctx, c, attempt)
@@ -60,7 +66,7 @@ func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 type creation[T any] struct {
 	want   T
 	body   string
-	before map[string]bool // ids right before the POST; nil where the list is refused
+	before map[string]bool // ids before the POST; nil where the list is refused
 	lost   bool            // an answer was lost
 }
 
@@ -72,11 +78,11 @@ func (r *rest[T, W]) createOnce(ctx context.Context, c call, a *creation[T]) (T,
 	if err := r.makers.begin(ctx); err != nil {
 		return none, r.failed(c, 0, err)
 	}
-	if !r.unique && !a.lost { // after a lost answer the first list still counts
+	if r.listsEachTime() && !a.lost { // after a lost answer the first list still counts
 		before, err := r.idsNow(ctx)
 		if err != nil {
 			r.makers.end("")
-			return none, fmt.Errorf("nothing was created, because the %ss that exist could not be listed first: %w", r.kind, err)
+			return none, r.notListed(err)
 		}
 		a.before = before
 	}
@@ -90,7 +96,7 @@ func (r *rest[T, W]) createOnce(ctx context.Context, c call, a *creation[T]) (T,
 	switch {
 	case ok && failure.ambiguous():
 		a.lost = true
-	case !ok || !r.unique || !refusedBody(failure.Status):
+	case !ok || !r.unique || failure.Method != http.MethodPost || !refusedBody(failure.Status):
 		r.makers.end("")
 		return none, err
 	}
@@ -127,16 +133,21 @@ func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *
 		return none, failure
 	}
 	o := found[0]
-	there, known := r.shelf.wasThere(r.id(o))
-	switch {
+	switch id := r.id(o); {
+	case !a.lost || a.before[id]:
+		return none, r.unsettled(failure, fmt.Sprintf("another %s has the name, and names are unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
+	case a.before == nil:
+		return none, r.unsettled(failure, fmt.Sprintf("a %s has the name, and whether it was there before is not known, since the list was refused", r.kind), o)
+	case r.opaque:
+		if err := r.Delete(ctx, id); err != nil {
+			return none, r.unsettled(failure, fmt.Sprintf("a new %s has the name, most likely the one that was created, and whether it holds the credentials is not known. "+
+				"It could not be deleted to create it again (%s)", r.kind, strings.TrimSuffix(err.Error(), ".")), o)
+		}
+		return none, notMade{r.unsettled(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
 	case !r.same(o, a.want):
 		return none, r.unsettled(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
-	case !a.lost && !known:
-		return none, r.unsettled(failure, fmt.Sprintf("an equal %s has the name, and whether it was there when this run began is not known", r.kind), o)
-	case !a.lost && !there:
-		return none, r.unsettled(failure, fmt.Sprintf("an equal %s has the name, and it was not there when this run began: someone else made it", r.kind), o)
 	}
-	r.makers.adopt(r.id(o))
+	r.makers.account(r.id(o))
 	return o, nil
 }
 
@@ -161,7 +172,7 @@ func (r *rest[T, W]) settleByNews(ctx context.Context, a *creation[T], failure *
 		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
-		r.makers.adopt(r.id(equal[0]))
+		r.makers.account(r.id(equal[0]))
 		return equal[0], nil
 	case len(equal) > 0:
 		return none, r.unsettled(failure, fmt.Sprintf("more than one new %s could be the one that was created, and which one is not known", r.kind), equal...)
@@ -209,6 +220,30 @@ func (r *rest[T, W]) look(ctx context.Context, a *creation[T], fits func(T) bool
 		}
 	}
 	return nil, nil
+}
+
+// listsEachTime tells whether each create lists right before its POST. Where
+// names are unique, and an equal object of the name is all that is looked for,
+// the ids at the beginning of the run say enough.
+func (r *rest[T, W]) listsEachTime() bool { return !r.unique || r.opaque }
+
+// idsFirst are the ids of the kind before this run wrote it; nil where the list
+// is refused.
+func (r *rest[T, W]) idsFirst(ctx context.Context) (map[string]bool, error) {
+	if ids := r.shelf.firstIDs(); ids != nil {
+		return ids, nil
+	}
+	if r.shelf.unwritten() {
+		_, err := r.listed(ctx)
+		if ids := r.shelf.firstIDs(); ids != nil || err != nil && !r.unlisted(err) {
+			return ids, err
+		}
+	}
+	return r.idsNow(ctx)
+}
+
+func (r *rest[T, W]) notListed(err error) error {
+	return fmt.Errorf("nothing was created, because the %ss that exist could not be listed first: %w", r.kind, err)
 }
 
 // idsNow are the ids of the kind at this moment, for several creates that ask
@@ -279,9 +314,8 @@ type makers[T any] struct {
 	flying  int
 	losers  []*creation[T]
 	turn    *creation[T]    // of the losers that is being settled
-	made    map[string]bool // ids that this run made, took over, read or deleted
-	adopted map[string]bool
-	changed chan struct{} // closed by the next change
+	made    map[string]bool // ids that this run made, read or deleted
+	changed chan struct{}   // closed by the next change
 }
 
 // until waits for ready, which is called under the lock and whose effects hold
@@ -380,18 +414,11 @@ func (m *makers[T]) claims(a *creation[T], could func(*creation[T]) bool) (n int
 	return n, alike
 }
 
-func (m *makers[T]) adopt(id string) {
-	m.change(func() {
-		m.note(id)
-		if m.adopted == nil {
-			m.adopted = map[string]bool{}
-		}
-		m.adopted[id] = true
-	})
-}
+// account marks an id as the answer to a create.
+func (m *makers[T]) account(id string) { m.change(func() { m.note(id) }) }
 
 // deleted keeps an id from being taken for a new object's, where a list lags.
-func (m *makers[T]) deleted(id string) { m.change(func() { m.note(id) }) }
+func (m *makers[T]) deleted(id string) { m.account(id) }
 
 // know is an id that somebody asked for: it is managed, and nothing that a
 // create left behind.
@@ -399,12 +426,6 @@ func (m *makers[T]) know(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.note(id)
-}
-
-func (m *makers[T]) tookOver(id string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.adopted[id]
 }
 
 // note marks an id as accounted for: no other create can have made it.

@@ -202,7 +202,7 @@ func TestNothingIsGuessed(t *testing.T) {
 		"one of its name, larger":      {[]map[string]any{{"name": "v", "size": 20, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
 		"one of its name, elsewhere":   {[]map[string]any{{"name": "v", "size": 10, "dataCenter": "X", "type": "STANDARD"}}, nil, nil, ""},
 		"one of another name":          {[]map[string]any{{"name": "w", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}}, nil, nil, ""},
-		"the list is refused with 403": {nil, answer(403, ``), nil, "the list of network volumes is refused"},
+		"the list is refused with 403": {nil, answer(403, `{"title":"Forbidden","status":403}`), nil, "the list of network volumes is refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -270,44 +270,78 @@ func TestEqualCreatesShareOut(t *testing.T) {
 	}
 }
 
-// TestNameThatIsTaken: what an earlier run left is taken over, what someone
-// else made is not.
+// TestNameThatIsTaken: an object that has the name is never taken over, whoever
+// made it, whenever, and whatever became of the POST; it is named.
 func TestNameThatIsTaken(t *testing.T) {
-	left := func(image string) map[string]any {
+	theirs := func(image string) map[string]any {
 		return map[string]any{"name": "t", "image": image, "args": "", "disk": 50, "env": map[string]any{}, "ports": []string{},
 			"registry": nil, "public": false, "serverless": false, "category": "NVIDIA"}
 	}
 	want := api.Template{Name: "t", Image: "i", Disk: 50, Category: "NVIDIA"}
 	for name, c := range map[string]struct {
-		image         string
-		planned, fine bool
-		says          string
+		image        string
+		before, lost bool
 	}{
-		"left by an earlier run":                 {"i", true, true, ""},
-		"left by an earlier run, other settings": {"j", true, false, "with other settings"},
-		"made while this run went on":            {"i", false, false, "someone else made it"},
+		"equal, and there before":                     {"i", true, false},
+		"equal, there before, and the answer lost":    {"i", true, true},
+		"other settings, and there before":            {"j", true, false},
+		"other settings, there before, and lost":      {"j", true, true},
+		"equal, and made while this run went on":      {"i", false, false},
+		"other settings, made while this run went on": {"j", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &shop{member: "templates", unique: true}
-				c2 := s.open(t)
-				if c.planned {
-					s.add(left(c.image))
+				if c.lost {
+					s.faults = []func(http.ResponseWriter, *http.Request, func() string){lost(false, hangUp)}
 				}
-				twins := c2.Templates.Twins(t.Context(), want)
-				if c.planned != (len(twins) == 1 && twins[0].Name && twins[0].Same == c.fine) {
+				run := s.open(t)
+				if c.before {
+					s.add(theirs(c.image))
+				}
+				twins := run.Templates.Twins(t.Context(), want)
+				if c.before != (len(twins) == 1 && twins[0].Name && twins[0].Same == (c.image == "i")) {
 					t.Errorf("twins: %+v", twins)
 				}
-				if !c.planned {
-					s.add(left(c.image))
+				if !c.before {
+					s.add(theirs(c.image))
 				}
-				got, err := c2.Templates.Create(t.Context(), want)
-				if c.fine && (err != nil || got.ID != "id1") {
+				got, err := run.Templates.Create(t.Context(), want)
+				unsettled, ok := errors.AsType[*api.UnsettledError](err)
+				if !ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), "another template has the name") || len(s.objects) != 1 {
 					t.Errorf("got %+v, %v", got, err)
 				}
-				if unsettled, ok := errors.AsType[*api.UnsettledError](err); !c.fine &&
-					(!ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), c.says)) {
-					t.Errorf("got %v", err)
+			})
+		})
+	}
+}
+
+// TestLostSecret: an auth shows nothing of its credentials. What a lost create
+// left is made again, so that it has them; one that was there before stays.
+func TestLostSecret(t *testing.T) {
+	want := api.RegistryAuth{Name: "r", Username: "u", Password: "new"}
+	for name, c := range map[string]struct {
+		theirs bool // an auth of the name was there
+		fine   bool
+	}{"it was made": {false, true}, "another was there": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shop{member: "registries", unique: true}
+				s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, make func() string) {
+					if !c.theirs {
+						make()
+					}
+					hangUp(w, r)
+				}}
+				if c.theirs {
+					s.add(map[string]any{"name": "r"})
+				}
+				got, err := s.open(t).RegistryAuths.Create(t.Context(), want)
+				if c.fine && (err != nil || got.ID != "id2" || len(s.objects) != 1 || s.posts != 2) {
+					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
+				}
+				if unsettled, ok := errors.AsType[*api.UnsettledError](err); !c.fine && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || s.objects[0]["id"] != "id1") {
+					t.Errorf("got %+v, %v", got, err)
 				}
 			})
 		})

@@ -25,6 +25,9 @@ type Error struct {
 	Tries      int
 
 	keySource string
+	foreign   string        // what answered instead of the API, "" for the API itself
+	whole     bool          // concerns the whole deployment, not the object that was asked for
+	skipped   bool          // not sent, because of an outage
 	idle      bool          // interrupted between two tries, of which the last did nothing
 	lost      bool          // an earlier try may have been carried out
 	late      bool          // the caller's own time was up
@@ -84,6 +87,8 @@ func (e *Error) done() string {
 	switch sent := e.Tries > 0 && !unsent(e.cause) && !e.idle; {
 	case e.Method == http.MethodGet:
 		return ""
+	case e.skipped:
+		return "Nothing was changed."
 	case e.ambiguous():
 		return "Whether the deployment did it is not known: look before you try again."
 	case sent && e.Method != http.MethodPost && (e.lost || e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
@@ -94,6 +99,8 @@ func (e *Error) done() string {
 
 func (e *Error) remedy() string {
 	switch {
+	case e.skipped:
+		return ""
 	case e.late:
 		return "The operation's own time was up."
 	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
@@ -104,6 +111,8 @@ func (e *Error) remedy() string {
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:
 		return "Set the base address to where the deployment answers itself: the API key is never sent on to another host."
+	case e.Status == http.StatusNotFound && e.foreign != "":
+		return fmt.Sprintf("This is not how the management API says that something does not exist: the address looks like %s. Check base_url, and what stands between it and the API.", e.foreign)
 	case e.Status == http.StatusUnauthorized:
 		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one.", e.keySource)
 	case e.Status == http.StatusForbidden:
@@ -135,8 +144,12 @@ func (e *Error) ambiguous() bool {
 // hidden: its text is not free of secrets.
 func (e *Error) Is(target error) bool { return e.cause != nil && errors.Is(e.cause, target) }
 
-// IsNotFound tells that the API answered 404, and nothing else does.
-func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+// IsNotFound tells that the API itself answered 404. A 404 of something else at
+// the address, such as a proxy, says nothing about the object.
+func IsNotFound(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Status == http.StatusNotFound && e.foreign == ""
+}
 
 func hasServerError(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -157,13 +170,14 @@ func hasStatus(err error, status int) bool {
 func (t *transport) failed(c call, tries int, cause error) *Error {
 	e := t.newError(c, tries)
 	e.cause = cause
-	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(cause, context.Canceled):
 		e.Detail = "interrupted"
 	case errors.Is(cause, errTooLarge):
 		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", limits.answer>>20)
-	case errors.As(cause, &timeout) && timeout.Timeout():
+	case timedOut(cause) && unsent(cause):
+		e.Detail = fmt.Sprintf("no connection within %s", min(limits.connect, e.limit))
+	case timedOut(cause):
 		e.Detail, e.timedOut = fmt.Sprintf("no answer within %s", e.limit), true
 	default:
 		e.Detail = t.clean(c, innermost(cause).Error(), limits.detail)
@@ -176,6 +190,9 @@ func (t *transport) refused(c call, tries int, resp *http.Response, answer []byt
 	e := t.answered(c, tries, resp)
 	e.Title = http.StatusText(resp.StatusCode)
 	body := parseErrorBody(resp.Header.Get("Content-Type"), answer)
+	if !c.unpaced && !t.ownError(c, resp, answer) {
+		e.foreign = t.clean(c, appearance(resp, answer), limits.detail)
+	}
 	if body.title != "" {
 		e.Title = t.clean(c, body.title, limits.detail)
 	}

@@ -8,6 +8,7 @@ func registryAuths(t *transport, s *shelf) *rest[RegistryAuth, registryAuthWire]
 		id:      func(a RegistryAuth) string { return a.ID },
 		name:    func(a RegistryAuth) string { return a.Name },
 		unique:  true,
+		opaque:  true, // the credentials
 		neutral: registryAuthWire.neutral,
 		create: func(want RegistryAuth) (registryAuthWire, error) {
 			return registryAuthWire{Name: &want.Name, Username: &want.Username, Password: &want.Password}, nil

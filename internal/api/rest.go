@@ -24,6 +24,7 @@ type rest[T, W any] struct {
 	id      func(T) string
 	name    func(T) string
 	unique  bool // names are
+	opaque  bool // answers hold a part alone of what a create sends
 	neutral func(W) T
 	// create and update make request bodies. An update without members is
 	// not sent; errNoUpdate marks a kind that can't be changed.
@@ -99,7 +100,7 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.shelf.write()()
-	err = r.do(ctx, c, nil)
+	err = r.absence(ctx, r.do(ctx, c, nil))
 	switch {
 	case IsNotFound(err):
 		err = nil
@@ -124,7 +125,7 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, secrets ...string) (j
 	c.query, c.secrets = r.query, secrets
 	var answer identified[W]
 	if err := r.do(ctx, c, &answer); err != nil {
-		return nil, err
+		return nil, r.absence(ctx, err)
 	}
 	return answer.raw, nil
 }

@@ -30,6 +30,7 @@ type retryPolicy struct {
 	entered    bool   // the pace counts this try as on its way
 	repeatable bool
 	young      func() bool // the call is about what was made moments ago
+	unproven   bool        // nothing has answered at the address yet
 	failures   int         // answered by another try
 	premature  int         // 404s about something young
 	waits      int         // that the server asked for
@@ -85,6 +86,9 @@ func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.
 // again says whether to try again and sets the wait before.
 func (p *retryPolicy) again(resp *http.Response, err error) bool {
 	if err != nil {
+		if p.unproven && p.failures > 0 && unsent(err) && timedOut(err) {
+			return false // it is not about to answer
+		}
 		return !hopeless(err) && (p.repeatable || unsent(err)) && p.afterFailure()
 	}
 	asked, told := retryAfter(resp)
@@ -129,6 +133,11 @@ func (p *retryPolicy) afterFailure() bool {
 	full := min(limits.firstBackoff<<(p.failures-1), limits.lastBackoff)
 	p.wait = full/2 + rand.N(full/2)
 	return true
+}
+
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // unsent tells whether the connection failed before anything was sent.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -123,6 +124,7 @@ func address(setting, raw string) (string, error) {
 // pooled keeps enough connections for Terraform's default parallelism.
 func pooled() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: limits.connect, KeepAlive: 30 * time.Second}).DialContext
 	t.MaxIdleConnsPerHost = 16
 	return t
 }

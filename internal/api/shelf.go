@@ -66,12 +66,12 @@ func (s *shelf) drop(own bool) {
 	s.written, s.whole, s.known, s.order = true, false, nil, nil
 }
 
-// wasThere tells whether an object was listed before this run wrote the kind;
-// known is false where the run did not list it before.
-func (s *shelf) wasThere(id string) (there, known bool) {
+// firstIDs are those of the list from before this run wrote the kind; nil where
+// there was none.
+func (s *shelf) firstIDs() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.first[id], s.first != nil
+	return s.first
 }
 
 // short tells whether a list's element lacks a member that a read by id
@@ -233,6 +233,14 @@ func (r *rest[T, W]) listed(ctx context.Context) ([]element, error) {
 	case answer := <-asked:
 		return answer.Val.([]element), answer.Err
 	}
+}
+
+// probe is the list as evidence that this API answers.
+func (r *rest[T, W]) probe() probe {
+	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
+		_, err := r.listed(ctx)
+		return err
+	}}
 }
 
 // elements asks for the list. Secrets are kept out of its error.

@@ -27,6 +27,8 @@ var limits = struct {
 	premature       int             // times that such a 404 is asked again
 	firstLook       time.Duration   // before the first of them, doubled by each further one
 
+	connect      time.Duration // until a connection stands
+	outage       time.Duration // for which calls fail at once after a failure of the whole deployment
 	tries        int           // of a request that fails or gets no answer
 	waits        int           // times that one request obeys Retry-After
 	longestWait  time.Duration // a longer Retry-After ends the request
@@ -47,6 +49,8 @@ var limits = struct {
 	premature:       3,
 	firstLook:       250 * time.Millisecond,
 
+	connect:      10 * time.Second,
+	outage:       30 * time.Second,
 	tries:        4,
 	waits:        12,
 	longestWait:  5 * time.Minute,
@@ -62,6 +66,8 @@ type transport struct {
 	settings Settings
 	young    young
 	pace     pace // of the management API
+	proof    proof
+	outage   outage
 }
 
 // call is one request; its tries are made by do.
@@ -76,10 +82,21 @@ type call struct {
 }
 
 // do sends a call and decodes the answer into out, unless out is nil. Every
-// error of the way is an *Error.
+// error of the way is an *Error. A write is sent once the other side has proven
+// to be this API.
 func (t *transport) do(ctx context.Context, c call, out any) error {
 	if err := ctx.Err(); err != nil {
 		return t.failed(c, 0, err)
+	}
+	if !c.unpaced {
+		if cause := t.outage.current(); cause != nil {
+			return t.notTried(c, cause)
+		}
+		if c.method != http.MethodGet {
+			if err := t.prove(ctx, c.url); err != nil {
+				return fmt.Errorf("nothing was sent, because no list of the management API could be read first: %w", err)
+			}
+		}
 	}
 	var payload any
 	var text string
@@ -117,7 +134,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		answer, err = read(resp.Body)
 		return err
 	})
-	tries, policy := 0, retryPolicy{caller: ctx, stop: release, repeatable: repeatable[c.method]}
+	tries, policy := 0, retryPolicy{caller: ctx, stop: release, repeatable: repeatable[c.method], unproven: !t.proof.complete.Load()}
 	policy.young = func() bool { return t.young.concerns(c.url, text) }
 	if !c.unpaced {
 		policy.pace = &t.pace
@@ -145,11 +162,11 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		failure := t.failed(c, tries, err)
 		failure.idle = policy.waiting()
 		failure.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
-		return failure
+		return t.noted(c, failure)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		failure := t.refused(c, tries, resp, answer)
 		failure.lost = policy.lost
-		return failure
+		return t.noted(c, failure)
 	}
 	t.young.seen(c.url)
 	if out == nil {
@@ -158,7 +175,23 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	if err := json.Unmarshal(answer, out); err != nil {
 		return t.unreadable(c, tries, resp, err)
 	}
+	if !c.unpaced {
+		t.proof.complete.Store(true)
+	}
 	return nil
+}
+
+// noted takes in what a failure says of the other side.
+func (t *transport) noted(c call, e *Error) *Error {
+	switch {
+	case c.unpaced:
+	case e.Status == http.StatusForbidden && e.foreign == "":
+		t.proof.complete.Store(true)
+	case t.concernsAll(e):
+		e.whole = true
+		t.outage.begin(e)
+	}
+	return e
 }
 
 var errTooLarge = errors.New("the answer is larger than this client accepts")

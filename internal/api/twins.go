@@ -18,14 +18,14 @@ type Twin struct {
 // same summary Terraform shows one.
 func (t Twin) Warning(title, typeName string) (summary, detail string) {
 	command := importCommand(typeName, t.ID)
-	switch {
-	case t.Name && t.Same:
-		return fmt.Sprintf("The %s exists already: %s", title, t.ID),
-			fmt.Sprintf("%s has this name, which is unique, and the same settings as far as the API shows them. If an interrupted apply left it, go on: the apply takes it over. "+
-				"If it is managed elsewhere, choose another name. To take it over by hand: %s", t.ID, command)
-	case t.Name:
+	if t.Name {
+		settings := "other settings"
+		if t.Same {
+			settings = "the same settings as far as the API shows them"
+		}
 		return fmt.Sprintf("The name of the %s is taken: %s", title, t.ID),
-			fmt.Sprintf("%s has this name, which is unique, with other settings. The apply fails unless it removes or renames that one first. To manage it here: %s", t.ID, command)
+			fmt.Sprintf("%s has this name, which is unique, with %s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+
+				"If an interrupted apply left it, import it before you apply: %s\nIf it is managed elsewhere, choose another name.", t.ID, settings, t.ID, command)
 	}
 	return fmt.Sprintf("An equal %s exists already: %s", title, t.ID),
 		fmt.Sprintf("%s has the same name and settings, and nothing that Terraform has read so far manages it. If an interrupted apply left it, import it before you apply: %s\n"+
@@ -67,7 +67,7 @@ func (r *rest[T, W]) Twins(ctx context.Context, want T) (twins []Twin) {
 		if err != nil || r.name(o) != r.name(want) || r.makers.mine(e.id) {
 			continue
 		}
-		if same := r.same(o, want); same || r.unique {
+		if same := !r.opaque && r.same(o, want); same || r.unique {
 			twins = append(twins, Twin{ID: e.id, Same: same, Name: r.unique})
 		}
 	}
@@ -76,8 +76,6 @@ func (r *rest[T, W]) Twins(ctx context.Context, want T) (twins []Twin) {
 	}
 	return twins
 }
-
-func (r *rest[T, W]) TookOver(id string) bool { return r.makers.tookOver(id) }
 
 func (s *shelf) unwritten() bool {
 	s.mu.Lock()

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// outage remembers a failure that concerns the whole deployment: it can't be
+// reached, refuses the key, or something else answers at its address. For a
+// while further calls fail at once, so that a run of many objects ends in
+// seconds.
+type outage struct {
+	mu    sync.Mutex
+	cause *Error
+	until time.Time
+}
+
+func (o *outage) begin(e *Error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cause, o.until = e, time.Now().Add(limits.outage)
+}
+
+func (o *outage) current() *Error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cause == nil || !time.Now().Before(o.until) {
+		return nil
+	}
+	return o.cause
+}
+
+// notTried is the error of a call during an outage.
+func (t *transport) notTried(c call, cause *Error) *Error {
+	e := t.newError(c, 0)
+	e.whole, e.skipped = true, true
+	e.Detail = "not tried, for the same reason as " + cause.Method + " " + cause.URL + " before"
+	return e
+}
+
+// concernsAll tells whether every call of the run would fail like this one.
+func (t *transport) concernsAll(e *Error) bool {
+	switch {
+	case e.Status == 0:
+		return !e.late && !e.idle && (unsent(e.cause) || hopeless(e.cause) && !errors.Is(e.cause, errTooLarge))
+	case e.Status == http.StatusUnauthorized:
+		return !t.proof.complete.Load() // else it may be about this object alone
+	}
+	return false
+}
+
+// IsWhole tells that a failure concerns the whole deployment, so that one
+// message says enough for all objects: it can't be reached, it refuses the key,
+// or its address is another server's.
+func IsWhole(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.whole
+}
