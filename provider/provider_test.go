@@ -29,12 +29,17 @@ func start(t *testing.T, block map[string]any) *tfdrive.Provider {
 // configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
 	least := map[string]map[string]any{
-		"gpucloud_endpoint":       {"name": "e", "template_id": "t"},
+		"gpucloud_endpoint":       {"name": "e"},
 		"gpucloud_network_volume": {"name": "v", "size": 10, "data_center": "EU-RO-1"},
 		"gpucloud_registry_auth":  {"name": "r", "username": "u", "password": "p"},
 		"gpucloud_template":       {"name": "t", "image": "i"},
 	}
 	d := acctest.Deploy(t)
+	template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	least["gpucloud_endpoint"]["template_id"] = template.ID
 	for _, v := range acctest.Versions {
 		p := start(t, d.Settings(v))
 		if err := p.Configured.Err(); err != nil {
@@ -160,8 +165,12 @@ func TestProviderErrors(t *testing.T) {
 		"an empty answer": {api.V2, 400, ``, []string{"400", "POST"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("X-Request-Id", "req-1")
+				if list := map[string]string{"/v2/network-volumes": `{"networkVolumes":[]}`, "/v1/networkvolumes": `[]`}[r.URL.Path]; r.Method == http.MethodGet && list != "" {
+					w.Write([]byte(list))
+					return
+				}
 				w.WriteHeader(c.status)
 				w.Write([]byte(c.body))
 			}))
@@ -181,7 +190,9 @@ func TestProviderErrors(t *testing.T) {
 	}
 }
 
-// Only 404 means absent: any other failure of a refresh keeps the state.
+// Only a 404 of the API means absent: any other failure of a refresh keeps the
+// state, and so does a 404 of a server that has nothing of this API, also in
+// the API's form.
 func TestProviderOnly404IsAbsent(t *testing.T) {
 	noVariables(t)
 	d := acctest.Deploy(t)
@@ -191,22 +202,29 @@ func TestProviderOnly404IsAbsent(t *testing.T) {
 	if diags.Err() != nil {
 		t.Fatal(diags)
 	}
-	for _, status := range []int{400, 401, 403, 404, 409, 410, 418, 501} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(status)
-			json.NewEncoder(w).Encode(map[string]any{"title": "no", "status": status, "detail": "no"})
-		}))
-		p := start(t, map[string]any{"base_url": server.URL, "api_key": "k"})
-		read, diags := p.Read(state)
-		if absent := diags.Err() == nil && !read.Exists(); absent != (status == 404) {
-			t.Errorf("%d: absent %v, said %s", status, absent, diags)
+	for _, lists := range []bool{true, false} {
+		for _, status := range []int{400, 401, 403, 404, 409, 410, 418, 501} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if lists && r.URL.Path == "/v2/network-volumes" {
+					w.Write([]byte(`{"networkVolumes":[]}`))
+					return
+				}
+				w.WriteHeader(status)
+				json.NewEncoder(w).Encode(map[string]any{"title": "no", "status": status, "detail": "no"})
+			}))
+			p := start(t, map[string]any{"base_url": server.URL, "api_key": "k"})
+			read, diags := p.Read(state)
+			gone := lists && status == 404
+			if absent := diags.Err() == nil && !read.Exists(); absent != gone {
+				t.Errorf("lists %v, %d: absent %v, said %s", lists, status, absent, diags)
+			}
+			if !gone && !read.Value.Equal(state.Value) {
+				t.Errorf("lists %v, %d changed the state", lists, status)
+			}
+			if err := p.Destroy(state).Err(); (err == nil) != gone {
+				t.Errorf("lists %v: a delete answered %d: %v", lists, status, err)
+			}
+			server.Close()
 		}
-		if status != 404 && !read.Value.Equal(state.Value) {
-			t.Errorf("%d changed the state", status)
-		}
-		if status != 404 && p.Destroy(state).Err() == nil {
-			t.Errorf("a delete answered %d counts as success", status)
-		}
-		server.Close()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -27,7 +26,7 @@ func envAttribute(more string) schema.MapAttribute {
 		Optional:    true,
 		MarkdownDescription: "Environment variables. Wrap a secret in `sensitive()` to keep it out of Terraform's output; " +
 			"the state holds it either way." + more,
-		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
+		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }
 

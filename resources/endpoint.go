@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // Endpoint is gpucloud_endpoint: a serverless endpoint, which may follow a
-// template (fingerprint.go says how) or carry its own container settings.
+// template (endpoint_template.go says how) or carry its own container settings.
 var Endpoint = &kit.Kind[endpoint]{
 	Name:   "endpoint",
 	Title:  "endpoint",
@@ -28,6 +29,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		{Version: api.V2, Attribute: "gpu.excluded_types"},
 		{Version: api.V2, Attribute: "flashboot", Except: []string{"OFF", "FLASHBOOT"}},
 	},
+	Notes:    func(m *endpoint) any { return &m.Notes },
 	Validate: validateEndpoint,
 	Plan:     planEndpoint,
 	Twins: func(ctx context.Context, c *api.Client, plan *endpoint) []api.Twin {
@@ -65,7 +67,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		}
 		return state.compare(ctx, c, got)
 	},
-	Update: func(ctx context.Context, c *api.Client, state, plan *endpoint) error {
+	Update: func(ctx context.Context, c *api.Client, _, state, plan *endpoint) error {
 		template, err := plan.template(ctx, c)
 		if err != nil {
 			return err
@@ -82,7 +84,14 @@ var Endpoint = &kit.Kind[endpoint]{
 		}
 		switch {
 		case template == nil:
-		case plan.TemplateApplied.IsUnknown():
+		case plan.appliesTemplate(state):
+			now, err := plan.inherited(ctx, settingsOf(*template), plan.FromTemplate)
+			if err != nil {
+				return err
+			}
+			if !agreesWith(plan.FromTemplate, now) {
+				return &kit.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again")}
+			}
 			want.ApplyTemplate = true
 			was, err := state.expand(ctx)
 			if err != nil {

@@ -12,28 +12,29 @@ import (
 )
 
 type endpoint struct {
-	ID              types.String `tfsdk:"id"`
-	Name            types.String `tfsdk:"name"`
-	Type            types.String `tfsdk:"type"`
-	TemplateID      types.String `tfsdk:"template_id"`
-	Image           types.String `tfsdk:"image"`
-	Args            types.String `tfsdk:"args"`
-	Disk            types.Int64  `tfsdk:"disk"`
-	Env             types.Map    `tfsdk:"env"`
-	Ports           types.Set    `tfsdk:"ports"`
-	Registry        types.String `tfsdk:"registry"`
-	GPU             types.Object `tfsdk:"gpu"`
-	CPU             types.List   `tfsdk:"cpu"`
-	Workers         types.Object `tfsdk:"workers"`
-	Scaling         types.Object `tfsdk:"scaling"`
-	DataCenterIDs   types.Set    `tfsdk:"data_center_ids"`
-	NetworkVolumes  types.Set    `tfsdk:"network_volumes"`
-	Timeout         types.Int64  `tfsdk:"timeout"`
-	FlashBoot       types.String `tfsdk:"flashboot"`
-	CreatedAt       types.String `tfsdk:"created_at"`
-	RequestURLs     types.Object `tfsdk:"request_urls"`
-	TemplateApplied types.String `tfsdk:"template_applied"`
-	TemplateSeen    types.String `tfsdk:"template_seen"`
+	ID             types.String `tfsdk:"id"`
+	Name           types.String `tfsdk:"name"`
+	Type           types.String `tfsdk:"type"`
+	TemplateID     types.String `tfsdk:"template_id"`
+	Image          types.String `tfsdk:"image"`
+	Args           types.String `tfsdk:"args"`
+	Disk           types.Int64  `tfsdk:"disk"`
+	Env            types.Map    `tfsdk:"env"`
+	Ports          types.Set    `tfsdk:"ports"`
+	Registry       types.String `tfsdk:"registry"`
+	GPU            types.Object `tfsdk:"gpu"`
+	CPU            types.List   `tfsdk:"cpu"`
+	Workers        types.Object `tfsdk:"workers"`
+	Scaling        types.Object `tfsdk:"scaling"`
+	DataCenterIDs  types.Set    `tfsdk:"data_center_ids"`
+	NetworkVolumes types.Set    `tfsdk:"network_volumes"`
+	Timeout        types.Int64  `tfsdk:"timeout"`
+	FlashBoot      types.String `tfsdk:"flashboot"`
+	CreatedAt      types.String `tfsdk:"created_at"`
+	RequestURLs    types.Object `tfsdk:"request_urls"`
+	FromTemplate   types.Object `tfsdk:"from_template"`
+
+	Notes endpointNotes `tfsdk:"-"`
 }
 
 type endpointGPU struct {

@@ -3,8 +3,10 @@ package resources
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -58,6 +60,10 @@ func planEndpoint(ctx context.Context, p *kit.Plan[endpoint]) {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
 	planTemplateOf(ctx, p)
+	if p.State == nil || p.Updates(ctx) {
+		checkVolumes(ctx, p, p.Plan.NetworkVolumes)
+		checkRegistry(ctx, p, p.Plan.Registry)
+	}
 }
 
 // planDisk: without a template the size has a stated default; beside one, what
@@ -142,13 +148,20 @@ func planWorkers(ctx context.Context, p *kit.Plan[endpoint]) {
 // pool.
 func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 	if p.State != nil {
-		for attribute, appears := range map[string]bool{
-			"gpu": p.Plan.GPU.IsNull() != p.State.GPU.IsNull(),
-			"cpu": p.Plan.CPU.IsNull() != p.State.CPU.IsNull(),
+		replaced := ""
+		for attribute, changes := range map[string]bool{
+			"type": p.Changes(ctx, "type"), // its plan modifier replaces
+			"gpu":  p.Plan.GPU.IsNull() != p.State.GPU.IsNull(),
+			"cpu":  p.Plan.CPU.IsNull() != p.State.CPU.IsNull(),
 		} {
-			if appears {
+			if changes {
 				p.Replace(attribute)
+				replaced = attribute
 			}
+		}
+		if replaced != "" {
+			p.Warn(replaced, "The endpoint will be replaced", "Whether an endpoint is a queue and which compute its workers have is fixed. Terraform will delete endpoint %s with its queue, "+
+				"jobs and results, and create a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}
 	cpu, err := p.Plan.cpu(ctx)
@@ -157,7 +170,13 @@ func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 		p.Error("cpu", "API v1 can't express this", "On management API v1 all CPU configurations have the same vcpu_count. Make them equal, or set api_version = %q in the provider block.", string(api.V2))
 	}
 	gpu, err := value.As[endpointGPU](ctx, p.Plan.GPU)
-	if err != nil || gpu == nil || p.Version != api.V2 || gpu.TypeIDs.IsNull() || !p.Known(ctx, "gpu") {
+	if err != nil || gpu == nil || p.Version != api.V2 || !p.Known(ctx, "gpu") {
+		return
+	}
+	if gpu.TypeIDs.IsNull() {
+		if p.State == nil || p.Changes(ctx, "gpu") {
+			planExclusions(ctx, p, value.Strings(gpu.Pools), value.Strings(gpu.ExcludedTypes))
+		}
 		return
 	}
 	ids := value.Strings(gpu.TypeIDs)
@@ -166,11 +185,47 @@ func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 	case isSelectionError(err):
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
-		p.Error("gpu.type_ids", "Could not read the GPU catalog", "API v2 selects GPUs by pool, and which pool holds which type is in its catalog. %s", err)
+		p.Fail("gpu.type_ids", "Could not read the GPU catalog", fmt.Errorf("API v2 selects GPUs by pool, and which pool holds which type is in its catalog. %w", err))
 	case len(ids) > 1 && (p.State == nil || p.Changes(ctx, "gpu.type_ids")):
 		p.Warn("gpu.type_ids", "API v2 keeps no order of GPU types", "The types are translated to pools and exclusions. Workers may run on any of them, whatever their order here.")
 	}
 }
+
+// planExclusions refuses excluded types that are in none of the pools, and
+// exclusions that leave nothing. Pools are an open list: of one that the catalog
+// lacks nothing is known.
+func planExclusions(ctx context.Context, p *kit.Plan[endpoint], pools, excluded []string) {
+	if len(excluded) == 0 {
+		return
+	}
+	types, err := p.Run.API.GPUTypes(ctx)
+	if err != nil {
+		p.Warn("gpu.excluded_types", "Could not read the GPU catalog", "Whether the pools hold the excluded types is checked by the API alone, in the apply. %s", err)
+		return
+	}
+	var known, inPools []string
+	for _, t := range types {
+		known = append(known, t.Pool)
+		if slices.Contains(pools, t.Pool) {
+			inPools = append(inPools, t.ID)
+		}
+	}
+	if slices.ContainsFunc(pools, func(pool string) bool { return !slices.Contains(known, pool) }) {
+		return
+	}
+	for _, id := range excluded {
+		if !slices.Contains(inPools, id) {
+			p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q.",
+				strings.Join(sorted(pools), ", "), strings.Join(sorted(inPools), ", "), id)
+			return
+		}
+	}
+	if len(sortedSet(excluded)) == len(sortedSet(inPools)) {
+		p.Error("gpu.excluded_types", "No GPU type is left", "gpu.excluded_types names every GPU type of the pools %s. Leave one, or add a pool.", strings.Join(sorted(pools), ", "))
+	}
+}
+
+func sortedSet(of []string) []string { return slices.Compact(sorted(of)) }
 
 func isSelectionError(err error) bool {
 	var s *api.SelectionError
@@ -178,32 +233,57 @@ func isSelectionError(err error) bool {
 }
 
 // planTemplateOf plans the update that applies the template (again): because
-// the endpoint's own settings change, because the template does in this very
-// run, or because it did since it was last applied.
+// the template changes in this very run, because it did since it was last
+// applied, or because somebody changed the endpoint's copy.
 func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
-	if p.Plan.TemplateID.IsNull() {
-		p.Plan.TemplateApplied, p.Plan.TemplateSeen = types.StringNull(), types.StringNull()
+	p.Plan.FromTemplate = types.ObjectUnknown(fromTemplateTypes)
+	switch {
+	case p.Plan.TemplateID.IsNull():
+		p.Plan.FromTemplate = types.ObjectNull(fromTemplateTypes)
+		return
+	case p.Plan.TemplateID.IsUnknown():
 		return
 	}
-	if p.State != nil && !p.Changes(ctx, "template_id") && !ownContainerChanges(ctx, p) {
-		wanted := p.State.TemplateSeen.ValueString()
-		if noted, ok := plannedTemplate(p.Run, p.Plan.TemplateID.ValueString()); ok {
-			wanted = noted
+	var planned templateSettings
+	changes := p.Run.Planned.Load(templateKey(p.Plan.TemplateID.ValueString()), &planned)
+	if p.State != nil && !p.Changes(ctx, "template_id") && !p.State.FromTemplate.IsNull() {
+		wanted := p.State.Notes.Template
+		switch {
+		case changes:
+			wanted = &planned
+		case wanted != nil && p.State.Notes.Linked: // a link carries no CUDA versions
+			wanted.OpenCUDA = true
 		}
-		if sameFingerprint(p.State.TemplateApplied.ValueString(), wanted) {
-			p.Plan.TemplateApplied, p.Plan.TemplateSeen = p.State.TemplateApplied, p.State.TemplateSeen
-			return
+		p.Plan.FromTemplate = p.State.FromTemplate
+		if wanted != nil {
+			if o, err := p.Plan.inherited(ctx, *wanted, p.State.FromTemplate); err == nil {
+				p.Plan.FromTemplate = o
+			}
 		}
 	}
-	p.Plan.TemplateApplied, p.Plan.TemplateSeen = types.StringUnknown(), types.StringUnknown()
+	checkTemplateOf(ctx, p, changes && planned.Serverless)
 }
 
-// ownContainerChanges tells whether a setting changes that is the template's
-// where the endpoint leaves it out.
-func ownContainerChanges(ctx context.Context, p *kit.Plan[endpoint]) bool {
-	attributes := []string{"image", "args", "disk", "env", "ports", "registry"}
-	if !p.State.GPU.IsNull() && !p.Plan.GPU.IsNull() && !p.Plan.GPU.IsUnknown() {
-		attributes = append(attributes, "gpu.allowed_cuda_versions", "gpu.min_cuda_version")
+// checkTemplateOf refuses to plan what needs a template that is gone, or that
+// is not for serverless workers. becomesServerless says that this run makes it so.
+func checkTemplateOf(ctx context.Context, p *kit.Plan[endpoint], becomesServerless bool) {
+	id := p.Plan.TemplateID.ValueString()
+	switch {
+	case p.Run.API == nil:
+		return
+	case p.State != nil && !p.Updates(ctx):
+		if p.State.Notes.Template == nil && !p.State.FromTemplate.IsNull() {
+			p.Warn("template_id", "The template is gone", "Template %s does not exist any more. The endpoint keeps the settings that it copied, and the next change of it will fail: set template_id to the id of a template that exists.", id)
+		}
+		return
 	}
-	return slices.ContainsFunc(attributes, func(a string) bool { return p.Changes(ctx, a) })
+	t, err := p.Run.API.Templates.Get(ctx, id)
+	switch {
+	case api.IsNotFound(err):
+		p.Error("template_id", "The template does not exist", "template_id names %s: %s. %s", id, noTemplate, err)
+	case err != nil:
+		p.Fail("template_id", "Could not read the template", err)
+	case !t.Serverless && !becomesServerless:
+		p.Error("template_id", "The template is not for serverless workers", "Template %s (%s) is for pods. Set serverless = true in it, or name another one.", id, t.Name)
+	}
 }

@@ -138,16 +138,25 @@ var endpointSchema = schema.Schema{
 				"health":      urlAttribute("Counts of jobs and workers (GET)."),
 			},
 		},
-		"template_applied": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "Fingerprint of the template's settings as last applied to the endpoint; unknown in a plan that applies them again.",
-		},
-		"template_seen": schema.StringAttribute{
-			Computed:            true,
-			MarkdownDescription: "Fingerprint of the template's settings as last read.",
+		"from_template": schema.SingleNestedAttribute{
+			Computed: true,
+			MarkdownDescription: "What the workers have of the template, as last read: its settings, less those that the endpoint sets itself. " +
+				"A plan shows what will change of it, because the template changes, or because somebody changed the endpoint elsewhere. Null without `template_id`.",
+			Attributes: map[string]schema.Attribute{
+				"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
+				"args":     schema.StringAttribute{Computed: true, MarkdownDescription: "Arguments, quoted as a shell would."},
+				"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
+				"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables; a digest stands for each value, which may be a secret."},
+				"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
+				"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
+				"allowed_cuda_versions": schema.SetAttribute{Computed: true, ElementType: types.StringType,
+					MarkdownDescription: "CUDA versions that a machine may have."},
+			},
 		},
 	},
 }
+
+var fromTemplateTypes = endpointSchema.Attributes["from_template"].GetType().(attr.TypeWithAttributeTypes).AttributeTypes()
 
 func urlAttribute(text string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: text}

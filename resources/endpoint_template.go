@@ -3,14 +3,38 @@ package resources
 import (
 	"context"
 	"fmt"
-	"maps"
+	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
+
+// An endpoint on API v2 holds a copy of its template's settings and no link, so
+// the provider keeps the link. from_template shows what the workers have of the
+// template, less what the endpoint says of its own. A plan compares it with the
+// template, as this run plans it or as the last read saw it: never with a fresh
+// answer of the API, as Terraform plans again in the process that applies and
+// must see the same.
+
+type fromTemplate struct {
+	Image               types.String `tfsdk:"image"`
+	Args                types.String `tfsdk:"args"`
+	Disk                types.Int64  `tfsdk:"disk"`
+	Env                 types.Map    `tfsdk:"env"`
+	Ports               types.Set    `tfsdk:"ports"`
+	Registry            types.String `tfsdk:"registry"`
+	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
+}
+
+// endpointNotes are the endpoint's private state.
+type endpointNotes struct {
+	Template *templateSettings // as last read or applied; nil where there is none
+	Linked   bool              // API v1 has returned the link to the template
+}
 
 // template reads the template that the endpoint follows; nil for none.
 func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, error) {
@@ -20,12 +44,14 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 	switch {
 	case api.IsNotFound(err):
-		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("there is no such template to follow. Set template_id to the id of one that exists: %w", err)}
+		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("%s: %w", noTemplate, err)}
 	case err != nil:
 		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template could not be read: %w", err)}
 	}
 	return &t, nil
 }
+
+const noTemplate = "there is no such template to follow. Set template_id to the id of one that exists"
 
 // inherit adds what an update has to spell out, because the API takes it from
 // a template at create alone: the CUDA versions. Beside a floor there are none.
@@ -43,6 +69,23 @@ func inherit(want *api.Endpoint, was api.Endpoint, t api.Template) {
 	}
 }
 
+// appliesTemplate tells whether an update carries the container: the template's
+// settings, or the endpoint's own beside them.
+func (m *endpoint) appliesTemplate(state *endpoint) bool {
+	return !m.TemplateID.Equal(state.TemplateID) || !m.FromTemplate.Equal(state.FromTemplate) ||
+		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) ||
+		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.cudaOf().Equal(state.cudaOf())
+}
+
+// cudaOf are the CUDA constraints that the endpoint says of its own.
+func (m *endpoint) cudaOf() types.Tuple {
+	elements := []attr.Value{types.SetNull(types.StringType), types.StringNull()}
+	if a := m.GPU.Attributes(); len(a) > 0 {
+		elements = []attr.Value{a["allowed_cuda_versions"], a["min_cuda_version"]}
+	}
+	return types.TupleValueMust([]attr.Type{types.SetType{ElemType: types.StringType}, types.StringType}, elements)
+}
+
 // applied takes over the answer to a create or update, and records which
 // settings of the template it carried.
 func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
@@ -56,62 +99,161 @@ func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, 
 	if !urls.IsUnknown() { // as planned; a new queue_url comes with a refresh
 		m.RequestURLs = urls
 	}
-	if t != nil && m.TemplateApplied.IsUnknown() {
-		now := types.StringValue(m.fingerprint(*t, got))
-		m.TemplateApplied, m.TemplateSeen = now, now
+	if t == nil {
+		m.FromTemplate, m.Notes = types.ObjectNull(fromTemplateTypes), endpointNotes{}
+		return nil
 	}
-	return nil
+	linked, seen := m.linked(got), settingsOf(*t)
+	m.Notes = endpointNotes{Template: &seen, Linked: linked || m.Notes.Linked && c.Version == api.V1}
+	if fullyKnown(m.FromTemplate) {
+		return nil
+	}
+	return m.show(ctx, got, seen, linked)
 }
 
-// compare records what a read saw of the template. A link that the API
-// returned (v1) carries the template's changes by itself.
+// compare records what a read saw of the endpoint's copy and of the template.
 func (m *endpoint) compare(ctx context.Context, c *api.Client, got api.Endpoint) error {
+	linked := m.linked(got)
+	if c.Version == api.V1 && m.Notes.Linked && !linked {
+		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, and so cut the link
+	}
 	if m.TemplateID.IsNull() {
-		m.TemplateApplied, m.TemplateSeen = types.StringNull(), types.StringNull()
+		m.FromTemplate, m.Notes = types.ObjectNull(fromTemplateTypes), endpointNotes{}
 		return nil
 	}
+	m.Notes.Linked = m.Notes.Linked || linked
+	m.Notes.Template = nil
 	t, err := m.template(ctx, c)
-	if api.IsNotFound(err) { // nothing to follow any more
-		m.TemplateSeen = m.TemplateApplied
-		return nil
-	}
-	if err != nil {
+	if err != nil && !api.IsNotFound(err) {
 		return err
 	}
-	m.TemplateSeen = types.StringValue(m.fingerprint(*t, got))
-	if got.TemplateID != nil && *got.TemplateID == m.TemplateID.ValueString() {
-		m.TemplateApplied = m.TemplateSeen
+	var seen templateSettings
+	if t != nil {
+		seen = settingsOf(*t)
+		m.Notes.Template = &seen
 	}
-	return nil
+	return m.show(ctx, got, seen, linked && t != nil)
 }
 
-// fingerprint is that of the template, and of the endpoint's copy of it less
-// what the endpoint says of its own.
-func (m *endpoint) fingerprint(t api.Template, got api.Endpoint) string {
-	sum := templateFingerprint(t)
-	if got.Container == nil {
-		return sum
+// linked tells whether the answer has a link to the template (API v1).
+func (m *endpoint) linked(got api.Endpoint) bool {
+	return got.TemplateID != nil && *got.TemplateID != "" && *got.TemplateID == m.TemplateID.ValueString()
+}
+
+// show sets from_template: to the endpoint's copy, or by a link to what the
+// template has. Where the version returns neither, it stays as it was.
+func (m *endpoint) show(ctx context.Context, got api.Endpoint, seen templateSettings, linked bool) (err error) {
+	switch {
+	case got.Container != nil:
+		seen = settingsOfCopy(got)
+	case linked:
+		seen.CUDA, seen.OpenCUDA = cudaVersionsOf(got), false
+	case m.FromTemplate.IsUnknown():
+		m.FromTemplate = types.ObjectNull(fromTemplateTypes)
+		return nil
+	default:
+		return nil
 	}
-	var f settings
-	c := got.Container
-	if m.Image.IsNull() && c.Image != nil {
-		f.Image = *c.Image
+	m.FromTemplate, err = m.inherited(ctx, seen, types.ObjectNull(fromTemplateTypes))
+	return err
+}
+
+// inherited is what the endpoint has of settings beside its own. Where they
+// leave something open, it stays as it was.
+func (m *endpoint) inherited(ctx context.Context, s templateSettings, was types.Object) (types.Object, error) {
+	before, err := value.As[fromTemplate](ctx, was)
+	if err != nil {
+		return was, err
 	}
-	if m.Args.IsNull() && c.Args != nil {
-		f.Args = argv(*c.Args)
+	if before == nil {
+		before = &fromTemplate{Ports: types.SetNull(types.StringType), AllowedCUDAVersions: types.SetNull(types.StringType)}
 	}
-	if m.Disk.IsNull() && c.Disk != nil {
-		f.Disk = *c.Disk
+	gpu, err := value.As[endpointGPU](ctx, m.GPU)
+	if err != nil {
+		return was, err
 	}
-	if m.Ports.IsNull() && c.Ports != nil {
-		f.Ports = sorted(*c.Ports)
+	if ports := value.Strings(before.Ports); s.OpenPorts && filledPorts(ports) {
+		s.Ports = ports
 	}
-	if m.Registry.IsNull() && c.Registry != nil {
-		f.Registry = *c.Registry
+	if s.OpenCUDA {
+		s.CUDA = value.Strings(before.AllowedCUDAVersions)
 	}
-	f.Env = maps.Clone(c.Env)
-	for key := range value.StringMap(m.Env) {
-		delete(f.Env, key)
+	own := map[string]bool{}
+	for name := range m.Env.Elements() {
+		own[name] = true
 	}
-	return sum + "+" + part(partCopy, f)
+	noString, noSet, noMap := types.StringNull(), types.SetNull(types.StringType), types.MapNull(types.StringType)
+	out := fromTemplate{
+		Image:               value.KeepString(noString, s.Image),
+		Args:                value.KeepString(noString, s.Args),
+		Disk:                types.Int64Value(s.Disk),
+		Env:                 value.KeepMap(noMap, withoutKeys(s.Env, own)),
+		Ports:               value.KeepSet(noSet, s.Ports),
+		Registry:            value.KeepString(noString, s.Registry),
+		AllowedCUDAVersions: value.KeepSet(noSet, s.CUDA),
+	}
+	settle(&out.Image, m.Image, slices.Contains(s.Unknown, "image"), noString, types.StringUnknown())
+	settle(&out.Args, m.Args, slices.Contains(s.Unknown, "args"), noString, types.StringUnknown())
+	settle(&out.Disk, m.Disk, slices.Contains(s.Unknown, "disk"), types.Int64Null(), types.Int64Unknown())
+	settle(&out.Ports, m.Ports, slices.Contains(s.Unknown, "ports"), noSet, types.SetUnknown(types.StringType))
+	settle(&out.Registry, m.Registry, slices.Contains(s.Unknown, "registry"), noString, types.StringUnknown())
+	if m.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {
+		out.Env = types.MapUnknown(types.StringType)
+	}
+	switch {
+	case m.GPU.IsUnknown(), slices.Contains(s.Unknown, "allowed_cuda_versions"):
+		out.AllowedCUDAVersions = types.SetUnknown(types.StringType)
+	case gpu == nil, !gpu.MinCUDAVersion.IsNull(), len(gpu.AllowedCUDAVersions.Elements()) > 0:
+		out.AllowedCUDAVersions = noSet
+	}
+	return value.Object(ctx, endpointSchema.Attributes["from_template"], &out)
+}
+
+// settle makes a setting null where the endpoint has its own, and unknown where
+// either is.
+func settle[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
+	switch {
+	case own.IsUnknown():
+		*out = unknown
+	case !own.IsNull():
+		*out = null
+	case open:
+		*out = unknown
+	}
+}
+
+// agreesWith tells whether the template still is what was planned: what it has
+// now where the plan knows, but for the ports that the server may fill in.
+func agreesWith(planned, now types.Object) bool {
+	if planned.IsUnknown() {
+		return true
+	}
+	for name, want := range planned.Attributes() {
+		got := now.Attributes()[name]
+		if want.IsUnknown() || want.Equal(got) {
+			continue
+		}
+		w, isSet := want.(types.Set)
+		if g, ok := got.(types.Set); name == "ports" && isSet && ok && openPorts(w) && openPorts(g) {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+func openPorts(ports types.Set) bool {
+	return len(ports.Elements()) == 0 || filledPorts(value.Strings(ports))
+}
+
+func fullyKnown(o types.Object) bool {
+	if o.IsUnknown() {
+		return false
+	}
+	for _, v := range o.Attributes() {
+		if v.IsUnknown() {
+			return false
+		}
+	}
+	return true
 }

@@ -1,10 +1,12 @@
 package resources_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -134,8 +136,13 @@ func TestEndpointTemplateDrift(t *testing.T) {
 			t.Fatalf("%s: planned to %s, not to %s", what, planned.Action, action)
 		}
 		if action == "update" {
-			if planned.Get("template_applied") != tfdrive.Unknown {
-				t.Errorf("%s: the plan does not show that the template is applied again", what)
+			// The setting that differs, what it is, and what it will be.
+			before, after := read.Get("from_template").(map[string]any), planned.Get("from_template").(map[string]any)
+			_, setting, _ := strings.Cut(what, ": ")
+			for name := range before {
+				if differs := !reflect.DeepEqual(before[name], after[name]); differs != (name == setting) && !(setting == "own env") {
+					t.Errorf("%s: the plan shows %s as %v, and then %v", what, name, before[name], after[name])
+				}
 			}
 			state = apply(t, p, state.Type, read, config, action)
 		}
@@ -149,7 +156,7 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"ports": func(t *api.Template) { t.Ports = []string{"80/http"} },
 	} {
 		changeTemplate(change)
-		next("the template's "+what, "update")
+		next("the template: "+what, "update")
 		next("after the template's "+what, "no-op")
 	}
 	changeTemplate(func(t *api.Template) { t.Name = d.Name("renamed"); t.Public = true })
@@ -165,7 +172,8 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		"its own env": func(e *api.Endpoint) { e.Container.Env = map[string]string{"A": "changed", "B": "drift"} },
 	} {
 		changeEndpoint(change)
-		next("the endpoint's copy of "+what, "update")
+		setting := map[string]string{"another env": "env", "its own env": "own env"}[what]
+		next("the endpoint's copy: "+cmp.Or(setting, what), "update")
 		next("after the endpoint's copy of "+what, "no-op")
 	}
 	got, err := c.Endpoints.Get(t.Context(), endpointID)
@@ -176,16 +184,23 @@ func TestEndpointTemplateDrift(t *testing.T) {
 	// A scaling change leaves the container alone.
 	config["workers"] = map[string]any{"max": 7}
 	read, _ := p.Walk().Read(state)
-	if planned := p.Plan(state.Type, read, config); planned.Action != "update" || planned.Get("template_applied") == tfdrive.Unknown {
-		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("template_applied"))
+	if planned := p.Plan(state.Type, read, config); planned.Action != "update" || !reflect.DeepEqual(planned.Get("from_template"), read.Get("from_template")) {
+		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("from_template"))
 	}
 
-	// The template is gone: nothing to follow, no error.
+	// The template is gone: an endpoint that stays as it is keeps what it has, and
+	// a change of it is refused in the plan.
 	if err := c.Templates.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
+	read, _ = p.Walk().Read(state)
+	if err := p.Plan(state.Type, read, config).Diagnostics.Err(); err == nil || !strings.HasPrefix(err.Error(), "template_id: The template does not exist") {
+		t.Errorf("a change without the template: %v", err)
+	}
 	delete(config, "workers")
-	next("the template was deleted", "no-op")
+	if planned := p.Plan(state.Type, read, config); planned.Action != "no-op" || !strings.Contains(planned.Diagnostics.Warnings(), "The template is gone") {
+		t.Errorf("without the template: %s, %s", planned.Action, planned.Diagnostics)
+	}
 }
 
 // A planned change of the template in the same run plans the endpoint's
@@ -198,15 +213,20 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		endpoint := apply(t, first, "gpucloud_endpoint", tfdrive.State{}, config, "create")
 
 		changed := with(templateConfig, map[string]any{"image": "img:2"})
-		for _, unknown := range []bool{false, true} {
+		for setting, c := range map[string]struct {
+			change map[string]any
+			want   any
+		}{
+			"image":    {changed, "img:2"},
+			"registry": {with(templateConfig, map[string]any{"registry": tfdrive.Unknown}), tfdrive.Unknown},
+		} {
 			planning := drive(t, d, v)
-			if unknown {
-				planning.Plan("gpucloud_template", template, with(templateConfig, map[string]any{"registry": tfdrive.Unknown}))
-			} else {
-				planning.Plan("gpucloud_template", template, changed)
-			}
-			if got := planning.Plan(endpoint.Type, endpoint, config); got.Action != "update" || got.Get("template_applied") != tfdrive.Unknown {
-				t.Errorf("unknown %v: planned to %s", unknown, got.Action)
+			planning.Plan("gpucloud_template", template, c.change)
+			for who, p := range map[string]*tfdrive.Provider{"the same": planning, "another": drive(t, d, v)} { // of an alias
+				got := p.Plan(endpoint.Type, endpoint, config)
+				if shown := got.Get("from_template").(map[string]any); got.Action != "update" || shown[setting] != c.want {
+					t.Errorf("%s process, %s: planned to %s, %v", who, setting, got.Action, shown)
+				}
 			}
 		}
 		applying := drive(t, d, v)
@@ -285,8 +305,8 @@ func TestEndpointChangesItsTemplate(t *testing.T) {
 	if got := get(); *got.Container.Image != "one" || got.Container.Env["A"] != "1" || len(got.GPU.AllowedCUDAVersions) != 1 {
 		t.Errorf("after following one: %+v %+v", got.Container, got.GPU)
 	}
-	if s, _ := state.Get("template_applied").(string); !strings.Contains(s, "+") {
-		t.Errorf("template_applied is %v", state.Get("template_applied"))
+	if shown := state.Get("from_template").(map[string]any); shown["image"] != "one" || len(shown["allowed_cuda_versions"].([]any)) != 1 {
+		t.Errorf("from_template is %v", shown)
 	}
 }
 
@@ -346,11 +366,11 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
 		writes := d.Writes()
-		state, diags := p.Apply(p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}))
-		if err := diags.Err(); err == nil || !strings.HasPrefix(err.Error(), "template_id:") || !strings.Contains(err.Error(), "Set template_id to the id of one that exists") {
+		err := p.Plan("gpucloud_endpoint", tfdrive.State{}, map[string]any{"name": "e", "template_id": "nosuchtemplate"}).Diagnostics.Err()
+		if err == nil || !strings.HasPrefix(err.Error(), "template_id:") || !strings.Contains(err.Error(), "Set template_id to the id of one that exists") {
 			t.Errorf("got %v", err)
 		}
-		if state.Exists() || d.Writes() != writes {
+		if d.Writes() != writes {
 			t.Error("something was made")
 		}
 	})

@@ -47,7 +47,7 @@ resource "gpucloud_endpoint" "e" {
 		unread := []string{"flashboot"} // v1 does not return it
 		if v == api.V2 {
 			// v2 returns the template's settings and not its id.
-			unread = []string{"template_id", "image", "disk", "template_applied", "template_seen"}
+			unread = []string{"template_id", "image", "disk", "from_template.%", "from_template.image", "from_template.disk"}
 		}
 		client := d.Client(t, v)
 		var id string
@@ -253,9 +253,9 @@ func TestEndpointRules(t *testing.T) {
 		{cpu(1), "cpu.0.vcpu_count", "a power of two"},
 		{cpu(2, 2), "cpu", "duplicate"},
 		{map[string]any{"cpu": []any{}}, "cpu", "at least 1"},
-		{gpu(map[string]any{"type_ids": []any{nil}}), "gpu.type_ids", "An element is null"},
-		{map[string]any{"data_center_ids": []any{"EU-RO-1", nil}}, "data_center_ids", "An element is null"},
-		{map[string]any{"network_volumes": []any{nil}}, "network_volumes", "An element is null"},
+		{gpu(map[string]any{"type_ids": []any{nil}}), "gpu.type_ids", "an element is null"},
+		{map[string]any{"data_center_ids": []any{"EU-RO-1", nil}}, "data_center_ids", "an element is null"},
+		{map[string]any{"network_volumes": []any{nil}}, "network_volumes", "an element is null"},
 	}
 	byVersion := map[api.Version][]rule{
 		api.V1: {
@@ -279,7 +279,7 @@ func TestEndpointRules(t *testing.T) {
 			{gpu(map[string]any{"type_ids": []any{"NVIDIA H100 NVL"}}), "gpu.type_ids", "NVIDIA H100 NVL"},
 			{gpu(map[string]any{"type_ids": []any{"NVIDIA L4", "Voodoo 2"}}), "gpu.type_ids", "Voodoo 2"},
 			{map[string]any{"ports": []any{"70000/http"}}, "ports.*", "1 to 65535"},
-			{gpu(map[string]any{"pools": []any{nil}}), "gpu.pools", "An element is null"},
+			{gpu(map[string]any{"pools": []any{nil}}), "gpu.pools", "an element is null"},
 			{map[string]any{"env": map[string]any{"A": nil}}, "env.A", "is null"},
 		},
 	}
@@ -298,8 +298,9 @@ func TestEndpointRules(t *testing.T) {
 func TestEndpointUnknowns(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range p.Schema("gpucloud_endpoint").Block.Attributes {
-			config := map[string]any{"name": "e", "template_id": "t"}
+			config := map[string]any{"name": "e", "template_id": template.Get("id")}
 			if !a.Optional && !a.Required {
 				continue
 			}

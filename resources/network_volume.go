@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -24,6 +25,9 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	ID:     func(m *networkVolume) *types.String { return &m.ID },
 	Only:   []kit.Only{{Version: api.V2, Attribute: "type"}},
 	Plan:   planNetworkVolume,
+	Loss: func(m *networkVolume) string {
+		return fmt.Sprintf("Terraform will delete network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
+	},
 	Twins: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.Twin {
 		return c.NetworkVolumes.Twins(ctx, plan.expand())
 	},
@@ -42,7 +46,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 		}
 		return err
 	},
-	Update: func(ctx context.Context, c *api.Client, state, plan *networkVolume) error {
+	Update: func(ctx context.Context, c *api.Client, _, state, plan *networkVolume) error {
 		got, err := c.NetworkVolumes.Update(ctx, state.expand(), plan.expand())
 		if err == nil {
 			plan.flatten(got)

@@ -2,10 +2,12 @@ package resources
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
-	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -17,32 +19,22 @@ import (
 )
 
 // RegistryAuth is gpucloud_registry_auth: a credential for private images. The
-// API can neither return nor change one, so every change replaces it.
+// API can neither return nor change one. Changed credentials are stored by
+// making the auth again under its name, which is unique: the old one goes first,
+// also with create_before_destroy, which Terraform hands down from what refers
+// to it.
 var RegistryAuth = &kit.Kind[registryAuth]{
-	Name:   "registry_auth",
-	Title:  "registry auth",
-	Schema: registryAuthSchema,
-	ID:     func(m *registryAuth) *types.String { return &m.ID },
-	Plan:   planRegistryAuth,
+	Name:     "registry_auth",
+	Title:    "registry auth",
+	Schema:   registryAuthSchema,
+	ID:       func(m *registryAuth) *types.String { return &m.ID },
+	Validate: validateRegistryAuth,
+	Plan:     planRegistryAuth,
 	Twins: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.Twin {
 		return c.RegistryAuths.Twins(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
 	},
 
-	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
-		want := api.RegistryAuth{
-			Name:     plan.Name.ValueString(),
-			Username: plan.Username.ValueString(),
-			Password: plan.Password.ValueString(),
-		}
-		if plan.Password.IsNull() { // a write-only value is in the configuration alone
-			want.Password = config.PasswordWO.ValueString()
-		}
-		got, err := c.RegistryAuths.Create(ctx, want)
-		if err == nil {
-			plan.ID = types.StringValue(got.ID)
-		}
-		return err
-	},
+	Create: createRegistryAuth,
 	Read: func(ctx context.Context, c *api.Client, state *registryAuth) error {
 		got, err := c.RegistryAuths.Get(ctx, state.ID.ValueString())
 		if err == nil {
@@ -50,53 +42,80 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		}
 		return err
 	},
-	// Only what an import could not know is recorded in place.
-	Update: func(context.Context, *api.Client, *registryAuth, *registryAuth) error { return nil },
+	Update: func(ctx context.Context, c *api.Client, config, state, plan *registryAuth) error {
+		if !plan.ID.IsUnknown() { // records what an import could not know
+			return nil
+		}
+		if err := c.RegistryAuths.Delete(ctx, state.ID.ValueString()); err != nil {
+			return fmt.Errorf("the registry auth with the old credentials could not be deleted, and stays as it is: %w", err)
+		}
+		if err := createRegistryAuth(ctx, c, config, plan); err != nil {
+			return fmt.Errorf("the registry auth with the old credentials is deleted, and the one with the new credentials could not be created. Apply again: %w", err)
+		}
+		return nil
+	},
 	Delete: func(ctx context.Context, c *api.Client, state *registryAuth) error {
 		return c.RegistryAuths.Delete(ctx, state.ID.ValueString())
 	},
 }
 
+func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
+	want := api.RegistryAuth{
+		Name:     plan.Name.ValueString(),
+		Username: plan.Username.ValueString(),
+		Password: plan.Password.ValueString(),
+	}
+	if plan.Password.IsNull() { // a write-only value is in the configuration alone
+		want.Password = config.PasswordWO.ValueString()
+	}
+	if want.Password == "" {
+		return &kit.AttributeError{Attribute: "password_wo", Err: errors.New(noPassword)}
+	}
+	got, err := c.RegistryAuths.Create(ctx, want)
+	if err == nil {
+		plan.ID = types.StringValue(got.ID)
+	}
+	return err
+}
+
+const noPassword = "a registry auth needs its password when it is created and when its credentials change: give password_wo a value for this run"
+
 var registryAuthSchema = schema.Schema{
 	MarkdownDescription: "A credential for pulling private images. Templates and endpoints name it by `id` in `registry`.\n\n" +
-		"With `password_wo` (Terraform 1.11 and later) the secret is neither in the state nor in a saved plan; raise `password_wo_version` to send a new one. " +
-		"The API has no update, so a changed credential replaces the auth: one apply, also while templates use it.",
+		"With `password_wo` (Terraform 1.11, OpenTofu 1.11 and later) the secret is neither in the state nor in a saved plan; raise `password_wo_version` to send a new one. " +
+		"The API can't change a credential: an update deletes the auth and creates it again under its name. Its `id` changes, and what refers to it follows in the same apply.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("registry auth"),
 		"name": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "Name of the auth, unique in the account. A change replaces the auth. With `create_before_destroy` a changed credential needs a new name, too.",
+			MarkdownDescription: "Name of the auth, unique in the account. A change replaces the auth.",
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"username": schema.StringAttribute{
 			Required:            true,
-			MarkdownDescription: "User name at the registry. A change replaces the auth.",
+			MarkdownDescription: "User name at the registry. A change makes the auth again, with a new `id`.",
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"password": schema.StringAttribute{
-			Optional:            true,
-			Sensitive:           true,
-			MarkdownDescription: "Password or token, kept in the state: for Terraform before 1.11. A change replaces the auth.",
-			Validators: []validator.String{
-				stringvalidator.LengthAtLeast(1),
-				stringvalidator.ExactlyOneOf(path.MatchRoot("password_wo")),
-			},
+			Optional:  true,
+			Sensitive: true,
+			MarkdownDescription: "Password or token, kept in the state: for CLIs without write-only attributes. A change makes the auth again, with a new `id`; " +
+				"so does the first apply after an import, as no API tells which password the auth has.",
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"password_wo": schema.StringAttribute{
-			Optional:            true,
-			Sensitive:           true,
-			WriteOnly:           true,
-			MarkdownDescription: "Password or token, never kept: sent when the auth is created, and again when `password_wo_version` changes.",
-			Validators: []validator.String{
-				stringvalidator.LengthAtLeast(1),
-				stringvalidator.AlsoRequires(path.MatchRoot("password_wo_version")),
-			},
+			Optional:  true,
+			Sensitive: true,
+			WriteOnly: true,
+			MarkdownDescription: "Password or token, never kept: sent when the auth is created, and again when `password_wo_version` or `username` changes. " +
+				"No other plan needs it, nor does a destroy: it may be null then.",
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"password_wo_version": schema.Int64Attribute{
-			Optional:            true,
-			MarkdownDescription: "Any number; a change says that `password_wo` is a new one, and replaces the auth.",
-			Validators:          []validator.Int64{int64validator.AlsoRequires(path.MatchRoot("password_wo"))},
+			Optional: true,
+			MarkdownDescription: "Any number, needed with `password_wo`; a change says that `password_wo` is a new one, and makes the auth again, with a new `id`. " +
+				"After an import the first one is recorded and nothing is sent: raise it to send the password.",
 		},
 	},
 }
@@ -110,16 +129,41 @@ type registryAuth struct {
 	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
 }
 
-// planRegistryAuth replaces the auth when its credentials change. After an
-// import the state has none: what the configuration says is then recorded as
-// what the server already holds.
-func planRegistryAuth(ctx context.Context, p *kit.Plan[registryAuth]) {
-	if p.State == nil || p.State.Username.IsNull() {
-		return
+// validateRegistryAuth asks for one password. A password_wo that is null beside
+// its version is one that is not at hand: the plan tells whether it is needed.
+func validateRegistryAuth(_ context.Context, c kit.Check, config *registryAuth) {
+	isSet := func(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
+	switch {
+	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
+		c.Error("password", "Two passwords", "password conflicts with password_wo and password_wo_version: set password, which the state keeps, or the other two.")
+	case config.Password.IsNull() && config.PasswordWO.IsNull() && config.PasswordWOVersion.IsNull():
+		c.Error("password_wo", "Missing password", "Set password_wo and password_wo_version, or password, which the state keeps.")
+	case isSet(config.PasswordWO) && config.PasswordWOVersion.IsNull():
+		c.Error("password_wo_version", "Missing password_wo_version", "password_wo needs password_wo_version, such as 1: it is kept, and its change says that the password is a new one.")
 	}
-	for _, attribute := range []string{"username", "password", "password_wo_version"} {
-		if p.Changes(ctx, attribute) {
-			p.Replace(attribute)
+}
+
+// planRegistryAuth plans to make the auth again when its credentials change.
+// After an import the state has none: a version is recorded as the one that the
+// server holds, but a password is sent, as the state would claim to know it.
+func planRegistryAuth(ctx context.Context, p *kit.Plan[registryAuth]) {
+	imported := p.State != nil && p.State.Username.IsNull()
+	switch {
+	case p.State == nil:
+	case imported && p.Plan.Password.IsNull():
+		if p.Changes(ctx, "password_wo_version") {
+			p.Warn("password_wo", "The password is not sent", "The API can't tell which credentials the imported auth %s holds. This apply records username and password_wo_version, and sends nothing. "+
+				"To store the password, raise password_wo_version.", p.State.ID.ValueString())
 		}
+		return
+	case !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
+		return
+	default:
+		p.Plan.ID = types.StringUnknown()
+		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. Terraform will delete it and create it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
+			"Pulls of private images fail in between.", p.State.ID.ValueString())
+	}
+	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {
+		p.Error("password_wo", "Missing password", "%s.", strings.ToUpper(noPassword[:1])+noPassword[1:])
 	}
 }

@@ -28,8 +28,8 @@ func TestRegistryAuth(t *testing.T) {
 			expects(config("ci", "robot", "hunter2"), address, plancheck.ResourceActionCreate, remember(address, "id", &id)),
 			unchanged(config("ci", "robot", "hunter2")),
 			imports(address, "username", "password"),
-			expects(config("ci", "robot", "hunter3"), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
-			expects(config("ci", "robot2", "hunter3"), address, plancheck.ResourceActionReplace),
+			expects(config("ci", "robot", "hunter3"), address, plancheck.ResourceActionUpdate, isAnother(address, &id), remember(address, "id", &id)),
+			expects(config("ci", "robot2", "hunter3"), address, plancheck.ResourceActionUpdate, isAnother(address, &id)),
 			expects(config("ci2", "robot2", "hunter3"), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
 			resource.TestStep{
 				PreConfig: func() {
@@ -90,7 +90,7 @@ resource "gpucloud_endpoint" "e" {
 				{
 					Config: config("planted-secret-2", 2),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-						plancheck.ExpectResourceAction(auth, plancheck.ResourceActionReplace),
+						plancheck.ExpectResourceAction(auth, plancheck.ResourceActionUpdate),
 						plancheck.ExpectResourceAction("gpucloud_template.t", plancheck.ResourceActionUpdate),
 						plancheck.ExpectResourceAction("gpucloud_endpoint.e", plancheck.ResourceActionUpdate),
 					}},
@@ -119,26 +119,63 @@ func nowhere(dir, secret string) error {
 	})
 }
 
-// An import knows no credentials: they are recorded in place, and nothing is
-// sent.
+// isAnother expects an id other than the one that was kept.
+func isAnother(address string, id *string) resource.TestCheckFunc {
+	return resource.TestCheckResourceAttrWith(address, "id", func(now string) error {
+		if now == *id {
+			return fmt.Errorf("it is still %s", now)
+		}
+		return nil
+	})
+}
+
+// An import knows no credentials. A version is recorded, and the plan says that
+// nothing is sent; a password is sent, and the plan says that it takes a new auth.
 func TestRegistryAuthImport(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
-		for name, config := range map[string]map[string]any{
-			"plain":      {"name": d.Name("plain"), "username": "robot", "password": "hunter2"},
-			"write-only": {"name": d.Name("write-only"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 7},
+		for name, c := range map[string]struct {
+			config map[string]any
+			warns  string
+			sent   int64
+		}{
+			"plain":      {map[string]any{"name": d.Name("plain"), "username": "robot", "password": "hunter2"}, "will be made again", 2},
+			"write-only": {map[string]any{"name": d.Name("write-only"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 7}, "The password is not sent", 0},
 		} {
-			born := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+			born := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, c.config, "create")
 			state, diags := p.Import("gpucloud_registry_auth", born.Get("id").(string))
 			if err := diags.Err(); err != nil {
 				t.Fatalf("%s: import: %s", name, err)
 			}
-			writes := d.Writes()
-			state = apply(t, p, "gpucloud_registry_auth", state, config, "update")
-			if d.Writes() != writes || state.Get("id") != born.Get("id") {
-				t.Errorf("%s: recording the credentials sent something", name)
+			if said := p.Plan(state.Type, state, c.config).Diagnostics.Warnings(); !strings.Contains(said, c.warns) {
+				t.Errorf("%s: the plan says %q", name, said)
 			}
-			apply(t, p, "gpucloud_registry_auth", state, with(config, map[string]any{"username": "robot2"}), "replace")
+			writes := d.Writes()
+			state = apply(t, p, "gpucloud_registry_auth", state, c.config, "update")
+			if sent := d.Writes() - writes; sent != c.sent || (state.Get("id") == born.Get("id")) != (c.sent == 0) {
+				t.Errorf("%s: %d requests changed something, and the id is %v after %v", name, sent, state.Get("id"), born.Get("id"))
+			}
+			state = apply(t, p, "gpucloud_registry_auth", state, with(c.config, map[string]any{"username": "robot2"}), "update")
+			if err := p.Destroy(state).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// password_wo is needed where it is sent, and nowhere else.
+func TestRegistryAuthWithoutItsPassword(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}
+		without := with(config, map[string]any{"password_wo": nil})
+		refused(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", without, "password_wo", "needs its password")
+		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		apply(t, p, "gpucloud_registry_auth", state, without, "no-op")
+		refused(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"password_wo_version": 2}), "password_wo", "needs its password")
+		refused(t, d, p, state, "gpucloud_registry_auth", with(without, map[string]any{"username": "robot2"}), "password_wo", "needs its password")
+		if err := p.Destroy(state).Err(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -153,11 +190,11 @@ func TestRegistryAuthRules(t *testing.T) {
 	}{
 		{map[string]any{"name": ""}, "name", "length"},
 		{map[string]any{"username": ""}, "username", "length"},
-		{map[string]any{"password": nil}, "password", "password_wo"},
+		{map[string]any{"password": nil}, "password_wo", "Set password_wo and password_wo_version, or password"},
 		{map[string]any{"password": ""}, "password", "length"},
-		{map[string]any{"password_wo": "x", "password_wo_version": 1}, "password", "password_wo"},
-		{map[string]any{"password": nil, "password_wo": "x"}, "password_wo", "password_wo_version"},
-		{map[string]any{"password_wo_version": 1}, "password_wo_version", "password_wo"},
+		{map[string]any{"password_wo": "x", "password_wo_version": 1}, "password", "password conflicts with password_wo"},
+		{map[string]any{"password": nil, "password_wo": "x"}, "password_wo_version", "password_wo needs password_wo_version"},
+		{map[string]any{"password_wo_version": 1}, "password", "password conflicts with password_wo"},
 	} {
 		refused(t, d, p, tfdrive.State{}, "gpucloud_registry_auth", with(config, c.changes), c.at, c.text)
 	}

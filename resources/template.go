@@ -25,14 +25,8 @@ var Template = &kit.Kind[template]{
 	Title:  "template",
 	Schema: templateSchema,
 	ID:     func(m *template) *types.String { return &m.ID },
-	Only: []kit.Only{
-		{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
-		{Version: api.V1, Attribute: "readme", Except: []string{""}},
-		{Version: api.V2, Attribute: "start_ssh", Except: []string{"true"}},
-		{Version: api.V2, Attribute: "start_jupyter", Except: []string{"true"}},
-		{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
-	},
-	Plan: planTemplate,
+	Only:   templateOnly,
+	Plan:   planTemplate,
 	Twins: func(ctx context.Context, c *api.Client, plan *template) []api.Twin {
 		want, err := plan.expand(ctx)
 		if err != nil {
@@ -59,7 +53,7 @@ var Template = &kit.Kind[template]{
 		}
 		return state.flatten(ctx, got)
 	},
-	Update: func(ctx context.Context, c *api.Client, state, plan *template) error {
+	Update: func(ctx context.Context, c *api.Client, _, state, plan *template) error {
 		have, err := state.expand(ctx)
 		if err != nil {
 			return err
@@ -77,6 +71,15 @@ var Template = &kit.Kind[template]{
 	Delete: func(ctx context.Context, c *api.Client, state *template) error {
 		return c.Templates.Delete(ctx, state.ID.ValueString())
 	},
+}
+
+// templateOnly: see kit.Only.
+var templateOnly = []kit.Only{
+	{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
+	{Version: api.V1, Attribute: "readme", Except: []string{""}},
+	{Version: api.V2, Attribute: "start_ssh", Except: []string{"true"}},
+	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"true"}},
+	{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
 }
 
 var templateSchema = schema.Schema{
@@ -221,9 +224,15 @@ func planTemplate(ctx context.Context, p *kit.Plan[template]) {
 			}
 		}
 	}
-	if p.State == nil {
-		return
+	if p.State != nil {
+		planTemplateChange(ctx, p)
 	}
+	if p.State == nil || p.Updates(ctx) {
+		checkRegistry(ctx, p, p.Plan.Registry)
+	}
+}
+
+func planTemplateChange(ctx context.Context, p *kit.Plan[template]) {
 	if !p.Plan.Args.IsNull() {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
@@ -235,25 +244,40 @@ func planTemplate(ctx context.Context, p *kit.Plan[template]) {
 			continue
 		}
 		p.Replace(attribute)
+		if version := versionOf(attribute); version != "" && version != p.Version {
+			p.Warn(attribute, "The template will be replaced", "API %s can't reach %s of template %s, which has one, so that only a new template is without. "+
+				"To keep the template, apply this change once with api_version = %q.", p.Version, attribute, p.State.ID.ValueString(), string(version))
+		}
 	}
 	noteTemplate(ctx, p)
 }
 
-// immutableOf lists the planned changes that the version can't make in place.
+// immutableOf lists the planned changes that the version can't make in place:
+// what it refuses, and what only the other version has.
 func immutableOf(ctx context.Context, p *kit.Plan[template]) (out []string) {
-	switch p.Version {
-	case api.V1:
-		for _, attribute := range []string{"category", "serverless"} {
-			if p.Changes(ctx, attribute) {
-				out = append(out, attribute)
-			}
-		}
-	case api.V2:
-		if p.Plan.Mounts.IsNull() && !p.State.Mounts.IsNull() {
-			out = append(out, "mounts")
+	attributes := map[api.Version][]string{
+		api.V1: {"category", "serverless", "start_ssh", "start_jupyter", "allowed_cuda_versions"},
+		api.V2: {"docker_entrypoint", "readme"},
+	}[p.Version]
+	for _, attribute := range attributes {
+		if p.Changes(ctx, attribute) && !p.Empties(ctx, attribute) {
+			out = append(out, attribute)
 		}
 	}
+	if p.Version == api.V2 && p.Plan.Mounts.IsNull() && !p.State.Mounts.IsNull() {
+		out = append(out, "mounts")
+	}
 	return out
+}
+
+// versionOf is the only version that has an attribute, "" where both have it.
+func versionOf(attribute string) api.Version {
+	for _, o := range templateOnly {
+		if o.Attribute == attribute {
+			return o.Version
+		}
+	}
+	return ""
 }
 
 // linkedEndpoints names the endpoints that the API shows to be linked to the
@@ -363,7 +387,7 @@ func argv(args string) []string {
 // keepPorts is got, or null where the state has none and the server filled in
 // the ports that v1 gives to a template without any.
 func keepPorts(was types.Set, got []string) types.Set {
-	if len(was.Elements()) == 0 && len(got) == 2 && sorted(got)[0] == "22/tcp" && sorted(got)[1] == "8888/http" {
+	if len(was.Elements()) == 0 && filledPorts(got) {
 		got = nil
 	}
 	return value.KeepSet(was, got)

@@ -15,42 +15,59 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
 // rule is a validator of one known value.
 type rule[T any] struct {
-	says  string
-	holds func(T) bool
+	expects string // "a port such as …": after "expected"
+	holds   func(T) bool
+	secret  bool // the error does not repeat the value
 }
 
-func (r rule[T]) Description(context.Context) string         { return r.says }
-func (r rule[T]) MarkdownDescription(context.Context) string { return r.says }
+func (r rule[T]) Description(context.Context) string         { return "expected " + r.expects }
+func (r rule[T]) MarkdownDescription(context.Context) string { return "expected " + r.expects }
 
 func (r rule[T]) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if v, ok := any(req.ConfigValue.ValueString()).(T); ok && !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() && !r.holds(v) {
-		resp.Diagnostics.AddAttributeError(req.Path, "Invalid value", fmt.Sprintf("%q: %s.", req.ConfigValue.ValueString(), r.says))
+		r.refuse(req.Path, strconv.Quote(req.ConfigValue.ValueString()), &resp.Diagnostics)
 	}
 }
 
 func (r rule[T]) ValidateInt64(_ context.Context, req validator.Int64Request, resp *validator.Int64Response) {
 	if v, ok := any(req.ConfigValue.ValueInt64()).(T); ok && !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() && !r.holds(v) {
-		resp.Diagnostics.AddAttributeError(req.Path, "Invalid value", fmt.Sprintf("%d: %s.", req.ConfigValue.ValueInt64(), r.says))
+		r.refuse(req.Path, strconv.FormatInt(req.ConfigValue.ValueInt64(), 10), &resp.Diagnostics)
 	}
 }
 
+func (r rule[T]) refuse(at tfpath.Path, got string, diags *diag.Diagnostics) {
+	text := fmt.Sprintf("Invalid %s: expected %s, got %s.", kit.Name(at), r.expects, got)
+	if r.secret {
+		text = fmt.Sprintf("Invalid %s: expected %s.", kit.Name(at), r.expects)
+	}
+	diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), text)
+}
+
 // portRule: description, Template, ports.
-var portRule = rule[string]{"a port is <number>/<protocol> with a number from 1 to 65535 and the protocol http or tcp, such as 8000/http", func(s string) bool {
+var portRule = rule[string]{expects: "<number>/<protocol> with a number from 1 to 65535 and the protocol http or tcp, such as 8000/http", holds: func(s string) bool {
 	number, protocol, _ := strings.Cut(s, "/")
 	n, err := strconv.ParseUint(number, 10, 16)
 	return err == nil && n > 0 && strconv.FormatUint(n, 10) == number && (protocol == "http" || protocol == "tcp")
 }}
 
-var absolutePath = rule[string]{"a mount path is absolute, such as /workspace", path.IsAbs}
+// variableName and variableValue: what the environment of a process can hold.
+var (
+	variableName  = rule[string]{expects: "a name of at least one character, without = and NUL", holds: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
+	variableValue = rule[string]{expects: "a value without NUL characters", holds: func(s string) bool { return !strings.Contains(s, "\x00") }, secret: true}
+)
+
+var absolutePath = rule[string]{expects: "an absolute path, such as /workspace", holds: path.IsAbs}
 
 // powerOfTwo: v2 document, BaseCpuConfig.
-var powerOfTwo = rule[int64]{"a vCPU count is a power of two from 2 up", func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
+var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
 
-var cudaVersion = stringvalidator.RegexMatches(regexp.MustCompile(`^\d+\.\d+$`), "a CUDA version is major.minor, such as 12.8")
+var cudaVersion = rule[string]{expects: "a CUDA version as major.minor, such as 12.8", holds: regexp.MustCompile(`^\d+\.\d+$`).MatchString}
 
 // someStrings are for sets of ids.
 var someStrings = []validator.Set{noNulls{}, setvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))}
@@ -65,8 +82,8 @@ func (noNulls) MarkdownDescription(context.Context) string { return "no element 
 func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
 	for key, v := range req.ConfigValue.Elements() {
 		if v.IsNull() {
-			resp.Diagnostics.AddAttributeError(req.Path.AtMapKey(key), "Null is no value",
-				fmt.Sprintf("%q is null. Leave the key out, or give it a value; an empty one is \"\".", key))
+			resp.Diagnostics.AddAttributeError(req.Path.AtMapKey(key), "Invalid value of "+kit.Name(req.Path),
+				fmt.Sprintf("Invalid %s: %q is null. Leave the key out, or give it a value; an empty one is \"\".", kit.Name(req.Path), key))
 		}
 	}
 }
@@ -81,6 +98,6 @@ func (noNulls) ValidateList(_ context.Context, req validator.ListRequest, resp *
 
 func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
 	if slices.ContainsFunc(elements, attr.Value.IsNull) {
-		diags.AddAttributeError(at, "Null is no value", "An element is null. Leave it out, for example with compact().")
+		diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: an element is null. Leave it out, for example with compact().", kit.Name(at)))
 	}
 }

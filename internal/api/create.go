@@ -40,11 +40,6 @@ func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 		return none, fmt.Errorf("encoding the body: %w", err)
 	}
 	attempt := &creation[T]{want: want, body: string(encoded)}
-	if !r.listsEachTime() {
-		if attempt.before, err = r.idsFirst(ctx); err != nil {
-			return none, r.notListed(err)
-		}
-	}
 	defer r.shelf.write()()
 	c := call{method: http.MethodPost, url: r.settings.BaseURL + r.path, body: body, secrets: r.secrets(want)}
 	for try := 1; ; try++ {
@@ -66,7 +61,7 @@ func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 type creation[T any] struct {
 	want   T
 	body   string
-	before map[string]bool // ids before the POST; nil where the list is refused
+	before map[string]bool // ids right before the POST; nil where the list is refused
 	lost   bool            // an answer was lost
 }
 
@@ -78,11 +73,11 @@ func (r *rest[T, W]) createOnce(ctx context.Context, c call, a *creation[T]) (T,
 	if err := r.makers.begin(ctx); err != nil {
 		return none, r.failed(c, 0, err)
 	}
-	if r.listsEachTime() && !a.lost { // after a lost answer the first list still counts
+	if !a.lost { // after a lost answer the first list still counts
 		before, err := r.idsNow(ctx)
 		if err != nil {
 			r.makers.end("")
-			return none, r.notListed(err)
+			return none, fmt.Errorf("nothing was created, because the %ss that exist could not be listed first: %w", r.kind, err)
 		}
 		a.before = before
 	}
@@ -220,30 +215,6 @@ func (r *rest[T, W]) look(ctx context.Context, a *creation[T], fits func(T) bool
 		}
 	}
 	return nil, nil
-}
-
-// listsEachTime tells whether each create lists right before its POST. Where
-// names are unique, and an equal object of the name is all that is looked for,
-// the ids at the beginning of the run say enough.
-func (r *rest[T, W]) listsEachTime() bool { return !r.unique || r.opaque }
-
-// idsFirst are the ids of the kind before this run wrote it; nil where the list
-// is refused.
-func (r *rest[T, W]) idsFirst(ctx context.Context) (map[string]bool, error) {
-	if ids := r.shelf.firstIDs(); ids != nil {
-		return ids, nil
-	}
-	if r.shelf.unwritten() {
-		_, err := r.listed(ctx)
-		if ids := r.shelf.firstIDs(); ids != nil || err != nil && !r.unlisted(err) {
-			return ids, err
-		}
-	}
-	return r.idsNow(ctx)
-}
-
-func (r *rest[T, W]) notListed(err error) error {
-	return fmt.Errorf("nothing was created, because the %ss that exist could not be listed first: %w", r.kind, err)
 }
 
 // idsNow are the ids of the kind at this moment, for several creates that ask

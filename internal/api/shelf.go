@@ -34,7 +34,6 @@ type shelf struct {
 	lacking  map[string]bool // members that a read by id did not return either
 	refused  bool            // there is no list to be had
 	twinless bool            // a list failed while twins were looked for
-	first    map[string]bool // ids that were there before this run wrote the kind
 
 	flight singleflight.Group
 }
@@ -64,14 +63,6 @@ func (s *shelf) drop(own bool) {
 	s.gen++
 	s.wrote = s.wrote || own
 	s.written, s.whole, s.known, s.order = true, false, nil, nil
-}
-
-// firstIDs are those of the list from before this run wrote the kind; nil where
-// there was none.
-func (s *shelf) firstIDs() map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.first
 }
 
 // short tells whether a list's element lacks a member that a read by id
@@ -133,14 +124,6 @@ func (s *shelf) keep(gen int, id string, raw json.RawMessage) {
 func (s *shelf) keepAll(gen int, elements []element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A write of another kind that was under way spoils the list for reads, but
-	// not what it says of this kind.
-	if s.first == nil && !s.wrote {
-		s.first = make(map[string]bool, len(elements))
-		for _, e := range elements {
-			s.first[e.id] = true
-		}
-	}
 	if gen != s.gen {
 		return
 	}

@@ -4,7 +4,7 @@ package kit
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -30,10 +30,16 @@ type Kind[M any] struct {
 	// Twins finds what a planned create could be taken for; the plan's reader
 	// is told.
 	Twins func(ctx context.Context, c *api.Client, plan *M) []api.Twin
+	// Loss says what a deletion loses for good, for the plan's reader; "" is
+	// nothing.
+	Loss func(state *M) string
+	// Notes points at what the private state keeps of the object: a struct that
+	// JSON can hold, in a field of the model with the tag tfsdk:"-".
+	Notes func(*M) any
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error
 	Read   func(ctx context.Context, c *api.Client, state *M) error
-	Update func(ctx context.Context, c *api.Client, state, plan *M) error
+	Update func(ctx context.Context, c *api.Client, config, state, plan *M) error
 	Delete func(ctx context.Context, c *api.Client, state *M) error
 }
 
@@ -50,13 +56,9 @@ type Only struct {
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client
+	Planned  *Planned
 
-	// Planned holds what this process has planned for an object, by whatever
-	// key the resources agree on. Terraform plans an object before those that
-	// refer to it, and plans again in the process that applies.
-	Planned sync.Map
-
-	made sync.Map // by id, when this run made the object: what its private state says
+	failed atomic.Bool // a failure of the whole deployment was reported
 }
 
 // Resource makes the framework's constructor for the kind.

@@ -22,12 +22,26 @@ type Check struct{ diags *diag.Diagnostics }
 
 // Error refuses the value of an attribute.
 func (c Check) Error(attribute, summary, format string, args ...any) {
-	c.diags.AddAttributeError(Path(attribute), summary, fmt.Sprintf(format, args...))
+	c.diags.AddAttributeError(Path(attribute), summary, named(attribute, summary, fmt.Sprintf(format, args...)))
 }
 
-// Warn tells what the plan's reader should know.
+// Warn tells what the plan's reader should know; of the whole object where the
+// attribute is "".
 func (c Check) Warn(attribute, summary, format string, args ...any) {
-	c.diags.AddAttributeWarning(Path(attribute), summary, fmt.Sprintf(format, args...))
+	if attribute == "" {
+		c.diags.AddWarning(summary, fmt.Sprintf(format, args...))
+		return
+	}
+	c.diags.AddAttributeWarning(Path(attribute), summary, named(attribute, summary, fmt.Sprintf(format, args...)))
+}
+
+// named is a text that names its attribute: not every CLI can point into a
+// nested one.
+func named(attribute, summary, text string) string {
+	if strings.Contains(summary+text, attribute) {
+		return text
+	}
+	return attribute + ": " + text
 }
 
 // Plan is a change that Terraform is about to propose. A rule reads Config and
@@ -40,6 +54,21 @@ type Plan[M any] struct {
 
 	req  *resource.ModifyPlanRequest
 	resp *resource.ModifyPlanResponse
+}
+
+// Fail refuses the plan because a question to the API failed. A failure of the
+// whole deployment is said once in a run.
+func (p *Plan[M]) Fail(attribute, summary string, err error) {
+	if p.Run.repeats(err) {
+		p.diags.AddWarning(notTried, notTriedDetail)
+		return
+	}
+	p.Error(attribute, summary, "%s", err)
+}
+
+// Updates tells whether the object is changed in place or replaced.
+func (p *Plan[M]) Updates(ctx context.Context) bool {
+	return p.State != nil && !p.planned(ctx).Raw.Equal(p.req.State.Raw)
 }
 
 // Replace makes the change of an attribute replace the object.
@@ -55,6 +84,25 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 	p.req.State.GetAttribute(ctx, Path(attribute), &before)
 	p.planned(ctx).GetAttribute(ctx, Path(attribute), &after)
 	return before == nil || after == nil || !after.Equal(before)
+}
+
+// Empties tells whether an attribute that the state has empty is left out, or
+// the other way round: null, "" and [] are one.
+func (p *Plan[M]) Empties(ctx context.Context, attribute string) bool {
+	var before, after attr.Value
+	p.req.State.GetAttribute(ctx, Path(attribute), &before)
+	p.planned(ctx).GetAttribute(ctx, Path(attribute), &after)
+	return empty(before) && empty(after)
+}
+
+func empty(v attr.Value) bool {
+	switch v := v.(type) {
+	case types.String:
+		return !v.IsUnknown() && v.ValueString() == ""
+	case interface{ Elements() []attr.Value }:
+		return len(v.Elements()) == 0 && !v.(attr.Value).IsUnknown()
+	}
+	return v == nil || v.IsNull()
 }
 
 // Known tells whether all of these planned attributes are known in full.
@@ -108,11 +156,12 @@ func (r *managed[M]) ValidateConfig(ctx context.Context, req resource.ValidateCo
 
 func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
+		r.warnOfLoss(ctx, req, resp)
 		return
 	}
 	p := &Plan[M]{Check: Check{&resp.Diagnostics}, Run: r.run, Config: new(M), Plan: new(M), req: &req, resp: resp}
 	if p.Run == nil {
-		p.Run = new(Run)
+		p.Run = &Run{Planned: new(Planned)}
 	}
 	if p.Run.API != nil {
 		p.Version = p.Run.API.Version
@@ -122,6 +171,7 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 	if !req.State.Raw.IsNull() {
 		p.State = new(M)
 		resp.Diagnostics.Append(req.State.Get(ctx, p.State)...)
+		r.kind.loadNotes(ctx, p.State, req.Private)
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -133,11 +183,44 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
-	if p.State == nil && r.kind.Twins != nil && p.Run.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
+	if p.State == nil && p.Run.API != nil {
+		r.planCreate(ctx, p, req.Config.Raw.IsFullyKnown())
+	}
+}
+
+// planCreate looks for what the create could be taken for, and sees that the
+// API answers: nothing else of a first plan would.
+func (r *managed[M]) planCreate(ctx context.Context, p *Plan[M], known bool) {
+	if r.kind.Twins != nil && known && !p.diags.HasError() {
 		for _, twin := range r.kind.Twins(ctx, p.Run.API, p.Plan) {
-			resp.Diagnostics.AddWarning(twin.Warning(r.kind.Title, r.typeName()))
+			p.diags.AddWarning(twin.Warning(r.kind.Title, r.typeName()))
 		}
 	}
+	switch err := p.Run.API.Prove(ctx); {
+	case err == nil:
+	case p.Run.repeats(err):
+		p.diags.AddWarning(notTried, notTriedDetail)
+	default:
+		p.diags.AddError("The management API does not answer", err.Error())
+	}
+}
+
+func (r *managed[M]) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	state := new(M)
+	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+	if r.kind.Loss == nil || resp.Diagnostics.HasError() {
+		return
+	}
+	if loss := r.kind.Loss(state); loss != "" {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s will be deleted", r.kind.Title), loss)
+	}
+}
+
+// Name is how messages name an attribute: "gpu.type_ids", "cpu[0].vcpu_count". An
+// element of a set has the set's.
+func Name(at path.Path) string {
+	name, _, _ := strings.Cut(at.String(), "[Value(")
+	return name
 }
 
 // Path turns "gpu.type_ids" into the framework's path.

@@ -26,10 +26,19 @@ func (e *AttributeError) Unwrap() error { return e.Err }
 // management API v2).
 func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, r.kind.Title, id))
+	switch {
+	case !r.run.repeats(err):
+	case verb == "read": // the first error ends the run, and of equal warnings Terraform shows one
+		diags.AddWarning(notTried, notTriedDetail)
+		return
+	default:
+		diags.AddError(summary, notTriedDetail)
+		return
+	}
 	text := err.Error() + r.imports(err)
 	var at *AttributeError
 	if errors.As(err, &at) {
-		diags.AddAttributeError(Path(at.Attribute), summary, text)
+		diags.AddAttributeError(Path(at.Attribute), summary, named(at.Attribute, summary, text))
 		return
 	}
 	var refused *api.Error
@@ -48,6 +57,15 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 	}
 	diags.AddError(summary, text)
 }
+
+const (
+	notTried       = "Not tried, for the same reason"
+	notTriedDetail = "Not tried, for the same reason as another object: see the error about the deployment."
+)
+
+// repeats tells whether err is a failure of the whole deployment that an
+// earlier call has reported; it counts this one as reported.
+func (run *Run) repeats(err error) bool { return api.IsWhole(err) && run.failed.Swap(true) }
 
 // imports names the commands for the objects that an error is about.
 func (r *managed[M]) imports(err error) string {

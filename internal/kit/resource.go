@@ -3,8 +3,6 @@ package kit
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -59,9 +57,8 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 			return
 		}
 	}
-	made := strconv.Quote(time.Now().Format(time.RFC3339Nano))
-	resp.Diagnostics.Append(resp.Private.SetKey(ctx, madeKey, []byte(made))...)
-	r.run.made.Store(r.kind.ID(&plan).ValueString(), made)
+	noteMade(ctx, resp.Private, &resp.Diagnostics)
+	r.kind.saveNotes(ctx, &plan, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	forgetUnknown(&resp.State)
 }
@@ -73,31 +70,42 @@ func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.made(ctx, c, r.kind.ID(&state).ValueString(), req.Private)
+	id := r.kind.ID(&state).ValueString()
+	tellMade(ctx, c, id, req.Private)
+	r.kind.loadNotes(ctx, &state, req.Private)
 	switch err := r.kind.Read(ctx, c, &state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
-	case err != nil:
-		r.report(&resp.Diagnostics, "read", r.kind.ID(&state).ValueString(), err)
+	case err != nil: // the state stays as it was
+		r.report(&resp.Diagnostics, "read", id, err)
 	default:
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+		r.kind.saveNotes(ctx, &state, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, seenKey, []byte("true"))...)
 	}
 }
 
 func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	c := r.client(&resp.Diagnostics)
-	var state, plan M
+	var config, state, plan M
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.made(ctx, c, r.kind.ID(&state).ValueString(), req.Private)
-	if err := r.kind.Update(ctx, c, &state, &plan); err != nil {
-		r.report(&resp.Diagnostics, "update", r.kind.ID(&state).ValueString(), err)
+	id := r.kind.ID(&state).ValueString()
+	tellMade(ctx, c, id, req.Private)
+	r.kind.loadNotes(ctx, &state, req.Private)
+	r.kind.loadNotes(ctx, &plan, req.Private)
+	if err := r.kind.Update(ctx, c, &config, &state, &plan); err != nil {
+		r.report(&resp.Diagnostics, "update", id, err)
 		return
 	}
+	if r.kind.ID(&plan).ValueString() != id {
+		noteMade(ctx, resp.Private, &resp.Diagnostics)
+	}
+	r.kind.saveNotes(ctx, &plan, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -109,9 +117,7 @@ func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, res
 		return
 	}
 	id := r.kind.ID(&state).ValueString()
-	if r.spared(c, id, r.made(ctx, c, id, req.Private)) {
-		return
-	}
+	tellMade(ctx, c, id, req.Private)
 	if err := r.kind.Delete(ctx, c, &state); err != nil {
 		r.report(&resp.Diagnostics, "delete", id, err)
 	}
@@ -119,8 +125,8 @@ func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, res
 
 func (r *managed[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	if !api.ValidID(req.ID) {
-		resp.Diagnostics.AddError("This is not an id",
-			fmt.Sprintf("Import takes the id of the %s as the API shows it; %q can't be one.", r.kind.Title, req.ID))
+		resp.Diagnostics.AddError("Invalid import ID",
+			fmt.Sprintf("Expected the id of a %s as the API shows it, with letters, digits, - and _ only; got %q.", r.kind.Title, req.ID))
 		return
 	}
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), req, resp)

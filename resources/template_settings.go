@@ -1,0 +1,151 @@
+package resources
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// templateSettings are what workers get from a template, in one form whoever
+// tells them: the API, a plan, or an endpoint's copy. They are noted in private
+// states and between processes, and hold no value of a variable.
+type templateSettings struct {
+	Image      string
+	Args       string // quoted in one way
+	Disk       int64  // GB
+	Env        map[string]string
+	Ports      []string // sorted
+	Registry   string
+	CUDA       []string // sorted
+	Serverless bool
+
+	// OpenPorts: the template asks for none, and the server may have given it
+	// those of version 1.
+	OpenPorts bool
+	// OpenCUDA: API v1 returns no CUDA versions of a template.
+	OpenCUDA bool
+	// Unknown are the attributes that are known once Terraform applies.
+	Unknown []string
+}
+
+func settingsOf(t api.Template) templateSettings {
+	s := templateSettings{
+		Image: t.Image, Args: canonicalArgs(t.Args), Disk: t.Disk, Env: digests(t.Env), Ports: sorted(t.Ports),
+		Registry: t.Registry, Serverless: t.Serverless, OpenCUDA: t.AllowedCUDAVersions == nil,
+	}
+	if t.AllowedCUDAVersions != nil {
+		s.CUDA = sorted(*t.AllowedCUDAVersions)
+	}
+	return s
+}
+
+// settingsOfCopy are those that an endpoint has, as the API shows it.
+func settingsOfCopy(e api.Endpoint) templateSettings {
+	c := e.Container
+	s := templateSettings{Env: digests(c.Env)}
+	if c.Image != nil {
+		s.Image = *c.Image
+	}
+	if c.Args != nil {
+		s.Args = canonicalArgs(*c.Args)
+	}
+	if c.Disk != nil {
+		s.Disk = *c.Disk
+	}
+	if c.Ports != nil {
+		s.Ports = sorted(*c.Ports)
+	}
+	if c.Registry != nil {
+		s.Registry = *c.Registry
+	}
+	s.CUDA = cudaVersionsOf(e)
+	return s
+}
+
+func cudaVersionsOf(e api.Endpoint) []string {
+	if e.GPU == nil {
+		return nil
+	}
+	return sorted(e.GPU.AllowedCUDAVersions)
+}
+
+// templateAttributes are the attributes of a template that its settings hold.
+var templateAttributes = []string{"image", "args", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"}
+
+// noteTemplate records the settings that this run plans to change, for the
+// endpoints that follow the template and are planned after it. What stays as it
+// was is not noted: an endpoint has seen it, and the process that applies plans
+// only what changes.
+func noteTemplate(ctx context.Context, p *kit.Plan[template]) {
+	key := templateKey(p.State.ID.ValueString())
+	var err error
+	if slices.ContainsFunc(templateAttributes, func(a string) bool { return p.Changes(ctx, a) }) {
+		err = p.Run.Planned.Store(key, plannedSettings(ctx, p))
+	} else {
+		err = p.Run.Planned.Delete(key)
+	}
+	if err != nil {
+		tflog.Warn(ctx, "what is planned for a template can't be shared with other configurations of the provider", map[string]any{"error": err.Error()})
+	}
+}
+
+func plannedSettings(ctx context.Context, p *kit.Plan[template]) templateSettings {
+	planned, err := p.Plan.expand(ctx)
+	if err != nil {
+		return templateSettings{Unknown: templateAttributes}
+	}
+	s := settingsOf(planned)
+	s.OpenPorts = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
+	s.OpenCUDA = p.Version == api.V1
+	for _, a := range templateAttributes {
+		if !p.Known(ctx, a) {
+			s.Unknown = append(s.Unknown, a)
+		}
+	}
+	return s
+}
+
+func templateKey(id string) string { return "template/" + id }
+
+// canonicalArgs quotes args in one way: API v1 keeps a list, and what it returns
+// may be quoted differently.
+func canonicalArgs(args string) string {
+	words, err := api.SplitArgs(args)
+	if err != nil {
+		return args
+	}
+	return api.JoinArgs(words)
+}
+
+// digests stand for the values of an environment, which may be secrets: enough
+// to see which variable differs.
+func digests(env map[string]string) map[string]string {
+	out := make(map[string]string, len(env))
+	for name, v := range env {
+		sum := sha256.Sum256([]byte(name + "\x00" + v))
+		out[name] = "sha256:" + hex.EncodeToString(sum[:6])
+	}
+	return out
+}
+
+// filledPorts tells whether these are the ports that API v1 gives to a template
+// without any.
+func filledPorts(ports []string) bool {
+	return slices.Equal(sorted(ports), []string{"22/tcp", "8888/http"})
+}
+
+func withoutKeys(env map[string]string, keys map[string]bool) map[string]string {
+	out := map[string]string{}
+	for name, v := range env {
+		if !keys[name] {
+			out[name] = v
+		}
+	}
+	return out
+}
