@@ -3,14 +3,14 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"log"
 	"os"
 	"runtime/debug"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
@@ -22,11 +22,11 @@ func main() {
 	debugging := flag.Bool("debug", false, "wait for a debugger and print how Terraform finds this process")
 	flag.Parse()
 	quiet()
-	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
-		Address:         "registry.terraform.io/gpucloud/gpucloud",
-		Debug:           *debugging,
-		ProtocolVersion: 6,
-	})
+	var options []tf6server.ServeOpt
+	if *debugging {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	err := tf6server.Serve("registry.terraform.io/gpucloud/gpucloud", func() tfprotov6.ProviderServer { return provider.Server(version) }, options...)
 	if err != nil {
 		log.Fatal(err)
 	}

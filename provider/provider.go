@@ -19,11 +19,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
+
+// Server serves the provider over the plugin protocol, as a given release.
+func Server(version string) tfprotov6.ProviderServer { return kit.Server(New(version)()) }
 
 // New returns the constructor of the provider, as a given release.
 func New(version string) func() provider.Provider { return Through(version, nil) }
@@ -103,11 +107,10 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	client, err := api.New(s)
 	if err != nil {
 		at := "base_url"
-		var wrong *api.SettingError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*api.SettingError](err); ok {
 			at = wrong.Setting
 		}
-		resp.Diagnostics.AddAttributeError(path.Root(at), "This address can't be used", err.Error())
+		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, err.Error())
 		return
 	}
 	run.API = client
@@ -140,7 +143,7 @@ func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 		version = string(api.V2)
 	case string(api.V1), string(api.V2):
 	default:
-		diags.AddAttributeError(path.Root("api_version"), "Unknown API version",
+		diags.AddAttributeError(path.Root("api_version"), "Invalid api_version",
 			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", from, version))
 	}
 	queue, _ := pick(s.QueueURL, "GPUCLOUD_QUEUE_URL")
@@ -164,7 +167,7 @@ func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 	}
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout < timeouts[0] || timeout > timeouts[1] {
-		diags.AddAttributeError(path.Root("request_timeout"), "Not a time-out",
+		diags.AddAttributeError(path.Root("request_timeout"), "Invalid request_timeout",
 			fmt.Sprintf("%s is %q. Write a duration from %s to %s, such as 90s or 2m.", from, text, timeouts[0], timeouts[1]))
 	}
 	return timeout

@@ -72,7 +72,7 @@ func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *regist
 		return &kit.AttributeError{Attribute: "password_wo", Err: errors.New(noPassword)}
 	}
 	got, err := c.RegistryAuths.Create(ctx, want)
-	if err == nil {
+	if got.ID != "" { // also with an error: it exists, whatever it holds
 		plan.ID = types.StringValue(got.ID)
 	}
 	return err

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
@@ -117,7 +116,7 @@ func (d *Deployment) Settings(v api.Version) map[string]any {
 
 // Factories serve the provider of this tree.
 var Factories = map[string]func() (tfprotov6.ProviderServer, error){
-	"gpucloud": providerserver.NewProtocol6WithError(provider.New("test")()),
+	"gpucloud": func() (tfprotov6.ProviderServer, error) { return provider.Server("test"), nil },
 }
 
 // Run drives Terraform through the steps.

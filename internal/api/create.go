@@ -20,8 +20,10 @@ import (
 //   - a kind whose names are unique: the object of that name.
 //   - any other kind: the only such object. Equal creates of one run share out
 //     what they find.
-//   - a kind with secrets, which the API does not return: none is taken. What
-//     the lost POST left under the name is deleted, and created again.
+//   - a kind with secrets, which the API does not return: none is taken for
+//     complete. What the lost POST left under the name is deleted, and created
+//     again; where that can't be done now it is returned with an error, so that
+//     the caller does not lose it.
 //
 // What was there before is never taken over, also where it is equal: it may be
 // another configuration's. Nothing is created a second time unless the name
@@ -43,6 +45,7 @@ func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 	defer r.shelf.write()()
 	c := call{method: http.MethodPost, url: r.settings.BaseURL + r.path, body: body, secrets: r.secrets(want)}
 	for try := 1; ; try++ {
+		attempt.last = try == limits.tries
 		got, err := r.createOnce(ctx, c, attempt)
 		if !errors.Is(err, errNothingMade) || try == limits.tries || ctx.Err() != nil {
 			return got, err
@@ -63,6 +66,7 @@ type creation[T any] struct {
 	body   string
 	before map[string]bool // ids right before the POST; nil where the list is refused
 	lost   bool            // an answer was lost
+	last   bool            // no further POST follows
 }
 
 // errNothingMade marks the failure of a create that may safely be sent again.
@@ -102,7 +106,7 @@ func (r *rest[T, W]) createOnce(ctx context.Context, c call, a *creation[T]) (T,
 	}
 	defer r.makers.settled(a)
 	if r.unique {
-		return r.settleByName(settling, a, failure)
+		return r.settleByName(settling, a, failure, ctx.Err() != nil)
 	}
 	return r.settleByNews(settling, a, failure)
 }
@@ -113,7 +117,7 @@ func refusedBody(status int) bool {
 }
 
 // settleByName looks for the object that has the name.
-func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *Error) (T, error) {
+func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
 	found, err := r.look(ctx, a, named, failure.ambiguous())
@@ -134,11 +138,11 @@ func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *
 	case a.before == nil:
 		return none, r.unsettled(failure, fmt.Sprintf("a %s has the name, and whether it was there before is not known, since the list was refused", r.kind), o)
 	case r.opaque:
-		if err := r.Delete(ctx, id); err != nil {
-			return none, r.unsettled(failure, fmt.Sprintf("a new %s has the name, most likely the one that was created, and whether it holds the credentials is not known. "+
-				"It could not be deleted to create it again (%s)", r.kind, strings.TrimSuffix(err.Error(), ".")), o)
+		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
+			return none, notMade{r.unsettled(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
 		}
-		return none, notMade{r.unsettled(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
+		r.makers.account(id)
+		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: it is kept as incomplete, and the next apply makes it again", plainly{failure}, id)
 	case !r.same(o, a.want):
 		return none, r.unsettled(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
 	}
@@ -270,6 +274,12 @@ func (e *UnsettledError) Error() string {
 }
 
 func (e *UnsettledError) Unwrap() error { return e.Cause }
+
+// plainly is an error without its advice.
+type plainly struct{ cause *Error }
+
+func (e plainly) Error() string { return e.cause.plain() }
+func (e plainly) Unwrap() error { return e.cause }
 
 // notMade is a failed create that may be sent again.
 type notMade struct{ error }

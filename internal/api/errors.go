@@ -27,7 +27,6 @@ type Error struct {
 	keySource string
 	foreign   string        // what answered instead of the API, "" for the API itself
 	whole     bool          // concerns the whole deployment, not the object that was asked for
-	skipped   bool          // not sent, because of an outage
 	idle      bool          // interrupted between two tries, of which the last did nothing
 	lost      bool          // an earlier try may have been carried out
 	late      bool          // the caller's own time was up
@@ -87,8 +86,6 @@ func (e *Error) done() string {
 	switch sent := e.Tries > 0 && !unsent(e.cause) && !e.idle; {
 	case e.Method == http.MethodGet:
 		return ""
-	case e.skipped:
-		return "Nothing was changed."
 	case e.ambiguous():
 		return "Whether the deployment did it is not known: look before you try again."
 	case sent && e.Method != http.MethodPost && (e.lost || e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
@@ -99,8 +96,6 @@ func (e *Error) done() string {
 
 func (e *Error) remedy() string {
 	switch {
-	case e.skipped:
-		return ""
 	case e.late:
 		return "The operation's own time was up."
 	case e.Status == 0 && errors.Is(e.cause, context.Canceled):

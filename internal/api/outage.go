@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -32,12 +33,12 @@ func (o *outage) current() *Error {
 	return o.cause
 }
 
-// notTried is the error of a call during an outage.
-func (t *transport) notTried(c call, cause *Error) *Error {
-	e := t.newError(c, 0)
-	e.whole, e.skipped = true, true
-	e.Detail = "not tried, for the same reason as " + cause.Method + " " + cause.URL + " before"
-	return e
+// during is the error of a call in an outage: the failure that began it.
+func during(c call, cause *Error) error {
+	if c.method == http.MethodGet {
+		return cause
+	}
+	return fmt.Errorf("nothing was sent, for the same reason as before: %w", cause)
 }
 
 // concernsAll tells whether every call of the run would fail like this one.

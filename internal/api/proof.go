@@ -73,7 +73,7 @@ func (t *transport) prove(ctx context.Context, url string) error {
 // unproven is the failure of the first list, where no other came either.
 func (t *transport) unproven(first error) error {
 	e, ok := errors.AsType[*Error](first)
-	if !ok || e.skipped {
+	if !ok || e.whole {
 		return first
 	}
 	all := *e

@@ -90,7 +90,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	}
 	if !c.unpaced {
 		if cause := t.outage.current(); cause != nil {
-			return t.notTried(c, cause)
+			return during(c, cause)
 		}
 		if c.method != http.MethodGet {
 			if err := t.prove(ctx, c.url); err != nil {

@@ -100,6 +100,13 @@ func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, res
 	r.kind.loadNotes(ctx, &plan, req.Private)
 	if err := r.kind.Update(ctx, c, &config, &state, &plan); err != nil {
 		r.report(&resp.Diagnostics, "update", id, err)
+		// An update that makes the object again may fail with the new one there:
+		// the state keeps that, with the settings from before.
+		if made := *r.kind.ID(&plan); !made.IsUnknown() && made.ValueString() != id {
+			*r.kind.ID(&state) = made
+			noteMade(ctx, resp.Private, &resp.Diagnostics)
+			resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+		}
 		return
 	}
 	if r.kind.ID(&plan).ValueString() != id {

@@ -13,9 +13,10 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/provider"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 )
 
 // Provider is a configured provider process.
@@ -37,7 +38,7 @@ type unknown struct{}
 // Start serves the provider and configures it with a provider block.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
-	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: providerserver.NewProtocol6(p)()}
+	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: kit.Server(p)}
 	var err error
 	d.schema, err = d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
 	d.must(err)

@@ -1,0 +1,111 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Server serves a provider. It refuses a number with a fraction where a whole
+// one is expected by itself: the framework would call it an error of the
+// provider, and not say which number it means.
+func Server(p provider.Provider) tfprotov6.ProviderServer {
+	inner, ok := providerserver.NewProtocol6(p)().(protocol)
+	if !ok {
+		panic("the framework's server lacks a part of the protocol") // a mistake of this program, which every test finds
+	}
+	s := &server{protocol: inner, schemas: map[string]schema.Schema{}}
+	ctx := context.Background()
+	var meta provider.MetadataResponse
+	p.Metadata(ctx, provider.MetadataRequest{}, &meta)
+	for _, constructor := range p.Resources(ctx) {
+		r := constructor()
+		var name resource.MetadataResponse
+		var content resource.SchemaResponse
+		r.Metadata(ctx, resource.MetadataRequest{ProviderTypeName: meta.TypeName}, &name)
+		r.Schema(ctx, resource.SchemaRequest{}, &content)
+		s.schemas[name.TypeName] = content.Schema
+	}
+	return s
+}
+
+// protocol is all that the framework serves: what is left out here, Terraform
+// would not see.
+type protocol interface {
+	tfprotov6.ProviderServer
+	tfprotov6.ListResourceServer
+	tfprotov6.ActionServer
+}
+
+type server struct {
+	protocol
+	schemas map[string]schema.Schema
+}
+
+func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	if diags := s.fractions(ctx, req.TypeName, req.Config); len(diags) > 0 {
+		return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: diags}, nil
+	}
+	return s.protocol.ValidateResourceConfig(ctx, req)
+}
+
+// PlanResourceChange sees what was unknown when it was validated.
+func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	if diags := s.fractions(ctx, req.TypeName, req.Config); len(diags) > 0 {
+		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: diags, PlannedState: req.PriorState}, nil
+	}
+	return s.protocol.PlanResourceChange(ctx, req)
+}
+
+// fractions refuses the numbers of a configuration that are not whole where its
+// schema wants them so.
+func (s *server) fractions(ctx context.Context, typeName string, config *tfprotov6.DynamicValue) (diags []*tfprotov6.Diagnostic) {
+	content, ok := s.schemas[typeName]
+	if !ok || config == nil {
+		return nil
+	}
+	value, err := config.Unmarshal(content.Type().TerraformType(ctx))
+	if err != nil {
+		return nil // the framework says what is the matter
+	}
+	_ = tftypes.Walk(value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		var n big.Float
+		if !v.Type().Is(tftypes.Number) || v.IsNull() || !v.IsKnown() || v.As(&n) != nil {
+			return true, nil
+		}
+		if whole, accuracy := n.Int64(); accuracy == big.Exact && n.Cmp(new(big.Float).SetInt64(whole)) == 0 {
+			return true, nil
+		}
+		if wanted, err := content.TypeAtTerraformPath(ctx, at); err == nil && wanted.Equal(basetypes.Int64Type{}) {
+			diags = append(diags, &tfprotov6.Diagnostic{
+				Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Invalid value of " + attributeName(at),
+				Detail: fmt.Sprintf("Invalid %s: expected a whole number, got %s.", attributeName(at), n.Text('g', 20)),
+			})
+		}
+		return true, nil
+	})
+	return diags
+}
+
+func attributeName(at *tftypes.AttributePath) (name string) {
+	for _, step := range at.Steps() {
+		switch step := step.(type) {
+		case tftypes.AttributeName:
+			if name != "" {
+				name += "."
+			}
+			name += string(step)
+		case tftypes.ElementKeyInt:
+			name += fmt.Sprintf("[%d]", int64(step))
+		}
+	}
+	return name
+}
