@@ -1,7 +1,8 @@
 // Package cliname says which command line runs a provider: Terraform or
-// OpenTofu. The plugin protocol does not: OpenTofu sends its own version
-// number as Terraform's. A provider is a child process of the command line,
-// so its parent's executable answers.
+// OpenTofu. The plugin protocol does not: OpenTofu 1.12 calls itself Terraform
+// 1.13.0, and the environment and the metadata of its calls are Terraform's. A
+// provider is a child process of the command line, so the parent's executable
+// answers.
 package cliname
 
 import (
