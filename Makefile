@@ -9,6 +9,10 @@ comma := ,
 # NVML is loaded at run time: its functions must not be looked for before.
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
+# The packages whose tests drive a command line.
+ACCEPTANCE := ./resources/... ./provider/... ./internal/scale/... ./internal/fire/... ./conformance/client/...
+
+.PHONY: clis test-tofu
 .PHONY: quickstart test fire mutants soak build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
@@ -16,6 +20,13 @@ quickstart: build ## From nothing to a running endpoint, and back to nothing.
 
 test: ## Every test, acceptance tests with a real Terraform included.
 	go test $(RACE) ./...
+
+clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
+	@go run ./internal/clis
+
+test-tofu: build ## The acceptance tests and the quickstart with OpenTofu, where it is present.
+	@tofu=$$(go run ./internal/clis --find tofu) || exit 1; [ -n "$$tofu" ] || exit 0; set -x; \
+		TF_ACC_TERRAFORM_PATH=$$tofu go run ./internal/quickstart && TF_ACC_TERRAFORM_PATH=$$tofu go test $(RACE) $(ACCEPTANCE)
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
 	go test ./internal/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100

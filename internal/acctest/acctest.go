@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
@@ -31,18 +32,26 @@ var Versions = []api.Version{api.V2, api.V1}
 
 // Main finds the Terraform that the package's tests drive, and runs them.
 func Main(m *testing.M) {
-	path, err := tfcli.Find(context.Background())
+	cli, err := defaultCLI(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Setenv("TF_ACC_TERRAFORM_PATH", path)
+	os.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
-	if tfcli.IsTofu(path) {
+	if cli.Name == cliname.OpenTofu {
 		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
 	os.Exit(m.Run())
+}
+
+func defaultCLI(ctx context.Context) (tfcli.CLI, error) {
+	path, err := tfcli.Find(ctx)
+	if err != nil {
+		return tfcli.CLI{}, err
+	}
+	return tfcli.Inspect(ctx, path)
 }
 
 // Deployment is what a test talks to.

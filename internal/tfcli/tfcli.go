@@ -1,5 +1,5 @@
 // Package tfcli finds the Terraform, or OpenTofu, that tests and the
-// quickstart drive.
+// quickstart drive, and builds releases that the machine lacks.
 package tfcli
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-version"
@@ -16,35 +17,132 @@ import (
 	"github.com/hashicorp/hc-install/product"
 	"github.com/hashicorp/hc-install/releases"
 	"github.com/hashicorp/hc-install/src"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // wanted are the releases to fetch where the machine has none.
 const wanted = ">= 1.11.0, < 2.0.0"
 
 // Find returns the path of terraform or tofu: the one that
-// TF_ACC_TERRAFORM_PATH names, else one on PATH, else one fetched into the
-// user's cache.
+// TF_ACC_TERRAFORM_PATH names, else one on PATH, else one that `make clis`
+// built, else one fetched into the user's cache.
 func Find(ctx context.Context) (string, error) {
 	if path := os.Getenv("TF_ACC_TERRAFORM_PATH"); path != "" {
-		return exec.LookPath(path)
+		found, err := exec.LookPath(path)
+		if err != nil {
+			return "", fmt.Errorf("TF_ACC_TERRAFORM_PATH names no program: %w", err)
+		}
+		return filepath.Abs(found) // tests run it in folders of their own
 	}
-	for _, name := range []string{"terraform", "tofu"} {
+	if paths := present(); len(paths) > 0 {
+		return paths[0], nil
+	}
+	dir, err := cacheDir()
+	if err != nil {
+		dir = filepath.Join(os.TempDir(), "gpucloud")
+	}
+	return fetch(ctx, filepath.Join(dir, "terraform"))
+}
+
+// present returns the command lines on PATH and in the user's cache.
+func present() (paths []string) {
+	for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
 		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
+			paths = append(paths, path)
 		}
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
+	for _, r := range Releases {
+		path, err := r.Path()
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(path); err == nil {
+			paths = append(paths, path)
+		}
 	}
-	return fetch(ctx, filepath.Join(cache, "gpucloud", "terraform"))
+	return paths
+}
+
+// CLI is a command line on this machine.
+type CLI struct {
+	Path    string
+	Name    string // cliname.Terraform or cliname.OpenTofu
+	Version *version.Version
+}
+
+func (c CLI) String() string { return title(c.Name) + " " + c.Version.String() }
+
+func title(name string) string {
+	if name == cliname.OpenTofu {
+		return "OpenTofu"
+	}
+	return "Terraform"
+}
+
+// Inspect asks a command line what it is.
+func Inspect(ctx context.Context, path string) (CLI, error) {
+	cmd := exec.CommandContext(ctx, path, "version")
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=", "TF_CLI_ARGS_version=")
+	out, err := cmd.Output()
+	if err != nil {
+		return CLI{}, fmt.Errorf("%s version: %w", path, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		product, number, _ := strings.Cut(strings.TrimSpace(line), " v")
+		for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
+			if product != title(name) {
+				continue
+			}
+			v, err := version.NewVersion(number)
+			if err != nil {
+				return CLI{}, fmt.Errorf("%s version: %w", path, err)
+			}
+			return CLI{Path: path, Name: name, Version: v}, nil
+		}
+	}
+	return CLI{}, fmt.Errorf("%s is neither Terraform nor OpenTofu: its version command prints %q", path, out)
+}
+
+// All returns every command line on this machine, the one of Find first, and
+// one of each version.
+func All(ctx context.Context) ([]CLI, error) {
+	first, err := Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := Inspect(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	all := []CLI{chosen}
+	for _, path := range present() {
+		c, err := Inspect(ctx, path)
+		if err != nil {
+			continue // a version manager's placeholder, for example
+		}
+		if !slices.ContainsFunc(all, func(o CLI) bool { return o.String() == c.String() }) {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+func cacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	return filepath.Join(dir, "gpucloud"), err
+}
+
+func executable(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
 }
 
 func fetch(ctx context.Context, dir string) (string, error) {
-	bin := filepath.Join(dir, "terraform")
-	if runtime.GOOS == "windows" {
-		bin += ".exe"
-	}
+	bin := filepath.Join(dir, executable(cliname.Terraform))
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
@@ -64,6 +162,3 @@ func fetch(ctx context.Context, dir string) (string, error) {
 	}
 	return path, nil
 }
-
-// IsTofu tells OpenTofu by its file name.
-func IsTofu(path string) bool { return strings.HasPrefix(filepath.Base(path), "tofu") }

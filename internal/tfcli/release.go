@@ -1,0 +1,235 @@
+package tfcli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-version"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+)
+
+// Release is a command line that is built from its Go module.
+type Release struct {
+	Name    string // cliname.Terraform or cliname.OpenTofu
+	Version string
+	module  string
+	main    string // the package of its main function
+}
+
+// Releases are what the acceptance tests run on beside the command line of
+// this machine.
+var Releases = []Release{
+	{Name: cliname.OpenTofu, Version: "1.12.6", module: "github.com/opentofu/opentofu", main: "./cmd/tofu"},
+	{Name: cliname.Terraform, Version: "1.15.9", module: "github.com/hashicorp/terraform", main: "."},
+}
+
+func (r Release) String() string { return title(r.Name) + " " + r.Version }
+
+// Missing returns the releases that none of the command lines stands for.
+func Missing(present []CLI) (missing []Release) {
+	for _, r := range Releases {
+		if !slices.ContainsFunc(present, r.isCoveredBy) {
+			missing = append(missing, r)
+		}
+	}
+	return missing
+}
+
+// Find returns a command line on this machine that stands for the release, and
+// whether there is one. It fetches nothing.
+func (r Release) Find(ctx context.Context) (CLI, bool) {
+	for _, path := range present() {
+		if c, err := Inspect(ctx, path); err == nil && r.isCoveredBy(c) {
+			return c, true
+		}
+	}
+	return CLI{}, false
+}
+
+// isCoveredBy accepts the same product in at least the same minor version.
+func (r Release) isCoveredBy(c CLI) bool {
+	want := version.Must(version.NewVersion(r.Version)).Segments()
+	have := c.Version.Segments()
+	return c.Name == r.Name && slices.Compare(have[:2], want[:2]) >= 0
+}
+
+// Absent is the line that a test prints which is skipped for a release.
+func (r Release) Absent() string {
+	return r.String() + " is absent: run `make clis` to build it, which needs a network once; skipped"
+}
+
+// Path is where Build puts the program.
+func (r Release) Path() (string, error) {
+	dir, err := cacheDir()
+	return filepath.Join(dir, "clis", r.Name+"-"+r.Version, executable(r.Name)), err
+}
+
+// Build compiles the release into the user's cache. Path holds nothing until
+// the program is complete.
+func (r Release) Build(ctx context.Context) error {
+	path, err := r.Path()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	removeStaleBuilds(dir)
+	work, err := os.MkdirTemp(dir, workPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+
+	source, err := r.download(ctx, work)
+	if err != nil {
+		return fmt.Errorf("%s can't be fetched (is there a network?): %w", r, err)
+	}
+	// The module cache is read-only, and Terraform's module needs changes.
+	tree := filepath.Join(work, "src")
+	if err := os.CopyFS(tree, os.DirFS(source)); err != nil {
+		return err
+	}
+	if err := dropAbsentModules(ctx, tree); err != nil {
+		return fmt.Errorf("%s: %w", r, err)
+	}
+	program := filepath.Join(work, filepath.Base(path))
+	if _, err := goTool(ctx, tree, "build", "-buildvcs=false", "-trimpath",
+		"-ldflags=-s -w -X "+r.module+"/version.dev=no", "-o", program, r.main); err != nil {
+		return fmt.Errorf("building %s: %w", r, err)
+	}
+	return os.Rename(program, path)
+}
+
+const workPrefix = ".build-"
+
+// removeStaleBuilds removes what a killed build left. A build that is younger
+// may still run.
+func removeStaleBuilds(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, workPrefix+"*"))
+	for _, path := range left {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// download returns the folder of the module in the module cache.
+func (r Release) download(ctx context.Context, dir string) (string, error) {
+	out, err := goTool(ctx, dir, "mod", "download", "-json", r.module+"@v"+r.Version)
+	var module struct{ Dir, Error string }
+	if json.Unmarshal(out, &module) == nil && module.Error != "" {
+		return "", errors.New(strings.TrimSpace(module.Error))
+	}
+	return module.Dir, err
+}
+
+// dropAbsentModules takes nested modules out of a module that names them by
+// replace directives: they are not in its archive. For Terraform these are the
+// back ends for remote state, which no test of ours uses.
+func dropAbsentModules(ctx context.Context, tree string) error {
+	out, err := goTool(ctx, tree, "mod", "edit", "-json")
+	if err != nil {
+		return err
+	}
+	var mod struct {
+		Replace []struct{ Old, New struct{ Path string } }
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		return err
+	}
+	absent := map[string]bool{}
+	edit := []string{"mod", "edit"}
+	for _, r := range mod.Replace {
+		if !strings.HasPrefix(r.New.Path, ".") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(tree, r.New.Path, "go.mod")); err == nil {
+			continue
+		}
+		absent[r.Old.Path] = true
+		edit = append(edit, "-dropreplace="+r.Old.Path, "-droprequire="+r.Old.Path)
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	if _, err := goTool(ctx, tree, edit...); err != nil {
+		return err
+	}
+	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		return dropImports(path, absent)
+	})
+}
+
+// dropImports removes the imports of absent packages from a file, and each
+// line that uses one: the table of back ends has one line for each.
+func dropImports(path string, absent map[string]bool) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
+	if err != nil {
+		return nil //nolint:nilerr // test data may hold invalid Go; the build judges the rest
+	}
+	var unwanted []string
+	for _, i := range file.Imports {
+		imported, err := strconv.Unquote(i.Path.Value)
+		if err != nil || !absent[imported] {
+			continue
+		}
+		name := filepath.Base(imported)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		unwanted = append(unwanted, regexp.QuoteMeta(i.Path.Value)+`$`, `\b`+name+`\.`)
+	}
+	if unwanted == nil {
+		return nil
+	}
+	drop := regexp.MustCompile(strings.Join(unwanted, "|"))
+	var kept bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if !drop.Match(bytes.TrimRight(line, "\r\n")) {
+			kept.Write(line)
+		}
+	}
+	return os.WriteFile(path, kept.Bytes(), 0o600)
+}
+
+// goTool runs the go command, unaware of this project's workspace and flags.
+func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "PWD="+dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		// Why it failed comes last.
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return out, fmt.Errorf("go %s: %w: %s", args[0], err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
+	}
+	return out, nil
+}
