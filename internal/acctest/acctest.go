@@ -30,8 +30,21 @@ import (
 // Versions are both management APIs; most tests run on each.
 var Versions = []api.Version{api.V2, api.V1}
 
-// Main finds the Terraform that the package's tests drive, and runs them.
+const providerName = "gpucloud"
+
+// Main finds the Terraform that the package's tests drive, and runs them. In a
+// Workspace the test binary is the provider instead.
 func Main(m *testing.M) {
+	if IsProviderProcess() {
+		err := providerserver.Serve(context.Background(), provider.New("test"), providerserver.ServeOpts{
+			Address: "registry.terraform.io/gpucloud/gpucloud", ProtocolVersion: 6,
+		})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	cli, err := defaultCLI(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -125,7 +138,7 @@ func (d *Deployment) Settings(v api.Version) map[string]any {
 
 // Factories serve the provider of this tree.
 var Factories = map[string]func() (tfprotov6.ProviderServer, error){
-	"gpucloud": func() (tfprotov6.ProviderServer, error) { return provider.Server("test"), nil },
+	providerName: func() (tfprotov6.ProviderServer, error) { return provider.Server("test"), nil },
 }
 
 // Run drives Terraform through the steps.

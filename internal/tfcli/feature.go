@@ -1,0 +1,35 @@
+package tfcli
+
+import (
+	"github.com/hashicorp/go-version"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+)
+
+// Feature is a part of the plugin protocol that not every command line has.
+type Feature struct {
+	name      string
+	terraform string // the first release of each with it; "" for none
+	openTofu  string
+}
+
+func (f Feature) String() string { return f.name }
+
+var (
+	WriteOnly         = Feature{"write-only attributes", "1.11", "1.11"}
+	EphemeralResource = Feature{"ephemeral resources", "1.10", "1.11"}
+	Functions         = Feature{"provider functions", "1.8", "1.7"}
+	MoveAcrossTypes   = Feature{"moves between resource types", "1.8", "1.10"}
+	ImportByIdentity  = Feature{"import by identity", "1.12", "1.12"}
+	ListResources     = Feature{"list resources and query", "1.14", ""}
+	Actions           = Feature{"actions", "1.14", ""}
+)
+
+// Has says whether a command line has a feature.
+func (c CLI) Has(f Feature) bool {
+	since := f.terraform
+	if c.Name == cliname.OpenTofu {
+		since = f.openTofu
+	}
+	return since != "" && c.Version.Core().GreaterThanOrEqual(version.Must(version.NewVersion(since)))
+}
