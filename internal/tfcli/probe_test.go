@@ -152,8 +152,7 @@ func (double) Definition(_ context.Context, _ function.DefinitionRequest, resp *
 }
 func (double) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var n int64
-	resp.Error = function.ConcatFuncErrors(req.Arguments.Get(ctx, &n), resp.Result.Set(ctx, 2*n))
-	if resp.Error == nil {
+	if resp.Error = req.Arguments.Get(ctx, &n); resp.Error == nil {
 		resp.Error = resp.Result.Set(ctx, 2*n)
 	}
 }

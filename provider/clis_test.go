@@ -1,0 +1,339 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+// cliGuide is the guide with the table of what works with which command line.
+const cliGuide = "../docs/guides/clis.md"
+
+const (
+	yes = "yes"
+	no  = "no"
+)
+
+// cliFeature is a row of the table: what a command line does, in the words of
+// its cell.
+type cliFeature struct {
+	title string
+	try   func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string
+}
+
+const volume = `resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+`
+
+var cliFeatures = []cliFeature{
+	{"`password_wo` from an ephemeral variable: in no state, in no saved plan", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		const secret = "a-secret-of-this-test"
+		w.Write("main.tf", `variable "token" {
+  type      = string
+  ephemeral = true
+}
+resource "gpucloud_registry_auth" "r" {
+  name                = "r"
+  username            = "u"
+  password_wo         = var.token
+  password_wo_version = 1
+}
+`)
+		set := "-var=token=" + secret
+		out, err := w.Run("plan", "-out=saved", set)
+		if err != nil {
+			return refusal(t, out, "not expected here")
+		}
+		shown := w.MustRun("show", "-json", "saved")
+		w.MustRun("apply", set, "saved")
+		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(shown, secret) || strings.Contains(string(state), secret) {
+			t.Errorf("the secret is kept: %s\n%s", shown, state)
+		}
+		return yes
+	}},
+	{"`import` command", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		id := makeVolume(t, d)
+		w.Write("main.tf", volume)
+		w.MustRun("import", "gpucloud_network_volume.v", id)
+		return unchanged(t, w)
+	}},
+	{"`import` block", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		id := makeVolume(t, d)
+		w.Write("main.tf", volume+importBlock(id))
+		w.MustRun("apply", "-auto-approve")
+		return unchanged(t, w)
+	}},
+	{"configuration written for an `import` block: `plan -generate-config-out`", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", importBlock(makeVolume(t, d)))
+		w.MustRun("plan", "-generate-config-out=generated.tf")
+		w.MustRun("apply", "-auto-approve")
+		return unchanged(t, w)
+	}},
+	{"`moved` block: a resource is renamed", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume)
+		w.MustRun("apply", "-auto-approve")
+		w.Write("main.tf", strings.Replace(volume, `"v"`, `"renamed"`, 1)+
+			"moved {\n  from = gpucloud_network_volume.v\n  to   = gpucloud_network_volume.renamed\n}\n")
+		return expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
+	}},
+	{"`removed` block: the object is kept, and no longer managed", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume)
+		w.MustRun("apply", "-auto-approve")
+		w.Write("main.tf", "removed {\n  from = gpucloud_network_volume.v\n  lifecycle {\n    destroy = false\n  }\n}\n")
+		w.MustRun("apply", "-auto-approve")
+		left, err := d.Client(t, api.V2).NetworkVolumes.List(t.Context())
+		if err != nil || len(left) != 1 {
+			t.Fatalf("%d volumes are left: %v", len(left), err)
+		}
+		if managed := w.MustRun("show"); !strings.Contains(managed, "The state file is empty") {
+			t.Errorf("still in the state: %s", managed)
+		}
+		return yes
+	}},
+	{"`test` command, with `run` blocks that apply", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume)
+		w.Write("volume.tftest.hcl", "run \"create\" {\n  assert {\n    condition     = gpucloud_network_volume.v.size == 10\n    error_message = \"wrong size\"\n  }\n}\n")
+		return expect(t, w.MustRun("test"), "1 passed, 0 failed")
+	}},
+	{"`test` command with `mock_provider`: nothing is sent", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume)
+		w.Write("volume.tftest.hcl", "mock_provider \"gpucloud\" {}\nrun \"create\" {\n  assert {\n    condition     = gpucloud_network_volume.v.id != null\n    error_message = \"no id\"\n  }\n}\n")
+		out := w.MustRun("test")
+		if d.Writes() != 0 {
+			t.Errorf("%d requests were sent", d.Writes())
+		}
+		return expect(t, out, "1 passed, 0 failed")
+	}},
+	{"`check` block: a failed assertion is a warning", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume+"check \"size\" {\n  assert {\n    condition     = gpucloud_network_volume.v.size >= 50\n    error_message = \"The volume is small.\"\n  }\n}\n")
+		return expect(t, w.MustRun("apply", "-auto-approve"), "Warning: Check block assertion failed")
+	}},
+	{"warning of the provider in a plan", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", "provider \"gpucloud\" {\n  api_version = \"v1\"\n}\n"+volume)
+		return expect(t, w.MustRun("plan"), "Warning: Management API v1 is retired")
+	}},
+	{"error of a plan at an attribute", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume)
+		w.MustRun("apply", "-auto-approve")
+		w.Write("main.tf", strings.Replace(volume, "10", "9", 1))
+		return whereItPoints(t, w, "can't shrink", "size        = 9")
+	}},
+	{"error of a plan at a nested attribute", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
+  name  = "e"
+  image = "i"
+  scaling = {
+    type        = "REQUEST_COUNT"
+    queue_delay = 4
+  }
+}
+`)
+		return whereItPoints(t, w, "takes request_count", "queue_delay = 4")
+	}},
+	{"a provider block with `for_each`, such as one for each account", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", fmt.Sprintf(`locals {
+  accounts = { one = %q }
+}
+provider "gpucloud" {
+  alias    = "of"
+  for_each = local.accounts
+  api_key  = each.value
+}
+resource "gpucloud_network_volume" "v" {
+  for_each    = local.accounts
+  provider    = gpucloud.of[each.key]
+  name        = each.key
+  size        = 10
+  data_center = "EU-RO-1"
+}
+`, d.Key))
+		out, err := w.Run("apply", "-auto-approve")
+		if err != nil {
+			return refusal(t, out, "for_each")
+		}
+		return expect(t, out, "1 added")
+	}},
+	{"`required_version` in a `.tf` file: an older release is refused", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		return refusesNewer(t, w, "versions.tf")
+	}},
+	{"`required_version` in a `.tofu` file: an older release is refused", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		return refusesNewer(t, w, "versions.tofu")
+	}},
+	{"encrypted state: `encryption` block", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume+`terraform {
+  encryption {
+    key_provider "pbkdf2" "p" {
+      passphrase = "a passphrase of this test"
+    }
+    method "aes_gcm" "m" {
+      keys = key_provider.pbkdf2.p
+    }
+    state {
+      method = method.aes_gcm.m
+    }
+  }
+}
+`)
+		out, err := w.Run("apply", "-auto-approve")
+		if err != nil {
+			return refusal(t, out, "Blocks of type \"encryption\" are not expected")
+		}
+		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+		if err != nil || strings.Contains(string(state), "gpucloud_network_volume") {
+			t.Errorf("the state is not encrypted: %v\n%s", err, state)
+		}
+		return yes
+	}},
+}
+
+// The guide's table says of each command line on this machine what it does.
+func TestCommandLines(t *testing.T) {
+	columns, rows := guideTable(t)
+	documented := map[string]bool{}
+	for _, f := range cliFeatures {
+		documented[f.title] = true
+		t.Run(f.title, func(t *testing.T) {
+			cells := rows[f.title]
+			if len(cells) != len(columns) {
+				t.Errorf("%s has no full row for this feature", cliGuide)
+				cells = make([]string, len(columns))
+			}
+			acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+				column, ok := columns[series(cli)]
+				if !ok {
+					t.Skipf("%s has no column for %s", cliGuide, series(cli))
+				}
+				t.Parallel()
+				d := acctest.Deploy(t)
+				if got := f.try(t, d, d.Workspace(t, cli, api.V2)); got != cells[column] {
+					t.Errorf("%s says %q; with %s it is %q", cliGuide, cells[column], cli, got)
+				}
+			})
+		})
+	}
+	for title := range rows {
+		if !documented[title] {
+			t.Errorf("%s has a row that no test proves: %s", cliGuide, title)
+		}
+	}
+}
+
+// series is a command line as the table's columns name it.
+func series(cli tfcli.CLI) string {
+	text := cli.String()
+	return text[:strings.LastIndex(text, ".")]
+}
+
+// guideTable reads the only table of the guide.
+func guideTable(t *testing.T) (columns map[string]int, rows map[string][]string) {
+	t.Helper()
+	text, err := os.ReadFile(cliGuide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
+		if !ok {
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case columns == nil:
+			columns, rows = map[string]int{}, map[string][]string{}
+			for i, name := range cells[1:] {
+				columns[name] = i
+			}
+		case strings.Trim(cells[0], "-") != "":
+			rows[cells[0]] = cells[1:]
+		}
+	}
+	if len(columns) == 0 {
+		t.Fatalf("%s has no table", cliGuide)
+	}
+	return columns, rows
+}
+
+func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
+	t.Helper()
+	made, err := d.Client(t, api.V2).NetworkVolumes.Create(t.Context(), api.NetworkVolume{Name: "v", Size: 10, DataCenter: "EU-RO-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+func importBlock(id string) string {
+	return fmt.Sprintf("import {\n  to = gpucloud_network_volume.v\n  id = %q\n}\n", id)
+}
+
+func unchanged(t *testing.T, w *acctest.Workspace) string {
+	t.Helper()
+	return expect(t, w.MustRun("plan"), "No changes.")
+}
+
+// expect is for what works with every command line.
+func expect(t *testing.T, output, want string) string {
+	t.Helper()
+	if !strings.Contains(output, want) {
+		t.Errorf("expected %q, got:\n%s", want, output)
+	}
+	return yes
+}
+
+// refusal is for what a command line may not know: the reason must be that.
+func refusal(t *testing.T, output, reason string) string {
+	t.Helper()
+	if !strings.Contains(output, reason) {
+		t.Errorf("failed for another reason than %q:\n%s", reason, output)
+	}
+	return no
+}
+
+// refusesNewer says whether a file's constraint on a release to come is kept.
+func refusesNewer(t *testing.T, w *acctest.Workspace, file string) string {
+	t.Helper()
+	w.Write("main.tf", volume)
+	w.Write(file, "terraform {\n  required_version = \">= 99\"\n}\n")
+	out, err := w.Run("plan")
+	if err == nil {
+		return no
+	}
+	if !strings.Contains(out, "required_version = \">= 99\"") {
+		t.Errorf("failed for another reason than the version:\n%s", out)
+	}
+	return yes
+}
+
+// whereItPoints says at which line the command line shows an error.
+func whereItPoints(t *testing.T, w *acctest.Workspace, text, attribute string) string {
+	t.Helper()
+	out, err := w.Run("plan")
+	if err == nil || !strings.Contains(out, text) {
+		t.Errorf("expected an error with %q, got:\n%s", text, out)
+	}
+	switch {
+	case regexp.MustCompile(`\d: +` + regexp.QuoteMeta(attribute)).MatchString(out):
+		return "at its line"
+	case regexp.MustCompile(`\d: resource "`).MatchString(out):
+		return "at the resource"
+	}
+	t.Errorf("the error points at no line of the configuration:\n%s", out)
+	return ""
+}
