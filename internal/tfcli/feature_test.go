@@ -49,8 +49,8 @@ func TestFeatures(t *testing.T) {
 			args:    []string{"apply", "-auto-approve"}, want: "o = true",
 		},
 		{
-			feature: tfcli.Functions, config: "output \"o\" {\n  value = provider::probe::double(21)\n}\n",
-			args: []string{"apply", "-auto-approve"}, want: "o = 42",
+			feature: tfcli.Functions, config: "output \"o\" {\n  value = provider::probe::cli()\n}\n",
+			args: []string{"apply", "-auto-approve"}, want: "o = \"",
 		},
 		{
 			feature: tfcli.MoveAcrossTypes, before: "resource \"probe_other\" \"one\" {}\n",
@@ -88,8 +88,22 @@ func TestFeatures(t *testing.T) {
 				if works != cli.Has(c.feature) {
 					t.Errorf("%s works: %t, and Has says %t: %v\n%s", c.feature, works, cli.Has(c.feature), err, out)
 				}
-				t.Logf("works: %t\n%s", works, out)
 			})
 		})
 	}
+}
+
+// A provider knows which command line runs it.
+func TestProviderKnowsItsCommandLine(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		if !cli.Has(tfcli.Functions) {
+			t.Skipf("%s has no %s", cli, tfcli.Functions)
+		}
+		w := acctest.NewWorkspace(t, cli, "probe")
+		w.Write("main.tf", "output \"name\" {\n  value = provider::probe::cli()\n}\n")
+		w.MustRun("apply", "-auto-approve")
+		if got := w.MustRun("output", "-raw", "name"); got != cli.Name {
+			t.Errorf("%s is called %q, not %q", cli, got, cli.Name)
+		}
+	})
 }

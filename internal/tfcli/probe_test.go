@@ -19,6 +19,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // probe is a provider without a service, that has one of everything that the
@@ -47,7 +49,7 @@ func (probe) Actions(context.Context) []func() action.Action {
 	return []func() action.Action{func() action.Action { return ping{} }}
 }
 func (probe) Functions(context.Context) []func() function.Function {
-	return []func() function.Function{func() function.Function { return double{} }}
+	return []func() function.Function{func() function.Function { return cli{} }}
 }
 
 type thing struct{ typeName string }
@@ -139,20 +141,15 @@ func (ping) Invoke(_ context.Context, _ action.InvokeRequest, resp *action.Invok
 	resp.SendProgress(action.InvokeProgressEvent{Message: "ping answered"})
 }
 
-type double struct{}
+// cli is a function that names the command line.
+type cli struct{}
 
-func (double) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "double"
+func (cli) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "cli"
 }
-func (double) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Parameters: []function.Parameter{function.Int64Parameter{Name: "n"}},
-		Return:     function.Int64Return{},
-	}
+func (cli) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = function.Definition{Return: function.StringReturn{}}
 }
-func (double) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var n int64
-	if resp.Error = req.Arguments.Get(ctx, &n); resp.Error == nil {
-		resp.Error = resp.Result.Set(ctx, 2*n)
-	}
+func (cli) Run(ctx context.Context, _ function.RunRequest, resp *function.RunResponse) {
+	resp.Error = resp.Result.Set(ctx, cliname.Name())
 }

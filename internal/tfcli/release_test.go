@@ -1,0 +1,236 @@
+package tfcli
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-version"
+)
+
+// tool is a module as Terraform's is: it requires a nested module that a
+// replace directive names, and that its archive lacks.
+var tool = map[string]string{
+	"go.mod": `module example.com/tool
+
+go 1.21
+
+require example.com/tool/absent v0.0.0
+
+replace example.com/tool/absent => ./absent
+`,
+	"main.go": `package main
+
+import (
+	"fmt"
+
+	other "example.com/tool/absent"
+	"example.com/tool/version"
+)
+
+var table = map[string]func() string{
+	"present": func() string { return version.String() },
+	"absent":  func() string { return other.String() },
+}
+
+func main() { fmt.Printf("Terraform v%s\n%d\n", table["present"](), len(table)) }
+`,
+	"version/version.go": `package version
+
+var dev = "yes"
+
+func String() string {
+	if dev == "no" {
+		return "1.2.3"
+	}
+	return "1.2.3-dev"
+}
+`,
+}
+
+// publish offers a module to the go command from a folder, and gives it empty
+// caches.
+func publish(t *testing.T, files map[string]string) Release {
+	t.Helper()
+	proxy := t.TempDir()
+	dir := filepath.Join(proxy, "example.com", "tool", "@v")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Create(filepath.Join(dir, "v1.2.3.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	z := zip.NewWriter(archive)
+	for name, text := range files {
+		w, err := z.Create("example.com/tool@v1.2.3/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"v1.2.3.mod": files["go.mod"], "v1.2.3.info": `{"Version": "v1.2.3"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cache := t.TempDir()
+	t.Cleanup(func() { // the module cache is read-only
+		_ = filepath.WalkDir(cache, func(path string, entry fs.DirEntry, _ error) error {
+			if entry != nil && entry.IsDir() {
+				return os.Chmod(path, 0o755)
+			}
+			return nil
+		})
+	})
+	gocache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", strings.TrimSpace(string(gocache)))
+	t.Setenv("GOMODCACHE", filepath.Join(cache, "mod"))
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
+	t.Setenv("GONOSUMDB", "example.com")
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // os.UserCacheDir asks for one of them
+		t.Setenv(name, cache)
+	}
+	return Release{Name: "terraform", Version: "1.2.3", module: "example.com/tool", main: "."}
+}
+
+// leftovers are the files beside the program.
+func leftovers(t *testing.T, r Release) (left []string) {
+	t.Helper()
+	path, err := r.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != filepath.Base(path) {
+			left = append(left, e.Name())
+		}
+	}
+	return left
+}
+
+func TestBuild(t *testing.T) {
+	r := publish(t, tool)
+	path, err := r.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A build that was killed left this.
+	stale := filepath.Join(filepath.Dir(path), workPrefix+"stale")
+	if err := os.MkdirAll(stale, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(stale, old, old); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it can be built again
+		if err := r.Build(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Inspect(t.Context(), path)
+	if err != nil || c.String() != "Terraform 1.2.3" {
+		t.Fatalf("built %s: %v", c, err)
+	}
+	if out, _ := exec.Command(path).Output(); !strings.HasSuffix(string(out), "\n1\n") {
+		t.Errorf("the line of the absent module is still there: %s", out)
+	}
+	if left := leftovers(t, r); left != nil {
+		t.Errorf("left beside the program: %v", left)
+	}
+}
+
+func TestBuildFails(t *testing.T) {
+	broken := map[string]string{"go.mod": "module example.com/tool\n", "main.go": "package main\n\nfunc main() { undefined() }\n"}
+	for name, c := range map[string]struct {
+		files   map[string]string
+		prepare func(t *testing.T) context.Context
+		want    string
+	}{
+		"no network": {tool, func(t *testing.T) context.Context {
+			t.Setenv("GOPROXY", "off")
+			return t.Context()
+		}, "can't be fetched (is there a network?)"},
+		"source that does not compile": {broken, func(t *testing.T) context.Context { return t.Context() }, "undefined: undefined"},
+		"interrupted": {tool, func(t *testing.T) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx
+		}, "context canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := publish(t, c.files)
+			err := r.Build(c.prepare(t))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got the error %v, expected … %s", err, c.want)
+			}
+			path, _ := r.Path()
+			if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("there is a program: %v", err)
+			}
+			if left := leftovers(t, r); left != nil {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	cli := func(name, number string) CLI {
+		return CLI{Name: name, Version: version.Must(version.NewVersion(number))}
+	}
+	tofu, terraform := Releases[0], Releases[1]
+	for _, c := range []struct {
+		present []CLI
+		want    []Release
+	}{
+		{nil, Releases},
+		{[]CLI{cli("terraform", "1.11.4")}, Releases},
+		{[]CLI{cli("terraform", "1.15.0"), cli("tofu", "1.11.9")}, []Release{tofu}},
+		{[]CLI{cli("tofu", "1.12.0"), cli("terraform", "1.9.8")}, []Release{terraform}},
+		{[]CLI{cli("tofu", "2.0.0"), cli("terraform", "1.16.1")}, nil},
+		{[]CLI{cli("tofu", "1.15.0")}, []Release{terraform}},
+	} {
+		got := Missing(c.present)
+		if len(got) != len(c.want) {
+			t.Errorf("with %v, %v are missing, not %v", c.present, got, c.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("with %v, %v are missing, not %v", c.present, got, c.want)
+			}
+		}
+	}
+}
+
+func TestInspectOfAnotherProgram(t *testing.T) {
+	program, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Inspect(t.Context(), program); err == nil || !strings.Contains(err.Error(), "neither Terraform nor OpenTofu") {
+		t.Errorf("go is %s: %v", c, err)
+	}
+}
