@@ -41,7 +41,11 @@ func run() (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	started := time.Now()
-	cli, err := tfcli.Find(ctx)
+	path, err := tfcli.Find(ctx)
+	if err != nil {
+		return err
+	}
+	cli, err := tfcli.Inspect(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -58,7 +62,7 @@ func run() (err error) {
 	defer func() { err = errors.Join(err, r.stop()) }()
 	say("a deployment runs at %s", r.url)
 
-	tf, err := newTerraform(cli, dir, r)
+	tf, err := newTerraform(path, dir, r)
 	if err != nil {
 		return err
 	}
@@ -71,14 +75,14 @@ func run() (err error) {
 			return
 		}
 		if err == nil {
-			say("terraform destroy: all gone, %.0f s in all", time.Since(started).Seconds())
+			say("%s destroy: all gone, %.0f s in all", cli.Name, time.Since(started).Seconds())
 		}
 	}()
 	runURL, err := tf.run(ctx, "output", "-raw", "run_sync_url")
 	if err != nil {
 		return err
 	}
-	say("terraform apply: a template, a network volume, a registry auth and an endpoint")
+	say("%s apply: a template, a network volume, a registry auth and an endpoint", cli.Name)
 
 	output, err := r.job(ctx, strings.TrimSpace(runURL))
 	if err != nil {
@@ -89,7 +93,7 @@ func run() (err error) {
 	if _, err := tf.run(ctx, "plan", "-detailed-exitcode"); err != nil {
 		return fmt.Errorf("the second plan is not empty: %w", err)
 	}
-	say("terraform plan: no changes")
+	say("%s plan: no changes", cli.Name)
 
 	refused, err := tf.run(ctx, "plan", "-var=volume_size=10")
 	if err == nil {
@@ -98,7 +102,7 @@ func run() (err error) {
 	if !strings.Contains(err.Error(), "can't shrink") {
 		return fmt.Errorf("a plan that shrinks the volume failed for another reason: %w", err)
 	}
-	say("terraform plan with a smaller volume: refused before anything was sent")
+	say("%s plan with a smaller volume: refused before anything was sent", cli.Name)
 	return nil
 }
 
