@@ -24,9 +24,9 @@ test: ## Every test, acceptance tests with a real Terraform included.
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
 
-test-tofu: build ## The acceptance tests and the quickstart with OpenTofu, where it is present.
-	@tofu=$$(go run ./internal/clis --find tofu) || exit 1; [ -n "$$tofu" ] || exit 0; set -x; \
-		TF_ACC_TERRAFORM_PATH=$$tofu go run ./internal/quickstart && TF_ACC_TERRAFORM_PATH=$$tofu go test $(ACCEPTANCE)
+test-tofu: ## The acceptance tests and the quickstart with OpenTofu, where it is present.
+	@tofu=$$(go run ./internal/clis --find tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
+		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && go test $(ACCEPTANCE); }
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
 	go test ./internal/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
