@@ -10,7 +10,7 @@ comma := ,
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
 # The packages whose tests drive a command line.
-ACCEPTANCE := ./resources/... ./provider/... ./internal/scale/... ./internal/fire/... ./conformance/client/...
+ACCEPTANCE := ./resources/... ./provider/... ./internal/scale/... ./conformance/client/...
 
 .PHONY: clis test-tofu
 .PHONY: quickstart test fire mutants soak build lint docs
