@@ -9,9 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
@@ -22,12 +19,7 @@ func main() {
 	debugging := flag.Bool("debug", false, "wait for a debugger and print how Terraform finds this process")
 	flag.Parse()
 	quiet()
-	var options []tf6server.ServeOpt
-	if *debugging {
-		options = append(options, tf6server.WithManagedDebug())
-	}
-	err := tf6server.Serve("registry.terraform.io/gpucloud/gpucloud", func() tfprotov6.ProviderServer { return provider.Server(version) }, options...)
-	if err != nil {
+	if err := provider.Serve(version, *debugging); err != nil {
 		log.Fatal(err)
 	}
 }

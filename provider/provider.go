@@ -19,15 +19,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
-
-// Server serves the provider over the plugin protocol, as a given release.
-func Server(version string) tfprotov6.ProviderServer { return kit.Server(New(version)()) }
 
 // New returns the constructor of the provider, as a given release.
 func New(version string) func() provider.Provider { return Through(version, nil) }

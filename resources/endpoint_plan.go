@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -17,7 +18,22 @@ import (
 
 // validateEndpoint refuses what no version accepts.
 func validateEndpoint(ctx context.Context, c kit.Check, config *endpoint) {
+	if config.TemplateID.IsNull() && config.Image.IsNull() {
+		c.Error("image", "Missing image", "The container of the workers comes from a template or from the endpoint itself: set template_id or image.")
+	}
+	isSet := func(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
+	if isSet(config.GPU) && isSet(config.CPU) {
+		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: an endpoint has workers of one sort. Remove one of them.")
+	}
 	if gpu, err := value.As[endpointGPU](ctx, config.GPU); err == nil && gpu != nil {
+		switch {
+		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
+			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
+		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. Leave gpu out where any GPU will do.")
+		case isSet(gpu.ExcludedTypes) && gpu.Pools.IsNull():
+			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
+		}
 		if len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
 			c.Error("gpu.min_cuda_version", "Two CUDA constraints",
 				"min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
@@ -160,8 +176,8 @@ func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 			}
 		}
 		if replaced != "" {
-			p.Warn(replaced, "The endpoint will be replaced", "Whether an endpoint is a queue and which compute its workers have is fixed. Terraform will delete endpoint %s with its queue, "+
-				"jobs and results, and create a new one with another id and other addresses.", p.State.ID.ValueString())
+			p.Warn(replaced, "The endpoint will be replaced", "Whether an endpoint is a queue and which compute its workers have is fixed. The apply deletes endpoint %s with its queue, "+
+				"jobs and results, and creates a new one with another id and other addresses.", p.State.ID.ValueString())
 		}
 	}
 	cpu, err := p.Plan.cpu(ctx)

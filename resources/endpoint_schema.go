@@ -4,11 +4,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/objectvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/objectdefault"
@@ -73,10 +71,7 @@ var endpointSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Container image. API v2 only.",
-			Validators: []validator.String{
-				stringvalidator.LengthAtLeast(1),
-				stringvalidator.AtLeastOneOf(path.MatchRoot("template_id")),
-			},
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"args": argsAttribute(" API v2 only."),
 		"disk": schema.Int64Attribute{
@@ -166,24 +161,18 @@ var gpuAttribute = schema.SingleNestedAttribute{
 	Optional: true,
 	MarkdownDescription: "GPUs of a worker, chosen by `pools` or by `type_ids`. Without `gpu` and `cpu` any compute will do. " +
 		"Adding or removing the block replaces the endpoint.",
-	Validators: []validator.Object{objectvalidator.ConflictsWith(path.MatchRoot("cpu"))},
 	Attributes: map[string]schema.Attribute{
 		"pools": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
 			MarkdownDescription: "GPU pools, such as `ADA_24`. API v2 only.",
-			Validators: append([]validator.Set{
-				setvalidator.SizeAtLeast(1),
-				setvalidator.ExactlyOneOf(path.MatchRelative().AtParent().AtName("type_ids")),
-			}, someStrings...),
+			Validators:          append([]validator.Set{setvalidator.SizeAtLeast(1)}, someStrings...),
 		},
 		"excluded_types": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
 			MarkdownDescription: "GPU types in the pools that workers must not get. API v2 only.",
-			Validators: append([]validator.Set{
-				setvalidator.AlsoRequires(path.MatchRelative().AtParent().AtName("pools")),
-			}, someStrings...),
+			Validators:          someStrings,
 		},
 		"type_ids": schema.ListAttribute{
 			ElementType: types.StringType,

@@ -26,7 +26,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	Only:   []kit.Only{{Version: api.V2, Attribute: "type"}},
 	Plan:   planNetworkVolume,
 	Loss: func(m *networkVolume) string {
-		return fmt.Sprintf("Terraform will delete network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
+		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
 	},
 	Twins: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.Twin {
 		return c.NetworkVolumes.Twins(ctx, plan.expand())
@@ -122,7 +122,7 @@ func planNetworkVolume(ctx context.Context, p *kit.Plan[networkVolume]) {
 		if p.Changes(ctx, attribute) {
 			p.Replace(attribute)
 			p.Warn(attribute, "The network volume will be replaced",
-				"A volume can't change its %s. Terraform will delete volume %s with everything on it and create an empty one.",
+				"A volume can't change its %s. The apply deletes volume %s with everything on it and creates an empty one.",
 				attribute, p.State.ID.ValueString())
 			return
 		}

@@ -160,7 +160,7 @@ func planRegistryAuth(ctx context.Context, p *kit.Plan[registryAuth]) {
 		return
 	default:
 		p.Plan.ID = types.StringUnknown()
-		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. Terraform will delete it and create it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
+		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. The apply deletes it and creates it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
 			"Pulls of private images fail in between.", p.State.ID.ValueString())
 	}
 	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {

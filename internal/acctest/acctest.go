@@ -36,10 +36,7 @@ const providerName = "gpucloud"
 // Workspace the test binary is the provider instead.
 func Main(m *testing.M) {
 	if IsProviderProcess() {
-		err := providerserver.Serve(context.Background(), provider.New("test"), providerserver.ServeOpts{
-			Address: "registry.terraform.io/gpucloud/gpucloud", ProtocolVersion: 6,
-		})
-		if err != nil {
+		if err := provider.Serve("test", false); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // Error is a request that failed. It holds neither the API key nor a secret of
@@ -115,9 +117,9 @@ func (e *Error) remedy() string {
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > limits.longestWait:
 		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s; %s is the longest that is waited for. Apply again after that.", e.RetryAfter, limits.longestWait)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
-		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform apply -parallelism=2).", e.RetryAfter)
+		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (%s apply -parallelism=2).", e.RetryAfter, cliname.Name())
 	case e.Status == http.StatusTooManyRequests:
-		return "The rate limit is exceeded: try again later, or send fewer requests at a time (terraform apply -parallelism=2)."
+		return fmt.Sprintf("The rate limit is exceeded: try again later, or send fewer requests at a time (%s apply -parallelism=2).", cliname.Name())
 	case e.Status >= 500:
 		return "The deployment failed: try again later."
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // Twin is an object that a planned create would stand beside, or collide with.
@@ -28,7 +30,7 @@ func (t Twin) Warning(title, typeName string) (summary, detail string) {
 				"If an interrupted apply left it, import it before you apply: %s\nIf it is managed elsewhere, choose another name.", t.ID, settings, t.ID, command)
 	}
 	return fmt.Sprintf("An equal %s exists already: %s", title, t.ID),
-		fmt.Sprintf("%s has the same name and settings, and nothing that Terraform has read so far manages it. If an interrupted apply left it, import it before you apply: %s\n"+
+		fmt.Sprintf("%s has the same name and settings, and nothing that was read so far manages it. If an interrupted apply left it, import it before you apply: %s\n"+
 			"Otherwise go on: the apply creates another one.", t.ID, command)
 }
 
@@ -45,7 +47,7 @@ func (e *UnsettledError) Imports(typeName string) string {
 }
 
 func importCommand(typeName, id string) string {
-	return fmt.Sprintf("terraform import %s.NAME %s", typeName, id)
+	return fmt.Sprintf("%s import %s.NAME %s", cliname.Name(), typeName, id)
 }
 
 // Twins returns the objects that a create of want could be taken for: equal

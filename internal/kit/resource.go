@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 type managed[M any] struct {
@@ -35,7 +36,7 @@ func (r *managed[M]) client(diags *diag.Diagnostics) *api.Client {
 	if r.run == nil || r.run.API == nil {
 		diags.AddError("The provider's settings are not known yet",
 			"A setting of the provider block comes from a resource that has not been applied. "+
-				"Apply that resource first (terraform apply -target), or use a value that is known when Terraform plans.")
+				"Apply that resource first ("+cliname.Name()+" apply -target), or use a value that is known in the plan.")
 		return nil
 	}
 	return r.run.API

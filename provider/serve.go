@@ -1,0 +1,21 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// Server is the provider over the plugin protocol, as a given release.
+func Server(version string) tfprotov6.ProviderServer { return kit.Server(New(version)()) }
+
+// Serve serves it to the command line that started this process, or with
+// debugging to one that is told how to find it.
+func Serve(version string, debugging bool) error {
+	var options []tf6server.ServeOpt
+	if debugging {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	return tf6server.Serve("registry.terraform.io/gpucloud/gpucloud", func() tfprotov6.ProviderServer { return Server(version) }, options...)
+}
