@@ -277,12 +277,16 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 			}
 		}
 	}
-	checkTemplateOf(ctx, p, changes && planned.Serverless)
+	if !changes {
+		checkTemplateOf(ctx, p, nil)
+	} else {
+		checkTemplateOf(ctx, p, &planned)
+	}
 }
 
 // checkTemplateOf refuses to plan what needs a template that is gone, or that
-// is not for serverless workers. becomesServerless says that this run makes it so.
-func checkTemplateOf(ctx context.Context, p *kit.Plan[endpoint], becomesServerless bool) {
+// is not for serverless workers. Planned is what this run changes of it.
+func checkTemplateOf(ctx context.Context, p *kit.Plan[endpoint], planned *templateSettings) {
 	id := p.Plan.TemplateID.ValueString()
 	switch {
 	case p.Run.API == nil:
@@ -294,12 +298,15 @@ func checkTemplateOf(ctx context.Context, p *kit.Plan[endpoint], becomesServerle
 		return
 	}
 	t, err := p.Run.API.Templates.Get(ctx, id)
+	if planned != nil && !slices.Contains(planned.Unknown, "serverless") {
+		t.Serverless = planned.Serverless
+	}
 	switch {
 	case api.IsNotFound(err):
 		p.Error("template_id", "The template does not exist", "template_id names %s: %s. %s", id, noTemplate, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
-	case !t.Serverless && !becomesServerless:
+	case !t.Serverless && (planned == nil || !slices.Contains(planned.Unknown, "serverless")):
 		p.Error("template_id", "The template is not for serverless workers", "Template %s (%s) is for pods. Set serverless = true in it, or name another one.", id, t.Name)
 	}
 }

@@ -256,6 +256,8 @@ func TestEndpointRules(t *testing.T) {
 		{gpu(map[string]any{"type_ids": []any{nil}}), "gpu.type_ids", "an element is null"},
 		{map[string]any{"data_center_ids": []any{"EU-RO-1", nil}}, "data_center_ids", "an element is null"},
 		{map[string]any{"network_volumes": []any{nil}}, "network_volumes", "an element is null"},
+		{map[string]any{"network_volumes": []any{"nosuchvolume"}}, "network_volumes", "which does not exist"},
+		{map[string]any{"template_id": "nosuchtemplate"}, "template_id", "The template does not exist"},
 	}
 	byVersion := map[api.Version][]rule{
 		api.V1: {
@@ -281,6 +283,12 @@ func TestEndpointRules(t *testing.T) {
 			{map[string]any{"ports": []any{"70000/http"}}, "ports.*", "1 to 65535"},
 			{gpu(map[string]any{"pools": []any{nil}}), "gpu.pools", "an element is null"},
 			{map[string]any{"env": map[string]any{"A": nil}}, "env.A", "is null"},
+			{map[string]any{"env": map[string]any{"A=B": "x"}}, "env.A=B", "without = and NUL"},
+			{map[string]any{"env": map[string]any{"A": "x\x00"}}, "env.A", "without NUL"},
+			{gpu(map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA B200"}}), "gpu.excluded_types", `got "NVIDIA B200"`},
+			{gpu(map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"no such GPU"}}), "gpu.excluded_types", `got "no such GPU"`},
+			{gpu(map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA L4", "NVIDIA RTX A5000", "NVIDIA GeForce RTX 3090"}}), "gpu.excluded_types", "got"},
+			{map[string]any{"registry": "nosuchauth"}, "registry", "which does not exist"},
 		},
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -290,7 +298,32 @@ func TestEndpointRules(t *testing.T) {
 		for _, r := range append(always[:len(always):len(always)], byVersion[v]...) {
 			refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, r.changes), r.at, r.text)
 		}
+		forPods := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("pods"), "image": "i"}, "create")
+		refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", with(least, map[string]any{"template_id": forPods.Get("id")}), "template_id", "is for pods")
 	})
+}
+
+// The exclusions may not leave nothing: every type of a pool.
+func TestEndpointExcludesAll(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	catalog, err := d.Client(t, api.V2).GPUTypes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []any
+	for _, gpu := range catalog {
+		if gpu.Pool == "ADA_24" {
+			all = append(all, gpu.ID)
+		}
+	}
+	config := func(excluded []any) map[string]any {
+		return map[string]any{"name": "e", "image": "i", "gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": excluded}}
+	}
+	refused(t, d, p, tfdrive.State{}, "gpucloud_endpoint", config(all), "gpu.excluded_types", "names every GPU type of the pools ADA_24")
+	if len(all) > 1 {
+		apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config(all[1:]), "create")
+	}
 }
 
 // What is unknown in the plan is no error and no panic: every attribute in

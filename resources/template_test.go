@@ -184,6 +184,8 @@ func TestTemplateRules(t *testing.T) {
 		{map[string]any{"disk": 0}, "disk", "at least 1"},
 		{map[string]any{"category": "TPU"}, "category", `"NVIDIA" "AMD" "CPU"`},
 		{map[string]any{"env": map[string]any{"": "x"}}, "env.", "at least one character"},
+		{map[string]any{"env": map[string]any{"A=B": "x"}}, "env.A=B", "without = and NUL"},
+		{map[string]any{"registry": "nosuchauth"}, "registry", "which does not exist"},
 		{map[string]any{"env": map[string]any{"A": nil}}, "env.A", `"A" is null. Leave the key out`},
 		{map[string]any{"ports": []any{"80/http", nil}}, "ports", "an element is null"},
 		{mount(0, "/a"), "mounts.persistent.size", "at least 1"},

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,9 +81,19 @@ func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Work
 	return w
 }
 
+// At is the same folder with other variables of the environment.
+func (w *Workspace) At(env ...string) *Workspace {
+	other := *w
+	other.env = append(slices.Clone(w.env), env...)
+	return &other
+}
+
 // Write writes a file of the configuration.
 func (w *Workspace) Write(name, text string) {
 	w.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(w.Dir, name)), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}

@@ -108,6 +108,8 @@ func (e *Error) remedy() string {
 		return "Check that the deployment is running and that its address is right."
 	case e.Status >= 300 && e.Status < 400:
 		return "Set the base address to where the deployment answers itself: the API key is never sent on to another host."
+	case e.Status < 300 && e.foreign != "":
+		return fmt.Sprintf("The address looks like %s. Check base_url, and what stands between it and the API.", e.foreign)
 	case e.Status == http.StatusNotFound && e.foreign != "":
 		return fmt.Sprintf("This is not how the management API says that something does not exist: the address looks like %s. Check base_url, and what stands between it and the API.", e.foreign)
 	case e.Status == http.StatusUnauthorized:
@@ -208,10 +210,13 @@ func (t *transport) refused(c call, tries int, resp *http.Response, answer []byt
 }
 
 // unreadable is a success whose body is not what the contract says.
-func (t *transport) unreadable(c call, tries int, resp *http.Response, cause error) *Error {
+func (t *transport) unreadable(c call, tries int, resp *http.Response, answer []byte, cause error) *Error {
 	e := t.answered(c, tries, resp)
 	e.Title = http.StatusText(resp.StatusCode)
 	e.Detail = "the answer is not what this API answers: " + t.clean(c, cause.Error(), limits.detail)
+	if !c.unpaced {
+		e.foreign = t.clean(c, appearance(resp, answer), limits.detail)
+	}
 	return e
 }
 

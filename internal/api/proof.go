@@ -83,10 +83,10 @@ func (t *transport) unproven(first error) error {
 }
 
 // absence is the error of a read or deletion. A 404 stays one only where this
-// API has answered before.
+// API has answered before; where it has not, that is the error.
 func (t *transport) absence(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Status != http.StatusNotFound {
+	if !ok || e.Status == 0 || e.foreign == "" && e.Status != http.StatusNotFound {
 		return err
 	}
 	return cmp.Or(t.prove(ctx, e.URL), err)

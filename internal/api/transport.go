@@ -173,7 +173,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return t.unreadable(c, tries, resp, err)
+		return t.unreadable(c, tries, resp, answer, err)
 	}
 	if !c.unpaced {
 		t.proof.complete.Store(true)

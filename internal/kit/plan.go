@@ -60,7 +60,7 @@ type Plan[M any] struct {
 // whole deployment is said once in a run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	if p.Run.repeats(err) {
-		p.diags.AddWarning(notTried, notTriedDetail)
+		p.diags.AddError(notTried, "")
 		return
 	}
 	p.Error(attribute, summary, "%s", err)
@@ -199,7 +199,7 @@ func (r *managed[M]) planCreate(ctx context.Context, p *Plan[M], known bool) {
 	switch err := p.Run.API.Prove(ctx); {
 	case err == nil:
 	case p.Run.repeats(err):
-		p.diags.AddWarning(notTried, notTriedDetail)
+		p.diags.AddError(notTried, "")
 	default:
 		p.diags.AddError("The management API does not answer", err.Error())
 	}

@@ -29,10 +29,10 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 	switch {
 	case !r.run.repeats(err):
 	case verb == "read": // the first error ends the run, and of equal warnings Terraform shows one
-		diags.AddWarning(notTried, notTriedDetail)
+		diags.AddWarning(notTried, "The error about the deployment says why.")
 		return
 	default:
-		diags.AddError(summary, notTriedDetail)
+		diags.AddError(summary, notTried+": the error about the deployment says why.")
 		return
 	}
 	text := err.Error() + r.imports(err)
@@ -58,10 +58,7 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 	diags.AddError(summary, text)
 }
 
-const (
-	notTried       = "Not tried, for the same reason"
-	notTriedDetail = "Not tried, for the same reason as another object: see the error about the deployment."
-)
+const notTried = "Not tried, for the same reason"
 
 // repeats tells whether err is a failure of the whole deployment that an
 // earlier call has reported; it counts this one as reported.
