@@ -36,7 +36,7 @@ const volume = `resource "gpucloud_network_volume" "v" {
 `
 
 var cliFeatures = []cliFeature{
-	{"`password_wo` from an ephemeral variable: in no state, in no saved plan", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	{"`password_wo` from an ephemeral variable: in no state, in no saved plan", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
 		const secret = "a-secret-of-this-test"
 		w.Write("main.tf", `variable "token" {
   type      = string

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -110,7 +111,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	run.API = client
-	run.Planned = kit.PlannedFor(s.BaseURL, s.APIKey)
+	run.Planned = kit.PlannedFor(strings.TrimRight(s.BaseURL, "/"))
 	if s.Version == api.V1 {
 		resp.Diagnostics.AddAttributeWarning(path.Root("api_version"), "Management API v1 is retired",
 			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")

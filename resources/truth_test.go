@@ -200,7 +200,7 @@ func TestForeignAddress(t *testing.T) {
 		"a page for all":  {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
 	}
 	var first sync.Once
-	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `
 resource "gpucloud_network_volume" "v" {
   count       = 3
@@ -398,6 +398,44 @@ resource "gpucloud_network_volume" "v" {
 		if w.MustRun("state", "pull") != state {
 			t.Error("the state has changed")
 		}
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// A state that an older release wrote plans no change.
+func TestStateOfAnOlderRelease(t *testing.T) {
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = "i"
+  serverless = true
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = gpucloud_template.t.id
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+		var state map[string]any
+		text := w.MustRun("state", "pull")
+		if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &state); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range state["resources"].([]any) {
+			instance := r.(map[string]any)["instances"].([]any)[0].(map[string]any)
+			if attributes := instance["attributes"].(map[string]any); r.(map[string]any)["type"] == "gpucloud_endpoint" {
+				delete(attributes, "from_template")
+				attributes["template_applied"], attributes["template_seen"] = "t123+p456", "t123+p456"
+				delete(instance, "private")
+			}
+		}
+		old, err := json.Marshal(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write("terraform.tfstate", string(old))
+		w.MustRun("plan", "-detailed-exitcode")
 		w.MustRun("destroy", "-auto-approve")
 	})
 }

@@ -43,10 +43,10 @@ func during(c call, cause *Error) error {
 
 // concernsAll tells whether every call of the run would fail like this one.
 func (t *transport) concernsAll(e *Error) bool {
-	switch {
-	case e.Status == 0:
+	switch e.Status {
+	case 0:
 		return !e.late && !e.idle && (unsent(e.cause) || hopeless(e.cause) && !errors.Is(e.cause, errTooLarge))
-	case e.Status == http.StatusUnauthorized:
+	case http.StatusUnauthorized:
 		return !t.proof.complete.Load() // else it may be about this object alone
 	}
 	return false

@@ -17,7 +17,7 @@ import (
 // Planned holds what a run has planned for an object, for the objects that
 // refer to it and are planned after it. Terraform runs one process for each
 // configuration of a provider (alias), so that the place is a folder of the
-// user's that the processes of one Terraform share, for one account. Terraform
+// user's that the processes of one Terraform share, for one deployment. Terraform
 // plans again before it applies: what is read there is what the newest plan
 // said.
 type Planned struct {
@@ -30,15 +30,15 @@ type Planned struct {
 const plannedLife = time.Hour
 
 // PlannedFor shares notes between the providers of this Terraform that reach
-// the same account.
-func PlannedFor(account ...string) *Planned {
+// the deployment at an address.
+func PlannedFor(baseURL string) *Planned {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return new(Planned)
 	}
 	root := filepath.Join(cache, "terraform-provider-gpucloud", "planned")
 	removeOld(root)
-	sum := sha256.Sum256([]byte(strings.Join(account, "\x00")))
+	sum := sha256.Sum256([]byte(baseURL))
 	return &Planned{dir: filepath.Join(root, parent(), hex.EncodeToString(sum[:16]))}
 }
 

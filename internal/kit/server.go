@@ -76,10 +76,13 @@ func (s *server) fractions(ctx context.Context, typeName string, config *tfproto
 	if err != nil {
 		return nil // the framework says what is the matter
 	}
-	_ = tftypes.Walk(value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
-		var n big.Float
-		if !v.Type().Is(tftypes.Number) || v.IsNull() || !v.IsKnown() || v.As(&n) != nil {
+	err = tftypes.Walk(value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		if !v.Type().Is(tftypes.Number) || v.IsNull() || !v.IsKnown() {
 			return true, nil
+		}
+		var n big.Float
+		if err := v.As(&n); err != nil {
+			return false, err
 		}
 		if whole, accuracy := n.Int64(); accuracy == big.Exact && n.Cmp(new(big.Float).SetInt64(whole)) == 0 {
 			return true, nil
@@ -92,6 +95,9 @@ func (s *server) fractions(ctx context.Context, typeName string, config *tfproto
 		}
 		return true, nil
 	})
+	if err != nil {
+		return nil
+	}
 	return diags
 }
 
