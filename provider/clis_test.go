@@ -202,7 +202,12 @@ resource "gpucloud_network_volume" "v" {
 
 // The guide's table says of each command line on this machine what it does.
 func TestCommandLines(t *testing.T) {
-	columns, rows := guideTable(t)
+	text, columns, rows := readGuide(t)
+	for _, release := range tfcli.Releases {
+		if !strings.Contains(text, release.String()) {
+			t.Errorf("%s does not name %s, which the tests run on", cliGuide, release)
+		}
+	}
 	documented := map[string]bool{}
 	for _, f := range cliFeatures {
 		documented[f.title] = true
@@ -238,14 +243,15 @@ func series(cli tfcli.CLI) string {
 	return text[:strings.LastIndex(text, ".")]
 }
 
-// guideTable reads the only table of the guide.
-func guideTable(t *testing.T) (columns map[string]int, rows map[string][]string) {
+// readGuide returns the guide's text with each line break as a space, and its
+// only table.
+func readGuide(t *testing.T) (text string, columns map[string]int, rows map[string][]string) {
 	t.Helper()
-	text, err := os.ReadFile(cliGuide)
+	guide, err := os.ReadFile(cliGuide)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(guide)) {
 		line, ok := strings.CutPrefix(strings.TrimSpace(line), "|")
 		if !ok {
 			continue
@@ -267,7 +273,7 @@ func guideTable(t *testing.T) (columns map[string]int, rows map[string][]string)
 	if len(columns) == 0 {
 		t.Fatalf("%s has no table", cliGuide)
 	}
-	return columns, rows
+	return strings.Join(strings.Fields(string(guide)), " "), columns, rows
 }
 
 func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
