@@ -15,6 +15,8 @@ type Feature struct {
 
 func (f Feature) String() string { return f.name }
 
+// The releases were tried from Terraform 1.10.5 and OpenTofu 1.10.7 on; what
+// is older than they are is by the products' own word.
 var (
 	WriteOnly         = Feature{"write-only attributes", "1.11", "1.11"}
 	EphemeralResource = Feature{"ephemeral resources", "1.10", "1.11"}
