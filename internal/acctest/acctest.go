@@ -42,7 +42,7 @@ func Main(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	cli, err := defaultCLI(context.Background())
+	cli, err := tfcli.Default(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -54,14 +54,6 @@ func Main(m *testing.M) {
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
 	os.Exit(m.Run())
-}
-
-func defaultCLI(ctx context.Context) (tfcli.CLI, error) {
-	path, err := tfcli.Find(ctx)
-	if err != nil {
-		return tfcli.CLI{}, err
-	}
-	return tfcli.Inspect(ctx, path)
 }
 
 // Deployment is what a test talks to.

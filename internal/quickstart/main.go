@@ -41,11 +41,7 @@ func run() (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	started := time.Now()
-	path, err := tfcli.Find(ctx)
-	if err != nil {
-		return err
-	}
-	cli, err := tfcli.Inspect(ctx, path)
+	cli, err := tfcli.Default(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,7 +58,7 @@ func run() (err error) {
 	defer func() { err = errors.Join(err, r.stop()) }()
 	say("a deployment runs at %s", r.url)
 
-	tf, err := newTerraform(path, dir, r)
+	tf, err := newTerraform(cli.Path, dir, r)
 	if err != nil {
 		return err
 	}

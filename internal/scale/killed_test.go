@@ -78,7 +78,7 @@ func TestKilledProvider(t *testing.T) {
 		_, said, _ := strings.Cut(unwrapped(tf.run("plan")), "Plan: ")
 		for _, object := range made {
 			kind, id, _ := strings.Cut(object, " ")
-			command := fmt.Sprintf("terraform import %s.NAME %s", kind, id)
+			command := tf.importCommand(kind, id)
 			if object != tf.ids()[0] && !strings.Contains(said, command) {
 				t.Errorf("the plan does not say %q:\n%s", command, said)
 			}

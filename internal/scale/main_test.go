@@ -59,4 +59,4 @@ func binary(t testing.TB, pkg string) string {
 	return dir
 }
 
-var findCLI = sync.OnceValues(func() (string, error) { return tfcli.Find(context.Background()) })
+var findCLI = sync.OnceValues(func() (tfcli.CLI, error) { return tfcli.Default(context.Background()) })

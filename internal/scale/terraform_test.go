@@ -17,12 +17,13 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 )
 
 // terraform is one workspace: a folder with a configuration and a state.
 type terraform struct {
 	t   testing.TB
-	cli string
+	cli tfcli.CLI
 	dir string
 	env []string
 	cpu time.Duration // of the commands that run() has run, providers included
@@ -110,7 +111,7 @@ func (o *output) read() (text string, more <-chan struct{}) {
 func (tf *terraform) start(args ...string) *process {
 	tf.t.Helper()
 	p := &process{t: tf.t, args: strings.Join(args, " "), dead: make(chan struct{}), out: output{more: make(chan struct{})}}
-	p.Cmd = exec.Command(tf.cli, append(args, "-no-color")...)
+	p.Cmd = exec.Command(tf.cli.Path, append(args, "-no-color")...)
 	p.Dir, p.Env, p.Stdout, p.Stderr = tf.dir, tf.env, &p.out, &p.out
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {
@@ -282,3 +283,8 @@ resource "gpucloud_template" "base" {
   serverless = true
 }
 `
+
+// importCommand is what a hint says to type for an object of a kind.
+func (tf *terraform) importCommand(kind, id string) string {
+	return fmt.Sprintf("%s import %s.NAME %s", tf.cli.Name, kind, id)
+}

@@ -105,7 +105,8 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 					continue
 				}
 				theirs := ofKind(states[1-i], kind)[0]
-				if command := strings.Replace(theirs, " ", ".NAME ", 1); errs[i] == nil || !strings.Contains(unwrapped(said[i]), "terraform import "+command) {
+				_, id, _ := strings.Cut(theirs, " ")
+				if errs[i] == nil || !strings.Contains(unwrapped(said[i]), both[i].importCommand(kind, id)) {
 					t.Errorf("%s was made by the other, and is not named: %v\n%s", theirs, errs[i], said[i])
 				}
 			}
@@ -150,8 +151,8 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		}
 		for _, object := range have {
 			kind, id, _ := strings.Cut(object, " ")
-			for _, text := range said {
-				if id != template && !strings.Contains(unwrapped(text), "terraform import "+kind+".NAME "+id) {
+			for i, text := range said {
+				if id != template && !strings.Contains(unwrapped(text), both[i].importCommand(kind, id)) {
 					t.Errorf("%s is not named:\n%s", object, text)
 				}
 			}

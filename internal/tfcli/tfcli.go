@@ -105,18 +105,23 @@ func Inspect(ctx context.Context, path string) (CLI, error) {
 	return CLI{}, fmt.Errorf("%s is neither Terraform nor OpenTofu: its version command prints %q", path, out)
 }
 
-// All returns every command line on this machine, the one of Find first, and
+// Default is Find, inspected.
+func Default(ctx context.Context) (CLI, error) {
+	path, err := Find(ctx)
+	if err != nil {
+		return CLI{}, err
+	}
+	return Inspect(ctx, path)
+}
+
+// All returns every command line on this machine, the default first, and
 // one of each version.
 func All(ctx context.Context) ([]CLI, error) {
-	first, err := Find(ctx)
+	first, err := Default(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := Inspect(ctx, first)
-	if err != nil {
-		return nil, err
-	}
-	all := []CLI{chosen}
+	all := []CLI{first}
 	for _, path := range present() {
 		c, err := Inspect(ctx, path)
 		if err != nil {
