@@ -60,9 +60,9 @@ type Progress struct {
 // Exit codes of a run.
 const (
 	ExitConformant   = 0
-	ExitFailed       = 1 // a MUST is not kept, or the list of known deviations is stale
-	ExitUsage        = 2
-	ExitInconclusive = 3 // can't be told, or an error of the suite
+	ExitFailed       = 1 // a MUST is not kept, a client fails where nothing else does, or the list of known deviations is stale
+	ExitUsage        = 2 // an option is invalid, or the client's command can't be started
+	ExitInconclusive = 3 // can't be told, nothing was judged, or an error of the suite
 	ExitLeaked       = 4 // something that the suite made is left
 	ExitInterrupted  = 130
 )
@@ -270,7 +270,7 @@ func code(r *report.Report) int {
 		return ExitFailed
 	case len(r.Leaked) > 0:
 		return ExitLeaked
-	case count(report.Inconclusive, report.Error) > 0:
+	case count(report.Inconclusive, report.Error) > 0 || r.Judged() == 0:
 		return ExitInconclusive
 	}
 	return ExitConformant

@@ -15,10 +15,13 @@ import (
 
 type clients struct {
 	Select   []string      `short:"s" placeholder:"WHAT" help:"Scenarios or clauses (retry-after, CLI-02). Default: all."`
-	Timeout  time.Duration `default:"1m" help:"Kill the command, and what it started, after so long in one scenario."`
-	Parallel int           `help:"Scenarios that run at a time. Default: as many as there are CPUs."`
+	Timeout  time.Duration `default:"1m" help:"End the command, and what it started, after so long in one scenario."`
+	Parallel int           `help:"Scenarios that run at a time. Default: as many as there are CPUs; 1 with --shared-dir."`
 	Version  string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API that the client is told to use (v1, v2)."`
 	Strict   bool          `help:"Judge a SHOULD as a MUST."`
+
+	SharedDir bool `help:"Run every scenario in the current directory itself, with your own home: they share what the client keeps there."`
+	KeepDirs  bool `help:"Keep the directories of the scenarios, and say where they are."`
 
 	reports `embed:""`
 
@@ -30,8 +33,16 @@ func (*clients) Help() string {
 	var b strings.Builder
 	b.WriteString("The command is run once for each scenario, against a deployment of this program on this machine that is scripted to fail. " +
 		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
-		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}. CONFORMANCE_SCENARIO is the scenario, too. " +
-		"A clause that it gives no occasion to judge is skipped. The scenarios:\n\n")
+		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
+		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
+		"The copy has no Terraform state (*.tfstate). Links to your own files take the place of .git, node_modules and virtual environments, of files above 1 MiB, " +
+		"and of what exceeds 1000 files or 32 MiB; and next to the copy, of what is next to the directory. " +
+		"The home has links to your Terraform CLI configuration, tools and packages, and nothing else of yours. " +
+		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 where you set neither.\n\n" +
+		"A clause that the client gives no occasion to judge is not judged: it is named at the end, and not counted as kept. " +
+		"A client that fails in the scenario works is not conformant, whatever else it keeps.\n\n" +
+		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is not kept (with --strict, a SHOULD), or the client fails in the scenario works; " +
+		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range client.Scenarios() {
 		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Words)
@@ -41,7 +52,7 @@ func (*clients) Help() string {
 }
 
 func (c *clients) Run() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		c.Command = c.Command[1:]
@@ -51,6 +62,7 @@ func (c *clients) Run() error {
 	}
 	result, err := client.Judge(ctx, client.Options{
 		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
+		SharedDir: c.SharedDir, KeepDirs: c.KeepDirs,
 		Progress: func(scenario string, done, total int) {
 			fmt.Fprintf(os.Stderr, "%d of %d scenarios: %s\n", done, total, scenario)
 		},

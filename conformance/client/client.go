@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,13 +33,19 @@ const Area = "CLI"
 // Options say what to judge, and how.
 type Options struct {
 	// Command is the client, and its arguments, in which the placeholders
-	// {scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id} and
-	// {api_version} are filled in.
+	// {scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id},
+	// {api_version} and {dir} are filled in.
 	Command []string
 	Select  []string      // scenarios or clauses; none: all
 	Timeout time.Duration // of a scenario; 0: a minute
-	// Parallel is how many scenarios run at a time; 0: as many as there are CPUs.
+	// Parallel is how many scenarios run at a time; 0: as many as there are CPUs,
+	// or one where they share a directory.
 	Parallel int
+	// SharedDir runs all scenarios in the current directory, with the user's own
+	// home. Otherwise each has a copy of that directory and a home to itself.
+	SharedDir bool
+	// KeepDirs keeps the directories of the scenarios.
+	KeepDirs bool
 	// APIVersion is the version of the management API that the client is told to
 	// use, v1 or v2; "" is v2. The scenario on the retirement is always of v1.
 	APIVersion string
@@ -78,10 +86,14 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 		return nil, err
 	}
 	plays, err := j.playAll(ctx)
+	left := j.closeDirs()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, left)
 	}
 	j.report(plays)
+	if left != nil {
+		j.out.Notes = append(j.out.Notes, "the directories of the scenarios can't be removed: "+left.Error())
+	}
 	j.out.Exit = j.exit(ctx)
 	return j.out, nil
 }
@@ -91,6 +103,9 @@ type judge struct {
 	started time.Time
 	chosen  []scenario
 	clauses []clauses.Clause
+	userDir string
+	layout  *layout // nil with SharedDir
+	root    string  // of all workspaces
 	key     string
 	secrets wire.Secrets
 	out     *report.Report
@@ -104,8 +119,8 @@ func (j *judge) open() error {
 	if len(j.Command) == 0 {
 		return errors.New("the client's command is missing: conformance client -- command …")
 	}
-	if _, err := exec.LookPath(j.Command[0]); err != nil {
-		return fmt.Errorf("the client's command can't be run: %w", err)
+	if _, err := exec.LookPath(j.Command[0]); err != nil && !strings.Contains(j.Command[0], "{") {
+		return startError{err}
 	}
 	switch j.APIVersion {
 	case "":
@@ -114,15 +129,44 @@ func (j *judge) open() error {
 	default:
 		return fmt.Errorf("%q is no version of the management API: v1 or v2", j.APIVersion)
 	}
+	switch {
+	case j.Timeout < 0:
+		return fmt.Errorf("invalid timeout %s: expected more than 0, for example 1m", j.Timeout)
+	case j.Parallel < 0:
+		return fmt.Errorf("invalid number of parallel scenarios %d: expected 1 or more", j.Parallel)
+	}
 	if j.Timeout == 0 {
 		j.Timeout = time.Minute
 	}
 	if j.Parallel == 0 {
 		j.Parallel = runtime.NumCPU()
+		if j.SharedDir {
+			j.Parallel = 1 // one state, one lock
+		}
 	}
 	j.key = "key-" + rand.Text()
 	j.secrets.Add("GPUCLOUD_API_KEY", j.key)
-	return j.choose()
+	if err := j.choose(); err != nil {
+		return err
+	}
+	return j.openDirs()
+}
+
+// openDirs reads the user's directory and makes the one that holds those of all
+// scenarios. Its name is short: sockets are made below it, and their paths have
+// about a hundred bytes.
+func (j *judge) openDirs() (err error) {
+	if j.userDir, err = os.Getwd(); err != nil || j.SharedDir {
+		return err
+	}
+	if j.layout, err = newLayout(j.userDir); err != nil {
+		return err
+	}
+	j.root, err = os.MkdirTemp("", "conf-")
+	if err == nil {
+		j.root, err = filepath.EvalSymlinks(j.root)
+	}
+	return err
 }
 
 // choose finds the scenarios and clauses that are asked for: a scenario with all
@@ -165,25 +209,45 @@ func names() (list []string) {
 	return list
 }
 
-// playAll runs the command once for each scenario.
+// closeDirs removes what openDirs made, with what a scenario left in it.
+func (j *judge) closeDirs() error {
+	if j.root == "" || j.KeepDirs {
+		return nil
+	}
+	return removeAll(j.root)
+}
+
+// playAll runs the command once for each scenario. The first that can't be
+// started ends the others.
 func (j *judge) playAll(ctx context.Context) ([]*play, error) {
-	plays, errs := make([]*play, len(j.chosen)), make([]error, len(j.chosen))
+	starting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	plays := make([]*play, len(j.chosen))
 	free := make(chan struct{}, j.Parallel)
 	var group sync.WaitGroup
 	for i, s := range j.chosen {
 		free <- struct{}{}
 		group.Go(func() {
 			defer func() { <-free }()
-			if ctx.Err() != nil {
-				plays[i] = &play{scenario: s}
+			plays[i] = &play{scenario: s, interrupted: true}
+			if starting.Err() != nil {
 				return
 			}
-			plays[i], errs[i] = j.play(ctx, s)
+			p, err := j.play(starting, s)
+			if err != nil {
+				stop(err)
+				return
+			}
+			plays[i] = p
+			p.interrupted = starting.Err() != nil
 			j.tell(s)
 		})
 	}
 	group.Wait()
-	return plays, errors.Join(errs...)
+	if ctx.Err() == nil && starting.Err() != nil {
+		return nil, context.Cause(starting)
+	}
+	return plays, nil
 }
 
 func (j *judge) tell(s scenario) {
@@ -196,7 +260,16 @@ func (j *judge) tell(s scenario) {
 }
 
 // play runs the command in one scenario.
-func (j *judge) play(ctx context.Context, s scenario) (*play, error) {
+func (j *judge) play(ctx context.Context, s scenario) (p *play, err error) {
+	w := &workspace{dir: j.userDir}
+	if j.layout != nil {
+		if w, err = j.layout.newWorkspace(filepath.Join(j.root, s.id)); err != nil {
+			return nil, err
+		}
+		if !j.KeepDirs {
+			defer func() { _ = w.remove() }() // Judge removes what is left, and tells
+		}
+	}
 	var does script
 	if s.script != nil {
 		does = s.script()
@@ -210,19 +283,20 @@ func (j *judge) play(ctx context.Context, s scenario) (*play, error) {
 		version = "v1"
 	}
 	fill := strings.NewReplacer("{scenario}", s.id, "{base_url}", d.url, "{queue_url}", d.url, "{endpoint_id}", endpointID,
-		"{volume_id}", volumeID, "{api_version}", version)
-	c := command{secrets: []string{j.key, base64.StdEncoding.EncodeToString([]byte(j.key))}, env: environment(map[string]string{
+		"{volume_id}", volumeID, "{api_version}", version, "{dir}", w.dir)
+	c := command{dir: w.dir, secrets: []string{j.key, base64.StdEncoding.EncodeToString([]byte(j.key))}, env: w.environment(map[string]string{
 		"GPUCLOUD_BASE_URL": d.url, "GPUCLOUD_QUEUE_URL": d.url, "GPUCLOUD_API_KEY": j.key, "GPUCLOUD_API_VERSION": version,
 		"GPUCLOUD_ENDPOINT_ID": endpointID, "CONFORMANCE_SCENARIO": s.id, "CONFORMANCE_VOLUME_ID": volumeID,
 	})}
 	for _, arg := range j.Command {
 		c.args = append(c.args, fill.Replace(arg))
 	}
+	c.args[0] = w.program(c.args[0], j.userDir)
 	ctx, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
 	ended, err := c.run(ctx)
 	d.close()
-	return &play{scenario: s, key: j.key, exchanges: d.tape.all(), ending: ended, calls: d.hooked()}, err
+	return &play{scenario: s, key: j.key, exchanges: d.tape.all(), ending: ended, calls: d.hooked(), unserved: d.unserved()}, err
 }
 
 // report fills the report with a result for each clause.
@@ -231,21 +305,32 @@ func (j *judge) report(plays []*play) {
 		Schema: report.Schema, Version: j.Version, Started: j.started, Dialect: "described", Target: report.Target{Local: true},
 		Notes: []string{"judged: " + j.secrets.Redact(shellLine(j.Command))},
 	}
+	if j.layout != nil {
+		j.out.Notes = append(j.out.Notes, j.layout.notes...)
+	}
+	if j.root != "" && j.KeepDirs {
+		j.out.Notes = append(j.out.Notes, "the directories of the scenarios are in "+j.root)
+	}
+	interrupted := false
 	for _, p := range plays {
+		interrupted = interrupted || p.interrupted
 		j.out.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
 			if _, _, ok := operation(x.path()); ok && x.makes() && x.success() {
 				j.out.Jobs++
 			}
 		}
-		if p.scenario.id == "works" && p.ending.code != 0 && len(p.exchanges) > 0 {
-			j.out.Notes = append(j.out.Notes, "though nothing failed in the scenario works, "+p.ended()+": "+j.lastWords(p))
-		}
 	}
-	if j.out.Requests == 0 {
+	if j.out.Requests == 0 && !interrupted {
 		j.out.Preflight = "no request came: the client has to take the deployment's address from GPUCLOUD_BASE_URL or {base_url}"
 		if len(plays) > 0 {
-			j.out.Preflight += "; " + plays[0].ended() + ": " + j.lastWords(plays[0])
+			j.out.Preflight += "; " + j.ending(plays[0])
+		}
+	} else {
+		for _, p := range plays {
+			if text := j.failedWithoutFault(p); text != "" {
+				j.out.Failed = append(j.out.Failed, text)
+			}
 		}
 	}
 	for _, c := range j.clauses {
@@ -257,6 +342,29 @@ func (j *judge) report(plays []*play) {
 	j.out.Count()
 }
 
+// failedWithoutFault says how a client failed in the scenario in which nothing
+// fails, "" where it did not: what such a client keeps says little.
+func (j *judge) failedWithoutFault(p *play) string {
+	how := ""
+	switch succeeded := slices.ContainsFunc(p.exchanges, (*exchange).success); {
+	case p.scenario.id != control || p.interrupted:
+		return ""
+	case len(p.exchanges) == 0:
+		how = "it sent no request"
+	case p.ending.timeout || p.ending.code != 0:
+		how = "it failed"
+	case !succeeded:
+		how = "none of its requests succeeded"
+	default:
+		return ""
+	}
+	text := "in the scenario " + control + ", in which nothing fails, " + how + ": " + j.ending(p)
+	if len(p.unserved) > 0 {
+		text += "\nThe scripted deployment does not serve what it asked for: " + strings.Join(p.unserved, ", ")
+	}
+	return text
+}
+
 // result is the worst that the scenarios say of a clause.
 func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 	worst := outcome{verdict: report.Skip, reason: "no scenario judges it"}
@@ -266,6 +374,9 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 				continue
 			}
 			o := r.judge(p)
+			if p.interrupted {
+				o = unclear("the run was interrupted before the end of the scenario %s", p.scenario.id)
+			}
 			own := slices.ContainsFunc(p.scenario.rules, func(one rule) bool { return one.clause == r.clause })
 			if own && p.ending.timeout && o.verdict == report.Pass {
 				o = unclear("in the scenario %s, %s", p.scenario.id, p.ended())
@@ -330,9 +441,9 @@ func (j *judge) exit(ctx context.Context) int {
 		return conformance.ExitInterrupted
 	case j.out.Preflight != "":
 		return conformance.ExitInconclusive
-	case n[report.Fail] > 0:
+	case n[report.Fail] > 0 || len(j.out.Failed) > 0:
 		return conformance.ExitFailed
-	case n[report.Inconclusive] > 0:
+	case n[report.Inconclusive] > 0 || j.out.Judged() == 0:
 		return conformance.ExitInconclusive
 	}
 	return conformance.ExitConformant
@@ -350,22 +461,16 @@ func shellLine(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// What of a run is shown.
-const (
-	maxTrace = 4096
-	maxWords = 400
-)
+// maxTrace is how much of a body is shown.
+const maxTrace = 4096
 
-// lastWords is the end of what the command printed.
-func (j *judge) lastWords(p *play) string {
-	text := strings.Join(strings.Fields(j.secrets.Redact(p.ending.output)), " ")
-	switch {
-	case text == "":
-		return "without a word"
-	case len(text) > maxWords:
-		return "… " + strings.ToValidUTF8(text[len(text)-maxWords:], "")
+// ending is how a command ended, with the end of what it printed.
+func (j *judge) ending(p *play) string {
+	text := p.ended()
+	if lines := lastLines(j.secrets.Redact(p.ending.output)); lines != "" {
+		return text + "; its last output:\n" + lines
 	}
-	return text
+	return text + " and printed nothing"
 }
 
 func (j *judge) trace(p *play) (list []report.Exchange) {

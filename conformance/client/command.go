@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"strings"
 	"time"
 )
 
@@ -15,35 +12,38 @@ import (
 type ending struct {
 	code    int // -1: by a signal
 	timeout bool
-	output  string // stdout and stderr, the beginning and the end of each
+	output  string // stdout and stderr, the beginning and the end of each, without escape codes
 	leaks   []string
 }
 
 // command is what is run for a scenario.
 type command struct {
 	args    []string
+	dir     string
 	env     []string // NAME=value
 	secrets []string // looked for in all that it prints
 }
 
-// graceTime is how long a command whose group was killed may keep its output
-// open: a grandchild in another group would hold it for ever.
+// graceTime is how long a command may take to end after its process group was
+// sent SIGTERM, and how long it may then keep its output open: a grandchild in
+// another group would hold it forever.
 const graceTime = 2 * time.Second
 
-// run runs the command until it ends or the context does, which kills its
-// process group. The error is about starting it.
+// run runs the command until it ends or the context does, which ends its process
+// group: by SIGTERM, so that it can release locks and stop containers, and after
+// the grace time by SIGKILL. The error is about starting it.
 func (c command) run(ctx context.Context) (ending, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...) //nolint:gosec // the user's own command is what is judged
 	stdout, stderr := newCatch(c.secrets), newCatch(c.secrets)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.env, stdout, stderr, graceTime
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.dir, c.env, stdout, stderr, graceTime
 	group(cmd)
 	err := cmd.Run()
 	end := ending{code: cmd.ProcessState.ExitCode(), timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if cmd.ProcessState == nil {
-		return end, fmt.Errorf("the command can't be run: %w", err)
+		return end, startError{err}
 	}
 	killLeft(cmd)
-	end.output = stdout.text() + stderr.text()
+	end.output = plain(stdout.text() + stderr.text())
 	for name, found := range map[string]bool{"its standard output": stdout.found, "its standard error": stderr.found} {
 		if found {
 			end.leaks = append(end.leaks, name)
@@ -52,19 +52,11 @@ func (c command) run(ctx context.Context) (ending, error) {
 	return end, nil
 }
 
-// environment is this process's, with what the scripted deployment is reached
-// by. Other settings of a deployment must not get in.
-func environment(set map[string]string) (env []string) {
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "GPUCLOUD_") {
-			env = append(env, v)
-		}
-	}
-	for name, value := range set {
-		env = append(env, name+"="+value)
-	}
-	return env
-}
+// startError says that the command can't be started.
+type startError struct{ error }
+
+func (e startError) Error() string { return "the client's command can't be run: " + e.error.Error() }
+func (e startError) Unwrap() error { return e.error }
 
 // kept is how much of the beginning and of the end of an output is kept.
 const kept = 64 << 10

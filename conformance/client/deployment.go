@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,8 @@ type deployment struct {
 
 	hooks sync.WaitGroup
 	calls []call // of webhooks; guarded by mu
+	// missing are requests for what this deployment does not serve; guarded by mu.
+	missing []string
 }
 
 // script may answer in the deployment's place; nil lets it answer. before are
@@ -166,17 +169,20 @@ func (d *deployment) route(x *exchange) *reply {
 	if name, id, ok := operation(path); ok {
 		return d.jobAPI(name, id, x)
 	}
-	if list, ok := catalog[path]; ok && x.request.Method == http.MethodGet {
-		return &reply{status: http.StatusOK, body: list}
+	if body, ok := catalogAt(path); ok && x.request.Method == http.MethodGet {
+		return &reply{status: http.StatusOK, body: body}
+	}
+	if what := told(x); !slices.Contains(d.missing, what) {
+		d.missing = append(d.missing, what)
 	}
 	return d.refusal(x, http.StatusNotFound, "there is nothing at "+path)
 }
 
-// catalog is what can be rented.
-var catalog = map[string]object{
-	"/v2/catalog/gpus":        {"gpus": []object{{"id": "NVIDIA L4", "name": "L4", "pool": "ADA_24", "memory": 24}}},
-	"/v2/catalog/cpus":        {"cpus": []object{{"id": "cpu3c", "name": "Compute optimized"}}},
-	"/v2/catalog/datacenters": {"dataCenters": []object{{"id": "EU-RO-1", "name": "EU-RO-1"}}},
+// unserved are requests for what this deployment does not serve.
+func (d *deployment) unserved() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.missing
 }
 
 // refusal is an error as the version of the API tells it: RFC 9457 in version 2,

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// group gives a command a process group of its own, which is killed whole.
+// group gives a command a process group of its own, which is ended whole.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// killLeft ends what a command that has ended left running.
+// killLeft kills what a command that has ended left running.
 func killLeft(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // mostly there is nobody
 }

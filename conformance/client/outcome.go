@@ -14,6 +14,10 @@ type play struct {
 	exchanges []*exchange
 	ending    ending
 	calls     []call
+	// unserved are requests for what the scripted deployment does not have.
+	unserved []string
+	// interrupted tells that the run was ended before this scenario was over.
+	interrupted bool
 }
 
 // outcome is what a rule says.

@@ -23,7 +23,7 @@ func badge(r *Report) (message, colour string) {
 		}
 	}
 	switch {
-	case r.Preflight != "" || r.Exit == 0 && kept == 0:
+	case r.Preflight != "" || r.Judged() == 0 && len(r.Failed) == 0 || r.Exit == 0 && kept == 0:
 		return "not judged", "lightgrey"
 	case r.Counts[Fail] > 0:
 		return fmt.Sprintf("%d MUST broken", r.Counts[Fail]), "red"

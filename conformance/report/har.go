@@ -96,7 +96,7 @@ const harTime = "2006-01-02T15:04:05.000Z07:00"
 // be told, as an HTTP archive: a clause is a page. Bodies are cut as in the
 // report.
 func WriteHAR(w io.Writer, r *Report) error {
-	log := harLog{Version: "1.2", Creator: harNamed{"conformance", r.Version}, Pages: []harPage{}, Entries: []harEntry{}, Comment: r.Preflight}
+	log := harLog{Version: "1.2", Creator: harNamed{"conformance", r.Version}, Pages: []harPage{}, Entries: []harEntry{}, Comment: harComment(r)}
 	for _, x := range r.Results {
 		switch x.Verdict {
 		case Fail, Warn, Known, Error, Inconclusive:
@@ -115,6 +115,18 @@ func WriteHAR(w io.Writer, r *Report) error {
 	}
 	slices.SortStableFunc(log.Entries, func(a, b harEntry) int { return a.at.Compare(b.at) })
 	return indented(w, map[string]harLog{"log": log})
+}
+
+// harComment is what an archive of requests has no entry for.
+func harComment(r *Report) string {
+	if r.Preflight != "" {
+		return r.Preflight
+	}
+	lines := slices.Clone(r.Failed)
+	for _, g := range r.gaps() {
+		lines = append(lines, "not judged, "+g.String())
+	}
+	return strings.Join(lines, "\n")
 }
 
 func harOf(page string, x Exchange) harEntry {

@@ -37,8 +37,12 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	for _, leak := range r.Leaked {
 		fmt.Fprintf(&b, "> **Left:** %s\n\n", markdownPlain(leak))
 	}
+	for _, text := range r.Failed {
+		fmt.Fprintf(&b, "**Failed:**\n\n%s\n\n", markdownFence(clip(harmless(text), markdownText)))
+	}
 	markdownSums(&b, r)
 	markdownAttention(&b, r)
+	markdownGaps(&b, r)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -85,6 +89,20 @@ func number(n int) string {
 		return ""
 	}
 	return fmt.Sprint(n)
+}
+
+// markdownGaps names the clauses that were not judged; those that stand on
+// others are named above.
+func markdownGaps(b *strings.Builder, r *Report) {
+	gaps := r.gaps()
+	if len(gaps) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "<details><summary>%d clauses were not judged, and are not counted as kept</summary>\n\n", len(r.NotJudged))
+	for _, g := range gaps {
+		fmt.Fprintf(b, "- %s\n", markdownPlain(g.String()))
+	}
+	b.WriteString("\n</details>\n")
 }
 
 func markdownAttention(b *strings.Builder, r *Report) {

@@ -56,9 +56,14 @@ type Report struct {
 	Jobs     int64           `json:"jobs"`
 	Counts   map[Verdict]int `json:"counts"`
 	Exit     int             `json:"exit"`
+	// NotJudged are the clauses of which nothing is said, in no way kept; the
+	// result of each says why.
+	NotJudged []string `json:"not_judged"`
 	// Preflight is the line that says why nothing was judged, "" where it was.
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
+	// Failed is what failed and is no clause: a client where nothing fails.
+	Failed []string `json:"failed,omitempty"`
 	// Leaked is what the suite made and could not take down.
 	Leaked  []string `json:"leaked,omitempty"`
 	Stale   []string `json:"stale,omitempty"` // what is wrong with the list of known failures
@@ -140,8 +145,22 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 
 // Count counts the verdicts anew.
 func (r *Report) Count() {
-	r.Counts = map[Verdict]int{}
+	r.Counts, r.NotJudged = map[Verdict]int{}, []string{}
 	for _, x := range r.Results {
 		r.Counts[x.Verdict]++
+		if x.notJudged() {
+			r.NotJudged = append(r.NotJudged, x.Clause)
+		}
 	}
+}
+
+// notJudged tells whether nothing is said of the clause.
+func (x *Result) notJudged() bool { return x.Verdict == Skip || x.Verdict == Blocked }
+
+// Judged is of how many clauses something is said.
+func (r *Report) Judged() (n int) {
+	for _, v := range []Verdict{Pass, Fail, Warn, Observed, Known, Unexpected} {
+		n += r.Counts[v]
+	}
+	return n
 }

@@ -29,6 +29,15 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	for _, leak := range r.Leaked {
 		fmt.Fprintln(w, p.paint(red, "LEFT ")+harmless(leak))
 	}
+	for _, text := range r.Failed {
+		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(harmless(text), "\n", "\n  "))
+	}
+	if gaps := r.gaps(); len(gaps) > 0 {
+		fmt.Fprintln(w, p.paint(grey, "Not judged, and not counted as kept:"))
+		for _, g := range gaps {
+			fmt.Fprintf(w, "  %s\n", g)
+		}
+	}
 	var sums []string
 	for _, v := range Verdicts {
 		if n := r.Counts[v]; n > 0 {
@@ -47,13 +56,22 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 func conclusion(r *Report) string {
 	switch r.Exit {
 	case 0:
+		if judged := r.Judged(); judged < len(r.Results) {
+			return fmt.Sprintf("conformant as far as it was judged: %d of %d clauses", judged, len(r.Results))
+		}
 		return "conformant"
 	case 1:
-		if r.Counts[Fail] == 0 {
-			return "the list of known deviations is stale"
+		switch {
+		case r.Counts[Fail] > 0:
+			return "not conformant"
+		case len(r.Failed) > 0:
+			return "not conformant: the client fails where nothing else does"
 		}
-		return "not conformant"
+		return "the list of known deviations is stale"
 	case 3:
+		if r.Judged() == 0 {
+			return "inconclusive: nothing was judged"
+		}
 		return "inconclusive"
 	case 4:
 		return "something that the suite made is left: conformance sweep takes it down"

@@ -1,0 +1,146 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// workspace is what one scenario has to itself: a working directory, a home and
+// a directory for temporary files.
+type workspace struct {
+	root            string // holds all of it; "" where the user's own are used
+	dir, home, temp string
+	terraformData   string // in the place of an absolute TF_DATA_DIR
+}
+
+// homeLinks are what tools keep at home and a client needs to run: installed
+// tools, packages and settings of the tools. They are linked into the home of
+// each scenario; everything else at home, such as a client's own settings and
+// caches, is not there.
+var homeLinks = []string{
+	".terraformrc", ".tofurc", ".terraform.d", ".config/opentofu",
+	".local/bin", ".local/lib", ".local/share/mise", ".asdf", ".pyenv", ".rbenv", ".nvm", ".sdkman", ".npmrc",
+	"go", ".cache/go-build", "Library/Caches/go-build", ".cargo", ".rustup",
+	".gitconfig", ".config/git", ".ssh", ".docker",
+}
+
+// newWorkspace fills a new directory for a scenario.
+func (l *layout) newWorkspace(root string) (w *workspace, err error) {
+	w = &workspace{root: root, home: filepath.Join(root, "home"), temp: filepath.Join(root, "tmp")}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("making a directory for the scenario: %w", errors.Join(err, w.remove()))
+		}
+	}()
+	w.dir = filepath.Join(root, "work")
+	for _, dir := range []string{w.home, w.temp, w.dir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return w, err
+		}
+	}
+	for _, p := range l.parents {
+		for _, name := range p.siblings {
+			if err := os.Symlink(filepath.Join(p.dir, name), filepath.Join(w.dir, name)); err != nil {
+				return w, err
+			}
+		}
+		w.dir = filepath.Join(w.dir, p.name)
+		if err := os.Mkdir(w.dir, 0o700); err != nil {
+			return w, err
+		}
+	}
+	if err := fill(w.dir, l.dir, l.entries); err != nil {
+		return w, err
+	}
+	if data := os.Getenv("TF_DATA_DIR"); filepath.IsAbs(data) {
+		w.terraformData = filepath.Join(root, "terraform")
+		if err := errors.Join(os.Mkdir(w.terraformData, 0o700), fill(w.terraformData, data, l.terraformData)); err != nil {
+			return w, err
+		}
+	}
+	return w, w.furnish()
+}
+
+// furnish links the tools of the user's home.
+func (w *workspace) furnish() error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil //nolint:nilerr // without a home, there is nothing to link
+	}
+	for _, path := range homeLinks {
+		from, to := filepath.Join(home, path), filepath.Join(w.home, path)
+		if _, err := os.Stat(from); err != nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes the entries of from in to.
+func fill(to, from string, entries []entry) (err error) {
+	for _, e := range entries {
+		path := filepath.Join(to, e.path)
+		switch e.kind {
+		case directory:
+			err = os.Mkdir(path, 0o700)
+		case copiedFile:
+			err = copyFile(path, filepath.Join(from, e.path), e.mode)
+		case link:
+			err = os.Symlink(e.target, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string, mode fs.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return nil // removed since the layout was read
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o200)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// remove deletes the workspace, never what its links lead to.
+func (w *workspace) remove() error {
+	if w.root == "" {
+		return nil
+	}
+	return removeAll(w.root)
+}
+
+// removeAll also removes directories that were made read-only, as Go's module
+// cache is.
+func removeAll(root string) error {
+	if err := os.RemoveAll(root); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(path, 0o700) // RemoveAll tells what remains
+		}
+		return nil
+	})
+	return os.RemoveAll(root)
+}
