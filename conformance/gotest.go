@@ -34,6 +34,9 @@ func Run(t *testing.T, target Target, more ...func(*Options)) *report.Report {
 	for _, text := range append(r.Leaked, r.Stale...) {
 		t.Error(text)
 	}
+	if r.Judged() == 0 {
+		t.Error("nothing was judged: every clause that was chosen is skipped")
+	}
 	return r
 }
 

@@ -147,8 +147,9 @@ func onTheWay(o suite.Outcome, clause string) suite.Outcome {
 }
 
 // settle does what needs all results: a case that is blocked by a clause that is
-// kept is no more than inconclusive, failures are looked at again, and the
-// listed deviations are marked.
+// kept is no more than inconclusive, and so is a MUST that is blocked by a weaker
+// clause, which fails no run; failures are looked at again, and the listed
+// deviations are marked.
 func (r *run) settle(repeats map[string]string) {
 	verdicts := map[string]report.Verdict{}
 	for _, x := range r.report.Results {
@@ -164,6 +165,9 @@ func (r *run) settle(repeats map[string]string) {
 			} else {
 				x.Reason = "what it stands on failed: " + x.Reason
 			}
+		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(clauses.Must) {
+			x.Verdict = report.Inconclusive
+			x.Reason = "it stands on " + x.By + ", which is weaker and not kept: " + x.Reason
 		}
 	}
 	for i := range r.report.Results {

@@ -182,7 +182,7 @@ func TestShrinkThatProvesNothing(t *testing.T) {
 func TestNoRequest(t *testing.T) {
 	t.Parallel()
 	r := judged(t, []string{"sh", "-c", "echo I am no client; exit 7"})
-	if r.Exit != 3 || !strings.Contains(r.Preflight, "GPUCLOUD_BASE_URL") || !strings.Contains(r.Preflight, "exit code 7: I am no client") {
+	if r.Exit != 3 || !strings.Contains(r.Preflight, "GPUCLOUD_BASE_URL") || !strings.Contains(r.Preflight, "exit code 7; its last output:\nI am no client") {
 		t.Errorf("exit %d: %s", r.Exit, r.Preflight)
 	}
 	if got := having(r, report.Pass); got != nil {

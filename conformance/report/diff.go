@@ -136,10 +136,8 @@ func (d Diff) Count(t Turn) (n int) {
 // GotWorse says whether a gate must close: a clause got worse, nothing was judged
 // any more, or the client fails where nothing else does.
 func (d Diff) GotWorse() bool {
-	return d.Count(Worse) > 0 || d.Before.Judged() > 0 && d.judgesNothing() || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
+	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
 }
-
-func (d Diff) judgesNothing() bool { return d.After.Preflight != "" || d.After.Judged() == 0 }
 
 // WriteDiff writes what changed for people, what got worse first.
 func WriteDiff(w io.Writer, d Diff, colours bool) error {
@@ -148,8 +146,8 @@ func WriteDiff(w io.Writer, d Diff, colours bool) error {
 	for _, line := range d.circumstances() {
 		fmt.Fprintln(&b, p.paint(grey, line))
 	}
-	if d.judgesNothing() {
-		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+or(harmless(d.After.Preflight), "every clause was left out or could not be told")))
+	if d.After.Preflight != "" {
+		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+harmless(d.After.Preflight)))
 	}
 	for _, text := range d.After.Failed {
 		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(harmless(text), "\n", "\n  "))

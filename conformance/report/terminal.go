@@ -57,7 +57,7 @@ func conclusion(r *Report) string {
 	switch r.Exit {
 	case 0:
 		if judged := r.Judged(); judged < len(r.Results) {
-			return fmt.Sprintf("conformant as far as it was judged: %d of %d clauses", judged, len(r.Results))
+			return fmt.Sprintf("conformant as far as it was judged: %d of %d clauses", judged, len(r.Results)) + r.later()
 		}
 		return "conformant"
 	case 1:
@@ -70,13 +70,27 @@ func conclusion(r *Report) string {
 		return "the list of known deviations is stale"
 	case 3:
 		if r.Judged() == 0 {
-			return "inconclusive: nothing was judged"
+			return "inconclusive: nothing was judged" + r.later()
 		}
 		return "inconclusive"
 	case 4:
 		return "something that the suite made is left: conformance sweep takes it down"
 	}
 	return "interrupted"
+}
+
+// later says how many clauses go on with resume.
+func (r *Report) later() string {
+	n := 0
+	for _, x := range r.Results {
+		if x.Verdict == Skip && x.Code == SkipDeferred {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d go on later", n)
 }
 
 // Text is a result for people, in a few lines.
