@@ -60,7 +60,7 @@ type Progress struct {
 // Exit codes of a run.
 const (
 	ExitConformant   = 0
-	ExitFailed       = 1 // a MUST is not kept, a client fails where nothing else does, or the list of known deviations is stale
+	ExitFailed       = 1 // a MUST is not kept, a client fails although nothing is scripted to fail, or the list of known deviations is stale
 	ExitUsage        = 2 // an option is invalid, or the client's command can't be started
 	ExitInconclusive = 3 // can't be told, nothing was judged, or an error of the suite
 	ExitLeaked       = 4 // something that the suite made is left

@@ -16,7 +16,7 @@ type diff struct {
 // Help is printed below the flags' own.
 func (*diff) Help() string {
 	return "The exit code is 1 where something got worse: a clause that was kept or not judged is broken, a clause that was kept can't be judged any more, " +
-		"or nothing is judged any more. A clause that is left out by choice (--select, --profile, --allow, --max-wait) is told and makes nothing worse, " +
+		"nothing is judged any more, or a client fails now in the scenario in which nothing is scripted to fail. A clause that is left out by choice (--select, --profile, --allow, --max-wait) is told and makes nothing worse, " +
 		"and so is an observation that differs. A list of known deviations makes nothing better or worse. Otherwise it is 0."
 }
 

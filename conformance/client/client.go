@@ -358,11 +358,11 @@ func (j *judge) failedWithoutFault(p *play) string {
 	default:
 		return ""
 	}
-	text := "in the scenario " + control + ", in which nothing fails, " + how + ": " + j.ending(p)
+	text := "in the scenario " + control + ", in which nothing is scripted to fail, " + how + ": " + j.ending(p)
 	if len(p.unserved) > 0 {
 		text += "\nThe scripted deployment does not serve what it asked for: " + strings.Join(p.unserved, ", ")
 	}
-	return text
+	return text + "\nrepeat: " + j.again(p.scenario.id, "--keep-dirs ")
 }
 
 // result is the worst that the scenarios say of a clause.
@@ -415,8 +415,16 @@ func (j *judge) failure(c clauses.Clause, o outcome) *report.Failure {
 	f.Did = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
 	f.Says = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 	f.Came = j.secrets.Redact(f.Came)
-	f.Curl = "conformance client --select " + o.play.scenario.id + " -- " + j.secrets.Redact(shellLine(j.Command))
+	f.Curl = j.again(o.play.scenario.id, "")
 	return &f
+}
+
+// again is the command that repeats a scenario.
+func (j *judge) again(scenario, options string) string {
+	if j.SharedDir {
+		options = "--shared-dir "
+	}
+	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellLine(j.Command))
 }
 
 // block says of clauses that had no occasion, because no request came as far,

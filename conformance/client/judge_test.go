@@ -154,3 +154,32 @@ func TestKilledCommand(t *testing.T) {
 		}
 	}
 }
+
+// A word that may be said of anything proves nothing.
+func TestWordsOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	at := func(method, path, body string) *exchange {
+		return &exchange{request: httptest.NewRequest(method, path, nil), body: []byte(body), scripted: true, came: retirement.Add(time.Hour)}
+	}
+	far := strings.Repeat(" and so on", 40)
+	for _, c := range []struct {
+		rule   func(*play) outcome
+		x      *exchange
+		output string
+		want   report.Verdict
+	}{
+		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "it failed", report.Fail},
+		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "no existing configuration was found", report.Inconclusive},
+		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + far + "no existing configuration", report.Inconclusive},
+		{takenNameTold, at("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
+		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "exist" + far + "Its name is taken", report.Pass},
+		{retirementTold, at("GET", "/v1/templates", ""), "fine", report.Fail},
+		{retirementTold, at("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
+		{retirementTold, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
+	} {
+		p := &play{exchanges: []*exchange{c.x}, ending: ending{code: 1, output: c.output}}
+		if got := c.rule(p); got.verdict != c.want {
+			t.Errorf("%q: %s %s, want %s", c.output, got.verdict, got.reason, c.want)
+		}
+	}
+}

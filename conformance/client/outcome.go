@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
@@ -60,6 +61,28 @@ func (p *play) says(words ...string) bool {
 	for _, w := range words {
 		if strings.Contains(output, w) {
 			return true
+		}
+	}
+	return false
+}
+
+// saysOf tells whether one of some words is in the output near one of some
+// subjects: "deprecated" alone may be said of anything.
+func (p *play) saysOf(subjects []string, words ...string) bool {
+	const near = 200 // bytes
+	output := strings.ToLower(p.ending.output)
+	for _, w := range words {
+		for from := 0; ; {
+			i := strings.Index(output[from:], w)
+			if i < 0 {
+				break
+			}
+			at := from + i
+			around := output[max(0, at-near):min(len(output), at+len(w)+near)]
+			if slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(around, strings.ToLower(s)) }) {
+				return true
+			}
+			from = at + len(w)
 		}
 	}
 	return false

@@ -70,11 +70,16 @@ func shrinkRefused(p *play) outcome {
 
 // takenNameTold: CLI-05.
 func takenNameTold(p *play) outcome {
-	if !slices.ContainsFunc(p.exchanges, func(x *exchange) bool { return x.scripted }) {
+	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.scripted })
+	if i < 0 {
 		return unused("no template and no registry auth was made")
 	}
-	if !p.says("taken", "already", "exist", "unique", "duplicate", "in use", "conflict") {
+	words := []string{"taken", "already", "exist", "unique", "duplicate", "in use", "conflict"}
+	switch {
+	case !p.says(words...):
 		return failing("its output has no word of it, and "+p.ended(), "a word on the name that is taken")
+	case !p.saysOf([]string{"name", nameIn(p.exchanges[i].body)}, words...):
+		return unclear("its output has such a word, but not near the name: whether it means the name can't be told")
 	}
 	return passed
 }
@@ -90,8 +95,12 @@ func retirementTold(p *play) outcome {
 	if p.exchanges[0].came.Before(retirement) {
 		return unused("version 1 is not retired yet, by this machine's clock")
 	}
-	if !p.says("retire", "deprecat", "sunset", "end of life", "end-of-life") {
+	words := []string{"retire", "deprecat", "sunset", "end of life", "end-of-life"}
+	switch {
+	case !p.says(words...):
 		return failing("its output has no word of it", "a warning that version 1 was retired")
+	case !p.saysOf([]string{"v1", "version 1", "api version", "2026"}, words...):
+		return unclear("its output has such a word, but not near the version: whether it means version 1 can't be told")
 	}
 	return passed
 }

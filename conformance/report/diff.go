@@ -134,7 +134,7 @@ func (d Diff) Count(t Turn) (n int) {
 }
 
 // GotWorse says whether a gate must close: a clause got worse, nothing was judged
-// any more, or the client fails where nothing else does.
+// any more, or the client fails although nothing is scripted to fail.
 func (d Diff) GotWorse() bool {
 	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
 }

@@ -87,7 +87,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
 	}
 	for _, text := range r.Failed {
-		add(junitRun, junitCase{Name: "the client works where nothing fails", Failure: &junitText{Type: "failed", Message: clip(harmless(text), 400), Text: harmless(text)}}, 0)
+		add(junitRun, junitCase{Name: "the client works where nothing is scripted to fail", Failure: &junitText{Type: "failed", Message: clip(harmless(text), 400), Text: harmless(text)}}, 0)
 	}
 	if r.Preflight == "" && r.Judged() == 0 {
 		add(junitRun, junitCase{Name: "something is judged", Error: &junitText{Type: "not judged", Message: "no clause was judged"}}, 0)

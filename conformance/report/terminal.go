@@ -65,7 +65,7 @@ func conclusion(r *Report) string {
 		case r.Counts[Fail] > 0:
 			return "not conformant"
 		case len(r.Failed) > 0:
-			return "not conformant: the client fails where nothing else does"
+			return "not conformant: the client fails although nothing is scripted to fail"
 		}
 		return "the list of known deviations is stale"
 	case 3:

@@ -1,0 +1,242 @@
+package client
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// made makes files in a new directory: a name that ends in / is a directory, a
+// text that begins with "-> " a link.
+func made(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		target, isLink := strings.CutPrefix(text, "-> ")
+		switch {
+		case strings.HasSuffix(name, "/"):
+			err = os.MkdirAll(path, 0o755)
+		case isLink:
+			err = os.Symlink(target, path)
+		default:
+			err = os.WriteFile(path, []byte(text), 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// copied is the directory of a scenario that is run in dir.
+func copied(t *testing.T, dir string) (*layout, *workspace) {
+	t.Helper()
+	l, err := newLayout(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := l.newWorkspace(filepath.Join(t.TempDir(), "scenario"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, w
+}
+
+// What is small is copied, what is large or managed by a tool is linked, and
+// Terraform's state is neither.
+func TestWorkspaceHasACopy(t *testing.T) {
+	big := strings.Repeat("x", maxCopiedFile+1)
+	dir := made(t, map[string]string{
+		"repo/.git/HEAD": "ref", "repo/beside/module.tf": "module", "repo/README": "above",
+		"repo/here/main.tf": "main", "repo/here/sub/run.sh": "run", "repo/here/big.bin": big, "repo/here/node_modules/a/b.js": "b",
+		"repo/here/inner": "-> sub/run.sh", "repo/here/outer": "-> ../README", "repo/here/broken": "-> nothing",
+		"repo/here/terraform.tfstate": "{}", "repo/here/terraform.tfstate.backup": "{}", "repo/here/terraform.tfstate.d/a/terraform.tfstate": "{}",
+		"repo/here/.terraform.tfstate.lock.info": "{}", "repo/here/state.tfstate.tf": "kept",
+		"repo/here/.terraform/terraform.tfstate": `{"backend":{"type":"local","config":{"path":null}}}`,
+		"repo/here/.terraform/providers/p":       "provider", "repo/here/infra/.terraform/providers/p": big,
+	})
+	here := filepath.Join(dir, "repo", "here")
+	l, w := copied(t, here)
+	for path, isCopy := range map[string]bool{
+		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "outer": false, "../README": false, "../beside/module.tf": false,
+		"state.tfstate.tf": true, ".terraform/terraform.tfstate": true, ".terraform/providers/p": true, "infra/.terraform/providers/p": false,
+	} {
+		was, err := os.ReadFile(filepath.Join(here, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := os.ReadFile(filepath.Join(w.dir, path))
+		if err != nil || string(is) != string(was) {
+			t.Errorf("%s: %.20q, not %.20q: %v", path, is, was, err)
+			continue
+		}
+		real, err := filepath.EvalSymlinks(filepath.Join(w.dir, path))
+		if err != nil || strings.HasPrefix(real, w.root) != isCopy {
+			t.Errorf("%s is %s, want a copy: %t: %v", path, real, isCopy, err)
+		}
+		if info, err := os.Stat(real); err != nil || info.Mode()&0o100 == 0 {
+			t.Errorf("%s can't be executed any more: %v", path, err)
+		}
+	}
+	for _, path := range []string{"terraform.tfstate", "terraform.tfstate.backup", "terraform.tfstate.d", ".terraform.tfstate.lock.info"} {
+		if _, err := os.Lstat(filepath.Join(w.dir, path)); !os.IsNotExist(err) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+	if notes := strings.Join(l.notes, "\n"); !strings.Contains(notes, "big.bin") || !strings.Contains(notes, "terraform.tfstate.d") || strings.Contains(notes, "node_modules") {
+		t.Errorf("notes: %s", notes)
+	}
+	if err := w.remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(w.root); !os.IsNotExist(err) {
+		t.Errorf("the scenario's directory is still there: %v", err)
+	}
+	for _, path := range []string{"here/big.bin", "README", ".git/HEAD", "here/terraform.tfstate"} {
+		if _, err := os.Stat(filepath.Join(dir, "repo", path)); err != nil {
+			t.Errorf("the user's own file is gone: %v", err)
+		}
+	}
+}
+
+// A directory of many files, or of large ones, is not copied beyond the limits,
+// and everything in it can be read.
+func TestWorkspaceIsLimited(t *testing.T) {
+	files := map[string]string{"main.tf": "main"}
+	for i := range maxCopiedFiles + 1 {
+		files[fmt.Sprintf("many/%d", i)] = "x"
+	}
+	for i := range 2*maxCopiedBytes/maxCopiedFile + 1 {
+		files[fmt.Sprintf("large/%d", i)] = strings.Repeat("x", maxCopiedFile/2)
+	}
+	_, w := copied(t, made(t, files))
+	count, size := 0, int64(0)
+	err := filepath.WalkDir(w.dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			count, size = count+1, size+info.Size()
+		}
+		return nil
+	})
+	if err != nil || count > maxCopiedFiles || size > maxCopiedBytes {
+		t.Errorf("%d files of %d bytes are copied: %v", count, size, err)
+	}
+	for name, text := range files {
+		if is, err := os.ReadFile(filepath.Join(w.dir, name)); err != nil || string(is) != text {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+}
+
+// A state that every scenario would overwrite is not touched.
+func TestBackendIsRefused(t *testing.T) {
+	for record, want := range map[string]string{
+		`{"backend":{"type":"s3","config":{"bucket":"b"}}}`:             `in a backend of the type "s3"`,
+		`{"backend":{"type":"local","config":{"path":"/var/a.state"}}}`: "at /var/a.state",
+		`{"backend":{"type":"local","config":{"path":"a.tfstate"}}}`:    "",
+		`{"backend":{"type":"local","config":{"path":null}}}`:           "",
+		`{"version":3}`: "", `nonsense`: "",
+	} {
+		for _, at := range []string{"", "infra/"} {
+			_, err := newLayout(made(t, map[string]string{at + ".terraform/terraform.tfstate": record}))
+			if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--shared-dir")) {
+				t.Errorf("%s%s: %v, want %q", at, record, err, want)
+			}
+		}
+	}
+}
+
+// A data directory of Terraform's outside of the working directory is copied,
+// too.
+func TestTerraformDataElsewhere(t *testing.T) {
+	data := made(t, map[string]string{"providers/p": "provider", "terraform.tfstate": `{"backend":{"type":"local"}}`})
+	t.Setenv("TF_DATA_DIR", data)
+	_, w := copied(t, made(t, map[string]string{"main.tf": ""}))
+	if !slices.Contains(w.environment(nil), "TF_DATA_DIR="+filepath.Join(w.root, "terraform")) {
+		t.Errorf("%q", w.environment(nil))
+	}
+	for _, path := range []string{"providers/p", "terraform.tfstate"} {
+		if info, err := os.Lstat(filepath.Join(w.root, "terraform", path)); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s is not copied: %v", path, err)
+		}
+	}
+	t.Setenv("TF_DATA_DIR", made(t, map[string]string{"terraform.tfstate": `{"backend":{"type":"gcs"}}`}))
+	if _, err := newLayout(t.TempDir()); err == nil || !strings.Contains(err.Error(), "gcs") {
+		t.Errorf("a remote state is accepted: %v", err)
+	}
+}
+
+// The home is the scenario's own, but tools and their settings are found.
+func TestWorkspaceHasAHome(t *testing.T) {
+	t.Setenv("HOME", made(t, map[string]string{
+		".terraformrc": "rc", ".terraform.d/plugin-cache/": "", ".local/lib/python/x.py": "x", ".gpucloud/token": "secret", ".cache/client/x": "x",
+	}))
+	t.Setenv("XDG_CONFIG_HOME", "/somewhere")
+	t.Setenv("NO_PROXY", "example.com")
+	t.Setenv("GPUCLOUD_SETTING", "of another deployment")
+	_, w := copied(t, made(t, map[string]string{"main.tf": ""}))
+	for path, want := range map[string]bool{".terraformrc": true, ".terraform.d/plugin-cache": true, ".local/lib/python/x.py": true, ".gpucloud": false, ".cache": false} {
+		if _, err := os.Stat(filepath.Join(w.home, path)); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	env := w.environment(map[string]string{"GPUCLOUD_API_KEY": "the-key"})
+	for _, want := range []string{
+		"HOME=" + w.home, "TMPDIR=" + w.temp, "PWD=" + w.dir, "NO_PROXY=example.com,127.0.0.1", "no_proxy=127.0.0.1", "NO_COLOR=1", "CHECKPOINT_DISABLE=1", "GPUCLOUD_API_KEY=the-key",
+	} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is not in %q", want, env)
+		}
+	}
+	for _, v := range env {
+		if strings.HasPrefix(v, "XDG_CONFIG_HOME=") || strings.HasPrefix(v, "GPUCLOUD_SETTING=") {
+			t.Errorf("the client is told %s", v)
+		}
+	}
+}
+
+// Also directories that a client made read-only are removed.
+func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
+	_, w := copied(t, made(t, map[string]string{"main.tf": ""}))
+	deep := filepath.Join(w.home, "go-mod", "cache")
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(deep, "file"), nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{deep, filepath.Dir(deep)} {
+		if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A relative program is the copy's where the copy has it.
+func TestProgram(t *testing.T) {
+	user := made(t, map[string]string{"client.sh": "x"})
+	_, w := copied(t, user)
+	for name, want := range map[string]string{
+		"terraform": "terraform", "/bin/sh": "/bin/sh", "./client.sh": "./client.sh", "../../elsewhere/client.sh": filepath.Join(user, "../../elsewhere/client.sh"),
+	} {
+		if got := w.program(name, user); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
