@@ -1,0 +1,442 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+// roles are the clients that this test binary can be.
+func roles(args []string) int {
+	switch args[0] {
+	case "get": // reads a path, and prints what a client for terminals would
+		r, err := http.NewRequest(http.MethodGet, os.Getenv("GPUCLOUD_BASE_URL")+args[1], nil)
+		if err != nil {
+			return 9
+		}
+		r.Header.Set("Authorization", "Bearer "+os.Getenv("GPUCLOUD_API_KEY"))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 9
+		}
+		if err := resp.Body.Close(); err != nil {
+			return 9
+		}
+		fmt.Printf("\x1b[1m\x1b[31manswered %d\x1b[0m\x1b[K\n", resp.StatusCode)
+		if resp.StatusCode != http.StatusOK {
+			return 1
+		}
+	case "hold": // starts a child, and both hold a connection until they are ended
+		if len(args) == 2 {
+			if err := exec.Command(os.Args[0], append([]string{"as", "hold"}, args[1], "child")...).Start(); err != nil {
+				return 9
+			}
+		}
+		c, err := net.Dial("tcp", args[1])
+		if err != nil {
+			return 9
+		}
+		_, _ = io.Copy(io.Discard, c) // until the test closes it
+	}
+	return 0
+}
+
+// client judges a client that is a shell script; get PATH is a client, too.
+func client(t *testing.T, script string, options ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script = "get() { " + self + " as get \"$1\"; }\nhold() { exec " + self + " as hold \"$1\"; }\n" + script
+	cmd := command(t, append(append([]string{"client"}, options...), "--", "sh", "-c", script)...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
+	return cmd
+}
+
+// setting is a variable of a command's environment.
+func setting(cmd *exec.Cmd, name string) string {
+	for _, v := range slices.Backward(cmd.Env) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// left are the names in a directory.
+func left(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// leavesTraces is a client that needs files of the directory, and fails where it
+// sees what another scenario left.
+const leavesTraces = `
+test -e trace -o -e terraform.tfstate -o -e "$HOME/trace" -o -e "$TMPDIR/trace" && exit 7
+test "$(cat input.txt)" = input -a "$(./bin/tool)" = tool -a -r ../beside.txt -a "$PWD" = "$(pwd)" || exit 8
+for dir in . "$HOME" "$TMPDIR"; do echo x > "$dir/trace"; done
+mkdir -p terraform.tfstate.d/a; echo changed > input.txt
+echo "$CONFORMANCE_SCENARIO $PWD $HOME $TMPDIR" >> "$LOG"
+get /v2/templates`
+
+const scenarioCount = 13
+
+// Each scenario has its own directory, home and temporary files, also where all
+// run at once, and nothing of it is left.
+func TestClientHasItsOwnDirectory(t *testing.T) {
+	for _, parallel := range []string{"--parallel=1", "--parallel=13"} {
+		above := t.TempDir()
+		dir, log := filepath.Join(above, "here"), filepath.Join(t.TempDir(), "log")
+		write(t, above, map[string]string{
+			"here/input.txt": "input", "here/bin/tool": "#!/bin/sh\necho tool\n", "beside.txt": "", "here/terraform.tfstate": "{}", "here/.git/HEAD": "",
+		})
+		cmd := client(t, leavesTraces, parallel)
+		cmd.Dir, cmd.Env = dir, append(cmd.Env, "LOG="+log)
+		said := ends(t, cmd, 0)
+		if !strings.Contains(said, "left out: terraform.tfstate") {
+			t.Errorf("%s says %s", parallel, said)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := strings.Split(strings.TrimSpace(string(text)), "\n")
+		for i, column := range []string{"scenario", "directory", "home", "temporary directory"} {
+			seen := map[string]bool{}
+			for _, line := range ran {
+				seen[strings.Fields(line)[i]] = true
+			}
+			if len(seen) != scenarioCount {
+				t.Errorf("%s: %d scenarios have a %s of their own: %s", parallel, len(seen), column, text)
+			}
+		}
+		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+			t.Errorf("%s leaves %v", parallel, got)
+		}
+		if got := left(t, setting(cmd, "HOME")); len(got) > 0 {
+			t.Errorf("%s leaves %v at home", parallel, got)
+		}
+		if got := left(t, dir); !slices.Equal(got, []string{".git", "bin", "input.txt", "terraform.tfstate"}) {
+			t.Errorf("%s leaves %v", parallel, got)
+		}
+	}
+}
+
+// The user's own directory is used where it is asked for, and the scenarios that
+// share it run one after the other.
+func TestClientSharesTheDirectory(t *testing.T) {
+	cmd := client(t, `
+mkdir lock || exit 7
+get /v2/templates; code=$?
+echo "$HOME" >> homes; rmdir lock; exit $code`, "--shared-dir")
+	ends(t, cmd, 0)
+	text, err := os.ReadFile(filepath.Join(cmd.Dir, "homes"))
+	if err != nil || strings.Count(string(text), setting(cmd, "HOME")+"\n") != scenarioCount {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// The directories are kept where that is asked for, and the report says where.
+func TestClientKeepsTheDirectories(t *testing.T) {
+	cmd := client(t, "echo x > trace; get /v2/templates", "--keep-dirs", "--select=works,retired")
+	said := ends(t, cmd, 0)
+	roots, err := filepath.Glob(filepath.Join(setting(cmd, "TMPDIR"), "conf-*"))
+	if err != nil || len(roots) != 1 || !strings.Contains(said, "are in "+roots[0]) {
+		t.Fatalf("%v, %v: %s", roots, err, said)
+	}
+	if got := left(t, roots[0]); !slices.Equal(got, []string{"retired", "works"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A client that fails, asks nothing or gets nothing in the scenario in which
+// nothing fails is not conformant, whatever else it keeps.
+func TestClientThatFailsWhereNothingFails(t *testing.T) {
+	for _, c := range []struct{ script, want, timeout string }{
+		{
+			`get /v2/templates; test $CONFORMANCE_SCENARIO != works || { echo "the last word of $GPUCLOUD_API_KEY"; exit 3; }`,
+			"it failed: it ended with exit code 3; its last output:\n  answered 200\n  the last word of $GPUCLOUD_API_KEY\n", "10s",
+		},
+		{`test $CONFORMANCE_SCENARIO = works || get /v2/templates`, "it sent no request: it ended with exit code 0 and printed nothing", "10s"},
+		{
+			`get /v2/nothing-is-here; exit 0`,
+			"none of its requests succeeded: it ended with exit code 0; its last output:\n  answered 404\n" +
+				"  The scripted deployment does not serve what it asked for: GET /v2/nothing-is-here", "10s",
+		},
+		{`get /v2/templates; kill -9 $$`, "it was ended by a signal", "10s"},
+		{`get /v2/templates; test $CONFORMANCE_SCENARIO != works || sleep 60`, "it did not end in time", "500ms"},
+	} {
+		cmd := client(t, c.script, "--timeout="+c.timeout)
+		flags, files := artefacts(cmd.Dir)
+		cmd.Args = slices.Insert(cmd.Args, 2, flags...)
+		said := ends(t, cmd, 1)
+		if !strings.Contains(said, c.want) || !strings.Contains(said, "repeat: conformance client --keep-dirs --select works -- ") {
+			t.Errorf("%s says\n%s\nand not %q", c.script, said, c.want)
+		}
+		if last := lastLine(said); last != "not conformant: the client fails although nothing is scripted to fail" {
+			t.Errorf("%s ends with %q", c.script, last)
+		}
+		texts := map[string]string{"the terminal": said}
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[filepath.Base(path)] = string(text)
+		}
+		for where, text := range texts {
+			if strings.Contains(text, "\x1b") || strings.Contains(text, "[31m") {
+				t.Errorf("%s has escape codes: %s", where, text)
+			}
+			if regexp.MustCompile(`key-[A-Z2-7]{26}`).MatchString(text) {
+				t.Errorf("%s shows the key: %s", where, text)
+			}
+		}
+		for where, want := range map[string]string{
+			"r.html": "Not conformant", "r.xml": "the client works where nothing is scripted to fail", "r.md": "❌ Conformance: not conformant", "r.har": "in the scenario works",
+			"r.json": `"failed": [`, "r.svg": "not conformant", "shield.json": `"color": "red"`,
+		} {
+			if !strings.Contains(texts[where], want) {
+				t.Errorf("%s has not %q:\n%.3000s", where, want, texts[where])
+			}
+		}
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// A client that asks nothing is not judged, whatever it ends with.
+func TestClientThatDoesNothing(t *testing.T) {
+	for _, script := range []string{"true", "exit 4", "echo conformant"} {
+		said := ends(t, client(t, script), 3)
+		if !strings.Contains(said, "no request came") || strings.HasPrefix(lastLine(said), "conformant as") || strings.Contains(said, "PASS") {
+			t.Errorf("%s: %s", script, said)
+		}
+	}
+	said := ends(t, client(t, "get /v2/templates", "--select=CLI-05"), 3)
+	if lastLine(said) != "inconclusive: nothing was judged" {
+		t.Error(said)
+	}
+}
+
+// What is not judged is named, with the reason, in every form that has clauses,
+// and counts as kept in none.
+func TestClientClausesThatAreNotJudged(t *testing.T) {
+	cmd := client(t, "get /v2/templates")
+	flags, _ := artefacts(cmd.Dir)
+	cmd.Args = slices.Insert(cmd.Args, 2, flags...)
+	said := ends(t, cmd, 0)
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(cmd.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var report struct {
+		NotJudged []string `json:"not_judged"`
+		Counts    map[string]int
+		Results   []struct{ Clause, Verdict, Reason string }
+	}
+	var junit struct {
+		Skipped []struct {
+			Message string `xml:"message,attr"`
+		} `xml:"testsuite>testcase>skipped"`
+	}
+	if err := json.Unmarshal([]byte(read("r.json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal([]byte(read("r.xml")), &junit); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"CLI-03", "CLI-04", "CLI-05", "CLI-06", "CLI-07", "CLI-09", "CLI-10"}; !slices.Equal(report.NotJudged, want) || len(junit.Skipped) != len(want) {
+		t.Errorf("JSON names %v, JUnit %v", report.NotJudged, junit.Skipped)
+	}
+	if want := fmt.Sprintf("conformant as far as it was judged: %d of 11 clauses", 11-len(report.NotJudged)); lastLine(said) != want {
+		t.Errorf("it ends with %q, not %q", lastLine(said), want)
+	}
+	_, end, _ := strings.Cut(said, "Not judged, and not counted as kept:")
+	texts := map[string]string{"the terminal's end": end, "Markdown": read("r.md"), "HTML": read("r.html"), "HAR": read("r.har")}
+	for _, x := range report.Results {
+		if !slices.Contains(report.NotJudged, x.Clause) {
+			continue
+		}
+		for where, text := range texts {
+			if !strings.Contains(text, x.Clause) || x.Reason == "" || !strings.Contains(text, x.Reason) {
+				t.Errorf("%s does not say of %s: %s\n%s", where, x.Clause, x.Reason, text)
+			}
+		}
+	}
+	for where, text := range map[string]string{"the badge": read("r.svg"), "the shield": read("shield.json")} {
+		if !strings.Contains(text, "1 of 4 MUST") {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+}
+
+// A command that can't be started, or an option that is invalid, ends the program
+// at once, with one line that says why.
+func TestClientThatCannotStart(t *testing.T) {
+	for _, c := range []struct {
+		files   map[string]string
+		options []string
+		command []string
+		want    string
+	}{
+		{nil, nil, []string{"no-such-client"}, "no-such-client"},
+		{nil, nil, []string{"./no-such-client"}, "no-such-client"},
+		{map[string]string{"client": "#!/no/such/interpreter\n"}, nil, []string{"./client"}, "no such file"},
+		{map[string]string{"client": "neither a script nor a program"}, nil, []string{"./client"}, "exec format error"},
+		{nil, nil, nil, "the client's command is missing"},
+		{nil, []string{"--parallel=-1"}, []string{"true"}, "invalid number of parallel scenarios -1"},
+		{nil, []string{"--timeout=-1s"}, []string{"true"}, "invalid timeout -1s"},
+		{map[string]string{".terraform/terraform.tfstate": `{"backend":{"type":"s3"}}`}, nil, []string{"true"}, `in a backend of the type "s3"`},
+	} {
+		cmd := command(t, append(append(append([]string{"client"}, c.options...), "--"), c.command...)...)
+		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+		write(t, cmd.Dir, c.files)
+		said := ends(t, cmd, 2)
+		if !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%v says\n%s\nand not %q", cmd.Args, said, c.want)
+		}
+		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+			t.Errorf("%v leaves %v", cmd.Args, got)
+		}
+	}
+}
+
+// An interrupted run ends the client with all that it started, removes the
+// directories, and says of nothing that it failed.
+func TestClientIsInterrupted(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := client(t, "get /v2/templates; hold "+listener.Addr().String(), "--parallel=2", "--json=r.json")
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var held []net.Conn
+		for range 4 { // two clients, and a child of each
+			c, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // the code is looked at
+		for _, c := range held {
+			if _, err := io.ReadAll(c); err != nil { // returns when the process is gone
+				t.Log(err)
+			}
+			c.Close()
+		}
+		listener.Close()
+		if code := cmd.ProcessState.ExitCode(); code != 130 || lastLine(said.String()) != "interrupted" {
+			t.Errorf("%s: exit code %d: %s", signal, code, &said)
+		}
+		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+			t.Errorf("%s leaves %v", signal, got)
+		}
+		var report struct{ Counts map[string]int }
+		text, err := os.ReadFile(filepath.Join(cmd.Dir, "r.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &report)
+		}
+		if err != nil || report.Counts["FAIL"]+report.Counts["WARN"]+report.Counts["PASS"] > 0 || report.Counts["INCONCLUSIVE"] == 0 {
+			t.Errorf("%s: %v, %v", signal, err, report.Counts)
+		}
+	}
+}
+
+// The README's line, with a real Terraform and the provider, in the directory of
+// the quickstart as it is, twice.
+func TestClientIsTerraform(t *testing.T) {
+	cli, err := tfcli.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", home+"/terraform-provider-gpucloud", "../..").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", "gpucloud/gpucloud", home)
+	write(t, home, map[string]string{".terraformrc": rc, ".tofurc": rc})
+	quickstart, err := filepath.Abs("../../examples/quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := left(t, quickstart)
+	for range 2 {
+		cmd := command(t, "client", "--", cli, "apply", "-auto-approve", "-var", "registry_token=anything")
+		cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home, "TMPDIR="+t.TempDir())
+		said := ends(t, cmd, 0)
+		for _, want := range []string{
+			"PASS CLI-01", "PASS CLI-02", "PASS CLI-05", "PASS CLI-06", "PASS CLI-07", "PASS CLI-08", "PASS CLI-11", ": CLI-03\n", ": CLI-04\n", ": CLI-09, CLI-10\n",
+		} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%q is not in\n%s", want, said)
+			}
+		}
+		if lastLine(said) != "conformant as far as it was judged: 7 of 11 clauses" || strings.Contains(said, "\x1b") {
+			t.Error(said)
+		}
+		if got := left(t, setting(cmd, "TMPDIR")); len(got) > 0 {
+			t.Errorf("%v is left", got)
+		}
+	}
+	// A variable that is missing fails every scenario, and is shown without colours.
+	cmd := command(t, "client", "--", cli, "apply", "-auto-approve")
+	cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home)
+	if said := ends(t, cmd, 3); !strings.Contains(said, "No value for required variable") || strings.Contains(said, "x1b") || strings.Contains(said, "\x1b") {
+		t.Error(said)
+	}
+	if after := left(t, quickstart); !slices.Equal(before, after) {
+		t.Errorf("%v is in the user's directory, and %v was", after, before)
+	}
+}
