@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 )
 
@@ -228,7 +229,7 @@ func TestClientThatFailsWhereNothingFails(t *testing.T) {
 			}
 		}
 		for where, want := range map[string]string{
-			"r.html": "Not conformant", "r.xml": "the client works where nothing is scripted to fail", "r.md": "❌ Conformance: not conformant", "r.har": "in the scenario works",
+			"r.html": "Not conformant", "r.xml": "the client works where nothing is scripted to fail", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
 			"r.json": `"failed": [`, "r.svg": "not conformant", "shield.json": `"color": "red"`,
 		} {
 			if !strings.Contains(texts[where], want) {
@@ -402,8 +403,8 @@ func TestClientIsTerraform(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", home+"/terraform-provider-gpucloud", "../..").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := gobuild.Programs(t.Context(), home, "../.."); err != nil {
+		t.Fatal(err)
 	}
 	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", "gpucloud/gpucloud", home)
 	write(t, home, map[string]string{".terraformrc": rc, ".tofurc": rc})

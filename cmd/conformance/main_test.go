@@ -12,42 +12,44 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// binary and jobrunnerBinary are the programs under test.
-var binary, jobrunnerBinary string
+// binary is the program under test; the jobrunner is beside it.
+var binary string
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "as" {
 		os.Exit(roles(os.Args[2:]))
 	}
 	dir, err := os.MkdirTemp("", "conformance-test-")
-	if err == nil {
-		binary, jobrunnerBinary = filepath.Join(dir, "conformance"), filepath.Join(dir, "jobrunner")
-		var out []byte
-		if out, err = exec.Command("go", "build", "-o", dir+"/", ".", "../jobrunner").CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	binary = filepath.Join(dir, "conformance")
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
+
+// built builds the programs, once, and in a test: see gobuild.
+var built = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), filepath.Dir(binary), ".", "../jobrunner") })
 
 const key = "the-key-of-the-suite"
 
 // command is the program in a folder of its own.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	if err := built(); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GPUCLOUD_API_KEY=" + key}

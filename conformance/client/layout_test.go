@@ -67,7 +67,17 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		"repo/here/.terraform/providers/p":       "provider", "repo/here/infra/.terraform/providers/p": big,
 	})
 	here := filepath.Join(dir, "repo", "here")
+	for _, name := range linkedDirs[1:] { // .git is above
+		if err := os.Mkdir(filepath.Join(here, "sub", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	l, w := copied(t, here)
+	for _, name := range linkedDirs[1:] {
+		if target, err := os.Readlink(filepath.Join(w.dir, "sub", name)); target != filepath.Join(here, "sub", name) {
+			t.Errorf("%s leads to %q: %v", name, target, err)
+		}
+	}
 	for path, isCopy := range map[string]bool{
 		"main.tf": true, "sub/run.sh": true, "big.bin": false, "node_modules/a/b.js": false, "inner": true, "outer": false, "../README": false, "../beside/module.tf": false,
 		"state.tfstate.tf": true, ".terraform/terraform.tfstate": true, ".terraform/providers/p": true, "infra/.terraform/providers/p": false,
@@ -133,6 +143,9 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	})
 	if err != nil || count > maxCopiedFiles || size > maxCopiedBytes {
 		t.Errorf("%d files of %d bytes are copied: %v", count, size, err)
+	}
+	if _, err := os.Readlink(filepath.Join(w.dir, "many")); err != nil {
+		t.Errorf("a directory of %d files is not linked as one: %v", maxCopiedFiles+1, err)
 	}
 	for name, text := range files {
 		if is, err := os.ReadFile(filepath.Join(w.dir, name)); err != nil || string(is) != text {

@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
 )
 
 // runsVariable says how many runs are compared; make soak has a hundred.
@@ -28,9 +29,8 @@ func TestJobrunnerConforms(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+string(filepath.Separator), "../../cmd/...")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	if err := gobuild.Programs(t.Context(), dir, "../../cmd/..."); err != nil {
+		t.Fatal(err)
 	}
 	costs := map[string]int{}
 	for _, c := range conformance.Cases() {
