@@ -88,4 +88,7 @@ func Merge(before, after *report.Report) {
 	before.Passed = report.Duration(after.Started.Sub(before.Started)) + after.Took
 	before.Count()
 	before.Exit = code(before)
+	if after.Exit == ExitInterrupted {
+		before.Exit = ExitInterrupted
+	}
 }

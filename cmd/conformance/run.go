@@ -41,6 +41,13 @@ type run struct {
 	Defer        string        `placeholder:"FILE" help:"Put cases that wait for longer than --max-wait off: their beginnings are kept in the file, and conformance resume goes on with them."`
 }
 
+// Help is printed below the flags' own.
+func (*run) Help() string {
+	return "Clauses that were not judged are named at the end with the reason, and not counted as kept. " +
+		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is not kept, or the list of known deviations is stale; 2 an option is invalid; " +
+		"3 inconclusive, or nothing was judged; 4 something that the run made is left; 130 interrupted."
+}
+
 // target is the deployment.
 type target struct {
 	BaseURL    string `env:"GPUCLOUD_BASE_URL" placeholder:"URL" help:"Version 2 of the management API, without /v2."`

@@ -312,8 +312,12 @@ func (j *judge) report(plays []*play) {
 		j.out.Notes = append(j.out.Notes, "the directories of the scenarios are in "+j.root)
 	}
 	interrupted := false
+	var silent []string // scenarios without a request
 	for _, p := range plays {
 		interrupted = interrupted || p.interrupted
+		if len(p.exchanges) == 0 && !p.interrupted {
+			silent = append(silent, p.scenario.id)
+		}
 		j.out.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
 			if _, _, ok := operation(x.path()); ok && x.makes() && x.success() {
@@ -327,6 +331,9 @@ func (j *judge) report(plays []*play) {
 			j.out.Preflight += "; " + j.ending(plays[0])
 		}
 	} else {
+		if len(silent) > 0 {
+			j.out.Notes = append(j.out.Notes, "no request came in "+strings.Join(silent, ", "))
+		}
 		for _, p := range plays {
 			if text := j.failedWithoutFault(p); text != "" {
 				j.out.Failed = append(j.out.Failed, text)

@@ -67,13 +67,14 @@ func TestWorkspaceHasACopy(t *testing.T) {
 		"repo/here/.terraform/providers/p":       "provider", "repo/here/infra/.terraform/providers/p": big,
 	})
 	here := filepath.Join(dir, "repo", "here")
-	for _, name := range linkedDirs[1:] { // .git is above
+	managed := []string{".hg", ".svn", "node_modules", ".venv", "venv"}
+	for _, name := range managed {
 		if err := os.Mkdir(filepath.Join(here, "sub", name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l, w := copied(t, here)
-	for _, name := range linkedDirs[1:] {
+	for _, name := range managed {
 		if target, err := os.Readlink(filepath.Join(w.dir, "sub", name)); target != filepath.Join(here, "sub", name) {
 			t.Errorf("%s leads to %q: %v", name, target, err)
 		}

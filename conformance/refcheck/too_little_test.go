@@ -62,3 +62,12 @@ func TestBlockedBySomethingWeaker(t *testing.T) {
 		}
 	}
 }
+
+// A run that goes on and is interrupted says so, whatever the one before found.
+func TestMergedInterruption(t *testing.T) {
+	before := &report.Report{Results: []report.Result{{Clause: "JOB-17", Verdict: report.Pass}}}
+	conformance.Merge(before, &report.Report{Exit: conformance.ExitInterrupted})
+	if before.Exit != conformance.ExitInterrupted {
+		t.Errorf("exit code %d", before.Exit)
+	}
+}

@@ -84,6 +84,19 @@ func TestTurnToNothing(t *testing.T) {
 	}
 }
 
+// A client that fails now although nothing is scripted to fail closes the gate.
+func TestTurnToFailure(t *testing.T) {
+	works, fails := one(nil), one(nil)
+	fails.Failed = []string{"in the scenario works, it failed"}
+	if !report.Compare(works, fails).GotWorse() || report.Compare(fails, fails).GotWorse() || report.Compare(fails, works).GotWorse() {
+		t.Error("a client that fails is not weighed")
+	}
+	var b strings.Builder
+	if err := report.WriteDiff(&b, report.Compare(works, fails), false); err != nil || !strings.Contains(b.String(), "FAILED in the scenario works") {
+		t.Errorf("%v: %s", err, &b)
+	}
+}
+
 // What a reader sees: what is broken before what stands on it, and what else
 // differs.
 func TestDiffText(t *testing.T) {

@@ -345,3 +345,28 @@ var errFull = errors.New("no space is left")
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// A CI server shows a failure where the run ends with a code, also where no
+// clause is one.
+func TestJUnitOfTheRun(t *testing.T) {
+	type counts struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+	}
+	skipped := []report.Result{{Clause: "CLI-03", Area: "CLI", Verdict: report.Skip, Reason: "no webhook"}}
+	for _, c := range []struct {
+		r    report.Report
+		want counts
+	}{
+		{report.Report{Results: []report.Result{{Clause: "CLI-01", Area: "CLI", Verdict: report.Pass}}}, counts{1, 0, 0}},
+		{report.Report{Results: skipped, Exit: 3}, counts{2, 0, 1}},
+		{report.Report{Results: []report.Result{{Clause: "CLI-01", Area: "CLI", Verdict: report.Pass}}, Exit: 1, Failed: []string{"it\nfailed"}}, counts{2, 1, 0}},
+	} {
+		c.r.Count()
+		var got counts
+		if err := xml.Unmarshal([]byte(written("junit", &c.r)), &got); err != nil || got != c.want {
+			t.Errorf("%+v, not %+v: %v", got, c.want, err)
+		}
+	}
+}

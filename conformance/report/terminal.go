@@ -56,10 +56,7 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 func conclusion(r *Report) string {
 	switch r.Exit {
 	case 0:
-		if judged := r.Judged(); judged < len(r.Results) {
-			return fmt.Sprintf("conformant as far as it was judged: %d of %d clauses", judged, len(r.Results)) + r.later()
-		}
-		return "conformant"
+		return r.conformant()
 	case 1:
 		switch {
 		case r.Counts[Fail] > 0:
@@ -77,6 +74,21 @@ func conclusion(r *Report) string {
 		return "something that the suite made is left: conformance sweep takes it down"
 	}
 	return "interrupted"
+}
+
+// conformant says how far that goes.
+func (r *Report) conformant() string {
+	text := "conformant"
+	if n := r.Counts[Known]; n > 0 {
+		text += fmt.Sprintf(" but for %d known deviations", n)
+	}
+	if judged := r.Judged(); judged < len(r.Results) {
+		text += fmt.Sprintf(" as far as it was judged: %d of %d clauses", judged, len(r.Results))
+	}
+	if n := r.Counts[Warn]; n > 0 {
+		text += fmt.Sprintf("; %d weaker clauses are not kept", n)
+	}
+	return text + r.later()
 }
 
 // later says how many clauses go on with resume.
