@@ -4,18 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
@@ -42,6 +45,9 @@ func roles(args []string) int {
 			return 1
 		}
 	case "hold": // starts a child, and both hold a connection until they are ended
+		if os.Getenv("STUBBORN") != "" {
+			signal.Ignore(syscall.SIGTERM)
+		}
 		if len(args) == 2 {
 			if err := exec.Command(os.Args[0], append([]string{"as", "hold"}, args[1], "child")...).Start(); err != nil {
 				return 9
@@ -229,7 +235,7 @@ func TestClientThatFailsWhereNothingFails(t *testing.T) {
 			}
 		}
 		for where, want := range map[string]string{
-			"r.html": "Not conformant", "r.xml": "the client works where nothing is scripted to fail", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
+			"r.html": `<pre class="note bad">in the scenario works`, "r.xml": "the client works where nothing is scripted to fail", "r.md": "**Failed:**\n\n```text\nin the scenario works", "r.har": "in the scenario works",
 			"r.json": `"failed": [`, "r.svg": "not conformant", "shield.json": `"color": "red"`,
 		} {
 			if !strings.Contains(texts[where], want) {
@@ -392,6 +398,78 @@ func TestClientIsInterrupted(t *testing.T) {
 		if err != nil || report.Counts["FAIL"]+report.Counts["WARN"]+report.Counts["PASS"] > 0 || report.Counts["INCONCLUSIVE"] == 0 {
 			t.Errorf("%s: %v, %v", signal, err, report.Counts)
 		}
+	}
+}
+
+// A client that is interrupted can release what it holds.
+func TestClientIsAskedToEnd(t *testing.T) {
+	cmd := client(t, `trap 'echo > released; exit 1' TERM; echo > ready; while :; do sleep 0.05; done`, "--select=works", "--shared-dir")
+	ready := filepath.Join(cmd.Dir, "ready")
+	if err := syscall.Mkfifo(ready, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(ready); err != nil { // waits for the client
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the code is looked at
+	if _, err := os.Stat(filepath.Join(cmd.Dir, "released")); err != nil || cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
+	}
+}
+
+// What a client started ends with it: what it leaves running, and what ignores
+// SIGTERM when the time is over.
+func TestClientLeavesNothingRunning(t *testing.T) {
+	for _, c := range []struct {
+		script, timeout string
+		exit            int
+	}{
+		{"hold %s >/dev/null 2>&1 & get /v2/templates; read line < ready", "1m", 0},
+		{"get /v2/templates; STUBBORN=1; export STUBBORN; hold %s", "4s", 1},
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := client(t, fmt.Sprintf(c.script, listener.Addr()), "--select=works", "--timeout="+c.timeout, "--shared-dir")
+		if err := syscall.Mkfifo(filepath.Join(cmd.Dir, "ready"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			ends(t, cmd, c.exit)
+		}()
+		var held []net.Conn
+		for range 2 { // a process and its child
+			conn, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, conn)
+		}
+		if c.exit == 0 { // the client may end now
+			if err := os.WriteFile(filepath.Join(cmd.Dir, "ready"), []byte("\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-ended
+		for _, conn := range held {
+			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: a process is left running", c.script)
+			}
+			conn.Close()
+		}
+		listener.Close()
 	}
 }
 
