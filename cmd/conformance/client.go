@@ -33,10 +33,10 @@ func (*clients) Help() string {
 	var b strings.Builder
 	b.WriteString("The command is run once for each scenario, against a deployment of this program on this machine that is scripted to fail. " +
 		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
-		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
+		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
 		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
 		"The copy has no Terraform state (*.tfstate). Links to your own files take the place of .git, node_modules and virtual environments, of files above 1 MiB, " +
-		"and of what exceeds 1000 files or 32 MiB; and next to the copy, of what is next to the directory. " +
+		"of other file systems, and of what exceeds 1000 files or 32 MiB; and next to the copy, of what is next to the directory. " +
 		"The home has links to your Terraform CLI configuration, tools and packages, and nothing else of yours. " +
 		"NO_COLOR and CHECKPOINT_DISABLE are set to 1 where you set neither.\n\n" +
 		"A clause that the client gives no occasion to judge is not judged: it is named at the end, and not counted as kept. " +
@@ -54,6 +54,7 @@ func (*clients) Help() string {
 func (c *clients) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		c.Command = c.Command[1:]
 	}

@@ -34,7 +34,7 @@ const Area = "CLI"
 type Options struct {
 	// Command is the client, and its arguments, in which the placeholders
 	// {scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id},
-	// {api_version} and {dir} are filled in.
+	// {api_version}, {api_key} and {dir} are filled in.
 	Command []string
 	Select  []string      // scenarios or clauses; none: all
 	Timeout time.Duration // of a scenario; 0: a minute
@@ -283,7 +283,7 @@ func (j *judge) play(ctx context.Context, s scenario) (p *play, err error) {
 		version = "v1"
 	}
 	fill := strings.NewReplacer("{scenario}", s.id, "{base_url}", d.url, "{queue_url}", d.url, "{endpoint_id}", endpointID,
-		"{volume_id}", volumeID, "{api_version}", version, "{dir}", w.dir)
+		"{volume_id}", volumeID, "{api_version}", version, "{api_key}", j.key, "{dir}", w.dir)
 	c := command{dir: w.dir, secrets: []string{j.key, base64.StdEncoding.EncodeToString([]byte(j.key))}, env: w.environment(map[string]string{
 		"GPUCLOUD_BASE_URL": d.url, "GPUCLOUD_QUEUE_URL": d.url, "GPUCLOUD_API_KEY": j.key, "GPUCLOUD_API_VERSION": version,
 		"GPUCLOUD_ENDPOINT_ID": endpointID, "CONFORMANCE_SCENARIO": s.id, "CONFORMANCE_VOLUME_ID": volumeID,

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Limits of what every scenario gets as a copy. Whatever exceeds them is a
-// symbolic link to the user's own file or directory, so that a scenario in a
-// huge directory starts as fast as one in a small one.
+// Limits of what every scenario gets as a copy. Whatever exceeds them, or is on
+// another file system, is a symbolic link to the user's own file or directory,
+// so that a scenario in a huge directory starts as fast as one in a small one.
 const (
 	maxCopiedFile  = 1 << 20  // bytes of one file
 	maxCopiedBytes = 32 << 20 // of all files
@@ -119,6 +119,7 @@ func parentsOf(dir string) (levels []level) {
 // scanner reads a directory breadth first: what is near its top is copied first.
 type scanner struct {
 	dir      string
+	device   uint64 // of dir: other file systems are linked, and never read
 	dataName string // of a directory of Terraform's data
 	isData   bool   // dir is such a directory
 	files    int
@@ -137,6 +138,11 @@ func newScanner(dir string) *scanner {
 }
 
 func (s *scanner) run() ([]entry, error) {
+	info, err := os.Stat(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	s.device = device(info)
 	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		list, err := os.ReadDir(filepath.Join(s.dir, at))
@@ -157,6 +163,10 @@ func (s *scanner) run() ([]entry, error) {
 			case isState:
 				s.states = append(s.states, path)
 			case e.IsDir():
+				if info, err := e.Info(); err == nil && device(info) != s.device {
+					s.link(path)
+					continue
+				}
 				queue = append(queue, path)
 			default:
 				if err := s.file(path, e); err != nil {

@@ -155,6 +155,24 @@ func TestWorkspaceIsLimited(t *testing.T) {
 	}
 }
 
+// Files of another file system are never read: those of /proc have no end.
+func TestOtherFileSystemsAreLinked(t *testing.T) {
+	root, err := os.Stat("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proc, err := os.Stat("/proc"); err != nil || device(proc) == device(root) {
+		t.Skip("/proc is not another file system here")
+	}
+	l, err := newLayout("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(l.entries, func(e entry) bool { return e.path == "proc" }); i < 0 || l.entries[i].kind != link || l.entries[i].target != "/proc" {
+		t.Errorf("/proc is not linked: %+v", l.entries[max(i, 0)])
+	}
+}
+
 // A state that every scenario would overwrite is not touched.
 func TestBackendIsRefused(t *testing.T) {
 	for record, want := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // workspace is what one scenario has to itself: a working directory, a home and
@@ -105,7 +106,11 @@ func fill(to, from string, entries []entry) (err error) {
 	return nil
 }
 
+// copyFile copies a file. No process is forked while the copy is open: it would
+// inherit it, and a program that some process has open for writing can't be run.
 func copyFile(to, from string, mode fs.FileMode) (err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		if os.IsNotExist(err) {
@@ -118,7 +123,7 @@ func copyFile(to, from string, mode fs.FileMode) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	_, err = io.Copy(out, io.LimitReader(in, maxCopiedBytes)) // it may grow
 	return errors.Join(err, out.Close())
 }
 

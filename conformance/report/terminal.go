@@ -80,12 +80,14 @@ func conclusion(r *Report) string {
 func (r *Report) conformant() string {
 	text := "conformant"
 	if n := r.Counts[Known]; n > 0 {
-		text += fmt.Sprintf(" but for %d known deviations", n)
+		text += fmt.Sprintf(" but for known deviations (%d)", n)
 	}
 	if judged := r.Judged(); judged < len(r.Results) {
 		text += fmt.Sprintf(" as far as it was judged: %d of %d clauses", judged, len(r.Results))
 	}
-	if n := r.Counts[Warn]; n > 0 {
+	if n := r.Counts[Warn]; n == 1 {
+		text += "; 1 weaker clause is not kept"
+	} else if n > 1 {
 		text += fmt.Sprintf("; %d weaker clauses are not kept", n)
 	}
 	return text + r.later()

@@ -26,7 +26,7 @@ func TestConclusion(t *testing.T) {
 	}{
 		"conformant": {0, nil, []report.Verdict{report.Pass, report.Observed}},
 		"conformant as far as it was judged: 1 of 3 clauses":                   {0, nil, []report.Verdict{report.Pass, report.Skip, report.Blocked}},
-		"conformant but for 1 known deviations; 1 weaker clauses are not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
+		"conformant but for known deviations (1); 1 weaker clause is not kept": {0, nil, []report.Verdict{report.Pass, report.Known, report.Warn}},
 		"not conformant": {1, []string{"it failed"}, []report.Verdict{report.Pass, report.Fail}},
 		"not conformant: the client fails although nothing is scripted to fail":  {1, []string{"it failed"}, []report.Verdict{report.Pass}},
 		"the list of known deviations is stale":                                  {1, nil, []report.Verdict{report.Unexpected}},
