@@ -35,7 +35,7 @@ func terminal(f *os.File) bool {
 // colours tells whether an output takes them.
 func colours(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && terminal(f) && os.Getenv("NO_COLOR") == ""
+	return ok && terminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // Between two lines.

@@ -311,6 +311,9 @@ func (j *judge) report(plays []*play) {
 	if j.root != "" && j.KeepDirs {
 		j.out.Notes = append(j.out.Notes, "the directories of the scenarios are in "+j.root)
 	}
+	if !slices.ContainsFunc(plays, func(p *play) bool { return p.scenario.id == control }) {
+		j.out.Notes = append(j.out.Notes, "the scenario "+control+" was not chosen: whether the client works where nothing fails is not known")
+	}
 	interrupted := false
 	var silent []string // scenarios without a request
 	for _, p := range plays {

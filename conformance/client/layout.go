@@ -277,7 +277,7 @@ func checkBackend(path string) error {
 		}
 	}
 	if json.Unmarshal(text, &record) != nil {
-		return nil // Terraform refuses it itself
+		return nil //nolint:nilerr // Terraform refuses it itself
 	}
 	where := ""
 	switch b := record.Backend; {
@@ -288,6 +288,6 @@ func checkBackend(path string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("Terraform keeps the state of this directory %s (%s), and every scenario would overwrite it: "+
+	return fmt.Errorf("the Terraform state of this directory is kept %s (%s), and every scenario would overwrite it: "+
 		"use a configuration with a local backend, or --shared-dir if that state may be overwritten", where, path)
 }

@@ -141,7 +141,7 @@ func removeAll(root string) error {
 	if err := os.RemoveAll(root); err == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, _ error) error {
 		if e != nil && e.IsDir() {
 			_ = os.Chmod(path, 0o700) // RemoveAll tells what remains
 		}
