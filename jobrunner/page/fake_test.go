@@ -206,7 +206,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 	all := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
-		width, height int
+		width, height int64
 		dark          bool
 	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 820, 1100, false}, {"phone", 390, 844, false}} {
 		t.Run(screen.name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 12`)
 			tab.Picture("busy-" + screen.name)
-			tab.Eval(`document.querySelector('#jobs-more').click()`, nil)
+			tab.Click("#jobs-more")
 			tab.Until(`document.querySelectorAll('#jobs tbody tr').length === 40`)
 			for selector, wants := range map[string][]string{
 				"#gpus":            {"GPU 0", "NVIDIA H200", " %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
@@ -232,12 +232,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				"#endpoints tbody": {"4 running", "1 throttled", "of 1 to 6"},
 				"#jobs":            {"CUDA out of memory", "dispatched again 1×", "timed out"},
 			} {
-				text := tab.Text(selector)
-				for _, want := range wants {
-					if !strings.Contains(text, want) {
-						t.Errorf("%s shows %q, and not %q", selector, text, want)
-					}
-				}
+				tab.Shows(selector, wants...)
 			}
 			var curve string
 			if tab.Eval(`document.querySelector('#chart-load .line').getAttribute('d')`, &curve); strings.Count(curve, "L") != 119 {
@@ -252,11 +247,8 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				t.Errorf("%d GPUs have a curve", lines)
 			}
 			tab.Readable("overview")
-			tab.Eval(`document.querySelector('[aria-label="Log of worker w1llm-run"]').click()`, nil)
-			tab.Until(`document.querySelector('#detail .log')`)
-			if text := tab.Text("#detail .log"); !strings.Contains(text, "step 30 of 30") || !strings.Contains(text, hostile) {
-				t.Errorf("the log shows %s", text)
-			}
+			tab.Click(`[aria-label="Log of worker w1llm-run"]`)
+			tab.Shows("#detail .log", "step 30 of 30", hostile)
 			tab.Readable("log")
 			tab.Picture("busy-log-" + screen.name)
 			clean(t, tab, server.URL)

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -80,7 +83,7 @@ func TestBrowser(t *testing.T) {
 	b := chromium.Open(t)
 	for _, screen := range []struct {
 		name          string
-		width, height int
+		width, height int64
 		dark          bool
 	}{{"desk", 1366, 900, false}, {"phone", 390, 844, true}} {
 		t.Run(screen.name, func(t *testing.T) {
@@ -88,9 +91,7 @@ func TestBrowser(t *testing.T) {
 			tab := b.Tab(t, screen.width, screen.height, screen.dark)
 			tab.Visit(d.url + "/#code=" + d.code)
 			tab.Until(`document.querySelector('#status').textContent === 'Live'`)
-			if text := tab.Text("#live"); !strings.Contains(text, "There is no endpoint yet") || !strings.Contains(text, d.url+"/v2/serverless") {
-				t.Errorf("without endpoints the page shows %s", text)
-			}
+			tab.Shows("#live", "There is no endpoint yet", d.url+"/v2/serverless")
 			var address string
 			if tab.Eval("location.href", &address); strings.Contains(address, d.code) {
 				t.Errorf("the code stays in the address %s", address)
@@ -119,9 +120,7 @@ func TestBrowser(t *testing.T) {
 				"#facts, .brand":                 "jobrunner",
 				"#jobs [data-state=IN_PROGRESS]": "in progress",
 			} {
-				if text := tab.Text(selector); !strings.Contains(text, want) {
-					t.Errorf("%s shows %q, and not %q", selector, text, want)
-				}
+				tab.Shows(selector, want)
 			}
 			var label string
 			if tab.Eval(`document.querySelector('#chart-load .plot').getAttribute('aria-label')`, &label); !strings.Contains(label, "In queue: now 2, highest") || !strings.Contains(label, "Running: now 1") {
@@ -130,14 +129,12 @@ func TestBrowser(t *testing.T) {
 			tab.Readable("overview")
 			tab.Picture(screen.name + "-overview")
 
-			tab.Eval(fmt.Sprintf(`document.querySelector('#jobs button[title=%q]').click()`, failed), nil)
+			tab.Click(fmt.Sprintf(`#jobs button[title=%q]`, failed))
 			tab.Until(`document.querySelector('#detail').open && document.querySelector('#detail .block')`)
-			if text := tab.Text("#detail"); !strings.Contains(text, hostile) || !strings.Contains(text, `"left"`) {
-				t.Errorf("the job shows %s", text)
-			}
+			tab.Shows("#detail", hostile, `"left"`)
 			tab.Readable("job")
 			tab.Picture(screen.name + "-job")
-			tab.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
+			tab.Do(chromedp.KeyEvent(kb.Escape))
 			tab.Until(`!document.querySelector('#detail').open`)
 
 			tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
@@ -158,7 +155,7 @@ func TestBrowser(t *testing.T) {
 				t.Errorf("the title is %s", title)
 			}
 
-			tab.Eval(`document.querySelector('#signout').click()`, nil)
+			tab.Click("#signout")
 			tab.Until(`document.querySelector('#status').textContent === 'Signed out'`)
 			tab.Picture(screen.name + "-signin")
 			tab.Eval(`document.querySelector('#key').value = 'wrong'; document.querySelector('#signin-form').requestSubmit()`, nil)
