@@ -204,6 +204,9 @@ func (r *rest[T, W]) listed(ctx context.Context) ([]element, error) {
 	_, gen, _ := s.find("")
 	// Whoever came first may be interrupted without harm to the others.
 	asked := s.flight.DoChan(strconv.Itoa(gen), func() (any, error) {
+		if elements, ok := s.all(); ok { // another list ended after the look above
+			return elements, nil
+		}
 		elements, err := r.elements(context.WithoutCancel(ctx))
 		if err == nil {
 			s.keepAll(gen, elements)
