@@ -4,7 +4,7 @@ package clock
 
 import (
 	"context"
-	"runtime"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,9 +167,6 @@ func (c *Clock) working() bool {
 // gets a moment to act on it and to begin timers of its own, which may fall due
 // as well.
 func (c *Clock) Advance(d time.Duration) {
-	if runtime.GOMAXPROCS(0) == 1 {
-		time.Sleep(pause) // the one processor looks for what came in only while nobody runs
-	}
 	c.settle()
 	for target := c.Now().Add(d); c.step(target); {
 		c.settle()
@@ -219,23 +216,41 @@ const (
 
 func (c *Clock) settle() {
 	start := time.Now()
+	quiet := 0 // looks in a row at which nothing had gone on
 	for free := start; time.Since(start) < workPatience; {
 		if c.working() {
 			time.Sleep(pause)
-			free = time.Now()
+			free, quiet = time.Now(), 0
 			continue
 		}
-		before, known := c.signs.Load(), c.calls.Load()-1
+		before, known := c.activity(), c.calls.Load()-1
+		pollNetwork()
 		rests, calls := atRest(known)
 		tired := time.Since(free) > patience
 		if calls < known || tired {
 			c.calls.Store(calls + 1)
 		}
-		if tired || rests && !c.working() && c.signs.Load() == before {
+		quiet++
+		if !rests || c.working() || c.activity() != before {
+			quiet = 0
+		}
+		if tired || quiet == quietLooks {
 			return
 		}
 		if !rests {
 			time.Sleep(pause)
 		}
 	}
+}
+
+// quietLooks is more than one: a request may have been passed on between a poll
+// of the network and the look after it.
+const quietLooks = 2
+
+// activity changes with each timer and piece of work that begins or ends, and
+// with each goroutine that begins, as those of a connection do.
+func (c *Clock) activity() uint64 {
+	created := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+	metrics.Read(created)
+	return c.signs.Load() + created[0].Value.Uint64()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -198,5 +199,47 @@ func BenchmarkAdvance(b *testing.B) {
 	}
 	for b.Loop() {
 		c.Advance(time.Second)
+	}
+}
+
+// What was sent to this process before an advance is acted on before the time
+// moves, however busy the machine is.
+func TestAdvanceWaitsForTheNetwork(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c clock.Clock
+	c.Stop()
+	received := make(chan time.Time, 1)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := conn.Read(make([]byte, 1)); err == nil {
+					received <- c.Now()
+				}
+			}()
+		}
+	}()
+	defer listener.Close()
+	for range 500 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte{0}); err != nil {
+			t.Fatal(err)
+		}
+		before := c.Now()
+		c.Advance(time.Hour)
+		if at := <-received; !at.Equal(before) {
+			t.Fatalf("received %s after the advance began", at.Sub(before))
+		}
+		conn.Close()
 	}
 }
