@@ -269,20 +269,25 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	<-done
 }
 
-// kills is how often the next test kills the jobrunner.
-const kills = 100
+// sample is a tenth of n in a short run, one at least.
+func sample(n int) int {
+	if testing.Short() {
+		return max(n/10, 1)
+	}
+	return n
+}
 
 // Whatever was acknowledged is there after a kill -9 at a random moment under
 // load: objects under their ids, jobs under theirs, and each job gets done.
 func TestSurvivesKills(t *testing.T) {
 	t.Parallel()
-	survives(t, kills, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"))
+	survives(t, sample(100), environment(t.TempDir(), "GPUCLOUD_API_KEY=k"))
 }
 
 // On PostgreSQL jobs that ran wait until the dead process is missed.
 func TestSurvivesKillsOnPostgres(t *testing.T) {
 	t.Parallel()
-	survives(t, 3, environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
+	survives(t, sample(3), environment(t.TempDir(), "GPUCLOUD_API_KEY=k", "GPUCLOUD_ENGINE="+pgtest.Start(t)))
 }
 
 func survives(t *testing.T, kills int, env []string) {

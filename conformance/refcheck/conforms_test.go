@@ -22,6 +22,9 @@ const runsVariable = "CONFORMANCE_RUNS"
 // them.
 func TestJobrunnerConforms(t *testing.T) {
 	runs := 3
+	if testing.Short() {
+		runs = 1
+	}
 	if text := os.Getenv(runsVariable); text != "" {
 		var err error
 		if runs, err = strconv.Atoi(text); err != nil {

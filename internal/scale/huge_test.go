@@ -15,7 +15,10 @@ import (
 
 // A thousand objects of each kind take the calls that ten take.
 func TestCallsOfAHugePlan(t *testing.T) {
-	const n = 1000
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
 		p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": d.url, "api_key": d.key, "api_version": string(v)})

@@ -12,6 +12,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
+// long skips a test of ten seconds and more in a short run, where others of its
+// kind remain.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs for ten seconds and more: see make test-all")
+	}
+}
+
 // A process that knows the worker protocol and nothing else serves an endpoint.
 func TestProcessServesAnEndpoint(t *testing.T) {
 	t.Parallel()
@@ -131,6 +140,7 @@ func TestPingOfBeforeTheJobIsNoSign(t *testing.T) {
 
 // Trap 2: so does the execution time-out.
 func TestTimeOutFreesTheSlot(t *testing.T) {
+	long(t)
 	t.Parallel()
 	d := deploy(t, "blocking", 1)
 	id := d.submit(`{"op": "sleep", "seconds": 600}`, api.JobPolicy{ExecutionTimeout: new(int64(5000))})
@@ -146,6 +156,7 @@ func TestTimeOutFreesTheSlot(t *testing.T) {
 // Trap 3: a worker that crashes loses its job at once, although a process of its
 // own goes on to say that it runs; the job is dispatched once more.
 func TestCrashLosesTheJob(t *testing.T) {
+	long(t)
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
 	id := d.submit(`{"op": "sleep", "seconds": 1.5, "then": "crash"}`)
@@ -198,6 +209,7 @@ func TestRestartedWorkerLosesTheJob(t *testing.T) {
 // Trap 3: a ping that names what other workers run says of the worker's own job
 // nothing, however often it comes.
 func TestPingOfOthersLosesNoJob(t *testing.T) {
+	long(t)
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
 	id := d.submit(`{"op": "sleep", "seconds": 10}`)
@@ -285,6 +297,7 @@ func TestWorkerIsReplacedAfterItsJob(t *testing.T) {
 // Several slots of one worker serve several jobs at once; one of them that is
 // cancelled leaves the others.
 func TestSlotsOfAWorker(t *testing.T) {
+	long(t)
 	t.Parallel()
 	d := deploy(t, "two at a time", 1)
 	stays, goes := d.submit(`{"op": "sleep", "seconds": 9}`), d.submit(`{"op": "sleep", "seconds": 600}`)
