@@ -58,15 +58,15 @@ func (c *C) Burst(n int, method, path string, body any) {
 	}
 }
 
-// Together sends so many requests at the same moment, and counts their answers
-// by status code.
-func (c *C) Together(n int, method, path string, body any) map[int]int {
-	r := c.request(method, c.QueueURL()+"/v2/"+c.E+path, body, []Option{Quiet()})
+// Together sends requests to these paths at the same moment, and counts their
+// answers by status code.
+func (c *C) Together(method string, paths []string) map[int]int {
 	var mu sync.Mutex
 	codes := map[int]int{}
 	ready := make(chan struct{})
 	var group sync.WaitGroup
-	for range n {
+	for _, path := range paths {
+		r := c.request(method, c.QueueURL()+"/v2/"+c.E+path, nil, []Option{Quiet()})
 		group.Go(func() {
 			<-ready
 			x := c.exchange(c.ctx, c.place(), r)
