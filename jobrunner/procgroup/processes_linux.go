@@ -12,6 +12,7 @@ import (
 // process is one that lives, as /proc tells of it.
 type process struct {
 	id, parent, group int
+	started           int64         // in ticks since the machine booted
 	cpu               time.Duration // with children that it waited for
 	memory            int64         // bytes
 }
@@ -54,8 +55,9 @@ func readProcess(id int) (p process, ok bool) {
 	}
 	return process{
 		id: id, parent: int(number(4)), group: int(number(5)),
-		cpu:    time.Duration(number(14)+number(15)+number(16)+number(17)) * ticks,
-		memory: number(24) * int64(os.Getpagesize()),
+		started: number(22),
+		cpu:     time.Duration(number(14)+number(15)+number(16)+number(17)) * ticks,
+		memory:  number(24) * int64(os.Getpagesize()),
 	}, true
 }
 
@@ -73,9 +75,21 @@ func (p process) has(start string) bool {
 	return bytes.HasPrefix(env, []byte(start)) || bytes.Contains(env, []byte("\x00"+start))
 }
 
-// killEach kills the processes that match, and counts them.
-func killEach(match func(process) bool) (found int) {
+// identity names a process for as long as the machine runs, which its id alone
+// does not.
+type identity struct {
+	id      int
+	started int64
+}
+
+// killEach kills the processes that match, adds them to killed, and counts those
+// of killed that live. A process that ends loses its environment, and so its
+// mark, before it closes its files.
+func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 	for _, p := range processes() {
+		if killed[identity{p.id, p.started}] {
+			found++
+		}
 		if p.id == os.Getpid() || !match(p) {
 			continue
 		}
@@ -86,7 +100,10 @@ func killEach(match func(process) bool) (found int) {
 			continue
 		}
 		if again, ok := readProcess(p.id); ok && match(again) {
-			found++
+			if one := (identity{again.id, again.started}); !killed[one] {
+				killed[one] = true
+				found++
+			}
 			_ = handle.Kill() // it may be gone
 		}
 		_ = handle.Release()

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/procgroup"
 )
@@ -85,6 +86,11 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = run.Wait()
+	for end := time.Now().Add(time.Minute); lives(all[0]); time.Sleep(time.Millisecond) { // the kernel ends it with the run
+		if time.Now().After(end) {
+			t.Fatal("the command outlives its run")
+		}
+	}
 
 	l := left(t, r)
 	if len(l) != 1 || !slices.Equal(l[0].Notes, []string{"a-note"}) {

@@ -36,19 +36,19 @@ const (
 
 // sweep ends what is left of a group whose command has ended, wherever it went.
 func sweep(pid int, mark string) {
+	killed := map[identity]bool{}
 	sweepAll(func() int {
 		killGroup(pid)
-		return killEach(func(p process) bool { return p.group == pid && p.id != pid || p.marked(mark) })
+		return killEach(killed, func(p process) bool { return p.group == pid && p.id != pid || p.marked(mark) })
 	})
 }
 
-func killRun(l Left) (killed int) {
+func killRun(l Left) int {
+	killed := map[identity]bool{}
 	sweepAll(func() int {
-		n := killEach(func(p process) bool { return p.ofRun(l.Run) })
-		killed = max(killed, n)
-		return n
+		return killEach(killed, func(p process) bool { return p.ofRun(l.Run) })
 	})
-	return killed
+	return len(killed)
 }
 
 // sweepAll repeats until none is found: between a look and a kill a process may
