@@ -12,14 +12,24 @@ LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(com
 # The packages whose tests drive a command line.
 ACCEPTANCE := ./resources/... ./provider/... ./internal/scale/... ./conformance/client/...
 
-.PHONY: clis test-tofu
-.PHONY: quickstart test fire mutants soak build lint docs
+# Results are shown in the order of the packages: those that need little come
+# first, those whose tests start Terraform, processes, databases or a browser last.
+PACKAGES = $(shell go list ./...)
+LITTLE := %/jobrunner/limits %/jobrunner/clock %/jobrunner/rawjson %/conformance/wire
+MUCH := %/cmd/conformance %/conformance/client %/jobrunner/page %/internal/mutate %/internal/fire %/internal/scale \
+	%/jobrunner/engine %/conformance/refcheck %/cmd/jobrunner %/jobrunner/workerapi %/resources
+
+.PHONY: quickstart test test-all test-tofu clis fire mutants soak build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
 
-test: ## Every test, acceptance tests with a real Terraform included.
-	go test $(RACE) ./...
+test: ## A sample of every kind of test, acceptance tests with a real Terraform included.
+	@echo "Compiling; without a cache, the first results come after seconds and most after a minute or two."
+	go test -short $(filter $(LITTLE),$(PACKAGES)) $(filter-out $(LITTLE) $(MUCH),$(PACKAGES)) $(filter $(MUCH),$(PACKAGES))
+
+test-all: ## Every test, with the race detector.
+	go test $(RACE) -timeout=30m ./...
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
