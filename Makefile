@@ -12,21 +12,22 @@ LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(com
 # The packages whose tests drive a command line.
 ACCEPTANCE := ./resources/... ./provider/... ./internal/scale/... ./conformance/client/...
 
-# Results are shown in the order of the packages: those that need little come
-# first, those whose tests start Terraform, processes, databases or a browser last.
-PACKAGES = $(shell go list ./...)
-LITTLE := %/jobrunner/limits %/jobrunner/clock %/jobrunner/rawjson %/conformance/wire
-MUCH := %/cmd/conformance %/conformance/client %/jobrunner/page %/internal/mutate %/internal/fire %/internal/scale \
-	%/jobrunner/engine %/conformance/refcheck %/cmd/jobrunner %/jobrunner/workerapi %/resources
+# go test shows results in the order of the packages: first those that compile in
+# seconds, last those whose tests start Terraform, databases, processes or a browser.
+TESTED = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson conformance/wire)
+LARGE := $(addprefix %/,resources jobrunner/workerapi internal/scale jobrunner/engine conformance/refcheck cmd/jobrunner \
+	internal/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
 
 .PHONY: quickstart test test-all test-tofu clis fire mutants soak build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
 
-test: ## A sample of every kind of test, acceptance tests with a real Terraform included.
-	@echo "Compiling; without a cache, the first results come after seconds and most after a minute or two."
-	go test -short $(filter $(LITTLE),$(PACKAGES)) $(filter-out $(LITTLE) $(MUCH),$(PACKAGES)) $(filter $(MUCH),$(PACKAGES))
+test: ## A sample of every kind of test, those with a real Terraform included.
+	@echo "Testing. Without a build cache, compiling comes first: a minute or two on two cores."
+	@go test -short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
+		$(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
 
 test-all: ## Every test, with the race detector.
 	go test $(RACE) -timeout=30m ./...
