@@ -320,3 +320,16 @@ func (l *record) needs(t *testing.T, major, minor int) {
 		t.Skipf("the release of the SDK is before %d.%d", major, minor)
 	}
 }
+
+// hold is the input of a job that runs until it is released, and then returns
+// its input. It has more members, such as "then".
+func hold(t *testing.T, more string) (input string, release func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "released")
+	return fmt.Sprintf(`{"op": "hold", "until": %q%s}`, file, more), func() {
+		t.Helper()
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

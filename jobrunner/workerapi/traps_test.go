@@ -60,10 +60,11 @@ func TestLateProgressChangesNothing(t *testing.T) {
 func TestStrayResultsChangeNothing(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 2)
-	busy := d.submit(`{"op": "sleep", "seconds": 6, "a": 1}`)
+	input, release := hold(t, `, "a": 1`)
+	busy := d.submit(input)
 	first := d.next()
 	first.log.await(t, "began "+busy)
-	d.submit(`{"op": "sleep", "seconds": 6}`)
+	d.submit(input)
 	second := d.next()
 	for _, body := range []string{`{"output": "stray"}`, `{"error": "stray"}`, `{"status": "IN_PROGRESS", "output": "stray"}`, `{"output": NaN}`} {
 		want := 200
@@ -77,8 +78,8 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 			t.Errorf("%s of another's job made it %s with %s", body, job.Status, job.Output)
 		}
 	}
-	output := `{"op": "sleep", "seconds": 6, "a": 1}`
-	d.wants(busy, "COMPLETED", output, 0)
+	release()
+	d.wants(busy, "COMPLETED", input, 0)
 	for _, w := range []*started{first, second} {
 		if status := d.posts(w, busy, `{"error": "twice"}`); status != 200 {
 			t.Errorf("a result that came twice was answered %d", status)
@@ -87,7 +88,7 @@ func TestStrayResultsChangeNothing(t *testing.T) {
 	if status := d.posts(first, "nobody-knows-it", `{"output": 1}`); status != 200 {
 		t.Errorf("a result of no job was answered %d", status)
 	}
-	d.wants(busy, "COMPLETED", output, 0)
+	d.wants(busy, "COMPLETED", input, 0)
 }
 
 // Trap 2: cancel frees the slot. A handler that stops keeps its worker; one that
@@ -159,9 +160,11 @@ func TestCrashLosesTheJob(t *testing.T) {
 	long(t)
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
-	id := d.submit(`{"op": "sleep", "seconds": 1.5, "then": "crash"}`)
+	input, release := hold(t, `, "then": "crash"`)
+	id := d.submit(input)
 	first := d.next()
 	d.asked(t, 1, "ping/"+first.id, id)
+	release()
 	d.gone(first)
 	second := d.next()
 	job := d.wants(id, "FAILED", "", 1)
@@ -181,7 +184,8 @@ func TestCrashLosesTheJob(t *testing.T) {
 func TestKilledWorkerLosesTheJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
-	id := d.submit(`{"op": "sleep", "seconds": 3}`)
+	input, release := hold(t, "")
+	id := d.submit(input)
 	first := d.next()
 	d.asked(t, 1, "ping/"+first.id, id)
 	killed := time.Now()
@@ -191,7 +195,8 @@ func TestKilledWorkerLosesTheJob(t *testing.T) {
 	second := d.next()
 	again := d.asked(t, 1, "job-take/"+second.id, "").answered.Sub(killed)
 	d.silent(first, second)
-	if job := d.wants(id, "COMPLETED", `{"op": "sleep", "seconds": 3}`, 1); job.WorkerID != second.id || time.Duration(job.DelayTime)*time.Millisecond > again {
+	release()
+	if job := d.wants(id, "COMPLETED", input, 1); job.WorkerID != second.id || time.Duration(job.DelayTime)*time.Millisecond > again {
 		t.Errorf("the job ran on %s after a delay of %d ms, when it was handed out again after %s", job.WorkerID, job.DelayTime, again)
 	}
 }
@@ -212,7 +217,8 @@ func TestPingOfOthersLosesNoJob(t *testing.T) {
 	long(t)
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
-	id := d.submit(`{"op": "sleep", "seconds": 10}`)
+	input, release := hold(t, "")
+	id := d.submit(input)
 	w := d.next()
 	d.asked(t, 1, "ping/"+w.id, id)
 	for _, seconds := range []int{6, 0} { // longer than the grace
@@ -221,7 +227,8 @@ func TestPingOfOthersLosesNoJob(t *testing.T) {
 		}
 		d.asked(t, len(d.all("ping/"+w.id, id))+seconds, "ping/"+w.id, id)
 	}
-	d.wants(id, "COMPLETED", `{"op": "sleep", "seconds": 10}`, 0)
+	release()
+	d.wants(id, "COMPLETED", input, 0)
 }
 
 // Trap 4: a worker that has nothing to do is sent no signal that it could
@@ -252,14 +259,16 @@ func TestIdleWorkerEnds(t *testing.T) {
 func TestReplacedWorkerEndsItsJob(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, "awaiting", 1)
-	id := d.submit(`{"op": "sleep", "seconds": 3}`)
+	input, release := hold(t, "")
+	id := d.submit(input)
 	old := d.next()
 	old.log.await(t, "began "+id)
 	want := d.endpoint
 	want.Container = &api.Container{Image: d.endpoint.Container.Image, Env: map[string]string{"COLOUR": "green"}}
 	d.update(want)
 	after := d.submit(`{"op": "env", "name": "COLOUR"}`)
-	if job := d.wants(id, "COMPLETED", `{"op": "sleep", "seconds": 3}`, 0); job.WorkerID != old.id {
+	release()
+	if job := d.wants(id, "COMPLETED", input, 0); job.WorkerID != old.id {
 		t.Errorf("the job ran on %s", job.WorkerID)
 	}
 	d.wants(after, "COMPLETED", `"green"`, 0)

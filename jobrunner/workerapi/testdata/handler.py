@@ -49,6 +49,10 @@ async def awaiting(job):
     if ask.get("op") == "sleep":
         print("began", job["id"], flush=True)
         await asyncio.sleep(ask["seconds"])
+    if ask.get("op") == "hold":  # until the test makes the file
+        print("began", job["id"], flush=True)
+        while not os.path.exists(ask["until"]):
+            await asyncio.sleep(0.05)
         if ask.get("then") == "crash":
             os._exit(3)
     return instantly(job)
@@ -58,6 +62,10 @@ def blocking(job):
     if job["input"].get("op") == "sleep":
         print("began", job["id"], flush=True)
         time.sleep(job["input"]["seconds"])
+    if job["input"].get("op") == "hold":
+        print("began", job["id"], flush=True)
+        while not os.path.exists(job["input"]["until"]):
+            time.sleep(0.05)
     return instantly(job)
 
 
