@@ -103,7 +103,8 @@ func TestDeadlock(t *testing.T) {
 	err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 		return r.QueryRow("SELECT string_agg(encode(body, 'escape'), ' ') FROM notes").Scan(&bodies)
 	})
-	if err != nil || bodies != "xx xx" || runs.Load() != 3 {
+	// More than three where the second run of one is in the other's way again.
+	if err != nil || bodies != "xx xx" || runs.Load() < 3 {
 		t.Errorf("after %d runs: %q, %v", runs.Load(), bodies, err)
 	}
 }
