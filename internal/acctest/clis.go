@@ -19,15 +19,21 @@ import (
 var allCLIs = sync.OnceValues(func() ([]tfcli.CLI, error) { return tfcli.All(context.Background()) })
 
 // EachCLI runs a test on every command line of this machine, and skips each
-// release of tfcli.Releases that is absent.
+// release of tfcli.Releases that is absent. A short run has the first alone.
 func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
 	present, err := allCLIs()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if testing.Short() {
+		present = present[:1]
+	}
 	for _, cli := range present {
 		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) { test(t, cli) })
+	}
+	if testing.Short() {
+		return
 	}
 	for _, release := range tfcli.Missing(present) {
 		t.Run(strings.ReplaceAll(release.String(), " ", "-"), func(t *testing.T) { t.Skip(release.Absent()) })
