@@ -60,7 +60,8 @@ async function ask() {
     status('live', 'Live');
     await refresh();
   } catch (e) {
-    if (e.name !== 'AbortError') status('lost', 'Not reachable, trying again');
+    if (e.name === 'AbortError') return false; // another one follows, or nobody is signed in
+    status('lost', 'Not reachable, trying again');
   }
   return true;
 }
@@ -75,8 +76,8 @@ async function loop() {
     return;
   }
   running = true;
-  if (await ask()) timer = setTimeout(loop, every);
-  else running = false;
+  running = await ask();
+  if (running) timer = setTimeout(loop, every);
 }
 
 $('signin-form').addEventListener('submit', async (e) => {
@@ -94,6 +95,7 @@ $('signin-form').addEventListener('submit', async (e) => {
 
 $('signout').addEventListener('click', async () => {
   clearTimeout(timer);
+  asking?.abort(); // what it brings would be shown after the sign-out
   await fetch('/ui/session', { method: 'DELETE' });
   signedIn(false);
   $('key').focus();
