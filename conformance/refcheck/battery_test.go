@@ -82,7 +82,7 @@ func TestDoNothingServers(t *testing.T) {
 				}
 				began := time.Now()
 				r := judge(t, conformance.Options{Target: target})
-				if took := time.Since(began); took > 5*time.Second {
+				if took := time.Since(began); took > 30*time.Second {
 					t.Errorf("it takes %s", took)
 				}
 				var text strings.Builder
