@@ -23,6 +23,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
@@ -87,7 +88,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 }
 
 func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	run := &kit.Run{Provider: "gpucloud", Planned: new(kit.Planned)}
+	run := &kit.Run{Provider: "gpucloud", Planned: new(planned.Notes)}
 	resp.ResourceData = run
 	var block settings
 	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
@@ -111,7 +112,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	run.API = client
-	run.Planned = kit.PlannedFor(strings.TrimRight(s.BaseURL, "/"))
+	run.Planned = planned.For(strings.TrimRight(s.BaseURL, "/"))
 	if s.Version == api.V1 {
 		resp.Diagnostics.AddAttributeWarning(path.Root("api_version"), "Management API v1 is retired",
 			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")

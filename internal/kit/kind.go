@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 )
 
 // Kind is one kind of managed object. M is its model: a struct with a tfsdk
@@ -56,7 +57,7 @@ type Only struct {
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client
-	Planned  *Planned
+	Planned  *planned.Notes
 
 	failed atomic.Bool // a failure of the whole deployment was reported
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 )
 
 // Check is where a rule says what it refuses. Attributes are dotted paths.
@@ -107,9 +108,9 @@ func empty(v attr.Value) bool {
 
 // Known tells whether all of these planned attributes are known in full.
 func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
-	planned := p.planned(ctx)
+	plan := p.planned(ctx)
 	for _, a := range attributes {
-		v, _, err := tftypes.WalkAttributePath(planned.Raw, tftypes.NewAttributePath().WithAttributeName(a))
+		v, _, err := tftypes.WalkAttributePath(plan.Raw, tftypes.NewAttributePath().WithAttributeName(a))
 		if value, ok := v.(tftypes.Value); err != nil || !ok || !value.IsFullyKnown() {
 			return false
 		}
@@ -119,9 +120,9 @@ func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
 
 // planned is the plan as the rules have it so far.
 func (p *Plan[M]) planned(ctx context.Context) tfsdk.Plan {
-	planned := p.resp.Plan
-	planned.Set(ctx, p.Plan)
-	return planned
+	plan := p.resp.Plan
+	plan.Set(ctx, p.Plan)
+	return plan
 }
 
 // only refuses what the version in use can't express.
@@ -161,7 +162,7 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 	}
 	p := &Plan[M]{Check: Check{&resp.Diagnostics}, Run: r.run, Config: new(M), Plan: new(M), req: &req, resp: resp}
 	if p.Run == nil {
-		p.Run = &Run{Planned: new(Planned)}
+		p.Run = &Run{Planned: new(planned.Notes)}
 	}
 	if p.Run.API != nil {
 		p.Version = p.Run.API.Version

@@ -1,4 +1,6 @@
-package kit
+// Package planned shares what a run has planned between the provider processes
+// of one Terraform.
+package planned
 
 import (
 	"crypto/sha256"
@@ -14,32 +16,32 @@ import (
 	"time"
 )
 
-// Planned holds what a run has planned for an object, for the objects that
+// Notes hold what a run has planned for an object, for the objects that
 // refer to it and are planned after it. Terraform runs one process for each
 // configuration of a provider (alias), so that the place is a folder of the
 // user's that the processes of one Terraform share, for one deployment. Terraform
 // plans again before it applies: what is read there is what the newest plan
 // said.
-type Planned struct {
+type Notes struct {
 	dir  string   // "" where there is no place to share
 	here sync.Map // JSON texts by key, of this process
 }
 
-// plannedLife is how long a note counts. A process identity may come again, and
+// life is how long a note counts. A process identity may come again, and
 // nobody removes the notes of a Terraform that was killed.
-const plannedLife = time.Hour
+const life = time.Hour
 
-// PlannedFor shares notes between the providers of this Terraform that reach
+// For shares notes between the providers of this Terraform that reach
 // the deployment at an address.
-func PlannedFor(baseURL string) *Planned {
+func For(baseURL string) *Notes {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return new(Planned)
+		return new(Notes)
 	}
 	root := filepath.Join(cache, "terraform-provider-gpucloud", "planned")
 	removeOld(root)
 	sum := sha256.Sum256([]byte(baseURL))
-	return &Planned{dir: filepath.Join(root, parent(), hex.EncodeToString(sum[:16]))}
+	return &Notes{dir: filepath.Join(root, parent(), hex.EncodeToString(sum[:16]))}
 }
 
 // parent names the process that started this one, and when that began where the
@@ -71,26 +73,26 @@ func removeOld(root string) {
 	}
 }
 
-func (p *Planned) file(key string) string {
+func (n *Notes) file(key string) string {
 	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(p.dir, hex.EncodeToString(sum[:16])+".json")
+	return filepath.Join(n.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
 // Store notes a value. An error says that other processes can't see it: what
 // they plan without it, the next run catches up with.
-func (p *Planned) Store(key string, value any) error {
+func (n *Notes) Store(key string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	p.here.Store(key, text)
-	if p.dir == "" {
+	n.here.Store(key, text)
+	if n.dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(p.dir, "new-")
+	temporary, err := os.CreateTemp(n.dir, "new-")
 	if err != nil {
 		return err
 	}
@@ -98,32 +100,32 @@ func (p *Planned) Store(key string, value any) error {
 	if err := errors.Join(err, temporary.Close()); err != nil {
 		return err
 	}
-	return os.Rename(temporary.Name(), p.file(key))
+	return os.Rename(temporary.Name(), n.file(key))
 }
 
 // Load reads a note; ok is false where there is none.
-func (p *Planned) Load(key string, value any) (ok bool) {
-	if text, ok := p.here.Load(key); ok {
+func (n *Notes) Load(key string, value any) (ok bool) {
+	if text, ok := n.here.Load(key); ok {
 		return json.Unmarshal(text.([]byte), value) == nil
 	}
-	if p.dir == "" {
+	if n.dir == "" {
 		return false
 	}
-	info, err := os.Stat(p.file(key))
-	if err != nil || time.Since(info.ModTime()) > plannedLife {
+	info, err := os.Stat(n.file(key))
+	if err != nil || time.Since(info.ModTime()) > life {
 		return false
 	}
-	text, err := os.ReadFile(p.file(key))
+	text, err := os.ReadFile(n.file(key))
 	return err == nil && json.Unmarshal(text, value) == nil
 }
 
 // Delete removes a note.
-func (p *Planned) Delete(key string) error {
-	p.here.Delete(key)
-	if p.dir == "" {
+func (n *Notes) Delete(key string) error {
+	n.here.Delete(key)
+	if n.dir == "" {
 		return nil
 	}
-	if err := os.Remove(p.file(key)); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(n.file(key)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
