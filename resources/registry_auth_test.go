@@ -180,6 +180,43 @@ func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	})
 }
 
+// A rotation of which every answer is lost leaves one auth, which the state has
+// with the old version: the next apply rotates again, and nothing is orphaned.
+func TestRotationWhoseAnswersAreLost(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		w := wireTo(t, d)
+		p := w.drive(t, d, v)
+		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "old-token", "password_wo_version": 1}
+		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		rotated := with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2})
+		w.lose.Store(100)
+		state, diags := p.Apply(p.Walk().Plan(state.Type, state, rotated))
+		if err := diags.Err(); err == nil || strings.Contains(err.Error(), "token") {
+			t.Errorf("got %v", err)
+		}
+		w.lose.Store(0)
+		there := func() []api.RegistryAuth {
+			t.Helper()
+			auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return auths
+		}
+		if auths := there(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("password_wo_version") != 1.0 {
+			t.Errorf("there is %v, and the state has %v with version %v", auths, state.Get("id"), state.Get("password_wo_version"))
+		}
+		before := state.Get("id")
+		state = apply(t, p.Walk(), state.Type, state, rotated, "update")
+		if auths := there(); len(auths) != 1 || auths[0].ID != state.Get("id") || state.Get("id") == before {
+			t.Errorf("there is %v, and the state has %v after %v", auths, state.Get("id"), before)
+		}
+		if err := p.Destroy(state).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestRegistryAuthRules(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)

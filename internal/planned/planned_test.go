@@ -1,0 +1,49 @@
+package planned_test
+
+import (
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
+)
+
+// Notes reach the other processes of the same parent, for one deployment, until
+// they are deleted.
+func TestNotesAreShared(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache) // Linux
+	t.Setenv("HOME", cache)           // elsewhere
+	one, another, elsewhere := planned.For("http://a"), planned.For("http://a"), planned.For("http://b")
+	load := func(n *planned.Notes) string {
+		var v string
+		n.Load("template/t", &v)
+		return v
+	}
+	for _, value := range []string{"first", "second"} {
+		if err := one.Store("template/t", value); err != nil {
+			t.Fatal(err)
+		}
+		if load(one) != value || load(another) != value || load(elsewhere) != "" {
+			t.Errorf("%s: noted %q, %q in another process, %q for another deployment", value, load(one), load(another), load(elsewhere))
+		}
+	}
+	if err := one.Delete("template/t"); err != nil || load(one) != "" || load(another) != "" {
+		t.Errorf("deleted: %v, %q, %q", err, load(one), load(another))
+	}
+	if err := one.Delete("template/t"); err != nil {
+		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+// Without a place to share, a process has its own notes.
+func TestNotesWithoutACache(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	n := planned.For("http://a")
+	var v string
+	if err := n.Store("k", "v"); err != nil || !n.Load("k", &v) || v != "v" {
+		t.Errorf("noted %q: %v", v, err)
+	}
+	if err := n.Delete("k"); err != nil || n.Load("k", &v) {
+		t.Errorf("deleted: %v", err)
+	}
+}
