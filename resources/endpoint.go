@@ -89,7 +89,7 @@ var Endpoint = &kit.Kind[endpoint]{
 			if err != nil {
 				return err
 			}
-			if !agreesWith(plan.FromTemplate, now) {
+			if !matchesPlan(plan.FromTemplate, now) {
 				return &kit.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again")}
 			}
 			want.ApplyTemplate = true

@@ -108,7 +108,7 @@ func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, 
 	if fullyKnown(m.FromTemplate) {
 		return nil
 	}
-	return m.show(ctx, got, seen, linked)
+	return m.setFromTemplate(ctx, got, seen, linked)
 }
 
 // compare records what a read saw of the endpoint's copy and of the template.
@@ -132,7 +132,7 @@ func (m *endpoint) compare(ctx context.Context, c *api.Client, got api.Endpoint)
 		seen = settingsOf(*t)
 		m.Notes.Template = &seen
 	}
-	return m.show(ctx, got, seen, linked && t != nil)
+	return m.setFromTemplate(ctx, got, seen, linked && t != nil)
 }
 
 // linked tells whether the answer has a link to the template (API v1).
@@ -140,9 +140,9 @@ func (m *endpoint) linked(got api.Endpoint) bool {
 	return got.TemplateID != nil && *got.TemplateID != "" && *got.TemplateID == m.TemplateID.ValueString()
 }
 
-// show sets from_template: to the endpoint's copy, or by a link to what the
+// setFromTemplate sets it from_template: to the endpoint's copy, or by a link to what the
 // template has. Where the version returns neither, it stays as it was.
-func (m *endpoint) show(ctx context.Context, got api.Endpoint, seen templateSettings, linked bool) (err error) {
+func (m *endpoint) setFromTemplate(ctx context.Context, got api.Endpoint, seen templateSettings, linked bool) (err error) {
 	switch {
 	case got.Container != nil:
 		seen = settingsOfCopy(got)
@@ -192,11 +192,11 @@ func (m *endpoint) inherited(ctx context.Context, s templateSettings, was types.
 		Registry:            value.KeepString(noString, s.Registry),
 		AllowedCUDAVersions: value.KeepSet(noSet, s.CUDA),
 	}
-	settle(&out.Image, m.Image, slices.Contains(s.Unknown, "image"), noString, types.StringUnknown())
-	settle(&out.Args, m.Args, slices.Contains(s.Unknown, "args"), noString, types.StringUnknown())
-	settle(&out.Disk, m.Disk, slices.Contains(s.Unknown, "disk"), types.Int64Null(), types.Int64Unknown())
-	settle(&out.Ports, m.Ports, slices.Contains(s.Unknown, "ports"), noSet, types.SetUnknown(types.StringType))
-	settle(&out.Registry, m.Registry, slices.Contains(s.Unknown, "registry"), noString, types.StringUnknown())
+	maskOwn(&out.Image, m.Image, slices.Contains(s.Unknown, "image"), noString, types.StringUnknown())
+	maskOwn(&out.Args, m.Args, slices.Contains(s.Unknown, "args"), noString, types.StringUnknown())
+	maskOwn(&out.Disk, m.Disk, slices.Contains(s.Unknown, "disk"), types.Int64Null(), types.Int64Unknown())
+	maskOwn(&out.Ports, m.Ports, slices.Contains(s.Unknown, "ports"), noSet, types.SetUnknown(types.StringType))
+	maskOwn(&out.Registry, m.Registry, slices.Contains(s.Unknown, "registry"), noString, types.StringUnknown())
 	if m.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {
 		out.Env = types.MapUnknown(types.StringType)
 	}
@@ -209,9 +209,9 @@ func (m *endpoint) inherited(ctx context.Context, s templateSettings, was types.
 	return value.Object(ctx, endpointSchema.Attributes["from_template"], &out)
 }
 
-// settle makes a setting null where the endpoint has its own, and unknown where
+// maskOwn makes a setting null where the endpoint has its own, and unknown where
 // either is.
-func settle[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
+func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	switch {
 	case own.IsUnknown():
 		*out = unknown
@@ -222,9 +222,9 @@ func settle[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	}
 }
 
-// agreesWith tells whether the template still is what was planned: what it has
+// matchesPlan tells whether the template still is what was planned: what it has
 // now where the plan knows, but for the ports that the server may fill in.
-func agreesWith(planned, now types.Object) bool {
+func matchesPlan(planned, now types.Object) bool {
 	if planned.IsUnknown() {
 		return true
 	}

@@ -260,7 +260,7 @@ func immutableOf(ctx context.Context, p *kit.Plan[template]) (out []string) {
 		api.V2: {"docker_entrypoint", "readme"},
 	}[p.Version]
 	for _, attribute := range attributes {
-		if p.Changes(ctx, attribute) && !p.Empties(ctx, attribute) {
+		if p.Changes(ctx, attribute) && !p.StaysEmpty(ctx, attribute) {
 			out = append(out, attribute)
 		}
 	}

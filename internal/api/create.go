@@ -141,12 +141,12 @@ func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *
 		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
 			return none, notMade{r.unsettled(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
 		}
-		r.makers.account(id)
-		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: it is kept as incomplete, and the next apply makes it again", plainly{failure}, id)
+		r.makers.recordID(id)
+		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: it is kept as incomplete, and the next apply makes it again", withoutAdvice{failure}, id)
 	case !r.same(o, a.want):
 		return none, r.unsettled(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
 	}
-	r.makers.account(r.id(o))
+	r.makers.recordID(r.id(o))
 	return o, nil
 }
 
@@ -171,7 +171,7 @@ func (r *rest[T, W]) settleByNews(ctx context.Context, a *creation[T], failure *
 		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
-		r.makers.account(r.id(equal[0]))
+		r.makers.recordID(r.id(equal[0]))
 		return equal[0], nil
 	case len(equal) > 0:
 		return none, r.unsettled(failure, fmt.Sprintf("more than one new %s could be the one that was created, and which one is not known", r.kind), equal...)
@@ -275,11 +275,11 @@ func (e *UnsettledError) Error() string {
 
 func (e *UnsettledError) Unwrap() error { return e.Cause }
 
-// plainly is an error without its advice.
-type plainly struct{ cause *Error }
+// withoutAdvice is an error without its advice.
+type withoutAdvice struct{ cause *Error }
 
-func (e plainly) Error() string { return e.cause.plain() }
-func (e plainly) Unwrap() error { return e.cause }
+func (e withoutAdvice) Error() string { return e.cause.plain() }
+func (e withoutAdvice) Unwrap() error { return e.cause }
 
 // notMade is a failed create that may be sent again.
 type notMade struct{ error }
@@ -395,11 +395,11 @@ func (m *makers[T]) claims(a *creation[T], could func(*creation[T]) bool) (n int
 	return n, alike
 }
 
-// account marks an id as the answer to a create.
-func (m *makers[T]) account(id string) { m.change(func() { m.note(id) }) }
+// recordID marks an id as the answer to a create.
+func (m *makers[T]) recordID(id string) { m.change(func() { m.note(id) }) }
 
 // deleted keeps an id from being taken for a new object's, where a list lags.
-func (m *makers[T]) deleted(id string) { m.account(id) }
+func (m *makers[T]) deleted(id string) { m.recordID(id) }
 
 // know is an id that somebody asked for: it is managed, and nothing that a
 // create left behind.

@@ -26,15 +26,15 @@ type Error struct {
 	RetryAfter time.Duration // that the answer asked for, 0 for none
 	Tries      int
 
-	keySource string
-	foreign   string        // what answered instead of the API, "" for the API itself
-	whole     bool          // concerns the whole deployment, not the object that was asked for
-	idle      bool          // interrupted between two tries, of which the last did nothing
-	lost      bool          // an earlier try may have been carried out
-	late      bool          // the caller's own time was up
-	limit     time.Duration // of one try
-	timedOut  bool          // no answer within it
-	cause     error
+	keySource      string
+	foreign        string        // what answered instead of the API, "" for the API itself
+	deploymentWide bool          // concerns the whole deployment, not the object that was asked for
+	idle           bool          // interrupted between two tries, of which the last did nothing
+	lost           bool          // an earlier try may have been carried out
+	late           bool          // the caller's own time was up
+	limit          time.Duration // of one try
+	timedOut       bool          // no answer within it
+	cause          error
 }
 
 // Error says what was asked, what came back and what to do.
@@ -189,8 +189,8 @@ func (t *transport) refused(c call, tries int, resp *http.Response, answer []byt
 	e := t.answered(c, tries, resp)
 	e.Title = http.StatusText(resp.StatusCode)
 	body := parseErrorBody(resp.Header.Get("Content-Type"), answer)
-	if !c.unpaced && !t.ownError(c, resp, answer) {
-		e.foreign = t.clean(c, appearance(resp, answer), limits.detail)
+	if !c.unpaced && !t.isAPIError(c, resp, answer) {
+		e.foreign = t.clean(c, describeServer(resp, answer), limits.detail)
 	}
 	if body.title != "" {
 		e.Title = t.clean(c, body.title, limits.detail)
@@ -215,7 +215,7 @@ func (t *transport) unreadable(c call, tries int, resp *http.Response, answer []
 	e.Title = http.StatusText(resp.StatusCode)
 	e.Detail = "the answer is not what this API answers: " + t.clean(c, cause.Error(), limits.detail)
 	if !c.unpaced {
-		e.foreign = t.clean(c, appearance(resp, answer), limits.detail)
+		e.foreign = t.clean(c, describeServer(resp, answer), limits.detail)
 	}
 	return e
 }

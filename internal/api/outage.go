@@ -33,16 +33,16 @@ func (o *outage) current() *Error {
 	return o.cause
 }
 
-// during is the error of a call in an outage: the failure that began it.
-func during(c call, cause *Error) error {
+// duringOutage is the error of a call in an outage: the failure that began it.
+func duringOutage(c call, cause *Error) error {
 	if c.method == http.MethodGet {
 		return cause
 	}
 	return fmt.Errorf("nothing was sent, for the same reason as before: %w", cause)
 }
 
-// concernsAll tells whether every call of the run would fail like this one.
-func (t *transport) concernsAll(e *Error) bool {
+// isDeploymentWide tells whether every call of the run would fail like this one.
+func (t *transport) isDeploymentWide(e *Error) bool {
 	switch e.Status {
 	case 0:
 		return !e.late && !e.idle && (unsent(e.cause) || hopeless(e.cause) && !errors.Is(e.cause, errTooLarge))
@@ -52,10 +52,10 @@ func (t *transport) concernsAll(e *Error) bool {
 	return false
 }
 
-// IsWhole tells that a failure concerns the whole deployment, so that one
+// IsDeploymentWide tells that a failure concerns the whole deployment, so that one
 // message says enough for all objects: it can't be reached, it refuses the key,
 // or its address is another server's.
-func IsWhole(err error) bool {
+func IsDeploymentWide(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.whole
+	return ok && e.deploymentWide
 }

@@ -73,18 +73,18 @@ func (t *transport) prove(ctx context.Context, url string) error {
 // unproven is the failure of the first list, where no other came either.
 func (t *transport) unproven(first error) error {
 	e, ok := errors.AsType[*Error](first)
-	if !ok || e.whole {
+	if !ok || e.deploymentWide {
 		return first
 	}
 	all := *e
-	all.whole, all.foreign = true, cmp.Or(e.foreign, "an address at which no list of the management API can be read")
+	all.deploymentWide, all.foreign = true, cmp.Or(e.foreign, "an address at which no list of the management API can be read")
 	t.outage.begin(&all)
 	return &all
 }
 
-// absence is the error of a read or deletion. A 404 stays one only where this
+// confirmAbsence is the error of a read or deletion. A 404 stays one only where this
 // API has answered before; where it has not, that is the error.
-func (t *transport) absence(ctx context.Context, err error) error {
+func (t *transport) confirmAbsence(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Status == 0 || e.foreign == "" && e.Status != http.StatusNotFound {
 		return err
@@ -92,10 +92,10 @@ func (t *transport) absence(ctx context.Context, err error) error {
 	return cmp.Or(t.prove(ctx, e.URL), err)
 }
 
-// ownError tells whether an error came in the form of the management API that
+// isAPIError tells whether an error came in the form of the management API that
 // was called: RFC 9457 on v2 (description: Versioning, 9), a message or an error
 // on v1 (description: Errors; field notes: Management v1).
-func (t *transport) ownError(c call, resp *http.Response, answer []byte) bool {
+func (t *transport) isAPIError(c call, resp *http.Response, answer []byte) bool {
 	var doc struct {
 		Title          freeText
 		Status         json.RawMessage
@@ -105,17 +105,15 @@ func (t *transport) ownError(c call, resp *http.Response, answer []byte) bool {
 		return false
 	}
 	if strings.HasPrefix(c.url, t.settings.BaseURL+"/v1/") {
-		return said(doc.Message) || said(doc.Error)
+		return doc.Message != "" || doc.Error != ""
 	}
-	return said(doc.Title) && string(doc.Status) == fmt.Sprint(resp.StatusCode)
+	return doc.Title != "" && string(doc.Status) == fmt.Sprint(resp.StatusCode)
 }
-
-func said(text freeText) bool { return text != "" && text != "null" }
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// appearance says what answered in the place of the API.
-func appearance(resp *http.Response, answer []byte) string {
+// describeServer says what answered in the place of the API.
+func describeServer(resp *http.Response, answer []byte) string {
 	text := "a server that answers in plain text"
 	switch {
 	case len(bytes.TrimSpace(answer)) == 0:

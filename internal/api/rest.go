@@ -100,7 +100,7 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.shelf.write()()
-	err = r.absence(ctx, r.do(ctx, c, nil))
+	err = r.confirmAbsence(ctx, r.do(ctx, c, nil))
 	switch {
 	case IsNotFound(err):
 		err = nil
@@ -125,7 +125,7 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, secrets ...string) (j
 	c.query, c.secrets = r.query, secrets
 	var answer identified[W]
 	if err := r.do(ctx, c, &answer); err != nil {
-		return nil, r.absence(ctx, err)
+		return nil, r.confirmAbsence(ctx, err)
 	}
 	return answer.raw, nil
 }

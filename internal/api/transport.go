@@ -90,7 +90,7 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	}
 	if !c.unpaced {
 		if cause := t.outage.current(); cause != nil {
-			return during(c, cause)
+			return duringOutage(c, cause)
 		}
 		if c.method != http.MethodGet {
 			if err := t.prove(ctx, c.url); err != nil {
@@ -162,11 +162,11 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 		failure := t.failed(c, tries, err)
 		failure.idle = policy.waiting()
 		failure.late = errors.Is(ctx.Err(), context.DeadlineExceeded)
-		return t.noted(c, failure)
+		return t.recordFailure(c, failure)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		failure := t.refused(c, tries, resp, answer)
 		failure.lost = policy.lost
-		return t.noted(c, failure)
+		return t.recordFailure(c, failure)
 	}
 	t.young.seen(c.url)
 	if out == nil {
@@ -181,14 +181,14 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	return nil
 }
 
-// noted takes in what a failure says of the other side.
-func (t *transport) noted(c call, e *Error) *Error {
+// recordFailure takes in what a failure says of the other side.
+func (t *transport) recordFailure(c call, e *Error) *Error {
 	switch {
 	case c.unpaced:
 	case e.Status == http.StatusForbidden && e.foreign == "":
 		t.proof.complete.Store(true)
-	case t.concernsAll(e):
-		e.whole = true
+	case t.isDeploymentWide(e):
+		e.deploymentWide = true
 		t.outage.begin(e)
 	}
 	return e

@@ -60,7 +60,7 @@ type Plan[M any] struct {
 // Fail refuses the plan because a question to the API failed. A failure of the
 // whole deployment is said once in a run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
-	if p.Run.repeats(err) {
+	if p.Run.alreadyReported(err) {
 		p.diags.AddError(notTried, "")
 		return
 	}
@@ -87,9 +87,9 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 	return before == nil || after == nil || !after.Equal(before)
 }
 
-// Empties tells whether an attribute that the state has empty is left out, or
+// StaysEmpty tells whether an attribute that the state has empty is left out, or
 // the other way round: null, "" and [] are one.
-func (p *Plan[M]) Empties(ctx context.Context, attribute string) bool {
+func (p *Plan[M]) StaysEmpty(ctx context.Context, attribute string) bool {
 	var before, after attr.Value
 	p.req.State.GetAttribute(ctx, Path(attribute), &before)
 	p.planned(ctx).GetAttribute(ctx, Path(attribute), &after)
@@ -199,7 +199,7 @@ func (r *managed[M]) planCreate(ctx context.Context, p *Plan[M], known bool) {
 	}
 	switch err := p.Run.API.Prove(ctx); {
 	case err == nil:
-	case p.Run.repeats(err):
+	case p.Run.alreadyReported(err):
 		p.diags.AddError(notTried, "")
 	default:
 		p.diags.AddError("The management API does not answer", err.Error())

@@ -24,15 +24,15 @@ const (
 	notesKey = "notes" // of the kind
 )
 
-// noteMade records that the object was made just now, and not read since.
-func noteMade(ctx context.Context, p private, diags *diag.Diagnostics) {
+// recordCreateTime records that the object was made just now, and not read since.
+func recordCreateTime(ctx context.Context, p private, diags *diag.Diagnostics) {
 	diags.Append(p.SetKey(ctx, madeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
 	diags.Append(p.SetKey(ctx, seenKey, nil)...)
 }
 
-// tellMade tells the client when an object was made: until a read has found it
+// restoreCreateTime tells the client when an object was made: until a read has found it
 // once, a 404 is no proof of absence.
-func tellMade(ctx context.Context, c *api.Client, id string, p private) {
+func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private) {
 	text, _ := p.GetKey(ctx, madeKey)
 	seen, _ := p.GetKey(ctx, seenKey)
 	plain, err := strconv.Unquote(string(text))

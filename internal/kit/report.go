@@ -27,7 +27,7 @@ func (e *AttributeError) Unwrap() error { return e.Err }
 func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
 	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, r.kind.Title, id))
 	switch {
-	case !r.run.repeats(err):
+	case !r.run.alreadyReported(err):
 	case verb == "read": // the first error ends the run, and of equal warnings Terraform shows one
 		diags.AddWarning(notTried, "The error about the deployment says why.")
 		return
@@ -60,9 +60,11 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 
 const notTried = "Not tried, for the same reason"
 
-// repeats tells whether err is a failure of the whole deployment that an
+// alreadyReported tells whether err is a failure of the whole deployment that an
 // earlier call has reported; it counts this one as reported.
-func (run *Run) repeats(err error) bool { return api.IsWhole(err) && run.failed.Swap(true) }
+func (run *Run) alreadyReported(err error) bool {
+	return api.IsDeploymentWide(err) && run.failed.Swap(true)
+}
 
 // imports names the commands for the objects that an error is about.
 func (r *managed[M]) imports(err error) string {

@@ -58,7 +58,7 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 			return
 		}
 	}
-	noteMade(ctx, resp.Private, &resp.Diagnostics)
+	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	r.kind.saveNotes(ctx, &plan, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	forgetUnknown(&resp.State)
@@ -72,7 +72,7 @@ func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 		return
 	}
 	id := r.kind.ID(&state).ValueString()
-	tellMade(ctx, c, id, req.Private)
+	restoreCreateTime(ctx, c, id, req.Private)
 	r.kind.loadNotes(ctx, &state, req.Private)
 	switch err := r.kind.Read(ctx, c, &state); {
 	case api.IsNotFound(err):
@@ -96,7 +96,7 @@ func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, res
 		return
 	}
 	id := r.kind.ID(&state).ValueString()
-	tellMade(ctx, c, id, req.Private)
+	restoreCreateTime(ctx, c, id, req.Private)
 	r.kind.loadNotes(ctx, &state, req.Private)
 	r.kind.loadNotes(ctx, &plan, req.Private)
 	if err := r.kind.Update(ctx, c, &config, &state, &plan); err != nil {
@@ -105,13 +105,13 @@ func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, res
 		// the state keeps that, with the settings from before.
 		if made := *r.kind.ID(&plan); !made.IsUnknown() && made.ValueString() != id {
 			*r.kind.ID(&state) = made
-			noteMade(ctx, resp.Private, &resp.Diagnostics)
+			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 			resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		}
 		return
 	}
 	if r.kind.ID(&plan).ValueString() != id {
-		noteMade(ctx, resp.Private, &resp.Diagnostics)
+		recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	}
 	r.kind.saveNotes(ctx, &plan, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -125,7 +125,7 @@ func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, res
 		return
 	}
 	id := r.kind.ID(&state).ValueString()
-	tellMade(ctx, c, id, req.Private)
+	restoreCreateTime(ctx, c, id, req.Private)
 	if err := r.kind.Delete(ctx, c, &state); err != nil {
 		r.report(&resp.Diagnostics, "delete", id, err)
 	}

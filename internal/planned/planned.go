@@ -27,9 +27,9 @@ type Notes struct {
 	here sync.Map // JSON texts by key, of this process
 }
 
-// life is how long a note counts. A process identity may come again, and
+// noteLifetime is how long a note counts. A process identity may come again, and
 // nobody removes the notes of a Terraform that was killed.
-const life = time.Hour
+const noteLifetime = time.Hour
 
 // For shares notes between the providers of this Terraform that reach
 // the deployment at an address.
@@ -112,7 +112,7 @@ func (n *Notes) Load(key string, value any) (ok bool) {
 		return false
 	}
 	info, err := os.Stat(n.file(key))
-	if err != nil || time.Since(info.ModTime()) > life {
+	if err != nil || time.Since(info.ModTime()) > noteLifetime {
 		return false
 	}
 	text, err := os.ReadFile(n.file(key))
