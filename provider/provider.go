@@ -22,6 +22,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
@@ -99,7 +100,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (Terraform %s)", p.version, req.TerraformVersion)
+	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (%s)", p.version, commandLine(req.TerraformVersion))
 	s.Transport = p.transport
 	s.SharedReads = true // one configured provider is one walk of Terraform
 	client, err := api.New(s)
@@ -117,6 +118,15 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeWarning(path.Root("api_version"), "Management API v1 is retired",
 			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")
 	}
+}
+
+// commandLine names Terraform with its version, and OpenTofu without: it gives a
+// version of Terraform for its own.
+func commandLine(version string) string {
+	if cliname.Name() == cliname.OpenTofu {
+		return "OpenTofu"
+	}
+	return "Terraform " + version
 }
 
 func (s settings) unknown() bool {
