@@ -1,0 +1,130 @@
+package resources_test
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+func TestForeignAddress(t *testing.T) {
+	page := func(status int, contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			w.Header().Set("Server", "nginx/1.24")
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
+	type server struct {
+		answer http.HandlerFunc
+		says   string
+	}
+	foreign := map[string]server{
+		"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
+		"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "an address at which no list of the management API can be read"},
+	}
+	once := map[string]server{ // what is no matter of the command line
+		"default backend": {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},
+		"without a body":  {page(404, "", ""), "a server that answers without a body"},
+		"a page for all":  {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
+	}
+	var first sync.Once
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+resource "gpucloud_network_volume" "v" {
+  count       = 3
+  name        = "v${count.index}"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_template" "t" {
+  name  = "t"
+  image = "i"
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+		state := w.MustRun("state", "pull")
+		tried := maps.Clone(foreign)
+		if !testing.Short() {
+			first.Do(func() { maps.Copy(tried, once) })
+		}
+		for name, c := range tried {
+			server := httptest.NewServer(c.answer)
+			elsewhere := w.At("GPUCLOUD_BASE_URL=" + server.URL)
+			for _, command := range [][]string{{"plan"}, {"destroy", "-auto-approve"}, {"apply", "-auto-approve", "-refresh=false", "-replace=gpucloud_template.t"}} {
+				out, err := elsewhere.Run(command...)
+				if err == nil || strings.Count(out, "Error: ") != 1 && command[len(command)-1] != "-replace=gpucloud_template.t" {
+					t.Errorf("%s: %v: %v\n%s", name, command, err, out)
+				}
+				says(t, out, c.says, server.URL)
+			}
+			server.Close()
+			if now := w.MustRun("state", "pull"); now != state {
+				t.Errorf("%s: the state was\n%s\nand is\n%s", name, state, now)
+			}
+		}
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+func TestFirstPlanAsks(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V2)
+		w.Write("main.tf", `
+provider "gpucloud" {}
+resource "gpucloud_template" "t" {
+  count = 50
+  name  = "t${count.index}"
+  image = "i"
+}
+resource "gpucloud_network_volume" "v" {
+  count       = 50
+  name        = gpucloud_template.t[count.index].id
+  size        = 10
+  data_center = "EU-RO-1"
+}
+`)
+		broken := map[string]struct{ env, says string }{
+			"wrong key":         {"GPUCLOUD_API_KEY=wrong", "The API key from GPUCLOUD_API_KEY is wrong or was revoked"},
+			"nothing answers":   {"GPUCLOUD_BASE_URL=" + closed.URL, "connection refused"},
+			"no such host":      {"GPUCLOUD_BASE_URL=http://gpucloud.invalid", "Check that the deployment is running and that its address is right"},
+			"key with a blank":  {"GPUCLOUD_API_KEY=a b", "Invalid api_key"},
+			"not an address":    {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
+			"version of no API": {"GPUCLOUD_API_VERSION=v3", "Invalid api_version"},
+		}
+		once := func(what string, commands ...[]string) {
+			t.Helper()
+			for name, c := range broken {
+				for _, command := range commands {
+					out, err := w.At(c.env).Run(command...)
+					errors := strings.Count(out, "Error: ") - strings.Count(out, "Error: Not tried, for the same reason")
+					lines := strings.Count(out, "\n") - strings.Count(out, ": Refreshing state...")
+					if most := map[bool]int{true: 50, false: 8 * 100}[what == "with a state"]; err == nil || errors != 1 || lines > most {
+						t.Errorf("%s, %s: %v: %v, %d errors in %d lines\n%s", name, what, command, err, errors, lines, out)
+					}
+					says(t, out, c.says)
+				}
+			}
+		}
+		once("with an empty state", []string{"plan"}, []string{"apply", "-auto-approve"})
+		w.MustRun("apply", "-auto-approve")
+		state := w.MustRun("state", "pull")
+		once("with a state", []string{"plan"}, []string{"destroy", "-auto-approve"})
+		if w.MustRun("state", "pull") != state {
+			t.Error("the state has changed")
+		}
+		w.MustRun("destroy", "-auto-approve")
+	})
+}

@@ -1,0 +1,93 @@
+package resources_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+func TestLossIsSaid(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V2)
+		config := func(center, compute string) {
+			w.Write("main.tf", fmt.Sprintf(`
+resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = %q
+}
+resource "gpucloud_endpoint" "e" {
+  name  = "e"
+  image = "i"
+  %s
+}
+`, center, compute))
+		}
+		config("EU-RO-1", "")
+		w.MustRun("apply", "-auto-approve")
+		says(t, w.MustRun("plan", "-destroy"), "The network volume will be deleted", "with everything on it")
+		config("EU-CZ-1", `cpu = [{ id = "cpu3c", vcpu_count = 4 }]`)
+		says(t, w.MustRun("plan"), "The network volume will be replaced", "The endpoint will be replaced", "with its queue, jobs and results")
+		config("EU-RO-1", `type = "LOAD_BALANCER"`)
+		says(t, w.MustRun("plan"), "The endpoint will be replaced")
+		w.Write("main.tf", "")
+		says(t, w.MustRun("apply", "-auto-approve"), "The network volume will be deleted")
+	})
+}
+
+func TestMessagesNameTheirAttribute(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V2)
+		for _, c := range []struct{ config, says string }{
+			{`resource "gpucloud_network_volume" "x" {
+  name        = "x"
+  size        = 10.5
+  data_center = "EU-RO-1"
+}`, "Invalid size: expected a whole number, got 10.5."},
+			{`resource "gpucloud_network_volume" "x" {
+  name        = "x"
+  size        = 1e30
+  data_center = "EU-RO-1"
+}`, "Invalid size: expected a whole number, got 1e+30."},
+			{endpointWith(`workers = { max = 2.5 }`), "Invalid workers.max: expected a whole number, got 2.5."},
+			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 4.5 }]`), "Invalid cpu[0].vcpu_count: expected a whole number, got 4.5."},
+			{endpointWith(`cpu = [{ id = "cpu3c", vcpu_count = 3 }]`), "Invalid cpu[0].vcpu_count: expected a power of two from 2 up, got 3."},
+			{endpointWith(`gpu = { }`), "gpu needs gpu.pools (API v2) or gpu.type_ids"},
+			{endpointWith(`gpu = { pools = ["ADA_24"], type_ids = ["NVIDIA L4"] }`), "gpu.pools conflicts with gpu.type_ids"},
+			{endpointWith(`gpu = { type_ids = ["NVIDIA L4"], excluded_types = ["NVIDIA L4"] }`), "gpu.excluded_types needs gpu.pools"},
+			{endpointWith(`gpu = { pools = ["ADA_24"], excluded_types = ["NVIDIA B200"] }`), "Invalid gpu.excluded_types: expected GPU types of the pools ADA_24"},
+			{endpointWith(`gpu = { pools = ["ADA_24"], min_cuda_version = "12" }`), "Invalid gpu.min_cuda_version: expected a CUDA version"},
+			{endpointWith(`workers = { min = 4 }`), "workers.min is 4 and workers.max is 3"},
+			{endpointWith(`env = { "A=B" = "x" }`), `Invalid env["A=B"]: expected a name of at least one character, without = and NUL`},
+			{`resource "gpucloud_template" "x" {
+  name   = "x"
+  image  = "i"
+  mounts = { persistent = { size = 5, path = "/x" } }
+}`, "mounts.persistent.size: A persistent mount has at least 10 GB"},
+			{`resource "gpucloud_registry_auth" "x" {
+  name     = "x"
+  username = "u"
+}`, "Set password_wo and password_wo_version, or password"},
+		} {
+			w.Write("main.tf", c.config)
+			out, err := w.Run("plan")
+			if err == nil {
+				t.Errorf("planned:\n%s\n%s", c.config, out)
+			}
+			says(t, out, c.says)
+			for _, bad := range []string{"%!", "always an error in the provider", "<."} {
+				if strings.Contains(out, bad) {
+					t.Errorf("%q is in:\n%s", bad, out)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package resources_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+func TestDriftBesideATemplate(t *testing.T) {
+	named := func(name string) string {
+		return fmt.Sprintf(`
+resource "gpucloud_template" "t" {
+  name       = %q
+  image      = "good:1"
+  serverless = true
+  env        = { LEVEL = "info", OTHER = "x" }
+}
+`, name)
+	}
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		endpoint := func(id string) string {
+			return "resource \"gpucloud_endpoint\" \"e\" {\n  name        = \"e\"\n  template_id = " + id + "\n}\n"
+		}
+		const module = "output \"id\" { value = gpucloud_template.t.id }\nterraform {\n  required_providers { gpucloud = { source = \"gpucloud/gpucloud\" } }\n}\n"
+		w.Write("module/main.tf", named("of the module")+module)
+		literal := d.Workspace(t, w.CLI, v)
+		literal.Write("main.tf", named("elsewhere"))
+		literal.MustRun("apply", "-auto-approve")
+		made, err := d.Client(t, v).Templates.List(t.Context())
+		if err != nil || len(made) != 1 {
+			t.Fatal(made, err)
+		}
+		for name, config := range map[string]string{
+			"in the configuration": named("mine") + endpoint("gpucloud_template.t.id"),
+			"in a module":          "module \"m\" {\n  source = \"./module\"\n}\n" + endpoint("module.m.id"),
+			"a literal id":         endpoint(`"` + made[0].ID + `"`),
+		} {
+			w.Write("main.tf", config)
+			w.MustRun("get")
+			w.MustRun("apply", "-auto-approve")
+			c := d.Client(t, api.V2)
+			endpoints, err := c.Endpoints.List(t.Context())
+			if err != nil || len(endpoints) != 1 {
+				t.Fatal(endpoints, err)
+			}
+			want := endpoints[0]
+			container := *want.Container
+			container.Image, container.Env = new("evil:1"), map[string]string{"LEVEL": "debug", "OTHER": "x"}
+			want.Container = &container
+			if _, err := c.Endpoints.Update(t.Context(), endpoints[0], want); err != nil {
+				t.Fatal(err)
+			}
+			out, err := w.Run("plan", "-detailed-exitcode")
+			if err == nil {
+				t.Errorf("%s: the plan is empty:\n%s", name, out)
+			}
+			if v == api.V2 {
+				says(t, out, `~ image = "evil:1" -> "good:1"`, `~ "LEVEL" = "sha256:`)
+				if strings.Contains(unwrapped(out), `"OTHER" =`) {
+					t.Errorf("%s: the plan shows what did not change:\n%s", name, out)
+				}
+			} else { // v1 shows that the link to the template is cut
+				says(t, out, "+ template_id =")
+			}
+			w.MustRun("apply", "-auto-approve")
+			if got := image(t, d, endpoints[0].ID); got != "good:1" {
+				t.Errorf("%s: workers run %s", name, got)
+			}
+			w.MustRun("plan", "-detailed-exitcode")
+			w.MustRun("destroy", "-auto-approve")
+		}
+		literal.MustRun("destroy", "-auto-approve")
+	})
+}
+
+func TestTemplateOfAnotherAlias(t *testing.T) {
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		config := func(image string) {
+			w.Write("main.tf", fmt.Sprintf(`
+provider "gpucloud" {}
+provider "gpucloud" {
+  alias = "other"
+}
+resource "gpucloud_template" "t" {
+  provider   = gpucloud.other
+  name       = "t"
+  image      = %q
+  serverless = true
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = gpucloud_template.t.id
+}
+`, image))
+		}
+		config("img:1")
+		w.MustRun("apply", "-auto-approve")
+		config("img:2")
+		says(t, w.MustRun("plan"), "0 to add, 2 to change", `~ image = "img:1" -> "img:2"`)
+		w.MustRun("apply", "-auto-approve")
+		w.MustRun("plan", "-detailed-exitcode")
+		config("img:3")
+		w.MustRun("plan", "-out=saved")
+		w.MustRun("apply", "saved")
+		w.MustRun("plan", "-detailed-exitcode")
+		endpoints, err := d.Client(t, v).Endpoints.List(t.Context())
+		if err != nil || len(endpoints) != 1 || image(t, d, endpoints[0].ID) != "img:3" {
+			t.Errorf("%+v, %v", endpoints, err)
+		}
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+func TestStateOfAnOlderRelease(t *testing.T) {
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = "i"
+  serverless = true
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = gpucloud_template.t.id
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+		var state map[string]any
+		text := w.MustRun("state", "pull")
+		if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &state); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range state["resources"].([]any) {
+			instance := r.(map[string]any)["instances"].([]any)[0].(map[string]any)
+			if attributes := instance["attributes"].(map[string]any); r.(map[string]any)["type"] == "gpucloud_endpoint" {
+				delete(attributes, "from_template")
+				attributes["template_applied"], attributes["template_seen"] = "t123+p456", "t123+p456"
+				delete(instance, "private")
+			}
+		}
+		old, err := json.Marshal(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write("terraform.tfstate", string(old))
+		w.MustRun("plan", "-detailed-exitcode")
+		w.MustRun("destroy", "-auto-approve")
+	})
+}
+
+func TestSettingOfTheOtherVersion(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V1)
+		config := func(more string) {
+			w.Write("main.tf", "resource \"gpucloud_template\" \"t\" {\n  name  = \"t\"\n  image = \"i\"\n"+more+"\n}\n")
+		}
+		config(`docker_entrypoint = ["/init"]` + "\n" + `readme = "hello"`)
+		w.MustRun("apply", "-auto-approve")
+		config("")
+		v2 := w.At("GPUCLOUD_API_VERSION=v2")
+		says(t, v2.MustRun("plan"), "must be replaced", "# forces replacement", "The template will be replaced", `apply this change once with api_version = "v1"`)
+		v2.MustRun("apply", "-auto-approve")
+		got, err := d.Client(t, api.V1).Templates.List(t.Context())
+		if err != nil || len(got) != 1 || len(*got[0].Entrypoint) != 0 || *got[0].Readme != "" {
+			t.Errorf("version 1 has %+v, %v", got, err)
+		}
+		v2.MustRun("plan", "-detailed-exitcode")
+		v2.MustRun("destroy", "-auto-approve")
+	})
+}

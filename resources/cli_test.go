@@ -1,0 +1,46 @@
+package resources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+)
+
+// The tests in cli_*_test.go run the provider as a process of each command line
+// of this machine.
+
+func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
+	t.Helper()
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		for i, v := range acctest.Versions {
+			if testing.Short() && i > 0 {
+				break
+			}
+			t.Run(string(v), func(t *testing.T) {
+				t.Parallel()
+				d := acctest.Deploy(t)
+				test(t, d, d.Workspace(t, cli, v), v)
+			})
+		}
+	})
+}
+
+func says(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(unwrapped(out), text) {
+			t.Errorf("%q is not in:\n%s", text, out)
+		}
+	}
+}
+
+func unwrapped(out string) string {
+	return strings.Join(strings.FieldsFunc(out, func(r rune) bool { return r == ' ' || r == '\n' || r == '│' || r == '╷' || r == '╵' }), " ")
+}
+
+func endpointWith(attribute string) string {
+	return "resource \"gpucloud_endpoint\" \"x\" {\n  name  = \"x\"\n  image = \"i\"\n  " + attribute + "\n}\n"
+}
