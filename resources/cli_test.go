@@ -12,6 +12,8 @@ import (
 // The tests in cli_*_test.go run the provider as a process of each command line
 // of this machine.
 
+// eachCLIAndVersion runs a test with each command line on each version; a short
+// run has the default one alone.
 func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
 	t.Helper()
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
