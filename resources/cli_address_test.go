@@ -14,6 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 )
 
+// A 404 of something else than the API is no absence: no plan creates, no
+// destroy forgets, nothing is written, and the message says what answers.
 func TestForeignAddress(t *testing.T) {
 	page := func(status int, contentType, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -75,6 +77,8 @@ resource "gpucloud_template" "t" {
 	})
 }
 
+// A wrong key, an address where nothing answers: the first plan of a
+// configuration says so, once, however many objects it has.
 func TestFirstPlanAsks(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()

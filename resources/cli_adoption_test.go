@@ -17,6 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 )
 
+// secretStore passes requests on, and keeps the password of each auth that was
+// stored, by id.
 type secretStore struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -53,6 +55,8 @@ func keepSecrets(t *testing.T, d *acctest.Deployment) *secretStore {
 	return s
 }
 
+// A rotated password is stored, also where create_before_destroy is handed down
+// to the auth; the plan says that the auth is made again.
 func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		for _, v := range acctest.Versions {
@@ -105,6 +109,8 @@ resource "gpucloud_template" "t" {
 	})
 }
 
+// What another configuration made is neither taken over nor destroyed, equal
+// or not; the plan and the apply name it.
 func TestEqualObjectOfAnotherConfiguration(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		const config = `

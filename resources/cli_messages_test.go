@@ -10,6 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 )
 
+// Deletions and replacements that lose something say so, in the plan.
 func TestLossIsSaid(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()
@@ -41,6 +42,7 @@ resource "gpucloud_endpoint" "e" {
 	})
 }
 
+// What Terraform can't point at is named in the text.
 func TestMessagesNameTheirAttribute(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()

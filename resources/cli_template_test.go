@@ -11,6 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
 )
 
+// What is changed of an endpoint elsewhere is planned back, and the plan shows
+// what: wherever the template comes from.
 func TestDriftBesideATemplate(t *testing.T) {
 	named := func(name string) string {
 		return fmt.Sprintf(`
@@ -78,6 +80,9 @@ resource "gpucloud_template" "t" {
 	})
 }
 
+// A template and its endpoint in the hands of two configurations of the
+// provider, which are two processes: a change of the template reaches the
+// endpoint in the same apply.
 func TestTemplateOfAnotherAlias(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
 		config := func(image string) {
@@ -116,6 +121,7 @@ resource "gpucloud_endpoint" "e" {
 	})
 }
 
+// A state that an older release wrote plans no change.
 func TestStateOfAnOlderRelease(t *testing.T) {
 	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
 		w.Write("main.tf", `
@@ -153,6 +159,7 @@ resource "gpucloud_endpoint" "e" {
 	})
 }
 
+// What only the other version can reach is not changed in the plan alone.
 func TestSettingOfTheOtherVersion(t *testing.T) {
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		t.Parallel()

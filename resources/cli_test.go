@@ -30,6 +30,8 @@ func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployme
 	})
 }
 
+// says expects that text appears in what a command printed, whose lines are
+// wrapped.
 func says(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -39,6 +41,7 @@ func says(t *testing.T, out string, texts ...string) {
 	}
 }
 
+// unwrapped takes out line breaks and the frame around messages.
 func unwrapped(out string) string {
 	return strings.Join(strings.FieldsFunc(out, func(r rune) bool { return r == ' ' || r == '\n' || r == '│' || r == '╷' || r == '╵' }), " ")
 }
