@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,19 +64,25 @@ func (c *C) Burst(n int, method, path string, body any) {
 func (c *C) Together(method string, paths []string) map[int]int {
 	var mu sync.Mutex
 	codes := map[int]int{}
-	ready := make(chan struct{})
-	var group sync.WaitGroup
+	// Each has its connection before any is sent: to open one takes the sender
+	// longer than an answer takes the target.
+	var connecting, group sync.WaitGroup
+	connecting.Add(len(paths))
 	for _, path := range paths {
 		r := c.request(method, c.QueueURL()+"/v2/"+c.E+path, nil, []Option{Quiet()})
 		group.Go(func() {
-			<-ready
-			x := c.exchange(c.ctx, c.place(), r)
+			connected := sync.OnceFunc(connecting.Done)
+			defer connected() // also without a connection
+			ctx := httptrace.WithClientTrace(c.ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+				connected()
+				connecting.Wait()
+			}})
+			x := c.exchange(ctx, c.place(), r)
 			mu.Lock()
 			defer mu.Unlock()
 			codes[x.Status]++
 		})
 	}
-	close(ready)
 	group.Wait()
 	return codes
 }
