@@ -216,7 +216,11 @@ const (
 
 func (c *Clock) settle() {
 	start := time.Now()
-	quiet := 0 // looks in a row at which nothing had gone on
+	quiet, enough := 0, quietLooks // looks in a row at which nothing had gone on
+	first := c.calls.Load() == 0
+	if first {
+		enough = firstLooks
+	}
 	for free := start; time.Since(start) < workPatience; {
 		if c.working() {
 			time.Sleep(pause)
@@ -227,17 +231,17 @@ func (c *Clock) settle() {
 		pollNetwork()
 		rests, calls := atRest(known)
 		tired := time.Since(free) > patience
-		if calls < known || tired {
+		if rests && calls < known || tired {
 			c.calls.Store(calls + 1)
 		}
 		quiet++
 		if !rests || c.working() || c.activity() != before {
 			quiet = 0
 		}
-		if tired || quiet == quietLooks {
+		if tired || quiet == enough {
 			return
 		}
-		if !rests {
+		if !rests || first {
 			time.Sleep(pause)
 		}
 	}
@@ -246,6 +250,10 @@ func (c *Clock) settle() {
 // quietLooks is more than one: a request may have been passed on between a poll
 // of the network and the look after it.
 const quietLooks = 2
+
+// firstLooks learn how many goroutines are in calls of the system for good: one
+// that is in a short call, and not let run, must not count as one of those.
+const firstLooks = 8
 
 // activity changes with each timer and piece of work that begins or ends, and
 // with each goroutine that begins, as those of a connection do.
