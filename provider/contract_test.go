@@ -3,8 +3,6 @@ package provider_test
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
@@ -145,10 +144,9 @@ func TestSchemaKeepsTheBounds(t *testing.T) {
 		"mounts.persistent.path": {"size": 10},
 	}
 	checked := 0
-	empty := httptest.NewServer(http.NotFoundHandler()) // at an address where nobody listens each plan would try again
-	defer empty.Close()
+	d := acctest.Deploy(t)
 	for _, v := range []api.Version{api.V1, api.V2} {
-		p := start(t, map[string]any{"base_url": empty.URL, "api_key": "k", "api_version": string(v)})
+		p := start(t, d.Settings(v))
 		for _, f := range contract.Fields {
 			typeName := typeOf[f.Resource]
 			if typeName == "" || f.API != contract.API(v) || !f.In(contract.Create) || f.Type == "array" || f.Type == "object" || f.Type == "map" || strings.Contains(f.Path, "[]") {

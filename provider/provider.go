@@ -112,12 +112,17 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, err.Error())
 		return
 	}
-	run.API = client
-	run.Planned = planned.For(strings.TrimRight(s.BaseURL, "/"))
 	if s.Version == api.V1 {
 		resp.Diagnostics.AddAttributeWarning(path.Root("api_version"), "Management API v1 is retired",
 			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")
 	}
+	if err := client.Prove(ctx); err != nil {
+		// Said here it is one error, however many objects the run has.
+		resp.Diagnostics.AddError("The management API does not answer as expected", err.Error())
+		return
+	}
+	run.API = client
+	run.Planned = planned.For(strings.TrimRight(s.BaseURL, "/"))
 }
 
 // commandLine names Terraform with its version, and OpenTofu without: it gives a

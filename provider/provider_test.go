@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,7 +63,11 @@ func TestProviderLoads(t *testing.T) {
 }
 
 func TestProviderSettings(t *testing.T) {
-	full := map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"}
+	answering := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, map[string]string{"/v1/templates": `[]`, "/v2/templates": `{"templates":[]}`}[r.URL.Path])
+	}))
+	defer answering.Close()
+	full := map[string]any{"base_url": answering.URL, "api_key": "k"}
 	without := func(name string) map[string]any {
 		out := map[string]any{}
 		for k, v := range full {
@@ -84,7 +89,7 @@ func TestProviderSettings(t *testing.T) {
 		warns string
 	}{
 		"complete":             {block: full},
-		"all from variables":   {block: nil, env: map[string]string{"GPUCLOUD_BASE_URL": "http://127.0.0.1:1", "GPUCLOUD_API_KEY": "k", "GPUCLOUD_API_VERSION": "v2", "GPUCLOUD_QUEUE_URL": "http://127.0.0.1:2"}},
+		"all from variables":   {block: nil, env: map[string]string{"GPUCLOUD_BASE_URL": answering.URL, "GPUCLOUD_API_KEY": "k", "GPUCLOUD_API_VERSION": "v2", "GPUCLOUD_QUEUE_URL": "http://127.0.0.1:2"}},
 		"no address":           {block: without("base_url"), err: []string{"base_url:", "set base_url in the provider block, or GPUCLOUD_BASE_URL in the environment", "jobrunner serve"}},
 		"no key":               {block: without("api_key"), err: []string{"api_key:", "set api_key in the provider block, or GPUCLOUD_API_KEY in the environment", "jobrunner serve"}},
 		"version in address":   {block: plus("base_url", "http://127.0.0.1:1/v2"), err: []string{"base_url:", "remove /v2"}},

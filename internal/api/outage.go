@@ -24,6 +24,12 @@ func (o *outage) begin(e *Error) {
 	o.cause, o.until = e, time.Now().Add(limits.outage)
 }
 
+func (o *outage) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cause = nil
+}
+
 func (o *outage) current() *Error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

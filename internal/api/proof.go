@@ -56,9 +56,10 @@ func (t *transport) prove(ctx context.Context, url string) error {
 			if first == nil {
 				first = err
 			}
-			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusUnauthorized || e.Status == http.StatusTooManyRequests) {
+			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
 				break // another list would end in the same way
 			}
+			t.outage.end() // a key may have one list and not another
 		}
 		return nil, t.unproven(first)
 	})
@@ -80,16 +81,6 @@ func (t *transport) unproven(first error) error {
 	all.deploymentWide, all.foreign = true, cmp.Or(e.foreign, "an address at which no list of the management API can be read")
 	t.outage.begin(&all)
 	return &all
-}
-
-// confirmAbsence is the error of a read or deletion. A 404 stays one only where this
-// API has answered before; where it has not, that is the error.
-func (t *transport) confirmAbsence(ctx context.Context, err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Status == 0 || e.foreign == "" && e.Status != http.StatusNotFound {
-		return err
-	}
-	return cmp.Or(t.prove(ctx, e.URL), err)
 }
 
 // isAPIError tells whether an error came in the form of the management API that

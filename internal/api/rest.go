@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"golang.org/x/sync/singleflight"
 )
@@ -100,12 +102,12 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.shelf.write()()
-	err = r.confirmAbsence(ctx, r.do(ctx, c, nil))
+	err = r.confirmAbsence(ctx, id, false, r.do(ctx, c, nil))
 	switch {
 	case IsNotFound(err):
 		err = nil
 	case r.badIDIs400 && hasStatus(err, http.StatusBadRequest):
-		if _, reading := r.fetch(ctx, id); IsNotFound(reading) {
+		if _, reading := r.fetch(ctx, id, false); IsNotFound(reading) {
 			err = nil
 		}
 	}
@@ -116,8 +118,9 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// fetch asks for an object by its id.
-func (r *rest[T, W]) fetch(ctx context.Context, id string, secrets ...string) (json.RawMessage, error) {
+// fetch asks for an object by its id. Unlisted says that the list of this run
+// lacks it.
+func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
 	c, err := r.one(http.MethodGet, id)
 	if err != nil {
 		return nil, err
@@ -125,14 +128,47 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, secrets ...string) (j
 	c.query, c.secrets = r.query, secrets
 	var answer identified[W]
 	if err := r.do(ctx, c, &answer); err != nil {
-		return nil, r.confirmAbsence(ctx, err)
+		return nil, r.confirmAbsence(ctx, id, unlisted, err)
 	}
 	return answer.raw, nil
 }
 
+// confirmAbsence is the error of a read or deletion. A 404 stays one in the
+// API's own form alone, and where the list of the kind lacks the id, too: a
+// gateway on the way may use the same form. A key that may not list is believed.
+func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Status == 0 || e.foreign == "" && e.Status != http.StatusNotFound {
+		return err
+	}
+	if err := r.prove(ctx, e.URL); err != nil {
+		return err
+	}
+	if !IsNotFound(err) || unlisted || !r.settings.SharedReads {
+		return err
+	}
+	elements, listing := r.elements(ctx)
+	doubtful := *e
+	refused, isAnswer := errors.AsType[*Error](listing)
+	switch {
+	case isAnswer && refused.Status == http.StatusForbidden && refused.foreign == "":
+		return err
+	case isAnswer:
+		doubtful = *refused
+		doubtful.foreign = cmp.Or(refused.foreign, "an address at which the list of "+r.kind+"s can't be read")
+	case listing != nil:
+		return listing
+	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
+		doubtful.foreign = "something between the provider and the API, whose list still has it"
+	default:
+		return err
+	}
+	return &doubtful
+}
+
 // fetchOne reads an object by its id, whatever is kept of it.
 func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string) (T, error) {
-	raw, err := r.fetch(ctx, id, secrets...)
+	raw, err := r.fetch(ctx, id, false, secrets...)
 	if err != nil {
 		var none T
 		return none, err

@@ -148,7 +148,7 @@ func (s *shelf) all() (elements []element, ok bool) {
 // asked for by itself. Absence is told by the last alone.
 func (r *rest[T, W]) read(ctx context.Context, id string) (json.RawMessage, error) {
 	if !r.shelf.shared {
-		return r.fetch(ctx, id)
+		return r.fetch(ctx, id, false)
 	}
 	r.makers.know(id)
 	raw, gen, list := r.shelf.find(id)
@@ -161,7 +161,8 @@ func (r *rest[T, W]) read(ctx context.Context, id string) (json.RawMessage, erro
 	if raw != nil && !r.shelf.short(raw, r.full) {
 		return raw, nil
 	}
-	raw, err := r.fetch(ctx, id)
+	_, whole := r.shelf.all()
+	raw, err := r.fetch(ctx, id, whole && raw == nil)
 	if err == nil {
 		r.shelf.learn(raw, r.full)
 		r.shelf.keep(gen, id, raw)

@@ -170,6 +170,9 @@ func (t *transport) do(ctx context.Context, c call, out any) error {
 	}
 	t.young.seen(c.url)
 	if out == nil {
+		if isHTML(resp.Header.Get("Content-Type"), answer) {
+			return t.unreadable(c, tries, resp, answer, errors.New("an HTML page"))
+		}
 		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {

@@ -50,21 +50,35 @@ type process struct {
 	done bool // SIGINT: nothing new is begun
 }
 
-// start starts a provider, and configures it.
+// start starts a provider, and configures it: again where a fault is in the
+// way, as it asks whether the API answers.
 func (c *core) start() *process {
+	var p *process
+	for range attempts {
+		p = c.startOnce()
+		err := p.Configured.Err()
+		if err == nil && !p.over() {
+			return p
+		}
+		c.schedule.tell("  the provider is not configured: %s", first(err))
+	}
+	c.t.Fatal(p.Configured)
+	return nil
+}
+
+func (c *core) startOnce() *process {
 	p := &process{}
 	p.wire = &wire{deployment: c.deployment, schedule: c.schedule, fault: c.fault, stop: func() {
 		p.mu.Lock()
 		p.done = true
 		p.mu.Unlock()
-		p.Stop()
+		if p.Provider != nil { // else it is being configured
+			p.Stop()
+		}
 	}}
 	p.Provider = tfdrive.Start(c.t, provider.Through("test", p.wire)(), map[string]any{
 		"base_url": "http://127.0.0.1:8420", "api_key": key, "api_version": string(c.version), "request_timeout": "20s",
 	})
-	if err := p.Configured.Err(); err != nil {
-		c.t.Fatal(err)
-	}
 	return p
 }
 

@@ -184,25 +184,10 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
-	if p.State == nil && p.Run.API != nil {
-		r.planCreate(ctx, p, req.Config.Raw.IsFullyKnown())
-	}
-}
-
-// planCreate looks for what the create could be taken for, and sees that the
-// API answers: nothing else of a first plan would.
-func (r *managed[M]) planCreate(ctx context.Context, p *Plan[M], known bool) {
-	if r.kind.Twins != nil && known && !p.diags.HasError() {
+	if p.State == nil && r.kind.Twins != nil && p.Run.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		for _, twin := range r.kind.Twins(ctx, p.Run.API, p.Plan) {
-			p.diags.AddWarning(twin.Warning(r.kind.Title, r.typeName()))
+			resp.Diagnostics.AddWarning(twin.Warning(r.kind.Title, r.typeName()))
 		}
-	}
-	switch err := p.Run.API.Prove(ctx); {
-	case err == nil:
-	case p.Run.alreadyReported(err):
-		p.diags.AddError(notTried, "")
-	default:
-		p.diags.AddError("The management API does not answer", err.Error())
 	}
 }
 
