@@ -62,7 +62,7 @@ resource "gpucloud_template" "t" {
 				t.Errorf("%s: the plan is empty:\n%s", name, out)
 			}
 			if v == api.V2 {
-				says(t, out, `~ image = "evil:1" -> "good:1"`, `~ "LEVEL" = "sha256:`)
+				says(t, out, `~ image = "evil:1" -> "good:1"`, `~ "LEVEL" = "digest:`)
 				if strings.Contains(unwrapped(out), `"OTHER" =`) {
 					t.Errorf("%s: the plan shows what did not change:\n%s", name, out)
 				}

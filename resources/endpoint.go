@@ -85,7 +85,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		switch {
 		case template == nil:
 		case plan.appliesTemplate(state):
-			now, err := plan.inherited(ctx, settingsOf(*template), plan.FromTemplate)
+			now, err := plan.inherited(ctx, c, settingsOf(c, *template), plan.FromTemplate)
 			if err != nil {
 				return err
 			}

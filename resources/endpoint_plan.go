@@ -271,8 +271,8 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 			wanted.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
-		if wanted != nil {
-			if o, err := p.Plan.inherited(ctx, *wanted, p.State.FromTemplate); err == nil {
+		if wanted != nil && p.Run.API != nil {
+			if o, err := p.Plan.inherited(ctx, p.Run.API, *wanted, p.State.FromTemplate); err == nil {
 				p.Plan.FromTemplate = o
 			}
 		}

@@ -139,9 +139,9 @@ var endpointSchema = schema.Schema{
 				"A plan shows what will change of it, because the template changes, or because somebody changed the endpoint elsewhere. Null without `template_id`.",
 			Attributes: map[string]schema.Attribute{
 				"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
-				"args":     schema.StringAttribute{Computed: true, MarkdownDescription: "Arguments, quoted as a shell would."},
+				"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},
 				"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
-				"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables; a digest stands for each value, which may be a secret."},
+				"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables; a digest under the API key stands for each value, which may be a secret."},
 				"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
 				"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
 				"allowed_cuda_versions": schema.SetAttribute{Computed: true, ElementType: types.StringType,

@@ -103,12 +103,12 @@ func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, 
 		m.FromTemplate, m.Notes = types.ObjectNull(fromTemplateTypes), endpointNotes{}
 		return nil
 	}
-	linked, seen := m.linked(got), settingsOf(*t)
+	linked, seen := m.linked(got), settingsOf(c, *t)
 	m.Notes = endpointNotes{Template: &seen, Linked: linked || m.Notes.Linked && c.Version == api.V1}
 	if fullyKnown(m.FromTemplate) {
 		return nil
 	}
-	return m.setFromTemplate(ctx, got, seen, linked)
+	return m.setFromTemplate(ctx, c, got, seen, linked)
 }
 
 // compare records what a read saw of the endpoint's copy and of the template.
@@ -129,10 +129,10 @@ func (m *endpoint) compare(ctx context.Context, c *api.Client, got api.Endpoint)
 	}
 	var seen templateSettings
 	if t != nil {
-		seen = settingsOf(*t)
+		seen = settingsOf(c, *t)
 		m.Notes.Template = &seen
 	}
-	return m.setFromTemplate(ctx, got, seen, linked && t != nil)
+	return m.setFromTemplate(ctx, c, got, seen, linked && t != nil)
 }
 
 // linked tells whether the answer has a link to the template (API v1).
@@ -142,10 +142,10 @@ func (m *endpoint) linked(got api.Endpoint) bool {
 
 // setFromTemplate sets it from_template: to the endpoint's copy, or by a link to what the
 // template has. Where the version returns neither, it stays as it was.
-func (m *endpoint) setFromTemplate(ctx context.Context, got api.Endpoint, seen templateSettings, linked bool) (err error) {
+func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.Endpoint, seen templateSettings, linked bool) (err error) {
 	switch {
 	case got.Container != nil:
-		seen = settingsOfCopy(got)
+		seen = settingsOfCopy(c, got)
 	case linked:
 		seen.CUDA, seen.OpenCUDA = cudaVersionsOf(got), false
 	case m.FromTemplate.IsUnknown():
@@ -154,13 +154,13 @@ func (m *endpoint) setFromTemplate(ctx context.Context, got api.Endpoint, seen t
 	default:
 		return nil
 	}
-	m.FromTemplate, err = m.inherited(ctx, seen, types.ObjectNull(fromTemplateTypes))
+	m.FromTemplate, err = m.inherited(ctx, c, seen, types.ObjectNull(fromTemplateTypes))
 	return err
 }
 
 // inherited is what the endpoint has of settings beside its own. Where they
 // leave something open, it stays as it was.
-func (m *endpoint) inherited(ctx context.Context, s templateSettings, was types.Object) (types.Object, error) {
+func (m *endpoint) inherited(ctx context.Context, c *api.Client, s templateSettings, was types.Object) (types.Object, error) {
 	before, err := value.As[fromTemplate](ctx, was)
 	if err != nil {
 		return was, err
@@ -185,12 +185,18 @@ func (m *endpoint) inherited(ctx context.Context, s templateSettings, was types.
 	noString, noSet, noMap := types.StringNull(), types.SetNull(types.StringType), types.MapNull(types.StringType)
 	out := fromTemplate{
 		Image:               value.KeepString(noString, s.Image),
-		Args:                value.KeepString(noString, s.Args),
+		Args:                types.StringUnknown(),
 		Disk:                types.Int64Value(s.Disk),
 		Env:                 value.KeepMap(noMap, withoutKeys(s.Env, own)),
 		Ports:               value.KeepSet(noSet, s.Ports),
 		Registry:            value.KeepString(noString, s.Registry),
 		AllowedCUDAVersions: value.KeepSet(noSet, s.CUDA),
+	}
+	switch known := before.Args.ValueString(); {
+	case s.args != nil:
+		out.Args = value.KeepString(noString, *s.args)
+	case !before.Args.IsUnknown() && c.Digest(known) == s.Args:
+		out.Args = value.KeepString(noString, known)
 	}
 	maskOwn(&out.Image, m.Image, slices.Contains(s.Unknown, "image"), noString, types.StringUnknown())
 	maskOwn(&out.Args, m.Args, slices.Contains(s.Unknown, "args"), noString, types.StringUnknown())

@@ -2,8 +2,6 @@ package resources
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -14,13 +12,13 @@ import (
 
 // templateSettings are what workers get from a template, in one form whoever
 // tells them: the API, a plan, or an endpoint's copy. They are noted in private
-// states and between processes, and hold no value of a variable.
+// states and between processes: of what may be a secret there are digests alone.
 type templateSettings struct {
 	Image      string
-	Args       string // quoted in one way
-	Disk       int64  // GB
-	Env        map[string]string
-	Ports      []string // sorted
+	Args       string            // digest
+	Disk       int64             // GB
+	Env        map[string]string // digests
+	Ports      []string          // sorted
 	Registry   string
 	CUDA       []string // sorted
 	Serverless bool
@@ -32,11 +30,14 @@ type templateSettings struct {
 	OpenCUDA bool
 	// Unknown are the attributes that are known once Terraform applies.
 	Unknown []string
+
+	args *string // themselves, quoted in one way; nil in a note
 }
 
-func settingsOf(t api.Template) templateSettings {
+func settingsOf(c *api.Client, t api.Template) templateSettings {
+	args := canonicalArgs(t.Args)
 	s := templateSettings{
-		Image: t.Image, Args: canonicalArgs(t.Args), Disk: t.Disk, Env: digests(t.Env), Ports: sorted(t.Ports),
+		Image: t.Image, Args: c.Digest(args), args: &args, Disk: t.Disk, Env: digests(c, t.Env), Ports: sorted(t.Ports),
 		Registry: t.Registry, Serverless: t.Serverless, OpenCUDA: t.AllowedCUDAVersions == nil,
 	}
 	if t.AllowedCUDAVersions != nil {
@@ -46,23 +47,24 @@ func settingsOf(t api.Template) templateSettings {
 }
 
 // settingsOfCopy are those that an endpoint has, as the API shows it.
-func settingsOfCopy(e api.Endpoint) templateSettings {
-	c := e.Container
-	s := templateSettings{Env: digests(c.Env)}
-	if c.Image != nil {
-		s.Image = *c.Image
+func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
+	copied := e.Container
+	s := templateSettings{Env: digests(c, copied.Env), args: new(string)}
+	if copied.Image != nil {
+		s.Image = *copied.Image
 	}
-	if c.Args != nil {
-		s.Args = canonicalArgs(*c.Args)
+	if copied.Args != nil {
+		*s.args = canonicalArgs(*copied.Args)
 	}
-	if c.Disk != nil {
-		s.Disk = *c.Disk
+	s.Args = c.Digest(*s.args)
+	if copied.Disk != nil {
+		s.Disk = *copied.Disk
 	}
-	if c.Ports != nil {
-		s.Ports = sorted(*c.Ports)
+	if copied.Ports != nil {
+		s.Ports = sorted(*copied.Ports)
 	}
-	if c.Registry != nil {
-		s.Registry = *c.Registry
+	if copied.Registry != nil {
+		s.Registry = *copied.Registry
 	}
 	s.CUDA = cudaVersionsOf(e)
 	return s
@@ -97,10 +99,10 @@ func noteTemplate(ctx context.Context, p *kit.Plan[template]) {
 
 func plannedSettings(ctx context.Context, p *kit.Plan[template]) templateSettings {
 	planned, err := p.Plan.expand(ctx)
-	if err != nil {
+	if err != nil || p.Run.API == nil {
 		return templateSettings{Unknown: templateAttributes}
 	}
-	s := settingsOf(planned)
+	s := settingsOf(p.Run.API, planned)
 	s.OpenPorts = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
 	s.OpenCUDA = p.Version == api.V1
 	for _, a := range templateAttributes {
@@ -125,11 +127,10 @@ func canonicalArgs(args string) string {
 
 // digests stand for the values of an environment, which may be secrets: enough
 // to see which variable differs.
-func digests(env map[string]string) map[string]string {
+func digests(c *api.Client, env map[string]string) map[string]string {
 	out := make(map[string]string, len(env))
 	for name, v := range env {
-		sum := sha256.Sum256([]byte(name + "\x00" + v))
-		out[name] = "sha256:" + hex.EncodeToString(sum[:6])
+		out[name] = c.Digest(name + "\x00" + v)
 	}
 	return out
 }

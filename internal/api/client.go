@@ -3,6 +3,9 @@
 package api
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"time"
 )
@@ -55,6 +58,14 @@ func New(s Settings) (*Client, error) {
 	c.Jobs = &Jobs{transport: t}
 	c.catalog.transport = t
 	return c, nil
+}
+
+// Digest stands for a text that may be a secret: equal texts have equal digests,
+// and who does not have the API key can't try texts out.
+func (c *Client) Digest(text string) string {
+	sum := hmac.New(sha256.New, []byte(c.transport.settings.APIKey))
+	sum.Write([]byte(text))
+	return "digest:" + hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
