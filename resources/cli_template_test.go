@@ -3,6 +3,9 @@ package resources_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -106,7 +109,7 @@ resource "gpucloud_endpoint" "e" {
 		config("img:1")
 		w.MustRun("apply", "-auto-approve")
 		config("img:2")
-		says(t, w.MustRun("plan"), "0 to add, 2 to change", `~ image = "img:1" -> "img:2"`)
+		says(t, w.MustRun("plan"), "0 to add, 2 to change")
 		w.MustRun("apply", "-auto-approve")
 		w.MustRun("plan", "-detailed-exitcode")
 		config("img:3")
@@ -180,5 +183,109 @@ func TestSettingOfTheOtherVersion(t *testing.T) {
 		}
 		v2.MustRun("plan", "-detailed-exitcode")
 		v2.MustRun("destroy", "-auto-approve")
+	})
+}
+
+// A plan that is never applied does not bind the runs after it: terraform test
+// runs several in one process.
+func TestPlanThatIsNotApplied(t *testing.T) {
+	eachCLIAndVersion(t, func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+variable "image" { default = "img:1" }
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = var.image
+  serverless = true
+}
+output "id" { value = gpucloud_template.t.id }
+`)
+		w.Write("endpoint/main.tf", `
+terraform {
+  required_providers { gpucloud = { source = "gpucloud/gpucloud" } }
+}
+variable "id" {}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = var.id
+}
+`)
+		w.Write("run.tftest.hcl", `
+run "make" {}
+run "endpoint" {
+  module { source = "./endpoint" }
+  variables { id = run.make.id }
+}
+run "only_planned" {
+  command = plan
+  variables { image = "img:2" }
+}
+run "endpoint_again" {
+  module { source = "./endpoint" }
+  variables { id = run.make.id }
+  assert {
+    condition     = gpucloud_endpoint.e.from_template.image == "img:1"
+    error_message = "the plan was applied to the endpoint"
+  }
+}
+`)
+		w.MustRun("get")
+		says(t, w.MustRun("test"), "4 passed, 0 failed")
+	})
+}
+
+// What a template's configuration marks as sensitive is in no output, and in
+// nothing that the provider keeps beside the state.
+func TestSecretsOfATemplate(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		cache := t.TempDir()
+		w := d.Workspace(t, cli, api.V2).At("XDG_CACHE_HOME=" + cache)
+		w.Write("main.tf", `
+variable "s" { sensitive = true }
+resource "gpucloud_template" "t" {
+  name       = "t"
+  image      = "i"
+  args       = "--token ${var.s}"
+  env        = { PIN = var.s }
+  serverless = true
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = gpucloud_template.t.id
+}
+`)
+		out := w.MustRun("apply", "-auto-approve", "-var=s=hunter2")
+		out += w.MustRun("plan", "-var=s=swordfish", "-out=saved") + w.MustRun("show") + w.MustRun("show", "saved")
+		says(t, out, "~ from_template", "~ args = (sensitive value)", `~ "PIN" = "digest:`)
+		out += w.MustRun("apply", "saved")
+		var state struct {
+			Resources []struct{ Instances []struct{ Private []byte } }
+		}
+		text := w.MustRun("state", "pull")
+		if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &state); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range state.Resources {
+			out += string(r.Instances[0].Private)
+		}
+		err := filepath.WalkDir(cache, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			kept, err := os.ReadFile(path)
+			out += string(kept)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"hunter2", "swordfish"} {
+			if i := strings.Index(out, secret); i >= 0 {
+				t.Errorf("%s is shown: …%s…", secret, out[max(0, i-200):i+20])
+			}
+		}
+		w.MustRun("plan", "-detailed-exitcode", "-var=s=swordfish")
+		w.MustRun("destroy", "-auto-approve", "-var=s=swordfish")
 	})
 }

@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -85,12 +84,8 @@ var Endpoint = &kit.Kind[endpoint]{
 		switch {
 		case template == nil:
 		case plan.appliesTemplate(state):
-			now, err := plan.inherited(ctx, c, settingsOf(c, *template), plan.FromTemplate)
-			if err != nil {
+			if template, err = plan.asPlanned(ctx, c, template); err != nil {
 				return err
-			}
-			if !matchesPlan(plan.FromTemplate, now) {
-				return &kit.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again")}
 			}
 			want.ApplyTemplate = true
 			was, err := state.expand(ctx)

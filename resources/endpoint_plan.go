@@ -261,7 +261,7 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 		return
 	}
 	var planned templateSettings
-	changes := p.Run.Planned.Load(templateKey(p.Plan.TemplateID.ValueString()), &planned)
+	changes := plannedTemplate(ctx, p, &planned)
 	if p.State != nil && !p.Changes(ctx, "template_id") && !p.State.FromTemplate.IsNull() {
 		wanted := p.State.Notes.Template
 		switch {
@@ -282,6 +282,23 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 	} else {
 		checkTemplateOf(ctx, p, &planned)
 	}
+}
+
+// plannedTemplate tells what this run plans to change of the template. Of a note
+// that an earlier plan may have left, only what the template has by now is known:
+// the rest is known after the apply.
+func plannedTemplate(ctx context.Context, p *kit.Plan[endpoint], planned *templateSettings) bool {
+	id := p.Plan.TemplateID.ValueString()
+	found, sure := p.Run.Planned.Load(templateKey(id), planned)
+	if !found || sure || p.Run.API == nil {
+		return found
+	}
+	now, err := p.Run.API.Templates.Fresh(ctx, id)
+	if err != nil {
+		return false // planTemplateOf reads it too, and says what is the matter
+	}
+	planned.open(settingsOf(p.Run.API, now))
+	return true
 }
 
 // checkTemplateOf refuses to plan what needs a template that is gone, or that

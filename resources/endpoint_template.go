@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -226,6 +227,25 @@ func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	case open:
 		*out = unknown
 	}
+}
+
+// asPlanned is the template that the plan saw, as it was read before or is now:
+// another process of this run may have changed it in between.
+func (m *endpoint) asPlanned(ctx context.Context, c *api.Client, t *api.Template) (*api.Template, error) {
+	for _, read := range []func() (api.Template, error){
+		func() (api.Template, error) { return *t, nil },
+		func() (api.Template, error) { return c.Templates.Fresh(ctx, t.ID) },
+	} {
+		template, err := read()
+		if err != nil {
+			return nil, &kit.AttributeError{Attribute: "template_id", Err: err}
+		}
+		now, err := m.inherited(ctx, c, settingsOf(c, template), m.FromTemplate)
+		if err != nil || matchesPlan(m.FromTemplate, now) {
+			return &template, err
+		}
+	}
+	return nil, &kit.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again, with a refresh")}
 }
 
 // matchesPlan tells whether the template still is what was planned: what it has

@@ -220,9 +220,9 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 			"image":    {changed, "img:2"},
 			"registry": {with(templateConfig, map[string]any{"registry": tfdrive.Unknown}), tfdrive.Unknown},
 		} {
-			planning := drive(t, d, v)
+			planning, alias := drive(t, d, v), drive(t, d, v)
 			planning.Plan("gpucloud_template", template, c.change)
-			for who, p := range map[string]*tfdrive.Provider{"the same": planning, "another": drive(t, d, v)} { // of an alias
+			for who, p := range map[string]*tfdrive.Provider{"the same": planning, "another": alias} {
 				got := p.Plan(endpoint.Type, endpoint, config)
 				if shown := got.Get("from_template").(map[string]any); got.Action != "update" || shown[setting] != c.want {
 					t.Errorf("%s process, %s: planned to %s, %v", who, setting, got.Action, shown)

@@ -28,13 +28,23 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Title:    "registry auth",
 	Schema:   registryAuthSchema,
 	ID:       func(m *registryAuth) *types.String { return &m.ID },
+	Notes:    func(m *registryAuth) any { return &m.Notes },
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,
 	Twins: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.Twin {
 		return c.RegistryAuths.Twins(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
 	},
 
-	Create: createRegistryAuth,
+	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
+		err := createRegistryAuth(ctx, c, config, plan)
+		if err == nil || plan.ID.IsUnknown() {
+			return err
+		}
+		// As an error it would be tainted, and with create_before_destroy its
+		// replacement could never have the name.
+		plan.Notes.Incomplete = true
+		return &kit.Warning{Err: err}
+	},
 	Read: func(ctx context.Context, c *api.Client, state *registryAuth) error {
 		got, err := c.RegistryAuths.Get(ctx, state.ID.ValueString())
 		if err == nil {
@@ -52,6 +62,7 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		if err := createRegistryAuth(ctx, c, config, plan); err != nil {
 			return fmt.Errorf("the registry auth with the old credentials is deleted, and the one with the new credentials could not be created. Apply again: %w", err)
 		}
+		plan.Notes.Incomplete = false
 		return nil
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *registryAuth) error {
@@ -114,7 +125,7 @@ var registryAuthSchema = schema.Schema{
 		},
 		"password_wo_version": schema.Int64Attribute{
 			Optional: true,
-			MarkdownDescription: "Any number, needed with `password_wo`; a change says that `password_wo` is a new one, and makes the auth again, with a new `id`. " +
+			MarkdownDescription: "Any whole number, needed with `password_wo`; a change says that `password_wo` is a new one, and makes the auth again, with a new `id`. " +
 				"After an import the first one is recorded and nothing is sent: raise it to send the password.",
 		},
 	},
@@ -127,6 +138,13 @@ type registryAuth struct {
 	Password          types.String `tfsdk:"password"`
 	PasswordWO        types.String `tfsdk:"password_wo"`
 	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
+
+	Notes registryAuthNotes `tfsdk:"-"`
+}
+
+// registryAuthNotes are the auth's private state.
+type registryAuthNotes struct {
+	Incomplete bool // the answer to its create was lost: whether it has the credentials is not known
 }
 
 // validateRegistryAuth asks for one password. A password_wo that is null beside
@@ -156,12 +174,14 @@ func planRegistryAuth(ctx context.Context, p *kit.Plan[registryAuth]) {
 				"To store the password, raise password_wo_version.", p.State.ID.ValueString())
 		}
 		return
-	case !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
+	case p.Changes(ctx, "name"): // replaced
+		return
+	case !p.State.Notes.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
 		return
 	default:
 		p.Plan.ID = types.StringUnknown()
 		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. The apply deletes it and creates it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
-			"Pulls of private images fail in between.", p.State.ID.ValueString())
+			"Templates elsewhere that name it lose it, and pulls of private images fail in between. prevent_destroy does not hinder an update.", p.State.ID.ValueString())
 	}
 	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {
 		p.Error("password_wo", "Missing password", "%s.", strings.ToUpper(noPassword[:1])+noPassword[1:])

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
@@ -68,6 +69,19 @@ func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 	}
 	s.CUDA = cudaVersionsOf(e)
 	return s
+}
+
+// open makes unknown what differs from other settings.
+func (s *templateSettings) open(other templateSettings) {
+	for attribute, same := range map[string]bool{
+		"image": s.Image == other.Image, "args": s.Args == other.Args, "disk": s.Disk == other.Disk, "env": maps.Equal(s.Env, other.Env),
+		"ports": s.OpenPorts || slices.Equal(s.Ports, other.Ports), "registry": s.Registry == other.Registry,
+		"allowed_cuda_versions": s.OpenCUDA || slices.Equal(s.CUDA, other.CUDA), "serverless": s.Serverless == other.Serverless,
+	} {
+		if !same && !slices.Contains(s.Unknown, attribute) {
+			s.Unknown = append(s.Unknown, attribute)
+		}
+	}
 }
 
 func cudaVersionsOf(e api.Endpoint) []string {

@@ -142,7 +142,7 @@ func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *
 			return none, notMade{r.unsettled(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
 		}
 		r.makers.recordID(id)
-		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: it is kept as incomplete, and the next apply makes it again", withoutAdvice{failure}, id)
+		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: the next apply makes it again", withoutAdvice{failure}, id)
 	case !r.same(o, a.want):
 		return none, r.unsettled(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
 	}

@@ -72,6 +72,8 @@ func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
 	return r.decode(raw)
 }
 
+func (r *rest[T, W]) Fresh(ctx context.Context, id string) (T, error) { return r.fetchOne(ctx, id) }
+
 func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
 	var none T
 	changes, err := r.update(have, want)

@@ -21,6 +21,12 @@ type AttributeError struct {
 func (e *AttributeError) Error() string { return e.Err.Error() }
 func (e *AttributeError) Unwrap() error { return e.Err }
 
+// Warning is what a verb that succeeded has to say.
+type Warning struct{ Err error }
+
+func (w *Warning) Error() string { return w.Err.Error() }
+func (w *Warning) Unwrap() error { return w.Err }
+
 // report makes a diagnostic of what a verb returned, at the attribute that the
 // verb names, or the API ("$.workers.idleTimeout: …", RFC 9457 errors of
 // management API v2).

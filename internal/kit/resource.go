@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -50,7 +51,10 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if err := r.kind.Create(ctx, c, &config, &plan); err != nil {
+	err := r.kind.Create(ctx, c, &config, &plan)
+	if warning, ok := errors.AsType[*Warning](err); ok {
+		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s was created, and may be incomplete", r.kind.Title), warning.Error())
+	} else if err != nil {
 		r.report(&resp.Diagnostics, "create", "", err)
 		// What exists must be in the state even if a later step failed:
 		// otherwise nobody would ever delete it.

@@ -10,67 +10,71 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
 
-// Notes hold what a run has planned for an object, for the objects that
-// refer to it and are planned after it. Terraform runs one process for each
-// configuration of a provider (alias), so that the place is a folder of the
-// user's that the processes of one Terraform share, for one deployment. Terraform
-// plans again before it applies: what is read there is what the newest plan
-// said.
+// Notes hold what a run has planned for an object, for the objects that refer to
+// it and are planned after it. Terraform runs one process for each configuration
+// of a provider (alias), so that the place is a folder of the user's: one for each
+// Terraform and deployment. Terraform plans again before it applies, in new
+// processes.
 type Notes struct {
-	dir  string   // "" where there is no place to share
-	here sync.Map // JSON texts by key, of this process
+	dir   string    // "" where there is no place to share
+	since time.Time // of this configuration
+	here  sync.Map  // JSON texts by key, of this process
+	peers map[string]bool
 }
 
-// noteLifetime is how long a note counts. A process identity may come again, and
-// nobody removes the notes of a Terraform that was killed.
-const noteLifetime = time.Hour
+// note is what a file holds.
+type note struct {
+	Writer string // process
+	Value  json.RawMessage
+}
 
-// For shares notes between the providers of this Terraform that reach
-// the deployment at an address.
+// lifetime is how long a note counts, for a Terraform that goes on: terraform
+// test plans many times.
+const lifetime = time.Hour
+
+// began is when this process did.
+var began = time.Now()
+
+// For shares notes between the providers of this Terraform that reach the
+// deployment at an address. It removes those of a Terraform that has ended.
 func For(baseURL string) *Notes {
+	n := &Notes{since: time.Now(), peers: map[string]bool{}}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return new(Notes)
+		return n
 	}
 	root := filepath.Join(cache, "terraform-provider-gpucloud", "planned")
-	removeOld(root)
-	sum := sha256.Sum256([]byte(baseURL))
-	return &Notes{dir: filepath.Join(root, parent(), hex.EncodeToString(sum[:16]))}
-}
-
-// parent names the process that started this one, and when that began where the
-// system tells.
-func parent() string {
-	pid := strconv.Itoa(os.Getppid())
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return pid
-	}
-	// The fields are counted behind the program's name, which may hold blanks.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const startTime = 19
-	if len(fields) <= startTime {
-		return pid
-	}
-	return pid + "-" + fields[startTime]
-}
-
-func removeOld(root string) {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(root) // where there is none, none has ended
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
-			os.RemoveAll(filepath.Join(root, e.Name()))
+		if !running(e.Name()) {
+			_ = os.RemoveAll(filepath.Join(root, e.Name())) // the next run tries again
 		}
 	}
+	sum := sha256.Sum256([]byte(baseURL))
+	n.dir = filepath.Join(root, process(os.Getppid()), hex.EncodeToString(sum[:16]))
+	files, _ := os.ReadDir(n.dir)
+	for _, f := range files {
+		if read, _, err := readNote(filepath.Join(n.dir, f.Name())); err == nil && read.Writer != process(os.Getpid()) && running(read.Writer) {
+			n.peers[read.Writer] = true
+		}
+	}
+	return n
+}
+
+func readNote(file string) (n note, at time.Time, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return n, at, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return n, at, err
+	}
+	return n, info.ModTime(), json.Unmarshal(text, &n)
 }
 
 func (n *Notes) file(key string) string {
@@ -89,6 +93,9 @@ func (n *Notes) Store(key string, value any) error {
 	if n.dir == "" {
 		return nil
 	}
+	if text, err = json.Marshal(note{process(os.Getpid()), text}); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
 		return err
 	}
@@ -103,23 +110,29 @@ func (n *Notes) Store(key string, value any) error {
 	return os.Rename(temporary.Name(), n.file(key))
 }
 
-// Load reads a note; ok is false where there is none.
-func (n *Notes) Load(key string, value any) (ok bool) {
+// Load reads a note; found is false where there is none. Sure tells that it is of
+// this walk of Terraform: written by this process, by one that was running when
+// this one was configured, or since this one began. Else an earlier plan may have
+// left it, which was never applied.
+func (n *Notes) Load(key string, value any) (found, sure bool) {
 	if text, ok := n.here.Load(key); ok {
-		return json.Unmarshal(text.([]byte), value) == nil
+		return json.Unmarshal(text.([]byte), value) == nil, true
 	}
 	if n.dir == "" {
-		return false
+		return false, false
 	}
-	info, err := os.Stat(n.file(key))
-	if err != nil || time.Since(info.ModTime()) > noteLifetime {
-		return false
+	read, at, err := readNote(n.file(key))
+	if err != nil || time.Since(at) > lifetime || json.Unmarshal(read.Value, value) != nil {
+		return false, false
 	}
-	text, err := os.ReadFile(n.file(key))
-	return err == nil && json.Unmarshal(text, value) == nil
+	since := began
+	if read.Writer == process(os.Getpid()) {
+		since = n.since
+	}
+	return true, n.peers[read.Writer] || !at.Before(since)
 }
 
-// Delete removes a note.
+// Delete removes a note, whoever wrote it.
 func (n *Notes) Delete(key string) error {
 	n.here.Delete(key)
 	if n.dir == "" {
