@@ -103,9 +103,9 @@ func TestFaults(t *testing.T) {
 }
 
 // A client without a fault keeps every clause, and one that settles what became
-// of a creation may repeat it.
+// of a creation may repeat it, as may one that deletes what the creation made.
 func TestNoFault(t *testing.T) {
-	for _, fault := range []string{"none", "looks and repeats what is missing"} {
+	for _, fault := range []string{"none", "looks and repeats what is missing", "deletes what was made and repeats"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			r := judged(t, as(t, "sample", fault))

@@ -183,3 +183,36 @@ func TestWordsOfSomethingElse(t *testing.T) {
 		}
 	}
 }
+
+// A creation may be repeated after a DELETE of what the first one made, that was
+// answered with success and came before the repetition.
+func TestRepeatAfterDelete(t *testing.T) {
+	t.Parallel()
+	at := func(method, path string, status int) *exchange {
+		return &exchange{request: httptest.NewRequest(method, path, nil), status: status}
+	}
+	const path = "/v2/registries"
+	post, list := at("POST", path, 0), at("GET", path, 200)
+	post.scripted, post.lostID = true, "made1"
+	again, deleted := at("POST", path, 201), at("DELETE", path+"/made1", 204)
+	for _, c := range []struct {
+		name string
+		then []*exchange
+		want report.Verdict
+	}{
+		{"nothing between", []*exchange{again}, report.Fail},
+		{"a list", []*exchange{list, again}, report.Fail},
+		{"a DELETE", []*exchange{list, deleted, again}, report.Pass},
+		{"a DELETE, and no list", []*exchange{deleted, again}, report.Pass},
+		{"a DELETE that was refused", []*exchange{list, at("DELETE", path+"/made1", 403), again}, report.Fail},
+		{"a DELETE of another object", []*exchange{list, at("DELETE", path+"/made2", 204), again}, report.Fail},
+		{"a DELETE of another kind", []*exchange{list, at("DELETE", "/v2/templates/made1", 204), again}, report.Fail},
+		{"a DELETE afterwards", []*exchange{list, again, deleted}, report.Fail},
+		{"no repetition", []*exchange{list, deleted}, report.Pass},
+	} {
+		got := noRepeatOfCreation(&play{exchanges: append([]*exchange{post}, c.then...)})
+		if got.verdict != c.want {
+			t.Errorf("%s: %s %s, want %s", c.name, got.verdict, got.reason, c.want)
+		}
+	}
+}

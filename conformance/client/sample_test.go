@@ -116,6 +116,12 @@ func (s sample) create(path string, body map[string]any) answer {
 	case lost && s.has("looks and repeats what is there"):
 		s.do(http.MethodGet, path, nil)
 		return s.do(http.MethodPost, path, body)
+	case lost && s.has("deletes what was made and repeats"):
+		templates, _ := s.do(http.MethodGet, path, nil).body["templates"].([]any)
+		for _, t := range templates {
+			s.do(http.MethodDelete, path+"/"+object(t.(map[string]any)).text("id"), nil)
+		}
+		return s.do(http.MethodPost, path, body)
 	case lost && s.has("looks and repeats what is missing"):
 		if found := s.do(http.MethodGet, path, nil); strings.Contains(found.text, fmt.Sprint(body["name"])) {
 			return found

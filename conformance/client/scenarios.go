@@ -108,7 +108,10 @@ func creationFails(made bool) func() script {
 			}
 			done = true
 			if made {
-				d.route(x)
+				answer, _ := d.route(x).body.(object)
+				if _, _, ok := kindAt(x.path()); ok {
+					x.lostID = answer.text("id")
+				}
 				return &reply{drop: true}
 			}
 			return d.refusal(x, http.StatusInternalServerError, "internal error")

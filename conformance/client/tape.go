@@ -19,6 +19,9 @@ type exchange struct {
 	answer         []byte
 	// scripted tells that the script answered, and not the deployment.
 	scripted bool
+	// lostID is the id of the management object that the request made, where the
+	// answer with it was dropped.
+	lostID string
 	// shrinks tells that the request would leave a network volume smaller.
 	shrinks bool
 }
