@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -57,4 +56,4 @@ func cudaVersionsAttribute(text string) schema.SetAttribute {
 
 const defaultDisk = 50 // GB; description: Template, containerDiskInGb
 
-var atLeastOne = []validator.Int64{int64validator.AtLeast(1)}
+var atLeastOne = []validator.Int64{atLeast[int64](1)}

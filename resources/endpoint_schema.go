@@ -1,11 +1,7 @@
 package resources
 
 import (
-	"github.com/hashicorp/terraform-plugin-framework-validators/float64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
@@ -52,7 +48,7 @@ var endpointSchema = schema.Schema{
 		"name": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Name of the endpoint, up to 191 characters. It need not be unique.",
-			Validators:          []validator.String{stringvalidator.UTF8LengthBetween(1, 191)},
+			Validators:          []validator.String{characters(1, 191)},
 		},
 		"type": schema.StringAttribute{
 			Optional: true,
@@ -60,18 +56,18 @@ var endpointSchema = schema.Schema{
 			Default:  stringdefault.StaticString(queue),
 			MarkdownDescription: "`QUEUE` (default) or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). " +
 				"A change replaces the endpoint.",
-			Validators:    []validator.String{stringvalidator.OneOf(queue, loadBalancer)},
+			Validators:    []validator.String{oneOf(queue, loadBalancer)},
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"template_id": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Id of a serverless template that the endpoint follows. API v1 needs one; on API v2 either this or `image` is needed.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"image": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Container image. API v2 only.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"args": argsAttribute(" API v2 only."),
 		"disk": schema.Int64Attribute{
@@ -103,14 +99,14 @@ var endpointSchema = schema.Schema{
 		"timeout": schema.Int64Attribute{
 			Optional:            true,
 			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job says otherwise; 600000 when left out.",
-			Validators:          []validator.Int64{int64validator.Between(minTimeout, maxTimeout)},
+			Validators:          []validator.Int64{between(minTimeout, maxTimeout)},
 		},
 		"flashboot": schema.StringAttribute{
 			Optional:            true,
 			Computed:            true,
 			Default:             stringdefault.StaticString("OFF"),
 			MarkdownDescription: "Faster cold starts: `OFF` (default), `FLASHBOOT` or `PRIORITY_FLASHBOOT` (API v2 only).",
-			Validators:          []validator.String{stringvalidator.OneOf("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT")},
+			Validators:          []validator.String{oneOf("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT")},
 		},
 		"created_at": schema.StringAttribute{
 			Computed:            true,
@@ -166,7 +162,7 @@ var gpuAttribute = schema.SingleNestedAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
 			MarkdownDescription: "GPU pools, such as `ADA_24`. API v2 only.",
-			Validators:          append([]validator.Set{setvalidator.SizeAtLeast(1)}, someStrings...),
+			Validators:          append([]validator.Set{someElements{}}, someStrings...),
 		},
 		"excluded_types": schema.SetAttribute{
 			ElementType:         types.StringType,
@@ -181,9 +177,9 @@ var gpuAttribute = schema.SingleNestedAttribute{
 				"which keep no order; types that no pools and exclusions can single out are an error in the plan.",
 			Validators: []validator.List{
 				noNulls{},
-				listvalidator.SizeAtLeast(1),
-				listvalidator.UniqueValues(),
-				listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)),
+				someElements{},
+				unique{},
+				listvalidator.ValueStringsAre(nonEmpty),
 			},
 		},
 		"count": schema.Int64Attribute{
@@ -206,13 +202,13 @@ var cpuAttribute = schema.ListNestedAttribute{
 	Optional: true,
 	MarkdownDescription: "CPU configurations that a worker may have, in order of preference. On API v1 all have the same `vcpu_count`. " +
 		"Adding or removing the block replaces the endpoint.",
-	Validators: []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
+	Validators: []validator.List{someElements{}, unique{}},
 	NestedObject: schema.NestedAttributeObject{
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				Required:            true,
 				MarkdownDescription: "CPU flavour, such as `cpu3c`.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+				Validators:          []validator.String{nonEmpty},
 			},
 			"vcpu_count": schema.Int64Attribute{
 				Required:            true,
@@ -241,21 +237,21 @@ var workersAttribute = schema.SingleNestedAttribute{
 			Computed:            true,
 			Default:             int64default.StaticInt64(defaultMinWorkers),
 			MarkdownDescription: "Workers that always run. Defaults to 0.",
-			Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			Validators:          []validator.Int64{atLeast[int64](0)},
 		},
 		"max": schema.Int64Attribute{
 			Optional:            true,
 			Computed:            true,
 			Default:             int64default.StaticInt64(defaultMaxWorkers),
 			MarkdownDescription: "Most workers at a time. Defaults to 3.",
-			Validators:          []validator.Int64{int64validator.AtLeast(0)},
+			Validators:          []validator.Int64{atLeast[int64](0)},
 		},
 		"idle_timeout": schema.Int64Attribute{
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "Seconds, 1 to 3600, before an idle worker ends. Defaults to 10. " +
 				"On API v2 it does not apply to a `QUEUE` endpoint that scales on `REQUEST_COUNT`.",
-			Validators: []validator.Int64{int64validator.Between(1, 3600)},
+			Validators: []validator.Int64{between(1, 3600)},
 		},
 	},
 }
@@ -269,13 +265,13 @@ var scalingAttribute = schema.SingleNestedAttribute{
 			Optional:            true,
 			Computed:            true,
 			MarkdownDescription: "`QUEUE_DELAY` (default of a `QUEUE` endpoint) or `REQUEST_COUNT` (the only one of a `LOAD_BALANCER`).",
-			Validators:          []validator.String{stringvalidator.OneOf(queueDelay, requestCount)},
+			Validators:          []validator.String{oneOf(queueDelay, requestCount)},
 		},
 		"queue_delay": schema.Float64Attribute{
 			Optional:            true,
 			Computed:            true,
 			MarkdownDescription: "With `QUEUE_DELAY`: seconds a job may wait before a worker is added, at least 0.5; whole seconds from 1 on API v1. Defaults to 4.",
-			Validators:          []validator.Float64{float64validator.AtLeast(0.5)},
+			Validators:          []validator.Float64{atLeast(0.5)},
 		},
 		"request_count": schema.Int64Attribute{
 			Optional:            true,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -66,25 +64,25 @@ var networkVolumeSchema = schema.Schema{
 		"name": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Name of the volume. It need not be unique.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"size": schema.Int64Attribute{
 			Required: true,
 			MarkdownDescription: "Size in GB: 10 to 4096 on API v2, 0 to 4000 on API v1. " +
 				"A larger size is applied in place, a smaller one is refused in the plan.",
-			Validators: []validator.Int64{int64validator.Between(0, 4096)},
+			Validators: []validator.Int64{between(0, 4096)},
 		},
 		"data_center": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Id of the data center, for example `EU-RO-1`. A change replaces the volume and loses its data.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"type": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
 			MarkdownDescription: "Storage tier, `STANDARD` or `HIGH_PERFORMANCE`; the data center's own when left out. " +
 				"A change replaces the volume and loses its data. API v2 only.",
-			Validators:    []validator.String{stringvalidator.OneOf("STANDARD", "HIGH_PERFORMANCE")},
+			Validators:    []validator.String{oneOf("STANDARD", "HIGH_PERFORMANCE")},
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 		},
 	},

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
@@ -90,12 +89,12 @@ var templateSchema = schema.Schema{
 		"name": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Name of the template, unique in the account. A replacement with `create_before_destroy` needs a new name.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"image": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Container image.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"args": argsAttribute(""),
 		"docker_entrypoint": schema.ListAttribute{
@@ -156,7 +155,7 @@ var templateSchema = schema.Schema{
 			Default:  stringdefault.StaticString("NVIDIA"),
 			MarkdownDescription: "Compute category: `NVIDIA`, `AMD` or `CPU`. Defaults to `NVIDIA`. " +
 				"On API v1 a change replaces the template.",
-			Validators: []validator.String{stringvalidator.OneOf("NVIDIA", "AMD", "CPU")},
+			Validators: []validator.String{oneOf("NVIDIA", "AMD", "CPU")},
 		},
 		"readme": schema.StringAttribute{
 			Optional:            true,

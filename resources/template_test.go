@@ -179,16 +179,16 @@ func TestTemplateRules(t *testing.T) {
 		at, text string
 	}
 	always := []rule{
-		{map[string]any{"name": ""}, "name", "length"},
-		{map[string]any{"image": ""}, "image", "length"},
-		{map[string]any{"disk": 0}, "disk", "at least 1"},
-		{map[string]any{"category": "TPU"}, "category", `"NVIDIA" "AMD" "CPU"`},
+		{map[string]any{"name": ""}, "name", `Invalid name: expected at least one character, got "".`},
+		{map[string]any{"image": ""}, "image", `Invalid image: expected at least one character, got "".`},
+		{map[string]any{"disk": 0}, "disk", "Invalid disk: expected at least 1, got 0."},
+		{map[string]any{"category": "TPU"}, "category", `Invalid category: expected "NVIDIA", "AMD" or "CPU", got "TPU".`},
 		{map[string]any{"env": map[string]any{"": "x"}}, "env.", "at least one character"},
 		{map[string]any{"env": map[string]any{"A=B": "x"}}, "env.A=B", "without = and NUL"},
 		{map[string]any{"registry": "nosuchauth"}, "registry", "which does not exist"},
 		{map[string]any{"env": map[string]any{"A": nil}}, "env.A", `"A" is null. Leave the key out`},
 		{map[string]any{"ports": []any{"80/http", nil}}, "ports", "an element is null"},
-		{mount(0, "/a"), "mounts.persistent.size", "at least 1"},
+		{mount(0, "/a"), "mounts.persistent.size", "Invalid mounts.persistent.size: expected at least 1, got 0."},
 		{mount(10, "data"), "mounts.persistent.path", "expected an absolute path"},
 		{map[string]any{"ports": []any{"80"}}, "ports.*", "expected <number>/<protocol>"},
 		{map[string]any{"ports": []any{"0/tcp"}}, "ports.*", "1 to 65535"},

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
@@ -23,30 +23,78 @@ import (
 type rule[T any] struct {
 	expects string // "a port such as …": after "expected"
 	holds   func(T) bool
-	secret  bool // the error does not repeat the value
+	show    func(T) string // for the error; nil: the value itself
+	secret  bool           // the error does not repeat the value
 }
 
 func (r rule[T]) Description(context.Context) string         { return "expected " + r.expects }
 func (r rule[T]) MarkdownDescription(context.Context) string { return "expected " + r.expects }
 
 func (r rule[T]) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
-	if v, ok := any(req.ConfigValue.ValueString()).(T); ok && !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() && !r.holds(v) {
-		r.refuse(req.Path, strconv.Quote(req.ConfigValue.ValueString()), &resp.Diagnostics)
-	}
+	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueString(), &resp.Diagnostics)
 }
 
 func (r rule[T]) ValidateInt64(_ context.Context, req validator.Int64Request, resp *validator.Int64Response) {
-	if v, ok := any(req.ConfigValue.ValueInt64()).(T); ok && !req.ConfigValue.IsNull() && !req.ConfigValue.IsUnknown() && !r.holds(v) {
-		r.refuse(req.Path, strconv.FormatInt(req.ConfigValue.ValueInt64(), 10), &resp.Diagnostics)
+	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueInt64(), &resp.Diagnostics)
+}
+
+func (r rule[T]) ValidateFloat64(_ context.Context, req validator.Float64Request, resp *validator.Float64Response) {
+	r.check(req.Path, req.ConfigValue, req.ConfigValue.ValueFloat64(), &resp.Diagnostics)
+}
+
+func (r rule[T]) check(at tfpath.Path, configured attr.Value, value any, diags *diag.Diagnostics) {
+	v, ok := value.(T)
+	if !ok || configured.IsNull() || configured.IsUnknown() || r.holds(v) {
+		return
+	}
+	got := fmt.Sprint(v)
+	switch s, isString := value.(string); {
+	case r.secret:
+		diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: expected %s.", kit.Name(at), r.expects))
+		return
+	case r.show != nil:
+		got = r.show(v)
+	case isString:
+		got = strconv.Quote(s)
+	}
+	refuse(at, r.expects, got, diags)
+}
+
+func refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
+	diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", kit.Name(at), expects, got))
+}
+
+// nonEmpty: an empty string is neither a name nor an id.
+var nonEmpty = rule[string]{expects: "at least one character", holds: func(s string) bool { return s != "" }}
+
+// characters bounds the length of a string.
+func characters(low, high int) rule[string] {
+	count := func(s string) string { return fmt.Sprintf("%d characters", utf8.RuneCountInString(s)) }
+	return rule[string]{expects: fmt.Sprintf("%d to %d characters", low, high), show: count, holds: func(s string) bool {
+		n := utf8.RuneCountInString(s)
+		return low <= n && n <= high
+	}}
+}
+
+// oneOf takes at least two values.
+func oneOf(values ...string) rule[string] {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	last := len(quoted) - 1
+	return rule[string]{
+		expects: strings.Join(quoted[:last], ", ") + " or " + quoted[last],
+		holds:   func(s string) bool { return slices.Contains(values, s) },
 	}
 }
 
-func (r rule[T]) refuse(at tfpath.Path, got string, diags *diag.Diagnostics) {
-	text := fmt.Sprintf("Invalid %s: expected %s, got %s.", kit.Name(at), r.expects, got)
-	if r.secret {
-		text = fmt.Sprintf("Invalid %s: expected %s.", kit.Name(at), r.expects)
-	}
-	diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), text)
+func between(low, high int64) rule[int64] {
+	return rule[int64]{expects: fmt.Sprintf("%d to %d", low, high), holds: func(n int64) bool { return low <= n && n <= high }}
+}
+
+func atLeast[T int64 | float64](low T) rule[T] {
+	return rule[T]{expects: fmt.Sprint("at least ", low), holds: func(n T) bool { return n >= low }}
 }
 
 // portRule: description, Template, ports.
@@ -70,7 +118,7 @@ var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n 
 var cudaVersion = rule[string]{expects: "a CUDA version as major.minor, such as 12.8", holds: regexp.MustCompile(`^\d+\.\d+$`).MatchString}
 
 // someStrings are for sets of ids.
-var someStrings = []validator.Set{noNulls{}, setvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))}
+var someStrings = []validator.Set{noNulls{}, setvalidator.ValueStringsAre(nonEmpty)}
 
 // noNulls refuses null in a collection: no API has it, and Terraform doesn't
 // let a provider plan the collection without.
@@ -99,5 +147,48 @@ func (noNulls) ValidateList(_ context.Context, req validator.ListRequest, resp *
 func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
 	if slices.ContainsFunc(elements, attr.Value.IsNull) {
 		diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: an element is null. Leave it out, for example with compact().", kit.Name(at)))
+	}
+}
+
+// someElements refuses a list or set that is empty.
+type someElements struct{}
+
+func (someElements) Description(context.Context) string { return "expected at least one element" }
+func (someElements) MarkdownDescription(context.Context) string {
+	return "expected at least one element"
+}
+
+func (someElements) ValidateSet(_ context.Context, req validator.SetRequest, resp *validator.SetResponse) {
+	noElements(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
+}
+
+func (someElements) ValidateList(_ context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	noElements(req.Path, req.ConfigValue, len(req.ConfigValue.Elements()), &resp.Diagnostics)
+}
+
+func noElements(at tfpath.Path, configured attr.Value, count int, diags *diag.Diagnostics) {
+	if count == 0 && !configured.IsNull() && !configured.IsUnknown() {
+		refuse(at, "at least one element", "none", diags)
+	}
+}
+
+// unique refuses a list that has an element more than once. An element that is
+// not wholly known may turn out to be another one.
+type unique struct{}
+
+func (unique) Description(context.Context) string { return "expected no element more than once" }
+func (unique) MarkdownDescription(context.Context) string {
+	return "expected no element more than once"
+}
+
+func (unique) ValidateList(ctx context.Context, req validator.ListRequest, resp *validator.ListResponse) {
+	seen := map[string]int{}
+	for _, e := range req.ConfigValue.Elements() {
+		if v, err := e.ToTerraformValue(ctx); err != nil || e.IsNull() || !v.IsFullyKnown() {
+			continue
+		}
+		if seen[e.String()]++; seen[e.String()] == 2 {
+			refuse(req.Path, "each element once", e.String()+" more than once", &resp.Diagnostics)
+		}
 	}
 }
