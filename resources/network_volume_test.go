@@ -101,6 +101,23 @@ func TestNetworkVolumeSizes(t *testing.T) {
 	})
 }
 
+func TestNetworkVolumeRules(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	for attribute, c := range map[string]struct {
+		value any
+		says  string
+	}{
+		"name":        {"", `Invalid name: expected at least one character, got "".`},
+		"data_center": {"", `Invalid data_center: expected at least one character, got "".`},
+		"size":        {4097, "Invalid size: expected 0 to 4096, got 4097."},
+		"type":        {"FAST", `Invalid type: expected "STANDARD" or "HIGH_PERFORMANCE", got "FAST".`},
+	} {
+		config := map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1", attribute: c.value}
+		refused(t, d, p, tfdrive.State{}, "gpucloud_network_volume", config, attribute, c.says)
+	}
+}
+
 func TestNetworkVolumeReplacementWarns(t *testing.T) {
 	d := acctest.Deploy(t)
 	p := drive(t, d, api.V2)
