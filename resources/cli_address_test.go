@@ -31,7 +31,7 @@ func TestForeignAddress(t *testing.T) {
 	}
 	foreign := map[string]server{
 		"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
-		"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "an address at which no list of the management API can be read"},
+		"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, as no list of the management API can be read there"},
 	}
 	once := map[string]server{ // what is no matter of the command line
 		"default backend": {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},

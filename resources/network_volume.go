@@ -45,7 +45,12 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 		return err
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *networkVolume) error {
-		got, err := c.NetworkVolumes.Update(ctx, state.expand(), plan.expand())
+		// Compared with what the server has now: it may have changed since the plan.
+		have, err := c.NetworkVolumes.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		got, err := c.NetworkVolumes.Update(ctx, have, plan.expand())
 		if err == nil {
 			plan.flatten(got)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -100,20 +99,20 @@ var registryAuthSchema = schema.Schema{
 		"name": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Name of the auth, unique in the account. A change replaces the auth.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"username": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "User name at the registry. A change makes the auth again, with a new `id`.",
-			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators:          []validator.String{nonEmpty},
 		},
 		"password": schema.StringAttribute{
 			Optional:  true,
 			Sensitive: true,
 			MarkdownDescription: "Password or token, kept in the state: for CLIs without write-only attributes. A change makes the auth again, with a new `id`; " +
 				"so does the first apply after an import, as no API tells which password the auth has.",
-			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators: []validator.String{nonEmpty},
 		},
 		"password_wo": schema.StringAttribute{
 			Optional:  true,
@@ -121,7 +120,7 @@ var registryAuthSchema = schema.Schema{
 			WriteOnly: true,
 			MarkdownDescription: "Password or token, never kept: sent when the auth is created, and again when `password_wo_version` or `username` changes. " +
 				"No other plan needs it, nor does a destroy: it may be null then.",
-			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+			Validators: []validator.String{nonEmpty},
 		},
 		"password_wo_version": schema.Int64Attribute{
 			Optional: true,

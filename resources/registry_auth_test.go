@@ -225,10 +225,10 @@ func TestRegistryAuthRules(t *testing.T) {
 		changes  map[string]any
 		at, text string
 	}{
-		{map[string]any{"name": ""}, "name", "length"},
-		{map[string]any{"username": ""}, "username", "length"},
+		{map[string]any{"name": ""}, "name", "at least one character"},
+		{map[string]any{"username": ""}, "username", "at least one character"},
 		{map[string]any{"password": nil}, "password_wo", "Set password_wo and password_wo_version, or password"},
-		{map[string]any{"password": ""}, "password", "length"},
+		{map[string]any{"password": ""}, "password", "at least one character"},
 		{map[string]any{"password_wo": "x", "password_wo_version": 1}, "password", "password conflicts with password_wo"},
 		{map[string]any{"password": nil, "password_wo": "x"}, "password_wo_version", "password_wo needs password_wo_version"},
 		{map[string]any{"password_wo_version": 1}, "password", "password conflicts with password_wo"},

@@ -78,7 +78,7 @@ func (t *transport) unproven(first error) error {
 		return first
 	}
 	all := *e
-	all.deploymentWide, all.foreign = true, cmp.Or(e.foreign, "an address at which no list of the management API can be read")
+	all.deploymentWide, all.foreign = true, cmp.Or(e.foreign, "another server's, as no list of the management API can be read there")
 	t.outage.begin(&all)
 	return &all
 }

@@ -157,7 +157,7 @@ func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted boo
 		return err
 	case isAnswer:
 		doubtful = *refused
-		doubtful.foreign = cmp.Or(refused.foreign, "an address at which the list of "+r.kind+"s can't be read")
+		doubtful.foreign = cmp.Or(refused.foreign, "another server's, as the list of "+r.kind+"s can't be read there")
 	case listing != nil:
 		return listing
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
