@@ -141,7 +141,7 @@ resource "gpucloud_endpoint" "e" {
 		w.MustRun("apply", "-auto-approve")
 		var state map[string]any
 		text := w.MustRun("state", "pull")
-		if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &state); err != nil {
+		if err := json.Unmarshal(document(text), &state); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range state["resources"].([]any) {
@@ -263,7 +263,7 @@ resource "gpucloud_endpoint" "e" {
 			Resources []struct{ Instances []struct{ Private []byte } }
 		}
 		text := w.MustRun("state", "pull")
-		if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &state); err != nil {
+		if err := json.Unmarshal(document(text), &state); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range state.Resources {

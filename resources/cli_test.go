@@ -49,3 +49,9 @@ func unwrapped(out string) string {
 func endpointWith(attribute string) string {
 	return "resource \"gpucloud_endpoint\" \"x\" {\n  name  = \"x\"\n  image = \"i\"\n  " + attribute + "\n}\n"
 }
+
+// document is the JSON document behind what a command printed before it.
+func document(out string) []byte {
+	_, rest, _ := strings.Cut(out, "{")
+	return []byte("{" + rest)
+}
