@@ -132,8 +132,8 @@ var endpointSchema = schema.Schema{
 		"from_template": schema.SingleNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "What the workers have of the template, as last read: its settings, less those that the endpoint sets itself. " +
-				"A plan shows what will change of it, because the template changes, or because somebody changed the endpoint elsewhere. API v1 does not show the settings of an endpoint: " +
-				"there such a change is seen where it cut the link to the template. Null without `template_id`. Refer to a template of the same configuration by its resource, not by a copied id.",
+				"A plan shows what will change of it, because the template changes, or because somebody changed the endpoint elsewhere. API v1 shows of an endpoint the link to its template and the variables alone: " +
+				"other changes made elsewhere are seen there where they cut the link. Null without `template_id`. Refer to a template of the same configuration by its resource, not by a copied id.",
 			Attributes: map[string]schema.Attribute{
 				"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
 				"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},

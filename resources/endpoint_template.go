@@ -153,10 +153,29 @@ func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.E
 		m.FromTemplate = types.ObjectNull(fromTemplateTypes)
 		return nil
 	default:
-		return nil
+		return m.setEnvironment(ctx, c, got)
 	}
 	m.FromTemplate, err = m.inherited(ctx, c, seen, types.ObjectNull(fromTemplateTypes))
 	return err
+}
+
+// setEnvironment takes over all that API v1 shows of a copy that API v2 made.
+func (m *endpoint) setEnvironment(ctx context.Context, c *api.Client, got api.Endpoint) error {
+	shown, err := value.As[fromTemplate](ctx, m.FromTemplate)
+	if err != nil || shown == nil || got.Env == nil {
+		return err
+	}
+	shown.Env = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.Env), m.ownVariables()))
+	m.FromTemplate, err = value.Object(ctx, endpointSchema.Attributes["from_template"], shown)
+	return err
+}
+
+func (m *endpoint) ownVariables() map[string]bool {
+	own := map[string]bool{}
+	for name := range m.Env.Elements() {
+		own[name] = true
+	}
+	return own
 }
 
 // inherited is what the endpoint has of settings beside its own. Where they
@@ -179,16 +198,12 @@ func (m *endpoint) inherited(ctx context.Context, c *api.Client, s templateSetti
 	if s.OpenCUDA {
 		s.CUDA = value.Strings(before.AllowedCUDAVersions)
 	}
-	own := map[string]bool{}
-	for name := range m.Env.Elements() {
-		own[name] = true
-	}
 	noString, noSet, noMap := types.StringNull(), types.SetNull(types.StringType), types.MapNull(types.StringType)
 	out := fromTemplate{
 		Image:               value.KeepString(noString, s.Image),
 		Args:                types.StringUnknown(),
 		Disk:                types.Int64Value(s.Disk),
-		Env:                 value.KeepMap(noMap, withoutKeys(s.Env, own)),
+		Env:                 value.KeepMap(noMap, withoutKeys(s.Env, m.ownVariables())),
 		Ports:               value.KeepSet(noSet, s.Ports),
 		Registry:            value.KeepString(noString, s.Registry),
 		AllowedCUDAVersions: value.KeepSet(noSet, s.CUDA),

@@ -375,3 +375,34 @@ func TestEndpointWithoutItsTemplate(t *testing.T) {
 		}
 	})
 }
+
+// API v1 shows the variables of a copy that API v2 made: what somebody changed of
+// them is planned back.
+func TestDriftOfVariablesOnV1(t *testing.T) {
+	d := acctest.Deploy(t)
+	by := map[api.Version]*tfdrive.Provider{api.V1: drive(t, d, api.V1), api.V2: drive(t, d, api.V2)}
+	template, _ := serverlessTemplate(t, d, by[api.V2], map[string]any{"env": map[string]any{"A": "1"}})
+	config := map[string]any{"name": "e", "template_id": template.Get("id")}
+	state := apply(t, by[api.V2], "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	state = settled(t, drive(t, d, api.V1), state, config)
+	c := d.Client(t, api.V2)
+	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, container := have, *have.Container
+	container.Env = map[string]string{"A": "1", "EVIL": "1"}
+	want.Container = &container
+	if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
+		t.Fatal(err)
+	}
+	v1 := drive(t, d, api.V1)
+	read, diags := v1.Read(state)
+	if diags.Err() != nil {
+		t.Fatal(diags)
+	}
+	apply(t, v1, state.Type, read, config, "update")
+	if got, err := c.Endpoints.Get(t.Context(), have.ID); err != nil || len(got.Container.Env) != 1 {
+		t.Errorf("workers have %v, %v", got.Container.Env, err)
+	}
+}

@@ -65,6 +65,9 @@ type Endpoint struct {
 	// together with the template: when that is another, or ApplyTemplate is
 	// set.
 	Container *Container
+	// Env is what API v1 alone returns of the workers' container; nil for none. It
+	// is never sent.
+	Env map[string]string
 	// ApplyTemplate makes an update send TemplateID and Container although
 	// they are equal: the template's settings changed since they were copied.
 	ApplyTemplate bool

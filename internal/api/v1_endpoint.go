@@ -47,6 +47,8 @@ type endpointV1 struct {
 	WorkersMin          *int64    `json:"workersMin,omitempty"`
 	WorkersMax          *int64    `json:"workersMax,omitempty"`
 	CreatedAt           *string   `json:"createdAt,omitempty"`
+
+	Env map[string]string `json:"env,omitempty"` // of answers only
 }
 
 // groupsV1 are members of an endpoint that have one meaning together.
@@ -191,6 +193,9 @@ func (w endpointV1) neutral() Endpoint {
 		NetworkVolumes: value(w.NetworkVolumeIDs),
 		Timeout:        value(w.ExecutionTimeoutMS),
 		CreatedAt:      value(w.CreatedAt),
+	}
+	if len(w.Env) > 0 {
+		e.Env = w.Env
 	}
 	if id := value(w.NetworkVolumeID); id != "" && len(e.NetworkVolumes) == 0 {
 		e.NetworkVolumes = []string{id}
