@@ -33,6 +33,7 @@ type shelf struct {
 	order    []string
 	lacking  map[string]bool // members that a read by id did not return either
 	refused  bool            // there is no list to be had
+	refusal  error           // of the list, which is not asked for again
 	twinless bool            // a list failed while twins were looked for
 
 	flight singleflight.Group
@@ -230,14 +231,34 @@ func (r *rest[T, W]) probe() probe {
 	}}
 }
 
-// elements asks for the list. Secrets are kept out of its error.
+// elements asks for the list, unless it was refused before in this run. Secrets
+// are kept out of its error.
 func (r *rest[T, W]) elements(ctx context.Context, secrets ...string) ([]element, error) {
+	if err := r.shelf.refusedBefore(); err != nil {
+		return nil, err
+	}
 	c := call{method: http.MethodGet, url: r.settings.BaseURL + r.path, query: r.query, secrets: secrets}
 	list := listOf{member: r.member}
 	if err := r.do(ctx, c, &list); err != nil {
+		r.shelf.noteRefusal(err)
 		return nil, err
 	}
 	return list.elements, nil
+}
+
+func (s *shelf) refusedBefore() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusal
+}
+
+// noteRefusal keeps a run from asking again for a list that it may not have.
+func (s *shelf) noteRefusal(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shared && hasStatus(err, http.StatusForbidden) {
+		s.refusal = err
+	}
 }
 
 // listOf decodes a list: API v1's bare array, or the member of API v2's
