@@ -193,7 +193,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	if m.Disk.IsUnknown() {
 		m.Disk = types.Int64Null()
 	}
-	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU); err != nil {
+	if m.GPU, err = m.flattenGPU(ctx, c, got.GPU, m.linked(got)); err != nil {
 		return err
 	}
 	if err = m.flattenCPU(ctx, c, got); err != nil {
@@ -266,7 +266,7 @@ func (m *endpoint) flattenContainer(got api.Container, imported bool) {
 	}
 }
 
-func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU) (types.Object, error) {
+func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, linked bool) (types.Object, error) {
 	was, err := value.As[endpointGPU](ctx, m.GPU)
 	if err != nil {
 		return m.GPU, err
@@ -301,8 +301,8 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU) 
 		gpu.ExcludedTypes = value.KeepSet(gpu.ExcludedTypes, got.ExcludedTypes)
 	}
 	gpu.Count = types.Int64Value(max(got.Count, 1))
-	// Beside a template the versions may be the template's.
-	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 {
+	// Beside a template the versions may be the template's; a link (API v1) carries none.
+	if m.TemplateID.IsNull() || len(gpu.AllowedCUDAVersions.Elements()) > 0 || linked {
 		gpu.AllowedCUDAVersions = value.KeepSet(gpu.AllowedCUDAVersions, got.AllowedCUDAVersions)
 	}
 	gpu.MinCUDAVersion = value.KeepString(gpu.MinCUDAVersion, got.MinCUDAVersion)

@@ -406,3 +406,32 @@ func TestDriftOfVariablesOnV1(t *testing.T) {
 		t.Errorf("workers have %v, %v", got.Container.Env, err)
 	}
 }
+
+// On API v1, where a link carries no CUDA versions, those that somebody set are
+// planned back.
+func TestDriftOfCUDAVersionsOnV1(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V1)
+	template, _ := serverlessTemplate(t, d, p, nil)
+	config := map[string]any{"name": "e", "template_id": template.Get("id"), "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	c := d.Client(t, api.V1)
+	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, gpu := have, *have.GPU
+	gpu.AllowedCUDAVersions = []string{"11.8"}
+	want.GPU = &gpu
+	if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
+		t.Fatal(err)
+	}
+	read, diags := p.Walk().Read(state)
+	if diags.Err() != nil {
+		t.Fatal(diags)
+	}
+	apply(t, p, state.Type, read, config, "update")
+	if got, err := c.Endpoints.Get(t.Context(), have.ID); err != nil || len(got.GPU.AllowedCUDAVersions) != 0 {
+		t.Errorf("workers may have %+v, %v", got.GPU, err)
+	}
+}
