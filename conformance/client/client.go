@@ -127,7 +127,7 @@ func (j *judge) open() error {
 		j.APIVersion = "v2"
 	case "v1", "v2":
 	default:
-		return fmt.Errorf("%q is no version of the management API: v1 or v2", j.APIVersion)
+		return fmt.Errorf("invalid API version %q: expected v1 or v2", j.APIVersion)
 	}
 	switch {
 	case j.Timeout < 0:
