@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 		{Options{Command: []string{"no-such-command"}}, "can't be run"},
 		{Options{Command: []string{"true"}, Select: []string{"works", "wroks"}}, `"wroks" is neither`},
 		{Options{Command: []string{"true"}, Select: []string{"JOB-01"}}, `"JOB-01" is neither`},
-		{Options{Command: []string{"true"}, APIVersion: "v3"}, `"v3" is no version`},
+		{Options{Command: []string{"true"}, APIVersion: "v3"}, `invalid API version "v3"`},
 	} {
 		if _, err := Judge(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
