@@ -20,7 +20,7 @@ func (j *Jobrunner) eachGPU(tell func(d gpu.Device, s gpu.Sample, holder string)
 }
 
 func (s pageSource) GPUs() page.GPUs {
-	out := page.GPUs{Driver: s.inventory.Driver()}
+	out := page.GPUs{Driver: s.inventory.Driver(), Simulated: gpu.Simulated(s.inventory)}
 	s.eachGPU(func(d gpu.Device, sample gpu.Sample, holder string) {
 		out.Devices = append(out.Devices, page.GPU{Device: d, Sample: sample, Holder: holder})
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
@@ -63,20 +62,11 @@ func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 				}
 			}
 			end(r, answer.status)
-			log.Log(r.Context(), importance(r.URL.Path), r.Method+" "+r.URL.Path, "status", answer.status,
+			log.Log(r.Context(), importance(r.URL.Path, answer.status), r.Method+" "+r.URL.Path, "status", answer.status,
 				"ms", time.Since(started).Milliseconds(), "request", id)
 		}()
 		next.ServeHTTP(answer, r)
 	})
-}
-
-// importance is that of a request's line in the log. What asks every few seconds
-// by itself is no news.
-func importance(path string) slog.Level {
-	if path == "/metrics" || page.Owns(path) {
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
 }
 
 // answer remembers the status of an answer.

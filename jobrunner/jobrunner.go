@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
@@ -53,6 +55,12 @@ type Config struct {
 	// *.example.com, an address, each with :port or without. Empty allows this
 	// machine and public addresses.
 	WebhookAllow []string
+	// BodyMemory bounds the memory of the bodies that are being read, in bytes, and
+	// as much again that of job outputs that are being answered; 0 is
+	// httplimit.DefaultMemory.
+	BodyMemory int64
+	// StateMemory bounds a state in memory, in bytes; 0 is sqldb.MaxMemory.
+	StateMemory int64
 	// AdminClock lets clients advance the deployment's clock, at /clock: for
 	// tests of what takes long.
 	AdminClock bool
@@ -86,6 +94,7 @@ type Jobrunner struct {
 	log     *slog.Logger
 	handler http.Handler
 	syncing sync.Mutex
+	resyncs resyncs
 	metrics *metrics.Metrics
 	page    atomic.Pointer[page.Page] // once there is something to show
 
@@ -115,12 +124,12 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if c.GPUs == nil {
 		c.GPUs = gpu.None()
 	}
-	hooks, err := webhook.NewPolicy(c.WebhookAllow)
+	hooks, err := webhook.NewPolicy(c.WebhookAllow, c.Remote)
 	if err != nil {
 		return nil, err
 	}
 	time := new(clock.Clock)
-	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine}
+	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine, Memory: c.StateMemory, Logger: c.Logger}
 	if c.AdminClock {
 		stored.Watch = time.Work
 	}
@@ -143,7 +152,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 		return err
 	}
 	j.metrics = metrics.New(metrics.Config{Source: metricsSource{j}, Clock: time, Logger: c.Logger, Version: c.Version})
-	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger, Observe: j.happened}); err != nil {
+	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger, Observe: j.happened, Spool: spoolDir(c.DataDir)}); err != nil {
 		return err
 	}
 	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: time, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
@@ -157,27 +166,45 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 			return err
 		}
 	}
-	j.page.Store(page.New(page.Config{Source: pageSource{j}, Keys: keys, Clock: time, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
+	var jobs http.Handler
+	call := func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+c.APIKey) // who is signed in may do everything
+		jobs.ServeHTTP(w, r)
+	}
+	j.page.Store(page.New(page.Config{Source: pageSource{j}, Jobs: call, Keys: keys, Clock: time, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
 	queues := &queues{load: j.store.Endpoint, forgetful: j.db.Shared(), known: map[string]jobapi.Endpoint{}}
 	j.store.OnEndpointChange(queues.changed)
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 	if j.db.Shared() {
 		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
+	} else {
+		j.unfollow = j.inBackground(ctx, time, j.watchClock)
 	}
 
-	management := mgmt.New(mgmt.Config{Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools, Sample: c.GPUs.Sample})
-	jobs := jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Webhook: hooks.Check,
+	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory())
+	bodies := httplimit.NewMemory(memory)
+	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools, Sample: c.GPUs.Sample})
+	jobs = jobapi.New(jobapi.Config{
+		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.pools.Failure, Webhook: hooks.Check,
 		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
+		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})
-	workers := workerapi.New(workerapi.Config{Workers: j.pools, Logger: c.Logger})
+	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
 	behind := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: time, Logger: c.Logger})
 	handler := route(management, jobs, workers, behind, j.pools.Balanced)
 	if c.AdminClock {
 		handler = clockDoor(time, keys, j.pools.OffClock, handler)
 	}
-	j.handler = observe(c.Logger, j.metrics, j.front(c, keys, fault.Handler(handler)))
+	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, fault.Handler(handler, time))))
 	return nil
+}
+
+// spoolDir is where what the database can't be told is kept meanwhile.
+func spoolDir(data string) string {
+	if data == "" {
+		return ""
+	}
+	return filepath.Join(data, "reports")
 }
 
 // settle starts the pools of the endpoints that there are, and drops the jobs
@@ -218,7 +245,11 @@ func (j *Jobrunner) sync(ctx context.Context, id string) {
 		err = j.engine.DropEndpoint(ctx, id)
 		fallthrough
 	default:
-		if err != nil {
+		switch {
+		case err == nil:
+		case sqldb.Temporary(err):
+			j.resyncs.later(id, func() { j.sync(ctx, id) })
+		default:
 			j.log.ErrorContext(ctx, "an endpoint's change does not count before a restart", "endpoint", id, "error", err)
 		}
 	}
@@ -237,6 +268,7 @@ func (j *Jobrunner) Close() error {
 	if j.unfollow != nil {
 		j.unfollow()
 	}
+	j.resyncs.close()
 	if p := j.page.Load(); p != nil {
 		p.Close()
 	}

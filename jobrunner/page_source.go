@@ -44,6 +44,10 @@ func (s pageSource) Endpoints(ctx context.Context) ([]page.Endpoint, error) {
 
 func (s pageSource) Counts(endpoint string) engine.Counts { return s.engine.Counts(endpoint) }
 
+func (s pageSource) Active(ctx context.Context) (map[string]engine.Counts, error) {
+	return s.engine.Active(ctx)
+}
+
 func (s pageSource) Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error) {
 	return s.engine.Latest(ctx, endpoint, n)
 }
@@ -55,12 +59,15 @@ func (s pageSource) Job(ctx context.Context, endpoint, id string) (engine.Job, e
 func (s pageSource) Workers(endpoint string) (out []page.Worker) {
 	for _, w := range s.pools.Workers(endpoint) {
 		shown := page.Worker{
-			ID: w.ID, State: string(w.State), Reason: w.Reason, Stale: w.Stale, Started: w.StartedAt, CPU: w.Usage.CPU, Memory: w.Usage.Memory,
+			ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Started: w.StartedAt, CPU: w.Usage.CPU, Memory: w.Usage.Memory,
 		}
 		for _, d := range w.Devices {
 			shown.Devices = append(shown.Devices, d.UUID)
 		}
 		out = append(out, shown)
+	}
+	for _, w := range s.pools.Died(endpoint) {
+		out = append(out, page.Worker{ID: w.ID, State: page.Died, Reason: w.Reason, Stale: w.Stale, Started: w.StartedAt})
 	}
 	return out
 }
@@ -73,7 +80,7 @@ func (s pageSource) Log(endpoint, worker string) ([]page.Line, bool) {
 	lines, _ := log.Lines(0)
 	out := make([]page.Line, len(lines))
 	for i, line := range lines {
-		out[i] = page.Line{Time: line.Time, Text: line.Text}
+		out[i] = page.Line{Time: line.Time, Text: line.Text, System: line.System}
 	}
 	return out, true
 }

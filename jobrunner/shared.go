@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -17,23 +19,45 @@ const (
 // agree corrects the clock to the database's, where processes of several
 // machines share one: a deadline that one sets is for all.
 func (j *Jobrunner) agree(ctx context.Context, c *clock.Clock) error {
-	behind, err := j.db.Behind(ctx)
+	behind, err := j.db.Behind(ctx, c.Passed)
 	if err == nil {
-		c.Correct(behind)
+		j.logJump(c.Correct(behind), "the database's machine")
 	}
 	return err
+}
+
+const lookEvery = time.Second
+
+// watchClock notices jumps of this machine's clock until ctx ends. Where
+// machines share a database its clock is the one that counts, and agree looks.
+func (j *Jobrunner) watchClock(ctx context.Context, c *clock.Clock) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			j.logJump(c.Look(), "this machine")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (j *Jobrunner) logJump(jump time.Duration, whose string) {
+	if jump != 0 {
+		j.log.Warn("the clock of "+whose+" jumped: until the next start, time-outs, time to live and retention go by the time that passed, as if it had not",
+			"jump", jump.Round(time.Millisecond))
+	}
 }
 
 // follow makes count here what other processes change on a database that they
 // share: endpoints, and jobs that wait while the process that accepted them is
 // gone. It ends with stop.
 func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
+	return j.inBackground(ctx, c, func(ctx context.Context, c *clock.Clock) {
 		ticker := time.NewTicker(followEvery)
 		defer ticker.Stop()
-		known := map[string]bool{}
+		known, active := map[string]bool{}, map[string]engine.Counts{}
 		failing := false
 		for n := 1; ; n++ {
 			select {
@@ -42,11 +66,14 @@ func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
 				return
 			}
 			endpoints, err := j.setAll(ctx)
+			if err == nil {
+				active, err = j.wakeActive(ctx, active)
+			}
 			if err == nil && n%agreeEvery == 0 {
 				err = j.agree(ctx, c)
 			}
 			if err != nil {
-				if !failing && ctx.Err() == nil {
+				if !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 					j.log.ErrorContext(ctx, "what other processes change could not be read", "error", err)
 				}
 				failing = true
@@ -64,10 +91,35 @@ func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
 			known = now
 		}
 	})
+}
+
+// inBackground runs f until stop is called, which waits for its end.
+func (j *Jobrunner) inBackground(ctx context.Context, c *clock.Clock, f func(context.Context, *clock.Clock)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var done sync.WaitGroup
+	done.Go(func() { f(ctx, c) })
 	return func() {
 		cancel()
 		done.Wait()
 	}
+}
+
+// wakeActive has the pools look at their load whose endpoints have jobs now or
+// had some a moment ago. Those of idle endpoints cost the database nothing.
+func (j *Jobrunner) wakeActive(ctx context.Context, before map[string]engine.Counts) (map[string]engine.Counts, error) {
+	now, err := j.engine.Active(ctx)
+	if err != nil {
+		return before, err
+	}
+	for id := range before {
+		j.pools.Queued(id)
+	}
+	for id := range now {
+		if _, again := before[id]; !again {
+			j.pools.Queued(id)
+		}
+	}
+	return now, nil
 }
 
 // setAll makes the settings of all endpoints count. As in sync, what is read

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // dev is serve with one endpoint, whose workers run a file.
@@ -30,6 +30,10 @@ type dev struct {
 	GPUs         int      `name:"gpus" default:"0" help:"GPUs of a worker."`
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
+	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show what comes of it."`
+	Once         bool     `help:"Send one job and end with its exit status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else. Its output alone is on stdout."`
+	Watch        []string `placeholder:"PATH" sep:"none" help:"File, folder or pattern whose change counts, too. May be repeated. Default: files of the handler's kind in its folder and below."`
+	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lines of loggers that are shown (debug, info, warn, error). What a handler prints is shown always."`
 }
 
 // devImage is the endpoint's image; each version of the file has a tag of its
@@ -40,17 +44,29 @@ func (d *dev) Run() (err error) {
 	if err := (&serve{Listen: d.Listen}).local(); err != nil {
 		return err
 	}
-	handler, err := executor.NewHandler(devImage, d.File)
-	if err != nil {
-		return err
+	if d.Once && d.Input == "" {
+		d.Input = "{}"
+	}
+	if d.Input != "" {
+		if _, err := submissionOf(d.Input); err != nil {
+			return &ended{exitUnstarted, err.Error()}
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	handler, python, err := d.handler(ctx)
+	if err != nil {
+		return &ended{exitUnstarted, err.Error()}
+	}
+	out := &terminal{least: levelOf(strings.ToUpper(d.LogLevel)), named: d.Workers > 1, to: stdout}
+	if d.Once {
+		out.to = stderr
+	}
 	key, made, err := apiKey("")
 	if err != nil {
 		return err
 	}
+	log := out.logger()
 	programs, err := executor.New(ctx, executor.Config{Handlers: []executor.Handler{handler}, Logger: log})
 	if err != nil {
 		return err
@@ -68,31 +84,59 @@ func (d *dev) Run() (err error) {
 	url := "http://" + listener.Addr().String()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
-		URL: url, Programs: programs, LogWorkers: os.Stdout,
+		URL: url, Programs: programs, LogWorkers: out,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	served := make(chan error, 1)
-	go func() { served <- run(ctx, stop, listener, j) }()
+	go func() {
+		served <- run(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
+	}()
 	e := &devEndpoint{url: url, key: key, shown: key}
 	if !made { // the user has it
 		e.shown = "$" + keyVariable
 	}
-	if err = e.create(ctx, d); err == nil {
-		d.greet(os.Stdout, e, handler, gpus)
-		d.follow(ctx, e, handler)
+	err = e.create(ctx, d)
+	switch {
+	case err != nil:
+	case d.Once:
+		err = e.once(ctx, d.Input, out)
+	default:
+		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
+		err = d.follow(ctx, e, handler, python, out)
 	}
 	stop()
 	return errors.Join(err, <-served, j.Close())
 }
 
-func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, gpus string) {
-	how, change := "a worker on the public SDK", "a change of it restarts the worker"
+// handler finds out what runs the file, and whether that works.
+func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpreter, err error) {
+	if filepath.Ext(d.File) != ".py" {
+		h, err = executor.NewHandler(devImage, d.File)
+		return h, nil, err
+	}
+	file, err := filepath.Abs(d.File)
+	if err != nil {
+		return h, nil, err
+	}
+	folder := filepath.Dir(file)
+	found := findPython(ctx, folder)
+	if h, err = executor.NewHandler(devImage, d.File, found.command...); err != nil {
+		return h, nil, err
+	}
+	return h, &found, found.check(ctx, folder, !h.PerJob)
+}
+
+func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *interpreter, code, gpus string) {
+	how, change := "a worker on the public SDK", "a change of it, or of files beside it, restarts the worker"
 	if h.PerJob {
 		how, change = "a process for each job", "the next job runs it as it is then"
 	}
 	fmt.Fprintf(w, "%s runs as %s; %s\n", filepath.Base(h.File), how, change)
+	if python != nil {
+		fmt.Fprintf(w, "%s\n", python)
+	}
 	if d.GPUs > 0 {
 		fmt.Fprintf(w, "GPUs: %s\n", gpus)
 	}
@@ -101,52 +145,84 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, gpus string
 		fmt.Fprintf(w, "export %s=%s\n", keyVariable, e.key)
 	}
 	fmt.Fprintf(w, "\nSend it a job:  curl -H \"Authorization: Bearer %s\" -d '{\"input\": {}}' %s/v2/%s/runsync\n", e.shown, e.url, e.id)
+	if d.Input == "" {
+		fmt.Fprintf(w, "                or start with --input %s, which sends one after each change\n", testInput(h.File))
+	}
 	fmt.Fprintf(w, "Public SDKs:    %s/live/v2, endpoint %s\n", e.url, e.id)
-	fmt.Fprintf(w, "In the browser: %s\n\n", e.url)
-	fmt.Fprintf(w, "Ctrl-C ends it, and what it has. The workers' log follows.\n")
+	fmt.Fprintf(w, "In the browser: %s/#code=%s (once and within the hour)\n\n", e.url, code)
+	fmt.Fprintf(w, "Ctrl-C ends it, and what it has. What the workers write follows; %s marks what the handler prints.\n", printed)
 }
 
-// devLook is how often the file is looked at.
+// testInput is what to give --input: the file that the public SDK reads in a
+// local test, where there is one.
+func testInput(handler string) string {
+	if file := filepath.Join(filepath.Dir(handler), "test_input.json"); exists(file) {
+		return file
+	}
+	return `'{"prompt": "…"}'`
+}
+
+// devLook is how often files are looked at.
 const devLook = 300 * time.Millisecond
 
-// follow makes each change of the file count.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler) {
+// follow makes each change of the files count, and sends the job again.
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, out *terminal) error {
+	more := d.Watch
+	if exists(d.Input) {
+		more = append(more, d.Input)
+	}
+	files, err := newWatch(h.File, more)
+	if err != nil {
+		out.show("WARN", "", err.Error())
+	}
+	sent := &jobs{e: e, input: d.Input, to: out}
+	if d.Input != "" {
+		sent.again(ctx)
+		defer sent.wait()
+	}
 	ticker := time.NewTicker(devLook)
 	defer ticker.Stop()
-	for last := stamp(h.File); ; {
+	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ticker.C:
 		}
-		now := stamp(h.File)
-		if now == last || now == "" { // editors take a file away for a moment
+		names := files.changed()
+		if len(names) == 0 {
 			continue
 		}
-		last = now
-		switch is, err := executor.NewHandler(devImage, h.File); {
-		case err != nil:
-			fmt.Fprintf(os.Stderr, "%s changed: %v\n", filepath.Base(h.File), err)
-		case is.PerJob != h.PerJob:
-			fmt.Fprintf(os.Stderr, "%s changed, and runs in another way now: start jobrunner dev again\n", filepath.Base(h.File))
-		case h.PerJob:
-			fmt.Printf("%s changed: the next job runs it\n", filepath.Base(h.File))
-		default:
-			fmt.Printf("%s changed: the worker is replaced\n", filepath.Base(h.File))
-			if err := e.release(ctx); err != nil && ctx.Err() == nil {
-				fmt.Fprintln(os.Stderr, err)
-			}
+		if d.changed(ctx, e, h, python, strings.Join(names, ", "), out) && d.Input != "" {
+			sent.again(ctx)
 		}
 	}
 }
 
-// stamp is another one after each change of a file; "" while there is none.
-func stamp(file string) string {
-	info, err := os.Stat(file)
-	if err != nil {
-		return ""
+// changed makes a change count, and tells whether it does.
+func (d *dev) changed(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, names string, out *terminal) bool {
+	var command []string
+	if python != nil {
+		command = python.command
 	}
-	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
+	switch is, err := executor.NewHandler(devImage, h.File, command...); {
+	case err != nil:
+		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, err))
+		return false
+	case is.PerJob != h.PerJob:
+		out.show("WARN", "", names+" changed, and the handler runs in another way now: start jobrunner dev again")
+		return false
+	case h.PerJob:
+		out.show("DEV", "", names+" changed: the next job runs it")
+		return true
+	}
+	out.show("DEV", "", names+" changed: the worker is replaced")
+	if err := e.release(ctx); err != nil {
+		if ctx.Err() == nil {
+			out.show("ERROR", "", err.Error())
+		}
+		return false
+	}
+	return true
 }
 
 // devEndpoint is the endpoint, over the management API.
@@ -168,7 +244,8 @@ func (e *devEndpoint) create(ctx context.Context, d *dev) error {
 	} else {
 		body["cpu"] = []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}}
 	}
-	env := map[string]string{}
+	level := strings.ToUpper(d.LogLevel)
+	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // what is not shown need not be written
 	for _, variable := range d.Env {
 		name, value, ok := strings.Cut(variable, "=")
 		if !ok || name == "" {
@@ -176,9 +253,7 @@ func (e *devEndpoint) create(ctx context.Context, d *dev) error {
 		}
 		env[name] = value
 	}
-	if len(env) > 0 {
-		body["env"] = env
-	}
+	body["env"] = env
 	var made struct {
 		ID string `json:"id"`
 	}
@@ -200,11 +275,15 @@ func (e *devEndpoint) release(ctx context.Context) error {
 func (e *devEndpoint) image() string { return fmt.Sprintf("%s:%d", devImage, e.version) }
 
 func (e *devEndpoint) call(ctx context.Context, method, path string, body, answer any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
+	var sent io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, e.url+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, method, e.url+path, sent)
 	if err != nil {
 		return err
 	}
@@ -215,7 +294,8 @@ func (e *devEndpoint) call(ctx context.Context, method, path string, body, answe
 		return err
 	}
 	defer response.Body.Close()
-	if text, err = io.ReadAll(response.Body); err != nil {
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
 		return err
 	}
 	if response.StatusCode >= http.StatusBadRequest {

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -14,7 +15,7 @@ import (
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("this machine lets nobody mount a small disk here: %s %s", err, out)
 	}
 	t.Cleanup(func() {
@@ -65,6 +66,20 @@ func TestFullDisk(t *testing.T) {
 	}
 	there(c)
 	p.kill()
+	// It starts on the full disk, and what frees room is done there.
+	p = serve(t, env, data, "--limits=off")
+	c = p.client("a-long-key")
+	there(c)
+	if _, err := submit(c); err == nil {
+		t.Error("a full disk takes a job")
+	}
+	cancelled := jobs[0]
+	if _, err := c.Jobs.Cancel(t.Context(), e.ID, cancelled); err != nil {
+		t.Errorf("cancelling on a full disk: %v", err)
+	}
+	jobs = jobs[1:]
+	there(c)
+	p.kill()
 	if out, err := exec.Command("mount", "-o", "remount,size=24m", disk).CombinedOutput(); err != nil {
 		t.Fatalf("making room: %s %s", err, out)
 	}
@@ -74,5 +89,44 @@ func TestFullDisk(t *testing.T) {
 	if _, err := submit(c); err != nil {
 		t.Errorf("with room again: %s", err)
 	}
+	for { // full again
+		if _, err := submit(c); err != nil {
+			break
+		}
+	}
+	if removed := purge(t, p, e.ID); removed < len(jobs) {
+		t.Errorf("purging a queue on a full disk removed %d jobs of %d", removed, len(jobs))
+	}
+	if _, err := submit(c); err != nil {
+		t.Errorf("after the purge: %s", err)
+	}
+	for {
+		if _, err := submit(c); err != nil {
+			break
+		}
+	}
+	if err := c.Endpoints.Delete(t.Context(), e.ID); err != nil {
+		t.Errorf("deleting an endpoint on a full disk: %v", err)
+	}
 	p.interrupt()
+}
+
+// purge purges an endpoint's queue, and answers how many jobs that removed.
+func purge(t *testing.T, p *process, endpoint string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/"+endpoint+"/purge-queue", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer a-long-key")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var purged struct{ Removed int }
+	if err := json.NewDecoder(resp.Body).Decode(&purged); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("purging: %s, %v", resp.Status, err)
+	}
+	return purged.Removed
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,8 +45,8 @@ func (c *addKey) Run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(key)
-	fmt.Fprintf(os.Stderr, "This is the key of %s. Keep it now: only its hash is kept here.\n", c.Name)
+	fmt.Fprintln(stdout, key)
+	fmt.Fprintf(stderr, "This is the key of %s. Keep it now: only its hash is kept here.\n", c.Name)
 	return nil
 }
 
@@ -64,7 +63,7 @@ func (c *listKeys) Run() error {
 	if err != nil {
 		return err
 	}
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	out := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "NAME\tCREATED\tENDPOINTS")
 	for _, key := range all {
 		endpoints := "all"

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -38,7 +39,11 @@ func main() {
 		kong.Vars{"gpu_presets": strings.Join(gpu.Presets(), ", ")},
 	)
 	if err := ctx.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "jobrunner:", err)
-		os.Exit(1)
+		fmt.Fprintln(stderr, "jobrunner:", err)
+		status := 1
+		if e, ok := errors.AsType[*ended](err); ok {
+			status = e.status
+		}
+		os.Exit(status)
 	}
 }

@@ -65,6 +65,13 @@ func environment(home string, more ...string) []string {
 func serve(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(binary, append([]string{"serve", "--listen=127.0.0.1:0"}, args...)...)}
+	return p.start(env)
+}
+
+// start starts the process and waits until it listens.
+func (p *process) start(env []string) *process {
+	t := p.t
+	t.Helper()
 	p.cmd.Env = env
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
@@ -124,6 +131,39 @@ func (p *process) client(key string) *api.Client {
 		p.t.Fatal(err)
 	}
 	return c
+}
+
+// endpoint makes one with workers of an image.
+func (p *process) endpoint(image string) string {
+	p.t.Helper()
+	e, err := p.client("k").Endpoints.Create(p.t.Context(), api.Endpoint{
+		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new(image)},
+		Workers: api.Workers{Max: 4}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return e.ID
+}
+
+// get asks with the key k.
+func (p *process) get(path string) (status int, body string) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
 }
 
 // fails runs the program and returns what it says of its failure.
@@ -231,42 +271,6 @@ func emptyKey(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// A stop while a request waits for its job: the request is answered or cut, and
-// the program ends well within seconds.
-func TestStopsWhileRequestsWait(t *testing.T) {
-	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
-	c := p.client("k")
-	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
-		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
-		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		req, _ := http.NewRequest(http.MethodPost, p.url+"/v2/"+e.ID+"/runsync", strings.NewReader(`{"input": {}}`))
-		req.Header.Set("Authorization", "Bearer k")
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			resp.Body.Close()
-		}
-	}()
-	for { // until the job waits
-		if h, err := c.Jobs.Health(t.Context(), e.ID); err != nil {
-			t.Fatal(err)
-		} else if h.Jobs.InQueue == 1 {
-			break
-		}
-	}
-	started := time.Now()
-	p.interrupt()
-	if took := time.Since(started); took > 20*time.Second {
-		t.Errorf("the stop took %s", took)
-	}
-	<-done
 }
 
 // sample is a tenth of n in a short run, one at least.
@@ -410,8 +414,8 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 	return made.ID, nil
 }
 
-// finished waits until a job is done, with the output that it was to have. A
-// kill of the jobrunner is no worker's fault: it costs no retry.
+// finished waits until a job is done, with the output that it was to have. It
+// saw one kill at most, which counts as one retry.
 func finished(t *testing.T, c *api.Client, endpoint, id, output string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -419,7 +423,7 @@ func finished(t *testing.T, c *api.Client, endpoint, id, output string) {
 		switch {
 		case err != nil:
 			t.Fatalf("job %s: %s", id, err)
-		case job.Status == "COMPLETED" && string(job.Output) == output && job.Retries == 0:
+		case job.Status == "COMPLETED" && string(job.Output) == output && job.Retries <= 1:
 			return
 		case job.Finished(), time.Now().After(deadline):
 			t.Fatalf("job %s is %s with %s after %d retries", id, job.Status, job.Output, job.Retries)

@@ -12,10 +12,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 type serve struct {
@@ -27,14 +29,15 @@ type serve struct {
 	AllowRemote      bool     `help:"Allow an address that other machines reach."`
 	Limits           string   `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
 	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
-	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: this machine and public addresses."`
+	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: public addresses and, without --allow-remote, this machine."`
 	Clock            string   `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
 	Config           string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"What runs the images of templates (docs/jobrunner.md). Default: jobrunner.yaml in the data folder, where there is one."`
 	GPUs             string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
 	SimulateGPUs     string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there, to try placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Pprof            bool     `help:"Serve profiles of the process at /debug/pprof/, to whoever is on this machine."`
 	Logs             bool     `help:"Show what workers write, behind their ids."`
-	LogFormat        string   `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
+	httpLimits       `embed:""`
+	LogFormat        string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
 // A stop waits so long for jobs that run, and then for requests under way.
@@ -54,6 +57,11 @@ func (s *serve) Run() (err error) {
 	if s.Ephemeral && s.Engine != "" {
 		return errors.New("--ephemeral keeps nothing, and --engine says where to keep it: choose one")
 	}
+	connections, err := s.connections()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(ballast)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -68,7 +76,11 @@ func (s *serve) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	log := logger(os.Stderr, s.LogFormat)
+	if err := s.checkKey(key); err != nil {
+		return err
+	}
+	log := logger(stderr, s.LogFormat)
+	connections.Logger = log
 	inventory, gpus, err := s.gpus(log)
 	if err != nil {
 		return err
@@ -79,30 +91,24 @@ func (s *serve) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, programs.Close()) }()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
+	tcp, err := new(net.ListenConfig).Listen(ctx, network(s.Listen), s.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err)
 	}
+	listener := httplimit.Listen(tcp, connections)
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		DataDir: dir, Engine: s.Engine, APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
-		URL:          here(listener.Addr()), Programs: programs, LogWorkers: s.workerLogs(),
+		BodyMemory:   int64(s.BodyMemory) << 20, StateMemory: int64(s.EphemeralMemory) << 20,
+		URL: here(listener.Addr()), Programs: programs, LogWorkers: s.workerLogs(),
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.greet(os.Stdout, "http://"+listener.Addr().String(), dir, key, made, j.PageCode(), gpus, programs.Engines())
-	return errors.Join(run(ctx, stop, listener, j), j.Close())
-}
-
-// here is the URL by which this machine's own workers reach an address.
-func here(address net.Addr) string {
-	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
-	}
-	return "http://" + address.String()
+	s.greet(stdout, here(listener.Addr()), elsewhere(listener.Addr()), dir, key, made, j.PageCode(), gpus, programs.Engines())
+	return errors.Join(run(ctx, stop, listener, j, log), j.Close())
 }
 
 // workerLogs is where the lines of workers are shown; nil: nowhere.
@@ -110,18 +116,21 @@ func (s *serve) workerLogs() io.Writer {
 	if !s.Logs {
 		return nil
 	}
-	return os.Stderr
+	return stderr
 }
 
 // run serves until ctx ends. A second signal ends the process at once, as
 // signals do by default.
-func run(ctx context.Context, stop func(), listener net.Listener, j *jobrunner.Jobrunner) error {
-	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) error {
+	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(httplimit.ErrStopping)
 	server := &http.Server{
 		Handler:           j.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ConnState:         listener.State,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
 	failed := make(chan error, 1)
@@ -137,7 +146,7 @@ func run(ctx context.Context, stop func(), listener net.Listener, j *jobrunner.J
 	work, worked := context.WithTimeout(context.WithoutCancel(ctx), lastJobs)
 	j.Drain(work)
 	worked()
-	time.AfterFunc(grace/2, cancel) // requests that only wait learn that it is over
+	time.AfterFunc(grace/2, func() { cancel(httplimit.ErrStopping) }) // requests that only wait learn that it is over
 	patience, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer done()
 	if err := server.Shutdown(patience); errors.Is(err, context.DeadlineExceeded) {
@@ -175,8 +184,11 @@ func logger(w io.Writer, format string) *slog.Logger {
 
 // greet prints what to export. The key is printed only when the user has no
 // other way to know it.
-func (s *serve) greet(w io.Writer, url, dir, key string, made bool, code, gpus string, engines []string) {
+func (s *serve) greet(w io.Writer, url, remote, dir, key string, made bool, code, gpus string, engines []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
+	if remote != "" {
+		fmt.Fprintf(w, "Other machines reach it at %s\n", remote)
+	}
 	fmt.Fprintf(w, "GPUs: %s\n", gpus)
 	for _, line := range engines {
 		fmt.Fprintf(w, "Images: %s\n", line)

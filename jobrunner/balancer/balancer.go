@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // Workers are those of load-balancing endpoints.
@@ -89,6 +90,11 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	address, done, err := b.pick(r.Context(), endpoint)
 	if err != nil {
+		if httplimit.Stopping(r.Context()) {
+			w.Header().Set("Retry-After", httplimit.RetryAfter)
+			refuse(w, http.StatusServiceUnavailable, httplimit.ErrStopping.Error())
+			return
+		}
 		if r.Context().Err() == nil {
 			w.Header().Set("Retry-After", "5")
 			refuse(w, http.StatusBadRequest, "no worker of endpoint "+endpoint+" is ready, after "+patience.String()+
@@ -98,6 +104,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	t.address = address
+	httplimit.Unhurried(r)
 	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
 }
 
@@ -142,6 +149,11 @@ func rewrite(p *httputil.ProxyRequest) {
 }
 
 func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if httplimit.Stopping(r.Context()) {
+		w.Header().Set("Retry-After", httplimit.RetryAfter)
+		refuse(w, http.StatusServiceUnavailable, "the deployment stopped before the worker answered. The request was sent once")
+		return
+	}
 	if r.Context().Err() != nil { // the client is gone
 		return
 	}

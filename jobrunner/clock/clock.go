@@ -10,16 +10,22 @@ import (
 	"time"
 )
 
-// Clock is real time plus an offset, which starts at zero and which Advance
-// alone moves, and a correction of this machine's time. The zero Clock is ready
-// for use. Inside a testing/synctest
-// bubble, where real time is virtual, so is the Clock's.
+// Clock is the time at which it was first read plus the time that passed since
+// by the monotonic clock, an offset, which starts at zero and which Advance alone
+// moves, and a correction of this machine's time. A jump of the machine's clock
+// is no part of it (jump.go). The zero Clock is ready for use. Inside a
+// testing/synctest bubble, where real time is virtual, so is the Clock's.
 type Clock struct {
-	offset atomic.Int64  // nanoseconds
-	wrong  atomic.Int64  // nanoseconds that this machine's time is behind
-	stands atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
-	signs  atomic.Uint64 // counts timers and work, begun and ended
-	calls  atomic.Uint64 // goroutines that are in a call of the system for long, as for signals, plus one; 0: not known
+	wall  func() time.Time // nil: time.Now
+	start atomic.Pointer[reading]
+	ahead atomic.Int64 // nanoseconds by which jumps have put the time of day ahead of Now
+
+	offset    atomic.Int64 // nanoseconds
+	corrected atomic.Bool
+	wrong     atomic.Int64  // nanoseconds that this machine's time is behind
+	stands    atomic.Int64  // Unix nanoseconds at which it was stopped, 0: it runs
+	signs     atomic.Uint64 // counts timers and work, begun and ended
+	calls     atomic.Uint64 // goroutines that are in a call of the system for long, as for signals, plus one; 0: not known
 
 	mu      sync.Mutex
 	pending map[*Timer]bool
@@ -30,7 +36,7 @@ type work struct{ begun time.Time } // in real time
 
 // Now is the time.
 func (c *Clock) Now() time.Time {
-	now := time.Now()
+	now := c.passed()
 	if at := c.stands.Load(); at != 0 {
 		now = time.Unix(0, at)
 	}
@@ -42,22 +48,11 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stands.CompareAndSwap(0, time.Now().UnixNano())
+	c.stands.CompareAndSwap(0, c.passed().UnixNano())
 	for t := range c.pending {
 		t.real.Stop()
 	}
 }
-
-// Correct says how far this machine's time is behind the one that counts:
-// ahead, where it is negative. Timers wait as long as they would have.
-// Differences that a measurement over a network may well have are let be.
-func (c *Clock) Correct(behind time.Duration) {
-	if (behind - time.Duration(c.wrong.Load())).Abs() > tolerance {
-		c.wrong.Store(int64(behind))
-	}
-}
-
-const tolerance = 100 * time.Millisecond
 
 // Timer sends the time on C once, when its duration has passed.
 type Timer struct {

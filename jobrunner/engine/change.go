@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"database/sql"
 	"errors"
 	"time"
 
@@ -19,8 +18,11 @@ type change struct {
 	webhook  string
 	retries  int
 	retry    bool // it is dispatched again
+	handed   bool // it is in a worker's hands already
 
+	queued  int64         // the last time
 	started int64         // the run that ended; 0: it never ran
+	job     *Job          // as it ended; nil where the change does not tell
 	delay   time.Duration // of one that was taken
 }
 
@@ -44,9 +46,9 @@ func (e *Engine) apply(changes ...change) {
 
 // update runs a statement that ends in changed, and answers what it did.
 func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
-	return collect(tx, func(rows *sql.Rows) (c change, err error) {
+	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int
-		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &c.started, &c.due, &c.webhook, &c.retries)
+		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &c.queued, &c.started, &c.due, &c.webhook, &c.retries)
 		c.low, c.from, c.to = low == 1, InProgress, to
 		if to == Cancelled && c.started == 0 {
 			c.from = InQueue
@@ -57,7 +59,7 @@ func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, er
 
 // remove runs a statement that deletes jobs, and answers which.
 func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
-	return collect(tx, func(rows *sql.Rows) (c change, err error) {
+	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int
 		err = rows.Scan(&c.endpoint, &c.id, &low, &c.from)
 		c.low = low == 1
@@ -67,10 +69,10 @@ func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
 
 // querier is a transaction, or a reader.
 type querier interface {
-	Query(query string, args ...any) (*sql.Rows, error)
+	Query(query string, args ...any) (sqldb.Rows, error)
 }
 
-func collect[T any](q querier, scan func(*sql.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+func collect[T any](q querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
 	rows, err := q.Query(statement, args...)
 	if err != nil {
 		return nil, err

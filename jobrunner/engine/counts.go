@@ -42,13 +42,27 @@ func (c *counts) apply(changes []change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ch := range changes {
-		one := c.of(ch.endpoint)
-		one.add(ch.from, ch.low, -1)
-		one.add(ch.to, ch.low, +1)
-		if ch.retry {
-			one.Retried++
-		}
+		c.of(ch.endpoint).count(ch)
 	}
+}
+
+// count counts a change.
+func (c *Counts) count(ch change) {
+	c.add(ch.from, ch.low, -1)
+	c.add(ch.to, ch.low, +1)
+	if ch.retry {
+		c.Retried++
+	}
+}
+
+// sum adds others.
+func (c *Counts) sum(n Counts) {
+	c.InQueue += n.InQueue
+	c.waiting += n.waiting
+	c.InProgress += n.InProgress
+	c.Completed += n.Completed
+	c.Failed += n.Failed
+	c.Retried += n.Retried
 }
 
 // add counts n jobs in or out of a state. Finished jobs are never counted out.
@@ -68,38 +82,25 @@ func (c *Counts) add(s State, low bool, n int) {
 	}
 }
 
-// count counts what the database holds, once.
+// count reads what the database has of all endpoints, once.
 func (e *Engine) count(ctx context.Context) error {
 	all := &counts{all: map[string]*Counts{}}
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		err := each(r, countJobs, func(scan func(...any) error) error {
-			var endpoint string
-			var state State
-			var low, n int
-			if err := scan(&endpoint, &state, &low, &n); err != nil {
-				return err
-			}
-			all.of(endpoint).add(state, low == 1, n)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return each(r, countTotals, func(scan func(...any) error) error {
-			var endpoint string
-			var completed, failed, retried int
-			if err := scan(&endpoint, &completed, &failed, &retried); err != nil {
-				return err
-			}
-			one := all.of(endpoint)
-			one.Completed += completed
-			one.Failed += failed
-			one.Retried += retried
-			return nil
-		})
-	})
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return sumUp(r, all.of, tallied) })
 	e.counts.all = all.all
 	return err
+}
+
+// sumUp adds tallies to the counts of their endpoints.
+func sumUp(r *sqldb.Reader, of func(endpoint string) *Counts, query string, args ...any) error {
+	return each(r, query, func(scan func(...any) error) error {
+		var endpoint string
+		var n Counts
+		if err := scan(&endpoint, &n.InQueue, &n.waiting, &n.InProgress, &n.Completed, &n.Failed, &n.Retried); err != nil {
+			return err
+		}
+		of(endpoint).sum(n)
+		return nil
+	}, args...)
 }
 
 func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error, args ...any) (err error) {
@@ -119,36 +120,33 @@ func each(r *sqldb.Reader, query string, row func(scan func(...any) error) error
 // Counts counts an endpoint's jobs. On a database that others share it asks the
 // database, and answers what this process last knew where that fails.
 func (e *Engine) Counts(endpoint string) Counts {
-	if !e.db.Shared() {
-		return e.known(endpoint)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
-	defer cancel()
-	c, err := e.ask(ctx, endpoint)
+	c, err := e.CountsNow(context.Background(), endpoint)
 	if err != nil {
-		e.log.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
+		if !sqldb.Temporary(err) {
+			e.log.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
+		}
 		return e.known(endpoint)
 	}
 	return c
 }
 
+// CountsNow is Counts that answers an error where the database can't be asked.
+func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error) {
+	if !e.db.Shared() {
+		return e.known(endpoint), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	return e.ask(ctx, endpoint)
+}
+
 const countTimeout = 5 * time.Second
 
-// ask counts what the database holds of one endpoint.
+// ask reads what the database has of one endpoint.
 func (e *Engine) ask(ctx context.Context, endpoint string) (c Counts, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return each(r, countOne, func(scan func(...any) error) error {
-			var state State
-			var low, n, completed, failed, retried int
-			if err := scan(&state, &low, &n, &completed, &failed, &retried); err != nil {
-				return err
-			}
-			c.add(state, low == 1, n)
-			c.Completed += completed
-			c.Failed += failed
-			c.Retried += retried
-			return nil
-		}, endpoint, endpoint)
+		c = Counts{}
+		return sumUp(r, func(string) *Counts { return &c }, tallyOne, endpoint)
 	})
 	return c, err
 }
@@ -196,8 +194,8 @@ type Load struct {
 	Oldest  time.Time // when the job that is next was queued; zero where none waits
 }
 
-// Load tells what an endpoint's jobs ask of its workers.
-func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
+// Demand is Load without Oldest, which costs no read of an embedded database.
+func (e *Engine) Demand(ctx context.Context, endpoint string) (Load, error) {
 	c := e.known(endpoint)
 	if e.db.Shared() {
 		var err error
@@ -205,12 +203,17 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 			return Load{}, err
 		}
 	}
-	load := Load{Waiting: c.waiting, Running: c.InProgress}
-	if load.Waiting == 0 {
-		return load, nil
+	return Load{Waiting: c.waiting, Running: c.InProgress}, nil
+}
+
+// Load tells what an endpoint's jobs ask of its workers.
+func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
+	load, err := e.Demand(ctx, endpoint)
+	if load.Waiting == 0 || err != nil {
+		return load, err
 	}
 	var queued int64
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
+	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		return r.QueryRow(longestWaiting, endpoint, e.now()).Scan(&queued)
 	})
 	switch {

@@ -11,6 +11,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -34,6 +35,10 @@ type Config struct {
 	// Observe is told of every change that this process made to a job's state;
 	// nil: nobody is.
 	Observe func(Event)
+	// Spool is a folder for what the database can't be told while it is not
+	// available. It belongs to this engine alone. Empty: that is held in memory,
+	// and ends with the process.
+	Spool string
 }
 
 // Engine holds the jobs of all endpoints. Its methods may be called from many
@@ -43,8 +48,12 @@ type Engine struct {
 	clock *clock.Clock
 	log   *slog.Logger
 
-	hub    hub
-	counts counts
+	hub      hub
+	counts   counts
+	spool    *spool
+	delivery delivery
+	drains   drains
+	resumes  atomic.Bool // jobs that ran at the last stop are still to be put back
 
 	observer func(Event)
 
@@ -58,19 +67,32 @@ type Engine struct {
 	swept  sync.WaitGroup
 }
 
-// Open brings the tables up to date and puts jobs that ran when the jobrunner
-// last stopped back into the queue; those that other processes on the same
-// database run stay theirs. From then on goroutines watch over everything that
+// Open brings the tables up to date and settles the jobs that ran when the
+// jobrunner was last killed, as those of a worker that died; those that other
+// processes on the same database run stay theirs. From then on goroutines watch over everything that
 // time does to jobs, and over the other processes, until Close.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll)}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{all: map[string]*Counts{}}}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}
+	e.db.BeforeCommit(e.tally)
 	if err := e.join(ctx); err != nil {
 		return nil, fmt.Errorf("joining the processes that share the database: %w", err)
 	}
-	if _, err := e.resume(ctx); err != nil {
+	if err := e.spool.load(); err != nil {
+		return nil, err
+	}
+	if err := e.rewind(ctx); err != nil {
+		return nil, fmt.Errorf("comparing the times of the jobs with the clock: %w", err)
+	}
+	// What workers reported to the last process goes before the return of its
+	// jobs, which is put off where there is no room for that.
+	err := e.deliver(ctx)
+	if e.resumes.Store(sqldb.Classify(err) == sqldb.Full); err == nil {
+		_, err = e.resume(ctx)
+	}
+	if err != nil && !e.resumes.Load() {
 		return nil, fmt.Errorf("putting interrupted jobs back into the queue: %w", err)
 	}
 	if err := e.count(ctx); err != nil {
@@ -79,6 +101,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	sweeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	e.stop = stop
 	e.swept.Go(func() { e.sweep(sweeping) })
+	e.swept.Go(func() { e.deliverAll(sweeping) })
 	if e.db.Shared() {
 		e.db.Listen(e.told)
 		e.swept.Go(func() { e.watchOthers(sweeping) })
@@ -87,43 +110,50 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 }
 
 // Close stops the watch over time. Calls under way end by themselves; the
-// database stays open. On one that others share, the jobs that were taken
-// through this process go back to the queue.
+// database stays open. The jobs that were taken through this process go back to
+// the queue.
 func (e *Engine) Close() {
 	e.stop()
 	e.swept.Wait()
-	e.leave()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	err := e.deliver(ctx)
+	if n := e.spool.inMemory(); n > 0 {
+		e.log.Error("what workers reported is lost, for the database is not available: their jobs run again", "reports", n, "error", err)
+	}
+	e.leave(ctx)
 }
 
 func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 
-// resume puts the jobs of processes that are gone back into the queue: all of
-// them where nobody else is there, and else those that no living worker, which
-// may report to any process, holds by a lease. What the interrupted runs left
-// is not for the next ones.
+// resume settles the jobs of processes that died: of all that ran where nobody
+// else is there, and else of those that no living worker, which may report to
+// any process, holds by a lease. They are dispatched once more; a job whose
+// processes keep dying has failed.
 func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
-	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+	err = e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		now := e.now()
-		others, err := e.others(tx)
+		lease, err := e.leasesBefore(tx, now)
 		if err != nil {
 			return err
 		}
-		lease := now
-		if len(others) == 0 {
-			lease = math.MaxInt64
-		}
-		changes, err = update(tx, InQueue, resumed, now, lease)
-		if err != nil {
+		again, err := update(tx, InQueue, requeuedOrphans, now, maxRetries, lease)
+		if err := errors.Join(err, requeue(tx, again)); err != nil {
 			return err
 		}
-		for _, c := range changes {
-			for _, statement := range []string{noOutput, noChunks} {
-				if _, err := tx.Exec(statement, c.k); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		over, err := update(tx, Failed, givenUpOrphans, now, now, maxRetries, lease)
+		changes = append(again, over...)
+		tx.Note(changes)
+		return errors.Join(err, giveUp(tx, over, now, "the jobrunner that ran it was killed"))
 	})
 	return changes, err
+}
+
+// leasesBefore is the end of the leases that don't count when a process is gone.
+func (e *Engine) leasesBefore(tx *sqldb.Tx, now int64) (int64, error) {
+	others, err := e.others(tx)
+	if len(others) == 0 {
+		return math.MaxInt64, err
+	}
+	return now, err
 }

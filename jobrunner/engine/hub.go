@@ -3,6 +3,7 @@ package engine
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 )
 
 // hub wakes those who wait for something to happen to a job, or for a job to
@@ -11,7 +12,7 @@ import (
 type hub struct {
 	mu     sync.Mutex
 	jobs   map[jobKey]map[*Watch]bool
-	takers map[string]*list.List // of *taker, the longest waiting first
+	takers map[string]*list.List // of *place, the longest waiting first
 }
 
 type jobKey struct{ endpoint, id string }
@@ -22,6 +23,9 @@ type Watch struct {
 	// there were.
 	C    <-chan struct{}
 	c    chan struct{}
+	end  bool                // it is about the job's end alone
+	job  atomic.Pointer[Job] // as it ended
+	look atomic.Bool         // the job may have ended in a way that only the database tells
 	hub  *hub
 	key  jobKey
 	once sync.Once
@@ -29,9 +33,11 @@ type Watch struct {
 
 // Watch begins to watch a job, which need not exist. The caller ends it with
 // Stop.
-func (e *Engine) Watch(endpoint, id string) *Watch {
+func (e *Engine) Watch(endpoint, id string) *Watch { return e.watch(endpoint, id, false) }
+
+func (e *Engine) watch(endpoint, id string, end bool) *Watch {
 	c := make(chan struct{}, 1)
-	w := &Watch{C: c, c: c, hub: &e.hub, key: jobKey{endpoint, id}}
+	w := &Watch{C: c, c: c, end: end, hub: &e.hub, key: jobKey{endpoint, id}}
 	h := &e.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,6 +49,29 @@ func (e *Engine) Watch(endpoint, id string) *Watch {
 	}
 	h.jobs[w.key][w] = true
 	return w
+}
+
+// End is the job as it ended, where that was by a result that this process
+// recorded since the watch began; look is true where the job has to be read to
+// know whether it ended, once for each time.
+func (w *Watch) End() (job *Job, look bool) {
+	return w.job.Load(), w.look.Swap(false)
+}
+
+// changed takes note of a change. Changes arrive after they were committed, and
+// not always in their order: an end counts whatever comes behind it.
+func (w *Watch) changed(c change) {
+	switch {
+	case c.job != nil:
+		w.job.CompareAndSwap(nil, c.job)
+	case c.to == InProgress, c.from == none && c.to == InQueue:
+		if w.end {
+			return
+		}
+	default:
+		w.look.Store(true)
+	}
+	hint(w.c)
 }
 
 // Stop ends the subscription.
@@ -62,9 +91,9 @@ func (h *hub) changed(c change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.jobs[jobKey{c.endpoint, c.id}] {
-		hint(w.c)
+		w.changed(c)
 	}
-	if c.to == InQueue {
+	if c.to == InQueue && !c.handed {
 		h.wakeTaker(c.endpoint)
 	}
 }
@@ -86,46 +115,88 @@ func (h *hub) lookAgain() {
 	defer h.mu.Unlock()
 	for _, watches := range h.jobs {
 		for w := range watches {
+			w.look.Store(true)
 			hint(w.c)
 		}
 	}
 }
 
-// taker waits for a job of an endpoint.
-type taker struct {
-	c     chan struct{}
-	place *list.Element // nil once woken
+// place is that of a taker in the line of an endpoint.
+type place struct {
+	take  Take
+	hint  chan struct{} // that there may be a job
+	given chan []Taken  // what a submission took for it; none: it was in vain
+
+	// guarded by hub.mu
+	at      *list.Element // nil once it is out of the line
+	ready   bool          // the taker has looked, and there was no job
+	claimed bool
 }
 
 // await puts a taker at the end of an endpoint's line.
-func (h *hub) await(endpoint string) *taker {
+func (h *hub) await(t Take) *place {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.takers == nil {
 		h.takers = map[string]*list.List{}
 	}
-	if h.takers[endpoint] == nil {
-		h.takers[endpoint] = list.New()
+	if h.takers[t.Endpoint] == nil {
+		h.takers[t.Endpoint] = list.New()
 	}
-	t := &taker{c: make(chan struct{}, 1)}
-	t.place = h.takers[endpoint].PushBack(t)
-	return t
+	p := &place{take: t, hint: make(chan struct{}, 1), given: make(chan []Taken, 1)}
+	p.at = h.takers[t.Endpoint].PushBack(p)
+	return p
+}
+
+// waits tells whether a taker is still in the line, to take what it says.
+func (h *hub) waits(p *place, t Take) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return p.at != nil && p.take == t
+}
+
+// ready says that the taker found no job: from now on a submission may take one
+// for it.
+func (h *hub) ready(p *place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.ready = true
+}
+
+// claim takes the one who waits longest out of the line, for a submission that
+// takes a job for it, and then says so by give; nil where nobody waits.
+func (h *hub) claim(endpoint string) *place {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	line := h.takers[endpoint]
+	if line == nil {
+		return nil
+	}
+	p := line.Front().Value.(*place)
+	if !p.ready {
+		return nil
+	}
+	h.remove(p)
+	p.claimed = true
+	return p
 }
 
 // leave takes a taker out of the line. One that was woken meanwhile, and did
-// not look, passes the hint on.
-func (h *hub) leave(endpoint string, t *taker) {
+// not look, passes the hint on. It is true where a submission claimed the taker,
+// who then has to receive what is given.
+func (h *hub) leave(p *place) (claimed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t.place != nil {
-		h.remove(endpoint, t)
-		return
+	if p.at != nil {
+		h.remove(p)
+		return false
 	}
 	select {
-	case <-t.c:
-		h.wakeTaker(endpoint)
+	case <-p.hint:
+		h.wakeTaker(p.take.Endpoint)
 	default:
 	}
+	return p.claimed
 }
 
 // wake wakes the taker that waits longest.
@@ -140,17 +211,17 @@ func (h *hub) wakeTaker(endpoint string) {
 	if line == nil {
 		return
 	}
-	t := line.Front().Value.(*taker)
-	h.remove(endpoint, t)
-	hint(t.c)
+	p := line.Front().Value.(*place)
+	h.remove(p)
+	hint(p.hint)
 }
 
-func (h *hub) remove(endpoint string, t *taker) {
-	line := h.takers[endpoint]
-	line.Remove(t.place)
-	t.place = nil
+func (h *hub) remove(p *place) {
+	line := h.takers[p.take.Endpoint]
+	line.Remove(p.at)
+	p.at = nil
 	if line.Len() == 0 {
-		delete(h.takers, endpoint)
+		delete(h.takers, p.take.Endpoint)
 	}
 }
 

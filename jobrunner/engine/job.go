@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // State is a job's status, in the words of the API.
@@ -54,7 +56,7 @@ type NewJob struct {
 
 // newID makes a job's id: its kind can be told from it.
 func (n NewJob) newID() string {
-	id := uuid.NewString() + "-q1"
+	id := uuid.Must(uuid.NewV7()).String() + "-q1" // ids that grow are appended to their index
 	if n.Sync {
 		id = "sync-" + id
 	}
@@ -63,7 +65,7 @@ func (n NewJob) newID() string {
 
 // retention is how long the result is kept.
 func (n NewJob) retention() time.Duration {
-	if !n.Sync {
+	if !n.Sync || fault.On("runsync-with-wait-kept-long") && n.Wait > 0 {
 		return asyncRetention
 	}
 	return min(max(syncRetention, n.Wait), maxSyncRetention)

@@ -22,14 +22,14 @@ const (
 	// Nobody is still to be told of the job's end.
 	notToTell = ` NOT EXISTS (SELECT 1 FROM webhooks WHERE webhooks.k = jobs.k) `
 
-	changed = ` RETURNING k, endpoint, id, low, started, gone, webhook, retries`
+	changed = ` RETURNING k, endpoint, id, low, queued, started, gone, webhook, retries`
 )
 
 const (
 	// (none) → IN_QUEUE: a submission was accepted.
 	submitted = `
 		INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
-		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING k`
+		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available. An input that is large is
 	// read with largeInput: SQLite copies what RETURNING answers several times.
@@ -77,10 +77,21 @@ const (
 	// Arguments: now, now, state, those of one.
 	retried = `UPDATE jobs SET turn = ?, retries = 0, finished = 0, gone = expires,` + waitsAgain + `WHERE state = ? AND` + one + changed
 
-	// IN_PROGRESS → IN_QUEUE: the process that handed the job out stopped, which
-	// is no worker's fault and uses up no retry. Arguments: now, and the latest
-	// end of a lease.
-	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS' AND lease <= ? AND process NOT IN (SELECT id FROM processes)` + changed
+	// IN_PROGRESS → IN_QUEUE: the process that handed the job out stops, which is
+	// no worker's fault and uses up no retry. Arguments: now, the latest end of a
+	// lease, process.
+	resumed = `UPDATE jobs SET` + waitsAgain + `WHERE state = 'IN_PROGRESS' AND lease <= ? AND process = ?` + changed
+	// IN_PROGRESS → IN_QUEUE, FAILED: the process that handed the job out died,
+	// perhaps of the job. Arguments: as of requeuedAll and givenUpAll, with the
+	// latest end of a lease.
+	requeuedOrphans = requeued + orphaned + changed
+	givenUpOrphans  = givenUp + orphaned + changed
+	orphaned        = `state = 'IN_PROGRESS' AND lease <= ? AND process NOT IN (SELECT id FROM processes)`
+
+	// IN_PROGRESS → IN_QUEUE: whether a worker was to get the job is not known,
+	// for the commit's answer was lost; it did not get it.
+	// Arguments: now, those of mine.
+	returnedOne = `UPDATE jobs SET` + waitsAgain + `WHERE` + mine + changed
 
 	// any → (none): the ttl or the retention is over. Nobody sees the job any
 	// more; one whose webhook is still to be called is deleted after that.
@@ -104,6 +115,12 @@ const (
 	// A sign of life of the worker. Arguments: lease, lease, those of mine.
 	beaten = `UPDATE jobs SET lease = CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`
 
+	// Waits for the end of a transaction that changes the job.
+	// Arguments: endpoint, id.
+	locked = `SELECT k FROM jobs WHERE endpoint = ? AND id = ?{lock}`
+
+	// How many chunks there were. Arguments: those of mine.
+	streamedSoFar = `SELECT streamed FROM jobs WHERE` + mine + `{lock}`
 	// So many chunks more. They are numbered from streamed downwards.
 	// Arguments: how many, those of mine.
 	chunked  = `UPDATE jobs SET streamed = streamed + ? WHERE` + mine + `RETURNING k, streamed`
@@ -116,15 +133,19 @@ const (
 		gone = CASE WHEN finished > 0 THEN {least}(submitted + ?, finished + keep_ms) ELSE submitted + ? END
 		WHERE` + one + `RETURNING gone`
 
-	addTotals = `INSERT INTO totals (endpoint, completed, failed, retried) VALUES (?, ?, ?, ?)
-		ON CONFLICT (endpoint) DO UPDATE SET completed = totals.completed + excluded.completed,
-			failed = totals.failed + excluded.failed, retried = totals.retried + excluded.retried`
-	noTotals = `DELETE FROM totals WHERE endpoint = ?`
+	// What a transaction changes of an endpoint's numbers of jobs.
+	tally = `INSERT INTO tallies (endpoint, slot, in_queue, waiting, in_progress, completed, failed, retried) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (endpoint, slot) DO UPDATE SET in_queue = tallies.in_queue + excluded.in_queue, waiting = tallies.waiting + excluded.waiting,
+			in_progress = tallies.in_progress + excluded.in_progress, completed = tallies.completed + excluded.completed,
+			failed = tallies.failed + excluded.failed, retried = tallies.retried + excluded.retried`
+	noTallies = `DELETE FROM tallies WHERE endpoint = ?`
 )
 
 // What is read.
 const (
-	oneJob = `SELECT state, queued, started, deadline, finished, worker, retries, output, COALESCE(error, '')
+	// Arguments: most bytes of an output, then those of one.
+	oneJob = `SELECT state, queued, started, deadline, finished, worker, retries,
+			CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(LENGTH(output), 0), COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE` + one
 
 	// An endpoint's newest jobs, without outputs that are too large for a list.
@@ -154,11 +175,8 @@ const (
 	purgeableLeft = purgeable + `LIMIT 1`
 	newest        = `SELECT COALESCE(MAX(k), 0) FROM jobs`
 
-	countJobs   = `SELECT endpoint, state, low, COUNT(*) FROM jobs GROUP BY endpoint, state, low`
-	countTotals = `SELECT endpoint, completed, failed, retried FROM totals`
-	// One endpoint's, at one moment. Arguments: endpoint, endpoint.
-	countOne = `SELECT state, low, COUNT(*), 0, 0, 0 FROM jobs WHERE endpoint = ? GROUP BY state, low
-		UNION ALL SELECT '', 0, 0, completed, failed, retried FROM totals WHERE endpoint = ?`
+	tallied  = `SELECT endpoint, in_queue, waiting, in_progress, completed, failed, retried FROM tallies`
+	tallyOne = tallied + ` WHERE endpoint = ?`
 
 	longestWaiting = `SELECT queued FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND low = 0 ORDER BY turn, k LIMIT 1`
 

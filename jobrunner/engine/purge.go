@@ -16,24 +16,23 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 	turn, last, err := e.endOfQueue(ctx)
 	for more := err == nil; more; {
 		var gone []change
-		err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+		gone, err = e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 			now := e.now()
-			gone, err = remove(tx, purged, endpoint, now, turn, last, sweepChunk)
+			gone, err := remove(tx, purged, endpoint, now, turn, last, sweepChunk)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			var k int64
 			err = tx.QueryRow(purgeableLeft, endpoint, now, turn, last).Scan(&k)
 			more = err == nil
 			if errors.Is(err, sql.ErrNoRows) {
-				return nil
+				err = nil
 			}
-			return err
+			return gone, err
 		})
 		if err != nil {
 			break
 		}
-		e.apply(gone...)
 		removed += len(gone)
 	}
 	return removed, err

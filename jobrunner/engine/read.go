@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -11,29 +12,44 @@ import (
 
 // Get reads a job: ErrNotFound where there is none, or none any more.
 func (e *Engine) Get(ctx context.Context, endpoint, id string) (Job, error) {
-	job, overdue, err := e.read(ctx, endpoint, id)
-	if err == nil && overdue {
-		if err = e.settle(ctx, endpoint, id); err == nil {
-			job, _, err = e.read(ctx, endpoint, id)
+	job, _, err := e.GetUpTo(ctx, endpoint, id, math.MaxInt32)
+	return job, err
+}
+
+// GetUpTo is Get that leaves an output out which is larger than most bytes, and
+// tells its size.
+func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, most int) (Job, int, error) {
+	job, size, overdue, err := e.read(ctx, endpoint, id, most)
+	for err == nil && overdue {
+		kept := e.spool.kept.Load()
+		if sqldb.Classify(e.deliver(ctx)) == sqldb.Outage {
+			return job, size, nil // as it stood: what its worker said may be on its way
+		}
+		if err = e.settle(ctx, endpoint, id, kept); err == nil {
+			job, size, _, err = e.read(ctx, endpoint, id, most)
+			break
+		}
+		if errors.Is(err, errKept) {
+			err = nil
 		}
 	}
-	return job, err
+	return job, size, err
 }
 
 // read also tells that the job's execution time is over and nobody has noted
 // it yet.
-func (e *Engine) read(ctx context.Context, endpoint, id string) (job Job, overdue bool, err error) {
+func (e *Engine) read(ctx context.Context, endpoint, id string, most int) (job Job, size int, overdue bool, err error) {
 	job = Job{Endpoint: endpoint, ID: id}
 	var queued, started, deadline, finished int64
 	now := e.now()
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(oneJob, endpoint, id, now).Scan(&job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &job.Error)
+		return r.QueryRow(oneJob, most, endpoint, id, now).Scan(&job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &size, &job.Error)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return Job{}, false, ErrNotFound
+		return Job{}, 0, false, ErrNotFound
 	}
 	job.times(queued, started, finished)
-	return job, job.State == InProgress && deadline <= now, err
+	return job, size, job.State == InProgress && deadline <= now, err
 }
 
 func (j *Job) times(queued, started, finished int64) {
@@ -41,9 +57,10 @@ func (j *Job) times(queued, started, finished int64) {
 	if started == 0 {
 		return
 	}
-	j.Delay = duration(started - queued)
+	// Machines that share a database may differ a little in their time.
+	j.Delay = max(0, duration(started-queued))
 	if finished > 0 {
-		j.Execution = duration(finished - started)
+		j.Execution = max(0, duration(finished-started))
 	}
 }
 
@@ -52,7 +69,7 @@ func (j *Job) times(queued, started, finished int64) {
 func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err error) {
 	now := e.now()
 	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		jobs, err = collect(r, func(rows *sql.Rows) (Job, error) {
+		jobs, err = collect(r, func(rows sqldb.Rows) (Job, error) {
 			job := Job{Endpoint: endpoint}
 			var queued, started, deadline, finished int64
 			err := rows.Scan(&job.ID, &job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &job.Error)
@@ -76,7 +93,7 @@ func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job
 		query, args = latestOf, []any{maxLatestError, endpoint, now, n}
 	}
 	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		jobs, err = collect(r, func(rows *sql.Rows) (job Job, err error) {
+		jobs, err = collect(r, func(rows sqldb.Rows) (job Job, err error) {
 			var queued, started, deadline, finished int64
 			err = rows.Scan(&job.Endpoint, &job.ID, &job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Error)
 			if job.State == InProgress && deadline <= now { // nobody has noted it yet
@@ -90,17 +107,16 @@ func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job
 	return jobs, err
 }
 
-// settle notes that a running job's time is over: IN_PROGRESS → TIMED_OUT.
-func (e *Engine) settle(ctx context.Context, endpoint, id string) error {
-	var changes []change
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+// settle notes that a running job's time is over, unless more was kept:
+// IN_PROGRESS → TIMED_OUT.
+func (e *Engine) settle(ctx context.Context, endpoint, id string, kept int64) error {
+	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+		if err := e.knows(kept); err != nil {
+			return nil, err
+		}
 		now := e.now()
-		changes, err = update(tx, TimedOut, timedOutOne, endpoint, id, now, now)
-		return err
+		return update(tx, TimedOut, timedOutOne, endpoint, id, now, now)
 	})
-	if err == nil {
-		e.apply(changes...)
-	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -19,6 +21,7 @@ type Report struct {
 	err    string
 	chunks [][]byte
 	lease  time.Duration
+	reason string // of a loss
 }
 
 type reportKind int
@@ -33,7 +36,9 @@ const (
 )
 
 // Done says that the handler ended well, with an output in JSON or, nil, none.
-func Done(output []byte) Report { return Report{kind: done, output: output} }
+func Done(output []byte) Report {
+	return Report{kind: done, output: fault.Data("result.output", output)}
+}
 
 // Fail says that the handler failed, and why; it may have left an output.
 func Fail(err string, output []byte) Report { return Report{kind: fail, err: err, output: output} }
@@ -46,7 +51,7 @@ func Progress(output []byte) Report { return Report{kind: progress, output: outp
 // of more than MaxChunk is passed on as several chunks (split says how), the
 // last of which has the metrics.
 func Chunk(output, metrics []byte) Report {
-	return Report{kind: chunk, chunks: chunks(output, metrics)}
+	return Report{kind: chunk, chunks: chunks(fault.Data("chunk.output", output), metrics)}
 }
 
 // Beat says that the worker lives, and will say so again within the lease;
@@ -57,8 +62,27 @@ func Beat(lease time.Duration) Report { return Report{kind: beat, lease: lease} 
 // it has failed.
 func Lost() Report { return Report{kind: lost} }
 
+// LostBecause is Lost with what happened to the worker, such as "its worker died
+// with exit status 3", for the error of a job that is not dispatched again.
+func LostBecause(reason string) Report { return Report{kind: lost, reason: reason} }
+
+// final tells that the job is out of the worker's hands after it.
+func (k reportKind) final() bool { return k == done || k == fail || k == lost }
+
+// supersedes tells that the latest one of several is enough.
+func (k reportKind) supersedes() bool { return k == progress || k == beat }
+
+// size is how much there is to keep of it, in bytes.
+func (r Report) size() int {
+	n := len(r.output)
+	for _, c := range r.chunks {
+		n += len(c)
+	}
+	return n
+}
+
 // Ends tells whether the job is out of the worker's hands after it.
-func (r Report) Ends() bool { return r.Result() || r.kind == lost }
+func (r Report) Ends() bool { return r.kind.final() }
 
 // Result tells whether the handler ended, well or not.
 func (r Report) Result() bool { return r.kind == done || r.kind == fail }
@@ -87,49 +111,119 @@ const (
 	// timed out, is gone, or was given to another. The report changed nothing,
 	// and the worker should stop.
 	Stale
+	// Kept says that the database is not available, and the report counts when it
+	// is again. It is on a disk of this machine by now.
+	Kept
+	// Held is Kept in memory alone: the report does not outlive the process.
+	Held
 )
 
 // Report records what a worker says of a job: IN_PROGRESS → COMPLETED, FAILED
-// or, with a retry left, IN_QUEUE.
+// or, with a retry left, IN_QUEUE. Where the database is not available the
+// report is kept, and so is what follows of the same job, until it can be
+// recorded with the time at which it was made. An error says that it could be
+// neither recorded nor kept.
 func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, error) {
-	var changes []change
+	directive, _, err := e.reportAndTake(ctx, ref, r, nil)
+	return directive, err
+}
+
+// reportAndTake is Report that takes what is next in the same transaction, where
+// next is not nil: see report.
+func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next *Take) (Directive, []Taken, error) {
+	at, streamed := e.now(), int64(0)
+	if !e.spool.has(ref) {
+		got, jobs, after, err := e.report(ctx, ref, r, at, 0, next)
+		if !sqldb.Temporary(err) {
+			return got, jobs, err
+		}
+		streamed = after
+	}
+	durable, err := e.spool.keep(record{Kind: jobReport, Ref: ref, At: at, Streamed: streamed, Report: r.kind}, reportContent(r))
+	switch {
+	case err != nil:
+		return Stale, nil, err
+	case durable:
+		return Kept, nil, nil
+	}
+	return Held, nil, nil
+}
+
+// report records a report that was made at a time, and takes what is next where
+// next is not nil: then jobs is not nil where it looked. An error of the commit
+// leaves unknown whether it counts. Done twice a report is Stale, but for chunks:
+// of those streamed is how many the job then has, and was, of an earlier attempt,
+// what that was to make it.
+func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, next *Take) (got Directive, jobs []Taken, streamed int64, err error) {
+	if !e.mayTake() {
+		next = nil
+	}
 	accepted, lease := false, int64(0)
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		now := e.now()
-		mine := []any{ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now}
-		switch r.kind {
-		case done:
-			changes, err = update(tx, Completed, completed, slices.Concat([]any{now, now}, mine)...)
-		case fail:
-			changes, err = update(tx, Failed, failed, slices.Concat([]any{now, now}, mine)...)
-		case lost:
-			changes, err = loseOne(tx, now, mine)
-		case chunk:
-			changes, err = stream(tx, ref, r.chunks, mine)
-			accepted = len(changes) > 0
-			return err
-		default:
-			if r.lease > 0 {
-				lease = now + r.lease.Milliseconds()
+	_, err = e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
+		jobs = nil
+		if n := r.size(); n > 0 {
+			if err := tx.Room(n, sqldb.ForResults); err != nil {
+				return nil, err
 			}
-			accepted, err = beatOne(tx, r, lease, mine)
-			return err
 		}
-		accepted = err == nil && len(changes) > 0
-		if !accepted || r.kind == lost {
-			return err
+		changes, accepted, streamed, lease, err = e.record(tx, ref, r, at, was)
+		if err == nil && next != nil {
+			var more []change
+			jobs, more, err = e.take(tx, *next)
+			changes = append(changes, more...)
 		}
-		return finish(tx, changes[0], now, r.output, r.err)
+		return changes, err
 	})
+	if full := new(sqldb.MemoryFullError); errors.As(err, &full) && r.Result() && r.output != nil {
+		// Nobody would ever make room for it, and whoever waits for the job has to
+		// learn that it is over.
+		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, was, next)
+	}
 	if err != nil {
-		return Stale, err
+		e.returnLater(jobs, err)
+		return Stale, nil, streamed, err
 	}
-	if !accepted {
-		return Stale, nil
+	got = Stale
+	if accepted {
+		got = Accepted
+		e.wake(lease)
 	}
-	e.apply(changes...)
-	e.wake(lease)
-	return Accepted, nil
+	if next != nil && jobs == nil {
+		jobs = []Taken{}
+	}
+	return got, jobs, 0, nil
+}
+
+// record keeps what a report says, unless the job is not the worker's any more.
+func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes []change, accepted bool, streamed, lease int64, err error) {
+	now := e.now()
+	mine := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
+	switch r.kind {
+	case done:
+		changes, err = update(tx, Completed, completed, slices.Concat([]any{at, now}, mine)...)
+	case fail:
+		changes, err = update(tx, Failed, failed, slices.Concat([]any{at, now}, mine)...)
+	case lost:
+		changes, err = loseOne(tx, now, r.reason, mine)
+	case chunk:
+		changes, streamed, err = stream(tx, ref, r.chunks, was, mine)
+	default:
+		if r.lease > 0 {
+			lease = now + r.lease.Milliseconds()
+		}
+		accepted, err = beatOne(tx, r, lease, mine)
+		return nil, accepted, 0, lease, err
+	}
+	if len(changes) == 0 || err != nil {
+		return nil, false, streamed, 0, err
+	}
+	if r.Result() {
+		c := &changes[0]
+		c.job = &Job{Endpoint: c.endpoint, ID: c.id, State: c.to, Worker: ref.Worker, Retries: c.retries, Output: r.output, Error: r.err}
+		c.job.times(c.queued, c.started, at)
+		err = finish(tx, *c, now, r.output, r.err)
+	}
+	return changes, err == nil, streamed, 0, err
 }
 
 // finish keeps what a job leaves, and orders the call that tells of its end.
@@ -144,13 +238,13 @@ func finish(tx *sqldb.Tx, c change, now int64, output []byte, message string) er
 }
 
 // loseOne settles a job whose worker died.
-func loseOne(tx *sqldb.Tx, now int64, mine []any) ([]change, error) {
+func loseOne(tx *sqldb.Tx, now int64, reason string, mine []any) ([]change, error) {
 	again, err := update(tx, InQueue, requeuedOne, slices.Concat([]any{now, maxRetries}, mine)...)
 	if err != nil || len(again) > 0 {
 		return again, errors.Join(err, requeue(tx, again))
 	}
 	over, err := update(tx, Failed, givenUpOne, slices.Concat([]any{now, now, maxRetries}, mine)...)
-	return over, errors.Join(err, giveUp(tx, over, now))
+	return over, errors.Join(err, giveUp(tx, over, now, reason))
 }
 
 // requeue takes away what the run that is over left, and counts the retry.
@@ -163,17 +257,15 @@ func requeue(tx *sqldb.Tx, changes []change) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(addTotals, c.endpoint, 0, 0, 1); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
-// giveUp says in the job why it failed.
-func giveUp(tx *sqldb.Tx, changes []change, now int64) error {
+// giveUp says in the job why it failed: its worker died, unless more is known.
+func giveUp(tx *sqldb.Tx, changes []change, now int64, reason string) error {
+	reason = cmp.Or(reason, "its worker died")
 	for _, c := range changes {
-		if err := finish(tx, c, now, nil, fmt.Sprintf("job timed out after %d retries: its worker died", c.retries)); err != nil {
+		if err := finish(tx, c, now, nil, fmt.Sprintf("job timed out after %d retries: %s", c.retries, reason)); err != nil {
 			return err
 		}
 	}

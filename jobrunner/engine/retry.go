@@ -22,23 +22,20 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 	if _, err := e.Get(ctx, endpoint, id); err != nil { // also notes that its time is over
 		return Job{}, err
 	}
-	var changes []change
 	var now int64
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
+	changes, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) ([]change, error) {
 		now = e.now()
 		for _, from := range []State{Failed, TimedOut} {
-			changes, err = update(tx, InQueue, retried, now, now, from, endpoint, id, now)
+			changes, err := update(tx, InQueue, retried, now, now, from, endpoint, id, now)
 			if err != nil {
-				return err
-			}
-			for i := range changes {
-				changes[i].from = from
+				return nil, err
 			}
 			if len(changes) > 0 {
-				return anew(tx, changes[0])
+				changes[0].from = from
+				return changes, anew(tx, changes[0])
 			}
 		}
-		return nil
+		return nil, nil
 	})
 	if err != nil {
 		return Job{}, err
@@ -53,17 +50,15 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 		}
 		return Job{}, &NotRetryable{job.State}
 	}
-	e.apply(changes...)
 	return Job{Endpoint: endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
-// anew takes away what the former runs left. The endpoint's counts keep that
-// the job failed.
+// anew takes away what the former runs left.
 func anew(tx *sqldb.Tx, c change) error {
 	for _, statement := range []string{noOutput, noChunks, noWebhook} {
 		if _, err := tx.Exec(statement, c.k); err != nil {
 			return err
 		}
 	}
-	return keepTotals(tx, []change{c})
+	return nil
 }

@@ -72,7 +72,23 @@ CREATE TABLE processes ( -- that share the database; see shared.go
 	id    TEXT PRIMARY KEY,
 	beats BIGINT NOT NULL
 );`, `
-ALTER TABLE webhooks ADD COLUMN host TEXT NOT NULL DEFAULT ''; -- that is called`}
+ALTER TABLE webhooks ADD COLUMN host TEXT NOT NULL DEFAULT ''; -- that is called`, `
+CREATE TABLE tallies ( -- of an endpoint's jobs: the sum of its rows
+	endpoint    TEXT   NOT NULL,
+	slot        BIGINT NOT NULL, -- transactions beside each other use different ones
+	in_queue    BIGINT NOT NULL,
+	waiting     BIGINT NOT NULL, -- those in the queue that start workers
+	in_progress BIGINT NOT NULL,
+	completed   BIGINT NOT NULL, -- these and the next through the endpoint's whole life
+	failed      BIGINT NOT NULL,
+	retried     BIGINT NOT NULL,
+	PRIMARY KEY (endpoint, slot)
+);
+INSERT INTO tallies SELECT endpoint, 0, SUM(CASE WHEN state = 'IN_QUEUE' THEN 1 ELSE 0 END), SUM(CASE WHEN state = 'IN_QUEUE' AND low = 0 THEN 1 ELSE 0 END),
+	SUM(CASE WHEN state = 'IN_PROGRESS' THEN 1 ELSE 0 END), SUM(CASE WHEN state = 'COMPLETED' THEN 1 ELSE 0 END),
+	SUM(CASE WHEN state = 'FAILED' THEN 1 ELSE 0 END), 0 FROM jobs GROUP BY endpoint;
+INSERT INTO tallies SELECT endpoint, 1, 0, 0, 0, completed, failed, retried FROM totals;
+DROP TABLE totals;`}
 
-// countsSchema is for databases whose jobs are counted by query.
-var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`}
+// countsSchema was for databases whose jobs were counted by query.
+var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`, `DROP INDEX jobs_counts;`}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"time"
 
@@ -14,7 +13,8 @@ import (
 // Several processes may work on one PostgreSQL. Each job that runs carries the
 // name of the process through which it was taken, and each process counts up a
 // number of its own at every poll. One whose number stands still while another
-// process counts missedBeats times is gone, and its jobs go back to the queue.
+// process counts missedBeats times is gone, and its jobs are those of a worker
+// that died.
 // No clocks are compared, and a time in which the database served nobody counts
 // against nobody. A process that was only held up finds its reports Stale.
 const (
@@ -45,22 +45,29 @@ func (e *Engine) join(ctx context.Context) error {
 	})
 }
 
-// leave gives what ran through this process back. Where that fails the others
-// do it, when they miss its beats.
-func (e *Engine) leave() {
-	if !e.db.Shared() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-	defer cancel()
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(processLeaves, e.process)
-		return err
+// leave gives what ran through this process back. Where that fails its jobs are
+// those of a process that died.
+func (e *Engine) leave(ctx context.Context) {
+	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+		if _, err := tx.Exec(processLeaves, e.process); err != nil {
+			return nil, err
+		}
+		now := e.now()
+		lease, err := e.leasesBefore(tx, now)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := update(tx, InQueue, resumed, now, lease, e.process)
+		for _, c := range changes {
+			for _, statement := range []string{noOutput, noChunks} {
+				if _, err := tx.Exec(statement, c.k); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return changes, err
 	})
-	if err == nil {
-		err = e.takeOver(ctx)
-	}
-	if err != nil {
+	if err != nil && !sqldb.Temporary(err) {
 		e.log.Error("giving the jobs of this process back", "error", err)
 	}
 }
@@ -77,7 +84,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 			return
 		}
 		err := e.lookAround(ctx, seen)
-		if err != nil && !failing && ctx.Err() == nil {
+		if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 			e.log.Error("looking at what the other processes did", "error", err)
 		}
 		if failing = err != nil; failing {
@@ -156,7 +163,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		}
 		delete(seen, id)
 		gone = true
-		e.log.Warn("a process that shares the database is gone: its jobs go back to the queue", "process", id)
+		e.log.Warn("a process that shares the database died: its jobs are dispatched once more", "process", id)
 	}
 	return gone, nil
 }
@@ -167,7 +174,7 @@ func (e *Engine) others(tx *sqldb.Tx) (map[string]int64, error) {
 		id    string
 		beats int64
 	}
-	rows, err := collect(tx, func(r *sql.Rows) (one row, err error) {
+	rows, err := collect(tx, func(r sqldb.Rows) (one row, err error) {
 		return one, r.Scan(&one.id, &one.beats)
 	}, processesElse, e.process)
 	others := map[string]int64{}
@@ -177,7 +184,7 @@ func (e *Engine) others(tx *sqldb.Tx) (map[string]int64, error) {
 	return others, err
 }
 
-// takeOver resumes the jobs of processes that are gone, and has the calls of
+// takeOver resumes the jobs of processes that died, and has the calls of
 // webhooks made that they leave.
 func (e *Engine) takeOver(ctx context.Context) error {
 	changes, err := e.resume(ctx)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
 func openEmpty(t *testing.T) (*Engine, *sqldb.DB) {
@@ -26,24 +28,32 @@ func openEmpty(t *testing.T) (*Engine, *sqldb.DB) {
 	return e, db
 }
 
+// oneEach fills in the lists of what is busy.
+var oneEach = strings.NewReplacer("{hosts}", "?", "{endpoints}", "?")
+
+// byIndex are the statements about one job, one endpoint, or what the sweeper
+// asks.
+var byIndex = map[string]string{
+	"tally": tally, "noTallies": noTallies, "tallyOne": tallyOne, "taken": taken, "completed": completed, "failed": failed, "cancelled": cancelled, "beaten": beaten, "setTTL": setTTL,
+	"timedOutOne": timedOutOne, "timedOutAll": timedOutAll,
+	"requeuedOne": requeuedOne, "requeuedAll": requeuedAll, "givenUpOne": givenUpOne, "givenUpAll": givenUpAll,
+	"removed": removed, "dropped": dropped, "oneJob": oneJob, "longestWaiting": longestWaiting,
+	"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
+	"noOutput": noOutput, "noChunks": noChunks, "resumed": resumed, "requeuedOrphans": requeuedOrphans, "givenUpOrphans": givenUpOrphans, "returnedOne": returnedOne,
+	"locked": locked, "latestTimes": latestTimes, "streamedSoFar": streamedSoFar, "waitingJobs": waitingJobs,
+	"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
+	"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent, "latestOf": latestOf,
+	"nextCall": oneEach.Replace(nextCall), "claimed": oneEach.Replace(claimed),
+	"called": called, "callOver": callOver, "callAgain": callAgain,
+}
+
 // Whatever is done for one job, and whatever the sweeper asks, finds its rows
 // by an index: it costs the same with ten jobs and with a million.
 func TestStatementsUseIndexes(t *testing.T) {
 	e, db := openEmpty(t)
 	defer db.Close()
 	defer e.Close()
-	for name, statement := range map[string]string{
-		"taken": taken, "completed": completed, "failed": failed, "cancelled": cancelled, "beaten": beaten, "setTTL": setTTL,
-		"timedOutOne": timedOutOne, "timedOutAll": timedOutAll,
-		"requeuedOne": requeuedOne, "requeuedAll": requeuedAll, "givenUpOne": givenUpOne, "givenUpAll": givenUpAll,
-		"removed": removed, "dropped": dropped, "oneJob": oneJob, "longestWaiting": longestWaiting,
-		"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
-		"noOutput": noOutput, "noChunks": noChunks, "resumed": resumed, "waitingJobs": waitingJobs,
-		"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
-		"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent, "latestOf": latestOf,
-		"nextCall": strings.Replace(nextCall, "{hosts}", "?", 1), "claimed": strings.Replace(claimed, "{hosts}", "?", 1),
-		"called": called, "callOver": callOver, "callAgain": callAgain,
-	} {
+	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			rows, err := tx.Query("EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
 			if err != nil {
@@ -56,8 +66,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 					return err
 				}
-				byIndex := strings.HasPrefix(detail, "SEARCH") || strings.Contains(detail, "USING INDEX") || strings.Contains(detail, "USING COVERING INDEX")
-				if strings.Contains(detail, "TEMP B-TREE") || strings.HasPrefix(detail, "SCAN jobs") && !byIndex {
+				indexed := strings.HasPrefix(detail, "SEARCH") || strings.Contains(detail, "USING INDEX") || strings.Contains(detail, "USING COVERING INDEX")
+				if strings.Contains(detail, "TEMP B-TREE") || strings.HasPrefix(detail, "SCAN jobs") && !indexed {
 					t.Errorf("%s: %s", name, detail)
 				}
 			}
@@ -66,6 +76,151 @@ func TestStatementsUseIndexes(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The same on PostgreSQL, which is kept from reading whole tables only because
+// they are small.
+func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for name, statement := range byIndex {
+		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			// A plan for any arguments: that for none would read nothing.
+			for _, set := range []string{"SET LOCAL enable_seqscan = off", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
+				if _, err := tx.Exec(set); err != nil {
+					return err
+				}
+			}
+			execute := "EXECUTE planned"
+			if n := strings.Count(statement, "?"); n > 0 {
+				execute += "(NULL" + strings.Repeat(", NULL", n-1) + ")"
+			}
+			rows, err := tx.Query("EXPLAIN " + execute)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			var plan []string
+			for rows.Next() {
+				var line string
+				if err := rows.Scan(&line); err != nil {
+					return err
+				}
+				plan = append(plan, line)
+			}
+			if scan := readsAll(plan); scan != "" {
+				t.Errorf("%s: %s\n%s", name, scan, strings.Join(plan, "\n"))
+			}
+			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+				return err
+			}
+			_, err = tx.Exec("DEALLOCATE planned")
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// readsAll is the line of a plan of PostgreSQL by which a table or an index is
+// read from one end to the other: without a condition, in no order of which a
+// limit takes the first, and not one of the indexes that have the jobs of a moment
+// alone.
+func readsAll(plan []string) string {
+	limited := false
+	for i, line := range plan {
+		limited = limited || strings.Contains(line, "Limit ")
+		scan := strings.Contains(line, "Scan on ") || strings.Contains(line, "Scan using ")
+		few := strings.Contains(line, " on processes") || strings.Contains(line, "CTE Scan") || strings.Contains(line, "Subquery Scan") ||
+			strings.Contains(line, "jobs_queue") || strings.Contains(line, "jobs_deadline") || strings.Contains(line, "jobs_lease")
+		if !scan || few || limited {
+			continue
+		}
+		sought := false
+		for _, below := range plan[i+1:] {
+			if strings.Contains(below, "->") {
+				break
+			}
+			sought = sought || strings.Contains(below, "Index Cond") || strings.Contains(below, "Recheck Cond")
+		}
+		if !sought && !strings.Contains(line, "Bitmap Index Scan") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// The tallies of a database that an older program wrote, and those after a
+// restart, are what its jobs are.
+func TestTallies(t *testing.T) {
+	for name, config := range map[string]func(t *testing.T) sqldb.Config{
+		"SQLite":     func(t *testing.T) sqldb.Config { return sqldb.Config{Dir: t.TempDir()} },
+		"PostgreSQL": func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := config(t)
+			db, err := sqldb.Open(t.Context(), at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Migrate(t.Context(), "engine", schema[:4]); err != nil {
+				t.Fatal(err)
+			}
+			far := time.Now().Add(time.Hour).UnixMilli()
+			err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+				for i, state := range []State{InQueue, InQueue, Completed, Failed, Failed, Failed, Cancelled, TimedOut} {
+					if _, err := tx.Exec("INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone) VALUES ('ep', ?, ?, ?, '', 0, 0, 0, 0, 0, ?, ?)",
+						fmt.Sprint(i), string(state), i%2, far, far); err != nil {
+						return err
+					}
+				}
+				_, err := tx.Exec("INSERT INTO totals (endpoint, completed, failed, retried) VALUES ('ep', 10, 20, 30)")
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Counts{InQueue: 2, Completed: 11, Failed: 23, Retried: 30, waiting: 1}
+			for range 2 { // the second time, as this program left it
+				e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := e.Counts("ep"); got != want {
+					t.Errorf("counts are %+v, want %+v", got, want)
+				}
+				job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := e.Cancel(t.Context(), "ep", job.ID); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := e.Retry(t.Context(), "ep", "3"); err == nil { // FAILED, and counted as such whatever comes
+					want.InQueue++ // it is of low priority
+				}
+				e.Close()
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if db, err = sqldb.Open(t.Context(), at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -26,25 +27,78 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 		last, more, err = upTo(r, endpoint, id, e.now())
 		return err
 	})
-	if err != nil || last == 0 {
+	if err != nil {
 		return job, nil, false, err
 	}
-	type numbered struct {
-		seq   int64
-		chunk []byte
+	key := jobKey{endpoint, id}
+	all := e.drains.take(key)
+	if last > 0 {
+		if all, err = e.drain(ctx, key, last, all); err != nil {
+			return job, nil, false, err
+		}
 	}
-	var all []numbered
-	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		all, err = collect(tx, func(rows *sql.Rows) (n numbered, err error) {
-			return n, rows.Scan(&n.seq, &n.chunk)
-		}, drained, endpoint, id, e.now(), last)
-		return err
-	})
-	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.seq, b.seq) })
 	for _, n := range all {
 		chunks = append(chunks, n.chunk)
 	}
-	return job, chunks, more, err
+	return job, chunks, more, nil
+}
+
+// drain takes the chunks up to a number out of the database, and joins those
+// that an earlier drain may have taken out and did not hand over.
+func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []numbered) (all []numbered, err error) {
+	err = e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
+		all = nil
+		all, err = collect(tx, func(rows sqldb.Rows) (n numbered, err error) {
+			return n, rows.Scan(&n.seq, &n.chunk)
+		}, drained, key.endpoint, key.id, e.now(), last)
+		return err
+	})
+	for _, n := range before {
+		if !slices.ContainsFunc(all, func(o numbered) bool { return o.seq == n.seq }) {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.seq, b.seq) })
+	if err != nil {
+		e.drains.put(key, all)
+	}
+	return all, err
+}
+
+// numbered is a chunk with its number.
+type numbered struct {
+	seq   int64
+	chunk []byte
+}
+
+// drains are chunks that may be gone from the database, by a commit whose answer
+// was lost, and were not handed over. The next read of the job has them.
+type drains struct {
+	mu  sync.Mutex
+	all map[jobKey][]numbered
+}
+
+// maxDrains bounds the jobs of which chunks are held: each has maxDrain bytes.
+const maxDrains = 16
+
+func (d *drains) put(key jobKey, chunks []numbered) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(chunks) == 0 || len(d.all) >= maxDrains {
+		return
+	}
+	if d.all == nil {
+		d.all = map[jobKey][]numbered{}
+	}
+	d.all[key] = chunks
+}
+
+func (d *drains) take(key jobKey) []numbered {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	chunks := d.all[key]
+	delete(d.all, key)
+	return chunks
 }
 
 // upTo is the number of the last chunk that one read hands over, 0 where there
@@ -69,22 +123,35 @@ func upTo(r *sqldb.Reader, endpoint, id string, now int64) (last int64, more boo
 	return last, false, rows.Err()
 }
 
-// stream keeps chunks until they are read.
-func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, mine []any) ([]change, error) {
-	var k, last int64
-	err := tx.QueryRow(chunked, slices.Concat([]any{len(chunks)}, mine)...).Scan(&k, &last)
+// stream keeps chunks until they are read, unless an earlier attempt, after
+// which there were to be so many, did so. It tells how many there are then.
+func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, mine []any) (_ []change, last int64, err error) {
+	var k int64
+	accepted := []change{{endpoint: ref.Endpoint, id: ref.ID, from: InProgress, to: InProgress}}
+	if was > 0 {
+		err := tx.QueryRow(streamedSoFar, mine...).Scan(&last)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil, 0, nil
+		case err != nil:
+			return nil, 0, err
+		case last >= was:
+			return accepted, last, nil
+		}
+	}
+	err = tx.QueryRow(chunked, slices.Concat([]any{len(chunks)}, mine)...).Scan(&k, &last)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for i, c := range chunks {
 		if _, err := tx.Exec(addChunk, k, last-int64(len(chunks)-1-i), c); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return []change{{k: k, endpoint: ref.Endpoint, id: ref.ID, from: InProgress, to: InProgress}}, nil
+	return accepted, last, nil
 }
 
 // Holds tells whether a job is still in the hands of the worker that took it:

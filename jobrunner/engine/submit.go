@@ -3,30 +3,70 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Submit puts a job into its endpoint's queue: (none) → IN_QUEUE. The id is the
-// client's to keep from the moment that Submit returns.
+// client's to keep from the moment that Submit returns. Where a taker waits, the
+// job that is next is taken for it in the same transaction.
 func (e *Engine) Submit(ctx context.Context, n NewJob) (Job, error) {
-	id, now := n.newID(), e.now()
+	return e.submit(ctx, n, n.newID())
+}
+
+// SubmitAndWatch is Submit that watches for the job's end from its beginning. The
+// caller ends the watch with Stop.
+func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, error) {
+	id := n.newID()
+	watch := e.watch(n.Endpoint, id, true)
+	job, err := e.submit(ctx, n, id)
+	if err != nil {
+		watch.Stop()
+		return Job{}, nil, err
+	}
+	return job, watch, nil
+}
+
+func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
+	now := e.now()
 	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
-		var k int64
-		err := tx.QueryRow(submitted, n.Endpoint, id, asInt(n.Low), n.Webhook, n.Timeout.Milliseconds(), n.retention().Milliseconds(),
-			now, now, now, gone, gone).Scan(&k)
-		if err != nil {
-			return err
+	if fault.On("low-priority-no-ttl") && n.Low || fault.On("runsync-no-ttl") && n.Sync {
+		gone = now + MaxTTL.Milliseconds()
+	}
+	var taker *place
+	var jobs []Taken
+	if e.mayTake() {
+		taker = e.hub.claim(n.Endpoint)
+	}
+	if taker != nil {
+		defer func() { taker.given <- jobs }()
+	}
+	var next []Taken
+	_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
+		next = nil
+		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
+			return nil, err
 		}
-		_, err = tx.Exec(addInput, k, n.Input, n.Rest)
-		return err
+		k, err := tx.Insert(submitted, n.Endpoint, id, asInt(n.Low), n.Webhook, n.Timeout.Milliseconds(), n.retention().Milliseconds(),
+			now, now, now, gone, gone)
+		if err == nil {
+			_, err = tx.Exec(addInput, k, n.Input, n.Rest)
+		}
+		if err == nil && taker != nil {
+			next, changes, err = e.take(tx, taker.take)
+		}
+		handed := slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })
+		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone, handed: handed}
+		return append([]change{own}, changes...), err
 	})
 	if err != nil {
+		e.returnLater(next, err)
 		return Job{}, err
 	}
-	e.apply(change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone})
+	jobs = next
 	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 

@@ -3,77 +3,168 @@ package engine
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
+
+// takenRow is a job that was taken, with its place in the queue.
+type takenRow struct {
+	Taken
+	turn, k int64
+	change  change
+}
+
+// take hands the jobs that are next to a worker: IN_QUEUE → IN_PROGRESS.
+func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err error) {
+	now := e.now()
+	var lease int64
+	if t.Lease > 0 {
+		lease = now + t.Lease.Milliseconds()
+	}
+	rows, err := collect(tx, func(r sqldb.Rows) (job takenRow, err error) {
+		var low int
+		var queued, deadline, gone int64
+		job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
+		err = r.Scan(&job.ID, &low, &job.turn, &job.k, &job.Attempt, &job.Retries, &queued, &deadline, &gone, &job.Input, &job.Rest)
+		job.Low, job.Delay, job.Deadline = low == 1, max(0, duration(now-queued)), fromMillis(deadline)
+		job.change = change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone), delay: job.Delay}
+		if lease > 0 {
+			job.change.due = min(job.change.due, lease)
+		}
+		return job, err
+	}, taken, t.Worker, e.process, now, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), lease, t.Endpoint, now, t.Max)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The statement answers its rows in no order.
+	slices.SortFunc(rows, func(a, b takenRow) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.k, b.k)) })
+	for _, r := range rows {
+		if r.Input == nil {
+			if err := tx.QueryRow(largeInput, r.k).Scan(&r.Input); err != nil {
+				return nil, nil, err
+			}
+		}
+		if r.Attempt > 1 {
+			r.Input = fault.Data("retried.input", r.Input)
+		}
+		jobs, changes = append(jobs, r.Taken), append(changes, r.change)
+	}
+	return jobs, changes, nil
+}
+
+// mayTake tells whether a worker may take jobs beside something else: nothing
+// that may have been handed out before is still to be settled.
+func (e *Engine) mayTake() bool { return e.spool.pending.Load() == 0 }
+
+// returnLater gives back what a transaction took that failed: its commit may have
+// been done.
+func (e *Engine) returnLater(jobs []Taken, err error) {
+	if !sqldb.Temporary(err) {
+		return
+	}
+	for _, job := range jobs {
+		_, _ = e.spool.keep(record{Kind: jobReturn, Ref: job.Ref, At: e.now()}, content{}) // of nothing, for which there is room
+	}
+}
 
 // Take hands the jobs that are next to a worker: IN_QUEUE → IN_PROGRESS. It
 // does not wait; an empty queue answers none.
 func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
-	type row struct {
-		Taken
-		turn, k int64
-		change  change
-	}
-	var rows []row
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		now := e.now()
-		var lease int64
-		if t.Lease > 0 {
-			lease = now + t.Lease.Milliseconds()
-		}
-		rows, err = collect(tx, func(r *sql.Rows) (job row, err error) {
-			var low int
-			var queued, deadline, gone int64
-			job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
-			err = r.Scan(&job.ID, &low, &job.turn, &job.k, &job.Attempt, &job.Retries, &queued, &deadline, &gone, &job.Input, &job.Rest)
-			job.Low, job.Delay, job.Deadline = low == 1, duration(now-queued), fromMillis(deadline)
-			job.change = change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone), delay: job.Delay}
-			if lease > 0 {
-				job.change.due = min(job.change.due, lease)
-			}
-			return job, err
-		}, taken, t.Worker, e.process, now, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), lease, t.Endpoint, now, t.Max)
-		for i := range rows {
-			if r := &rows[i]; err == nil && r.Input == nil {
-				err = tx.QueryRow(largeInput, r.k).Scan(&r.Input)
-			}
-		}
-		return err
-	})
-	if err != nil || len(rows) == 0 {
+	// What may have been handed out to this worker before is settled first.
+	if err := e.deliver(ctx); sqldb.Classify(err) == sqldb.Outage {
 		return nil, err
 	}
-	// The statement answers its rows in no order.
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.k, b.k)) })
-	jobs, changes := make([]Taken, len(rows)), make([]change, len(rows))
-	for i, r := range rows {
-		jobs[i], changes[i] = r.Taken, r.change
+	var jobs []Taken
+	_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
+		jobs, changes, err = e.take(tx, t)
+		return changes, err
+	})
+	if err != nil {
+		e.returnLater(jobs, err)
+		return nil, err
 	}
-	e.apply(changes...)
 	return jobs, nil
 }
 
 // TakeOrWait is Take that waits for a job until ctx ends, whose error it then
 // answers. Who waits longest is served first.
 func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
+	taker := e.NewTaker()
+	defer taker.Close()
+	return taker.Take(ctx, t)
+}
+
+// Taker takes jobs for one worker, which reports on them by it, too: a report
+// and the next take are one transaction. Its methods belong to one goroutine.
+type Taker struct {
+	engine *Engine
+	place  *place // in the line of those who wait; nil for none
+}
+
+// NewTaker makes one, which is closed by Close.
+func (e *Engine) NewTaker() *Taker { return &Taker{engine: e} }
+
+// Close gives up the place in the line.
+func (t *Taker) Close() {
+	if t.place != nil {
+		t.engine.hub.leave(t.place)
+		t.place = nil
+	}
+}
+
+// Take waits for jobs until ctx ends, whose error it then answers.
+func (t *Taker) Take(ctx context.Context, next Take) (jobs []Taken, err error) {
+	hub := &t.engine.hub
 	for woken := false; ; woken = true {
-		place := e.hub.await(t.Endpoint)
-		jobs, err := e.Take(ctx, t)
-		if len(jobs) == 0 && err == nil {
-			select {
-			case <-place.c:
-				continue
-			case <-ctx.Done():
-				err, woken = ctx.Err(), false
-			}
+		if t.place == nil || !hub.waits(t.place, next) {
+			t.Close()
+			t.place = hub.await(next)
+			jobs, err = t.engine.Take(ctx, next)
 		}
-		e.hub.leave(t.Endpoint, place)
+		if len(jobs) == 0 && err == nil {
+			if jobs, err = t.wait(ctx); len(jobs) == 0 && err == nil {
+				continue
+			}
+			woken = woken && err == nil
+		}
+		t.Close()
 		if err != nil && woken { // the job that it was woken for is still there
-			e.hub.wake(t.Endpoint)
+			hub.wake(next.Endpoint)
 		}
 		return jobs, err
 	}
+}
+
+// wait waits in the line for jobs, or for a hint that there are some: then
+// none are answered.
+func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
+	place := t.place
+	t.engine.hub.ready(place)
+	select {
+	case <-place.hint:
+		return nil, nil
+	case jobs := <-place.given:
+		return jobs, nil
+	case <-ctx.Done():
+	}
+	t.place = nil
+	if t.engine.hub.leave(place) { // a submission takes a job for it at this moment
+		if jobs := <-place.given; len(jobs) > 0 {
+			return jobs, nil
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// Report is Engine.Report, and takes jobs that are next where there are some.
+func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take) (Directive, []Taken, error) {
+	t.Close()
+	t.place = t.engine.hub.await(next)
+	directive, jobs, err := t.engine.reportAndTake(ctx, ref, r, &next)
+	if jobs == nil || len(jobs) > 0 { // it has not looked, or does not wait
+		t.Close()
+	}
+	return directive, jobs, err
 }

@@ -258,7 +258,7 @@ func TestWhatACommandSees(t *testing.T) {
 	j.Spec.Env = map[string]string{"FROM": "template", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "PATH": "/nosuchfolder", "CUDA_VISIBLE_DEVICES": "0"}
 	j.Spec.Devices = []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}
 	j.Spec.Mounts = []worker.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
-	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n")
+	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
 	if _, err := program(t, e, "x").Handle(t.Context(), j.Job); err != nil {
 		t.Fatal(err)
 	}

@@ -104,13 +104,17 @@ type container struct {
 
 	mu      sync.Mutex
 	finding bool
-	pid     int // of its first process, 0 while it isn't known
+	pid     int  // of its first process, 0 while it isn't known
+	oom     bool // it ended because memory ran out
 }
 
-// live removes the container when the command that is attached to it ends:
-// where that was by itself, the container mostly is gone already.
+// live removes the container when the command that is attached to it ends, and
+// asks before how it ended.
 func (c *container) live() {
 	<-c.group.Done()
+	if c.group.Code() > 0 {
+		c.autopsy()
+	}
 	c.remove()
 	close(c.done)
 }
@@ -125,10 +129,23 @@ func (c *container) Kill() {
 // Exit tells a signal that ended the container from a status: engines tell
 // both by one number.
 func (c *container) Exit() string {
-	if code := c.group.Code(); code > 128 && code <= 128+64 {
-		return fmt.Sprintf("exit status %d: killed by %s", code, procgroup.SignalName(code-128))
+	c.mu.Lock()
+	oom := c.oom
+	c.mu.Unlock()
+	if code := c.group.Code(); code > 0 {
+		return procgroup.StatusText(code, oom)
 	}
 	return c.group.Exit()
+}
+
+// autopsy asks the engine whether the container ended because memory ran out.
+func (c *container) autopsy() {
+	ctx, cancel := context.WithTimeout(context.Background(), probing)
+	defer cancel()
+	text, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.OOMKilled}}", c.name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.oom = err == nil && strings.TrimSpace(text) == "true"
 }
 
 // Usage is that of the container's processes where they are this machine's.
@@ -214,7 +231,7 @@ func (c creation) network() string {
 // is in a file of the folder, or, where a file can't have it, in env.
 func (c creation) args(folder string) (args, env []string, err error) {
 	args = []string{
-		"create", "--rm", "--pull", "never", "--name", c.name,
+		"create", "--pull", "never", "--name", c.name,
 		"--label", runLabel + "=" + c.run, "--label", endpointLabel + "=" + c.Endpoint, "--label", workerLabel + "=" + c.Worker,
 	}
 	args, env, err = c.environment(args, folder)

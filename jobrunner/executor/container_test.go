@@ -173,6 +173,7 @@ func TestEndsOfContainers(t *testing.T) {
 	e := f.executor("", "")
 	for code, want := range map[string]string{
 		"0": "exit status 0", "3": "exit status 3", "139": "exit status 139: killed by SIGSEGV",
+		"137": "exit status 137: killed by SIGKILL, often because memory is out",
 	} {
 		f.write("exit", code)
 		p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
@@ -180,6 +181,16 @@ func TestEndsOfContainers(t *testing.T) {
 		if p.Exit() != want {
 			t.Errorf("%s: %s", code, p.Exit())
 		}
+	}
+	f.write("exit", "137")
+	f.write("oom", "true")
+	p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	<-p.Done()
+	if want := "exit status 137: killed by SIGKILL, out of memory"; p.Exit() != want {
+		t.Errorf("a container that ran out of memory ended with %s", p.Exit())
+	}
+	if left := f.containers(); len(left) > 0 {
+		t.Errorf("%d containers are left", len(left))
 	}
 	if pulls := strings.Count(f.read("calls"), "CALL|pull|"); pulls != 1 {
 		t.Errorf("the image was fetched %d times", pulls)

@@ -137,9 +137,9 @@ func (e *Executor) Program(image string) (worker.Program, error) {
 		}
 		switch {
 		case r.Process != nil:
-			return worker.Program{Start: e.startProcess(r.Process)}, nil
+			return worker.Program{Start: e.startProcess(r.Process), Check: r.Process.checkTemplate, Folder: r.Process.Dir.value}, nil
 		case r.Command != nil:
-			return worker.Program{Handle: e.handler(r.Command)}, nil
+			return worker.Program{Handle: e.handler(r.Command), Check: r.Command.checkTemplate}, nil
 		}
 		return e.container(image, r.Container)
 	}

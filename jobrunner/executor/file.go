@@ -51,6 +51,8 @@ type localSettings struct {
 	Env      map[string]text `yaml:"env"`
 	Inherit  []text          `yaml:"inherit"`
 	Template text            `yaml:"template"`
+	// TemplateEnv names variables that a template may set although they run code.
+	TemplateEnv []text `yaml:"template_env"`
 }
 
 // What of a template counts, beside its environment.
@@ -201,6 +203,9 @@ func (r *rule) check(folder string) (err error) {
 	return r.Container.check()
 }
 
+// variablePattern is what template_env may have.
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$|^\*$`)
+
 // nameForm is what a variable of the environment may be called.
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -224,7 +229,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 		}
 	}
 	l.Dir.value = dir
-	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, slices.Collect(maps.Values(l.Env))), text.missing) {
+	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.missing) {
 		return flawf(r.line, "the rule for %s has a value that is none: write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
@@ -235,6 +240,11 @@ func (l *localSettings) check(r *rule, folder string) error {
 	for _, name := range l.Inherit {
 		if err := checkName(name.value); err != nil {
 			return flawf(name.line, "%s", err)
+		}
+	}
+	for _, pattern := range l.TemplateEnv {
+		if !variablePattern.MatchString(pattern.value) {
+			return flawf(pattern.line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.value)
 		}
 	}
 	if len(l.Run) > 0 {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // Handler is a file that runs jobs without a rule: how follows from the file.
@@ -24,8 +25,9 @@ const maxHandler = 16 << 20 // bytes that are looked through
 
 // NewHandler finds out how a file is run: a Python file that imports the public
 // SDK is a worker; any other one, a script with the suffix .sh, and whatever is
-// executable is started once per job.
-func NewHandler(image, file string) (h Handler, err error) {
+// executable is started once per job. python is the command that runs a Python
+// file; none is python3.
+func NewHandler(image, file string, python ...string) (h Handler, err error) {
 	h = Handler{Image: image, PerJob: true}
 	if h.File, err = filepath.Abs(file); err != nil {
 		return h, err
@@ -49,7 +51,10 @@ func NewHandler(image, file string) (h Handler, err error) {
 			return h, err
 		}
 		h.PerJob = !usesSDK.Match(text)
-		h.command = []string{"python3", h.File}
+		if len(python) == 0 {
+			python = []string{"python3"}
+		}
+		h.command = append(slices.Clone(python), h.File)
 	case info.Mode()&0o111 != 0 || suffix == ".exe":
 		h.command = []string{h.File}
 	case suffix == ".sh":
@@ -65,7 +70,8 @@ func (h Handler) rule() (r rule, err error) {
 	if r.pattern, err = parsePattern(h.Image); err != nil {
 		return r, err
 	}
-	settings := &localSettings{Dir: text{value: filepath.Dir(h.File)}}
+	// Whoever starts it sets its environment, too.
+	settings := &localSettings{Dir: text{value: filepath.Dir(h.File)}, TemplateEnv: []text{{value: "*"}}}
 	for _, word := range h.command {
 		settings.Run = append(settings.Run, text{value: word})
 	}

@@ -47,6 +47,9 @@ func (p process) Usage() worker.Usage { return worker.Usage(p.Group.Usage()) }
 
 // command is what a worker or a job of it is started with.
 func (l *localSettings) command(s worker.Spec, env ...string) (c procgroup.Command, err error) {
+	if err := l.checkTemplate(s); err != nil {
+		return c, err
+	}
 	if c.Args, err = l.argv(s.Container); err != nil {
 		return c, err
 	}

@@ -2,7 +2,11 @@
 
 package fault
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
 
 // Check answers an error where the environment asks for a fault that is not
 // there.
@@ -10,6 +14,10 @@ func Check() error { return nil }
 
 // On tells whether the fault at a place of the code is chosen.
 func On(string) bool { return false }
+
+// Acts carries a request out that is refused, where the fault at the point is
+// chosen.
+func Acts(string, *http.Request, func(http.ResponseWriter, *http.Request)) {}
 
 // Value is a limit or a default, or what the chosen fault makes of it. It is
 // for package variables.
@@ -22,5 +30,8 @@ func SQL(statement string) string { return statement }
 // makes of it.
 func Rule(_, rule string) string { return rule }
 
-// Handler serves what next does, or what the chosen fault makes of that.
-func Handler(next http.Handler) http.Handler { return next }
+// Data is JSON at a place of the code, or what the chosen fault makes of it.
+func Data(_ string, text []byte) []byte { return text }
+
+// Handler serves what next does, or what the chosen faults make of that.
+func Handler(next http.Handler, _ *clock.Clock) http.Handler { return next }

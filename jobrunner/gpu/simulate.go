@@ -55,6 +55,12 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	return s, nil
 }
 
+// Simulated tells whether an inventory is of a machine that isn't there.
+func Simulated(i Inventory) bool {
+	_, ok := i.(*simulated)
+	return ok
+}
+
 type simulated struct {
 	name      string
 	log       *slog.Logger

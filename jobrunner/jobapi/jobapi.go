@@ -11,10 +11,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -26,12 +29,18 @@ type Config struct {
 	Endpoint func(ctx context.Context, id string) (Endpoint, error)
 	Workers  func(endpoint string) Workers
 	Queued   func(endpoint string) // a job was put into the queue
+	// Failure says in a line why no worker of an endpoint can work; "": one can, or
+	// may yet. nil: nobody knows.
+	Failure func(endpoint string) string
 	// Webhook says why a webhook may not be called; nil allows every one.
-	Webhook  func(*url.URL) error
-	Clock    *clock.Clock
-	Keys     *apikey.Keys
-	NoLimits bool // of rates, open requests and the queue's length: for benchmarks
-	Logger   *slog.Logger
+	Webhook func(*url.URL) error
+	Clock   *clock.Clock
+	Keys    *apikey.Keys
+	// Bodies is the memory of the bodies that are being read, Answers of those that
+	// are being written; nil: without a bound.
+	Bodies, Answers *httplimit.Memory
+	NoLimits        bool // of rates, open requests and the queue's length: for benchmarks
+	Logger          *slog.Logger
 }
 
 // Endpoint is what the API needs to know of an endpoint.
@@ -100,12 +109,13 @@ var operations = map[string]operation{
 
 type api struct {
 	Config
-	limiter *limits.Limiter
+	limiter   *limits.Limiter
+	explained sync.Map // endpoints whose SDKs were told of where streams are
 }
 
 // New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….
 func New(c Config) http.Handler {
-	return &api{c, limits.New(c.Clock)}
+	return &api{Config: c, limiter: limits.New(c.Clock)}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -135,6 +145,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(w, user, op, t, endpoint)
 	if err != nil {
+		fault.Acts("refused-"+limits.Table[op.limit].Name, r, func(w http.ResponseWriter, r *http.Request) { _ = op.serve(a, w, r, t) })
 		if r.ContentLength != 0 { // else net/http reads the body before it answers, however slowly that comes
 			w.Header().Set("Connection", "close")
 		}
@@ -200,9 +211,17 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status, text = refused.status, refused.text
 	case errors.Is(err, ErrNoEndpoint), errors.Is(err, engine.ErrNotFound):
 		status, text = http.StatusNotFound, err.Error()
-	case errors.Is(err, sqldb.ErrFull):
-		status, text = http.StatusInsufficientStorage, err.Error()
-		a.Logger.ErrorContext(r.Context(), "a job was refused", "error", err)
+	case errors.Is(err, httplimit.ErrMemory):
+		w.Header().Set("Retry-After", httplimit.RetryAfter)
+		status, text = http.StatusServiceUnavailable, err.Error()
+	case sqldb.Classify(err) == sqldb.Full:
+		status, text = http.StatusInsufficientStorage, sqldb.Public(err)
+	case sqldb.Classify(err) != sqldb.Fault:
+		status, text = http.StatusServiceUnavailable, sqldb.Public(err)
+		w.Header().Set("Retry-After", sqldb.RetryAfter)
+	case httplimit.Stopping(r.Context()):
+		w.Header().Set("Retry-After", httplimit.RetryAfter)
+		status, text = http.StatusServiceUnavailable, httplimit.ErrStopping.Error()
 	case r.Context().Err() != nil: // nobody is there to read
 	default:
 		a.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err)

@@ -8,14 +8,23 @@ import (
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // run queues a job and answers at once (description: POST /run).
 func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
-	job, err := a.submit(w, r, t, maxRun, nil)
+	n, hold, err := a.submission(w, r, t, maxRun)
 	if err != nil {
 		return err
 	}
+	job, watch, err := a.queue(r.Context(), n)
+	hold.Release()
+	if err != nil {
+		return err
+	}
+	watch.Stop()
+	a.explainWait(w, t, job)
 	writeJob(w, job)
 	return nil
 }
@@ -28,42 +37,60 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, err := a.submit(w, r, t, maxRunSync, func(n *engine.NewJob) { n.Sync, n.Wait = true, asked })
+	n, hold, err := a.submission(w, r, t, maxRunSync)
 	if err != nil {
 		return err
 	}
-	t.job = job.ID
-	return a.answerEnd(w, r, t, cmp.Or(asked, engine.DefaultWait))
+	n.Sync, n.Wait = true, asked
+	switch {
+	case fault.On("runsync-low-priority-ignored"):
+		n.Low = false
+	case fault.On("runsync-time-out-ignored"):
+		n.Timeout = 0
+	case fault.On("wait-no-webhook") && asked > 0:
+		n.Webhook = ""
+	}
+	job, watch, err := a.queue(r.Context(), n)
+	hold.Release()
+	if err != nil {
+		return err
+	}
+	return a.answerOwn(w, r, t, cmp.Or(asked, engine.DefaultWait), job, watch)
 }
 
-func (a *api) submit(w http.ResponseWriter, r *http.Request, t target, limit int64, shape func(*engine.NewJob)) (engine.Job, error) {
-	n, err := readSubmission(w, r, limit)
+// submission is what a request asks to be queued. The caller releases the hold
+// once it is.
+func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit int64) (engine.NewJob, *httplimit.Hold, error) {
+	body, hold, err := a.readBody(w, r, limit, 1)
 	if err != nil {
-		return engine.Job{}, err
+		return engine.NewJob{}, nil, err
 	}
-	if err := a.checkWebhook(n.Webhook); err != nil {
-		return engine.Job{}, err
+	n, err := parseSubmission(body)
+	if err == nil {
+		err = a.checkWebhook(n.Webhook)
+	}
+	if err != nil {
+		hold.Release()
+		return engine.NewJob{}, nil, err
 	}
 	n.Endpoint = t.endpoint
-	if shape != nil {
-		shape(&n)
-	}
-	return a.queue(r.Context(), n)
+	return n, hold, nil
 }
 
-// queue makes a job and tells the pools.
-func (a *api) queue(ctx context.Context, n engine.NewJob) (engine.Job, error) {
-	job, err := a.Engine.Submit(ctx, n)
+// queue makes a job and tells the pools. The caller ends the watch.
+func (a *api) queue(ctx context.Context, n engine.NewJob) (engine.Job, *engine.Watch, error) {
+	job, watch, err := a.Engine.SubmitAndWatch(ctx, n)
 	if err != nil {
-		return engine.Job{}, err
+		return engine.Job{}, nil, err
 	}
 	// An endpoint that was deleted meanwhile has dropped its jobs already, and
 	// nobody would ever look for this one.
 	if _, err := a.Endpoint(ctx, n.Endpoint); errors.Is(err, ErrNoEndpoint) {
-		return engine.Job{}, errors.Join(err, a.Engine.DropEndpoint(ctx, n.Endpoint))
+		watch.Stop()
+		return engine.Job{}, nil, errors.Join(err, a.Engine.DropEndpoint(ctx, n.Endpoint))
 	}
 	a.Queued(n.Endpoint)
-	return job, nil
+	return job, watch, nil
 }
 
 // status answers a job as it stands; ?ttl= sets its time to live, which counts
@@ -72,12 +99,11 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err := a.setTTL(r, t); err != nil {
 		return err
 	}
-	job, err := a.Engine.Get(r.Context(), t.endpoint, t.job)
+	job, size, err := a.look(r.Context(), t)
 	if err != nil {
 		return err
 	}
-	writeJob(w, job)
-	return nil
+	return a.answerJob(w, r, t, job, size)
 }
 
 // statusSync is status that waits for the job's end, at the live door alone
@@ -87,7 +113,7 @@ func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error
 	if err != nil {
 		return err
 	}
-	return a.answerEnd(w, r, t, wait)
+	return a.answerEnd(w, r, t, wait, engine.Job{})
 }
 
 func (a *api) setTTL(r *http.Request, t target) error {
@@ -111,14 +137,21 @@ func (a *api) cancel(w http.ResponseWriter, r *http.Request, t target) error {
 
 // health counts jobs and workers (description: Health response; field notes:
 // health).
-func (a *api) health(w http.ResponseWriter, _ *http.Request, t target) error {
-	jobs := a.Engine.Counts(t.endpoint)
-	body, err := json.Marshal(map[string]any{
+func (a *api) health(w http.ResponseWriter, r *http.Request, t target) error {
+	jobs, err := a.Engine.CountsNow(r.Context(), t.endpoint)
+	if err != nil {
+		return err
+	}
+	shown := map[string]any{
 		"jobs": map[string]int{
 			"completed": jobs.Completed, "failed": jobs.Failed, "inProgress": jobs.InProgress, "inQueue": jobs.InQueue, "retried": jobs.Retried,
 		},
 		"workers": a.Workers(t.endpoint),
-	})
+	}
+	if reason := a.failure(t.endpoint); reason != "" {
+		shown["reason"] = reason // the contract knows no such member, and rules none out
+	}
+	body, err := json.Marshal(shown)
 	if err != nil {
 		return err
 	}

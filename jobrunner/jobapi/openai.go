@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
@@ -23,14 +24,16 @@ const openAIModels = "/v1/models"
 // has nobody else to wait for it: it is cancelled when the client goes away,
 // and when no worker takes it in time.
 func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
-	input, err := openAIInput(w, r, t.route)
+	input, hold, err := a.openAIInput(w, r, t.route)
 	if err != nil {
 		return err
 	}
-	job, err := a.queue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
+	job, watch, err := a.queue(r.Context(), engine.NewJob{Endpoint: t.endpoint, Input: input, Sync: true})
+	hold.Release()
 	if err != nil {
 		return err
 	}
+	watch.Stop() // the passage has its own
 	t.job = job.ID
 	p := &passage{w: w}
 	if err := a.passOn(r.Context(), p, t); err != nil {
@@ -44,24 +47,27 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-func openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, error) {
+func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, *httplimit.Hold, error) {
 	input := map[string]any{"openai_route": route}
 	if r.Method == http.MethodGet {
 		if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
-			return nil, wrongMethod(w, r, "openai"+route, post)
+			return nil, nil, wrongMethod(w, r, "openai"+route, post)
 		}
-		return json.Marshal(input)
+		text, err := json.Marshal(input)
+		return text, nil, err
 	}
-	body, err := readBody(w, r, maxRunSync)
+	body, hold, err := a.readBody(w, r, maxRunSync, 3) // marshalling it makes two copies
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	body = bytes.TrimSpace(body)
 	if !rawjson.Valid(body) || !isObject(body) {
-		return nil, refuse(http.StatusBadRequest, "the body must be a JSON object")
+		hold.Release()
+		return nil, nil, refuse(http.StatusBadRequest, "the body must be a JSON object")
 	}
 	input["openai_input"] = json.RawMessage(body)
-	return json.Marshal(input)
+	text, err := json.Marshal(input)
+	return text, hold, err
 }
 
 // passOn waits for a worker, and then passes on what it gives until the job is
@@ -69,11 +75,14 @@ func openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, 
 func (a *api) passOn(ctx context.Context, p *passage, t target) error {
 	var job engine.Job
 	err := a.hold(ctx, t, openAIWait, func() (taken bool, err error) {
-		job, err = a.Engine.Get(ctx, t.endpoint, t.job)
+		job, err = a.Engine.Get(httplimit.Answering(ctx), t.endpoint, t.job)
 		return job.State != engine.InQueue, err
 	})
 	if err != nil {
 		return err
+	}
+	if httplimit.Stopping(ctx) && !job.State.Terminal() {
+		return httplimit.ErrStopping
 	}
 	if job.State == engine.InQueue {
 		return refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
@@ -81,7 +90,7 @@ func (a *api) passOn(ctx context.Context, p *passage, t target) error {
 	err = a.hold(ctx, t, engine.MaxTTL, func() (over bool, err error) {
 		for more := true; more; {
 			var chunks [][]byte
-			if job, chunks, more, err = a.Engine.Drain(ctx, t.endpoint, t.job); err != nil {
+			if job, chunks, more, err = a.Engine.Drain(httplimit.Answering(ctx), t.endpoint, t.job); err != nil {
 				return false, err
 			}
 			if err := p.pass(chunks, job.Retries); err != nil {
@@ -92,6 +101,9 @@ func (a *api) passOn(ctx context.Context, p *passage, t target) error {
 	})
 	if err != nil {
 		return err
+	}
+	if httplimit.Stopping(ctx) && !job.State.Terminal() {
+		return httplimit.ErrStopping
 	}
 	switch job.State {
 	case engine.Completed:

@@ -2,14 +2,37 @@ package jobapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // streamWait is how long a stream that has nothing new is held, where the
 // client does not say (field notes: /stream).
-const streamWait = 10 * time.Second
+var streamWait = fault.Value("jobapi.streamWait", 10*time.Second)
+
+// streamShape is the header that tells a client which form a stream has, and
+// where it is served in the other one.
+const streamShape = "X-Stream-Shape"
+
+// publicSDKs are how the public SDKs name themselves.
+const publicSDKs = "runpod"
+
+// explainStream says to who reads the described door what it is about: the public
+// SDKs expect an object, and end with an error that does not tell why.
+func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
+	w.Header().Set(streamShape, "array of chunks; {status, stream} is at /live"+r.URL.Path)
+	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
+		return
+	}
+	if _, said := a.explained.LoadOrStore(t.endpoint, true); !said {
+		a.Logger.WarnContext(r.Context(), "a public SDK reads a stream at /v2, where it is an array of chunks as the contract says, and not the object that the SDK expects: set its base URL to /live/v2",
+			"endpoint", t.endpoint, "client", r.UserAgent())
+	}
+}
 
 // stream answers the chunks that nobody has read yet. Where there are none the
 // answer waits until some come, the job ends, or the wait is over (description:
@@ -24,7 +47,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	var chunks [][]byte
 	err = a.hold(r.Context(), t, wait, func() (enough bool, err error) {
 		more := false
-		job, chunks, more, err = a.Engine.Drain(r.Context(), t.endpoint, t.job)
+		job, chunks, more, err = a.Engine.Drain(httplimit.Answering(r.Context()), t.endpoint, t.job)
 		if more {
 			job.State = engine.InProgress // as far as the client can see
 		}
@@ -34,6 +57,9 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	var b []byte
+	if !t.live {
+		a.explainStream(w, r, t)
+	}
 	if t.live {
 		b = append(append(append(b, `{"status":"`...), job.State...), `","stream":`...)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
@@ -32,34 +32,35 @@ var (
 	maxRunSync = fault.Value[int64]("jobapi.maxRunSync", 20<<20)
 )
 
-// readSubmission reads a body of at most limit bytes. What is wrong with it is
-// a *refusal.
-func readSubmission(w http.ResponseWriter, r *http.Request, limit int64) (engine.NewJob, error) {
-	body, err := readBody(w, r, limit)
-	if err != nil {
-		return engine.NewJob{}, err
-	}
-	return parseSubmission(body)
-}
-
-// readBody reads a body of at most limit bytes, which must be UTF-8: whatever a
-// worker is handed it must be able to read.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// readBody reads a body of at most limit bytes, of which the caller makes a
+// multiple. It must be UTF-8: whatever a worker is handed it must be able to read.
+// What is wrong with it is a *refusal. The caller releases the hold when it is done
+// with the bytes.
+func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Hold, error) {
 	if r.ContentLength > limit {
-		return nil, tooLarge(w, limit)
+		return nil, nil, tooLarge(w, limit)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if r.ContentLength < 0 && fault.On("chunked-no-limit") {
+		limit *= 10
+	}
+	body, hold, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), multiple, false)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, tooLarge(w, limit)
+		return nil, nil, tooLarge(w, limit)
+	case errors.Is(err, httplimit.ErrMemory):
+		w.Header().Set("Connection", "close") // else the rest of the body is read
+		return nil, nil, err
+	case errors.Is(err, httplimit.ErrSlowBody):
+		return nil, nil, refuse(http.StatusRequestTimeout, "%s", err)
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
+		return nil, nil, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
 	}
-	if !utf8.Valid(body) {
-		return nil, refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
+	if !utf8.Valid(body) && !fault.On("any-utf8") {
+		hold.Release()
+		return nil, nil, refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
 	}
-	return body, nil
+	return body, hold, nil
 }
 
 // tooLarge refuses without reading on: the connection ends with the answer.
@@ -69,7 +70,10 @@ func tooLarge(w http.ResponseWriter, limit int64) error {
 }
 
 func parseSubmission(body []byte) (job engine.NewJob, err error) {
-	members, ok := rawjson.Members(body)
+	if fault.On("text-after-json") {
+		body = firstValue(body)
+	}
+	members, ok := rawjson.Members(body, "input", "webhook", "policy", "s3Config")
 	if !ok {
 		return job, malformed(body)
 	}
@@ -80,7 +84,7 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	case !isObject(input):
 		return job, refuse(http.StatusBadRequest, "input must be a JSON object")
 	}
-	job.Input = input
+	job.Input = fault.Data("submission.input", input)
 	if job.Webhook, err = webhook(members["webhook"]); err != nil {
 		return job, err
 	}
@@ -92,6 +96,15 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	}
 	job.Rest = rest(members)
 	return job, nil
+}
+
+// firstValue is what a program reads that does not look further.
+func firstValue(body []byte) []byte {
+	var first json.RawMessage
+	if json.NewDecoder(bytes.NewReader(body)).Decode(&first) != nil {
+		return body
+	}
+	return first
 }
 
 // rest is what a worker sees beside the input.
@@ -160,8 +173,8 @@ func checkS3Config(raw json.RawMessage) error {
 	if absent(raw) {
 		return nil
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
+	members, ok := rawjson.Members(raw, s3Members...)
+	if !ok {
 		return refuse(http.StatusBadRequest, "s3Config must be an object")
 	}
 	for _, name := range s3Members {
@@ -177,8 +190,8 @@ func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
 	if absent(raw) {
 		return nil
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
+	members, ok := rawjson.Members(raw, "lowPriority", "executionTimeout", "ttl")
+	if !ok {
 		return refuse(http.StatusBadRequest, "policy must be an object")
 	}
 	if v := members["lowPriority"]; !absent(v) && json.Unmarshal(v, &job.Low) != nil {

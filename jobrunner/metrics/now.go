@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Source tells how things are at this moment.
@@ -83,9 +84,14 @@ func (n *now) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	endpoints, err := n.source.Endpoints(ctx)
-	if err != nil {
+	switch {
+	case sqldb.Temporary(err): // what is counted here is known all the same
+		for _, c := range n.jobs.collectors() {
+			c.Collect(out)
+		}
+	case err != nil:
 		out <- prometheus.NewInvalidMetric(jobsNow, err)
-	} else {
+	default:
 		there := make(map[string]bool, len(endpoints))
 		for _, e := range endpoints {
 			there[e.ID] = true

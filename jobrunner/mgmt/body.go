@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +14,18 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
 const (
 	maxBody   = 1 << 20 // bytes
 	maxFaults = 50      // told of one body
+	maxValues = 50_000  // of one body, each of which costs memory
+
+	// treeFactor is how much larger than its text a tree of values is.
+	treeFactor = 10
 )
 
 // phase says what a body is for.
@@ -44,7 +52,20 @@ type checker interface {
 // at once, each with its path in the body.
 func decode[T any](c *call, p phase) (T, error) {
 	var body T
-	tree, err := parse(http.MaxBytesReader(c.writer, c.http.Body, maxBody))
+	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), treeFactor, false)
+	defer hold.Release()
+	if errors.Is(err, httplimit.ErrMemory) {
+		return body, err
+	}
+	var tree any
+	if err == nil {
+		if n := rawjson.Count(text, maxValues); n >= maxValues {
+			return body, failf(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)
+		}
+		tree, err = parse(bytes.NewReader(text))
+	} else {
+		_, err = parse(failed{err})
+	}
 	if err != nil {
 		return body, err
 	}
@@ -55,6 +76,11 @@ func decode[T any](c *call, p phase) (T, error) {
 	}
 	return body, nil
 }
+
+// failed is a body that could not be read.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // parse reads exactly one JSON value.
 func parse(r io.Reader) (tree any, err error) {
@@ -75,6 +101,8 @@ func parse(r io.Reader) (tree any, err error) {
 		return tree, nil
 	case errors.As(err, &large):
 		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
+	case errors.Is(err, httplimit.ErrSlowBody):
+		return nil, failf(http.StatusRequestTimeout, "%s", err)
 	case errors.Is(err, io.EOF):
 		return nil, failf(http.StatusBadRequest, "the request has no body: a JSON object is expected")
 	}
@@ -99,19 +127,26 @@ func (d *decoder) object(path string, in any, out reflect.Value) {
 		d.mismatch(path, in, "object")
 		return
 	}
-	left := maps.Clone(tree)
+	known := map[string]bool{}
 	for _, m := range members(out.Type()) {
 		value, stands := tree[m.name]
 		switch {
 		case m.rule.onlyCreate && d.phase == updating:
 		case stands:
-			delete(left, m.name)
+			known[m.name] = true
 			d.value(path+"."+m.name, value, out.FieldByIndex(m.index), m.rule)
 		case m.rule.must, m.rule.mustCreate && d.phase == creating:
 			d.fault(path, "missing property '%s'", m.name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(left)) {
+	var unknown []string
+	for name := range tree {
+		if !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
 		d.fault(path, "additional properties '%s' not allowed", short(name))
 	}
 	if c, ok := out.Addr().Interface().(checker); ok {

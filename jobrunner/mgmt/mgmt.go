@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -36,6 +37,8 @@ type Config struct {
 	Workers Workers
 	// Sample tells how a worker's GPU does; nil: nobody can.
 	Sample func(uuid string) (gpu.Sample, error)
+	// Bodies is the memory of the bodies that are being read; nil: without a bound.
+	Bodies *httplimit.Memory
 	// Stock says which GPU types the machine has now; nil is none.
 	Stock func() map[string]catalog.Stock
 }
@@ -69,6 +72,7 @@ type call struct {
 	version int    // 1 or 2
 	id      string // the path's parameter
 	worker  string // its second one
+	bodies  *httplimit.Memory
 }
 
 func (c *call) ctx() context.Context { return c.http.Context() }
@@ -76,7 +80,7 @@ func (c *call) ctx() context.Context { return c.http.Context() }
 // ServeHTTP answers in the form of the version that the path names: first who
 // asks, then how often, then what.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{http: r, writer: w, version: 2}
+	c := &call{http: r, writer: w, version: 2, bodies: s.Bodies}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
 		c.version = 1
 	}

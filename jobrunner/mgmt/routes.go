@@ -83,7 +83,11 @@ func find(c *call) (route, error) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	segments := strings.Split(c.http.URL.EscapedPath(), "/")
+	path := c.http.URL.EscapedPath()
+	if err := refuseUnserved(method, path); err != nil {
+		return route{}, err
+	}
+	segments := strings.Split(path, "/")
 	var allowed []string
 	for _, r := range routes {
 		ids, ok := match(strings.Split(r.path, "/"), segments)

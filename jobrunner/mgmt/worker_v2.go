@@ -3,7 +3,6 @@ package mgmt
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -150,8 +149,8 @@ func (w *workerSummaryV2) add(state worker.State) {
 	}
 }
 
-// The sources of a log. What the deployment itself says of a worker is in its
-// states and reasons: there are no system lines.
+// The sources of a log: what the worker wrote, and what the deployment says of
+// it, such as how its process ended.
 const (
 	fromContainer = "container"
 	fromSystem    = "system"
@@ -169,7 +168,7 @@ type logStream struct {
 	log  *worker.Log
 	from int64     // the first line
 	at   time.Time // that is not older than this
-	none bool      // of the sources asked for
+	only string    // the source that was asked for; "": both
 }
 
 // workerLogsV2 opens the log of a worker. Last-Event-ID goes before since, and
@@ -185,9 +184,8 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 	out := logStream{log: log}
 	query := c.http.URL.Query()
 	switch source := query.Get("source"); source {
-	case "", fromContainer:
-	case fromSystem:
-		out.none = true
+	case "", fromContainer, fromSystem:
+		out.only = source
 	default:
 		return nil, failf(http.StatusBadRequest, "source is %s or %s, not %q", fromContainer, fromSystem, short(source))
 	}
@@ -249,17 +247,18 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out := http.NewResponseController(w)
 	from := l.from
-	if l.none {
-		from = math.MaxInt64
-	}
 	for {
 		lines, more := l.log.Lines(from)
 		for _, line := range lines {
 			from = line.Number + 1
-			if line.Time.Before(l.at) {
+			source := fromContainer
+			if line.System {
+				source = fromSystem
+			}
+			if line.Time.Before(l.at) || l.only != "" && l.only != source {
 				continue
 			}
-			data, err := json.Marshal(map[string]string{"source": fromContainer, "line": line.Text, "ts": line.Time.UTC().Format(time.RFC3339Nano)})
+			data, err := json.Marshal(map[string]string{"source": source, "line": line.Text, "ts": line.Time.UTC().Format(time.RFC3339Nano)})
 			if err != nil {
 				return
 			}

@@ -41,6 +41,15 @@ func (b *busy) GPUs() page.GPUs {
 	return page.GPUs{Driver: gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, Devices: slices.Clone(b.gpus)}
 }
 
+func (b *busy) Active(ctx context.Context) (map[string]engine.Counts, error) {
+	endpoints, err := b.Endpoints(ctx)
+	active := map[string]engine.Counts{}
+	for _, e := range endpoints {
+		active[e.ID] = b.Counts(e.ID)
+	}
+	return active, err
+}
+
 func (b *busy) Counts(endpoint string) engine.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -37,6 +37,9 @@ type Config struct {
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
 	Logger *slog.Logger // of reads that fail
+	// Jobs answers a request of the job API whose caller may do everything; nil:
+	// the page sends none.
+	Jobs func(w http.ResponseWriter, r *http.Request)
 	// Shared says that other processes change jobs too, so that events alone
 	// don't tell how many there are.
 	Shared  bool
@@ -117,9 +120,13 @@ func (p *Page) count(ctx context.Context) {
 	if err != nil {
 		return // the next time; who looks at the page is told
 	}
+	active, err := p.Source.Active(ctx) // one question, however many endpoints there are
+	if err != nil {
+		return
+	}
 	var all engine.Counts
 	for _, e := range endpoints {
-		counts := p.Source.Counts(e.ID)
+		counts := active[e.ID]
 		if p.Shared {
 			p.history.level(e.ID, counts)
 		}
@@ -177,6 +184,7 @@ var (
 		"/ui/snapshot": {get, false, (*Page).snapshot},
 		"/ui/job":      {get, false, (*Page).job},
 		"/ui/log":      {get, false, (*Page).log},
+		"/ui/call":     {[]string{http.MethodPost}, false, (*Page).call},
 	}
 )
 

@@ -4,12 +4,14 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 const (
@@ -155,7 +157,9 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) *refusal {
 		return nil
 	}
 	var body struct{ Key, Code string }
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSignIn)).Decode(&body); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSignIn)).Decode(&body); errors.Is(err, httplimit.ErrSlowBody) {
+		return &refusal{http.StatusRequestTimeout, "The key or code did not arrive in time."}
+	} else if err != nil {
 		return &refusal{http.StatusBadRequest, `Send {"key": "…"} or {"code": "…"}.`}
 	}
 	token, refused := p.sessions.signIn(body.Key, body.Code)

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // What one answer holds at most.
@@ -21,6 +23,9 @@ const (
 
 // States are those of workers, in the order in which the page shows them.
 var States = []string{"RUNNING", "IDLE", "INITIALIZING", "THROTTLED", "UNHEALTHY"}
+
+// Died is the state of a worker that is gone, and was not to end.
+const Died = "DIED"
 
 // The page's JSON. Times are milliseconds since 1970, and durations
 // milliseconds.
@@ -70,6 +75,7 @@ type (
 		ID       string   `json:"id"`
 		State    string   `json:"state"`
 		Reason   string   `json:"reason"`
+		Advice   string   `json:"advice"`
 		Stale    bool     `json:"stale"`
 		Started  int64    `json:"started"`
 		Devices  []string `json:"devices"`
@@ -77,9 +83,10 @@ type (
 		Memory   int64    `json:"memory"`
 	}
 	gpusJSON struct {
-		Driver  string    `json:"driver"`
-		CUDA    string    `json:"cuda"`
-		Devices []gpuJSON `json:"devices"`
+		Driver    string    `json:"driver"`
+		CUDA      string    `json:"cuda"`
+		Simulated bool      `json:"simulated"`
+		Devices   []gpuJSON `json:"devices"`
 	}
 	gpuJSON struct {
 		UUID        string `json:"uuid"`
@@ -108,7 +115,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 	now := p.Clock.Now()
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: widen, States: States,
-		Endpoint: only, Endpoints: []endpointJSON{}, Jobs: []jobJSON{}, Workers: []workerJSON{}, GPUs: p.gpusNow(now),
+		Endpoint: only, Endpoints: []endpointJSON{}, Jobs: []jobJSON{}, Workers: []workerJSON{},
 	}
 	var all, counts engine.Counts
 	found := only == ""
@@ -130,8 +137,9 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 		return &refusal{http.StatusNotFound, "There is no such endpoint, or none any more."}
 	}
 	slices.SortStableFunc(s.Workers, func(a, b workerJSON) int {
-		return cmp.Or(cmp.Compare(slices.Index(States, a.State), slices.Index(States, b.State)), cmp.Compare(a.Started, b.Started))
+		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
 	})
+	s.GPUs = p.gpusNow(now, s.Workers)
 	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
 	p.history.level("", all)
 	s.Past = p.history.past(only, counts)
@@ -146,6 +154,14 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
+// rank is the place of a state: those that are gone come last.
+func rank(state string) int {
+	if state == Died {
+		return len(States)
+	}
+	return slices.Index(States, state)
+}
+
 func describe(e Endpoint, c engine.Counts, queue []int32) endpointJSON {
 	return endpointJSON{
 		ID: e.ID, Name: e.Name, Type: e.Type, Image: e.Image, Min: e.Min, Max: e.Max, Created: e.Created.UnixMilli(),
@@ -154,7 +170,7 @@ func describe(e Endpoint, c engine.Counts, queue []int32) endpointJSON {
 }
 
 func describeJob(j engine.Job) jobJSON {
-	out := jobJSON{Endpoint: j.Endpoint, ID: j.ID, State: j.State, Queued: j.Queued.UnixMilli(), Worker: j.Worker, Retries: j.Retries, Error: j.Error}
+	out := jobJSON{Endpoint: j.Endpoint, ID: j.ID, State: j.State, Queued: j.Queued.UnixMilli(), Worker: j.Worker, Retries: j.Retries, Error: logline.Headline(j.Error)}
 	if j.Worker != "" {
 		out.Delay = new(j.Delay.Milliseconds())
 		if j.State.Terminal() {
@@ -166,7 +182,7 @@ func describeJob(j engine.Job) jobJSON {
 
 func describeWorker(endpoint string, w Worker) workerJSON {
 	out := workerJSON{
-		Endpoint: endpoint, ID: w.ID, State: w.State, Reason: w.Reason, Stale: w.Stale, Devices: w.Devices, CPU: w.CPU.Milliseconds(), Memory: w.Memory,
+		Endpoint: endpoint, ID: w.ID, State: w.State, Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Devices: w.Devices, CPU: w.CPU.Milliseconds(), Memory: w.Memory,
 	}
 	if !w.Started.IsZero() {
 		out.Started = w.Started.UnixMilli()
@@ -177,11 +193,23 @@ func describeWorker(endpoint string, w Worker) workerJSON {
 	return out
 }
 
-func (p *Page) gpusNow(now time.Time) gpusJSON {
+// gpusNow shows the devices. A worker may have got or left one between the look
+// at the workers and the look at the devices: what the workers say counts, so
+// that none is in a worker's row and free in its own.
+func (p *Page) gpusNow(now time.Time, workers []workerJSON) gpusJSON {
+	holders := map[string]string{}
+	for _, w := range workers {
+		for _, uuid := range w.Devices {
+			holders[uuid] = w.ID
+		}
+	}
 	g := p.Source.GPUs()
 	p.gpus.note(now, g.Devices)
-	out := gpusJSON{Driver: g.Driver.Version, CUDA: g.Driver.CUDA, Devices: []gpuJSON{}}
+	out := gpusJSON{Driver: g.Driver.Version, CUDA: g.Driver.CUDA, Simulated: g.Simulated, Devices: []gpuJSON{}}
 	for _, d := range g.Devices {
+		if holder := holders[d.UUID]; holder != "" {
+			d.Holder = holder
+		}
 		out.Devices = append(out.Devices, gpuJSON{
 			UUID: d.UUID, Index: d.Index, Type: d.TypeID, MIG: d.MIG, Fault: d.Fault, Holder: d.Holder, Memory: d.Memory,
 			MemoryUsed: d.MemoryUsed, Utilization: d.Utilization, Power: d.Power, Temperature: d.Temperature, Past: p.gpus.of(d.UUID, now),
@@ -208,6 +236,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *refusal {
 		Logged bool       `json:"logged"` // there is a log of that worker
 	}
 	body.jobJSON = describeJob(j)
+	body.Error = logline.Failure(j.Error)
 	body.Output, body.Cut = cut(j.Output)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
@@ -225,14 +254,21 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *refusal {
 }
 
 type lineJSON struct {
-	Time int64  `json:"time"`
-	Text string `json:"text"`
+	Time   int64  `json:"time"`
+	Level  string `json:"level"` // "" for what no logger wrote
+	Text   string `json:"text"`
+	System bool   `json:"system"`
 }
 
 func describeLog(lines []Line) []lineJSON {
 	out := []lineJSON{}
 	for _, l := range lines[max(0, len(lines)-maxLines):] {
-		out = append(out, lineJSON{l.Time.UnixMilli(), l.Text})
+		shown := lineJSON{Time: l.Time.UnixMilli(), Text: l.Text, System: l.System}
+		if !l.System {
+			line := logline.Parse(l.Text)
+			shown.Level, shown.Text = line.Level, line.Text
+		}
+		out = append(out, shown)
 	}
 	return out
 }
@@ -257,6 +293,9 @@ func cut(output []byte) (text string, rest int) {
 }
 
 func (p *Page) failed(r *http.Request, err error) *refusal {
+	if sqldb.Classify(err) != sqldb.Fault {
+		return &refusal{http.StatusServiceUnavailable, "The deployment's database is not available at the moment."}
+	}
 	if r.Context().Err() == nil {
 		p.Logger.ErrorContext(r.Context(), "the page could not be filled", "path", r.URL.Path, "error", err)
 	}

@@ -13,6 +13,8 @@ type Source interface {
 	Endpoints(ctx context.Context) ([]Endpoint, error)
 	// Counts counts an endpoint's jobs; it is asked often.
 	Counts(endpoint string) engine.Counts
+	// Active counts the jobs that wait or run, of all endpoints that have some.
+	Active(ctx context.Context) (map[string]engine.Counts, error)
 	// Latest are the newest n jobs, the newest first, of an endpoint or of all
 	// for "", without their outputs.
 	Latest(ctx context.Context, endpoint string, n int) ([]engine.Job, error)
@@ -36,8 +38,9 @@ type Endpoint struct {
 // Worker is what the page says of a worker.
 type Worker struct {
 	ID      string
-	State   string // one of States
+	State   string // one of States, or Died
 	Reason  string // why it is as it is, for people
+	Advice  string // for its author
 	Stale   bool   // of an older version of the endpoint
 	Started time.Time
 	Devices []string // UUIDs of its GPUs
@@ -47,14 +50,16 @@ type Worker struct {
 
 // Line is a line of a worker's log.
 type Line struct {
-	Time time.Time
-	Text string
+	Time   time.Time
+	Text   string
+	System bool // the deployment says it of the worker, which did not write it
 }
 
 // GPUs are the machine's.
 type GPUs struct {
-	Driver  gpu.Driver
-	Devices []GPU
+	Driver    gpu.Driver
+	Simulated bool // they are not there
+	Devices   []GPU
 }
 
 // GPU is a device and how it does.

@@ -50,7 +50,8 @@ type Group struct {
 	mu     sync.Mutex
 	reaped bool // the process id may be another's
 	killed bool
-	used   Usage // as last seen
+	used   Usage       // as last seen
+	oom    [2]oomKills // at its start and at its end
 }
 
 // Usage is what a group has used.
@@ -147,6 +148,9 @@ func (g *Group) live(started chan<- error, theirs []*os.File, c Command) {
 		return
 	}
 	g.forget = c.Register.add(g.cmd.Process.Pid)
+	g.mu.Lock()
+	g.oom[0] = oomKillsOf(g.cmd.Process.Pid)
+	g.mu.Unlock()
 	for _, o := range g.outputs {
 		g.copying.Go(o.copy)
 	}
@@ -160,6 +164,7 @@ func (g *Group) live(started chan<- error, theirs []*os.File, c Command) {
 
 	awaitExit(g.cmd)
 	g.mu.Lock()
+	g.oom[1] = oomKillsOf(g.cmd.Process.Pid) // a process that is not reaped has its control group
 	g.measure()
 	sweep(g.cmd.Process.Pid, g.mark)
 	_ = g.cmd.Wait() // ProcessState has what it tells
@@ -212,7 +217,7 @@ func (g *Group) Exit() string {
 	if g.killed && !g.cmd.ProcessState.Exited() {
 		return "stopped by the jobrunner"
 	}
-	return exitText(g.cmd.ProcessState)
+	return exitText(g.cmd.ProcessState, g.oom[0], g.oom[1])
 }
 
 // Usage is what the group has used so far; after its end the memory is 0.

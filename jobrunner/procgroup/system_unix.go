@@ -18,15 +18,35 @@ func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 // of the process at the latest.
 func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
 
-func exitText(s *os.ProcessState) string {
+func exitText(s *os.ProcessState, before, after oomKills) string {
 	status, ok := s.Sys().(syscall.WaitStatus)
 	switch {
 	case !ok || !status.Signaled():
-		return fmt.Sprintf("exit status %d", s.ExitCode())
+		return StatusText(s.ExitCode(), before.group >= 0 && after.group > before.group)
 	case status.Signal() == syscall.SIGKILL:
-		return "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
+		return killedText(before, after)
 	}
 	return "killed by " + SignalName(int(status.Signal()))
+}
+
+// StatusText says for people what an exit status means: shells and containers
+// tell by it which signal ended the program that they ran. With oom a process
+// was ended meanwhile because memory ran out.
+func StatusText(status int, oom bool) string {
+	text := fmt.Sprintf("exit status %d", status)
+	signal := status - 128
+	switch {
+	case signal == int(syscall.SIGKILL) && oom:
+		return text + ": killed by SIGKILL, out of memory"
+	case signal == int(syscall.SIGKILL):
+		text += ": killed by SIGKILL, often because memory is out"
+	case signal > 0 && signal <= 64:
+		text += ": killed by " + SignalName(signal)
+	}
+	if oom {
+		text += " (meanwhile the kernel ended a process of it or beside it, out of memory)"
+	}
+	return text
 }
 
 // SignalName is the name of a signal, like SIGSEGV.

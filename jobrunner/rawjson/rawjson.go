@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Valid tells whether the text is a JSON value.
@@ -17,18 +18,57 @@ func Valid(text []byte) bool {
 	return s.value() && s.end()
 }
 
-// Members are the members of an object by name, of several with one name the
-// last one. They are parts of the text. ok is false where the text is not a
-// JSON object.
-func Members(text []byte) (members map[string]json.RawMessage, ok bool) {
-	members = map[string]json.RawMessage{}
+// Members are the members of an object that have one of the names, of several
+// with one name the last one. They are parts of the text, and how many others
+// there are costs no memory. ok is false where the text is not a JSON object.
+func Members(text []byte, names ...string) (members map[string]json.RawMessage, ok bool) {
+	members = make(map[string]json.RawMessage, len(names))
 	s := scanner{text: text}
 	s.space()
 	if !s.at('{') {
 		return nil, false
 	}
-	ok = s.object(func(name string, value []byte) { members[name] = value }) && s.end()
+	ok = s.object(func(quoted, value []byte) {
+		if name, wanted := find(quoted, names); wanted {
+			members[name] = value
+		}
+	}) && s.end()
 	return members, ok
+}
+
+// find tells which of the names a string says.
+func find(quoted []byte, names []string) (name string, ok bool) {
+	said := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(said, '\\') >= 0 || !utf8.Valid(said) {
+		said = []byte(unquote(quoted))
+	}
+	for _, name := range names {
+		if string(said) == name {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// Count is how many values there are in a text, as far as it is JSON, but no
+// more than most: each costs memory in a tree of it.
+func Count(text []byte, most int) (n int) {
+	inString, escaped := false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped, inString = c == '\\', c != '"'
+		case c == '"':
+			inString = true
+		case c == ',', c == '[', c == '{':
+			if n++; n >= most {
+				return n
+			}
+		}
+	}
+	return n
 }
 
 // Fault says at which byte a text stops being JSON, and why; nil: it is JSON.
@@ -110,7 +150,7 @@ func (s *scanner) word(w string) bool {
 }
 
 // object tells visit, which may be nil, of each member.
-func (s *scanner) object(visit func(name string, value []byte)) bool {
+func (s *scanner) object(visit func(name, value []byte)) bool {
 	return s.list('{', '}', func() bool {
 		from := s.i
 		if !s.str() {
@@ -127,7 +167,7 @@ func (s *scanner) object(visit func(name string, value []byte)) bool {
 			return false
 		}
 		if visit != nil {
-			visit(unquote(name), s.text[from:s.i:s.i])
+			visit(name, s.text[from:s.i:s.i])
 		}
 		return true
 	})

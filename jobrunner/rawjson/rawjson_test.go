@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 		}
 		var want map[string]json.RawMessage
 		err := json.Unmarshal(text, &want)
-		got, ok := rawjson.Members(text)
+		got, ok := rawjson.Members(text, slices.Collect(maps.Keys(want))...)
 		if ok != (err == nil && want != nil) {
 			t.Fatalf("an object: %v, to encoding/json %v: %.80q", ok, err, text)
 		}
@@ -47,8 +48,39 @@ func BenchmarkMembers(b *testing.B) {
 	text := []byte(`{"input":{"image":"` + strings.Repeat("x", 10<<20) + `"},"webhook":"https://example.com"}`)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, ok := rawjson.Members(text); !ok {
+		if _, ok := rawjson.Members(text, "input", "webhook"); !ok {
 			b.Fatal("no object")
 		}
+	}
+}
+
+// However many members an object has that nobody asks for, they cost nothing.
+func TestMembersCost(t *testing.T) {
+	for name, member := range map[string]string{"distinct": `"k%d":1,`, "equal": `"k":1,`, "nested": `"k%d":{"a":[]},`} {
+		var text strings.Builder
+		text.WriteString(`{"input":{},`)
+		for i := range 100_000 {
+			text.WriteString(strings.Replace(member, "%d", strconv.Itoa(i), 1))
+		}
+		text.WriteString(`"webhook":"x"}`)
+		body := []byte(text.String())
+		allocations := testing.AllocsPerRun(1, func() {
+			members, ok := rawjson.Members(body, "input", "webhook")
+			if !ok || string(members["input"]) != "{}" || string(members["webhook"]) != `"x"` {
+				t.Fatal("not the members")
+			}
+		})
+		if allocations > 10 {
+			t.Errorf("%s: %g allocations", name, allocations)
+		}
+		if n := rawjson.Count(body, 1<<30); n < 100_000 || n > 300_003 {
+			t.Errorf("%s: %d values", name, n)
+		}
+	}
+	if n := rawjson.Count([]byte(`["a,b,{", "c\",,,", {"d":[1,2]}]`), 1<<30); n != 6 {
+		t.Errorf("%d values, expected 6", n)
+	}
+	if n := rawjson.Count([]byte(strings.Repeat("[", 1000)), 10); n != 10 {
+		t.Errorf("counted to %d, expected 10", n)
 	}
 }

@@ -1,92 +1,115 @@
 package sqldb
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
-// conn is one connection with its prepared statements. One goroutine uses it
-// at a time. Statements run to their end whatever the caller's context: they
-// are short, and watching a context costs more than most of them.
+// conn is one connection to SQLite with its prepared statements. One goroutine
+// uses it at a time.
 type conn struct {
-	db       *sql.Conn
+	lite     *lite.Conn
 	dialect  dialect
-	prepared map[string]*sql.Stmt
+	prepared map[string]*lite.Stmt
+	memory   int64 // bound of a database in memory, in bytes; 0: it is elsewhere
+	used     int64 // of that, about: see Room
 }
 
 // maxPrepared bounds the statements kept; the program's own are far fewer.
 const maxPrepared = 500
 
-func newConn(db *sql.Conn, d dialect) *conn {
-	return &conn{db: db, dialect: d, prepared: map[string]*sql.Stmt{}}
+func newConn(c *lite.Conn, d dialect) *conn {
+	return &conn{lite: c, dialect: d, prepared: map[string]*lite.Stmt{}}
 }
 
-// statement prepares the query once per connection.
-func (c *conn) statement(query string) (*sql.Stmt, error) {
-	if s, ok := c.prepared[query]; ok {
-		return s, nil
-	}
-	if len(c.prepared) >= maxPrepared {
-		if err := c.forget(); err != nil {
+// statement prepares the query once per connection, and gives it its arguments.
+func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
+	s, ok := c.prepared[query]
+	if !ok {
+		if len(c.prepared) >= maxPrepared {
+			c.forget()
+		}
+		var err error
+		if s, err = c.lite.Prepare(c.dialect.rewrite(fault.SQL(query))); err != nil {
 			return nil, err
 		}
+		c.prepared[query] = s
 	}
-	s, err := c.db.PrepareContext(context.Background(), c.dialect.rewrite(fault.SQL(query)))
-	if err != nil {
+	if err := arguments(args); err != nil {
 		return nil, err
 	}
-	c.prepared[query] = s
+	if err := s.Bind(args); err != nil {
+		s.Reset()
+		return nil, err
+	}
 	return s, nil
 }
 
 // exec runs a statement and says how many rows it changed.
 func (c *conn) exec(query string, args ...any) (rows int64, err error) {
-	s, err := c.statement(query)
+	s, err := c.statement(query, args)
 	if err != nil {
 		return 0, err
 	}
-	result, err := s.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, err
+	defer s.Reset()
+	for more := true; more; {
+		if more, err = s.Step(); err != nil {
+			return 0, err
+		}
 	}
-	return result.RowsAffected()
+	return c.lite.Changes(), nil
 }
 
-func (c *conn) query(query string, args ...any) (*sql.Rows, error) {
-	s, err := c.statement(query)
+// insert runs a statement that ends in {returning k}, and answers the new row's
+// key.
+func (c *conn) insert(query string, args ...any) (k int64, err error) {
+	if _, err := c.exec(query, args...); err != nil {
+		return 0, err
+	}
+	return c.lite.LastInsertID(), nil // cheaper than the rows of a RETURNING
+}
+
+func (c *conn) query(query string, args ...any) (Rows, error) {
+	s, err := c.statement(query, args)
 	if err != nil {
 		return nil, err
 	}
-	return s.QueryContext(context.Background(), args...)
+	rows := &liteRows{stmt: s}
+	rows.first, err = s.Step() // by which a statement that changes something does so
+	if err != nil {
+		s.Reset()
+		return nil, err
+	}
+	rows.begun = true
+	return rows, nil
 }
 
 // script runs one or several statements without arguments, once.
 func (c *conn) script(statements string) error {
-	_, err := c.db.ExecContext(context.Background(), c.dialect.rewrite(fault.SQL(statements)))
-	return err
+	return c.lite.Script(c.dialect.rewrite(fault.SQL(statements)))
 }
 
 // forget drops every prepared statement.
-func (c *conn) forget() error {
-	var errs []error
+func (c *conn) forget() {
 	for query, s := range c.prepared {
-		errs = append(errs, s.Close())
+		s.Close()
 		delete(c.prepared, query)
 	}
-	return errors.Join(errs...)
 }
 
 func (c *conn) close() error {
-	return errors.Join(c.forget(), c.db.Close())
+	c.forget()
+	return c.lite.Close()
 }
 
 // session is a connection, or a transaction on one, of either kind of database.
 type session interface {
 	exec(query string, args ...any) (rows int64, err error)
-	query(query string, args ...any) (*sql.Rows, error)
+	insert(query string, args ...any) (k int64, err error)
+	query(query string, args ...any) (Rows, error)
 	script(statements string) error
 }
 
@@ -95,7 +118,7 @@ type queries struct{ conn session }
 
 // Query runs a statement that answers rows; the caller closes them before the
 // next statement. Arguments stand for the ? of the statement.
-func (q queries) Query(query string, args ...any) (*sql.Rows, error) {
+func (q queries) Query(query string, args ...any) (Rows, error) {
 	return q.conn.query(query, args...)
 }
 
@@ -108,7 +131,7 @@ func (q queries) QueryRow(query string, args ...any) Row {
 
 // Row is the answer of QueryRow. It must be scanned.
 type Row struct {
-	rows *sql.Rows
+	rows Rows
 	err  error
 }
 
@@ -131,7 +154,19 @@ func (r Row) Scan(dest ...any) (err error) {
 type Reader struct{ queries }
 
 // Tx is a transaction; see DB.Write.
-type Tx struct{ queries }
+type Tx struct {
+	queries
+	notes []any
+}
+
+// Note leaves word for the hook of DB.BeforeCommit.
+func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }
+
+// Insert runs a statement that inserts a row into a table with a {key} k and ends
+// in {returning k}, and answers the key.
+func (tx *Tx) Insert(query string, args ...any) (k int64, err error) {
+	return tx.conn.insert(query, args...)
+}
 
 // Exec runs a statement and says how many rows it changed.
 func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {

@@ -17,7 +17,9 @@ var sqliteDialect = dialect{words: strings.NewReplacer(
 	"{key}", "INTEGER PRIMARY KEY AUTOINCREMENT", // counts up and is never used again
 	"{same key}", "INTEGER PRIMARY KEY", // the key of another table's row
 	"{blob}", "BLOB",
+	"{returning k}", "",
 	"{least}", "min",
+	"{lock}", "",
 	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes: here nobody else writes
 	// SQLite plans by the value of a bare argument here, and so parses and plans
 	// the statement anew each time that it is run.
@@ -28,7 +30,9 @@ var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
 	"{key}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 	"{same key}", "BIGINT PRIMARY KEY",
 	"{blob}", "BYTEA",
+	"{returning k}", "RETURNING k",
 	"{least}", "least",
+	"{lock}", " FOR UPDATE", // waits for another transaction that changes the row
 	// An array is selected once. A plain IN may be planned as a join that
 	// selects again, and locks more rows than the LIMIT allows.
 	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",

@@ -12,7 +12,14 @@ import (
 // database has not seen are run, all or none. A database that has seen more
 // steps than there are is ErrNewer. Several processes may do this at once.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
-	err := db.Write(ctx, func(tx *Tx) error {
+	if db.migrated(ctx, component, len(steps)) {
+		return nil
+	}
+	if db.postgres != nil { // a change of a large table takes its time
+		db.postgres.unhurried.Add(1)
+		defer db.postgres.unhurried.Add(-1)
+	}
+	err := db.WriteWithReserve(ctx, func(tx *Tx) error {
 		if err := tx.Alone("migrate"); err != nil {
 			return err
 		}
@@ -39,4 +46,13 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 		return fmt.Errorf("preparing the tables of the %s: %w", component, err)
 	}
 	return nil
+}
+
+// migrated tells that nothing is to be done, which costs no write.
+func (db *DB) migrated(ctx context.Context, component string, steps int) bool {
+	var version int
+	err := db.Read(ctx, func(r *Reader) error {
+		return r.QueryRow("SELECT version FROM meta WHERE component = ?", component).Scan(&version)
+	})
+	return err == nil && version == steps
 }

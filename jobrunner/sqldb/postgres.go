@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -30,6 +32,13 @@ const (
 	postgresTries   = 6
 	postgresBackoff = 10 * time.Millisecond // doubled each time
 	connectTimeout  = 5 * time.Second
+
+	// No try begins later than that, whose caller is better told.
+	postgresPatience = 2 * time.Second
+	// So long a call waits for one of the pool's connections.
+	acquireTimeout = 10 * time.Second
+	// A server that says nothing for so long after it was asked hangs.
+	answerTimeout = 20 * time.Second
 )
 
 // Both ends notice within half a minute that the other one is gone.
@@ -40,11 +49,15 @@ const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval 
 // postgres is a database on a server that other processes share.
 type postgres struct {
 	config  *pgx.ConnConfig
-	name    string // for people: no password
+	dial    pgconn.DialFunc // without a limit of answers
+	name    string          // for people: no password
 	writers *sql.DB
 	readers *sql.DB
 	hints   *hints
-	texts   sync.Map // statements as the server reads them, by the program's wording
+	hook    func(*Tx, []any) error // see DB.BeforeCommit
+	texts   sync.Map               // statements as the server reads them, by the program's wording
+
+	unhurried atomic.Int32 // changes of tables under way, for which the server may take any time
 
 	calls  sync.RWMutex // held for reading by each call
 	closed bool
@@ -56,6 +69,7 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 		return nil, err
 	}
 	p := &postgres{config: config, name: name}
+	p.limitAnswers()
 	p.writers = p.pool(postgresWriters, sessionSetUp)
 	p.readers = p.pool(postgresReaders, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
 	p.hints = newHints(c.NoHints)
@@ -126,9 +140,10 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error) error {
 		return err
 	}
 	defer p.calls.RUnlock()
+	start := time.Now()
 	for try, pause := 1, postgresBackoff; ; try, pause = try+1, pause*2 {
 		again, err := p.transact(ctx, fn)
-		if !again || try == postgresTries {
+		if !again || try == postgresTries || time.Since(start) > postgresPatience {
 			return p.explain(err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -144,15 +159,15 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error) error {
 // transact runs fn once. again says that nothing was done and that another try
 // may do better.
 func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (again bool, err error) {
-	conn, err := p.writers.Conn(ctx)
+	conn, err := acquire(ctx, p.writers)
 	if err != nil {
-		return ctx.Err() == nil && isAway(err), err
+		return ctx.Err() == nil && isUnavailable(err), err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool
 	ctx = context.WithoutCancel(ctx)
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
-		return isAway(err), err
+		return isUnavailable(err), err
 	}
 	committing := false
 	defer func() {
@@ -160,8 +175,13 @@ func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (again bool
 			_ = tx.Rollback()
 		}
 	}()
-	if err := fn(&Tx{queries{postgresTx{p, tx}}}); err != nil {
-		return isAway(err) || collided(err), err
+	own := &Tx{queries: queries{postgresTx{p, tx}}}
+	err = fn(own)
+	if err == nil && len(own.notes) > 0 && p.hook != nil {
+		err = p.hook(own, own.notes)
+	}
+	if err != nil {
+		return isUnavailable(err) || collided(err), err
 	}
 	committing = true
 	err = tx.Commit()
@@ -173,7 +193,7 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 		return err
 	}
 	defer p.calls.RUnlock()
-	s := &postgresReader{p: p, ctx: ctx}
+	s := &postgresReader{p: p, ctx: ctx, start: time.Now()}
 	defer s.release()
 	return p.explain(fn(&Reader{queries{s}}))
 }
@@ -223,8 +243,17 @@ func (s postgresTx) exec(query string, args ...any) (rows int64, err error) {
 	return result.RowsAffected()
 }
 
-func (s postgresTx) query(query string, args ...any) (*sql.Rows, error) {
-	return s.tx.QueryContext(context.Background(), s.p.text(query), storable(args)...)
+func (s postgresTx) insert(query string, args ...any) (k int64, err error) {
+	err = s.tx.QueryRowContext(context.Background(), s.p.text(query), storable(args)...).Scan(&k)
+	return k, err
+}
+
+func (s postgresTx) query(query string, args ...any) (Rows, error) {
+	rows, err := s.tx.QueryContext(context.Background(), s.p.text(query), storable(args)...)
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 func (s postgresTx) script(statements string) error {
@@ -242,22 +271,24 @@ func (s postgresTx) alone(name string) error {
 // postgresReader is the session of a Reader: one connection, from the first
 // statement on.
 type postgresReader struct {
-	p    *postgres
-	ctx  context.Context // bounds the wait for the connection
-	conn *sql.Conn
+	p     *postgres
+	ctx   context.Context // bounds the wait for the connection
+	start time.Time
+	conn  *sql.Conn
 }
 
 var errReader = errors.New("a reader does not write")
 
-func (s *postgresReader) exec(string, ...any) (int64, error) { return 0, errReader }
-func (s *postgresReader) script(string) error                { return errReader }
+func (s *postgresReader) exec(string, ...any) (int64, error)   { return 0, errReader }
+func (s *postgresReader) insert(string, ...any) (int64, error) { return 0, errReader }
+func (s *postgresReader) script(string) error                  { return errReader }
 
 // query asks again, on another connection, where the one that it had turns out
 // to be broken.
-func (s *postgresReader) query(query string, args ...any) (*sql.Rows, error) {
+func (s *postgresReader) query(query string, args ...any) (Rows, error) {
 	for try := 1; ; try++ {
 		rows, err := s.once(query, args)
-		if err == nil || try == postgresReaders+1 || s.ctx.Err() != nil || !isAway(err) {
+		if err == nil || try == postgresReaders+1 || s.ctx.Err() != nil || time.Since(s.start) > postgresPatience || !isUnavailable(err) {
 			return rows, err
 		}
 		s.release()
@@ -266,7 +297,8 @@ func (s *postgresReader) query(query string, args ...any) (*sql.Rows, error) {
 
 func (s *postgresReader) once(query string, args []any) (rows *sql.Rows, err error) {
 	if s.conn == nil {
-		if s.conn, err = s.p.readers.Conn(s.ctx); err != nil {
+		if s.conn, err = acquire(s.ctx, s.p.readers); err != nil {
+			s.conn = nil
 			return nil, err
 		}
 	}

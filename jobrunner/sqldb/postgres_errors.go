@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,13 +22,17 @@ const (
 	diskFull             = "53100"
 )
 
-// The classes and codes by which a server says that it does not serve.
-var awayCodes = []string{
+// The classes and codes by which a server says that it can't serve at the
+// moment, whatever it is asked.
+var unavailableCodes = []string{
 	"08",    // connection exception
-	"53300", // too many connections
-	"57P01", // admin shutdown
-	"57P02", // crash shutdown
-	"57P03", // cannot connect now
+	"25006", // read only: a standby, while another server takes over
+	"28",    // authorization refused, as while a password is changed
+	"3D000", // no such database, as while it is restored
+	"53",    // insufficient resources: connections, memory; disk_full is told apart
+	"55P03", // lock not available
+	"57",    // operator intervention: shutdown, crash, start, a cancelled statement
+	"58",    // error of the system under it
 }
 
 // collided tells that the server ended the transaction because of another one.
@@ -35,35 +41,34 @@ func collided(err error) bool {
 	return errors.As(err, &e) && (e.Code == serializationFailure || e.Code == deadlockDetected)
 }
 
-// isAway tells that the server could not be asked, or broke off.
-func isAway(err error) bool {
+// errBusy says that no connection of the pool became free in time.
+var errBusy = errors.New("all connections of this process are in use")
+
+// isUnavailable tells that the server could not be asked, or broke off.
+func isUnavailable(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		for _, code := range awayCodes {
-			if strings.HasPrefix(e.Code, code) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(unavailableCodes, func(code string) bool { return strings.HasPrefix(e.Code, code) }) && e.Code != diskFull
 	}
 	var (
 		connecting *pgconn.ConnectError
 		network    net.Error
 	)
 	return pgconn.SafeToRetry(err) || errors.As(err, &connecting) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn)
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errBusy)
 }
 
 // explain gives the errors that a caller can act on their names.
 func (p *postgres) explain(err error) error {
 	var e *pgconn.PgError
 	switch {
-	case err == nil || errors.Is(err, ErrFull) || errors.Is(err, ErrAway):
+	case err == nil || Temporary(err):
 		return err
 	case errors.As(err, &e) && e.Code == diskFull:
 		return fmt.Errorf("%w (%w)", ErrFull, err)
-	case isAway(err):
-		return fmt.Errorf("%w (%s: %w)", ErrAway, p.name, err)
+	case isUnavailable(err), collided(err): // the latter at every try: there is too much to do
+		return fmt.Errorf("%w (%s: %w)", ErrUnavailable, p.name, err)
 	}
 	return err
 }

@@ -138,7 +138,9 @@ func (p *postgres) send() {
 // whether there was one.
 func (p *postgres) hear(f func(hint string)) (heard bool) {
 	ctx := p.hints.ctx
-	conn, err := pgx.ConnectConfig(ctx, p.config)
+	config := p.config.Copy()
+	config.DialFunc = p.dial // notices may be long in coming
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
 	}

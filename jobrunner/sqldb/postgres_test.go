@@ -173,7 +173,7 @@ func TestServerAway(t *testing.T) {
 		proxy.Cut()
 		away := func(err error) {
 			t.Helper()
-			if !errors.Is(err, sqldb.ErrAway) || !strings.Contains(err.Error(), u.Port()) || strings.Contains(err.Error(), pgtest.Password) {
+			if !errors.Is(err, sqldb.ErrUnavailable) || !strings.Contains(err.Error(), u.Port()) || strings.Contains(err.Error(), pgtest.Password) {
 				t.Errorf("a server that is away: %v", err)
 			}
 		}
@@ -332,10 +332,10 @@ func TestHints(t *testing.T) {
 // A server on this machine has this machine's time; a database that is not
 // shared has no other.
 func TestBehind(t *testing.T) {
-	if behind, err := open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context()); err != nil || behind.Abs() > time.Second {
+	if behind, err := open(t, sqldb.Config{URL: pgtest.Start(t)}).Behind(t.Context(), time.Now); err != nil || behind.Abs() > time.Second {
 		t.Errorf("behind PostgreSQL by %s, %v", behind, err)
 	}
-	if behind, err := open(t, sqldb.Config{}).Behind(t.Context()); err != nil || behind != 0 {
+	if behind, err := open(t, sqldb.Config{}).Behind(t.Context(), time.Now); err != nil || behind != 0 {
 		t.Errorf("behind SQLite by %s, %v", behind, err)
 	}
 }

@@ -8,17 +8,18 @@ import (
 // Shared tells that other processes may work on the same database.
 func (db *DB) Shared() bool { return db.postgres != nil }
 
-// Behind is how far this process's time is behind the database's, which counts
-// where several processes share it. It is 0 for a database that is not shared.
-func (db *DB) Behind(ctx context.Context) (behind time.Duration, err error) {
+// Behind is how far a time of this process, which now answers, is behind the
+// database's, which counts where several processes share it. It is 0 for a
+// database that is not shared.
+func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Duration, err error) {
 	if !db.Shared() {
 		return 0, nil
 	}
 	err = db.Read(ctx, func(r *Reader) error {
 		var micros int64
-		asked := time.Now()
+		asked := now()
 		err := r.QueryRow("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)").Scan(&micros)
-		middle := asked.Add(time.Since(asked) / 2)
+		middle := asked.Add(now().Sub(asked) / 2)
 		behind = time.UnixMicro(micros).Sub(middle)
 		return err
 	})

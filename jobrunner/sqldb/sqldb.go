@@ -11,22 +11,23 @@ package sqldb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
 const (
 	fileName = "jobrunner.db"
 	lockName = "jobrunner.lock"
 	readers  = 4
+	pageSize = 4096 // of SQLite, by default
 )
 
 // Config says where the database lives.
@@ -42,6 +43,9 @@ type Config struct {
 	// alone, where it is missing. Empty keeps everything in memory, gone with
 	// Close.
 	Dir string
+	// Memory bounds one in memory, in bytes; 0 is MaxMemory, which is also the
+	// most.
+	Memory int64
 	// NoSync leaves the flush of committed changes to checkpoints: what was
 	// acknowledged survives the death of the process, not that of the machine.
 	// A PostgreSQL server that is set up like that is accepted.
@@ -49,18 +53,23 @@ type Config struct {
 	// Watch is told of each Read and Write that begins, and what it answers is
 	// called at its end. It may be nil.
 	Watch func() (end func())
+	// Logger takes a line when the database ceases to serve, and one when it
+	// serves again; nil: nobody does.
+	Logger *slog.Logger
 }
 
 // DB is an open database. Its methods may be called from many goroutines.
 type DB struct {
 	watch    func() (end func())
+	outages  outages
 	postgres *postgres // the rest is of SQLite
 
-	pool    *sql.DB
 	writer  *writer
 	readers chan *conn
 	opened  int // how many readers there are
 	lock    *os.File
+	reserve *reserve
+	file    string // "": in memory
 	closing sync.Once
 	closed  error
 
@@ -78,25 +87,36 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	if c.Watch == nil {
 		c.Watch = func() func() { return func() {} }
 	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	db := &DB{watch: c.Watch, outages: outages{log: c.Logger}, readers: make(chan *conn, readers)}
 	if c.URL != "" {
-		p, err := openPostgres(ctx, c)
-		if err != nil {
+		var err error
+		if db.postgres, err = openPostgres(ctx, c); err != nil {
 			return nil, err
 		}
-		return &DB{watch: c.Watch, postgres: p}, nil
+		return db, nil
 	}
-	db := &DB{watch: c.Watch, readers: make(chan *conn, readers)}
 	source := fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
 	if c.Dir == "" {
 		db.memory = new(sync.RWMutex)
+		if c.Memory <= 0 || c.Memory > MaxMemory {
+			c.Memory = MaxMemory
+		}
 	} else {
 		var err error
 		if source, err = db.prepare(c.Dir); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	if err := db.connect(ctx, source, pragmas(c)); err != nil {
+	if err := db.connect(ctx, source, pragmas(c), c.Memory); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), explain(err)), db.Close())
+	}
+	if db.file != "" {
+		if err := made(db.file); err != nil {
+			return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.Close())
+		}
 	}
 	return db, nil
 }
@@ -114,14 +134,14 @@ func (db *DB) prepare(dir string) (source string, err error) {
 	if db.lock, err = lockDir(dir); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, fileName)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("making the database: %w", err)
+	if db.reserve, err = openReserve(dir); err != nil {
+		return "", fmt.Errorf("opening the file that holds space back: %w", err)
 	}
-	if err := f.Close(); err != nil {
+	path, err := makeFile(dir)
+	if err != nil {
 		return "", err
 	}
+	db.file = path
 	path = filepath.ToSlash(path)
 	if path[0] != '/' { // C:/…
 		path = "/" + path
@@ -135,7 +155,7 @@ func pragmas(c Config) []string {
 	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "cache_size=-16384", "trusted_schema=OFF", "foreign_keys=ON"}
 	switch {
 	case c.Dir == "":
-		return append(common, "journal_mode=MEMORY", "synchronous=OFF")
+		return append(common, "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", c.Memory/pageSize))
 	case c.NoSync:
 		return append(common, "journal_mode=WAL", "synchronous=NORMAL", "journal_size_limit=67108864", "busy_timeout=10000")
 	default:
@@ -143,30 +163,28 @@ func pragmas(c Config) []string {
 	}
 }
 
-func (db *DB) connect(ctx context.Context, source string, pragmas []string) error {
-	var err error
-	if db.pool, err = sql.Open("sqlite", source); err != nil {
-		return err
-	}
-	db.pool.SetMaxOpenConns(readers + 1)
-	db.pool.SetMaxIdleConns(readers + 1)
+func (db *DB) connect(ctx context.Context, source string, pragmas []string, memory int64) error {
 	open := func() (*conn, error) {
-		c, err := db.pool.Conn(ctx)
+		l, err := lite.Open(source)
 		if err != nil {
 			return nil, err
 		}
+		c := newConn(l, sqliteDialect)
 		for _, p := range pragmas {
-			if _, err := c.ExecContext(context.Background(), "PRAGMA "+p); err != nil {
-				return nil, fmt.Errorf("%s: %w", p, err)
+			if err := c.script("PRAGMA " + p); err != nil {
+				return nil, errors.Join(fmt.Errorf("%s: %w", p, err), c.close())
 			}
 		}
-		return newConn(c, sqliteDialect), nil
+		return c, nil
 	}
 	w, err := open()
 	if err != nil {
 		return err
 	}
-	db.writer = startWriter(w, db.memory)
+	if db.memory != nil {
+		w.memory = memory
+	}
+	db.writer = startWriter(w, db.memory, db.reserve)
 	for range readers {
 		r, err := open()
 		if err != nil {
@@ -178,7 +196,20 @@ func (db *DB) connect(ctx context.Context, source string, pragmas []string) erro
 		db.opened++
 		db.readers <- r
 	}
-	return nil
+	return db.hold(ctx)
+}
+
+// hold begins to hold space back. By now the log of a process that was killed
+// is read, and its space can be used again.
+func (db *DB) hold(ctx context.Context) error {
+	if db.reserve == nil {
+		return nil
+	}
+	// A write that changes nothing, on the goroutine that owns the connection.
+	return db.writer.submit(ctx, func(*Tx) error {
+		db.reserve.fill()
+		return nil
+	}, false)
 }
 
 // Write runs fn in a transaction and returns when its changes are durable. An
@@ -188,17 +219,45 @@ func (db *DB) connect(ctx context.Context, source string, pragmas []string) erro
 // are assigned, not added up). A ctx that ends before the writer took fn up
 // withdraws it; later its outcome is awaited.
 //
-// A full disk is ErrFull, a server that does not answer ErrAway.
+// A full disk is ErrFull, a server that does not answer ErrUnavailable.
 //
 // On PostgreSQL each Write has a transaction of its own (READ COMMITTED), and
 // others run beside it: what it decides by must be part of its statements, or
 // it is Alone.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.write(ctx, fn, false)
+}
+
+// WriteWithReserve is a Write that may use the space that is held back for a
+// full disk: of what frees room, and of what the program needs to start.
+func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.write(ctx, fn, true)
+}
+
+func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, reserve bool) (err error) {
 	defer db.watch()()
 	if db.postgres != nil {
-		return db.postgres.write(ctx, fn)
+		err = db.postgres.write(ctx, fn)
+	} else {
+		err = db.writer.submit(ctx, fn, reserve)
 	}
-	return db.writer.submit(ctx, fn)
+	if memory := new(MemoryFullError); db.memory != nil && errors.Is(err, ErrFull) && !errors.As(err, &memory) {
+		err = &MemoryFullError{db.writer.conn.memory}
+	}
+	db.outages.note(err, !reserve)
+	return err
+}
+
+// BeforeCommit has hook called in each transaction whose writes noted something
+// (Tx.Note), at its end, with the notes of those that did not fail: once for all
+// writes that share a commit. It is set before the first such write. An error
+// undoes the transaction.
+func (db *DB) BeforeCommit(hook func(tx *Tx, notes []any) error) {
+	if db.postgres != nil {
+		db.postgres.hook = hook
+		return
+	}
+	db.writer.hook = hook
 }
 
 // Read runs fn with a connection for reading. Each of its statements sees every
@@ -206,6 +265,12 @@ func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
 // different states. ctx bounds the wait for a connection.
 func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	defer db.watch()()
+	err := db.read(ctx, fn)
+	db.outages.note(err, false)
+	return err
+}
+
+func (db *DB) read(ctx context.Context, fn func(r *Reader) error) error {
 	if db.postgres != nil {
 		return db.postgres.read(ctx, fn)
 	}
@@ -270,8 +335,8 @@ func (db *DB) close() error {
 		errs = append(errs, (<-db.readers).close())
 	}
 	close(db.readers)
-	if db.pool != nil {
-		errs = append(errs, db.pool.Close())
+	if db.reserve != nil {
+		errs = append(errs, db.reserve.file.Close())
 	}
 	if db.lock != nil {
 		errs = append(errs, db.lock.Close())

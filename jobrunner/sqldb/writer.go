@@ -2,7 +2,9 @@ package sqldb
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -11,24 +13,32 @@ import (
 // maxBatch bounds how many writes share a commit.
 const maxBatch = 256
 
+// gatherTurns is how often the writer lets others run before it commits, after
+// the last write that came.
+const gatherTurns = 3
+
 // writer owns the connection that writes. Whatever waits while a commit is
 // under way is committed together next, so that many callers share one flush.
 type writer struct {
-	conn   *conn
-	memory *sync.RWMutex
-	queue  chan *write
-	quit   chan struct{}
-	done   chan struct{}
-	failed error // of closing; read after done
+	hook    func(*Tx, []any) error // see DB.BeforeCommit
+	conn    *conn
+	memory  *sync.RWMutex
+	reserve *reserve // nil in memory
+	queue   chan *write
+	quit    chan struct{}
+	done    chan struct{}
+	failed  error // of closing; read after done
 }
 
 // write is one caller's work on its way through the writer.
 type write struct {
-	fn    func(*Tx) error
-	state atomic.Int32 // waiting, then taken or withdrawn
-	err   error        // the outcome, once done is closed
-	panic any
-	done  chan struct{}
+	fn      func(*Tx) error
+	reserve bool         // it may use what is held back for a full disk
+	state   atomic.Int32 // waiting, then taken or withdrawn
+	err     error        // the outcome, once done is closed
+	notes   []any        // of its transaction
+	panic   any
+	done    chan struct{}
 }
 
 const (
@@ -37,18 +47,18 @@ const (
 	withdrawn
 )
 
-func startWriter(c *conn, memory *sync.RWMutex) *writer {
-	w := &writer{conn: c, memory: memory, queue: make(chan *write, maxBatch), quit: make(chan struct{}), done: make(chan struct{})}
+func startWriter(c *conn, memory *sync.RWMutex, reserve *reserve) *writer {
+	w := &writer{conn: c, memory: memory, reserve: reserve, queue: make(chan *write, maxBatch), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
 
 // submit hands fn to the writer and waits for its outcome.
-func (w *writer) submit(ctx context.Context, fn func(*Tx) error) error {
+func (w *writer) submit(ctx context.Context, fn func(*Tx) error, reserve bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	op := &write{fn: fn, done: make(chan struct{})}
+	op := &write{fn: fn, reserve: reserve, done: make(chan struct{})}
 	select {
 	case <-w.quit:
 		return ErrClosed
@@ -95,27 +105,33 @@ func (w *writer) run() {
 	}
 }
 
-// gather takes up what waits already.
+// gather takes up what waits, and what those who were served last bring until
+// nothing more comes: a commit costs as much as several writes.
 func (w *writer) gather(first *write) []*write {
 	batch := make([]*write, 0, 16)
-	for op := first; ; {
+	add := func(op *write) {
 		if op.state.CompareAndSwap(waiting, taken) {
 			batch = append(batch, op)
 		}
-		if len(batch) == maxBatch {
-			return batch
-		}
+	}
+	add(first)
+	for idle := 0; idle < gatherTurns && len(batch) < maxBatch; {
 		select {
-		case op = <-w.queue:
+		case op := <-w.queue:
+			add(op)
+			idle = 0
 		default:
-			return batch
+			idle++
+			runtime.Gosched()
 		}
 	}
+	return batch
 }
 
-// commit runs a batch in one transaction. Where the transaction as a whole
-// fails (a full disk, say), each write gets one of its own, so that one that
-// can't be done takes none of its neighbours with it.
+// commit runs a batch in one transaction. Where a write fails, the batch runs
+// again, so that the failure undoes itself alone; where the transaction as a
+// whole fails (a full disk, say), each write gets one of its own, so that one
+// that can't be done takes none of its neighbours with it.
 func (w *writer) commit(batch []*write) {
 	if len(batch) == 0 {
 		return
@@ -124,10 +140,22 @@ func (w *writer) commit(batch []*write) {
 		w.memory.Lock()
 		defer w.memory.Unlock()
 	}
-	if err := w.try(batch); err != nil {
+	err := w.try(batch, (*writer).together)
+	if errors.Is(err, errOneFailed) {
+		err = w.try(batch, (*writer).apart)
+	}
+	if err != nil {
 		for _, op := range batch {
-			if err := w.try([]*write{op}); err != nil {
+			if err := w.try([]*write{op}, (*writer).apart); err != nil {
 				op.err = explain(err)
+			}
+		}
+	}
+	if w.reserve != nil {
+		w.reserve.refill()
+		for _, op := range batch {
+			if op.reserve && errors.Is(op.err, ErrFull) {
+				op.err = explain(w.withReserve(op))
 			}
 		}
 	}
@@ -138,7 +166,7 @@ func (w *writer) commit(batch []*write) {
 
 // try runs the batch in a transaction. The outcome of each write is in it; an
 // error means that nothing was committed.
-func (w *writer) try(batch []*write) (err error) {
+func (w *writer) try(batch []*write, run func(*writer, []*write) error) (err error) {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -147,8 +175,17 @@ func (w *writer) try(batch []*write) (err error) {
 			_, _ = w.conn.exec("ROLLBACK") // fails where the error ended the transaction by itself
 		}
 	}()
+	if err := run(w, batch); err != nil {
+		return err
+	}
+	var notes []any
 	for _, op := range batch {
-		if err := w.one(op); err != nil {
+		if op.err == nil && op.panic == nil {
+			notes = append(notes, op.notes...)
+		}
+	}
+	if len(notes) > 0 && w.hook != nil {
+		if err := w.hook(&Tx{queries: queries{w.conn}}, notes); err != nil {
 			return err
 		}
 	}
@@ -156,13 +193,37 @@ func (w *writer) try(batch []*write) (err error) {
 	return err
 }
 
-// one runs a write so that its failure undoes itself alone.
+// errOneFailed says that a write failed whose neighbours are to stay.
+var errOneFailed = errors.New("a write of the batch failed")
+
+// together runs writes until one fails. Few do, and a savepoint for each costs
+// as much as a statement.
+func (w *writer) together(batch []*write) error {
+	for _, op := range batch {
+		op.err, op.panic = nil, nil
+		if op.err = op.run(w.conn); op.err != nil || op.panic != nil {
+			return errOneFailed
+		}
+	}
+	return nil
+}
+
+// apart runs writes so that the failure of one undoes itself alone.
+func (w *writer) apart(batch []*write) error {
+	for _, op := range batch {
+		if err := w.one(op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (w *writer) one(op *write) error {
 	op.err, op.panic = nil, nil
 	if _, err := w.conn.exec("SAVEPOINT op"); err != nil {
 		return err
 	}
-	if op.err = explain(op.run(&Tx{queries{w.conn}})); op.err != nil || op.panic != nil {
+	if op.err = explain(op.run(w.conn)); op.err != nil || op.panic != nil {
 		if _, err := w.conn.exec("ROLLBACK TO op"); err != nil {
 			if op.err != nil {
 				return op.err // it ended the whole transaction
@@ -175,8 +236,10 @@ func (w *writer) one(op *write) error {
 }
 
 // run calls fn. A panic is kept for the goroutine that asked for the write.
-func (op *write) run(tx *Tx) error {
+func (op *write) run(c *conn) error {
+	tx := &Tx{queries: queries{c}}
 	defer func() {
+		op.notes = tx.notes
 		if p := recover(); p != nil {
 			op.panic = fmt.Sprintf("in a database write: %v\n%s", p, debug.Stack())
 		}

@@ -96,7 +96,7 @@ func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return list
 // CreateEndpoint keeps the endpoint that build returns under an id of its own.
 // build may read templates in tx, and may be run more than once.
 func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (Endpoint, error) {
-	now := s.clock.Now()
+	now := s.clock.Wall()
 	var out Endpoint
 	err := s.write(ctx, func(tx *Tx) error {
 		e, err := build(tx)
@@ -163,7 +163,7 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 
 // DeleteEndpoint deletes an endpoint, and never its template.
 func (s *Store) DeleteEndpoint(ctx context.Context, id string) error {
-	return s.write(ctx, func(tx *Tx) error {
+	return s.delete(ctx, func(tx *Tx) error {
 		tx.touched = append(tx.touched, id)
 		return tx.remove(endpoints, id)
 	})

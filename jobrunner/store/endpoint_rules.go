@@ -20,7 +20,14 @@ func (tx *Tx) checkEndpoint(e Endpoint) error {
 	return tx.checkRegistry(e.Container)
 }
 
+// MaxWorkers is how many workers an endpoint may have: each costs this machine
+// something also where it does nothing.
+const MaxWorkers = 1000
+
 func checkWorkers(e Endpoint) error {
+	if e.WorkersMin > MaxWorkers || e.WorkersMax > MaxWorkers {
+		return refusef("invalid number of workers: expected %d at most on this machine, got at least %d and at most %d", MaxWorkers, e.WorkersMin, e.WorkersMax)
+	}
 	if e.WorkersMin > e.WorkersMax {
 		return refusef("at least %d workers and at most %d contradict each other", e.WorkersMin, e.WorkersMax)
 	}

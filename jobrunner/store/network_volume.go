@@ -31,7 +31,7 @@ func (s *Store) NetworkVolumes(ctx context.Context) ([]NetworkVolume, error) {
 
 // CreateNetworkVolume keeps v under an id of its own.
 func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {
-	now := s.clock.Now()
+	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&v, now) })
 	return v, err
 }
@@ -71,7 +71,7 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 // more: no source has a refusal, and a volume must be replaceable while
 // endpoints stay.
 func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
-	return s.write(ctx, func(tx *Tx) error {
+	return s.delete(ctx, func(tx *Tx) error {
 		users, err := tx.owners(endpoints, id)
 		if err != nil {
 			return err

@@ -43,7 +43,7 @@ type record interface {
 
 // querier is what a Tx and a Reader of the database have in common.
 type querier interface {
-	Query(query string, args ...any) (*sql.Rows, error)
+	Query(query string, args ...any) (sqldb.Rows, error)
 	QueryRow(query string, args ...any) sqldb.Row
 }
 
@@ -180,7 +180,7 @@ func (tx *Tx) owners(k kind, target string) ([]string, error) {
 }
 
 // column reads the one column of an answer.
-func column(rows *sql.Rows, err error) ([]string, error) {
+func column(rows sqldb.Rows, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (s *Store) Credentials(ctx context.Context, id string) (Credentials, error)
 
 // CreateRegistryAuth keeps the credentials under an id of their own.
 func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentials) (RegistryAuth, error) {
-	now := s.clock.Now()
+	now := s.clock.Wall()
 	r := registryRecord{RegistryAuth{Head{Name: name}}, c.Username, c.Password}
 	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&r, now) })
 	return r.RegistryAuth, err
@@ -57,7 +57,7 @@ func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentia
 // DeleteRegistryAuth deletes a registry auth. Templates and endpoints that
 // named it have none afterwards.
 func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
-	return s.write(ctx, func(tx *Tx) error {
+	return s.delete(ctx, func(tx *Tx) error {
 		users, err := tx.owners(templates, id)
 		if err != nil {
 			return err

@@ -82,12 +82,21 @@ type Tx struct {
 // write runs fn in a transaction, perhaps more than once, and tells of the
 // endpoints that it touched.
 func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
+	return s.transact(ctx, s.db.Write, fn)
+}
+
+// delete is write for what frees room, which also a full disk has to take.
+func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
+	return s.transact(ctx, s.db.WriteWithReserve, fn)
+}
+
+func (s *Store) transact(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *Tx) error) error {
 	var touched []string
-	err := s.db.Write(ctx, func(t *sqldb.Tx) error {
+	err := write(ctx, func(t *sqldb.Tx) error {
 		if err := t.Alone("store"); err != nil {
 			return err
 		}
-		tx := &Tx{tx: t, now: s.clock.Now()}
+		tx := &Tx{tx: t, now: s.clock.Wall()}
 		err := fn(tx)
 		touched = tx.touched
 		return err

@@ -59,7 +59,7 @@ func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 
 // CreateTemplate keeps t under an id of its own.
 func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error) {
-	now := s.clock.Now()
+	now := s.clock.Wall()
 	err := s.write(ctx, func(tx *Tx) error {
 		if err := tx.checkRegistry(t.Container); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (tx *Tx) updateLinked(t Template) error {
 
 // DeleteTemplate refuses while an endpoint is linked to the template.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
-	return s.write(ctx, func(tx *Tx) error {
+	return s.delete(ctx, func(tx *Tx) error {
 		if _, err := tx.Template(id); err != nil {
 			return err
 		}

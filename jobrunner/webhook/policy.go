@@ -16,15 +16,20 @@ import (
 // itself, where the receiver of a deployment on one's own machine is, and
 // public addresses. Private and link-local ones are refused: whoever may submit
 // jobs could otherwise reach, through the jobrunner, what only its network may.
+// So is this machine, where others may submit jobs.
 // That counts for the address that is connected to, whatever its name.
 //
 // A Policy with hosts allows these and no others, at any address.
-type Policy struct{ hosts []string }
+type Policy struct {
+	hosts  []string
+	remote bool // other machines may submit jobs: this machine is not called
+}
 
 // NewPolicy allows hosts alone, where there are some: names, *.domain for all
-// below a domain, or addresses; :port narrows each to that port.
-func NewPolicy(hosts []string) (Policy, error) {
-	var p Policy
+// below a domain, or addresses; :port narrows each to that port. With remote
+// other machines may submit jobs.
+func NewPolicy(hosts []string, remote bool) (Policy, error) {
+	p := Policy{remote: remote}
 	for _, h := range hosts {
 		h = strings.ToLower(strings.TrimSpace(h))
 		u, err := url.Parse("http://" + strings.Replace(h, "*.", "any.", 1))
@@ -51,7 +56,10 @@ func (p Policy) Check(u *url.URL) error {
 		return forbid("webhook must be an http or https URL")
 	case len(p.hosts) == 0:
 		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-			return checkAddress(ip)
+			return p.checkAddress(ip)
+		}
+		if host := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")); p.remote && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
+			return p.checkAddress(netip.IPv6Loopback())
 		}
 	case !slices.ContainsFunc(p.hosts, func(pattern string) bool { return matches(pattern, u) }):
 		return forbid("webhook at a host that this deployment does not call: %s", u.Host)
@@ -83,16 +91,45 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// shared are the addresses of providers between their customers and the
-// internet (RFC 6598).
-var shared = netip.MustParsePrefix("100.64.0.0/10")
-
-func checkAddress(ip netip.Addr) error {
-	ip = ip.Unmap()
-	if ip.IsLoopback() || ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip) {
-		return nil
+// special are the networks that count as public and are not: those of providers
+// between their customers and the internet, of tests, of protocols and of the
+// future, those whose addresses have another one in them that a gateway may
+// connect to, and a cloud's server of metadata.
+var special = func() (all []netip.Prefix) {
+	for _, text := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2002::/16", "5f00::/16", "fec0::/10",
+	} {
+		all = append(all, netip.MustParsePrefix(text))
 	}
-	return forbid("webhook at the address %s of a private network: the deployment calls it only where --webhook-allow names its host", ip)
+	return all
+}()
+
+// checkAddress tells whether an address may be called.
+func (p Policy) checkAddress(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	switch {
+	case ip.IsLoopback() && !p.remote:
+		return nil
+	case ip.IsLoopback() || p.remote && slices.Contains(ownAddresses(), ip):
+		return forbid("webhook at the address %s of the deployment's own machine: other machines may submit jobs (--allow-remote), and it is called only where --webhook-allow names its host", ip)
+	case !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(special, func(n netip.Prefix) bool { return n.Contains(ip) }):
+		return forbid("webhook at the address %s of a private or special network: the deployment calls it only where --webhook-allow names its host", ip)
+	}
+	return nil
+}
+
+// ownAddresses are those of this machine now.
+func ownAddresses() (all []netip.Addr) {
+	addresses, _ := net.InterfaceAddrs() // there may be none that is known
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(network.IP); ok {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all
 }
 
 // transport connects to no address that the policy forbids, uses no proxy, and
@@ -105,7 +142,7 @@ func (p Policy) transport() http.RoundTripper {
 			if err != nil {
 				return err
 			}
-			return checkAddress(a.Addr())
+			return p.checkAddress(a.Addr())
 		}
 	}
 	return &http.Transport{

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,7 +41,7 @@ func TestPolicy(t *testing.T) {
 		if c.allow != "" {
 			allow = strings.Split(c.allow, ",")
 		}
-		p, err := webhook.NewPolicy(allow)
+		p, err := webhook.NewPolicy(allow, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +56,82 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "http://example.com", "example.com/x", "a@b", "*.*.com", "a b", "example.com:port"} {
-		if _, err := webhook.NewPolicy([]string{bad}); err == nil {
+		if _, err := webhook.NewPolicy([]string{bad}, false); err == nil {
 			t.Errorf("%q is taken for a host", bad)
+		}
+	}
+}
+
+// Networks that only look public are refused, and this machine is, where others
+// may submit jobs; hosts that are allowed are allowed anywhere.
+func TestSpecialAddresses(t *testing.T) {
+	own := ""
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
+			own = n.IP.String()
+		}
+	}
+	for _, c := range []struct {
+		host          string
+		local, remote bool // whether it is allowed
+	}{
+		{"198.18.0.1", false, false}, {"198.19.255.255", false, false}, {"240.0.0.1", false, false}, {"255.255.255.255", false, false}, {"0.1.2.3", false, false},
+		{"192.0.0.170", false, false}, {"192.88.99.1", false, false}, {"168.63.129.16", false, false}, {"100.64.0.1", false, false},
+		{"[64:ff9b::7f00:1]", false, false}, {"[64:ff9b::a00:1]", false, false}, {"[64:ff9b:1::1]", false, false}, {"[2002:7f00:1::]", false, false}, {"[2002:a00:1::]", false, false},
+		{"[2001::1]", false, false}, {"[2001:0:4136:e378::]", false, false}, {"[::7f00:1]", false, false}, {"[::127.0.0.1]", false, false}, {"[::ffff:0:7f00:1]", false, false}, {"[fec0::1]", false, false},
+		{"[fe80::1%25lo]", false, false}, {"[::]", false, false}, {"[100::1]", false, false}, {"[fd00:ec2::254]", false, false},
+		{"127.0.0.1", true, false}, {"127.9.9.9", true, false}, {"[::1]", true, false}, {"[::ffff:127.0.0.1]", true, false}, {"localhost", true, false}, {"a.LOCALHOST.", true, false},
+		{"8.8.8.8", true, true}, {"[2606:4700::1111]", true, true}, {"example.com", true, true},
+	} {
+		for remote, want := range map[bool]bool{false: c.local, true: c.remote} {
+			p, err := webhook.NewPolicy(nil, remote)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Check(&url.URL{Scheme: "http", Host: strings.ReplaceAll(c.host, "%25", "%")}); want != (err == nil) {
+				t.Errorf("%s, remote: %v: %v", c.host, remote, err)
+			}
+			allowed, err := webhook.NewPolicy([]string{strings.ReplaceAll(strings.ToLower(c.host), "%25lo", "")}, remote)
+			if err == nil && !strings.Contains(c.host, "%") {
+				if err := allowed.Check(&url.URL{Scheme: "http", Host: c.host}); err != nil {
+					t.Errorf("%s, allowed by name: %v", c.host, err)
+				}
+			}
+		}
+	}
+	if own != "" {
+		p, err := webhook.NewPolicy(nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Check(&url.URL{Scheme: "http", Host: own}) == nil {
+			t.Errorf("this machine may be called at %s", own)
+		}
+	}
+}
+
+// Where others may submit jobs, a name that leads to this machine does not
+// reach it: what counts is the address that is connected to.
+func TestNamesOfThisMachine(t *testing.T) {
+	var reached atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer server.Close()
+	p, err := webhook.NewPolicy(nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+	for _, host := range []string{"127.0.0.1", "localhost", name} {
+		if deliver(t, p, "http://"+host+":"+port); reached.Load() {
+			t.Errorf("%s was called", host)
 		}
 	}
 }
@@ -68,7 +144,7 @@ type one struct {
 
 func (o one) Calls() <-chan struct{} { return nil }
 
-func (o one) NextCall(context.Context, []string, time.Duration) (*engine.Call, time.Time, error) {
+func (o one) NextCall(context.Context, engine.Busy, time.Duration) (*engine.Call, time.Time, error) {
 	if o.url == "" {
 		return nil, time.Time{}, nil
 	}

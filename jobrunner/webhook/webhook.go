@@ -20,6 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 var (
@@ -33,8 +34,12 @@ const (
 	// Until a call is due again whose process died.
 	claim = timeout + 5*time.Second
 
-	maxCalls   = 16 // at a time
-	maxPerHost = 4  // likewise
+	maxCalls       = 32 // at a time
+	maxPerHost     = 4  // likewise
+	maxPerEndpoint = 8  // likewise
+	// maxSlow is how many of them are of endpoints whose receivers did not answer
+	// in time: these wait for each other, and not others for them.
+	maxSlow = maxCalls / 2
 
 	recheck = time.Hour   // for what another process ordered before it died
 	retake  = time.Second // after an error of the engine
@@ -43,7 +48,7 @@ const (
 // Queue is what a Sender needs of the engine.
 type Queue interface {
 	Calls() <-chan struct{}
-	NextCall(ctx context.Context, busy []string, claim time.Duration) (*engine.Call, time.Time, error)
+	NextCall(ctx context.Context, busy engine.Busy, claim time.Duration) (*engine.Call, time.Time, error)
 	Called(ctx context.Context, c *engine.Call, again time.Time) error
 }
 
@@ -68,9 +73,11 @@ type Sender struct {
 	work   sync.WaitGroup
 	ended  chan struct{} // hints that a call is over
 
-	mu    sync.Mutex
-	calls int
-	hosts map[string]int // calls at each
+	mu        sync.Mutex
+	calls     int
+	hosts     map[string]int  // calls at each
+	endpoints map[string]int  // and of each
+	slow      map[string]bool // endpoints whose last call was not answered in time
 }
 
 // Start makes calls until Close.
@@ -78,7 +85,7 @@ func Start(c Config) *Sender {
 	if c.Transport == nil {
 		c.Transport = c.Policy.transport()
 	}
-	s := &Sender{Config: c, ended: make(chan struct{}, 1), hosts: map[string]int{}}
+	s := &Sender{Config: c, ended: make(chan struct{}, 1), hosts: map[string]int{}, endpoints: map[string]int{}, slow: map[string]bool{}}
 	s.client = &http.Client{
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -122,12 +129,12 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 		call, next, err := s.Queue.NextCall(ctx, busy, claim)
 		switch {
 		case err != nil:
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !sqldb.Temporary(err) {
 				s.Logger.Error("looking for webhooks to call", "error", err)
 			}
 			return retake
 		case call != nil:
-			s.count(call.Host, 1)
+			s.count(call, 1)
 			s.work.Go(func() { s.call(ctx, call) })
 		case next.IsZero():
 			return recheck
@@ -137,24 +144,59 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 	}
 }
 
-func (s *Sender) load() (busy []string, room bool) {
+func (s *Sender) load() (busy engine.Busy, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for host, n := range s.hosts {
 		if n >= maxPerHost {
-			busy = append(busy, host)
+			busy.Hosts = append(busy.Hosts, host)
+		}
+	}
+	slow := 0
+	for endpoint := range s.slow {
+		slow += s.endpoints[endpoint]
+	}
+	for endpoint, n := range s.endpoints {
+		if n >= maxPerEndpoint && !s.slow[endpoint] {
+			busy.Endpoints = append(busy.Endpoints, endpoint)
+		}
+	}
+	for endpoint := range s.slow {
+		if slow >= maxSlow || s.endpoints[endpoint] >= maxPerEndpoint {
+			busy.Endpoints = append(busy.Endpoints, endpoint)
 		}
 	}
 	return busy, s.calls < maxCalls
 }
 
-func (s *Sender) count(host string, n int) {
+func (s *Sender) count(c *engine.Call, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls += n
-	if s.hosts[host] += n; s.hosts[host] == 0 {
-		delete(s.hosts, host)
+	if s.hosts[c.Host] += n; s.hosts[c.Host] == 0 {
+		delete(s.hosts, c.Host)
 	}
+	if s.endpoints[c.Job.Endpoint] += n; s.endpoints[c.Job.Endpoint] == 0 {
+		delete(s.endpoints, c.Job.Endpoint)
+	}
+}
+
+// maxKnownSlow bounds the endpoints that are remembered as slow; beyond it all
+// are forgotten.
+const maxKnownSlow = 1000
+
+// note remembers whether an endpoint's receiver answered in time.
+func (s *Sender) note(endpoint string, inTime bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if inTime {
+		delete(s.slow, endpoint)
+		return
+	}
+	if len(s.slow) >= maxKnownSlow {
+		clear(s.slow)
+	}
+	s.slow[endpoint] = true
 }
 
 // call makes one call and notes how it went.
@@ -162,7 +204,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	// The gap begins at the end of the call, also on a clock that is advanced.
 	defer s.Clock.Work()()
 	defer func() {
-		s.count(c.Host, -1)
+		s.count(c, -1)
 		select {
 		case s.ended <- struct{}{}:
 		default:
@@ -172,11 +214,16 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	if ctx.Err() != nil {
 		return
 	}
+	var late interface{ Timeout() bool }
+	s.note(c.Job.Endpoint, err == nil || !errors.As(err, &late) || !late.Timeout())
 	var again time.Time
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)
 	if (err != nil || fault.On("webhook-again")) && !last {
 		again = s.Clock.Now().Add(gap)
+		if fault.On("webhook-gap-doubles") && c.Attempt == 1 {
+			again = again.Add(gap)
+		}
 	}
 	if s.Observe != nil {
 		s.Observe(err, last)
@@ -206,9 +253,12 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	// The receiver lives in real time, whatever the deployment's clock says.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body(c)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(fault.Data("webhook.body", body(c))))
 	if err != nil {
 		return errors.New("its URL is none")
+	}
+	if fault.On("webhook-get") {
+		req.Method, req.Body, req.ContentLength = http.MethodGet, nil, 0
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "gpucloud-jobrunner")

@@ -133,7 +133,9 @@ const target = "http://receiver.example/hook?token=planted-token"
 
 func (f *fixture) submit(n engine.NewJob) engine.Job {
 	f.t.Helper()
-	n.Endpoint = "ep"
+	if n.Endpoint == "" {
+		n.Endpoint = "ep"
+	}
 	if n.Input == nil {
 		n.Input = []byte(`{}`)
 	}
@@ -151,7 +153,7 @@ func (f *fixture) submit(n engine.NewJob) engine.Job {
 func (f *fixture) run(n engine.NewJob, r engine.Report) engine.Job {
 	f.t.Helper()
 	job := f.submit(n)
-	jobs, err := f.engine.Take(f.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
+	jobs, err := f.engine.Take(f.t.Context(), engine.Take{Endpoint: job.Endpoint, Worker: "w1", Max: 1})
 	if err != nil || len(jobs) != 1 {
 		f.t.Fatal(jobs, err)
 	}
@@ -361,6 +363,53 @@ func TestSlowReceiver(t *testing.T) {
 			t.Errorf("%d calls, %d at a time", n, most)
 		}
 	})
+}
+
+// Receivers that hang, however many names and endpoints they have, delay the
+// calls of other endpoints by one time-out at most, and only once; the
+// contract's tries and gaps stay.
+func TestHangingReceivers(t *testing.T) {
+	for name, endpoints := range map[string]int{"one endpoint": 1, "many endpoints": 20} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.answer = func(c call) (*http.Response, error) {
+					if strings.HasPrefix(c.host, "good") {
+						return status(200), nil
+					}
+					return hang(c)
+				}
+				for i := range 200 {
+					f.run(engine.NewJob{Endpoint: fmt.Sprint("hangs", i%endpoints), Webhook: fmt.Sprintf("http://hangs%d.example/", i)}, engine.Done(nil))
+				}
+				for round := range 10 {
+					start := time.Since(f.start).Seconds()
+					host := fmt.Sprintf("good%d.example", round)
+					f.run(engine.NewJob{Endpoint: "good", Webhook: "http://" + host + "/"}, engine.Done(nil))
+					sleep(11)
+					delay := -1.0
+					for _, c := range f.seen() {
+						if c.host == host {
+							delay = c.at - start
+						}
+					}
+					if most := map[bool]float64{true: 10, false: 0}[round == 0 && endpoints > 1]; delay < 0 || delay > most {
+						t.Errorf("round %d: the call came after %g s, expected %g at most", round, delay, most)
+					}
+				}
+				sleep(10_000)
+				tries := map[string][]float64{}
+				for _, c := range f.seen() {
+					tries[c.host] = append(tries[c.host], c.at)
+				}
+				for i := range 200 {
+					at := tries[fmt.Sprintf("hangs%d.example", i)]
+					if len(at) != 3 || at[1]-at[0] < 20 || at[2]-at[1] < 20 { // the time-out, and ten seconds
+						t.Fatalf("receiver %d was called at %v", i, at)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestForbiddenTarget(t *testing.T) {

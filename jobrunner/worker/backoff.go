@@ -1,6 +1,13 @@
 package worker
 
-import "time"
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+)
 
 // backoff keeps a pool from starting workers all the time that can't work. The
 // pool's lock guards it.
@@ -8,22 +15,26 @@ type backoff struct {
 	failures int       // in a row
 	retryAt  time.Time // when workers are started again; zero: now
 	failed   []*worker // that are UNHEALTHY until then
-	said     string    // the failure that the log has
+	latest   string    // failure, until a worker is ready
+	said     []string  // the failures that the log has, as signatures
 }
 
 // fail notes that a worker could not work. Those that fail together count once.
 func (p *pool) fail(w *worker, failure string) {
-	if len(failure) > maxReason {
-		failure = failure[:maxReason] + "…"
-	}
+	failure = logline.Shorten(failure, maxReason)
 	w.on(failed)
 	w.reason = failure
 	p.failed = append(p.failed, w)
-	if p.said != failure {
-		p.said = failure
+	if same := signature(failure); !slices.Contains(p.said, same) {
+		p.said = append(p.said, same)
+		p.said = p.said[max(0, len(p.said)-saidMost):]
 		p.logger.Warn("the jobs of an endpoint wait: a worker can't work", "endpoint", p.id, "worker", w.id, "reason", failure)
 	}
-	if w.stale() || p.backsOff() {
+	if w.stale() {
+		return
+	}
+	p.latest = failure
+	if p.backsOff() {
 		return
 	}
 	pause := lastRetry
@@ -60,14 +71,43 @@ func (p *pool) forgive(now time.Time) (again time.Duration) {
 	return recheck
 }
 
+// signature is the same for failures that differ in an address, a time, an id or
+// a count alone. An exit status is none of these.
+func signature(failure string) string {
+	return varying.ReplaceAllStringFunc(failure, func(word string) string {
+		if strings.HasPrefix(word, "exit status ") {
+			return word
+		}
+		return "#"
+	})
+}
+
+// varying are words with a digit in them.
+var varying = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
+
+// saidMost bounds the failures that are remembered as said.
+const saidMost = 20
+
+// waitsFor is why no worker of the endpoint can work, and its jobs wait; "" while
+// one does. One that starts anew after a failure changes nothing before it is
+// ready. The pool is locked.
+func (p *pool) waitsFor() (reason string) {
+	for w := range p.each() {
+		if w.state == Idle || w.state == Running {
+			return ""
+		}
+	}
+	return p.latest
+}
+
 // works notes that a worker did a job.
 func (p *pool) works() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures, p.said = 0, ""
+	p.failures, p.said, p.latest = 0, nil, ""
 }
 
 // renew gives a new version of the endpoint a fresh start.
 func (p *pool) renew() {
-	p.failures, p.said, p.retryAt = 0, "", time.Time{}
+	p.failures, p.said, p.latest, p.retryAt = 0, nil, "", time.Time{}
 }

@@ -173,6 +173,7 @@ func (w *worker) unfit(reason string) {
 	w.reason = reason
 	w.pool.mu.Unlock()
 	w.pool.logger.Warn("a worker is killed: it is not healthy", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
+	w.killedFor(reason)
 	w.kill()
 }
 

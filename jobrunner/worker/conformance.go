@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,37 +18,37 @@ import (
 // that an op does not name are not its own.
 type order struct {
 	Op      string
-	MS      int64           // sleep: milliseconds to wait; stream: before each chunk
-	N       int             // stream: chunks; bytes: length of the text
-	Bytes   int             // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: of an error in place of message
-	Times   *int            // crash, fail: how many dispatches do so before one echoes; none: all
-	Message string          // fail: the error; stream: the one that ends it, none for a good end
-	Output  json.RawMessage // sleep, fail, stream, beacon: what it leaves
-	URL     string          // beacon: on this machine, called when it begins
-	Every   int64           // beacon: milliseconds between further calls, for ms; 0: none
+	MS      int64             // sleep: milliseconds to wait; stream: before each chunk
+	N       int               // stream: chunks; bytes: length of the text
+	Bytes   int               // stream: length of each chunk's text, 0 for {"n": 0}, {"n": 1} …; fail: of an error in place of message
+	Times   *int              // crash, fail: how many dispatches do so before one echoes; none: all
+	Message string            // fail: the error; stream: the one that ends it, none for a good end
+	Output  json.RawMessage   // sleep, fail, stream, beacon: what it leaves
+	Outputs []json.RawMessage // stream: the chunks themselves
+	URL     string            // beacon: on this machine, called when it begins
+	Every   int64             // beacon: milliseconds between further calls, for ms; 0: none
 }
 
 // read reads an order's own members of an input, which may have megabytes of
 // others.
 func (o *order) read(input []byte) error {
-	members, ok := rawjson.Members(input)
+	fields := map[string]any{
+		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
+		"output": &o.Output, "outputs": &o.Outputs, "url": &o.URL, "every": &o.Every,
+	}
+	names := slices.Collect(maps.Keys(fields))
+	members, ok := rawjson.Members(input, append(names, "openai_input")...)
 	// A request to /openai has its body, the order, in a member.
 	if body, is := members["openai_input"]; is && string(body) != "null" {
-		members, ok = rawjson.Members(body)
+		members, ok = rawjson.Members(body, names...)
 	}
 	if !ok {
 		return errors.New("it is no object")
 	}
-	for _, m := range []struct {
-		name  string
-		field any
-	}{
-		{"op", &o.Op}, {"ms", &o.MS}, {"n", &o.N}, {"bytes", &o.Bytes}, {"times", &o.Times}, {"message", &o.Message},
-		{"output", &o.Output}, {"url", &o.URL}, {"every", &o.Every},
-	} {
-		if text, ok := members[m.name]; ok {
-			if err := json.Unmarshal(text, m.field); err != nil {
-				return fmt.Errorf("%s: %w", m.name, err)
+	for name, field := range fields {
+		if text, ok := members[name]; ok {
+			if err := json.Unmarshal(text, field); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
@@ -127,7 +128,10 @@ func stream(ctx context.Context, job Job, o order) ([]byte, error) {
 			return nil, err
 		}
 		chunk := fmt.Appendf(nil, `{"n":%d}`, i)
-		if o.Bytes > 0 {
+		switch {
+		case i < len(o.Outputs):
+			chunk = o.Outputs[i]
+		case o.Bytes > 0:
 			chunk = text(o.Bytes)
 		}
 		if err := job.Chunk(chunk); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // feed hands jobs to a handler, one after the other, until the worker is to
@@ -12,25 +13,37 @@ import (
 func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 	w.begins(nil)
 	w.ready()
-	for w.stays() {
-		jobs, err := w.pool.queue.TakeOrWait(w.taking, w.pool.take(w, 1))
+	taker := w.pool.queue.NewTaker()
+	defer taker.Close()
+	var jobs []engine.Taken
+	for w.stays() || len(jobs) > 0 {
+		var err error
+		if len(jobs) == 0 {
+			jobs, err = taker.Take(w.taking, w.pool.take(w, 1))
+		}
 		if err != nil && w.stays() {
-			w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
+			if !sqldb.Temporary(err) {
+				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
+			}
 			if w.pool.clock.Sleep(w.taking, retake) != nil {
 				return
 			}
 		}
-		for _, job := range jobs {
-			if !w.do(ctx, run, job, spec) {
+		taken := jobs
+		jobs = nil
+		for _, job := range taken {
+			lives, next := w.do(ctx, run, job, spec, taker)
+			if !lives {
 				return
 			}
+			jobs = append(jobs, next...)
 		}
 	}
 }
 
-// do runs a job and reports what came of it, and tells whether the worker
-// lives on.
-func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Spec) (lives bool) {
+// do runs a job and reports what came of it. It tells whether the worker lives
+// on, and which jobs it took with its report.
+func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Spec, taker *engine.Taker) (lives bool, next []engine.Taken) {
 	var mine *held
 	w.hold([]engine.Taken{job}, func(h *held) { mine = h })
 	defer func() {
@@ -38,36 +51,48 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		defer w.pool.mu.Unlock()
 		w.drop(mine)
 	}()
-	queue := w.pool.queue
 	own, stop := context.WithCancel(ctx)
 	w.watching.Go(func() {
 		if w.taken(own, job.Ref) {
 			stop()
 		}
 	})
-	output, err := run(own, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
-		got, err := queue.Report(own, job.Ref, engine.Chunk(output, nil))
-		if err == nil && got == engine.Stale {
-			err = errNotMine
+	output, failure := run(own, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
+		if own.Err() != nil {
+			return own.Err()
 		}
-		return err
+		switch got, err := w.report(own, job.Ref, engine.Chunk(output, nil)); {
+		case err != nil:
+			w.pool.logger.Error("a chunk could not be kept", "endpoint", w.pool.id, "job", job.ID, "error", err)
+			return errNotKept
+		case got == engine.Stale:
+			return errNotMine
+		}
+		return nil
 	}})
-	told := own.Err() != nil
+	stopping := own.Err() != nil
 	stop()
 	w.watching.Wait()
-	report := engine.Done(output)
+	report, crashed := engine.Done(output), errors.Is(failure, ErrCrashed)
 	switch {
-	case errors.Is(err, ErrCrashed):
+	case crashed:
 		report = engine.Lost()
-	case err != nil && told: // to stop; by one who knows what becomes of the job
+	case failure != nil && stopping: // by one who knows what becomes of the job
 		w.parts(ctx, mine, stopped)
-		return true
-	case err != nil:
-		report = engine.Fail(err.Error(), output)
+		return true, nil
+	case failure != nil:
+		report = engine.Fail(failure.Error(), output)
 	}
 	outcome := report.Outcome()
+	var got engine.Directive
+	var err error
 	// A result is worth more than a prompt stop.
-	switch got, err := queue.Report(context.WithoutCancel(ctx), job.Ref, report); {
+	if crashed || !w.stays() {
+		got, err = w.report(ctx, job.Ref, report)
+	} else {
+		got, next, err = w.reportBy(ctx, job.Ref, report, taker)
+	}
+	switch {
 	case err != nil:
 		w.pool.logger.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
 	case got == engine.Stale:
@@ -76,10 +101,40 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		w.pool.works()
 	}
 	w.parts(ctx, mine, outcome)
-	return !errors.Is(err, ErrCrashed)
+	return !crashed, next
 }
 
-var errNotMine = errors.New("the job is not this worker's any more")
+var (
+	errNotMine = errors.New("the job is not this worker's any more")
+	errNotKept = errors.New("the deployment could not keep a chunk: its log says why")
+)
+
+// report reports until that is recorded or kept, or ctx ends; once in any case.
+// While there is no room for what the database can't take the worker does
+// nothing else.
+func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
+	got, _, err := w.insist(ctx, func(ctx context.Context) (engine.Directive, []engine.Taken, error) {
+		got, err := w.pool.queue.Report(ctx, ref, r)
+		return got, nil, err
+	})
+	return got, err
+}
+
+// reportBy is report, and takes jobs that are next where there are some.
+func (w *worker) reportBy(ctx context.Context, ref engine.Ref, r engine.Report, taker *engine.Taker) (engine.Directive, []engine.Taken, error) {
+	return w.insist(ctx, func(ctx context.Context) (engine.Directive, []engine.Taken, error) {
+		return taker.Report(ctx, ref, r, w.pool.take(w, 1))
+	})
+}
+
+func (w *worker) insist(ctx context.Context, report func(ctx context.Context) (engine.Directive, []engine.Taken, error)) (engine.Directive, []engine.Taken, error) {
+	for {
+		got, next, err := report(context.WithoutCancel(ctx))
+		if !sqldb.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
+			return got, next, err
+		}
+	}
+}
 
 // taken waits until a job is not the worker's any more, whoever took it away,
 // and then is true; it is false when ctx has ended.

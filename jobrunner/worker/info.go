@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -13,6 +14,7 @@ type Info struct {
 	ID        string
 	State     State
 	Reason    string // why it is THROTTLED or UNHEALTHY, for people
+	Advice    string // for its author; "" mostly
 	Version   int64  // of the endpoint that it was started for
 	Stale     bool   // there is a newer version
 	Image     string
@@ -53,10 +55,45 @@ func (p *Pools) Workers(endpoint string) []Info {
 	return infos
 }
 
+// Failure is why no worker of an endpoint can work, for people, in one line; ""
+// while one works, or may yet.
+func (p *Pools) Failure(endpoint string) string {
+	one := p.of(endpoint)
+	if one == nil {
+		return ""
+	}
+	one.mu.Lock()
+	reason := one.waitsFor()
+	one.mu.Unlock()
+	lines := strings.Split(reason, "\n")
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	// The first says what happened, the last is the end of a log: the cause.
+	return strings.TrimSuffix(lines[0], ". The end of its log:") + ": " + lines[len(lines)-1]
+}
+
+// Died are an endpoint's latest workers that worked and ended otherwise than they
+// were to, the oldest first, each with its reason.
+func (p *Pools) Died(endpoint string) (infos []Info) {
+	one := p.of(endpoint)
+	if one == nil {
+		return nil
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	for _, w := range one.past {
+		if w.reason != "" && w.state != Unhealthy {
+			infos = append(infos, w.info())
+		}
+	}
+	return infos
+}
+
 func (w *worker) info() Info {
 	return Info{
 		ID: w.id, State: w.state, Reason: w.reason, Version: w.made.Version, Stale: w.stale(), Image: w.made.Image,
-		StartedAt: w.started, Devices: w.devices, Jobs: len(w.hands),
+		StartedAt: w.started, Devices: w.devices, Jobs: len(w.hands), Advice: strings.Trim(strings.Join(w.advice[:], " "), " "),
 	}
 }
 

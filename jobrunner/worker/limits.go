@@ -17,6 +17,10 @@ const (
 	// lookAgain is when it is looked whether a job is still its worker's although
 	// nobody said anything: what happened before one listened one would not hear.
 	lookAgain = time.Second
+	// deliveryPatience is how long a worker's report is held that the database
+	// can't take and that no disk has: below the time-outs of workers and proxies.
+	// It goes by real time.
+	deliveryPatience = 50 * time.Second
 	// retake is the pause after an error of the engine.
 	retake = time.Second
 	// pingEvery is how often a process is to say what it has in its hands: more
@@ -36,9 +40,10 @@ const (
 // What is kept of what workers write.
 const (
 	maxLines  = 1000
-	maxText   = 1 << 20 // bytes of all lines
-	maxLine   = 8 << 10 // bytes; a longer one is cut
-	lastLines = 5       // that a failure shows
-	maxReason = 2000    // bytes of a failure's text
-	keptPast  = 10      // workers that ended whose logs can be read, of an endpoint
+	maxText   = 1 << 20  // bytes of all lines
+	maxLine   = 8 << 10  // bytes; a longer one is cut
+	maxRead   = 64 << 10 // bytes of a line that are looked at before it is cut
+	lastLines = 20       // that a failure shows, at least: a traceback is shown whole
+	maxReason = 2000     // bytes of a failure's text
+	keptPast  = 10       // workers that ended whose logs can be read, of an endpoint
 )

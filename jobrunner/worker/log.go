@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,13 +11,15 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// Line is a line that a worker wrote.
+// Line is a line that a worker wrote, or that the jobrunner says of it.
 type Line struct {
 	Number int64 // counted from 0
 	Time   time.Time
 	Text   string
+	System bool // the jobrunner's
 }
 
 // Log keeps the latest lines of a worker, without secrets. Its methods may be
@@ -46,8 +49,13 @@ func (l *Log) hide(secrets ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range secrets {
-		if s != "" {
-			l.secrets = append(l.secrets, s)
+		if s == "" {
+			continue
+		}
+		l.secrets = append(l.secrets, s)
+		// Loggers that write JSON escape what is special in it.
+		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
+			l.secrets = append(l.secrets, string(quoted[1:len(quoted)-1]))
 		}
 	}
 	// A secret may be a part of another one, which is hidden first.
@@ -61,7 +69,7 @@ func (l *Log) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
 		line, rest, whole := bytes.Cut(b, []byte{'\n'})
-		room := max(0, maxLine+l.longestSecret()-len(l.partial)) // so that none is cut in two
+		room := max(0, maxRead+l.longestSecret()-len(l.partial)) // so that no secret is cut in two
 		l.partial = append(l.partial, line[:min(room, len(line))]...)
 		l.cut += max(0, len(line)-room)
 		if whole {
@@ -86,11 +94,24 @@ func (l *Log) end() {
 		text = strings.ReplaceAll(text, secret, "(secret)")
 	}
 	if over := len(text) - maxLine; over > 0 || l.cut > 0 {
-		cut := l.cut + max(0, over)
-		text = fmt.Sprintf("%s… (%d bytes more)", strings.ToValidUTF8(text[:min(maxLine, len(text))], ""), cut)
+		text = cutLine(text, l.cut+max(0, over))
 	}
 	l.partial, l.cut = l.partial[:0], 0
-	l.lines = append(l.lines, Line{l.next, l.clock.Now(), text})
+	l.add(text, false)
+}
+
+// cutLine makes a line that is too long short enough. Of a logger's line the
+// message is kept, and the end of it, where a traceback has its cause.
+func cutLine(text string, cut int) string {
+	if line := logline.Parse(text); !line.Printed() {
+		return line.Level + " | " + logline.Shorten(line.Text, maxLine)
+	}
+	return fmt.Sprintf("%s… (%d bytes more)", strings.ToValidUTF8(text[:min(maxLine, len(text))], ""), cut)
+}
+
+// add keeps a line. The log is locked.
+func (l *Log) add(text string, system bool) {
+	l.lines = append(l.lines, Line{l.next, l.clock.Now(), text, system})
 	l.next++
 	l.size += len(text)
 	for len(l.lines) > maxLines || l.size > maxText {
@@ -98,6 +119,9 @@ func (l *Log) end() {
 		l.lines = l.lines[1:]
 	}
 	if l.also != nil {
+		if system {
+			text = SystemPrefix + text
+		}
 		_, _ = fmt.Fprintf(l.also, "%s %s\n", l.prefix, text) // whoever looks may look away
 	}
 	l.wake()
@@ -107,6 +131,20 @@ func (l *Log) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
+
+// note adds a line of the jobrunner's own, behind all that the worker wrote.
+func (l *Log) note(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.partial) > 0 {
+		l.end()
+	}
+	l.add(text, true)
+}
+
+// SystemPrefix is in front of what the jobrunner itself says of a worker, where
+// lines of both kinds are written to one place.
+const SystemPrefix = "[jobrunner] "
 
 // finish says that nothing more comes.
 func (l *Log) finish() {
@@ -132,15 +170,18 @@ func (l *Log) Lines(from int64) (lines []Line, more <-chan struct{}) {
 	return slices.Clone(l.lines[i:]), more
 }
 
-// tail is the last lines in one text.
-func (l *Log) tail(n int) string {
+// tail is the end of what the worker wrote, for people, of at most so many
+// bytes.
+func (l *Log) tail(most int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var texts []string
-	for _, line := range l.lines[max(0, len(l.lines)-n):] {
-		texts = append(texts, line.Text)
+	for _, line := range l.lines {
+		if !line.System {
+			texts = append(texts, line.Text)
+		}
 	}
-	return strings.Join(texts, "\n")
+	return logline.End(texts, lastLines, most)
 }
 
 // serialized lets several workers write lines to one place.

@@ -16,13 +16,19 @@ import (
 )
 
 // silent are processes that do nothing of themselves.
-type silent struct{ started chan string }
+type silent struct {
+	started   chan string
+	processes chan *mute // nil: nobody asks for them
+}
 
 func (s silent) Program(string) (worker.Program, error) {
 	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
 		s.started <- spec.Worker
 		p := &mute{done: make(chan struct{})}
 		p.end = sync.OnceFunc(func() { close(p.done) })
+		if s.processes != nil {
+			s.processes <- p
+		}
 		return p, nil
 	}}, nil
 }
@@ -52,7 +58,7 @@ func TestLostJobIsNotToStop(t *testing.T) {
 				told = append(told, stops()) // between the loss and its end in the pool
 			}
 		}
-		processes := silent{make(chan string, 2)}
+		processes := silent{started: make(chan string, 2)}
 		time, log := new(clock.Clock), slog.New(slog.DiscardHandler)
 		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log, Observe: lost})
 		if err != nil {

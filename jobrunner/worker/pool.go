@@ -4,12 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // pool is the workers of one endpoint. One goroutine decides how many there
@@ -31,6 +33,7 @@ type pool struct {
 	past     []*worker        // that are, the latest last
 	number   int64            // of workers so far
 	added    time.Time
+	advised  [advices]int64 // versions, from 1 on, for which the log has an advice
 	backoff
 	balance
 }
@@ -87,7 +90,7 @@ func (p *pool) drain() []*worker {
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	load, err := p.load(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !sqldb.Temporary(err) {
 			p.logger.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
 		}
 		return retake
@@ -116,10 +119,22 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	return again
 }
 
-// load is what asks for workers: jobs, or requests where there is no queue.
+// load is what asks for workers: jobs, or requests where there is no queue. How
+// long the oldest job waits is read only where it decides.
 func (p *pool) load(ctx context.Context) (engine.Load, error) {
-	if p.current().Balanced {
+	settings := p.current()
+	if settings.Balanced {
 		return p.requests(), nil
+	}
+	load, err := p.queue.Demand(ctx, p.id)
+	if err != nil || settings.ByRequests {
+		return load, err
+	}
+	p.mu.Lock()
+	staying, spare := p.staying()
+	p.mu.Unlock()
+	if load.Waiting <= spare || staying >= settings.Max {
+		return load, nil
 	}
 	return p.queue.Load(ctx, p.id)
 }
@@ -170,12 +185,15 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 
 func (p *pool) update(settings Endpoint) {
 	p.mu.Lock()
+	same := reflect.DeepEqual(settings, p.settings)
 	if settings.Version != p.settings.Version {
 		p.renew()
 	}
 	p.settings = settings
 	p.mu.Unlock()
-	p.poke()
+	if !same {
+		p.poke()
+	}
 }
 
 func (p *pool) current() Endpoint {

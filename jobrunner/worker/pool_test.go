@@ -174,7 +174,7 @@ func TestACrashLoop(t *testing.T) {
 		}
 		if log, ok := f.pools.Log("ep", info.ID); !ok {
 			t.Error("its log is gone")
-		} else if lines, more := log.Lines(0); len(lines) != 2 || more != nil {
+		} else if lines, more := log.Lines(0); len(lines) != 3 || more != nil || !lines[2].System || lines[2].Text != "the process ended with exit status 3" {
 			t.Errorf("its log is %v", lines)
 		}
 		if n := strings.Count(f.log.String(), "no module named"); n != 1 {

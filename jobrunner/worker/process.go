@@ -42,7 +42,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 	w.takeNone()
 	w.takers.Wait() // what they bring is the worker's
 	if ended {
-		w.fails(process.Exit())
+		w.ended(process.Exit())
 	}
 	w.pool.mu.Lock()
 	w.on(ends) // before its jobs are gone: without them it would look idle
@@ -95,31 +95,6 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 	}
 }
 
-// fails notes the end of a process that ended by itself and never worked.
-func (w *worker) fails(exit string) {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
-	if w.had || w.state == Unhealthy || w.pool.clock.Now().Sub(w.started) > newborn {
-		return
-	}
-	w.on(failed)
-	w.reason, w.crashed = "it ended right after its start, with "+exit, true
-}
-
-// failure is why the worker could not work, with the end of its log.
-func (w *worker) failure() string {
-	w.log.finish()
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
-	if w.state != Unhealthy {
-		return ""
-	}
-	if tail := w.log.tail(lastLines); tail != "" && w.crashed {
-		return w.reason + ". The end of its log:\n" + tail
-	}
-	return w.reason
-}
-
 // lose gives back the jobs of a worker that has ended. Where the deployment
 // ends they stay the worker's: the next start queues them again.
 func (w *worker) lose(ctx context.Context) {
@@ -128,7 +103,7 @@ func (w *worker) lose(ctx context.Context) {
 	w.pool.mu.Unlock()
 	for _, h := range jobs {
 		if ctx.Err() == nil && !w.made.Balanced {
-			if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil && ctx.Err() == nil {
+			if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause(w.loss())); err != nil && ctx.Err() == nil {
 				w.pool.logger.Error("a job of a worker that ended could not be queued again; its time-out ends it",
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
 			}
@@ -148,6 +123,8 @@ func (w *worker) lose(ctx context.Context) {
 
 // condemn has a worker killed for a job that it does not stop.
 func (w *worker) condemn(job string) {
-	w.pool.logger.Warn(fmt.Sprintf("a worker is killed: it did not stop a job within %s", stopGrace), "endpoint", w.pool.id, "worker", w.id, "job", job)
+	reason := fmt.Sprintf("it did not stop a job within %s", stopGrace)
+	w.pool.logger.Warn("a worker is killed: "+reason, "endpoint", w.pool.id, "worker", w.id, "job", job)
+	w.killedFor(fmt.Sprintf("%s (%s)", reason, job))
 	w.kill()
 }

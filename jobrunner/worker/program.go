@@ -26,6 +26,11 @@ type Program struct {
 	// a load-balancing endpoint, serves HTTP at its PORT. It returns once the
 	// process runs; ctx bounds the start alone.
 	Start func(ctx context.Context, s Spec) (Process, error)
+	// Check says, for people, why a worker may not be started so; nil: every one
+	// may.
+	Check func(s Spec) error
+	// Folder is where its processes work, which they share; "": each has its own.
+	Folder string
 	// FollowsClock says that all that it waits for goes by the deployment's
 	// clock, which may then be advanced while it runs a job.
 	FollowsClock bool

@@ -57,6 +57,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		return nil, nil
 	}
 	defer w.takers.Done()
+	asked, alone := w.pool.clock.Now(), w.empty()
 	both, stop := context.WithCancel(w.taking)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
@@ -64,8 +65,18 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 	if err != nil && both.Err() != nil {
 		err = nil
 	}
+	w.pool.mu.Lock()
+	w.paced(asked, len(jobs), alone)
+	w.pool.mu.Unlock()
 	w.hold(jobs, w.watch)
 	return jobs, err
+}
+
+// empty tells whether the worker has no job.
+func (w *worker) empty() bool {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	return len(w.hands) == 0
 }
 
 // asks notes that the worker asks for a job; false: it is to have none.
@@ -92,10 +103,58 @@ func (w *worker) watch(h *held) {
 		h.stop = true
 		w.handsChanged()
 		w.pool.mu.Unlock()
-		if w.pool.clock.Sleep(own, stopGrace) == nil {
+		if w.pool.clock.Sleep(own, stopGrace) == nil && w.recorded(own, h) {
 			w.condemn(h.ref.ID)
 		}
 	})
+}
+
+// recorded waits until no result of a job is being recorded; false: ctx has
+// ended, as it does with the job's end.
+func (w *worker) recorded(ctx context.Context, h *held) bool {
+	for {
+		w.pool.mu.Lock()
+		busy, changed := h.results > 0, w.changed
+		w.pool.mu.Unlock()
+		if !busy {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// mayStop wakes who names the jobs to stop, where a post held that off. The pool
+// is locked.
+func (w *worker) mayStop(h *held) {
+	if h.stop {
+		w.handsChanged()
+	}
+}
+
+// Posting says that the worker posts something about a job, which may be its
+// result, until done is called: the job is not named among those to stop.
+func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
+	w, err := p.find(endpoint, worker)
+	if err != nil {
+		return func() {}
+	}
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	h := w.hands[job]
+	if h == nil {
+		return func() {}
+	}
+	h.posts++
+	return func() {
+		w.pool.mu.Lock()
+		defer w.pool.mu.Unlock()
+		h.posts--
+		w.mayStop(h)
+	}
 }
 
 // Stops answers the ids of jobs that the worker should stop, each once. It waits
@@ -130,7 +189,7 @@ func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
 	for id, h := range w.hands {
-		if h.stop && !h.lost && h.told.IsZero() {
+		if h.stop && !h.lost && h.posts == 0 && h.results == 0 && h.told.IsZero() {
 			h.told = w.pool.clock.Now()
 			ids = append(ids, id)
 		}
@@ -149,12 +208,26 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	}
 	w.pool.mu.Lock()
 	h := w.hands[job]
+	if h != nil && r.Ends() {
+		h.results++
+	}
 	w.pool.mu.Unlock()
 	if h == nil {
 		return nil
 	}
 	got, err := w.pool.queue.Report(ctx, h.ref, r)
+	if err == nil && got == engine.Held {
+		// A worker that is told that its result counts forgets it: not before the
+		// result outlives this process.
+		err = w.awaitDelivery(ctx, h.ref)
+	}
 	if err != nil {
+		if r.Ends() {
+			w.pool.mu.Lock()
+			defer w.pool.mu.Unlock()
+			h.results--
+			w.mayStop(h)
+		}
 		return err
 	}
 	if r.Result() && got == engine.Accepted {
@@ -173,9 +246,18 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 		if replace {
 			w.takeNone()
 		}
+		h.results--
 		w.drop(h)
 	}
 	return nil
+}
+
+// awaitDelivery waits until the database was told what a worker reported. An
+// error has the worker report again.
+func (w *worker) awaitDelivery(ctx context.Context, ref engine.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
+	defer cancel()
+	return w.pool.queue.Delivered(ctx, ref)
 }
 
 // Ping says what the worker believes to run. It is no proof that it runs that:
@@ -233,7 +315,7 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 	for _, h := range lost {
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
 		w.loses(h, true)
-		if _, err := w.pool.queue.Report(ctx, h.ref, engine.Lost()); err != nil {
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it, and began anew")); err != nil {
 			w.loses(h, false)
 			return err
 		}

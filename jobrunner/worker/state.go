@@ -53,6 +53,7 @@ func (w *worker) on(e event) {
 	}
 	if next == Idle {
 		w.since = w.pool.clock.Now()
+		w.pool.latest = ""
 	}
 	w.pool.poke()
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // worker is one from its start to its end; who takes its place is another one.
@@ -43,11 +45,16 @@ type worker struct {
 	changed      chan struct{}    // closed when hands change
 	had          bool             // a job
 	crashed      bool             // at its start
+	death        string           // what became of its process, for people; "" for the end of its own accord
 	devices      []gpu.Device
 	process      Process
 	address      string // where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
-	speaks       bool // the worker protocol
+	speaks       bool            // the worker protocol
+	folder       string          // that its process works in; "": its own
+	sdk          string          // its release, as pings say
+	advice       [advices]string // for its author
+	pace         pace
 }
 
 // held is a job in a worker's hands.
@@ -58,9 +65,14 @@ type held struct {
 	lost    bool      // the worker said that it has lost it: it is not told to stop what it may be given again
 	stop    bool      // it is not the worker's any more
 	told    time.Time // when the worker was told so; zero: it does not know
+	posts   int       // about it that are under way: it may be over, and is not to stop
+	results int       // of the posts, those that are being recorded
 	parted  bool      // its end is in the log
 	release context.CancelFunc
 }
+
+// startDelay is how long a worker takes to start, beside what its program takes.
+var startDelay = fault.Value("worker.startDelay", time.Duration(0))
 
 // newWorker is called with the pool locked.
 func newWorker(ctx context.Context, p *pool) *worker {
@@ -91,12 +103,21 @@ func (w *worker) live(ctx context.Context) {
 
 // run answers why the worker could not work; "" is a good end.
 func (w *worker) run(ctx context.Context) (failure string) {
+	if startDelay > 0 {
+		timer := w.pool.clock.NewTimer(startDelay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-w.taking.Done():
+			return ""
+		}
+	}
 	program, err := w.pool.config.Programs.Program(w.made.Image)
 	if err != nil {
 		return err.Error()
 	}
 	w.pool.mu.Lock()
-	w.followsClock, w.speaks = program.FollowsClock, program.Start != nil && !w.made.Balanced
+	w.followsClock, w.speaks, w.folder = program.FollowsClock, program.Start != nil && !w.made.Balanced, program.Folder
 	w.pool.mu.Unlock()
 	// What is built in needs no device, whatever its endpoint asks for: it would
 	// not use any, and an example that names GPUs runs everywhere.
@@ -107,12 +128,21 @@ func (w *worker) run(ctx context.Context) (failure string) {
 		}
 	}
 	spec, err := w.spec(ctx, program)
+	for sqldb.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
+		spec, err = w.spec(ctx, program)
+	}
 	switch {
 	case w.taking.Err() != nil:
 		return ""
 	case err != nil:
 		return err.Error()
-	case program.Handle != nil:
+	}
+	if program.Check != nil {
+		if err := program.Check(*spec); err != nil {
+			return err.Error()
+		}
+	}
+	if program.Handle != nil {
 		w.feed(ctx, program.Handle, spec)
 		return ""
 	}
@@ -148,6 +178,7 @@ func (w *worker) drop(h *held) {
 	delete(w.hands, h.ref.ID)
 	w.handsChanged()
 	if len(w.hands) == 0 {
+		w.pace.emptied = w.pool.clock.Now()
 		w.on(emptied)
 	}
 }

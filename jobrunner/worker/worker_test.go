@@ -33,6 +33,13 @@ func bubble(t *testing.T, test func(f *fixture)) {
 // bubbleOf has programs beside the built-in ones, which find the pools.
 func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 	t.Helper()
+	bubbleWith(t, programs, func(*worker.Config) struct{} { return struct{}{} }, func(f *fixture, _ struct{}) { test(f) })
+}
+
+// bubbleWith has more of the configuration chosen, inside of the bubble; what
+// that answers reaches the test.
+func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.Config) T, test func(f *fixture, more T)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(bytes.Buffer)}
 		time := new(clock.Clock)
@@ -48,6 +55,7 @@ func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 		if programs != nil {
 			programs.t, config.Programs = t, programs
 		}
+		more := configure(&config)
 		f.pools = worker.New(config)
 		if programs != nil {
 			programs.pools = f.pools
@@ -59,7 +67,7 @@ func bubbleOf(t *testing.T, programs *fakes, test func(f *fixture)) {
 				t.Error(err)
 			}
 		}()
-		test(f)
+		test(f, more)
 	})
 }
 

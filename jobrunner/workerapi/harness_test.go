@@ -92,6 +92,10 @@ func (f *fake) Report(_ context.Context, _, id, job string, r engine.Report, rep
 	return err
 }
 
+func (f *fake) SDK(string, string, string) {}
+
+func (f *fake) Posting(string, string, string) func() { return func() {} }
+
 func (f *fake) Idle(_ context.Context, _, id string) error { return f.call("idle %s", id) }
 
 func (f *fake) Ping(_ context.Context, _, id string, jobs []string) error {

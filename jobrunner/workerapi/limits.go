@@ -23,4 +23,6 @@ const (
 	maxWaste = 256 << 20
 	// maxReason bounds the reason of an unhealthy worker, in bytes.
 	maxReason = 1000
+	// maxRelease bounds the name of a release of the SDK, in bytes.
+	maxRelease = 40
 )

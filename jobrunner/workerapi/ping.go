@@ -13,6 +13,9 @@ func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error)
 	} else {
 		err = a.Workers.Ping(r.Context(), t.endpoint, t.worker, jobs(t.query["job_id"]))
 	}
+	if release := t.query.Get("runpod_version"); err == nil && release != "" && len(release) <= maxRelease {
+		a.Workers.SDK(t.endpoint, t.worker, release)
+	}
 	if err == nil {
 		answer(w, http.StatusOK, struct{}{})
 	}

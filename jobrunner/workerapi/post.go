@@ -10,15 +10,17 @@ import (
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
 // stream passes on a chunk of a job's output.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
-	p, err := readPost(r)
+	p, hold, err := a.readPost(r)
 	if err != nil {
 		return err
 	}
+	defer hold.Release()
 	if p.output == nil {
 		return refuse(http.StatusBadRequest, "the chunk has no output: post {\"output\": …}")
 	}
@@ -28,7 +30,9 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 // done takes a result, or a progress update. A result that can't be taken is
 // not posted again: the job has failed then, and says why.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
-	p, err := readPost(r)
+	defer a.Workers.Posting(t.endpoint, t.worker, t.job)()
+	p, hold, err := a.readPost(r)
+	defer hold.Release()
 	var unusable *unusableError
 	if errors.As(err, &unusable) && !unusable.progress {
 		text := "the worker's result was refused: " + unusable.Error()
@@ -86,22 +90,31 @@ func unusable(body []byte, format string, args ...any) error {
 
 // readPost reads a body. What is wrong with it is an *unusableError; where it
 // did not come whole the worker, if it lives, posts it again.
-func readPost(r *http.Request) (p post, err error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error) {
+	if r.ContentLength > maxBody { // nothing but its beginning matters
+		r.ContentLength = maxBody
+	}
+	body, hold, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), 1, true)
+	if errors.Is(err, httplimit.ErrMemory) {
+		return p, nil, err
+	}
+	if errors.Is(err, httplimit.ErrSlowBody) {
+		return p, nil, refuse(http.StatusRequestTimeout, "%s", err)
+	}
 	if err != nil {
-		return p, refuse(http.StatusBadRequest, "the body did not come whole: %s", err)
+		return p, nil, refuse(http.StatusBadRequest, "the body did not come whole: %s", err)
 	}
 	if len(body) > maxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxWaste)
-		return p, unusable(body, "it is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
+		return p, hold, unusable(body, "it is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
-	members, ok := rawjson.Members(body)
+	members, ok := rawjson.Members(body, "output", "metrics", "status", "stopPod", "error")
 	if !ok {
 		if fault := rawjson.Fault(body); fault != nil {
-			return p, unusable(body, "it is no JSON object, %s", fault)
+			return p, hold, unusable(body, "it is no JSON object, %s", fault)
 		}
-		return p, unusable(body, "it is no JSON object")
+		return p, hold, unusable(body, "it is no JSON object")
 	}
 	p.output, p.metrics = members["output"], members["metrics"]
 	if len(p.metrics) > 0 && p.metrics[0] != '{' {
@@ -115,7 +128,7 @@ func readPost(r *http.Request) (p post, err error) {
 			p.output = nil
 		}
 	}
-	return p, nil
+	return p, hold, nil
 }
 
 // errorText makes the text of any JSON, for clients always see one.

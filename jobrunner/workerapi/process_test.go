@@ -254,6 +254,10 @@ func (l *line) Report(ctx context.Context, _, _, job string, r engine.Report, _ 
 	return err
 }
 
+func (l *line) SDK(string, string, string) {}
+
+func (l *line) Posting(string, string, string) func() { return func() {} }
+
 func (l *line) Idle(context.Context, string, string) error { return nil }
 
 func (l *line) Ping(context.Context, string, string, []string) error { return nil }
@@ -305,19 +309,19 @@ func isProgress(r request) bool { return strings.Contains(r.body, `"status": "IN
 
 // since tells whether the public SDK that is tried is of a release or a later
 // one. The stand-in does what the newest does.
-func (l *record) since(t *testing.T, major, minor int) bool {
+func (l *record) since(t *testing.T, release ...int) bool {
 	t.Helper()
 	query, _ := url.ParseQuery(l.asked(t, 1, "ping", "runpod_version=").query)
-	var has [2]int
-	n, _ := fmt.Sscanf(query.Get("runpod_version"), "%d.%d", &has[0], &has[1])
-	return n < 2 || slices.Compare(has[:], []int{major, minor}) >= 0
+	has := make([]int, 3)
+	n, _ := fmt.Sscanf(query.Get("runpod_version"), "%d.%d.%d", &has[0], &has[1], &has[2])
+	return n < 2 || slices.Compare(has, release) >= 0
 }
 
 // needs skips a test of what the public SDK does since a release.
-func (l *record) needs(t *testing.T, major, minor int) {
+func (l *record) needs(t *testing.T, release ...int) {
 	t.Helper()
-	if !l.since(t, major, minor) {
-		t.Skipf("the release of the SDK is before %d.%d", major, minor)
+	if !l.since(t, release...) {
+		t.Skip("the release of the SDK does not do it: it is before", release)
 	}
 }
 

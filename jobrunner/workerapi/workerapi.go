@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -34,12 +36,17 @@ type Workers interface {
 	// nothing and is no error. With replace a fresh worker takes this one's place
 	// after the job.
 	Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error
+	// Posting says that a result of the job may be on its way, until done is
+	// called: Stops does not name it.
+	Posting(endpoint, worker, job string) (done func())
 	// Idle says that the worker asks for jobs and has none in its hands. What it
 	// held until now is lost: it began anew, or a result did not get through.
 	Idle(ctx context.Context, endpoint, worker string) error
 	// Ping says that a process of the worker lives, and what it believes to run: a
 	// moment ago, and perhaps for ever where the worker itself has crashed.
 	Ping(ctx context.Context, endpoint, worker string, jobs []string) error
+	// SDK says on which release of the public SDK the worker is built.
+	SDK(endpoint, worker, release string)
 	// Unhealthy says that the worker found itself unfit, and why.
 	Unhealthy(ctx context.Context, endpoint, worker, reason string) error
 }
@@ -47,7 +54,9 @@ type Workers interface {
 // Config is what the protocol stands on.
 type Config struct {
 	Workers Workers
-	Logger  *slog.Logger
+	// Bodies is the memory of the bodies that are being read; nil: without a bound.
+	Bodies *httplimit.Memory
+	Logger *slog.Logger
 }
 
 // route is what a path below /v2/{endpoint_id} does.
@@ -77,12 +86,21 @@ var routes = map[string]route{
 
 // Owns tells whether a path is one of the worker protocol.
 func Owns(path string) bool {
+	_, ok := routes[operation(path)]
+	return ok
+}
+
+// Polls tells whether a path is of a request that a worker repeats all the time,
+// or at each chunk of an output: a result of a job is none of them.
+func Polls(path string) bool { return Owns(path) && operation(path) != "job-done" }
+
+// operation is what a path below /v2/{endpoint_id} names, "" for any other path.
+func operation(path string) string {
 	segments := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)
 	if len(segments) < 4 || segments[0] != "v2" {
-		return false
+		return ""
 	}
-	_, ok := routes[segments[2]]
-	return ok
+	return segments[2]
 }
 
 type api struct{ Config }
@@ -193,11 +211,19 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, worker.ErrKey), errors.Is(err, errNoKey):
 		status, text = http.StatusUnauthorized, err.Error()
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	case errors.Is(err, httplimit.ErrMemory):
+		w.Header().Set("Retry-After", httplimit.RetryAfter)
+		status, text = http.StatusServiceUnavailable, err.Error()
+	case sqldb.Classify(err) == sqldb.Full:
+		status, text = http.StatusInsufficientStorage, sqldb.Public(err)
+	case sqldb.Classify(err) != sqldb.Fault:
+		status, text = http.StatusServiceUnavailable, sqldb.Public(err)
+		w.Header().Set("Retry-After", sqldb.RetryAfter)
+	case httplimit.Stopping(r.Context()):
+		w.Header().Set("Retry-After", httplimit.RetryAfter)
+		status, text = http.StatusServiceUnavailable, httplimit.ErrStopping.Error()
 	case r.Context().Err() != nil: // nobody is there to read
 	default:
-		if errors.Is(err, sqldb.ErrFull) {
-			status, text = http.StatusInsufficientStorage, err.Error()
-		}
 		a.Logger.ErrorContext(r.Context(), "a worker's request failed", "request", r.Pattern, "error", err)
 	}
 	answer(w, status, map[string]string{"error": text})
@@ -211,6 +237,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 
 func write(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // some clients read no chunks
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a worker that is gone needs no answer
 }

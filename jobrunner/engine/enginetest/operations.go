@@ -364,7 +364,7 @@ func testCalls(tt *testing.T, env *Env) {
 	const claim = 15 * time.Second
 	next := func(busy ...string) (*engine.Call, time.Time) {
 		t.Helper()
-		call, at, err := t.NextCall(t.ctx, busy, claim)
+		call, at, err := t.NextCall(t.ctx, engine.Busy{Hosts: busy}, claim)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,11 +58,18 @@ start)
 	[ -e "containers/$1" ] || { echo "No such container: $1" >&2; exit 1; }
 	echo "hello from $1"
 	echo $$ >"containers/$1.pid"
-	[ -e exit ] && { rm -f "containers/$1" "containers/$1.pid"; exit "$(cat exit)"; }
+	[ -e exit ] && exit "$(cat exit)"
 	while [ -e "containers/$1" ]; do sleep 0.02; done
 	exit 137
 	;;
-inspect) for last; do :; done; cat "containers/$last.pid" ;;
+inspect)
+	for last; do :; done
+	[ -e "containers/$last" ] || { echo "No such container: $last" >&2; exit 1; }
+	case $2 in
+	*OOMKilled*) cat oom 2>/dev/null || echo false ;;
+	*) cat "containers/$last.pid" ;;
+	esac
+	;;
 rm)
 	[ "$1" = --force ] && shift
 	for c; do

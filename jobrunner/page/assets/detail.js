@@ -1,6 +1,7 @@
 // The dialog with one job, or the log of one worker.
 
 import { $, h, setText } from './dom.js';
+import { call, mayCancel, mayRetry } from './send.js';
 import { clock, count, duration, words } from './format.js';
 
 const dialog = $('detail');
@@ -57,6 +58,7 @@ function renderJob(j) {
   ];
   if (j.retries) facts.push(['Dispatched again', `${j.retries}×`]);
   const parts = [h('dl', { class: 'job-facts' }, facts.map(([k, v]) => h('div', null, h('dt', null, k), h('dd', null, v))))];
+  parts.push(actions(j));
   if (j.error) parts.push(h('h3', null, 'Error'), block(j.error, 'bad'));
   if (j.output) {
     parts.push(h('h3', null, 'Output'), block(pretty(j.output, j.cut)));
@@ -66,10 +68,20 @@ function renderJob(j) {
   return parts;
 }
 
+// actions are what can be done with a job as it stands.
+function actions(j) {
+  const said = h('span', { class: 'error', role: 'alert' });
+  const button = (name, op, may) => h('button', {
+    type: 'button', class: 'quiet', 'data-op': op, disabled: !may,
+    onclick: () => call(op, j.endpoint, j.id).then(refresh, (e) => setText(said, e.message)),
+  }, name);
+  return h('p', { class: 'buttons' }, button('Cancel', 'cancel', mayCancel(j.state)), button('Retry', 'retry', mayRetry(j.state)), said);
+}
+
 function renderLog(body, none = 'The worker has written nothing.') {
   if (!body.log.length) return [h('p', { class: 'muted' }, none)];
   return [h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' },
-    body.log.map((l) => h('div', null, h('time', null, clock(l.time)), h('span', null, l.text))))];
+    body.log.map((l) => h('div', { 'data-level': l.level || null, 'data-system': l.system }, h('time', null, clock(l.time)), h('span', null, l.text))))];
 }
 
 const block = (text, kind) => h('pre', { class: `block ${kind ?? ''}`, tabindex: '0' }, text);

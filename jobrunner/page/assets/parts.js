@@ -2,6 +2,7 @@
 
 import { $, h, keyed, row, setAttr, setText } from './dom.js';
 import { levels, ranges, spark } from './chart.js';
+import { showForm } from './send.js';
 import { ago, bytes, count, duration, words } from './format.js';
 
 // badge is a state in words and colour.
@@ -69,7 +70,7 @@ function tileValues(s) {
     running: [sum(shown, (e) => e.running), `${count(sum(shown, (e) => e.completed))} completed in all`],
     ended: [ended, bad ? `${count(bad)} failed or timed out` : ended ? 'none failed' : 'no job ended', bad ? 'bad' : ''],
     workers: [total, total ? s.states.filter((k) => states[k]).map((k) => `${states[k]} ${words(k)}`).join(' · ') : 'none runs', states.UNHEALTHY || states.THROTTLED ? 'bad' : ''],
-    gpus: [s.gpus.devices.length ? `${held.length} of ${s.gpus.devices.length}` : '–', s.gpus.devices.length ? (faulty ? `${faulty} can’t be used` : 'all healthy') : 'CPU pool only', faulty ? 'bad' : ''],
+    gpus: [s.gpus.devices.length ? `${held.length} of ${s.gpus.devices.length}` : '–', s.gpus.devices.length ? (faulty ? `${faulty} can’t be used` : s.gpus.simulated ? 'simulated' : 'all healthy') : 'CPU pool only', faulty ? 'bad' : ''],
   };
 }
 
@@ -156,11 +157,11 @@ function makeWorker(w, open) {
 
 function updateWorker(tr, w, s, names) {
   setState(tr.badge, w.state);
-  setText(tr.reason, [w.stale ? 'of an older version: it is being replaced' : '', w.reason].filter(Boolean).join(' · '));
-  setAttr(tr.reason, 'class', w.state === 'UNHEALTHY' || w.state === 'THROTTLED' ? 'bad' : 'muted');
+  setText(tr.reason, [w.stale ? 'of an older version: it is being replaced' : '', w.reason, w.advice].filter(Boolean).join(' · '));
+  setAttr(tr.reason, 'class', ['UNHEALTHY', 'THROTTLED', 'DIED'].includes(w.state) ? 'bad' : 'muted');
   setText(tr.endpoint, names.get(w.endpoint) ?? w.endpoint);
   setAttr(tr.endpoint, 'title', names.get(w.endpoint));
-  setText(tr.cells[3], w.started ? duration(Math.floor((s.now - w.started) / 5000) * 5000) : '–');
+  setText(tr.cells[3], w.started && w.state !== 'DIED' ? duration(Math.floor((s.now - w.started) / 5000) * 5000) : '–');
   setText(tr.cells[4], w.cpu ? duration(w.cpu) : '–');
   setText(tr.cells[5], w.memory ? bytes(w.memory) : '–');
   const held = w.devices.map((uuid) => s.gpus.devices.find((d) => d.uuid === uuid)).map((d) => (d ? d.index + (d.mig ? ` (${d.mig})` : '') : '?'));
@@ -192,7 +193,9 @@ function updateGPU(li, d, s, names) {
   setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
   setText(li.sub, d.type);
   setAttr(li, 'title', d.uuid);
-  setState(li.badge, d.fault ? 'UNUSABLE' : d.holder ? 'IN_USE' : 'FREE');
+  // One that somebody beside the deployment keeps busy is not free.
+  const foreign = !d.holder && (d.utilization >= 5 || d.memoryUsed > 0.05 * d.memory);
+  setState(li.badge, d.fault ? 'UNUSABLE' : d.holder ? 'IN_USE' : foreign ? 'USED_BY_OTHERS' : 'FREE');
   setText(li.fault, d.fault);
   li.fault.hidden = !d.fault;
   li.spark.update(d.past?.length ? d.past : [d.utilization], 100);
@@ -226,6 +229,7 @@ export function view(open) {
     setText($('subtitle'), one ? `${one.id} · ${one.image}` : '');
     $('crumbs').hidden = !one;
     $('live').classList.toggle('one', !!one);
+    showForm(one || undefined);
     document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
     setText($('facts'), `${s.version} · up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
 
@@ -250,7 +254,7 @@ export function view(open) {
       () => h('p', null, 'There is no endpoint yet. Make one that answers what it is sent:'), () => command(createLine()),
       () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
 
-    setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
+    setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · ${s.gpus.simulated ? 'simulated, not on this machine · ' : ''}driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
     const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices;
     const gpusPlace = s.gpus.devices.length ? $('workers-section') : null; // without GPUs, what could be is said last
     if ($('gpus-section').nextElementSibling !== gpusPlace) $('live').insertBefore($('gpus-section'), gpusPlace);
@@ -273,7 +277,7 @@ export function view(open) {
     // A deployment that only counts its workers lists none.
     const counted = sum(one ? [one] : s.endpoints, (e) => sum(Object.values(e.workers), (n) => n));
     $('workers-section').hidden = counted > 0 && s.workers.length === 0;
-    setText($('workers-count'), s.workers.length || '');
+    setText($('workers-count'), s.workers.filter((w) => w.state !== 'DIED').length || '');
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
     empty('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
       () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));

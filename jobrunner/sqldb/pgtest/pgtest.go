@@ -88,42 +88,56 @@ wait
 rm -rf "$2"`
 
 func start() (address string, err error) {
-	initdb, postgres, err := installed()
+	c, err := initCluster()
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp("", "pgtest-")
-	if err != nil {
-		return "", err
-	}
-	var as []string
-	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, nobody, nobody); err != nil {
-			return "", err
-		}
-		as = []string{"setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups"}
-	}
-	password := filepath.Join(dir, "password")
-	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil { //nolint:gosec // of a server for tests, on this machine
-		return "", err
-	}
-	out, err := command(as, dir, initdb, "-D", filepath.Join(dir, "data"), "-U", user, "--pwfile="+password, "-A", "password", "--no-locale", "-E", "UTF8", "--no-sync").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	port, err := freePort()
-	if err != nil {
-		return "", err
-	}
-	supervisor := command(as, dir, "sh", "-c", run, "sh", postgres, dir, strconv.Itoa(port))
+	supervisor := command(c.as, c.dir, "sh", "-c", run, "sh", c.postgres, c.dir, strconv.Itoa(c.port))
 	if alive, err = supervisor.StdinPipe(); err != nil {
 		return "", err
 	}
 	if err := supervisor.Start(); err != nil {
 		return "", err
 	}
-	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	return address, await(address, filepath.Join(dir, "log"))
+	return c.address(), await(c.address(), c.log())
+}
+
+// cluster is the data of a server that does not run yet.
+type cluster struct {
+	postgres string   // the program
+	as       []string // what runs it as another user, where root may not
+	dir      string
+	port     int
+}
+
+func (c cluster) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
+func (c cluster) log() string     { return filepath.Join(c.dir, "log") }
+
+func initCluster() (c cluster, err error) {
+	initdb, postgres, err := installed()
+	if err != nil {
+		return c, err
+	}
+	c.postgres = postgres
+	if c.dir, err = os.MkdirTemp("", "pgtest-"); err != nil {
+		return c, err
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(c.dir, nobody, nobody); err != nil {
+			return c, err
+		}
+		c.as = []string{"setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups"}
+	}
+	password := filepath.Join(c.dir, "password")
+	if err := os.WriteFile(password, []byte(Password), 0o644); err != nil { //nolint:gosec // of a server for tests, on this machine
+		return c, err
+	}
+	out, err := command(c.as, c.dir, initdb, "-D", filepath.Join(c.dir, "data"), "-U", user, "--pwfile="+password, "-A", "password", "--no-locale", "-E", "UTF8", "--no-sync").CombinedOutput()
+	if err != nil {
+		return c, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	c.port, err = freePort()
+	return c, err
 }
 
 // installed finds the newest version that the machine has.

@@ -1,11 +1,13 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -17,6 +19,7 @@ type Proxy struct {
 	addr   string
 	calls  chan func() error
 	done   chan error
+	lose   atomic.Bool // the answer to the next commit
 
 	mu    sync.Mutex
 	open  net.Listener
@@ -111,9 +114,27 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	if cut {
 		return
 	}
+	var losing atomic.Bool
 	go func() {
-		_, _ = io.Copy(upstream, client)
+		_, _ = io.Copy(writer(func(b []byte) (int, error) {
+			if bytes.Contains(b, []byte("commit\x00")) && p.lose.CompareAndSwap(true, false) {
+				losing.Store(true)
+			}
+			return upstream.Write(b)
+		}), client)
 		_ = upstream.Close()
 	}()
-	_, _ = io.Copy(client, upstream)
+	_, _ = io.Copy(writer(func(b []byte) (int, error) {
+		if losing.Load() {
+			return 0, io.ErrClosedPipe
+		}
+		return client.Write(b)
+	}), upstream)
 }
+
+type writer func(b []byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
+
+// LoseCommit has the next commit done, and its answer lost with the connection.
+func (p *Proxy) LoseCommit() { p.lose.Store(true) }

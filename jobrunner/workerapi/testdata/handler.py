@@ -32,6 +32,8 @@ def instantly(job):
             os.execv(sys.executable, [sys.executable, __file__, "restarted"])
         case "late progress":  # of a job that is over
             serverless.progress_update({"id": ask["of"]}, "late")
+        case "length":
+            return len(ask["text"])
         case "seen":
             return {name: job[name] for name in sorted(job) if name not in ("id", "input")}
         case "env":
@@ -87,6 +89,7 @@ CONFIG = {
     "streaming": {"handler": streaming},
     "aggregating": {"handler": streaming, "return_aggregate_stream": True},
     "two at a time": {"handler": awaiting, "concurrency_modifier": lambda _: 2},
+    "fifty at a time": {"handler": awaiting, "concurrency_modifier": lambda _: 50},
     "fresh for each": {"handler": awaiting, "refresh_worker": True},
     "unfit": {"handler": awaiting},
 }[os.environ.get("HANDLER", "awaiting")]

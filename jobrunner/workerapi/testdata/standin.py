@@ -33,8 +33,23 @@ TOO_MANY = 5  # seconds after a 429
 POST_RETRIES = (2, 3)  # seconds after a 5xx; then the result is dropped
 
 
-def log(*words):
-    print(*words, flush=True)
+LEVELS = ("NOTSET", "TRACE", "DEBUG", "INFO", "WARN", "ERROR")
+LEVEL = os.environ.get("RUNPOD_LOG_LEVEL", os.environ.get("RUNPOD_DEBUG_LEVEL", "DEBUG"))
+
+
+def log(*words, level="INFO", job=None):
+    """A line of JSON where there is an endpoint, as the SDK writes it."""
+    if LEVEL == "NOTSET" or LEVEL in LEVELS and LEVELS.index(LEVEL) > LEVELS.index(level):
+        return
+    message = " ".join(str(word) for word in words)
+    if os.environ.get("RUNPOD_ENDPOINT_ID"):
+        print(json.dumps({"requestId": job, "message": message, "level": level}), flush=True)
+    else:
+        print(f"{level:<7}| {job + ' | ' if job else ''}{message}", flush=True)
+
+
+def uncaught(kind, value, trace):
+    log(f"Uncaught exception | {traceback.format_exception(kind, value, trace)}", level="ERROR")
 
 
 def address(variable, job=""):
@@ -93,11 +108,11 @@ def post(variable, job, body, stream=False):
         try:
             status, answer = send(url, text, JOBS.latest)
         except OSError as err:
-            log(f"job {job}: its result is lost: {err}")
+            log(f"its result is lost: {err}", level="ERROR", job=job)
             return
         if status < 400:
             return
-        log(f"job {job}: its result was answered {status} {answer}")
+        log(f"its result was answered {status} {answer}", level="ERROR", job=job)
         if status < 500 or pause is None:
             return
         time.sleep(pause)
@@ -152,12 +167,13 @@ class Worker:
             self.concurrency = modify(self.concurrency)
             free = self.concurrency - len(JOBS.ids)
             if free <= 0:
+                log("JobScaler.get_jobs | Queue is full. Retrying soon.", level="DEBUG")
                 await asyncio.sleep(BUSY)
                 continue
             try:
                 await self.poll(free)
             except OSError as err:
-                log("failed to get a job:", err)
+                log("Failed to get job. |", err, level="ERROR")
 
     async def poll(self, free):
         url = address("RUNPOD_WEBHOOK_GET_JOB")
@@ -169,7 +185,7 @@ class Worker:
             await asyncio.sleep(TOO_MANY)
         if status != 200:
             if status not in (204, 400, 429):
-                log("failed to get a job:", status, text)
+                log("Failed to get job. |", status, text, level="ERROR")
             return
         jobs = json.loads(text)
         for job in jobs if isinstance(jobs, list) else [jobs]:
@@ -190,7 +206,7 @@ class Worker:
                 status, text = 0, str(err)
             if status == 200:
                 for job in json.loads(text)["jobsToStop"]:
-                    log(f"job {job} is to stop")
+                    log("Stopping job.", job=job)
                     JOBS.stopped.add(job)
                     self.loop.call_soon_threadsafe(self.stop, job)
                 continue
@@ -221,7 +237,7 @@ class Worker:
             if self.config.get("refresh_worker"):
                 self.alive = False
         except asyncio.CancelledError:
-            log(f"job {job['id']} has stopped")
+            log("Job stopped.", job=job["id"])
         finally:
             JOBS.remove(job["id"])
             del self.tasks[job["id"]]
@@ -232,7 +248,10 @@ class Worker:
             if inspect.isawaitable(output):
                 output = await output
         except Exception as err:  # whatever a handler raises
-            return failure(err)
+            told = failure(err)
+            log("Captured Handler Exception", level="ERROR", job=job["id"])
+            log(json.dumps(json.loads(told["error"]), indent=4), level="ERROR")
+            return told
         if not isinstance(output, dict):
             return {"output": output}
         error, refresh = output.pop("error", None), output.pop("refresh_worker", None)
@@ -323,6 +342,8 @@ def start(config):
     if not os.environ.get("RUNPOD_WEBHOOK_GET_JOB"):
         log("a local test: there is no queue to poll")
         return
+    print("--- Starting Serverless Worker |  Version stand-in ---", flush=True)
+    sys.excepthook = uncaught
     check_fitness()
     JOBS.pinger = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE)
     try:

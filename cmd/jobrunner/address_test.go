@@ -1,0 +1,48 @@
+package main_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+const longKey = "0123456789-long-enough-key"
+
+// An address for all of a family is listened on as it says, and the one that is
+// printed works.
+func TestUnspecifiedAddresses(t *testing.T) {
+	for listen, c := range map[string]struct{ here, not string }{
+		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
+	} {
+		if probe, err := net.Listen("tcp6", "[::1]:0"); err != nil {
+			t.Skip("this machine has no IPv6")
+		} else {
+			probe.Close()
+		}
+		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
+		if !strings.HasPrefix(p.url, c.here) {
+			t.Errorf("--listen=%s: printed %s, expected %s", listen, p.url, c.here)
+		}
+		if _, err := p.client(longKey).NetworkVolumes.List(t.Context()); err != nil {
+			t.Errorf("--listen=%s: %s", listen, err)
+		}
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
+		if c.not != "" {
+			if conn, err := net.Dial("tcp", strings.Trim(c.not, " ")+":"+port); err == nil {
+				conn.Close()
+				t.Errorf("--listen=%s listens at %s, too", listen, c.not)
+			}
+		}
+		p.interrupt()
+	}
+}
+
+// A key that could be guessed is refused where others may try.
+func TestShortKeys(t *testing.T) {
+	for _, key := range []string{"k", "nineteen-characters"} {
+		said := fails(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+key), "serve", "--listen=127.0.0.1:0", "--allow-remote", "--ephemeral")
+		if !strings.Contains(said, "at least 20 random ones") || strings.Contains(said, "nineteen") {
+			t.Errorf("said %q", said)
+		}
+	}
+}

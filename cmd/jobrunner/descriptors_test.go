@@ -1,0 +1,144 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// Without a key nobody holds a connection by sending a body slowly: each API
+// answers 401 at once, in its own form, and closes the connection.
+func TestSlowBodiesWithoutKey(t *testing.T) {
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--clock=admin")
+	e, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
+		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/v1/templates":                        `{"message":`,
+		"/v2/templates":                        `"detail":`,
+		"/v2/" + e.ID + "/run":                 `{"error":`,
+		"/v2/" + e.ID + "/runsync":             `{"error":`,
+		"/live/v2/" + e.ID + "/run":            `{"error":`,
+		"/v2/" + e.ID + "/openai/v1/x":         `{"error":`,
+		"/v2/" + e.ID + "/job-done/worker/job": `{"error":`,
+		"/ui/job":                              `{"error":`,
+		"/clock":                               `{"error":`,
+		"/nothing":                             `"detail":`,
+	} {
+		for _, length := range []int{1000, 1 << 20} {
+			t.Run(fmt.Sprint(path, " ", length), func(t *testing.T) {
+				t.Parallel()
+				conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\nx", path, length)
+				conn.SetReadDeadline(time.Now().Add(15 * time.Second)) // of the body nothing more comes
+				from := bufio.NewReader(conn)
+				resp, err := http.ReadResponse(from, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				if resp.StatusCode < 400 || resp.StatusCode >= 500 || !strings.Contains(string(body), want) || !resp.Close || err != nil {
+					t.Errorf("%d %s, closing: %v, %v", resp.StatusCode, body, resp.Close, err)
+				}
+				if _, err := from.ReadByte(); err != io.EOF {
+					t.Errorf("the connection stays open: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A flood of connections takes no descriptor from the database and from workers:
+// whoever comes too late is told so, and when the flood is over all is as before.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	limited := &process{t: t, cmd: exec.Command("sh", "-c", `ulimit -n 64 && exec "$0" serve --listen=127.0.0.1:0 --ephemeral --limits=off`, binary)}
+	survivesFlood(t, limited.start(environment(t.TempDir(), "GPUCLOUD_API_KEY=k")))
+}
+
+// The same where the descriptors come to an end before the bound of connections.
+func TestNoDescriptors(t *testing.T) {
+	t.Parallel()
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off")
+	if out, err := exec.Command("prlimit", "--nofile=40", "--pid", strconv.Itoa(p.cmd.Process.Pid)).CombinedOutput(); err != nil {
+		t.Skipf("this machine can't lower the limit of another process: %s %s", err, out)
+	}
+	survivesFlood(t, p)
+	if !strings.Contains(p.stderr.String(), "too many open files") {
+		t.Errorf("the log does not say what was wrong: %s", &p.stderr)
+	}
+}
+
+func survivesFlood(t *testing.T, p *process) {
+	t.Helper()
+	c := p.client("k")
+	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
+		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(p.url, "http://")
+	flood := func(text string, n int) (all []net.Conn) {
+		for range n {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(conn, text)
+			all = append(all, conn)
+		}
+		return all
+	}
+	// Connections that send no request, or only part of one, make room.
+	silent := append(flood("", 200), flood("GET /v2/templates HTTP/1.1\r\n", 200)...)
+	if _, err := c.NetworkVolumes.List(t.Context()); err != nil {
+		t.Errorf("among silent connections: %s", err)
+	}
+	// Requests that are held do not.
+	body := `{"input":{}}`
+	held := flood(fmt.Sprintf("POST /v2/%s/runsync?wait=300000 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n%s", e.ID, len(body), body), 200)
+	refused := 0
+	for _, conn := range held {
+		conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("nobody was told to come again")
+	}
+	for _, conn := range append(silent, held...) {
+		conn.Close()
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		_, err := c.NetworkVolumes.List(t.Context())
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after the flood: %s", err)
+		}
+	}
+	p.interrupt()
+}

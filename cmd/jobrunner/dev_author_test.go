@@ -1,0 +1,313 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
+)
+
+// transcript is what a jobrunner dev writes to stdout, as it comes.
+type transcript struct {
+	t   *testing.T
+	cmd *exec.Cmd
+
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+	return s.text.Write(b)
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// until waits for a text that matches.
+func (s *transcript) until(pattern string) string {
+	s.t.Helper()
+	form, late := regexp.MustCompile(pattern), time.After(patience)
+	for {
+		if found := form.FindString(s.String()); found != "" {
+			return found
+		}
+		select {
+		case <-s.more:
+		case <-late:
+			s.t.Fatalf("no %s in\n%s", pattern, s)
+		}
+	}
+}
+
+func (s *transcript) lacks(text string) {
+	s.t.Helper()
+	if all := s.String(); strings.Contains(all, text) {
+		s.t.Errorf("%q is shown:\n%s", text, all)
+	}
+}
+
+func (s *transcript) interrupt() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("jobrunner dev ended with %v:\n%s", err, s)
+	}
+}
+
+func devCommand(t *testing.T, path string, file string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"dev", "--listen=127.0.0.1:0", file}, args...)...)
+	cmd.Env = environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	if path != "" {
+		cmd.Env = append(cmd.Env, "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
+	return cmd
+}
+
+// devShows starts jobrunner dev.
+func devShows(t *testing.T, file string, args ...string) *transcript {
+	t.Helper()
+	return devShowsOn(t, "", file, args...)
+}
+
+// devShowsOn has a folder in front of its PATH.
+func devShowsOn(t *testing.T, path, file string, args ...string) *transcript {
+	t.Helper()
+	s := &transcript{t: t, cmd: devCommand(t, path, file, args...), more: make(chan struct{}, 1)}
+	s.cmd.Stdout, s.cmd.Stderr = s, s
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait() // it may be waited for
+	})
+	return s
+}
+
+// devOnce runs jobrunner dev --once.
+func devOnce(t *testing.T, file string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd := devCommand(t, "", file, append([]string{"--once"}, args...)...)
+	var out, fault bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &fault
+	err := cmd.Run()
+	if failed, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || failed.ExitCode() < 0) {
+		t.Fatalf("%v: %s", err, &fault)
+	}
+	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
+}
+
+// One job for CI: its output on stdout, its end as the exit status.
+func TestDevOnce(t *testing.T) {
+	t.Parallel()
+	dir := sdk(t)
+	file, input := filepath.Join(dir, "handler.py"), filepath.Join(dir, "input.json")
+	put(t, file, `import os, runpod
+def handler(job):
+    print("told to", job["input"].get("op"), flush=True)
+    match job["input"].get("op"):
+        case "fail": return {"error": "it is Friday", "at": 5}
+        case "raise": raise ValueError("it is Saturday")
+        case "die": os._exit(3)
+    return {"got": job["input"]}
+runpod.serverless.start({"handler": handler})
+`)
+	put(t, input, `{"input": {"a": 1}, "policy": {"ttl": 60000}}`)
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+		stdout string
+		stderr string
+	}{
+		"completed":    {[]string{`--input={"b": 2}`}, 0, "{\n  \"got\": {\n    \"b\": 2\n  }\n}\n", "COMPLETED"},
+		"no input":     {nil, 0, "{\n  \"got\": {}\n}\n", "told to None"},
+		"from a file":  {[]string{"--input=" + input}, 0, "{\n  \"got\": {\n    \"a\": 1\n  }\n}\n", "COMPLETED"},
+		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
+		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
+		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died with exit status 3"},
+		"not an input": {[]string{"--input=[1]"}, 2, "", "neither a JSON object nor a file"},
+		"no object":    {[]string{"--input=" + file}, 2, "", "expected a JSON object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, status := devOnce(t, file, c.args...)
+			if status != c.status || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
+			}
+		})
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"broken":    {"import runpod, nosuchmodule\n", "the handler does not start: it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'nosuchmodule'"},
+		"forgotten": {"import runpod\n", "never asked for a job: does its program call serverless.start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(sdk(t), "handler.py")
+			put(t, file, c.text)
+			if stdout, stderr, status := devOnce(t, file); status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
+				t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
+			}
+		})
+	}
+	t.Run("timed out", func(t *testing.T) {
+		t.Parallel()
+		if testing.Short() {
+			t.Skip("waits for the shortest time-out, five seconds")
+		}
+		file := filepath.Join(t.TempDir(), "sleeps.sh")
+		put(t, file, "sleep 600")
+		if _, stderr, status := devOnce(t, file, `--input={"input": {}, "policy": {"executionTimeout": 5000}}`); status != 3 || !strings.Contains(stderr, "TIMED_OUT") {
+			t.Errorf("it ended with %d, and wrote %s", status, stderr)
+		}
+	})
+}
+
+// A job is sent after each change, also of what the handler imports, and what
+// comes of it is shown; loggers are read, and prints are told from them.
+func TestDevSendsAJobAfterEachChange(t *testing.T) {
+	t.Parallel()
+	dir := sdk(t)
+	file, helper := filepath.Join(dir, "handler.py"), filepath.Join(dir, "pkg", "helper.py")
+	if err := os.Mkdir(filepath.Dir(helper), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, helper, "VERSION = 1\n")
+	put(t, file, `import json, os, runpod
+from pkg import helper
+def log(level, message, job=None):
+    print(json.dumps({"requestId": job, "message": message, "level": level}), flush=True)
+def handler(job):
+    print("\x1b[31mhello\x1b[0m\x1b]0;owned\x07", flush=True)
+    log("DEBUG", "a heartbeat")
+    log("INFO", "two\nlines", job["id"])
+    return helper.VERSION
+runpod.serverless.start({"handler": handler})
+`)
+	s := devShows(t, file, `--input={"a": 1}`)
+	s.until(`In the browser: http://\S+/#code=\w{20,} `)
+	s.until(`Python \d+\.\d+\.\d+ of PATH: python3`)
+	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // shown, and not obeyed
+	s.until(`\d\d:\d\d:\d\d INFO  \[[0-9a-f]{8}\] two\n {15}lines\n`)
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job [0-9a-f]{8}\)\n {15}1\n`)
+	put(t, helper, "VERSION = 2\n\n")
+	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
+	s.until(`JOB   COMPLETED .*\n {15}2\n`)
+	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
+	s.until(`WARN  the jobs of an endpoint wait: a worker can't work\n {15}it ended right after its start, with exit status 1\n`)
+	s.lacks("heartbeat")
+	s.lacks("\x1b")
+	s.lacks(`"requestId"`)
+	s.interrupt()
+}
+
+func TestDevLogLevel(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(sdk(t), "handler.py")
+	put(t, file, `import json, os, runpod
+print(json.dumps({"message": "a heartbeat", "level": "DEBUG"}), flush=True)
+print(json.dumps({"message": "a warning", "level": "WARN"}), flush=True)
+print("level", os.environ["RUNPOD_DEBUG_LEVEL"], flush=True)
+runpod.serverless.start({"handler": lambda job: 1})
+`)
+	s := devShows(t, file, "--log-level=debug")
+	s.until(`DEBUG a heartbeat\n`)
+	s.until(`│     level DEBUG\n`)
+	s.interrupt()
+	s = devShows(t, file, "--log-level=error")
+	s.until(`│     level ERROR\n`)
+	s.lacks("a warning")
+	s.interrupt()
+}
+
+// The Python of the handler's folder runs it, whoever manages that.
+func TestDevPython(t *testing.T) {
+	t.Parallel()
+	python.Need(t)
+	program, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := func(file, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, file, "#!/bin/sh\n"+text)
+		if err := os.Chmod(file, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		files   map[string]string // of the handler's folder
+		tool    string            // on PATH, which tells of itself in CHOSEN
+		chosen  string
+		said    string
+		install string
+	}{
+		".venv":                   {map[string]string{".venv/pyvenv.cfg": ""}, "", ".venv", "of .venv of its folder: ", "/.venv/bin/python -m pip install runpod"},
+		".venv in a uv project":   {map[string]string{".venv/pyvenv.cfg": "", "uv.lock": ""}, "uv", ".venv", "of .venv of its folder: ", "pip install runpod"},
+		"uv":                      {map[string]string{"uv.lock": ""}, "uv", "uv", "of uv: ", "uv add runpod"},
+		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "of uv: ", "uv add runpod"},
+		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "of poetry: ", "poetry add runpod"},
+		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "of conda environment vision: ", "conda run -n vision python -m pip install runpod"},
+		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "of PATH: python3", "python3 -m pip install runpod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, path := sdk(t), t.TempDir()
+			for file, text := range c.files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				put(t, filepath.Join(dir, file), text)
+			}
+			if strings.HasPrefix(c.chosen, ".") {
+				script(filepath.Join(dir, c.chosen, "bin", "python"), "export CHOSEN="+c.chosen+"\nexec "+program+` "$@"`)
+			}
+			if c.tool != "" { // run … python ARGUMENTS
+				script(filepath.Join(path, c.tool), `[ "$1" = run ] || exit 1
+while [ "$1" != python ]; do shift; done
+shift
+export CHOSEN=`+c.tool+"\nexec "+program+` "$@"`)
+			}
+			file := filepath.Join(dir, "handler.py")
+			put(t, file, "import os, runpod\nrunpod.serverless.start({'handler': lambda job: os.environ.get('CHOSEN', '')})\n")
+			s := devShowsOn(t, path, file, "--input={}")
+			s.until(`Python \d\S+ ` + regexp.QuoteMeta(c.said))
+			s.until(`COMPLETED .*\n +"` + regexp.QuoteMeta(c.chosen) + `"\n`)
+			s.interrupt()
+
+			if err := os.RemoveAll(filepath.Join(dir, "runpod")); err != nil {
+				t.Fatal(err)
+			}
+			cmd := devCommand(t, path, file)
+			text, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(text), c.install) || bytes.Count(text, []byte("\n")) != 1 {
+				t.Errorf("without the SDK: %v\n%s", err, text)
+			}
+		})
+	}
+}

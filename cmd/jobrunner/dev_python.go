@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// interpreter is the Python that runs a handler.
+type interpreter struct {
+	command []string // before the handler's file
+	from    string   // where it comes from, for people
+	install []string // installs a package for it, with the package's name appended
+	version string   // like 3.12.1
+}
+
+// findPython finds the Python of a folder: of a virtual environment in it, of the
+// tool that manages it, or the one on PATH.
+func findPython(ctx context.Context, folder string) interpreter {
+	in := func(name string) string { return filepath.Join(folder, name) }
+	for _, name := range []string{".venv", "venv", "env"} {
+		if python := venvPython(in(name)); python != "" {
+			return interpreter{command: []string{python}, from: name + " of its folder", install: []string{python, "-m", "pip", "install"}}
+		}
+	}
+	project, _ := os.ReadFile(in("pyproject.toml")) // there need be none
+	switch {
+	case exists(in("uv.lock")) || strings.Contains(string(project), "[tool.uv"):
+		if uv, err := exec.LookPath("uv"); err == nil {
+			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, from: "uv", install: []string{"uv", "add"}}
+		}
+	case exists(in("poetry.lock")) || strings.Contains(string(project), "[tool.poetry"):
+		if poetry, err := exec.LookPath("poetry"); err == nil {
+			found := interpreter{command: []string{poetry, "run", "python"}, from: "poetry", install: []string{"poetry", "add"}}
+			if path := ask(ctx, folder, poetry, "env", "info", "--executable"); exists(path) {
+				found.command = []string{path} // without the tool in between
+			}
+			return found
+		}
+	}
+	for _, name := range []string{"environment.yml", "environment.yaml"} {
+		text, err := os.ReadFile(in(name))
+		if err != nil {
+			continue
+		}
+		conda, err := exec.LookPath("conda")
+		if m := condaName.FindSubmatch(text); m != nil && err == nil {
+			env := string(m[1])
+			return interpreter{
+				command: []string{conda, "run", "--no-capture-output", "-n", env, "python"}, from: "conda environment " + env,
+				install: []string{"conda", "run", "-n", env, "python", "-m", "pip", "install"},
+			}
+		}
+	}
+	return interpreter{command: []string{"python3"}, from: "PATH", install: []string{"python3", "-m", "pip", "install"}}
+}
+
+var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)
+
+// venvPython is the program of a virtual environment, "" where there is none.
+func venvPython(folder string) string {
+	python := filepath.Join(folder, "bin", "python")
+	if runtime.GOOS == "windows" {
+		python = filepath.Join(folder, "Scripts", "python.exe")
+	}
+	if exists(filepath.Join(folder, "pyvenv.cfg")) && exists(python) {
+		return python
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return path != "" && err == nil
+}
+
+// asking bounds how long a tool may take to answer.
+const asking = 20 * time.Second
+
+// ask is what a command writes to stdout in a folder, "" where it fails.
+func ask(ctx context.Context, folder string, command ...string) string {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Dir = folder
+	text, err := c.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// sdkPackage is the public worker SDK, as Python and pip call it.
+const sdkPackage = "runpod"
+
+// look answers the version, and whether the SDK is there, which imports it not:
+// that takes seconds.
+const lookForSDK = `import importlib.util, sys
+print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None)`
+
+// check finds out the version, and with sdk that the SDK is there.
+func (p *interpreter) check(ctx context.Context, folder string, sdk bool) error {
+	text := ask(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", lookForSDK)...)
+	version, found, ok := strings.Cut(text, " ")
+	if !ok {
+		return fmt.Errorf("the Python of %s does not run: %s", p.from, strings.Join(p.command, " "))
+	}
+	p.version = version
+	if sdk && found != "True" {
+		return fmt.Errorf("the handler imports %s, which its Python (%s, %s) has not: install it with  %s %s",
+			sdkPackage, p.version, p.from, strings.Join(p.install, " "), sdkPackage)
+	}
+	return nil
+}
+
+func (p *interpreter) String() string {
+	return fmt.Sprintf("Python %s of %s: %s", p.version, p.from, strings.Join(p.command, " "))
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a handler may be made of is watched; what it writes, and what others
+// installed, is not.
+func TestWatch(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	all := []string{
+		"handler.py", "helper.py", "pkg/deep/one.py", "output.json", "pkg/data.txt", ".git/hooks/x.py", ".hidden.py",
+		".venv/lib/a.py", "env/pyvenv.cfg", "env/lib/a.py", "conda/conda-meta/x", "conda/lib/a.py", "node_modules/m/a.py", "__pycache__/a.py",
+		"config/model.yaml", "config/other.yaml",
+	}
+	for _, name := range all {
+		write(t, in(name), "1")
+	}
+	write(t, filepath.Join(other, "lib", "x.py"), "1")
+	write(t, filepath.Join(other, "lib", "y.txt"), "1")
+	w, err := newWatch(in("handler.py"), []string{in("config/m*.yaml"), filepath.Join(other, "lib"), in("absent")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.changed(); got != nil {
+		t.Errorf("nothing changed, and %v did", got)
+	}
+	for _, name := range all {
+		write(t, in(name), "22")
+	}
+	if got, want := w.changed(), []string{"config/model.yaml", "handler.py", "helper.py", "pkg/deep/one.py"}; !slices.Equal(got, want) {
+		t.Errorf("%v changed, not %v", got, want)
+	}
+	write(t, filepath.Join(other, "lib", "x.py"), "22")
+	write(t, filepath.Join(other, "lib", "y.txt"), "22")
+	if got := w.changed(); len(got) != 2 || !strings.HasSuffix(got[1], "lib/y.txt") {
+		t.Errorf("%v changed of a folder that was named", got)
+	}
+	write(t, in("new.py"), "1")
+	if got := w.changed(); !slices.Equal(got, []string{"new.py"}) {
+		t.Errorf("%v is new", got)
+	}
+	for _, name := range []string{"new.py", "handler.py"} { // the handler comes back: an editor replaces it
+		if err := os.Remove(in(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.changed(); !slices.Equal(got, []string{"new.py"}) {
+		t.Errorf("%v is gone", got)
+	}
+	if got := w.changed(); got != nil {
+		t.Errorf("%v changed while the handler is away", got)
+	}
+	write(t, in("handler.py"), "333")
+	if got := w.changed(); !slices.Equal(got, []string{"handler.py"}) {
+		t.Errorf("%v is back", got)
+	}
+	for n := range watchMost + 1 {
+		write(t, in(fmt.Sprintf("many/%d.py", n)), "")
+	}
+	w, err = newWatch(in("handler.py"), []string{in("config/model.yaml")})
+	if err == nil || !strings.Contains(err.Error(), "only the file itself is watched") {
+		t.Errorf("too many files: %v", err)
+	}
+	write(t, in("helper.py"), "4444")
+	write(t, in("handler.py"), "4444")
+	write(t, in("config/model.yaml"), "4444")
+	if got := w.changed(); !slices.Equal(got, []string{"config/model.yaml", "handler.py"}) {
+		t.Errorf("%v changed of those that are watched among too many", got)
+	}
+}

@@ -1,0 +1,137 @@
+//go:build unix
+
+package main_test
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// broken serves an endpoint whose handler's file has a text, with one worker at
+// the least.
+func broken(t *testing.T, text string, args ...string) *handlers {
+	t.Helper()
+	h := newHandlers(t, args...)
+	put(t, filepath.Join(h.dir, "handler.py"), text)
+	h.made("/v2/serverless", `{"name": "broken", "image": "team/handler", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	return h
+}
+
+// reason waits for the reason of an endpoint whose workers can't start.
+func (h *handlers) reason() (reason string) {
+	h.t.Helper()
+	h.until("a reason", func() bool {
+		var health struct{ Reason string }
+		h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
+		reason = health.Reason
+		return reason != ""
+	})
+	return reason
+}
+
+// header is one of an answer.
+func (h *handlers) header(method, path, body, name string) string {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.Header.Get(name)
+}
+
+// While no worker can start, health says why, and so does the header of the
+// answer about a job that waits; bodies stay those of the contract.
+func TestHealthSaysWhyJobsWait(t *testing.T) {
+	t.Parallel()
+	h := broken(t, "import no_such_model\n")
+	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
+	if got := h.reason(); got != want {
+		t.Errorf("the reason is %q", got)
+	}
+	id := h.run("x", "")
+	for path, body := range map[string]string{"/run": `{"input": {}}`, "/runsync?wait=1000": `{"input": {}}`, "/status/" + id: ""} {
+		method := http.MethodPost
+		if body == "" {
+			method = http.MethodGet
+		}
+		if got := h.header(method, "/v2/"+h.endpoint+path, body, "X-Queue-Reason"); got != want {
+			t.Errorf("%s: the header is %q", path, got)
+		}
+	}
+	var body string
+	h.call(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", &body)
+	if want := `{"id":"` + id + `","status":"IN_QUEUE"}`; body != want {
+		t.Errorf("the job is %s, not %s", body, want)
+	}
+	put(t, filepath.Join(h.dir, "handler.py"), trace)
+	h.ends(id)
+	var health map[string]any
+	h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
+	if _, ok := health["reason"]; ok {
+		t.Errorf("a worker works, and health is %v", health)
+	}
+	if got := h.header(http.MethodGet, "/v2/"+h.endpoint+"/status/"+id, "", "X-Queue-Reason"); got != "" {
+		t.Errorf("a job that is done has the header %q", got)
+	}
+}
+
+// A program that ends well and never asks for a job forgot to start the worker.
+func TestForgottenStart(t *testing.T) {
+	t.Parallel()
+	h := broken(t, "def handler(job):\n    return job\n")
+	if got := h.reason(); !strings.Contains(got, "exit status 0") || !strings.Contains(got, "serverless.start") {
+		t.Errorf("the reason is %q", got)
+	}
+}
+
+// The same failure is said once, also where its text has an address, a time or an
+// id in it; another exit status is another failure.
+func TestSameFailureIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	h := broken(t, `import os, sys, time, uuid
+here = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(here, "starts"), "a") as f:
+    f.write("x\n")
+print(f"{time.time()} the handler <object at {hex(id(object()) + time.time_ns())}> failed, see {uuid.uuid4()}", flush=True)
+sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
+`)
+	h.until("three starts", func() bool { return len(h.lines("starts")) >= 3 })
+	h.release("other")
+	h.until("another one", func() bool { return strings.Contains(h.reason(), "exit status 5") })
+	h.interrupt()
+	log := h.stderr.String()
+	if n := strings.Count(log, "with exit status 4"); n != 1 {
+		t.Errorf("the log says %d times that a worker can't work:\n%s", n, log)
+	}
+	if n := strings.Count(log, "with exit status 5"); n != 1 {
+		t.Errorf("the log says %d times that it fails otherwise:\n%s", n, log)
+	}
+}
+
+// The log of serve tells of requests and results, and not of workers that poll.
+func TestPollsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}`)
+	id := h.run("x", "")
+	h.ends(id)
+	h.interrupt()
+	log := h.stderr.String()
+	for _, quiet := range []string{"/ping/", "/job-take/", "/job-stop/"} {
+		if strings.Contains(log, quiet) {
+			t.Errorf("the log has %s:\n%s", quiet, log)
+		}
+	}
+	if !strings.Contains(log, "/job-done/") || !strings.Contains(log, "/run") {
+		t.Errorf("the log lacks requests:\n%s", log)
+	}
+}

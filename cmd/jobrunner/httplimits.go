@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// httpLimits are what clients may cost the deployment.
+type httpLimits struct {
+	MaxConnections           int      `default:"4096" help:"Open connections at most; fewer where the process may have fewer descriptors."`
+	MaxConnectionsPerAddress int      `default:"1024" help:"Open connections of one client address at most, those of this machine excepted."`
+	BodyMemory               int      `placeholder:"MIB" help:"Memory of the bodies that are being read, and as much again of the outputs that are being answered; beyond it requests are answered 503. Default: a sixteenth of the machine's."`
+	EphemeralMemory          int      `default:"1024" placeholder:"MIB" help:"Memory of the state with --ephemeral: jobs are refused at half of it, results when it is full."`
+	LoadBalancer             []string `placeholder:"ADDRESS" sep:"none" help:"Address or network (10.0.0.0/8) of a load balancer or proxy, which may open more. May be repeated."`
+}
+
+func (l *httpLimits) connections() (c httplimit.Connections, err error) {
+	if min(l.MaxConnections, l.MaxConnectionsPerAddress) < 1 {
+		return c, fmt.Errorf("invalid --max-connections or --max-connections-per-address: expected at least 1, got %d", min(l.MaxConnections, l.MaxConnectionsPerAddress))
+	}
+	if l.BodyMemory < 0 {
+		return c, fmt.Errorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
+	}
+	if most := sqldb.MaxMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > most {
+		return c, fmt.Errorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", most, l.EphemeralMemory)
+	}
+	c.Most, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress
+	for _, text := range l.LoadBalancer {
+		network, err := parseNetwork(text)
+		if err != nil {
+			return c, fmt.Errorf("invalid --load-balancer %s: expected an address or a network such as 10.0.0.0/8", text)
+		}
+		c.Proxies = append(c.Proxies, network)
+	}
+	return c, nil
+}
+
+func parseNetwork(text string) (netip.Prefix, error) {
+	if strings.Contains(text, "/") {
+		network, err := netip.ParsePrefix(text)
+		return network.Masked(), err
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return address.Unmap().Prefix(address.Unmap().BitLen())
+}

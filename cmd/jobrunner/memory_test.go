@@ -1,0 +1,214 @@
+//go:build linux
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// peak is the most memory that the process had, in MiB.
+func (p *process) peak() int {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return kilobytes >> 10
+}
+
+// ask sends the beginning of a request on a connection of its own.
+func (p *process) ask(method, path string, length int, body []byte) net.Conn {
+	p.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\nContent-Length: %d\r\n\r\n", method, path, length)
+	conn.Write(body) // a refusal may come first
+	return conn
+}
+
+// A hundred bodies of 20 MB at once take no more memory than they are given; the
+// others are told to come again, in each API's own form.
+func TestBodiesShareMemory(t *testing.T) {
+	t.Parallel()
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=105")
+	path := "/v2/" + p.endpoint("builtin/echo") + "/runsync"
+	body := append(append([]byte(`{"input":"`), bytes.Repeat([]byte("x"), 20<<20-20)...), `"}`...) // is refused when it is read
+	var conns []net.Conn
+	var sending sync.WaitGroup
+	for range 5 { // these hold the memory
+		conn := p.ask("POST", path, len(body), nil)
+		conns = append(conns, conn)
+		sending.Go(func() { conn.Write(body[:len(body)-1]) })
+	}
+	sending.Wait()
+	for i := range 95 {
+		at, want := path, `{"error":"the deployment has no memory`
+		switch i % 20 {
+		case 1:
+			at, want = "/v2/templates", `"detail":"the deployment has no memory`
+		case 2:
+			at, want = "/v1/templates", `{"message":"the deployment has no memory`
+		}
+		length := len(body)
+		if i%20 < 3 && i%20 > 0 {
+			length = 1 << 20
+		}
+		conn := p.ask("POST", at, length, nil)
+		go conn.Write(body[:length-1])
+		conns = append(conns, conn)
+		conn.SetReadDeadline(time.Now().Add(time.Minute))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(text), want) {
+			if i%20 == 1 || i%20 == 2 { // there is room for a megabyte, and none for its tree
+				t.Errorf("%s: %d %s", at, resp.StatusCode, text)
+			} else {
+				t.Errorf("body %d: %d %s", i, resp.StatusCode, text)
+			}
+		}
+	}
+	for _, conn := range conns[:5] {
+		conn.Write(body[len(body)-1:])
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("a body that was let in: %v, %v", resp, err)
+		}
+	}
+	if peak := p.peak(); peak > 400 {
+		t.Errorf("the process took %d MiB", peak)
+	} else {
+		t.Logf("the process took %d MiB", peak)
+	}
+	if job, err := p.client("k").Jobs.RunSync(t.Context(), strings.Split(path, "/")[2], api.Submission{Input: json.RawMessage(`{"a":1}`)}, 0); err != nil || job.Status != "COMPLETED" {
+		t.Errorf("afterwards: %v, %v", job, err)
+	}
+}
+
+// A hundred clients that don't read an output of 20 MB take no more memory than
+// outputs are given; another client gets its answer once they are cut off.
+func TestOutputsShareMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("clients are cut off after 20 s")
+	}
+	t.Parallel()
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=90")
+	c, id := p.client("k"), p.endpoint("builtin/conformance")
+	job, err := c.Jobs.Run(t.Context(), id, api.Submission{Input: json.RawMessage(`{"op":"bytes","n":20000000}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for size == 0 {
+		job, err := c.Jobs.Status(t.Context(), id, job.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = len(job.Output)
+	}
+	for range 100 {
+		p.ask("GET", "/v2/"+id+"/status/"+job.ID, 0, nil).(*net.TCPConn).SetReadBuffer(4 << 10)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for {
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, nil)
+		req.Header.Set("Authorization", "Bearer k")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			continue
+		}
+		if resp.StatusCode != 200 || len(text) < size || err != nil {
+			t.Errorf("the client that reads got %d with %d bytes, %v", resp.StatusCode, len(text), err)
+		}
+		break
+	}
+	if peak := p.peak(); peak > 1000 {
+		t.Errorf("the process took %d MiB", peak)
+	} else {
+		t.Logf("the process took %d MiB", peak)
+	}
+}
+
+// A state in memory has a bound: beyond it jobs are refused first, then results,
+// whose jobs have failed and say why. Nobody is told that they still run.
+func TestEphemeralMemory(t *testing.T) {
+	t.Parallel()
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--ephemeral-memory=64")
+	id := p.endpoint("builtin/conformance")
+	post := func(input string) (status int, state, text string) {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v2/"+id+"/runsync?wait=60000", strings.NewReader(`{"input":`+input+`}`))
+		req.Header.Set("Authorization", "Bearer k")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return 0, "", ""
+		}
+		defer resp.Body.Close()
+		all, _ := io.ReadAll(resp.Body)
+		var job struct{ Status, Error string }
+		json.Unmarshal(all, &job)
+		return resp.StatusCode, job.Status, job.Error
+	}
+	var mu sync.Mutex
+	seen := map[string]int{}
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for range 30 {
+				status, state, text := post(`{"op":"bytes","n":12000000,"more":"` + strings.Repeat("x", 300_000) + `"}`)
+				mu.Lock()
+				seen[fmt.Sprint(status, " ", state)]++
+				mu.Unlock()
+				switch {
+				case status == 200 && state == "COMPLETED":
+				case status == 200 && state == "FAILED" && strings.Contains(text, "could not be kept: the memory for this deployment's state is full (--ephemeral-memory 64 MiB"):
+				case status == http.StatusInsufficientStorage && strings.Contains(text, "the memory for this deployment's state is full (--ephemeral-memory 64 MiB"):
+				default:
+					t.Errorf("%d %s %.300s", status, state, text)
+				}
+				if strings.Contains(text, "disk that") {
+					t.Errorf("a disk is said to be full: %s", text)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	t.Log(seen)
+	if seen["200 COMPLETED"] == 0 || seen["200 FAILED"] == 0 || seen["507 "] == 0 {
+		t.Errorf("not every kind was seen: %v", seen)
+	}
+	if peak := p.peak(); peak > 400 {
+		t.Errorf("the process took %d MiB", peak)
+	}
+}

@@ -1,0 +1,90 @@
+//go:build unix
+
+package main_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// A result that a worker got rid of while the database was away outlives the
+// jobrunner, too.
+func TestResultOutlivesOutageAndKill(t *testing.T) {
+	t.Parallel()
+	server := pgtest.NewServer(t)
+	engine := "--engine=" + server.URL
+	h := serveHandlers(t, `"cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 2, "max": 2}`, engine)
+	first, second := h.run("first", "go"), h.run("second", "go")
+	h.until("two jobs", func() bool { return len(h.lines("begins")) == 2 })
+	server.End(syscall.SIGINT)
+	h.release("go")
+	h.until("two reports on the disk", func() bool {
+		reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*.report"))
+		return len(reports) == 2
+	})
+	h.kill()
+	server.Start()
+	h.start(t, engine)
+	for _, id := range []string{first, second} {
+		if _, _, retries := h.ends(id); retries != 0 {
+			t.Errorf("the job was retried")
+		}
+	}
+	if begins := h.lines("begins"); len(begins) != 2 {
+		t.Errorf("jobs began: %v", begins)
+	}
+	if reports, _ := filepath.Glob(filepath.Join(h.home, "data", "reports", "*")); len(reports) > 0 {
+		t.Errorf("reports that were delivered are left: %v", reports)
+	}
+	h.stops(h.interrupt)
+}
+
+// A job whose jobrunner dies each time that it runs is not dispatched for ever.
+func TestJobThatKillsItsJobrunner(t *testing.T) {
+	t.Parallel()
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	data := "--data=" + t.TempDir()
+	p := serve(t, env, data)
+	e, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "deadly", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
+		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := p.client("k").Jobs.Run(t.Context(), e.ID, api.Submission{Input: []byte(`{"op":"sleep","ms":600000}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kills := 0; ; {
+		got, err := p.client("k").Jobs.Status(t.Context(), e.ID, job.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Finished() {
+			if got.Status != "FAILED" || !strings.Contains(got.Error, "the jobrunner that ran it was killed") || kills != 2 {
+				t.Errorf("after %d kills: %+v", kills, got)
+			}
+			break
+		}
+		if got.Status != "IN_PROGRESS" {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if got.Retries != kills {
+			t.Errorf("%d retries after %d kills", got.Retries, kills)
+		}
+		if kills++; kills > 3 {
+			t.Fatal("it is dispatched again and again")
+		}
+		p.kill()
+		p = serve(t, env, data)
+	}
+	p.interrupt()
+}

@@ -1,0 +1,108 @@
+package main_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// A stop while requests wait for jobs answers each with its job as it stands,
+// and the program ends well within seconds.
+func TestStopsWhileRequestsWait(t *testing.T) {
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
+	c := p.client("k")
+	waits, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "waits", Type: "QUEUE", Container: &api.Container{Image: new("nobody/runs-this")},
+		Workers: api.Workers{Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := p.endpoint("builtin/conformance")
+	type answer struct {
+		status int
+		body   string
+	}
+	ask := func(method, path, body string) <-chan answer {
+		got := make(chan answer, 1)
+		go func() {
+			req, _ := http.NewRequest(method, p.url+path, strings.NewReader(body))
+			req.Header.Set("Authorization", "Bearer k")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				got <- answer{0, err.Error()}
+				return
+			}
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			got <- answer{resp.StatusCode, string(text)}
+		}()
+		return got
+	}
+	queued := ask("POST", "/v2/"+waits.ID+"/runsync?wait=300000", `{"input": {}}`)
+	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
+	for _, e := range []string{waits.ID, runs} {
+		for {
+			h, err := c.Jobs.Health(t.Context(), e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e == waits.ID && h.Jobs.InQueue == 1 || e == runs && h.Jobs.InProgress == 1 {
+				break
+			}
+		}
+	}
+	list := struct{ Requests []struct{ ID string } }{}
+	if _, body := p.get("/v2/" + runs + "/requests"); json.Unmarshal([]byte(body), &list) != nil || len(list.Requests) != 1 {
+		t.Fatalf("the jobs are %s", body)
+	}
+	id := list.Requests[0].ID
+	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
+	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
+	openAI := ask("POST", "/v2/"+waits.ID+"/openai/v1/chat/completions", `{}`)
+	for { // until it waits, too
+		h, err := c.Jobs.Health(t.Context(), waits.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Jobs.InQueue == 2 {
+			break
+		}
+	}
+
+	started := time.Now()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	for name, c := range map[string]struct {
+		got    <-chan answer
+		status int
+		want   []string
+	}{
+		"runsync of a job that waits": {queued, 200, []string{`"status":"IN_QUEUE"`, `"id":"`}},
+		"runsync of a job that runs":  {running, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
+		"status-sync":                 {held, 200, []string{`"status":"IN_PROGRESS"`, `"id":"` + id}},
+		"stream":                      {stream, 200, []string{`"status":"IN_PROGRESS"`, `"stream":[]`}},
+		"openai":                      {openAI, 503, []string{`{"error":"the deployment is stopping`}},
+	} {
+		got := <-c.got
+		for _, want := range c.want {
+			if got.status != c.status || !strings.Contains(got.body, want) {
+				t.Errorf("%s: %d %s, expected %d with %s", name, got.status, got.body, c.status, want)
+			}
+		}
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
+	}
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}

@@ -1,0 +1,54 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// An endpoint whose environment would run code beside its rule's has a worker
+// that says so, and runs none of it.
+func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
+	if _, err := os.Stat("/bin/bash"); err != nil {
+		t.Skip("there is no bash")
+	}
+	dir := t.TempDir()
+	mark, config := filepath.Join(dir, "mark"), filepath.Join(dir, "jobrunner.yaml")
+	evil := filepath.Join(dir, "evil.sh")
+	for file, text := range map[string]string{evil: "touch " + mark + "\n", config: "engine: none\nrules:\n  - image: a/b\n    command: {run: [/bin/bash, -c, 'echo 1']}\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config)
+	c := p.client("k")
+	e, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "e", Type: "QUEUE", Container: &api.Container{Image: new("a/b"), Env: map[string]string{"BASH_ENV": evil}},
+		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		status, body := p.get("/v2/serverless/" + e.ID + "/workers")
+		if status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+		if strings.Contains(body, `"status":"UNHEALTHY"`) {
+			if !strings.Contains(body, "has BASH_ENV, which can make a local command run other code") {
+				t.Errorf("the reason: %s", body)
+			}
+			break
+		}
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the code ran")
+	}
+	p.interrupt()
+	if !strings.Contains(p.stderr.String(), "has BASH_ENV") {
+		t.Errorf("the log does not say it: %s", &p.stderr)
+	}
+}

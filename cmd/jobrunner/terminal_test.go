@@ -1,0 +1,68 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+const escapes = "\x1b]0;owned\x07\x1b[2J\u009b31m\u202egnp\r\x08\x7f"
+
+func obeyed(t *testing.T, from, text string) {
+	t.Helper()
+	for _, r := range text {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			t.Errorf("%s has the character %U: %.300q", from, r, text)
+			return
+		}
+	}
+}
+
+// What workers write and clients send is shown on a terminal, and not obeyed.
+func TestTerminalObeysNobody(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		dir := t.TempDir()
+		config := filepath.Join(dir, "jobrunner.yaml")
+		if err := os.WriteFile(config, []byte(`
+engine: none
+rules:
+  - image: a/b
+    command: {run: [sh, -c, 'printf "written\033]0;x\007\302\2331m\n" >&2; echo 1']}
+`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := serve(t, environment(dir, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+config, "--logs", "--log-format="+format)
+		id := p.endpoint("a/b")
+		if _, err := p.client("k").Jobs.RunSync(t.Context(), id, api.Submission{Input: []byte(`{"a":1}`)}, 0); err != nil {
+			t.Fatal(err)
+		}
+		p.get("/v2/serverless/x%1B]0;owned%07%C2%9B31m%E2%80%AE")
+		p.get("/v2/x%1B[2J/status/%1B[2J%C2%9B")
+		if _, err := p.client("k").Endpoints.Create(t.Context(), api.Endpoint{
+			Name: "e" + escapes, Type: "QUEUE", Container: &api.Container{Image: new("nobody/x" + escapes)},
+			Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+		}); err != nil {
+			t.Log(err)
+		}
+		p.interrupt()
+		obeyed(t, format, p.stderr.String())
+		if !strings.Contains(p.stderr.String(), "owned") || !strings.Contains(p.stderr.String(), `written\u001b]0;x`) {
+			t.Errorf("the log does not show it: %s", &p.stderr)
+		}
+	}
+	// And so is what is wrong with an argument.
+	dir := t.TempDir()
+	for _, args := range [][]string{{"dev", filepath.Join(dir, "no\x1b[2Jfile")}, {"keys", "remove", "--data=" + dir, "x\x1b[2J"}, {"serve", "--listen=127.0.0.1:0\x1b[2J"}} {
+		out, err := exec.Command(binary, args...).CombinedOutput()
+		if err == nil {
+			t.Errorf("%q: no failure", args)
+		}
+		obeyed(t, args[0], string(bytes.TrimSpace(out)))
+	}
+}

@@ -1,0 +1,78 @@
+package clock_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+// patched is a time of day that jumps.
+type patched struct{ by atomic.Int64 }
+
+func (p *patched) now() time.Time { return time.Now().Add(time.Duration(p.by.Load())).Round(0) }
+
+func (p *patched) jump(d time.Duration) { p.by.Add(int64(d)) }
+
+func TestJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var day patched
+		c := clock.New(day.now)
+		start, total := c.Now(), time.Duration(0)
+		timer := c.NewTimer(time.Hour)
+		for _, d := range []time.Duration{2 * time.Hour, -3 * time.Hour, time.Second, 1000 * 24 * time.Hour, -time.Minute} {
+			time.Sleep(time.Minute)
+			total += time.Minute
+			day.jump(d)
+			if passed := c.Now().Sub(start); passed != total {
+				t.Errorf("after a jump by %s the clock says that %s have passed, not %s", d, passed, total)
+			}
+			want := d
+			if d == time.Second { // a clock may be wrong by so much
+				want = 0
+			}
+			if got := c.Look(); (got-want).Abs() > time.Second || want == 0 && got != 0 {
+				t.Errorf("noticed a jump by %s, not %s", got, want)
+			}
+			if got := c.Look(); got != 0 {
+				t.Errorf("noticed a jump by %s again", got)
+			}
+			if off := c.Wall().Sub(day.now()).Abs(); off > time.Second {
+				t.Errorf("after a jump by %s the time of day is wrong by %s", d, off)
+			}
+		}
+		select {
+		case <-timer.C:
+			t.Error("a timer of an hour fired after five minutes")
+		default:
+		}
+	})
+}
+
+// The time of a database that several machines share is taken over at first,
+// and followed in small steps; a jump of it is noticed and not followed.
+func TestJumpOfAnotherClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(clock.Clock)
+		start := time.Now()
+		for _, step := range []struct{ behind, jump, now, wall time.Duration }{
+			{10 * time.Hour, 0, 10 * time.Hour, 10 * time.Hour},
+			{10*time.Hour + time.Second, 0, 10*time.Hour + time.Second, 10*time.Hour + time.Second},
+			{12*time.Hour + time.Second, 2 * time.Hour, 10*time.Hour + time.Second, 12*time.Hour + time.Second},
+			{12*time.Hour + time.Second, 0, 10*time.Hour + time.Second, 12*time.Hour + time.Second},
+			{10*time.Hour + time.Second, -2 * time.Hour, 10*time.Hour + time.Second, 10*time.Hour + time.Second},
+		} {
+			if jump := c.Correct(step.behind); jump != step.jump {
+				t.Errorf("behind by %s: noticed a jump by %s, not %s", step.behind, jump, step.jump)
+			}
+			if now := c.Now().Sub(start); now != step.now {
+				t.Errorf("behind by %s: now is %s, not %s", step.behind, now, step.now)
+			}
+			if wall := c.Wall().Sub(start); wall != step.wall {
+				t.Errorf("behind by %s: the time of day is %s, not %s", step.behind, wall, step.wall)
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// A commit that was done and whose answer was lost: nothing is done twice,
+// nothing is forgotten.
+func TestAnswerOfACommitIsLost(t *testing.T) {
+	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
+	n := startNode(t, sqldb.Config{URL: through, NoHints: true}, never) // no poll commits in between
+	unknown := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, sqldb.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for round := range 5 {
+		id := n.submit()
+		proxy.LoseCommit()
+		_, err := n.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+		unknown("a take", err)
+		job := n.take(0)
+		if job.ID != id || job.Retries != 0 {
+			t.Fatalf("after a take whose outcome is unknown: %+v", job)
+		}
+		report := func(lose bool, r engine.Report) {
+			t.Helper()
+			if lose {
+				proxy.LoseCommit()
+			}
+			got, err := n.Report(t.Context(), job.Ref, r)
+			if err != nil || lose && got != engine.Held {
+				t.Errorf("a report was answered %v, %v", got, err)
+			}
+		}
+		for chunk := range 4 {
+			report(chunk%2 == 0, engine.Chunk(fmt.Appendf(nil, "%d", chunk), nil))
+			if chunk == round%4 { // or else the next one waits behind it
+				if err := n.Delivered(t.Context(), job.Ref); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := n.Delivered(t.Context(), job.Ref); err != nil {
+			t.Error(err)
+		}
+		report(true, engine.Done([]byte(`"output"`)))
+		if err := n.Delivered(t.Context(), job.Ref); err != nil {
+			t.Error(err)
+		}
+		if job := n.is(id, engine.Completed); string(job.Output) != `"output"` {
+			t.Errorf("output %s", job.Output)
+		}
+		proxy.LoseCommit()
+		_, _, _, err = n.Drain(t.Context(), "ep", id)
+		unknown("a read of the stream", err)
+		_, chunks, _, err := n.Drain(t.Context(), "ep", id)
+		if got := fmt.Sprintf("%s", chunks); err != nil || got != `[{"output":0} {"output":1} {"output":2} {"output":3}]` {
+			t.Errorf("the stream has %s, %v", got, err)
+		}
+		if _, chunks, _, err := n.Drain(t.Context(), "ep", id); err != nil || len(chunks) > 0 {
+			t.Errorf("the stream still has %s, %v", chunks, err)
+		}
+	}
+}
+
+// A result that was there in time counts, although the job's time-out passed
+// while the database was away.
+func TestResultIsInTime(t *testing.T) {
+	proxy, through := pgtest.NewProxy(t, pgtest.Start(t))
+	db := openPostgres(t, sqldb.Config{URL: through, NoHints: true})
+	now := new(clock.Clock)
+	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: now, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: never, Spool: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		e.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for round := range 6 {
+		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := e.Take(t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1})
+		if err != nil || len(jobs) != 1 {
+			t.Fatal(jobs, err)
+		}
+		late := round%2 == 1
+		if late {
+			now.Advance(engine.DefaultTimeout)
+		}
+		proxy.Cut()
+		if got, err := e.Report(t.Context(), jobs[0].Ref, engine.Done([]byte("1"))); err != nil || got != engine.Kept && !late {
+			t.Errorf("a report was answered %v, %v", got, err)
+		}
+		now.Advance(2 * engine.DefaultTimeout)
+		proxy.Mend(t)
+		got, err := e.Get(t.Context(), "ep", job.ID)
+		for err != nil && errors.Is(err, sqldb.ErrUnavailable) {
+			got, err = e.Get(t.Context(), "ep", job.ID)
+		}
+		want := engine.Completed
+		if late {
+			want = engine.TimedOut
+		}
+		for got.State == engine.InProgress { // the first attempt to deliver may have failed just now
+			if got, err = e.Get(t.Context(), "ep", job.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err != nil || got.State != want || got.Execution > engine.DefaultTimeout {
+			t.Errorf("round %d: the job is %s after %s, %v; want %s", round, got.State, got.Execution, err, want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// The pause between two attempts to deliver, in real time, which is the
+// database's.
+const (
+	firstDelivery = 50 * time.Millisecond // doubled up to
+	lastDelivery  = time.Second
+)
+
+// delivery is the way out of the spool. One goroutine at a time takes it.
+type delivery struct {
+	mu     sync.Mutex
+	failed time.Time // the latest attempt
+	err    error     // its error
+}
+
+// errKept says that something was kept that a transaction did not know of: while
+// it waited for the database, so did a report.
+var errKept = errors.New("a report was kept meanwhile")
+
+// knows answers errKept where more was kept than there was before the last
+// delivery.
+func (e *Engine) knows(kept int64) error {
+	if e.spool.kept.Load() != kept {
+		return errKept
+	}
+	return nil
+}
+
+// deliverAll delivers what is in the spool whenever something is.
+func (e *Engine) deliverAll(ctx context.Context) {
+	for {
+		select {
+		case <-e.spool.added:
+		case <-ctx.Done():
+			return
+		}
+		for pause := firstDelivery; e.spool.pending.Load() > 0; pause = min(2*pause, lastDelivery) {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+			_ = e.deliver(ctx) // the database's outage is in the log
+		}
+		if e.resumes.Load() {
+			hint(e.poke)
+		}
+	}
+}
+
+// deliver tells the database what is in the spool. It is called before anything
+// that may rule otherwise on the jobs in it: before they time out, are handed
+// out, or are taken from a process that died. An Outage says that the rest is
+// left; where only the disk is Full, what frees room may go on.
+func (e *Engine) deliver(ctx context.Context) error {
+	if e.spool.pending.Load() == 0 {
+		return nil
+	}
+	d := &e.delivery
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.failed) < firstDelivery {
+		return d.err
+	}
+	var full error
+	stuck := map[Ref]bool{} // jobs whose next report has no room
+	for _, one := range e.spool.all() {
+		if stuck[one.Ref] {
+			continue
+		}
+		switch err := e.deliverOne(ctx, one); sqldb.Classify(err) {
+		case sqldb.Outage, sqldb.Closed:
+			d.failed, d.err = time.Now(), err
+			return err
+		case sqldb.Full:
+			full = err
+			stuck[one.Ref] = one.Kind != callOutcome
+		default:
+			if err != nil {
+				if ctx.Err() != nil {
+					return err
+				}
+				e.log.Error("what was kept while the database was not available can't be delivered", "job", one.Ref.ID, "endpoint", one.Ref.Endpoint, "error", err)
+			}
+			e.spool.done(one)
+		}
+	}
+	if full != nil {
+		d.failed, d.err = time.Now(), full
+	}
+	return full
+}
+
+func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
+	c, err := e.spool.read(one)
+	if err != nil {
+		return fmt.Errorf("reading it from the data folder: %w", err)
+	}
+	at := min(one.At, e.now()) // the clock may have been set back since
+	switch one.Kind {
+	case jobReturn:
+		return e.giveBack(ctx, one.Ref, at)
+	case callOutcome:
+		return e.noteCall(ctx, c.K, c.Until, c.Again)
+	}
+	got, _, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, nil)
+	if err == nil && got == Stale {
+		// It may have counted already, by a commit whose answer was lost: those who
+		// wait for it were not told.
+		e.hub.changed(change{endpoint: one.Ref.Endpoint, id: one.Ref.ID})
+		hint(e.calls)
+	}
+	if streamed > 0 {
+		one.Streamed = streamed
+	}
+	return err
+}
+
+// giveBack puts a job back into the queue that may have been handed out, and
+// never reached the worker: IN_PROGRESS → IN_QUEUE.
+func (e *Engine) giveBack(ctx context.Context, ref Ref, at int64) error {
+	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+		// The transaction that handed it out may still be under way.
+		if _, err := tx.Exec(locked, ref.Endpoint, ref.ID); err != nil {
+			return nil, err
+		}
+		return update(tx, InQueue, returnedOne, e.now(), ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at)
+	})
+	return err
+}
+
+// Delivered waits until the database was told all that was reported of a job,
+// or ctx ends: then the answer is sqldb.ErrUnavailable.
+func (e *Engine) Delivered(ctx context.Context, ref Ref) error { return e.spool.delivered(ctx, ref) }

@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// minRewind is by how much the times of jobs must be ahead of the clock.
+const minRewind = time.Second
+
+const (
+	// The latest time at which something happened to one of the newest jobs, or of
+	// those that run: of all jobs there may be a million.
+	latestTimes = `SELECT COALESCE(MAX(submitted), 0), COALESCE(MAX(queued), 0), COALESCE(MAX(started), 0), COALESCE(MAX(finished), 0) FROM (
+		SELECT submitted, queued, started, finished FROM jobs WHERE k > (SELECT COALESCE(MAX(k), 0) - 1000 FROM jobs)
+		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND deadline > 0) AS recent_times`
+	// Moves all times of jobs back. Arguments: by how much, nine times.
+	rewound = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
+		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
+		lease = CASE WHEN lease > 0 THEN lease - ? ELSE 0 END, finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
+	rewoundCalls = `UPDATE webhooks SET next_at = next_at - ?`
+)
+
+// rewind moves the times of all jobs back where the clock was set back since
+// they were written: what is in the future would expire too late, or never.
+// Where other processes are there, they and this one agree on the time.
+func (e *Engine) rewind(ctx context.Context) error {
+	by := int64(0)
+	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+		by = 0
+		others, err := e.others(tx)
+		if err != nil || len(others) > 0 {
+			return err
+		}
+		times := make([]int64, 4)
+		if err := tx.QueryRow(latestTimes).Scan(&times[0], &times[1], &times[2], &times[3]); err != nil {
+			return err
+		}
+		ahead := slices.Max(times) - e.now()
+		if ahead < minRewind.Milliseconds() {
+			return nil
+		}
+		by = ahead
+		if _, err := tx.Exec(rewound, by, by, by, by, by, by, by, by, by); err != nil {
+			return err
+		}
+		_, err = tx.Exec(rewoundCalls, by)
+		return err
+	})
+	if err == nil && by > 0 {
+		e.log.Warn("the clock was set back since the last start: the times of all jobs are moved back with it", "by", duration(by))
+	}
+	return err
+}

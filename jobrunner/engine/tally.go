@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// slots is how many transactions beside each other may count jobs of one endpoint
+// before one waits for another.
+const slots = 16
+
+// transition makes changes of states: it runs fn in a transaction, by Write or
+// WriteWithReserve, in which the changes are also counted, and tells everybody
+// when they are committed.
+func (e *Engine) transition(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *sqldb.Tx) ([]change, error)) ([]change, error) {
+	var changes []change
+	err := write(ctx, func(tx *sqldb.Tx) (err error) {
+		if changes, err = fn(tx); err == nil && len(changes) > 0 {
+			tx.Note(changes)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.apply(changes...)
+	return changes, nil
+}
+
+// tally counts the changes of a transaction. It is the hook of all of them.
+func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
+	sums := map[string]*Counts{}
+	for _, note := range notes {
+		for _, c := range note.([]change) {
+			if sums[c.endpoint] == nil {
+				sums[c.endpoint] = new(Counts)
+			}
+			sums[c.endpoint].count(c)
+		}
+	}
+	slot := 0
+	if e.db.Shared() {
+		slot = rand.N(slots)
+	}
+	for _, endpoint := range slices.Sorted(maps.Keys(sums)) { // in one order, so that no two wait for each other
+		n := sums[endpoint]
+		if *n == (Counts{}) {
+			continue
+		}
+		if _, err := tx.Exec(tally, endpoint, slot, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried); err != nil {
+			return err
+		}
+	}
+	return nil
+}

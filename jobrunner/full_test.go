@@ -1,0 +1,147 @@
+//go:build unix
+
+package jobrunner_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// smallDisk mounts a file system that is soon full. Only root may do so.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size=30m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no small disk can be mounted here: %s %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("unmounting: %s %s", err, out)
+		}
+	})
+	return dir
+}
+
+// A result for which the disk has no room is kept until it has.
+func TestResultsOnAFullDisk(t *testing.T) {
+	t.Run("built-in worker", func(t *testing.T) {
+		o := startDeployment(t, jobrunner.Config{DataDir: smallDisk(t), AdminClock: true})
+		o.resultOnAFullDisk("builtin/conformance", func() {
+			if status, text, err := o.call(t.Context(), http.MethodPost, "/clock", `{"advance":300000}`); err != nil || status != http.StatusOK {
+				t.Fatal(status, text, err)
+			}
+		})
+	})
+	t.Run("process", func(t *testing.T) {
+		release, ends, answered := make(chan struct{}), make(chan struct{}), make(chan int, 10)
+		o := startDeployment(t, jobrunner.Config{DataDir: smallDisk(t), Programs: sdkWorkers{release, ends, answered}})
+		o.resultOnAFullDisk("sdk/worker", func() {
+			close(release)
+			<-ends
+			for !strings.Contains(o.logged(), "is held in memory") {
+				sleep(t.Context(), 10*time.Millisecond)
+			}
+			o.jobIs(o.newest, "IN_PROGRESS")
+			if len(answered) > 0 { // the result would not outlive this process
+				t.Errorf("the worker was answered %d before its result could be stored", <-answered)
+			}
+		})
+		if status := <-answered; status != http.StatusOK {
+			t.Errorf("the worker was answered %d", status)
+		}
+	})
+}
+
+func (o *outage) resultOnAFullDisk(image string, end func()) {
+	t := o.t
+	t.Helper()
+	waits, endpoint := o.endpoint("nobody/runs-this", 1), o.endpoint(image, 1)
+	o.newest = endpoint
+	output, ms := `"`+strings.Repeat("x", 1<<20)+`"`, 300_000
+	if image == "sdk/worker" {
+		ms = 0
+	}
+	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, ms, output))
+	if err != nil || status != http.StatusOK {
+		t.Fatal(status, text, err)
+	}
+	path := o.jobIs(endpoint, "IN_PROGRESS")
+	for size := 1 << 20; size > 1<<10; size /= 2 { // until there is no room for the smallest
+		for status := http.StatusOK; status == http.StatusOK; {
+			var err error
+			status, _, err = o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/run", `{"input":{"x":"`+strings.Repeat("x", size)+`"}}`)
+			if err != nil || status != http.StatusOK && status != http.StatusInsufficientStorage {
+				t.Fatal(status, err)
+			}
+		}
+	}
+	end()
+	if _, text, err := o.call(t.Context(), http.MethodGet, path, ""); err != nil || !strings.Contains(text, "IN_PROGRESS") {
+		t.Errorf("before there is room: %.200s, %v", text, err)
+	}
+	if status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+waits+"/purge-queue", ""); err != nil || status != http.StatusOK {
+		t.Errorf("purging: %d %s, %v", status, text, err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; sleep(t.Context(), 10*time.Millisecond) {
+		_, text, err := o.call(t.Context(), http.MethodGet, path, "")
+		if err == nil && strings.Contains(text, "COMPLETED") && strings.Contains(text, output) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("with room again: %.200s, %v", text, err)
+		}
+	}
+	o.ended(&acknowledged{})
+}
+
+// How the call of a webhook went is kept while the database is away: a receiver
+// that took it is not called again.
+func TestWebhookOutcomeOutlivesAnOutage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until a call is due again whose outcome is not known")
+	}
+	o := startOutage(t)
+	endpoint := o.endpoint("builtin/echo", 1)
+	called, answer := make(chan struct{}, 10), make(chan struct{})
+	var calls atomic.Int32
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		calls.Add(1)
+		called <- struct{}{}
+		<-answer
+	}))
+	defer receiver.Close()
+	status, text, err := o.call(t.Context(), http.MethodPost, "/v2/"+endpoint+"/run", fmt.Sprintf(`{"input":{},"webhook":%q}`, receiver.URL))
+	if err != nil || status != http.StatusOK {
+		t.Fatal(status, text, err)
+	}
+	<-called
+	o.server.End(syscall.SIGINT)
+	close(answer)
+	sleep(t.Context(), 16*time.Second) // a claim is over then
+	o.server.Start()
+	conn, err := pgx.Connect(t.Context(), o.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for n := -1; n != 0; sleep(t.Context(), 10*time.Millisecond) {
+		if err := conn.QueryRow(t.Context(), "SELECT COUNT(*) FROM webhooks").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("the receiver was called %d times", n)
+	}
+}

@@ -1,0 +1,247 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/pipenet"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+// serveVirtually runs a test in virtual time against a server of handler.
+func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, dial func() net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.Listen()
+		listener := httplimit.Listen(network, httplimit.Connections{})
+		server := &http.Server{
+			Handler: httplimit.Bodies(handler), ConnState: listener.State,
+			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		}
+		go server.Serve(listener)
+		var conns []net.Conn
+		defer func() {
+			for _, c := range conns {
+				c.Close()
+			}
+			server.Close()
+			time.Sleep(25 * time.Hour) // until every sender has seen that
+		}()
+		test(t, func() net.Conn {
+			c, err := network.Dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+			return c
+		})
+	})
+}
+
+// send writes a body in pieces, one every interval, until that fails.
+func send(c net.Conn, length, piece int, interval time.Duration) {
+	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", length); err != nil {
+		return
+	}
+	for left := length; left > 0; left -= piece {
+		if left < length {
+			time.Sleep(interval)
+		}
+		if _, err := io.WriteString(c, strings.Repeat("x", min(piece, left))); err != nil {
+			return
+		}
+	}
+}
+
+func readAnswer(t *testing.T, from *bufio.Reader) (status int, body string, closes bool) {
+	t.Helper()
+	resp, err := http.ReadResponse(from, nil)
+	if err != nil {
+		t.Fatalf("reading the answer: %s", err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("reading the answer's body: %s", err)
+	}
+	return resp.StatusCode, string(text), resp.Close
+}
+
+// closed expects the end of a connection within seconds.
+func closed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
+	t.Helper()
+	c.SetReadDeadline(time.Now().Add(time.Duration(seconds) * time.Second))
+	if b, err := from.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection is still open: %q, %v", b, err)
+	}
+}
+
+func readAll(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if errors.Is(err, httplimit.ErrSlowBody) {
+		w.WriteHeader(http.StatusRequestTimeout)
+	}
+	fmt.Fprint(w, len(body))
+}
+
+// A body must come with 4 KiB/s; at a little more than that it may take hours.
+func TestLeastSpeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		length, piece int
+		interval      time.Duration
+		status        int
+		seconds       float64 // until the answer
+	}{
+		"a byte a minute":        {1000, 1, time.Minute, 408, 20},
+		"a byte and no more":     {1000, 1, 24 * time.Hour, 408, 20},
+		"3 KiB/s":                {20 << 20, 3 << 10, time.Second, 408, 20},
+		"fast, and then nothing": {1<<20 + 1, 1 << 20, 24 * time.Hour, 408, 20},
+		"5 KiB/s":                {20 << 20, 5 << 10, time.Second, 200, 4095},
+		"in bursts":              {20 << 20, 100 << 10, 19 * time.Second, 200, 204 * 19},
+		"small and late":         {2, 1, 19 * time.Second, 200, 19},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serveVirtually(t, readAll, func(t *testing.T, dial func() net.Conn) {
+				conn, start := dial(), time.Now()
+				go send(conn, c.length, c.piece, c.interval)
+				from := bufio.NewReader(conn)
+				status, body, closes := readAnswer(t, from)
+				if took := time.Since(start).Seconds(); status != c.status || took != c.seconds || closes != (status == 408) {
+					t.Errorf("%d %s after %g s, closing: %v; expected %d after %g s", status, body, took, closes, c.status, c.seconds)
+				}
+				if status == 408 {
+					closed(t, conn, from, 2)
+				}
+			})
+		})
+	}
+}
+
+// An answer that needs no body does not wait for one, and its connection is
+// given free.
+func TestUnreadBody(t *testing.T) {
+	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
+	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "says nothing": func(http.ResponseWriter, *http.Request) {}} {
+		for _, length := range []int{1000, 20 << 20} {
+			t.Run(fmt.Sprint(name, " ", length), func(t *testing.T) {
+				serveVirtually(t, handler, func(t *testing.T, dial func() net.Conn) {
+					conn, start := dial(), time.Now()
+					go send(conn, length, 1, time.Minute)
+					from := bufio.NewReader(conn)
+					_, _, closes := readAnswer(t, from)
+					if took := time.Since(start); took > time.Second || !closes {
+						t.Errorf("answered after %s, closing: %v", took, closes)
+					}
+					closed(t, conn, from, 2)
+				})
+			})
+		}
+	}
+}
+
+// A body that is there costs the connection nothing, read or unread.
+func TestConnectionIsReused(t *testing.T) {
+	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/read" {
+			io.Copy(io.Discard, r.Body)
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}, func(t *testing.T, dial func() net.Conn) {
+		conn := dial()
+		from := bufio.NewReader(conn)
+		for _, path := range []string{"/read", "/", "/read", "/"} {
+			go fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", path)
+			if status, _, closes := readAnswer(t, from); status != 403 || closes {
+				t.Errorf("%s: %d, closing: %v", path, status, closes)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// A request whose body has come may be held for long, and the next one on its
+// connection is not cancelled either.
+func TestHeldRequests(t *testing.T) {
+	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		select {
+		case <-time.After(5 * time.Minute):
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}, func(t *testing.T, dial func() net.Conn) {
+		conn := dial()
+		from := bufio.NewReader(conn)
+		for range 3 {
+			go send(conn, 1000, 500, 3*time.Second)
+			if status, _, _ := readAnswer(t, from); status != 200 {
+				t.Errorf("the request was cancelled: %d", status)
+			}
+		}
+	})
+}
+
+// A body that another program reads may pause, for less than a minute.
+func TestUnhurried(t *testing.T) {
+	for pause, want := range map[time.Duration]int{50 * time.Second: 200, 70 * time.Second: 408} {
+		serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
+			httplimit.Unhurried(r)
+			readAll(w, r)
+			r.Body.Close()
+		}, func(t *testing.T, dial func() net.Conn) {
+			conn := dial()
+			go send(conn, 3, 1, pause)
+			from := bufio.NewReader(conn)
+			if status, _, _ := readAnswer(t, from); status != want {
+				t.Errorf("with pauses of %s: %d", pause, status)
+			}
+			if want == 408 {
+				closed(t, conn, from, 2)
+			}
+		})
+	}
+}
+
+// A client reads its answer with 4 KiB/s at least, or is cut off.
+func TestAnswerIsRead(t *testing.T) {
+	const size = 4 << 20
+	for name, c := range map[string]struct {
+		each time.Duration // until the next 5 KiB are read
+		want int
+	}{"5 KiB/s": {time.Second, size}, "2 KiB/s": {2500 * time.Millisecond, 0}, "nothing": {time.Hour, 0}} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan time.Time, 1)
+			var failed error
+			serveVirtually(t, func(w http.ResponseWriter, _ *http.Request) {
+				_, failed = w.Write(make([]byte, size))
+				ended <- time.Now()
+			}, func(t *testing.T, dial func() net.Conn) {
+				conn, start := dial(), time.Now()
+				fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+				read := 0
+				for piece := make([]byte, 5<<10); ; {
+					time.Sleep(c.each)
+					n, err := io.ReadFull(conn, piece)
+					if read += n; err != nil {
+						break
+					}
+				}
+				took := (<-ended).Sub(start)
+				if c.want > 0 && (failed != nil || read < c.want) {
+					t.Errorf("the client read %d bytes; the server: %v", read, failed)
+				}
+				if c.want == 0 && (failed == nil || took < 20*time.Second || took > 30*time.Second) {
+					t.Errorf("after %s: %v", took, failed)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+// elsewhere has connections seem to come from addresses, in their order.
+type elsewhere struct {
+	net.Listener
+	from <-chan string
+}
+
+func (e elsewhere) Accept() (net.Conn, error) {
+	c, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return remote{c, &net.TCPAddr{IP: net.ParseIP(<-e.from), Port: 1}}, nil
+}
+
+type remote struct {
+	net.Conn
+	address net.Addr
+}
+
+func (r remote) RemoteAddr() net.Addr { return r.address }
+
+// bounded serves within bounds, over TCP. A request for /hold is held until
+// release is closed.
+type bounded struct {
+	t       *testing.T
+	address string
+	held    chan struct{}
+	release chan struct{}
+	from    chan string
+}
+
+func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bounded{t: t, address: inner.Addr().String(), held: make(chan struct{}), release: make(chan struct{}), from: make(chan string, 1)}
+	listener := httplimit.Listen(elsewhere{inner, b.from}, bounds)
+	server := &http.Server{ConnState: listener.State, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hold" {
+			b.held <- struct{}{}
+			<-b.release
+		}
+	})}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return b
+}
+
+// connect opens a connection from an address, and sends a request where there
+// is a path.
+func (b *bounded) connect(from, path string) *bufio.Reader {
+	b.t.Helper()
+	b.from <- from
+	c, err := net.Dial("tcp", b.address)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { c.Close() })
+	if path != "" {
+		if _, err := c.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n")); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return bufio.NewReader(c)
+}
+
+// hold has a request from an address held, and tries again while it is refused:
+// the connection that makes room may not be idle yet.
+func (b *bounded) hold(from string) *bufio.Reader {
+	b.t.Helper()
+	for {
+		r := b.connect(from, "/hold")
+		refused := make(chan struct{})
+		go func() {
+			_, _ = r.Peek(1) // fails for one of many that are refused
+			close(refused)
+		}()
+		select {
+		case <-b.held:
+			return r
+		case <-refused:
+		}
+	}
+}
+
+// served expects that an address is served once there is room.
+func (b *bounded) served(from string) {
+	b.t.Helper()
+	for {
+		resp, err := http.ReadResponse(b.connect(from, "/"), nil)
+		if err == nil && resp.StatusCode == 200 {
+			return
+		}
+	}
+}
+
+func (b *bounded) expect(from *bufio.Reader, want int) {
+	b.t.Helper()
+	if status, body, _ := readAnswer(b.t, from); status != want || want == 503 && !strings.Contains(body, "too many open connections") {
+		b.t.Errorf("answered %d %s, expected %d", status, body, want)
+	}
+}
+
+// An address has its bound, a /64 of IPv6 counts as one; this machine and load
+// balancers have none. A request that ends gives its place free.
+func TestBoundPerAddress(t *testing.T) {
+	b := serveBounded(t, httplimit.Connections{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
+		b.hold(pair[0])
+		b.hold(pair[0])
+		b.expect(b.connect(pair[1], "/"), 503)
+	}
+	b.expect(b.connect("192.0.2.2", "/"), 200)
+	b.expect(b.connect("2001:db8:0:1::1", "/"), 200)
+	for _, free := range []string{"127.0.0.1", "::1", "198.51.100.7"} {
+		for range 4 {
+			b.hold(free)
+		}
+	}
+	close(b.release)
+	b.served("192.0.2.1")
+}
+
+// All together have a bound. Connections make room that are idle, or sent no
+// request for a second; those that serve one don't.
+func TestBoundOfAll(t *testing.T) {
+	b := serveBounded(t, httplimit.Connections{Most: 3})
+	silent := b.connect("192.0.2.1", "")
+	idle := b.connect("192.0.2.1", "/")
+	b.expect(idle, 200)
+	b.hold("192.0.2.2")
+	b.hold("192.0.2.2") // in the place of idle
+	if _, err := idle.ReadByte(); err == nil {
+		t.Error("the idle connection is still open")
+	}
+	b.hold("192.0.2.2") // in that of silent
+	if _, err := silent.ReadByte(); err == nil {
+		t.Error("the connection that never sent a request is still open")
+	}
+	b.expect(b.connect("192.0.2.3", "/"), 503)
+	close(b.release)
+	b.served("192.0.2.3")
+}

@@ -1,0 +1,71 @@
+package httplimit
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// MachineMemory is how many bytes of memory this process may have: those of the
+// machine, or fewer where a control group says so; 0 where that is not known.
+func MachineMemory() int64 {
+	all := totalMemory()
+	if limit := groupMemory(); limit > 0 && (all == 0 || limit < all) {
+		return limit
+	}
+	return all
+}
+
+func totalMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
+			kilobytes, _ := strconv.ParseInt(fields[1], 10, 64)
+			return kilobytes << 10
+		}
+	}
+	return 0
+}
+
+// groupMemory is the least limit of the process's control group and those above
+// it, of version 2 or 1; 0: none.
+func groupMemory() (least int64) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	note := func(file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return
+		}
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is none
+		if err == nil && limit > 0 && (least == 0 || limit < least) {
+			least = limit
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
+			switch {
+			case parts[1] == "":
+				note("/sys/fs/cgroup" + group + "/memory.max")
+			case strings.Contains(parts[1], "memory"):
+				note("/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes")
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return least
+}

@@ -1,0 +1,137 @@
+package httplimit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Hold {
+	t.Helper()
+	h, err := m.Reserve(bytes)
+	if err != nil {
+		t.Fatalf("reserving %d: %s", bytes, err)
+	}
+	return h
+}
+
+func full(t *testing.T, m *httplimit.Memory, bytes int64) {
+	t.Helper()
+	if _, err := m.Reserve(bytes); !errors.Is(err, httplimit.ErrMemory) {
+		t.Errorf("reserving %d: %v, expected ErrMemory", bytes, err)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	m := httplimit.NewMemory(100)
+	a := reserve(t, m, 60)
+	full(t, m, 41)
+	b := reserve(t, m, 40)
+	full(t, m, 1)
+	a.Release()
+	a.Release() // counts once
+	full(t, m, 61)
+	c := reserve(t, m, 60)
+	b.Resize(10)
+	c.Release()
+	reserve(t, m, 90).Release()
+	b.Release()
+	huge := reserve(t, m, 1000) // there is no other
+	full(t, m, 1)
+	huge.Release()
+	var none *httplimit.Memory
+	reserve(t, none, 1<<60).Release()
+}
+
+// Who waits is served in turn, and nobody overtakes.
+func TestMemoryWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := httplimit.NewMemory(100)
+		a := reserve(t, m, 80)
+		served := make(chan string, 2)
+		wait := func(name string, bytes int64) {
+			go func() {
+				h, err := m.Wait(t.Context(), bytes)
+				if err != nil {
+					t.Error(err)
+				}
+				served <- name
+				time.Sleep(time.Second)
+				h.Release()
+			}()
+			synctest.Wait()
+		}
+		wait("large", 90)
+		wait("small", 20)
+		full(t, m, 20)
+		a.Release()
+		if first, second := <-served, <-served; first != "large" || second != "small" {
+			t.Errorf("served %s, %s", first, second)
+		}
+		time.Sleep(3 * time.Second)
+
+		a = reserve(t, m, 100)
+		start := time.Now()
+		if _, err := m.Wait(t.Context(), 1); !errors.Is(err, httplimit.ErrMemory) || time.Since(start) != 30*time.Second {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.Wait(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		a.Release()
+		reserve(t, m, 100) // those who gave up left nothing
+	})
+}
+
+// A body has memory for its length from the start, or where that is not told
+// for what has come of it.
+func TestReadBody(t *testing.T) {
+	text := strings.Repeat("x", 1_000_000)
+	for _, known := range []bool{true, false} {
+		m := httplimit.NewMemory(5_000_000)
+		r := httptest.NewRequest("POST", "/", strings.NewReader(text))
+		if !known {
+			r.ContentLength = -1
+		}
+		body, hold, err := m.ReadBody(r, iotest.HalfReader(r.Body), 1, false)
+		if err != nil || string(body) != text {
+			t.Fatalf("length known: %v: %d bytes, %v", known, len(body), err)
+		}
+		full(t, m, 5_000_000-1_000_000+1)
+		hold.Release()
+		reserve(t, m, 5_000_000)
+
+		m = httplimit.NewMemory(500_000)
+		reserve(t, m, 1)
+		r.Body = io.NopCloser(strings.NewReader(text))
+		if _, _, err := m.ReadBody(r, r.Body, 1, false); !errors.Is(err, httplimit.ErrMemory) {
+			t.Errorf("length known: %v: %v", known, err)
+		}
+		reserve(t, m, 499_999) // nothing is left of it
+	}
+	m := httplimit.NewMemory(100_000)
+	r := httptest.NewRequest("POST", "/", nil)
+	r.ContentLength = 50_000
+	broken := errors.New("broken")
+	if _, _, err := m.ReadBody(r, io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(broken)), 1, false); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	reserve(t, m, 100_000)
+}
+
+func TestMachineMemory(t *testing.T) {
+	if budget := httplimit.DefaultMemory(); budget < 64<<20 || budget > 4<<30 {
+		t.Errorf("the default budget is %d", budget)
+	}
+}

@@ -1,0 +1,53 @@
+package jobrunner_test
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// What idle endpoints cost a shared database does not depend on how many there
+// are.
+func TestIdleEndpointsCostNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("transactions are counted for seconds")
+	}
+	const endpoints, window = 200, 6 * time.Second
+	url := pgtest.Start(t)
+	d := deployWith(t, jobrunner.Config{Engine: url})
+	for i := range endpoints {
+		if status, _, body := d.do("POST", "/v2/serverless", fmt.Sprintf(`{"name":"e%d","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"max":1}}`, i)); status != 201 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	transactions := func() (n int) {
+		if err := db.QueryRow("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// A session tells its figures when it was idle for a moment: what creating the
+	// endpoints cost is counted once the figure grows slowly, or it never does.
+	least := 1 << 30
+	for deadline := time.Now().Add(time.Minute); least > endpoints && time.Now().Before(deadline); {
+		start, from := time.Now(), transactions()
+		<-time.After(window)
+		least = min(least, int(float64(transactions()-from)/time.Since(start).Seconds()*window.Seconds()))
+	}
+	if least > endpoints { // each endpoint, once in six seconds
+		t.Errorf("%d idle endpoints cost %d transactions in %s", endpoints, least, window)
+	} else {
+		t.Logf("%d idle endpoints cost %d transactions in %s", endpoints, least, window)
+	}
+}

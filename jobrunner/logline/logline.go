@@ -1,0 +1,138 @@
+// Package logline reads the lines that workers write: the JSON of the public
+// worker SDK and of common loggers, levels in front of a text, and what a
+// handler prints by itself.
+package logline
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Line is what a line says.
+type Line struct {
+	// Level is DEBUG, INFO, WARN or ERROR; "" for a line that no logger wrote.
+	Level string
+	// Text is the message, with a traceback below it. It may have several lines.
+	Text string
+	Job  string // id of the job that it is about; "" where it does not tell
+}
+
+// Printed tells that no logger wrote the line: the handler did, or the runtime
+// under it.
+func (l Line) Printed() bool { return l.Level == "" }
+
+// Quiet tells that the line is for whoever looks for a mistake of the SDK.
+func (l Line) Quiet() bool { return l.Level == "DEBUG" }
+
+// Parse reads a line.
+func Parse(raw string) Line {
+	if strings.HasPrefix(raw, "{") {
+		if l, ok := parseJSON(raw); ok {
+			return l
+		}
+	}
+	if m := prefixed.FindStringSubmatch(raw); m != nil {
+		l := Line{Level: level(m[1]), Text: message(m[2])}
+		if id, rest, ok := strings.Cut(l.Text, " | "); ok && jobID.MatchString(id) {
+			l.Job, l.Text = id, rest
+		}
+		return l
+	}
+	return Line{Text: raw}
+}
+
+var (
+	// The public SDK writes "INFO   | text", Python's logging "INFO:name:text".
+	prefixed = regexp.MustCompile(`(?s)^(TRACE|DEBUG|INFO|TIP|WARN|WARNING|ERROR|CRITICAL|FATAL)(?: *\| |:[\w.]+:)(.*)$`)
+	jobID    = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-\S+$`)
+)
+
+// The names under which loggers put things, the commonest first.
+var (
+	messageNames   = []string{"message", "msg", "event"}
+	levelNames     = []string{"level", "levelname", "severity", "lvl"}
+	tracebackNames = []string{"traceback", "exc_info", "exception", "error_traceback", "stack", "stack_trace"}
+	jobNames       = []string{"requestId", "request_id", "job_id", "jobId"}
+)
+
+func parseJSON(raw string) (l Line, ok bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(raw), &members) != nil {
+		return l, false
+	}
+	l.Text, ok = first(members, messageNames)
+	if !ok {
+		return l, false
+	}
+	given, ok := first(members, levelNames)
+	if !ok {
+		return l, false // it may be what a handler prints of its own
+	}
+	l.Level, l.Text = level(given), message(l.Text)
+	l.Job, _ = first(members, jobNames)
+	if trace, ok := first(members, tracebackNames); ok && trace != "" && !strings.Contains(l.Text, trace) {
+		l.Text = strings.TrimRight(l.Text, "\n") + "\n" + strings.TrimRight(trace, "\n")
+	}
+	return l, true
+}
+
+// first is the first of some members that is a text.
+func first(members map[string]json.RawMessage, names []string) (text string, ok bool) {
+	for _, name := range names {
+		if raw, there := members[name]; there && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// level is one of the four, whatever a logger calls it.
+func level(given string) string {
+	switch strings.ToUpper(given) {
+	case "TRACE", "DEBUG", "NOTSET":
+		return "DEBUG"
+	case "WARN", "WARNING":
+		return "WARN"
+	case "ERROR", "CRITICAL", "FATAL", "PANIC", "ALERT", "EMERGENCY":
+		return "ERROR"
+	}
+	return "INFO"
+}
+
+// message makes text of what a logger was given: the public SDK logs an
+// exception as the list of its lines, and a handler's error as JSON.
+func message(text string) string {
+	if before, list, ok := strings.Cut(text, uncaught); ok {
+		return before + uncaughtText + "\n" + strings.TrimRight(unquoteList(list), "\n")
+	}
+	return strings.TrimRight(Failure(text), "\n")
+}
+
+const (
+	uncaught     = "Uncaught exception | "
+	uncaughtText = "Uncaught exception:"
+)
+
+// Failure makes text of the error of a job: the public SDK sends one that a
+// handler raised as JSON with a traceback. Any other error is left as it is.
+func Failure(text string) string {
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return text
+	}
+	var raised struct {
+		Type      string `json:"error_type"`
+		Message   string `json:"error_message"`
+		Traceback string `json:"error_traceback"`
+	}
+	if json.Unmarshal([]byte(text), &raised) != nil {
+		return text
+	}
+	switch {
+	case raised.Traceback != "":
+		return strings.TrimRight(raised.Traceback, "\n")
+	case raised.Message != "":
+		return strings.Trim(raised.Type+": "+raised.Message, ": ")
+	}
+	return text
+}

@@ -1,0 +1,113 @@
+package logline
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestParse(t *testing.T) {
+	const id = "0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1"
+	for raw, want := range map[string]Line{
+		`{"requestId": null, "message": "Started.", "level": "INFO"}`:                         {"INFO", "Started.", ""},
+		`{"requestId": "` + id + `", "message": "a | b", "level": "DEBUG"}`:                   {"DEBUG", "a | b", id},
+		`{"message": "x", "level": "WARNING", "exc_info": "Traceback\n  one\nKeyError: 'a'"}`: {"WARN", "x\nTraceback\n  one\nKeyError: 'a'", ""},
+		`{"event": "x", "level": "critical"}`:                                                 {"ERROR", "x", ""},
+		`{"level": "INFO", "msg": "x"}`:                                                       {"INFO", "x", ""},
+		`{"message": "no level"}`:                                                             {"", `{"message": "no level"}`, ""},
+		`{"message": 7, "level": "INFO"}`:                                                     {"", `{"message": 7, "level": "INFO"}`, ""},
+		`{"level": "INFO"}`:                                                                   {"", `{"level": "INFO"}`, ""},
+		`{"cut`:                                                                               {"", `{"cut`, ""},
+		`INFO   | Started.`:                                                                   {"INFO", "Started.", ""},
+		`ERROR  | ` + id + ` | Captured`:                                                      {"ERROR", "Captured", id},
+		`WARNING:root:low memory`:                                                             {"WARN", "low memory", ""},
+		`INFORMATION is no level`:                                                             {"", `INFORMATION is no level`, ""},
+		`it works`:                                                                            {"", "it works", ""},
+		``:                                                                                    {"", "", ""},
+		`{"requestId": null, "message": "Uncaught exception | ['Traceback:\\n', '  File \"a\"\\n', \"KeyError: 'b'\\n\"]", "level": "ERROR"}`:                                                 {"ERROR", "Uncaught exception:\nTraceback:\n  File \"a\"\nKeyError: 'b'", ""},
+		`{"requestId": "x", "message": "{\n \"error_type\": \"<class 'ValueError'>\", \"error_message\": \"no\", \"error_traceback\": \"Traceback\\nValueError: no\\n\"}", "level": "ERROR"}`: {"ERROR", "Traceback\nValueError: no", "x"},
+	} {
+		if got := Parse(raw); got != want {
+			t.Errorf("%s:\n%+v\nnot\n%+v", raw, got, want)
+		}
+	}
+}
+
+func TestUnquoteList(t *testing.T) {
+	for list, want := range map[string]string{
+		`['a\n', 'b\n']`: "a\nb\n",
+		`["it's\n", 'a \'b\' \\ \t\x41\u00fc\n']`: "it's\na 'b' \\ \tAü\n",
+		`[]`:           "",
+		`['a\n', '  b`: "a\n  b",
+		"['a\\n', '\n...TRUNCATED 9 CHARACTERS...\n c\\n', 'd\\n']": "a\n\n...TRUNCATED 9 CHARACTERS...\n c\nd\n",
+		`['\q', '\`: `\q`,
+	} {
+		if got := unquoteList(list); got != want {
+			t.Errorf("%s: %q, not %q", list, got, want)
+		}
+	}
+}
+
+func TestFailure(t *testing.T) {
+	for text, want := range map[string]string{
+		"no":       "no",
+		`{"a": 1}`: `{"a": 1}`,
+		`{"error_type": "<class 'ValueError'>", "error_message": "no"}`:   `<class 'ValueError'>: no`,
+		`{"error_message": "no", "error_traceback": "Traceback\n  no\n"}`: "Traceback\n  no",
+		`{broken`: `{broken`,
+	} {
+		if got := Failure(text); got != want {
+			t.Errorf("%s: %q, not %q", text, got, want)
+		}
+	}
+}
+
+// What is cut is cut at the front: the cause of an end stands at its end.
+func TestEnd(t *testing.T) {
+	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, `{"message": "heartbeat", "level": "DEBUG"}`}
+	if got, want := End(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if got, want := End(lines, 20, 22), "…\nKeyError: 1"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if got, want := End(lines, 2, 2000), "Uncaught exception:\nTraceback:\nKeyError: 1"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if got := End(nil, 5, 100); got != "" {
+		t.Errorf("%q of nothing", got)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, text := range []string{strings.Repeat("a", 5000), strings.Repeat("ü", 3000), strings.Repeat("words and lines\n", 400) + "the cause"} {
+		for most := 8; most < 200; most++ {
+			for _, got := range []string{Tail(text, most), Shorten(text, most)} {
+				if len(got) > most || !utf8.ValidString(got) || !strings.Contains(got, "…") {
+					t.Fatalf("%d: %q", most, got)
+				}
+			}
+		}
+	}
+	if got := Shorten(strings.Repeat("x", 3000)+"\nKeyError", 100); !strings.HasPrefix(got, "xxx") || !strings.HasSuffix(got, "…\nKeyError") {
+		t.Errorf("%q", got)
+	}
+	if got := Shorten("short", 100); got != "short" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"error_type": "<class 'ValueError'>", "error_message": "it is \"bad\"", "error_traceback": "Trace`: `ValueError: it is "bad"`,
+		`{"error_type": "<class 'a.B'>", "error_message": "", "x": 1}`:                                       "a.B",
+		`{"error_type": "<class 'ValueError'>", "error_message": "cut in its mid`:                            "ValueError: cut in its mid",
+		"out of memory": "out of memory",
+		`{"a": 1}`:      `{"a": 1}`,
+		"":              "",
+	} {
+		if got := Headline(text); got != want {
+			t.Errorf("%s: %q, not %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package logline
+
+import (
+	"strconv"
+	"strings"
+)
+
+// unquoteList joins the texts of a list as Python writes it: ['a\n', "b's\n"].
+// One that was cut in its middle is read as far as it goes: what is no text in
+// quotes is kept as it stands.
+func unquoteList(list string) string {
+	var b strings.Builder
+	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(list), "["), "]")
+	for rest != "" {
+		if quote := rest[0]; quote == '\'' || quote == '"' {
+			end := closing(rest, quote)
+			b.WriteString(unescape(rest[1:end]))
+			rest = strings.TrimPrefix(rest[min(end+1, len(rest)):], ", ")
+			continue
+		}
+		next := strings.IndexAny(rest, `'"`)
+		if next < 0 {
+			next = len(rest)
+		}
+		b.WriteString(unescape(rest[:next]))
+		rest = rest[next:]
+	}
+	return b.String()
+}
+
+// closing is where a text in quotes ends, the length of s for one that does not.
+func closing(s string, quote byte) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case quote:
+			return i
+		}
+	}
+	return len(s)
+}
+
+// unescape reads the escapes of Python's texts.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		before, after, found := strings.Cut(s, `\`)
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		if after == "" {
+			return b.String()
+		}
+		var used int
+		switch after[0] {
+		case 'n':
+			b.WriteByte('\n')
+			used = 1
+		case 't':
+			b.WriteByte('\t')
+			used = 1
+		case 'r':
+			used = 1
+		case '\\', '\'', '"':
+			b.WriteByte(after[0])
+			used = 1
+		case 'x', 'u', 'U':
+			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[after[0]]
+			if len(after) > digits {
+				if n, err := strconv.ParseUint(after[1:1+digits], 16, 32); err == nil {
+					b.WriteRune(rune(n))
+					used = 1 + digits
+				}
+			}
+		}
+		if used == 0 {
+			b.WriteByte('\\')
+		}
+		s = after[used:]
+	}
+	return b.String()
+}

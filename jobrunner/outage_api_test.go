@@ -1,0 +1,130 @@
+//go:build unix
+
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// answer of a request that goes on meanwhile.
+type answer struct {
+	status int
+	text   string
+}
+
+func (o *outage) later(method, path, body string) <-chan answer {
+	c := make(chan answer, 1)
+	go func() {
+		status, text, err := o.call(o.t.Context(), method, path, body)
+		if err != nil {
+			o.t.Error(err)
+		}
+		c <- answer{status, text}
+	}()
+	return c
+}
+
+// jobIs waits until an endpoint's newest job has a state, and answers its path.
+func (o *outage) jobIs(endpoint, state string) string {
+	o.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); sleep(o.t.Context(), 10*time.Millisecond) {
+		_, text, err := o.call(o.t.Context(), http.MethodGet, "/v2/"+endpoint+"/requests", "")
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		var list struct{ Requests []struct{ ID, Status string } }
+		if json.Unmarshal([]byte(text), &list) == nil && len(list.Requests) > 0 && list.Requests[0].Status == state {
+			return "/v2/" + endpoint + "/status/" + list.Requests[0].ID
+		}
+	}
+	o.t.Fatalf("no job became %s", state)
+	return ""
+}
+
+// While the database is away each API answers 503 in its own form and the log
+// has one line; who waits for a job goes on waiting; then all is as before.
+func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
+	o := startOutage(t)
+	endpoint := o.endpoint("builtin/conformance", 2)
+	const order = `{"input":{"op":"sleep","ms":3000,"output":"slept"}}`
+	long := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync", order)
+	first := o.jobIs(endpoint, "IN_PROGRESS")
+	short := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", order)
+	path := first
+	for path == first {
+		path = o.jobIs(endpoint, "IN_PROGRESS")
+	}
+	for range 3 {
+		o.server.End(syscall.SIGQUIT)
+		id := path[strings.LastIndex(path, "/")+1:]
+		for _, request := range []struct{ method, path, body string }{
+			{"POST", "/v2/" + endpoint + "/run", order}, {"POST", "/v2/" + endpoint + "/runsync", order},
+			{"GET", path, ""}, {"GET", path + "?ttl=60000", ""}, {"GET", "/v2/" + endpoint + "/stream/" + id + "?wait=1000", ""},
+			{"POST", "/v2/" + endpoint + "/cancel/" + id, ""}, {"POST", "/v2/" + endpoint + "/retry/" + id, ""},
+			{"POST", "/v2/" + endpoint + "/purge-queue", ""}, {"GET", "/v2/" + endpoint + "/health", ""},
+			{"GET", "/v2/" + endpoint + "/requests", ""}, {"POST", "/v2/" + endpoint + "/openai/v1/completions", "{}"},
+			{"GET", "/live/v2/" + endpoint + "/status-sync/" + id + "?wait=1000", ""},
+			{"GET", "/v1/endpoints", ""}, {"GET", "/v1/templates/x", ""}, {"DELETE", "/v1/networkvolumes/x", ""},
+			{"POST", "/v1/templates", `{"name":"t","imageName":"i"}`}, {"PATCH", "/v1/endpoints/" + endpoint, `{"name":"n"}`},
+			{"GET", "/v2/serverless", ""}, {"GET", "/v2/serverless/" + endpoint, ""}, {"DELETE", "/v2/serverless/" + endpoint, ""},
+			{"PATCH", "/v2/serverless/" + endpoint, `{"name":"n"}`}, {"POST", "/v2/templates", `{"name":"t","image":"i","category":"CPU"}`},
+		} {
+			status, text, err := o.call(t.Context(), request.method, request.path, request.body)
+			if err != nil || status != http.StatusServiceUnavailable {
+				t.Errorf("%s %s: %d %s, %v", request.method, request.path, status, text, err)
+			}
+		}
+		if status, text, err := o.call(t.Context(), http.MethodGet, "/metrics", ""); err != nil || status != http.StatusOK || strings.Contains(text, "127.0.0.1") {
+			t.Errorf("metrics: %d, %v", status, err)
+		}
+		if short != nil { // it was acknowledged: its client must learn its id
+			if a := <-short; a.status != http.StatusOK || !strings.Contains(a.text, id) || !strings.Contains(a.text, `"IN_`) {
+				t.Errorf("a wait that ended while the database was away: %d %s", a.status, a.text)
+			}
+			short = nil
+		}
+		o.server.Start()
+		if long != nil {
+			if a := <-long; a.status != http.StatusOK || !strings.Contains(a.text, `"slept"`) {
+				t.Errorf("a wait that outlasts the outage: %d %s", a.status, a.text)
+			}
+			long = nil
+		}
+		for o.jobIs(endpoint, "COMPLETED") != path { // it is the newest
+			t.Fatal("another job is the newest")
+		}
+	}
+	o.ended(&acknowledged{})
+	if n := strings.Count(o.logged(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
+		t.Errorf("%d lines of errors in the log, want one of each outage:\n%s", n, o.logged())
+	}
+}
+
+// A server that hangs is as good as none.
+func TestDatabaseThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for time-outs")
+	}
+	o := startOutage(t)
+	endpoint := o.endpoint("builtin/conformance", 2)
+	running := o.later(http.MethodPost, "/v2/"+endpoint+"/runsync", `{"input":{"op":"sleep","ms":1500,"output":"slept"}}`)
+	path := o.jobIs(endpoint, "IN_PROGRESS")
+	goOn := o.server.Hang()
+	for _, path := range []string{path, "/v1/endpoints", "/v2/serverless"} {
+		started := time.Now()
+		status, text, err := o.call(t.Context(), http.MethodGet, path, "")
+		if err != nil || status != http.StatusServiceUnavailable || time.Since(started) > 40*time.Second {
+			t.Errorf("%s: %d %s, %v after %s", path, status, text, err, time.Since(started))
+		}
+	}
+	goOn()
+	if a := <-running; a.status != http.StatusOK || !strings.Contains(a.text, `"slept"`) {
+		t.Errorf("a wait that outlasts the outage: %d %s", a.status, a.text)
+	}
+	o.ended(&acknowledged{})
+}

@@ -1,0 +1,418 @@
+//go:build unix
+
+package jobrunner_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// outage is a deployment on a PostgreSQL that the test may stop.
+type outage struct {
+	*deployment
+	server *pgtest.Server
+	out    *locked // the log
+	newest string  // endpoint
+	// leaks are answers that show what only the database can have said, or that
+	// have a status which no outage explains.
+	mu    sync.Mutex
+	leaks []string
+}
+
+func startOutage(t *testing.T) *outage {
+	t.Helper()
+	server := pgtest.NewServer(t)
+	o := startDeployment(t, jobrunner.Config{DataDir: t.TempDir(), Engine: server.URL, Programs: sdkWorkers{}})
+	o.server = server
+	return o
+}
+
+func startDeployment(t *testing.T, c jobrunner.Config) *outage {
+	t.Helper()
+	o := &outage{deployment: &deployment{t: t, log: new(bytes.Buffer)}}
+	o.out = &locked{w: o.log}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.url = "http://" + listener.Addr().String()
+	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.out, nil))
+	j, err := jobrunner.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: j.Handler()}
+	go server.Serve(listener)
+	t.Cleanup(func() {
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+		if lines := strings.Count(o.logged(), "level=ERROR"); strings.Contains(o.logged(), pgtest.Password) {
+			t.Error("the password is in the log")
+		} else {
+			t.Logf("%d lines of errors in the log", lines)
+		}
+	})
+	return o
+}
+
+// logged is the log so far.
+func (o *outage) logged() string {
+	o.out.mu.Lock()
+	defer o.out.mu.Unlock()
+	return o.log.String()
+}
+
+// call sends a request and judges its answer: an outage is 503 in the API's own
+// form, which says when to come again, and nothing that the database said.
+func (o *outage) call(ctx context.Context, method, path, body string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, o.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Authorization", "Bearer planted-key")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, "", err
+	}
+	o.judge(method+" "+path, resp, string(text))
+	return resp.StatusCode, string(text), nil
+}
+
+func (o *outage) judge(what string, resp *http.Response, text string) {
+	leak := func(why string) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.leaks = append(o.leaks, fmt.Sprintf("%s: %s: %d %v %s", what, why, resp.StatusCode, resp.Header, text))
+	}
+	for _, secret := range []string{"SQLSTATE", "127.0.0.1:", "user=", "connect:", "dial", "terminat", "FATAL", "conn ", "EOF"} {
+		if strings.Contains(strings.ReplaceAll(text, o.url, ""), secret) {
+			leak("shows " + secret)
+		}
+	}
+	var body struct{ Error, Message, Title, Detail string }
+	_ = json.Unmarshal([]byte(text), &body)
+	path := resp.Request.URL.Path
+	switch {
+	case resp.StatusCode < 500, resp.StatusCode == http.StatusInsufficientStorage:
+		return
+	case resp.StatusCode != http.StatusServiceUnavailable:
+		leak("is not 503")
+	case resp.Header.Get("Retry-After") == "":
+		leak("has no Retry-After")
+	case strings.HasPrefix(path, "/v1/"):
+		if body.Message == "" {
+			leak("is not in the form of v1")
+		}
+	case strings.HasPrefix(path, "/v2/serverless"), strings.HasPrefix(path, "/v2/templates"):
+		if body.Title == "" || body.Detail == "" || resp.Header.Get("Content-Type") != "application/problem+json" {
+			leak("is not in the form of v2")
+		}
+	case body.Error == "":
+		leak("is not in the form of the job API")
+	}
+}
+
+// endpoint makes an endpoint whose workers run an image.
+func (o *outage) endpoint(image string, workers int64) string {
+	o.t.Helper()
+	e, err := o.client(api.V2).Endpoints.Create(o.t.Context(), api.Endpoint{
+		Name: "e", Type: "QUEUE", Container: &api.Container{Image: &image},
+		Workers: api.Workers{Max: workers, Min: workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return e.ID
+}
+
+// sdkWorkers are processes without processes that speak the worker protocol as
+// the public SDK does: a result is posted three times at most, after 2 s and 3 s,
+// where the answer is 5xx, and otherwise once.
+type sdkWorkers struct {
+	// release lets handlers end, each of which says in ends that it does; nil: they
+	// wait for nothing.
+	release <-chan struct{}
+	ends    chan<- struct{}
+	// answered takes the status of each result that was posted; nil: nobody asks.
+	answered chan<- int
+}
+
+func (s sdkWorkers) Program(image string) (worker.Program, error) {
+	if image != "sdk/worker" {
+		return worker.Program{}, errors.New("nothing runs it")
+	}
+	return worker.Program{Start: func(_ context.Context, spec worker.Spec) (worker.Process, error) {
+		w := &sdkWorker{sdkWorkers: s, spec: spec, done: make(chan struct{})}
+		w.life, w.end = context.WithCancel(context.Background())
+		go w.work()
+		return w, nil
+	}}, nil
+}
+
+type sdkWorker struct {
+	sdkWorkers
+	spec worker.Spec
+	life context.Context
+	end  context.CancelFunc
+	done chan struct{}
+}
+
+func (w *sdkWorker) Done() <-chan struct{} { return w.done }
+func (w *sdkWorker) Exit() string          { return "killed" }
+func (w *sdkWorker) Kill()                 { w.end(); <-w.done }
+func (w *sdkWorker) Usage() worker.Usage   { return worker.Usage{} }
+
+func (w *sdkWorker) url(variable, job string) string {
+	return strings.NewReplacer("$RUNPOD_POD_ID", w.spec.Worker, "$ID", job).Replace(w.spec.Env[variable])
+}
+
+func (w *sdkWorker) work() {
+	defer close(w.done)
+	for w.life.Err() == nil {
+		var job struct {
+			ID    string
+			Input struct {
+				MS     int
+				N      int
+				Output json.RawMessage
+			}
+		}
+		status, body := w.send(http.MethodGet, w.url("RUNPOD_WEBHOOK_GET_JOB", w.spec.Worker)+"&job_in_progress=0", "")
+		if status != http.StatusOK || json.Unmarshal(body, &job) != nil {
+			if status == 0 {
+				sleep(w.life, 10*time.Millisecond) // the deployment ends
+			}
+			continue
+		}
+		for n := range job.Input.N {
+			sleep(w.life, time.Duration(job.Input.MS)*time.Millisecond)
+			w.post("RUNPOD_WEBHOOK_POST_STREAM", job.ID, fmt.Sprintf(`{"output": {"n":%d}}`, n))
+		}
+		if job.Input.N == 0 {
+			sleep(w.life, time.Duration(job.Input.MS)*time.Millisecond)
+		}
+		if w.release != nil {
+			<-w.release
+			w.ends <- struct{}{}
+		}
+		w.post("RUNPOD_WEBHOOK_POST_OUTPUT", job.ID, `{"output": `+string(job.Input.Output)+`}`)
+	}
+}
+
+func (w *sdkWorker) post(variable, job, body string) {
+	for _, pause := range []time.Duration{2 * time.Second, 3 * time.Second, 0} {
+		status, _ := w.send(http.MethodPost, w.url(variable, job)+"&isStream=false", body)
+		if w.answered != nil {
+			w.answered <- status
+		}
+		if status < 500 {
+			return
+		}
+		sleep(w.life, pause)
+	}
+}
+
+func (w *sdkWorker) send(method, url, body string) (int, []byte) {
+	req, err := http.NewRequestWithContext(w.life, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, nil
+	}
+	req.Header.Set("Authorization", w.spec.Env["RUNPOD_AI_API_KEY"])
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, nil
+	}
+	return resp.StatusCode, text
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// acknowledged are the jobs that clients know of, and what each must answer.
+type acknowledged struct {
+	mu   sync.Mutex
+	jobs map[string]want // by path of the status
+}
+
+type want struct{ output, stream string }
+
+func (a *acknowledged) add(status string, w want) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.jobs[status] = w
+}
+
+func (a *acknowledged) remove(status string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.jobs, status)
+}
+
+// load submits jobs, until ctx ends, to each endpoint in each way.
+func (o *outage) load(ctx context.Context, clients *sync.WaitGroup, acked *acknowledged, endpoints ...string) {
+	var number atomic.Int64
+	for i, endpoint := range endpoints {
+		for way := range 3 {
+			clients.Go(func() {
+				for ctx.Err() == nil {
+					n := number.Add(1)
+					w := want{output: fmt.Sprintf(`{"client":%d,"n":%d}`, i, n)}
+					order := map[string]any{"op": "sleep", "ms": rand.IntN(300), "output": json.RawMessage(w.output)}
+					operation := "run"
+					switch way {
+					case 1:
+						operation = "runsync"
+					case 2:
+						order["op"], order["n"], order["ms"] = "stream", 5, rand.IntN(100)
+						w.stream = `[{"output":{"n":0}},{"output":{"n":1}},{"output":{"n":2}},{"output":{"n":3}},{"output":{"n":4}}]`
+					}
+					body, _ := json.Marshal(map[string]any{"input": order})
+					status, text, err := o.call(ctx, http.MethodPost, "/v2/"+endpoint+"/"+operation, string(body))
+					var job struct{ ID, Status string }
+					if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &job) != nil {
+						sleep(ctx, 50*time.Millisecond)
+						continue
+					}
+					path := "/v2/" + endpoint + "/status/" + job.ID
+					acked.add(path, w)
+					for job.Status != "COMPLETED" && job.Status != "FAILED" && ctx.Err() == nil {
+						sleep(ctx, 20*time.Millisecond)
+						if status, text, err := o.call(ctx, http.MethodGet, path, ""); err == nil && status == http.StatusOK {
+							_ = json.Unmarshal([]byte(text), &job)
+						}
+					}
+					if operation == "runsync" && strings.Contains(text, `"output":`+w.output) { // its result is kept for a minute
+						acked.remove(path)
+					}
+					for _, path := range []string{"/v2/" + endpoint + "/health", "/v1/endpoints", "/v2/serverless/" + endpoint, "/v2/" + endpoint + "/requests"} {
+						_, _, _ = o.call(ctx, http.MethodGet, path, "")
+					}
+				}
+			})
+		}
+	}
+}
+
+// ended expects that each job is COMPLETED with what its handler answered, all
+// of its stream, and no retry.
+func (o *outage) ended(acked *acknowledged) {
+	o.t.Helper()
+	for path, want := range acked.jobs {
+		var job struct {
+			Status  string
+			Output  json.RawMessage
+			Retries int
+		}
+		for deadline := time.Now().Add(time.Minute); ; {
+			status, text, err := o.call(o.t.Context(), http.MethodGet, path, "")
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			if status == http.StatusOK {
+				job.Output = nil
+				if err := json.Unmarshal([]byte(text), &job); err != nil {
+					o.t.Fatal(err)
+				}
+			}
+			if status == http.StatusOK && job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" || time.Now().After(deadline) {
+				if job.Status != "COMPLETED" || string(job.Output) != want.output || job.Retries != 0 {
+					o.t.Errorf("%s: %d %s, want %s", path, status, text, want.output)
+				}
+				break
+			}
+			sleep(o.t.Context(), 20*time.Millisecond)
+		}
+		if want.stream == "" {
+			continue
+		}
+		_, text, err := o.call(o.t.Context(), http.MethodGet, strings.Replace(path, "/status/", "/stream/", 1), "")
+		if err != nil || text != want.stream {
+			o.t.Errorf("%s: streamed %s, %v, want %s", path, text, err, want.stream)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, leak := range o.leaks[:min(len(o.leaks), 10)] {
+		o.t.Error(leak)
+	}
+}
+
+// few is a tenth of n in a short run.
+func few(n int) int {
+	if testing.Short() {
+		return max(1, n/10)
+	}
+	return n
+}
+
+// Whatever the server does under load, each job that was acknowledged ends as
+// its handler answered, and no client reads what the database said.
+func TestOutagesUnderLoad(t *testing.T) {
+	o := startOutage(t)
+	endpoints := []string{o.endpoint("builtin/conformance", 4), o.endpoint("sdk/worker", 3)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	acked := &acknowledged{jobs: map[string]want{}}
+	var clients sync.WaitGroup
+	o.load(ctx, &clients, acked, endpoints...)
+	between := func() {
+		sleep(ctx, time.Duration(200+rand.IntN(400))*time.Millisecond)
+	}
+	var faults []func()
+	for range few(10) {
+		faults = append(faults,
+			func() { o.server.End(syscall.SIGINT); between(); o.server.Start() },
+			func() { o.server.End(syscall.SIGKILL); between(); o.server.Start() },
+			func() { o.server.Terminate() },
+			func() { o.server.Terminate() })
+	}
+	faults = append(faults, func() { give := o.server.TakeConnections(); between(); give() })
+	rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	for _, fault := range faults {
+		between()
+		fault()
+	}
+	between()
+	stop()
+	clients.Wait()
+	if len(acked.jobs) < len(faults) {
+		t.Errorf("only %d jobs were acknowledged", len(acked.jobs))
+	}
+	o.ended(acked)
+	t.Logf("%d faults, %d jobs acknowledged", len(faults), len(acked.jobs))
+}

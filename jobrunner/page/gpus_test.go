@@ -1,0 +1,36 @@
+package page_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+)
+
+// A worker that got its GPU while the snapshot was taken has it in every row.
+func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
+	c := new(clock.Clock)
+	b := newBusy(c)
+	b.gpus[0].Holder = "" // as it was a moment ago
+	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	defer p.Close()
+	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
+	look.Header.Set("Authorization", "Bearer "+key)
+	answer := httptest.NewRecorder()
+	p.ServeHTTP(answer, look)
+	var s struct {
+		GPUs struct {
+			Devices []struct{ UUID, Holder string }
+		}
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &s); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.GPUs.Devices[0]; got.UUID != "GPU-0" || got.Holder != "w1sdxl-run" {
+		t.Errorf("the device of a worker that runs is %+v", got)
+	}
+}

@@ -1,0 +1,126 @@
+package page_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/chromium"
+)
+
+// From the form to the output: a job is sent, its stream is shown as it comes, it
+// is cancelled and sent again, and the input is there after a reload.
+func TestBrowserSendsJobs(t *testing.T) {
+	b := chromium.Open(t)
+	d := deploy(t)
+	work := d.endpoint("work", "builtin/conformance", 2)
+	tab := b.Tab(t, 1366, 900, false)
+	tab.Visit(d.url + "/#code=" + d.code)
+	tab.Until(`document.querySelector('#status').textContent === 'Live'`)
+	tab.Until(`document.querySelector('#send-section').hidden`) // no endpoint is chosen
+	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
+	tab.Until(`!document.querySelector('#send-section').hidden && document.querySelector('#send-input').value.includes('hello')`)
+	tab.Shows("#send-variable", "export RUNPOD_ENDPOINT_BASE_URL="+d.url+"/live/v2")
+	send := func(input, button string) {
+		t.Helper()
+		tab.Eval(`document.querySelector('#send-input').value = `+quoted(input), nil)
+		tab.Click(`#send-form button[value=` + button + `]`)
+	}
+	state := func(want string) {
+		t.Helper()
+		tab.Until(`document.querySelector('#send-state').dataset.state === ` + quoted(want))
+	}
+
+	send(`{"op": "stream", "n": 3}`, "run")
+	tab.Until(`document.querySelectorAll('#send-stream div').length === 3`)
+	state("COMPLETED")
+	tab.Shows("#send-stream", `"n": 2`)
+
+	send(`{"input": {"op": "echo", "say": `+quoted(hostile)+`}}`, "runsync")
+	tab.Until(`document.querySelector('#send-result').textContent.includes('"say"')`)
+	state("COMPLETED")
+	tab.Shows("#send-result", "<img src=x onerror=")
+
+	send(`{"op": "sleep", "ms": 600000}`, "run")
+	state("IN_PROGRESS")
+	tab.Until(`document.querySelector('#send-retry').disabled`)
+	tab.Click("#send-cancel")
+	state("CANCELLED")
+
+	send(`{"op": "fail", "message": "no luck"}`, "run")
+	state("FAILED")
+	tab.Shows("#send-result", "no luck")
+	tab.Click("#send-retry")
+	tab.Until(`document.querySelectorAll('#jobs [data-state=FAILED]').length === 1`)
+	state("FAILED")
+
+	send(`[1]`, "run")
+	tab.Until(`document.querySelector('#send-error').textContent.includes('JSON object')`)
+	send(`{"broken`, "run")
+	tab.Until(`document.querySelector('#send-error').textContent !== ''`)
+	send(`{"op": "sleep", "ms": 600000, "again": 1}`, "run")
+	state("IN_PROGRESS")
+	tab.Readable("form")
+	tab.Picture("form")
+	tab.Visit(d.url + "/?again#/endpoint/" + work)
+	tab.Until(`document.querySelector('#send-input').value.includes('"again": 1')`)
+
+	// A job's own dialog offers what can be done with it.
+	tab.Until(`document.querySelector('#jobs [data-state=IN_PROGRESS]')`)
+	tab.Eval(`[...document.querySelectorAll('#jobs tbody tr')].find((tr) => tr.querySelector('[data-state=IN_PROGRESS]')).querySelector('button').click()`, nil)
+	tab.Until(`document.querySelector('#detail').open && document.querySelector('#detail [data-op=retry]')?.disabled`)
+	tab.Click("#detail [data-op=cancel]")
+	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
+	tab.Until(`document.querySelector('#detail [data-op=cancel]').disabled`)
+	var title string
+	if tab.Eval("document.title", &title); title != "work · gpucloud jobrunner" {
+		t.Errorf("the title is %s", title)
+	}
+	clean(t, tab, d.url)
+}
+
+// Who may call the job API through the page, and what of it.
+func TestCalls(t *testing.T) {
+	d := deploy(t)
+	work := d.endpoint("work", "builtin/conformance", 1)
+	job := d.job(work, `{"op": "echo"}`)
+	auth := map[string]string{"Authorization": "Bearer " + key}
+	for _, c := range []struct {
+		method, query string
+		header        map[string]string
+		status        int
+	}{
+		{"POST", "endpoint=" + work + "&op=run", auth, 200},
+		{"POST", "endpoint=" + work + "&op=status&id=" + job, auth, 200},
+		{"POST", "endpoint=" + work + "&op=run", nil, 401},
+		{"POST", "endpoint=" + work + "&op=run", map[string]string{"Authorization": "Bearer " + key, "Origin": "http://127.0.0.1:1"}, 403},
+		{"POST", "endpoint=" + work + "&op=run", map[string]string{"Authorization": "Bearer " + key, "Sec-Fetch-Site": "cross-site"}, 403},
+		{"GET", "endpoint=" + work + "&op=run", auth, 405},
+		{"POST", "endpoint=" + work + "&op=purge-queue", auth, 404},
+		{"POST", "endpoint=" + work + "&op=status", auth, 404},
+		{"POST", "endpoint=" + work + "&op=run&id=x", auth, 404},
+		{"POST", "endpoint=" + work + "%2Fhealth&op=run", auth, 404},
+		{"POST", "endpoint=..&op=run", auth, 404},
+		{"POST", "endpoint=" + work + "&op=status&id=..%2Fhealth", auth, 404},
+		{"POST", "endpoint=nowhere&op=run", auth, 404},
+		{"POST", "", auth, 404},
+	} {
+		resp, body := d.send(c.method, "/ui/call?"+c.query, `{"input": {"op": "echo"}}`, c.header)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s %s: %d, not %d: %v", c.method, c.query, resp.StatusCode, c.status, body)
+		}
+	}
+}
+
+// The described door says to a client of the public SDKs what it is about.
+func TestStreamExplainsItself(t *testing.T) {
+	d := deploy(t)
+	work := d.endpoint("work", "builtin/conformance", 1)
+	job := d.job(work, `{"op": "stream", "n": 1}`)
+	for door, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
+		resp, _ := d.send(http.MethodGet, door+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
+		if got := resp.Header.Get("X-Stream-Shape"); got != want {
+			t.Errorf("%s/v2: the header is %q, not %q", door, got, want)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package procgroup
+
+// oomKills counts the processes that the kernel has ended because memory ran
+// out; -1 where the system does not tell.
+type oomKills struct {
+	group   int64 // in the control group of a process
+	machine int64
+}
+
+// killedText says for people what a SIGKILL that the jobrunner did not send was
+// for, by what the kernel counted before the process ran and after its end.
+func killedText(before, after oomKills) string {
+	switch {
+	case before.group >= 0 && after.group > before.group:
+		return "killed by SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
+	case before.machine >= 0 && after.machine > before.machine:
+		return "killed by SIGKILL: out of memory, for which the kernel ended processes meanwhile"
+	case before.machine >= 0 && after.machine >= 0:
+		return "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
+	}
+	return "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
+}

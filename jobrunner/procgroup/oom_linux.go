@@ -1,0 +1,59 @@
+package procgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// oomKillsOf reads the counters that concern a process.
+func oomKillsOf(pid int) oomKills { return oomKillsUnder("/", pid) }
+
+// oomKillsUnder reads them below a root folder that has /proc and /sys.
+func oomKillsUnder(root string, pid int) oomKills {
+	k := oomKills{-1, -1}
+	k.machine = counter(filepath.Join(root, "proc/vmstat"), "oom_kill")
+	text, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return k
+	}
+	for line := range strings.Lines(string(text)) {
+		// Number, controllers and path; version 2 has neither number nor controllers.
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		mount, file := "sys/fs/cgroup", "memory.events"
+		switch {
+		case fields[1] == "memory":
+			mount, file = "sys/fs/cgroup/memory", "memory.oom_control"
+		case fields[0] != "0":
+			continue
+		}
+		// In a container the path may be the host's, and the mount the container's.
+		for _, path := range []string{fields[2], ""} {
+			if n := counter(filepath.Join(root, mount, path, file), "oom_kill"); n >= 0 {
+				k.group = max(k.group, n)
+				break
+			}
+		}
+	}
+	return k
+}
+
+// counter is a number in a file of names and numbers, -1 where there is none.
+func counter(file, name string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == name {
+			if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}

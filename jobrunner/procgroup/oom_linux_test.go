@@ -1,0 +1,72 @@
+package procgroup
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The counters are found under version 1 and 2 of control groups, on a machine
+// and in a container, and what is not there is unknown.
+func TestOOMKills(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  oomKills
+	}{
+		"nothing": {nil, oomKills{-1, -1}},
+		"version 2": {map[string]string{
+			"proc/7/cgroup": "0::/user.slice/job\n", "proc/vmstat": "nr_free_pages 1\noom_kill 4\n",
+			"sys/fs/cgroup/user.slice/job/memory.events": "low 0\noom 3\noom_kill 2\noom_group_kill 0\n",
+		}, oomKills{2, 4}},
+		"version 2 in a container": {map[string]string{
+			"proc/7/cgroup": "0::/\n", "sys/fs/cgroup/memory.events": "oom_kill 5\n",
+		}, oomKills{5, -1}},
+		"version 1": {map[string]string{
+			"proc/7/cgroup": "4:memory:/docker/abc\n3:cpuset:/\n", "proc/vmstat": "oom_kill 1\n",
+			"sys/fs/cgroup/memory/docker/abc/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+		}, oomKills{1, 1}},
+		"version 1 in a container": {map[string]string{
+			"proc/7/cgroup": "4:memory:/docker/abc\n0::/\n", "sys/fs/cgroup/memory/memory.oom_control": "oom_kill 3\n",
+		}, oomKills{3, -1}},
+		"nonsense": {map[string]string{"proc/7/cgroup": "4\n:\n", "proc/vmstat": "oom_kill many\n"}, oomKills{-1, -1}},
+	} {
+		root := t.TempDir()
+		for file, text := range c.files {
+			path := filepath.Join(root, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := oomKillsUnder(root, 7); got != c.want {
+			t.Errorf("%s: %+v, not %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestKilledText(t *testing.T) {
+	const (
+		kernel  = "killed by SIGKILL: the kernel ended it, out of memory (its memory limit or the machine's)"
+		machine = "killed by SIGKILL: out of memory, for which the kernel ended processes meanwhile"
+		other   = "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
+		unknown = "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
+	)
+	for _, c := range []struct {
+		before, after oomKills
+		want          string
+	}{
+		{oomKills{0, 0}, oomKills{1, 1}, kernel},
+		{oomKills{3, -1}, oomKills{4, -1}, kernel},
+		{oomKills{0, 0}, oomKills{0, 1}, machine},
+		{oomKills{-1, 7}, oomKills{-1, 8}, machine},
+		{oomKills{0, 7}, oomKills{0, 7}, other},
+		{oomKills{-1, -1}, oomKills{-1, -1}, unknown},
+		{oomKills{-1, -1}, oomKills{2, 3}, unknown}, // it was not looked before
+	} {
+		if got := killedText(c.before, c.after); got != c.want {
+			t.Errorf("%+v, then %+v: %s", c.before, c.after, got)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package jobrunner
+
+import (
+	"sync"
+	"time"
+)
+
+// resyncPause is in real time, which is the database's.
+const resyncPause = time.Second
+
+// resyncs are endpoints whose changes could not be read because the database
+// was not available: they are read again until they can be.
+type resyncs struct {
+	mu     sync.Mutex
+	timers map[string]*time.Timer // by endpoint
+	closed bool
+	active sync.WaitGroup
+}
+
+// later calls sync after a pause, once however often an endpoint is named in it.
+func (r *resyncs) later(endpoint string, sync func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.timers[endpoint] != nil {
+		return
+	}
+	if r.timers == nil {
+		r.timers = map[string]*time.Timer{}
+	}
+	r.active.Add(1)
+	r.timers[endpoint] = time.AfterFunc(resyncPause, func() {
+		defer r.active.Done()
+		r.mu.Lock()
+		delete(r.timers, endpoint)
+		r.mu.Unlock()
+		sync()
+	})
+}
+
+// close ends what waits, and waits for what goes on.
+func (r *resyncs) close() {
+	r.mu.Lock()
+	r.closed = true
+	for _, timer := range r.timers {
+		if timer.Stop() {
+			r.active.Done()
+		}
+	}
+	r.mu.Unlock()
+	r.active.Wait()
+}

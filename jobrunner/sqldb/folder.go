@@ -1,0 +1,53 @@
+package sqldb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// newName is a mark that the database is being made: until it is gone, an empty
+// file is an interrupted first start.
+const newName = fileName + ".new"
+
+// makeFile makes the database's file where there is none, and refuses one that
+// others could have written, or that lost its content.
+func makeFile(dir string) (path string, err error) {
+	path, mark := filepath.Join(dir, fileName), filepath.Join(dir, newName)
+	if err := onlyOwnerWrites(dir); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for _, name := range []string{mark, path} {
+			f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+			if err == nil {
+				err = f.Close()
+			}
+			if err != nil {
+				return "", fmt.Errorf("making the database: %w", err)
+			}
+		}
+		return path, nil
+	case err != nil:
+		return "", fmt.Errorf("opening the database: %w", err)
+	case info.Size() > 0:
+		return path, onlyOwnerWrites(path)
+	}
+	if _, err := os.Stat(mark); err != nil {
+		return "", fmt.Errorf("the database %s is empty, and was not when it was made: restore it from a backup, or remove the file to begin with none of its jobs and objects", path)
+	}
+	return path, onlyOwnerWrites(path)
+}
+
+// made takes the mark away once the database has content.
+func made(path string) error {
+	err := os.Remove(filepath.Join(filepath.Dir(path), newName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}

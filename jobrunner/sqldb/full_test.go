@@ -1,0 +1,96 @@
+package sqldb_test
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// smallDisk mounts a file system of a size. Only root may do so.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no small disk can be mounted here: %s %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("unmounting: %s %s", err, out)
+		}
+	})
+	return dir
+}
+
+// fillDisk adds notes of a size until there is no room for one of a byte.
+func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
+	t.Helper()
+	for ; size > 0; size /= 4 {
+		for {
+			name := fmt.Sprintf("%d of %d bytes", len(names), size)
+			err := add(t.Context(), db, name, []byte(strings.Repeat("x", size)))
+			if errors.Is(err, sqldb.ErrFull) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// On a full disk a plain write is refused and loses nothing, what frees room is
+// done all the same, and the database opens.
+func TestReserve(t *testing.T) {
+	for _, size := range []int{4000, 300_000, 3_000_000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			disk := smallDisk(t, "40m")
+			db := open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
+			names := fillDisk(t, db, size)
+			if n := count(t, db); n != len(names) {
+				t.Fatalf("%d notes, want %d", n, len(names))
+			}
+			// Changes that free nothing, and more of them than the reserve has room for.
+			last := &names[len(names)-1] // which is small
+			for i := range 1000 {
+				err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
+					n, err := tx.Exec("UPDATE notes SET name = ? WHERE name = ?", fmt.Sprint("changed ", i), *last)
+					if err == nil && n != 1 {
+						err = fmt.Errorf("%d rows changed", n)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatalf("change %d: %v", i, err)
+				}
+				*last = fmt.Sprint("changed ", i)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db = open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
+			if n := count(t, db); n != len(names) {
+				t.Errorf("%d notes after a restart, want %d", n, len(names))
+			}
+			err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
+				n, err := tx.Exec("DELETE FROM notes")
+				if err == nil && n != int64(len(names)) {
+					err = fmt.Errorf("%d rows deleted, want %d", n, len(names))
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := add(t.Context(), db, "again", make([]byte, size)); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+		})
+	}
+}

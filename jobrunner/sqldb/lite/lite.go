@@ -1,0 +1,271 @@
+// Package lite is SQLite's own interface: connections, statements, rows. It does
+// without database/sql because a statement on a small row costs less than its way
+// through there. The library under it is pure Go.
+//
+// A Conn and its statements belong to one goroutine at a time.
+package lite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Error is what SQLite says, with its extended result code.
+type Error struct {
+	Code    int
+	Message string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("SQLite: %s (%d)", e.Message, e.Code) }
+
+// Primary is the code without what extends it, such as SQLITE_FULL.
+func (e *Error) Primary() int { return e.Code & 0xff }
+
+// Conn is a connection.
+type Conn struct {
+	tls *libc.TLS
+	db  uintptr
+	// out is where SQLite leaves two addresses.
+	out uintptr
+	// args holds the texts and blobs of the statement under way, for which
+	// SQLite makes no copies.
+	args buffer
+}
+
+const word = unsafe.Sizeof(uintptr(0))
+
+// Open opens a database by its URI, and makes it where it is missing.
+func Open(uri string) (*Conn, error) {
+	c := &Conn{tls: libc.NewTLS()}
+	c.out = libc.Xmalloc(c.tls, 2*libcSize(word))
+	name, err := libc.CString(uri)
+	if err != nil || c.out == 0 {
+		c.tls.Close()
+		return nil, &Error{sqlite3.SQLITE_NOMEM, "out of memory"}
+	}
+	defer libc.Xfree(c.tls, name)
+	// One goroutine at a time has the connection: no mutex is needed.
+	const flags = sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_CREATE | sqlite3.SQLITE_OPEN_URI | sqlite3.SQLITE_OPEN_NOMUTEX
+	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
+	c.db = *at[uintptr](c.out)
+	if rc != sqlite3.SQLITE_OK {
+		err := c.failure(rc)
+		return nil, errors.Join(err, c.Close())
+	}
+	sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1)
+	return c, nil
+}
+
+// SetBusyTimeout sets how long a lock of another process is awaited.
+func (c *Conn) SetBusyTimeout(d time.Duration) {
+	sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(d.Milliseconds()))
+}
+
+// Close closes the connection, whose statements are closed already.
+func (c *Conn) Close() (err error) {
+	if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
+		err = c.failure(rc)
+	}
+	c.args.free(c.tls)
+	libc.Xfree(c.tls, c.out)
+	c.tls.Close()
+	return err
+}
+
+// failure is what the connection says of the last call.
+func (c *Conn) failure(rc int32) error {
+	message := "out of memory"
+	if c.db != 0 {
+		if code := sqlite3.Xsqlite3_extended_errcode(c.tls, c.db); code&0xff == rc&0xff {
+			rc = code
+		}
+		message = libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
+	}
+	return &Error{int(rc), message}
+}
+
+// Changes is how many rows the last statement changed.
+func (c *Conn) Changes() int64 { return sqlite3.Xsqlite3_changes64(c.tls, c.db) }
+
+// LastInsertID is the key of the row that was inserted last.
+func (c *Conn) LastInsertID() int64 { return sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db) }
+
+// Script runs statements without arguments, one after the other.
+func (c *Conn) Script(text string) error {
+	sql, err := libc.CString(text)
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(c.tls, sql)
+	if rc := sqlite3.Xsqlite3_exec(c.tls, c.db, sql, 0, 0, 0); rc != sqlite3.SQLITE_OK {
+		return c.failure(rc)
+	}
+	return nil
+}
+
+// Stmt is a prepared statement.
+type Stmt struct {
+	c       *Conn
+	stmt    uintptr
+	columns int
+	params  int
+}
+
+// Prepare prepares the first statement of a text.
+func (c *Conn) Prepare(text string) (*Stmt, error) {
+	sql, err := libc.CString(text)
+	if err != nil {
+		return nil, err
+	}
+	defer libc.Xfree(c.tls, sql)
+	if rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, sql, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, 0); rc != sqlite3.SQLITE_OK {
+		return nil, c.failure(rc)
+	}
+	s := &Stmt{c: c, stmt: *at[uintptr](c.out)}
+	s.columns = int(sqlite3.Xsqlite3_column_count(c.tls, s.stmt))
+	s.params = int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, s.stmt))
+	return s, nil
+}
+
+// Close ends the statement.
+func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
+
+// Columns is how many columns a row of the answer has; 0: it answers none.
+func (s *Stmt) Columns() int { return s.columns }
+
+// Step runs the statement to its next row, or to its end: false. It is followed
+// by Reset, after an error too.
+func (s *Stmt) Step() (row bool, err error) {
+	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.stmt); rc {
+	case sqlite3.SQLITE_ROW:
+		return true, nil
+	case sqlite3.SQLITE_DONE:
+		return false, nil
+	default:
+		return false, s.c.failure(rc)
+	}
+}
+
+// Reset ends a run of the statement.
+func (s *Stmt) Reset() {
+	sqlite3.Xsqlite3_reset(s.c.tls, s.stmt) // answers the error of the last Step again
+	sqlite3.Xsqlite3_clear_bindings(s.c.tls, s.stmt)
+	s.c.args.shrink(s.c.tls)
+}
+
+// Bind gives the statement its arguments, which are valid until Reset: nil,
+// integers, bool, float64, string and []byte.
+func (s *Stmt) Bind(args []any) error {
+	if len(args) != s.params {
+		return fmt.Errorf("a statement with %d arguments got %d", s.params, len(args))
+	}
+	size := 0
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			size += len(v)
+		case []byte:
+			size += len(v)
+		}
+	}
+	room, err := s.c.args.room(s.c.tls, size)
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		if room, err = s.bind(int32(i+1), arg, room); err != nil {
+			return fmt.Errorf("argument %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// bind gives one argument, of whose content it puts a copy into the room.
+func (s *Stmt) bind(i int32, arg any, room uintptr) (uintptr, error) {
+	tls, rc := s.c.tls, int32(0)
+	switch v := arg.(type) {
+	case nil:
+		rc = sqlite3.Xsqlite3_bind_null(tls, s.stmt, i)
+	case int64:
+		rc = sqlite3.Xsqlite3_bind_int64(tls, s.stmt, i, v)
+	case int:
+		rc = sqlite3.Xsqlite3_bind_int64(tls, s.stmt, i, int64(v))
+	case bool:
+		n := int64(0)
+		if v {
+			n = 1
+		}
+		rc = sqlite3.Xsqlite3_bind_int64(tls, s.stmt, i, n)
+	case float64:
+		rc = sqlite3.Xsqlite3_bind_double(tls, s.stmt, i, v)
+	case string:
+		copy(bytesAt(room, len(v)), v)
+		rc = sqlite3.Xsqlite3_bind_text(tls, s.stmt, i, room, int32(len(v)), sqlite3.SQLITE_STATIC)
+		room += uintptr(len(v))
+	case []byte:
+		if v == nil {
+			rc = sqlite3.Xsqlite3_bind_null(tls, s.stmt, i)
+			break
+		}
+		if len(v) > math.MaxInt32 {
+			return room, &Error{sqlite3.SQLITE_TOOBIG, "the value is too large"}
+		}
+		copy(bytesAt(room, len(v)), v)
+		rc = sqlite3.Xsqlite3_bind_blob(tls, s.stmt, i, room, int32(len(v)), sqlite3.SQLITE_STATIC)
+		room += uintptr(len(v))
+	default:
+		return room, fmt.Errorf("invalid type %T", arg)
+	}
+	if rc != sqlite3.SQLITE_OK {
+		return room, s.c.failure(rc)
+	}
+	return room, nil
+}
+
+// IsNull tells whether a column of the row is NULL.
+func (s *Stmt) IsNull(col int) bool {
+	return sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) == sqlite3.SQLITE_NULL
+}
+
+// Int64 is a column of the row.
+func (s *Stmt) Int64(col int) int64 {
+	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.stmt, int32(col))
+}
+
+// Text is a column of the row.
+func (s *Stmt) Text(col int) string {
+	text := sqlite3.Xsqlite3_column_text(s.c.tls, s.stmt, int32(col))
+	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))
+	return string(bytesAt(text, int(n)))
+}
+
+// Bytes is a copy of a column of the row; nil for NULL.
+func (s *Stmt) Bytes(col int) []byte {
+	if s.IsNull(col) {
+		return nil
+	}
+	blob := sqlite3.Xsqlite3_column_blob(s.c.tls, s.stmt, int32(col))
+	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.stmt, int32(col))
+	return append([]byte{}, bytesAt(blob, int(n))...)
+}
+
+// Value is a column of the row: nil, int64, float64, string or []byte.
+func (s *Stmt) Value(col int) any {
+	switch sqlite3.Xsqlite3_column_type(s.c.tls, s.stmt, int32(col)) {
+	case sqlite3.SQLITE_NULL:
+		return nil
+	case sqlite3.SQLITE_INTEGER:
+		return s.Int64(col)
+	case sqlite3.SQLITE_FLOAT:
+		return sqlite3.Xsqlite3_column_double(s.c.tls, s.stmt, int32(col))
+	case sqlite3.SQLITE_TEXT:
+		return s.Text(col)
+	}
+	return s.Bytes(col)
+}

@@ -1,0 +1,118 @@
+package lite_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
+)
+
+func open(t *testing.T) *lite.Conn {
+	t.Helper()
+	c, err := lite.Open("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "db")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func prepare(t *testing.T, c *lite.Conn, text string) *lite.Stmt {
+	t.Helper()
+	s, err := c.Prepare(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// What is bound is read back, whatever its kind and size, again and again by the
+// same statement.
+func TestValues(t *testing.T) {
+	c := open(t)
+	s := prepare(t, c, "SELECT ?, 'beside', ?")
+	large := strings.Repeat("large ü\x00 ", 1<<17)
+	for range 3 {
+		for _, v := range []struct{ bound, want any }{
+			{nil, nil}, {[]byte(nil), nil}, {0, int64(0)}, {int64(math.MinInt64), int64(math.MinInt64)}, {int64(math.MaxInt64), int64(math.MaxInt64)},
+			{true, int64(1)}, {false, int64(0)}, {0.1, 0.1}, {"", ""}, {"text ü 漢字 🚀", "text ü 漢字 🚀"}, {"with \x00 inside", "with \x00 inside"}, {large, large},
+			{[]byte{}, []byte{}}, {[]byte{0, 1, 255}, []byte{0, 1, 255}}, {[]byte(large), []byte(large)},
+		} {
+			if err := s.Bind([]any{v.bound, 7}); err != nil {
+				t.Fatal(err)
+			}
+			row, err := s.Step()
+			if err != nil || !row {
+				t.Fatal(row, err)
+			}
+			got := s.Value(0)
+			if want, ok := v.want.([]byte); ok {
+				if b, is := got.([]byte); !is || !bytes.Equal(b, want) {
+					t.Errorf("%.40v came back as %.40v", v.bound, got)
+				}
+			} else if got != v.want {
+				t.Errorf("%.40v came back as %.40v", v.bound, got)
+			}
+			if s.IsNull(0) != (v.want == nil) || s.Text(1) != "beside" || s.Int64(2) != 7 {
+				t.Errorf("beside %.40v: %q, %d", v.bound, s.Text(1), s.Int64(2))
+			}
+			if row, err := s.Step(); row || err != nil {
+				t.Error("a second row", err)
+			}
+			s.Reset()
+		}
+	}
+	for _, args := range [][]any{{1}, {1, 2, 3}, {struct{}{}, 1}} {
+		if err := s.Bind(args); err == nil {
+			t.Errorf("%v is bound", args)
+		}
+		s.Reset()
+	}
+}
+
+// An error has SQLite's code and words, and the connection goes on.
+func TestErrors(t *testing.T) {
+	c := open(t)
+	if err := c.Script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT UNIQUE); INSERT INTO t (b) VALUES ('x')"); err != nil {
+		t.Fatal(err)
+	}
+	var failure *lite.Error
+	if _, err := c.Prepare("SELECT a FROM nowhere"); !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_ERROR || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("an invalid statement: %v", err)
+	}
+	if err := c.Script("SELECT 1; NONSENSE"); !errors.As(err, &failure) {
+		t.Errorf("an invalid script: %v", err)
+	}
+	s := prepare(t, c, "INSERT INTO t (b) VALUES (?)")
+	for range 2 {
+		if err := s.Bind([]any{"x"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Step()
+		if !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_CONSTRAINT_UNIQUE || failure.Primary() != sqlite3.SQLITE_CONSTRAINT {
+			t.Errorf("a second x: %v", err)
+		}
+		s.Reset()
+	}
+	if err := s.Bind([]any{"y"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Step(); err != nil || c.Changes() != 1 || c.LastInsertID() != 2 {
+		t.Errorf("after an error: %v, %d rows, key %d", err, c.Changes(), c.LastInsertID())
+	}
+	s.Reset()
+	if _, err := lite.Open("file:/no-such-folder/db"); !errors.As(err, &failure) || failure.Primary() != sqlite3.SQLITE_CANTOPEN {
+		t.Errorf("a folder that is missing: %v", err)
+	}
+}

@@ -1,0 +1,135 @@
+package sqldb
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
+)
+
+// Rows is the answer of a statement, read as that of database/sql.
+type Rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+	Close() error
+}
+
+// liteRows are those of SQLite. Its first row is read already.
+type liteRows struct {
+	stmt   *lite.Stmt
+	first  bool // there is one
+	begun  bool
+	over   bool
+	err    error
+	closed bool
+}
+
+func (r *liteRows) Next() bool {
+	if r.closed || r.over {
+		return false
+	}
+	more := r.first
+	if !r.begun {
+		more, r.err = r.stmt.Step()
+	}
+	r.begun = false
+	r.over = !more
+	return more
+}
+
+func (r *liteRows) Err() error { return r.err }
+
+func (r *liteRows) Close() error {
+	if !r.closed {
+		r.closed = true
+		r.stmt.Reset()
+	}
+	return nil
+}
+
+func (r *liteRows) Scan(dest ...any) error {
+	if r.closed || r.over || r.begun {
+		return errors.New("Scan is called without a row")
+	}
+	if len(dest) != r.stmt.Columns() {
+		return fmt.Errorf("a row of %d columns is read into %d", r.stmt.Columns(), len(dest))
+	}
+	for i, d := range dest {
+		if err := r.scan(i, d); err != nil {
+			return fmt.Errorf("column %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func (r *liteRows) scan(col int, dest any) error {
+	switch d := dest.(type) {
+	case *[]byte:
+		*d = r.stmt.Bytes(col)
+		return nil
+	case sql.Scanner:
+		return d.Scan(r.stmt.Value(col))
+	}
+	if r.stmt.IsNull(col) {
+		return fmt.Errorf("it is NULL, and goes into %T", dest)
+	}
+	switch d := dest.(type) {
+	case *string:
+		*d = r.stmt.Text(col)
+	case *int64:
+		*d = r.stmt.Int64(col)
+	case *int:
+		*d = int(r.stmt.Int64(col))
+	case *bool:
+		*d = r.stmt.Int64(col) != 0
+	default:
+		return r.scanKind(col, dest)
+	}
+	return nil
+}
+
+// scanKind reads a column into a type of the program's own.
+func (r *liteRows) scanKind(col int, dest any) error {
+	v := reflect.ValueOf(dest)
+	if v.Kind() != reflect.Pointer {
+		return fmt.Errorf("invalid destination %T: expected a pointer", dest)
+	}
+	switch v = v.Elem(); v.Kind() {
+	case reflect.String:
+		v.SetString(r.stmt.Text(col))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n := r.stmt.Int64(col)
+		if v.OverflowInt(n) {
+			return fmt.Errorf("%d does not go into %T", n, dest)
+		}
+		v.SetInt(n)
+	default:
+		if v.Type() != reflect.TypeFor[[]byte]() && v.Type().ConvertibleTo(reflect.TypeFor[[]byte]()) {
+			v.SetBytes(r.stmt.Bytes(col))
+			return nil
+		}
+		return fmt.Errorf("invalid destination %T", dest)
+	}
+	return nil
+}
+
+// arguments turns values of the program's own types into those that a database
+// knows.
+func arguments(args []any) error {
+	for i, arg := range args {
+		switch arg.(type) {
+		case nil, int64, int, string, []byte, bool, float64:
+			continue
+		}
+		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			return fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		args[i] = v
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// ended notes the end of a process that ended by itself: in its log, in the
+// jobrunner's, in its reason, and, through that, in the errors of its jobs.
+func (w *worker) ended(exit string) {
+	w.pool.mu.Lock()
+	jobs := slices.Sorted(maps.Keys(w.hands))
+	asked, unfit := w.state != Initializing, w.state == Unhealthy
+	leaves := !w.stays() && len(jobs) == 0 && exit == exitOK // as it was to
+	if w.death == "" {
+		w.death = exit
+	}
+	starts := !w.had && w.state != Unhealthy && (!asked || w.pool.clock.Now().Sub(w.started) <= newborn)
+	switch {
+	case starts && asked:
+		w.on(failed)
+		w.reason, w.crashed = "it ended right after its start, with "+exit, true
+	case starts:
+		w.on(failed)
+		w.reason, w.crashed = w.unstarted(exit), exit != exitOK // what ends well has no cause in its log
+	case w.state != Unhealthy:
+		w.reason = "its process ended with " + exit + doing(jobs)
+	}
+	w.pool.mu.Unlock()
+	w.log.note("the process ended with " + exit + doing(jobs))
+	if !starts && !leaves && !unfit { // its reason is said elsewhere
+		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
+	}
+}
+
+// exitOK is how a process ends that found nothing wrong.
+const exitOK = "exit status 0"
+
+// unstarted is why a worker did not start whose process has ended. The pool is
+// locked.
+func (w *worker) unstarted(exit string) string {
+	switch {
+	case exit == exitOK && w.made.Balanced:
+		return "it ended right after its start, with " + exit + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
+	case exit == exitOK:
+		return "it ended with " + exit + " and never asked for a job: does its program call serverless.start({\"handler\": …})?"
+	case w.pool.clock.Now().Sub(w.started) > newborn:
+		return "it ended before it was ready, with " + exit
+	}
+	return "it ended right after its start, with " + exit
+}
+
+// doing says what a worker was at.
+func doing(jobs []string) string {
+	switch len(jobs) {
+	case 0:
+		return ""
+	case 1:
+		return ", while it ran the job " + jobs[0]
+	}
+	return fmt.Sprintf(", while it ran %d jobs: %s", len(jobs), strings.Join(jobs, ", "))
+}
+
+// killedFor notes why the jobrunner kills the worker.
+func (w *worker) killedFor(reason string) {
+	w.pool.mu.Lock()
+	w.death = cmp.Or(w.death, "SIGKILL from the jobrunner: "+reason)
+	w.pool.mu.Unlock()
+	w.log.note("the worker is killed: " + reason)
+}
+
+// loss is why the jobs in the worker's hands are lost.
+func (w *worker) loss() string {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	if w.death == "" {
+		return ""
+	}
+	return "its worker died with " + w.death
+}
+
+// failure is why the worker could not work, with the end of its log.
+func (w *worker) failure() string {
+	w.log.finish()
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	if w.state != Unhealthy {
+		return ""
+	}
+	const end = ". The end of its log:\n"
+	reason := w.reason
+	if tail := w.log.tail(max(0, maxReason-len(reason)-len(end))); tail != "" && w.crashed {
+		return strings.TrimSuffix(reason, ".") + end + tail
+	}
+	return reason
+}

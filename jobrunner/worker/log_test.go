@@ -1,0 +1,41 @@
+package worker
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+)
+
+// A logger's line that is too long keeps its level and the end of its message,
+// where a traceback has its cause; any other keeps its beginning.
+func TestLongLines(t *testing.T) {
+	log := newLog(new(clock.Clock), "w", nil)
+	log.hide("planted-secret", `with "quotes"`)
+	message := "Traceback:\n" + strings.Repeat("  a frame of planted-secret\n", 1000) + "KeyError: 'the cause'"
+	line, err := json.Marshal(map[string]string{"message": message, "level": "ERROR"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = log.Write(append(line, '\n'))
+	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
+	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))
+	log.note("it ended")
+	lines, _ := log.Lines(0)
+	if len(lines) != 4 {
+		t.Fatalf("there are %d lines", len(lines))
+	}
+	if text := lines[0].Text; !strings.HasPrefix(text, "ERROR | Traceback:\n") || !strings.HasSuffix(text, "\nKeyError: 'the cause'") || len(text) > maxLine+20 || strings.Contains(text, "planted") {
+		t.Errorf("the line of a logger has %d bytes: %.100s … %s", len(text), text, text[len(text)-100:])
+	}
+	if text := lines[1].Text; !strings.HasSuffix(text, "x… (188416 bytes more)") {
+		t.Errorf("the other one ends in %s", text[len(text)-100:])
+	}
+	if lines[2].Text != "half a line: (secret) (secret)" || lines[2].System || lines[3].Text != "it ended" || !lines[3].System {
+		t.Errorf("the last lines are %+v", lines[2:])
+	}
+	if tail := log.tail(1000); !strings.HasSuffix(tail, "\nhalf a line: (secret) (secret)") || strings.Contains(tail, "it ended") || len(tail) > 1000 {
+		t.Errorf("the end is %s", tail)
+	}
+}

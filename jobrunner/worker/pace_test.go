@@ -1,0 +1,126 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// mutes are processes that do nothing of themselves, in one folder.
+type mutes struct {
+	silent
+	folder string
+}
+
+func (m mutes) Program(image string) (worker.Program, error) {
+	p, err := m.silent.Program(image)
+	p.Folder = m.folder
+	return p, err
+}
+
+// A worker that asks for its next job only after a pause, while jobs wait, is
+// advised to have more slots; one that is quick, or has nothing to do, is not.
+func TestAdviceOnPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		pause  time.Duration
+		queued int
+		advice bool
+	}{
+		"once a second": {900 * time.Millisecond, 20, true},
+		"quick":         {10 * time.Millisecond, 20, false},
+		"nothing waits": {900 * time.Millisecond, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withMutes(t, func(f *fixture, id string) {
+				for range c.queued {
+					f.submit(engine.NewJob{})
+				}
+				for range 12 {
+					jobs, err := f.pools.Take(f.t.Context(), "ep", id, 1)
+					if err != nil || len(jobs) != 1 {
+						f.t.Fatalf("took %v, %v", jobs, err)
+					}
+					pass(100 * time.Millisecond)
+					if err := f.pools.Report(f.t.Context(), "ep", id, jobs[0].ID, engine.Done(nil), false); err != nil {
+						f.t.Fatal(err)
+					}
+					if c.queued == 1 { // the next one comes while the worker asks
+						go func() {
+							pass(c.pause + time.Second)
+							_, _ = f.engine.Submit(context.WithoutCancel(f.t.Context()), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+						}()
+					}
+					pass(c.pause)
+				}
+				advice := f.pools.Workers("ep")[0].Advice
+				if got := strings.Contains(advice, "concurrency_modifier"); got != c.advice {
+					f.t.Errorf("the advice is %q", advice)
+				}
+				if got := strings.Count(f.log.String(), "concurrency_modifier"); got != map[bool]int{true: 1}[c.advice] {
+					f.t.Errorf("the log says it %d times:\n%s", got, f.log)
+				}
+				pass(time.Second)
+			})
+		})
+	}
+}
+
+// withMutes has an endpoint with one worker, which the test speaks for.
+func withMutes(t *testing.T, test func(f *fixture, id string)) {
+	t.Helper()
+	bubbleWith(t, nil, func(c *worker.Config) chan string {
+		processes := mutes{silent{started: make(chan string, 10)}, "/handlers"}
+		c.Programs = processes
+		return processes.started
+	}, func(f *fixture, started chan string) {
+		one := echo
+		one.Image, one.Min, one.Max = "team/worker", 1, 1
+		f.pools.Set(one)
+		test(f, <-started)
+	})
+}
+
+// Releases that keep their jobs in their folder are named where workers share
+// one, at the first word of the second.
+func TestAdviceOnASharedFolder(t *testing.T) {
+	for release, want := range map[string]bool{
+		"1.3.7": false, "1.7.11": false, "1.7.12": true, "1.7.13": true, "1.8.0": true, "1.9.1": true, "1.10.0": false, "1.12.0": false, "2.0.0": false,
+		"": false, "stand-in": false, "unknown": false, "1": false,
+	} {
+		t.Run(fmt.Sprintf("release %s", release), func(t *testing.T) {
+			bubbleWith(t, nil, func(c *worker.Config) chan string {
+				processes := mutes{silent{started: make(chan string, 10)}, "/handlers"}
+				c.Programs = processes
+				return processes.started
+			}, func(f *fixture, started chan string) {
+				one, two := echo, echo
+				one.Image, one.Min, one.Max = "team/worker", 1, 1
+				f.pools.Set(one)
+				first := <-started
+				f.pools.SDK("ep", first, release)
+				synctest.Wait()
+				if strings.Contains(f.log.String(), "shares with other workers") {
+					f.t.Errorf("of a worker alone in its folder the log says\n%s", f.log)
+				}
+				two.ID, two.Image, two.Min, two.Max = "other", "team/worker", 1, 1
+				f.pools.Set(two)
+				second := <-started
+				for range 3 { // pings
+					f.pools.SDK("other", second, release)
+				}
+				if got := strings.Count(f.log.String(), "shares with other workers"); got != map[bool]int{true: 1}[want] {
+					f.t.Errorf("the log says it %d times:\n%s", got, f.log)
+				}
+				if got := strings.Contains(f.pools.Workers("other")[0].Advice, release+" of the public SDK"); got != want {
+					f.t.Errorf("the advice is %q", f.pools.Workers("other")[0].Advice)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package worker_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// slowReports is a queue that keeps a result at once, and answers it later.
+type slowReports struct {
+	worker.Queue
+	pause time.Duration
+}
+
+func (q slowReports) Report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
+	got, err := q.Queue.Report(ctx, ref, r)
+	time.Sleep(q.pause)
+	return got, err
+}
+
+// stopping is one worker, with one job in its hands, that asks what to stop.
+type stopping struct {
+	t      *testing.T
+	engine *engine.Engine
+	pools  *worker.Pools
+	worker string
+	job    string
+	ended  <-chan struct{} // the worker's process
+}
+
+func withStopping(t *testing.T, pause time.Duration, test func(s *stopping)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, log := new(clock.Clock), slog.New(slog.DiscardHandler)
+		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: now, Logger: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes := silent{make(chan string, 2), make(chan *mute, 2)}
+		pools := worker.New(worker.Config{Queue: slowReports{e, pause}, Clock: now, Logger: log, URL: "http://deployment", Programs: processes})
+		defer func() {
+			pools.Close()
+			e.Close()
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		one := echo
+		one.Image, one.Min, one.Max = "team/worker", 1, 1
+		pools.Set(one)
+		s := &stopping{t: t, engine: e, pools: pools, worker: <-processes.started, ended: (<-processes.processes).done}
+		job, err := e.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.job = job.ID
+		if jobs, err := pools.Take(t.Context(), "ep", s.worker, 1); err != nil || len(jobs) != 1 {
+			t.Fatalf("took %v, %v", jobs, err)
+		}
+		test(s)
+	})
+}
+
+// stops asks for a while which jobs to stop.
+func (s *stopping) stops(wait time.Duration) []string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), wait)
+	defer cancel()
+	ids, err := s.pools.Stops(ctx, "ep", s.worker)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return ids
+}
+
+// A job whose result is being recorded is over, and no job to stop, however long
+// the record takes.
+func TestFinishedJobIsNotToStop(t *testing.T) {
+	for name, report := range map[string]engine.Report{"done": engine.Done([]byte(`1`)), "failed": engine.Fail("no", nil)} {
+		t.Run(name, func(t *testing.T) {
+			withStopping(t, 3*time.Second, func(s *stopping) {
+				told := make(chan []string)
+				go func() { told <- s.stops(time.Minute) }()
+				if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, report, false); err != nil {
+					s.t.Fatal(err)
+				}
+				if ids := <-told; len(ids) > 0 {
+					s.t.Errorf("a finished job is to stop: %v", ids)
+				}
+			})
+		})
+	}
+}
+
+// A worker is not killed for a job whose result is being recorded.
+func TestWorkerLivesWhileAResultIsRecorded(t *testing.T) {
+	withStopping(t, time.Minute, func(s *stopping) {
+		if err := s.pools.Report(s.t.Context(), "ep", s.worker, s.job, engine.Done([]byte(`1`)), false); err != nil {
+			s.t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case <-s.ended:
+			s.t.Error("the worker was killed")
+		default:
+		}
+	})
+}
+
+// A cancelled job is not to stop while something is posted about it, and is
+// once that is over; a post that does not end holds nothing up.
+func TestPostedJobIsNotToStop(t *testing.T) {
+	withStopping(t, 0, func(s *stopping) {
+		done := s.pools.Posting("ep", s.worker, s.job)
+		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
+			s.t.Fatal(err)
+		}
+		if ids := s.stops(2 * time.Second); len(ids) > 0 {
+			s.t.Errorf("a job that is posted about is to stop: %v", ids)
+		}
+		told := make(chan []string)
+		go func() { told <- s.stops(2 * time.Second) }()
+		synctest.Wait()
+		done()
+		if ids := <-told; !slices.Equal(ids, []string{s.job}) {
+			s.t.Errorf("after the post the jobs to stop are %v", ids)
+		}
+	})
+	withStopping(t, 0, func(s *stopping) {
+		defer s.pools.Posting("ep", s.worker, s.job)()
+		if _, err := s.engine.Cancel(s.t.Context(), "ep", s.job); err != nil {
+			s.t.Fatal(err)
+		}
+		time.Sleep(7 * time.Second) // to notice it, and the grace
+		select {
+		case <-s.ended:
+		default:
+			s.t.Error("a worker that posts without end keeps its slot")
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package workerapi_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var updateReleases = flag.Bool("releases.update", false, "write the table of releases of the public SDK into the guide")
+
+// checks are what is tried with each release of the public SDK, by the tests.
+var checks = []struct{ test, what string }{
+	{"TestWorkerResults", "outputs and errors of every kind"},
+	{"TestWorkerSeesTheSubmission", "what was submitted beside the input reaches the handler"},
+	{"TestWorkerStreams", "generators stream, with and without aggregation"},
+	{"TestProcessStreams", "a client reads the stream"},
+	{"TestWorkerTellsProgress", "progress updates"},
+	{"TestLateProgressChangesNothing", "progress that comes after the result changes nothing"},
+	{"TestWorkerTakesBatches", "several jobs in one request, with `concurrency_modifier`"},
+	{"TestSlotsOfAWorker", "one of several jobs of a worker is cancelled, the others go on"},
+	{"TestManySlots", "300 jobs on 50 slots: all COMPLETED, and none is told to stop"},
+	{"TestLargeJobReachesAWorker", "an input of a megabyte"},
+	{"TestCancelFreesTheSlot", "cancel frees the worker, also from a handler that blocks"},
+	{"TestTimeOutFreesTheSlot", "so does the execution time-out"},
+	{"TestWorkerStops", "the handler is told to stop, without an end of its worker"},
+	{"TestCrashLosesTheJob", "a crash: the job is dispatched once more, and then FAILED with the exit status"},
+	{"TestKilledWorkerLosesTheJob", "a worker that is killed: its job is dispatched once more"},
+	{"TestRestartedWorkerLosesTheJob", "a worker that begins anew in its process"},
+	{"TestWorkerIsReplacedAfterItsJob", "`refresh_worker`"},
+	{"TestReplacedWorkerEndsItsJob", "a new release of the endpoint lets jobs end"},
+	{"TestIdleWorkerEnds", "an idle worker ends, and swallows no job"},
+	{"TestUnfitWorkerIsUnhealthy", "a fitness check that fails makes the worker UNHEALTHY"},
+}
+
+// releasesIn are the folders of a folder that have the public SDK, the oldest
+// release first; none where the folder itself has it.
+func releasesIn(folder string) (releases []string) {
+	if folder == "" || hasSDK(folder) {
+		return nil
+	}
+	entries, _ := os.ReadDir(folder) // none is what it has then
+	for _, e := range entries {
+		if hasSDK(filepath.Join(folder, e.Name())) {
+			releases = append(releases, e.Name())
+		}
+	}
+	slices.SortFunc(releases, func(a, b string) int { return slices.Compare(numbers(a), numbers(b)) })
+	return releases
+}
+
+func hasSDK(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "runpod"))
+	return err == nil
+}
+
+func numbers(release string) (out []int) {
+	for part := range strings.SplitSeq(strings.TrimPrefix(release, "v"), ".") {
+		n, _ := strconv.Atoi(part) // 0 for what is none
+		out = append(out, n)
+	}
+	return out
+}
+
+// verdictForm is the line in which a test, or a part of it, says what came of it.
+var verdictForm = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\w+)(/\S+)?`)
+
+// verdictsIn are those of the tests. One whose parts were all skipped was skipped
+// itself.
+func verdictsIn(output string) map[string]string {
+	whole, parts := map[string]string{}, map[string]map[string]bool{}
+	for _, m := range verdictForm.FindAllStringSubmatch(output, -1) {
+		if m[3] == "" {
+			whole[m[2]] = m[1]
+			continue
+		}
+		if parts[m[2]] == nil {
+			parts[m[2]] = map[string]bool{}
+		}
+		parts[m[2]][m[1]] = true
+	}
+	for test, kinds := range parts {
+		if kinds["SKIP"] && len(kinds) == 1 && whole[test] == "PASS" {
+			whole[test] = "SKIP"
+		}
+	}
+	return whole
+}
+
+// tryReleases runs the tests of this program once for each release, and answers
+// the exit status.
+func tryReleases(folder string, releases []string) (status int) {
+	verdicts := map[string]map[string]string{} // by release and test
+	for _, release := range releases {
+		args := append(slices.Clone(os.Args[1:]), "-test.v=true")
+		args = slices.DeleteFunc(args, func(a string) bool { return strings.Contains(a, "releases.update") })
+		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-test.run") }) {
+			var names []string
+			for _, c := range checks {
+				names = append(names, c.test)
+			}
+			args = append(args, "-test.run=^("+strings.Join(names, "|")+")$")
+		}
+		child := exec.CommandContext(context.Background(), os.Args[0], args...)
+		child.Env = append(os.Environ(), "WORKER_SDK_PATH="+filepath.Join(folder, release))
+		var out bytes.Buffer
+		child.Stdout, child.Stderr = &out, &out
+		err := child.Run()
+		verdicts[release] = verdictsIn(out.String())
+		fmt.Printf("release %s: %d tests, %v\n", release, len(verdicts[release]), err)
+		if err != nil {
+			status = 1
+			_, _ = io.Copy(os.Stdout, &out)
+		}
+	}
+	table := releaseTable(releases, verdicts)
+	fmt.Print(table)
+	if *updateReleases {
+		for _, file := range []string{"../../templates/guides/worker.md", "../../docs/guides/worker.md"} {
+			if err := putTable(file, table); err != nil {
+				fmt.Println(err)
+				status = 1
+			}
+		}
+	}
+	return status
+}
+
+// releaseTable is what the tests found: yes, no, or – for what a release does not
+// do, for its own part.
+func releaseTable(releases []string, verdicts map[string]map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| check | %s |\n|---|%s\n", strings.Join(releases, " | "), strings.Repeat("---|", len(releases)))
+	for _, c := range checks {
+		b.WriteString("| " + c.what)
+		for _, release := range releases {
+			b.WriteString(" | " + map[string]string{"PASS": "yes", "FAIL": "no", "SKIP": "–", "": "not tried"}[verdicts[release][c.test]])
+		}
+		b.WriteString(" |\n")
+	}
+	return b.String()
+}
+
+// The table stands between these lines of the guide.
+const (
+	tableBegins = "<!-- releases: WORKER_SDK_PATH=DIR go test ./jobrunner/workerapi -releases.update -timeout=60m -->\n"
+	tableEnds   = "<!-- end of releases -->\n"
+)
+
+func putTable(file, table string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(text), tableBegins)
+	_, after, whole := strings.Cut(rest, tableEnds)
+	if !ok || !whole {
+		return fmt.Errorf("%s has no place for the table: expected the lines\n%s%s", file, tableBegins, tableEnds)
+	}
+	return os.WriteFile(file, []byte(before+tableBegins+table+tableEnds+after), 0o644) //nolint:gosec // a guide is for everybody
+}

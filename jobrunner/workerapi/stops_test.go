@@ -1,0 +1,213 @@
+package workerapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// absent is a worker whose process does nothing: the test speaks for it.
+type absent struct{ specs chan worker.Spec }
+
+func (a absent) Program(string) (worker.Program, error) {
+	return worker.Program{Start: func(_ context.Context, s worker.Spec) (worker.Process, error) {
+		a.specs <- s
+		p := &idling{done: make(chan struct{})}
+		p.end = sync.OnceFunc(func() { close(p.done) })
+		return p, nil
+	}}, nil
+}
+
+type idling struct {
+	done chan struct{}
+	end  func()
+}
+
+func (p *idling) Done() <-chan struct{} { return p.done }
+func (p *idling) Exit() string          { return "killed" }
+func (p *idling) Kill()                 { p.end() }
+func (p *idling) Usage() worker.Usage   { return worker.Usage{} }
+
+// spoken is a worker that the test speaks for, over HTTP.
+type spoken struct {
+	t        *testing.T
+	spec     worker.Spec
+	client   *api.Client
+	endpoint string
+	http     *http.Client
+}
+
+// speak deploys one endpoint with one worker.
+func speak(t *testing.T) *spoken {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	url := "http://" + server.Listener.Addr().String()
+	programs := absent{make(chan worker.Spec, 10)}
+	j, err := jobrunner.New(t.Context(), jobrunner.Config{
+		APIKey: "planted-key", URL: url, Programs: programs, NoJobLimits: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Config.Handler = j.Handler()
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	client, err := api.New(api.Settings{BaseURL: url, APIKey: "planted-key", Version: api.V2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "spoken", Type: "QUEUE", Container: &api.Container{Image: new("team/worker")},
+		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &spoken{t: t, spec: <-programs.specs, client: client, endpoint: made.ID, http: &http.Client{Transport: transport}}
+}
+
+// say sends a request of the protocol, at the address of a variable.
+func (s *spoken) say(ctx context.Context, variable, job, more, body string) (*http.Response, string, error) {
+	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.Worker, "$ID", job).Replace(s.spec.Env[variable]) + more
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Authorization", s.spec.Env["RUNPOD_AI_API_KEY"])
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp, string(text), err
+}
+
+// batch takes jobs, at most n.
+func (s *spoken) batch(n int) (ids []string) {
+	s.t.Helper()
+	take := strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
+	s.spec.Env["TEST_BATCH"] = take
+	resp, text, err := s.say(s.t.Context(), "TEST_BATCH", s.spec.Worker, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var jobs []struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &jobs); err != nil {
+		s.t.Fatalf("%s %s", resp.Status, text)
+	}
+	for _, job := range jobs {
+		ids = append(ids, job.ID)
+	}
+	return ids
+}
+
+// A worker with many slots that reports all the time is never told to stop a
+// job that is done.
+func TestDoneJobsAreNotToStop(t *testing.T) {
+	t.Parallel()
+	s := speak(t)
+	const jobs, slots = 1500, 50
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
+	env := maps.Clone(s.spec.Env)
+	listener := &spoken{t: t, spec: s.spec, http: s.http}
+	listener.spec.Env = env
+	stopped := make(chan []string)
+	go func() {
+		var all []string
+		for ctx.Err() == nil {
+			resp, text, err := listener.say(ctx, "TEST_STOP", s.spec.Worker, "", "")
+			if err == nil && resp.StatusCode == http.StatusOK {
+				all = append(all, text)
+			}
+		}
+		stopped <- all
+	}()
+	for range jobs {
+		if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for done := 0; done < jobs; {
+		ids := s.batch(slots)
+		var posts sync.WaitGroup
+		for _, id := range ids {
+			posts.Go(func() {
+				if resp, text, err := s.say(t.Context(), "RUNPOD_WEBHOOK_POST_OUTPUT", id, "&isStream=false", `{"output": 1}`); err != nil || resp.StatusCode != http.StatusOK {
+					t.Errorf("a result: %v %s", err, text)
+				}
+			})
+		}
+		posts.Wait()
+		done += len(ids)
+	}
+	cancel()
+	if all := <-stopped; len(all) > 0 {
+		t.Errorf("of %d jobs that are done the worker was told to stop %d times: %s", jobs, len(all), slices.Compact(all))
+	}
+}
+
+// A job that is cancelled is named, and the worker may obey.
+func TestCancelledJobIsToStop(t *testing.T) {
+	t.Parallel()
+	s := speak(t)
+	job, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.batch(2)
+	if _, err := s.client.Jobs.Cancel(t.Context(), s.endpoint, job.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, text, err := s.say(ctx, "TEST_STOP", s.spec.Worker, "", ""); err != nil || text != `{"jobsToStop":["`+job.ID+`"]}` {
+		t.Errorf("the jobs to stop are %v %s", err, text)
+	}
+}
+
+// A job of a megabyte is answered with its length: clients in pure Python wait
+// for the end of chunks that does not come.
+func TestLargeJobHasALength(t *testing.T) {
+	t.Parallel()
+	s := speak(t)
+	input := `{"text":"` + strings.Repeat("x", 1<<20) + `"}`
+	if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(input)}); err != nil {
+		t.Fatal(err)
+	}
+	resp, text, err := s.say(t.Context(), "RUNPOD_WEBHOOK_GET_JOB", s.spec.Worker, "&job_in_progress=0", "")
+	if err != nil || !strings.Contains(text, input) {
+		t.Fatalf("took %.100s, %v", text, err)
+	}
+	if resp.ContentLength != int64(len(text)) || len(resp.TransferEncoding) > 0 {
+		t.Errorf("the length is %d of %d, the encoding %v", resp.ContentLength, len(text), resp.TransferEncoding)
+	}
+}
