@@ -33,7 +33,7 @@ type Options struct {
 	// Zero: five minutes.
 	MaxWait  time.Duration
 	Parallel int    // cases that run at a time; 0: eight
-	Seed     uint64 // of the order in which they start; 0: a new one
+	Seed     uint64 // of the order in which they start and of the values that they send; 0: a new one
 	// Reruns is how often a failed case is run again, for diagnosis alone: its
 	// verdict stays a failure, or becomes INCONCLUSIVE where it passes then.
 	Reruns int
@@ -107,10 +107,14 @@ type run struct {
 	started time.Time
 	report  *report.Report
 	watch   *watch
+	// clockFault is why the target's clock can't be advanced, though it should be.
+	clockFault error
 
 	mu      sync.Mutex
 	done    int
 	running []string
+
+	reruns *rerun // nil: no failed case was run again
 }
 
 func (r *run) defaults() {
@@ -134,12 +138,14 @@ func (r *run) open(ctx context.Context) error {
 	if r.Target.Advance != nil {
 		ctx, cancel := context.WithTimeout(ctx, preflightTime)
 		defer cancel()
-		if shared, err := env.NewShared(ctx, r.Parallel, &r.Target); err == nil {
+		shared, err := env.NewShared(ctx, r.Parallel, &r.Target)
+		if err == nil {
 			clock = shared
-		} // else the preflight says what is wrong
+		}
+		r.clockFault = err
 	}
 	r.env = env.New(&r.Target, clock)
-	r.env.Pace = r.Pace
+	r.env.Pace, r.env.Seed = r.Pace, r.Seed
 	ledger, err := env.OpenLedger(r.Ledger)
 	if err != nil {
 		return err
@@ -152,6 +158,9 @@ func (r *run) open(ctx context.Context) error {
 // judge fills the report with a result for each clause.
 func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	refused, notes := preflight(ctx, r.env)
+	if refused == "" && r.clockFault != nil {
+		refused = "the target's clock can't be advanced, for which a jobrunner is started with --clock=admin: " + r.env.Secrets.Redact(r.clockFault.Error())
+	}
 	r.report.Preflight, r.report.Notes = refused, notes
 	some := casesOf(chosen)
 	attempts := map[string]suite.Attempt{}
@@ -166,7 +175,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	r.watch = newWatch(r.env.Target, toRun)
 	r.watch.hide = r.env.Secrets
 	r.env.Seen = r.watch.see
-	for id, a := range r.all(ctx, toRun) {
+	for id, a := range r.all(ctx, toRun, len(toRun)) {
 		attempts[id] = a
 	}
 	repeats := r.diagnose(ctx, attempts)
@@ -176,8 +185,9 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	r.settle(repeats)
 }
 
-// all runs cases side by side, in an order of the seed.
-func (r *run) all(ctx context.Context, list []*suite.Case) map[string]suite.Attempt {
+// all runs cases side by side, in an order of the seed. total is how many are
+// told of as to be run.
+func (r *run) all(ctx context.Context, list []*suite.Case, total int) map[string]suite.Attempt {
 	list = slices.Clone(list)
 	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -185,8 +195,8 @@ func (r *run) all(ctx context.Context, list []*suite.Case) map[string]suite.Atte
 	// make late.
 	loads := func(one *suite.Case) bool { return one.Allow&suite.Load != 0 }
 	attempts := map[string]suite.Attempt{}
-	r.together(ctx, slices.DeleteFunc(slices.Clone(list), loads), len(list), attempts)
-	r.together(ctx, slices.DeleteFunc(list, func(one *suite.Case) bool { return !loads(one) }), len(list), attempts)
+	r.together(ctx, slices.DeleteFunc(slices.Clone(list), loads), total, attempts)
+	r.together(ctx, slices.DeleteFunc(list, func(one *suite.Case) bool { return !loads(one) }), total, attempts)
 	return attempts
 }
 
@@ -244,9 +254,7 @@ func (r *run) finish(ctx context.Context) {
 		}
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
 	}
-	r.report.Took = report.Duration(time.Since(r.started))
-	r.report.Passed = report.Duration(r.env.Clock.Now().Sub(r.began))
-	r.report.Requests, r.report.Jobs = r.env.Requests(), r.env.Jobs()
+	r.count()
 	_ = r.env.Close() // the report is what counts now
 	r.report.Count()
 	r.report.Exit = code(r.report)

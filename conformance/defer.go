@@ -83,6 +83,7 @@ func Merge(before, after *report.Report) {
 		}
 	}
 	before.Requests, before.Jobs = before.Requests+after.Requests, before.Jobs+after.Jobs
+	before.Reruns = before.Reruns.Add(after.Reruns)
 	before.Leaked, before.Preflight = after.Leaked, after.Preflight
 	before.Took += after.Took
 	before.Passed = report.Duration(after.Started.Sub(before.Started)) + after.Took

@@ -51,7 +51,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, reason(ctx, x.Err))), nil
 		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
 			faults = append(faults, fmt.Sprintf("the key is refused: GET %s answers %d", p.url, x.Status))
-		case x.Status != http.StatusOK:
+		case x.Status/100 != 2:
 			faults = append(faults, fmt.Sprintf("GET %s answers %d, not %s", p.url, x.Status, p.what))
 		case x.Err != nil || err != nil:
 			faults = append(faults, fmt.Sprintf("GET %s answers no JSON, not %s", p.url, p.what))

@@ -57,6 +57,9 @@ func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool)
 			return skip(report.SkipFeature, n.words)
 		}
 	}
+	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
+		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run puts off what waits")
+	}
 	if c.Serves != nil && !slices.ContainsFunc(c.Serves, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
 		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Serves, ", "))
 	}
@@ -88,15 +91,17 @@ func words(a suite.Allow) string {
 	return strings.Join(list, " and ")
 }
 
-// resultOf is what the cases of a clause say of it: the worst of them.
+// resultOf is what the cases of a clause say of it: the worst of them. One that was
+// left out says nothing where another has judged.
 func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Verdict: report.Skip,
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(), Verdict: report.Skip,
 		Code: report.SkipReason, Reason: c.Untestable(),
 	}
 	if res.Reason == "" {
 		res.Reason = "there is no case"
 	}
+	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.More && one.Judges(c.ID) })
 	first := true
 	for _, one := range some {
 		if !slices.Contains(one.All(), c.ID) {
@@ -104,7 +109,10 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		}
 		a := attempts[one.ID]
 		if text := r.watch.fault(one.ID); text.came != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
-			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Did: text.did, Came: text.came, Curl: text.curl}}
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Did: text.did, Came: text.came, Curl: r.scriptOf(text.x, attempts)}}
+		}
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.More || !one.Judges(c.ID) && ownCase) {
+			continue // others judge it
 		}
 		if slices.Contains(one.Also, c.ID) {
 			a.Outcome = onTheWay(a.Outcome, c.ID)
@@ -116,7 +124,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		if verdict == report.Observed && c.Level != clauses.Unspec {
 			verdict = report.Pass
 		}
-		if !first && slices.Index(report.Verdicts, verdict) >= slices.Index(report.Verdicts, res.Verdict) {
+		if !first && urgency(verdict, a.Code) >= urgency(res.Verdict, res.Code) {
 			continue
 		}
 		first = false
@@ -132,6 +140,15 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		}
 	}
 	return res
+}
+
+// urgency orders verdicts, the first of which counts. A case that goes on later may
+// still find something.
+func urgency(v report.Verdict, code string) int {
+	if v == report.Skip && code != report.SkipDeferred {
+		return len(report.Verdicts)
+	}
+	return slices.Index(report.Verdicts, v)
 }
 
 // onTheWay is what the outcome of a case says of a clause that it judges on its
@@ -191,9 +208,14 @@ func (r *run) diagnose(ctx context.Context, attempts map[string]suite.Attempt) m
 			failed = append(failed, one)
 		}
 	}
+	if len(failed) == 0 {
+		return nil
+	}
 	counts := map[string]int{}
+	r.startReruns(len(failed) * r.Reruns)
+	defer r.endReruns()
 	for range r.Reruns {
-		for id, a := range r.all(ctx, failed) {
+		for id, a := range r.all(ctx, failed, len(failed)*r.Reruns) {
 			if a.Verdict != report.Pass && a.Verdict != report.Warn && a.Verdict != report.Observed {
 				counts[id]++
 			}
@@ -244,9 +266,24 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 }
 
 // fault is what a case that watches all exchanges found.
-type fault struct{ did, came, curl string }
+type fault struct {
+	did, came string
+	x         *wire.Exchange
+}
+
+// scriptOf repeats what some case did up to an exchange.
+func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) string {
+	for _, a := range attempts {
+		if a.Script != nil {
+			if text := a.Script(x); text != "" {
+				return text
+			}
+		}
+	}
+	return x.Request.Curl(r.env.Secrets) // of a rerun, or of what takes down
+}
 
 // told is a short form of an exchange.
-func told(x *wire.Exchange, hide *wire.Secrets) string {
+func summary(x *wire.Exchange, hide *wire.Secrets) string {
 	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(hide.Cut(x.Body, 300)))
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ type sighting struct {
 	status  string
 	at      time.Time
 	retried bool
+	// acknowledged says that the status is that of a cancellation, which reads may
+	// show a little late: not before at.
+	acknowledged bool
 }
 
 func newWatch(t *env.Target, list []*suite.Case) *watch {
@@ -60,7 +64,7 @@ func (w *watch) see(x *wire.Exchange) {
 		}
 		if text := c.Watch(s); text != "" {
 			w.faults[c.ID] = fault{
-				did: w.hide.Redact(x.Request.Method + " " + x.Request.URL), came: w.hide.Redact(text + ": " + told(x, w.hide)), curl: x.Request.Curl(w.hide),
+				did: w.hide.Redact(x.Request.Method + " " + x.Request.URL), came: w.hide.Redact(text + ": " + summary(x, w.hide)), x: x,
 			}
 		}
 	}
@@ -112,7 +116,11 @@ func (w *watch) follow(s *suite.Watched, endpoint, id, status string) {
 		last.retried = true
 		w.jobs[s.Job] = last
 	}
-	if s.Exchange.Status != 200 {
+	if s.Exchange.Status/100 != 2 {
+		return
+	}
+	// What is answered when the wait is over before the job, nothing says.
+	if operation == "runsync" && !slices.Contains(suite.Statuses, status) {
 		return
 	}
 	s.Status = status
@@ -120,7 +128,12 @@ func (w *watch) follow(s *suite.Watched, endpoint, id, status string) {
 	if last.status != "" && last.at.Before(s.Sent) {
 		s.Last, s.Retried = last.status, last.retried
 	}
-	if s.Status != "" {
-		w.jobs[s.Job] = sighting{status: s.Status, at: s.Received}
+	switch {
+	case s.Status == "" || operation == "retry":
+	case operation == "cancel":
+		w.jobs[s.Job] = sighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
+	case last.acknowledged && last.status != s.Status && s.Sent.Before(last.at): // from before the cancellation
+	default:
+		w.jobs[s.Job] = sighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
 	}
 }

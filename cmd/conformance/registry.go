@@ -39,7 +39,7 @@ func (e *explain) Run() error {
 		return err
 	}
 	for _, c := range all {
-		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n", c.ID, c.Level, c.Statement, c.Source)
+		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
 		if c.Note != "" && c.Area() != client.Area {
 			fmt.Printf("note    %s\n", c.Note)
 		}

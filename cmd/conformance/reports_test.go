@@ -82,14 +82,14 @@ func TestNoSecretInAnyReport(t *testing.T) {
 		}
 	}
 	for where, want := range map[string]string{
-		"the terminal": "FAIL VER-38", "r.html": `id="VER-38" data-verdict="FAIL"`, "r.xml": "VER-38: ", "r.md": "<b>FAIL</b> VER-38", "r.har": `"pageref": "VER-38"`,
+		"the terminal": "FAIL VER-38", "r.html": `id="VER-38" data-verdict="FAIL"`, "r.xml": "VER-38: ", "r.md": "#ver-38\">VER-38</a>", "r.har": `"pageref": "VER-38"`,
 		"r.svg": "MUST broken", "shield.json": "MUST broken", "r.json": `"clause": "VER-38"`, "summary.md": "another step's words\n## ❌ Conformance: not conformant",
 	} {
 		if !strings.Contains(texts[where], want) {
 			t.Errorf("%s has not %q:\n%.2000s", where, want, texts[where])
 		}
 	}
-	if !strings.Contains(texts["r.html"], "418") || !strings.Contains(texts["r.har"], "Bearer $KEY") {
+	if !strings.Contains(texts["r.html"], "418") || !strings.Contains(texts["r.har"], "Bearer $GPUCLOUD_API_KEY") {
 		t.Error("the reports don't show what came")
 	}
 	var report struct{ Counts map[string]int }

@@ -34,7 +34,7 @@ type run struct {
 	MaxSeconds   float64       `default:"1800" help:"Refuse a plan that keeps workers busy for more seconds."`
 	MaxWait      time.Duration `default:"5m" help:"Leave out cases that wait longer, where the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Cases that run at a time."`
-	Seed         uint64        `help:"Order in which cases start, as the report of an earlier run says it."`
+	Seed         uint64        `help:"Order in which cases start and the values that they send, as the report of an earlier run says it."`
 	Reruns       int           `default:"2" help:"Run failed cases so often again, for diagnosis."`
 	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. One that is kept, or whose day is over, fails the run."`
 	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of what the run makes at a deployment that is not local, for sweep."`
@@ -55,9 +55,10 @@ type target struct {
 	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
 	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite makes. Default: builtin/conformance."`
-	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with further members of the body that makes an endpoint, such as gpu."`
+	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with further members of every body that makes an endpoint, such as gpu. Version 1 gets those that are not nested, version 2 those that are no names of version 1."`
 	HookURL    string `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
+	Advance    bool   `help:"Advance the clock of the deployment instead of waiting: it is a jobrunner with --clock=admin, which nobody else uses."`
 
 	Local     bool   `help:"Judge the jobrunner: start it, advance its clock, and end it."`
 	Jobrunner string `type:"existingfile" placeholder:"FILE" help:"The jobrunner for --local. Default: beside this program, or on PATH."`
@@ -65,13 +66,17 @@ type target struct {
 
 // resolve is the deployment, and what ends it where it was started here.
 func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) {
+	body, err := t.endpointBody()
+	if err != nil {
+		return env.Target{}, nil, err
+	}
 	if t.Local {
 		d, err := local.Start(ctx, local.Config{Binary: t.Jobrunner})
 		if err != nil {
 			return env.Target{}, nil, err
 		}
 		target := d.Target
-		target.Unserved = conformance.Unserved()
+		target.Unserved, target.EndpointBody = conformance.Unserved(), body
 		return target, d.Stop, nil
 	}
 	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {
@@ -82,19 +87,31 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 	}
 	out := env.Target{
 		BaseURL: t.BaseURL, BaseURLV1: t.BaseURLV1, QueueURL: t.QueueURL, Endpoint: t.EndpointID, Image: t.Image,
-		HookURL: t.HookURL, HookListen: t.HookListen,
+		HookURL: t.HookURL, HookListen: t.HookListen, EndpointBody: body,
 		Key: os.Getenv("GPUCLOUD_API_KEY"), OtherKey: os.Getenv("GPUCLOUD_OTHER_API_KEY"), UserKey: os.Getenv("GPUCLOUD_USER_API_KEY"),
 	}
-	if t.Body != "" {
-		text, err := os.ReadFile(t.Body)
-		if err == nil {
-			err = json.Unmarshal(text, &out.EndpointBody)
+	if t.Advance {
+		if t.BaseURL == "" {
+			return out, nil, errors.New("--advance needs --base-url, where the jobrunner has its clock")
 		}
-		if err != nil {
-			return out, nil, fmt.Errorf("--endpoint-body %s: %w", t.Body, err)
-		}
+		out.Advance = local.Advance(out.V2(), out.Key)
 	}
 	return out, func() error { return nil }, nil
+}
+
+// endpointBody reads --endpoint-body.
+func (t *target) endpointBody() (body map[string]json.RawMessage, err error) {
+	if t.Body == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(t.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--endpoint-body %s: %w", t.Body, err)
+	}
+	return body, nil
 }
 
 func (r *run) Run() error {

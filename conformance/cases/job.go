@@ -14,7 +14,8 @@ var jobs = []suite.Case{
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200).Object("jobs")
 			bare := c.Do("GET", c.QueueURL()+"/"+c.E+"/health", nil)
-			c.Expect(bare.Code/100 != 2, "no such path without /v2", "%d", bare.Code)
+			_, same := bare.Find("jobs") // a web page may be anywhere
+			c.Expect(bare.Code/100 != 2 || !same, "no such path without /v2", "the status code %d", bare.Code)
 		},
 	},
 	{
@@ -22,13 +23,13 @@ var jobs = []suite.Case{
 		Run: func(c *suite.C) {
 			for _, path := range []string{"/run", "/runsync"} {
 				id := c.Post(path, suite.Submission(suite.Echo())).Is(200).Str("id")
-				c.Expect(id != "", "an id", "an empty one")
+				c.Expect(id != "", "an id", "an empty id")
 				c.Get("/status/"+id).Is(200).Equal("id", id)
 			}
 		},
 	},
 	{
-		ID: "JOB-05", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 2, Takes: 2 * time.Second,
+		ID: "JOB-05", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 8, Takes: 8 * time.Second,
 		Watch: func(w *suite.Watched) string {
 			if w.Status != "" && !slices.Contains(suite.Statuses, w.Status) {
 				return fmt.Sprintf("the status %q", w.Status)
@@ -36,12 +37,12 @@ var jobs = []suite.Case{
 			return ""
 		},
 		Run: func(c *suite.C) {
-			blocker := c.Run(suite.Sleep(2 * time.Second))
+			blocker := c.Run(suite.Sleep(8 * time.Second))
 			blocker.Await(suite.InProgress)
 			waits := c.Run(suite.Echo())
-			waits.Await(suite.InQueue)
+			waits.InQueue()
 			waits.Cancel().Is(200)
-			c.Sleep(2 * time.Second)
+			c.Until(blocker.StartedBefore.Add(8 * time.Second))
 			blocker.Await(suite.Completed)
 		},
 	},
@@ -52,7 +53,7 @@ var jobs = []suite.Case{
 			job := c.Run(suite.Echo())
 			job.InQueue()
 			job.Cancel().Is(200)
-			job.Status().Is(200).Equal("status", suite.Cancelled)
+			job.Await(suite.Cancelled)
 			blocker.Cancel()
 		},
 	},
@@ -61,6 +62,7 @@ var jobs = []suite.Case{
 		Run: func(c *suite.C) {
 			ticks := c.Box()
 			job := c.Run(suite.Beacon(ticks, time.Second, 10*time.Minute))
+			job.Running()
 			c.Given("JOB-16", func() {
 				c.Calls(ticks, 1)
 				c.Sleep(2 * time.Second)

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -10,9 +11,11 @@ import (
 // The table of states and transitions.
 var jobTransitions = []suite.Case{
 	{ID: "JOB-15", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-		c.Blocker(5 * time.Second)
-		j := c.Run(suite.Sleep(5 * time.Second))
-		c.Given("JOB-02", func() { j.Status().Is(200).Equal("status", suite.InQueue) })
+		blocker := c.Blocker(5 * time.Second)
+		j := c.Run(suite.Sleep(time.Minute))
+		c.Given("JOB-02", func() {
+			j.Status().Before(blocker.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InQueue)
+		})
 		c.Sleep(6 * time.Second)
 		j.Await(suite.InProgress)
 	}},
@@ -31,14 +34,16 @@ var jobTransitions = []suite.Case{
 		c.Given("JOB-17", func() { j.Cancel().Is(200) })
 		c.Sleep(8 * time.Second)
 		c.Run(suite.Beacon(control, 0, 0)).Completed()
-		c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "none") })
+		c.Given("JOB-16", func() {
+			c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
+		})
 		c.Expect(len(box.Calls()) == 0, "no execution of the cancelled job", "%d executions", len(box.Calls()))
 	}},
 	{ID: "JOB-19", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute))
 		j.Running()
 		j.Cancel().Is(200)
-		j.Status().Is(200).Equal("status", suite.Cancelled)
+		j.Await(suite.Cancelled)
 	}},
 	{ID: "JOB-21", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(30 * time.Second)
@@ -71,18 +76,21 @@ var jobTransitions = []suite.Case{
 		j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce}))
 		j.Failed()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.Await(suite.Completed, suite.Failed).Equal("output.nonce", nonce)
+		j.Await(suite.Completed).Equal("output.nonce", nonce)
 	}},
-	{ID: "JOB-26", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 4 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+	{ID: "JOB-26", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
 		nonce := c.Nonce()
-		j := c.Run(suite.Stream(1, 3*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
+		j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
 		j.Running()
-		c.Sleep(4 * time.Second)
+		c.Until(j.StartedBefore.Add(12 * time.Second))
 		first := j.Failed()
-		c.Expect(first.Shows(nonce), "what the handler left", "%s", first.Body)
+		if !left(first, nonce) {
+			c.Skip("a job that FAILED shows nothing of what its handler left")
+		}
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.Await(suite.InQueue, suite.InProgress).Lacks(nonce)
-		j.Running().Lacks(nonce)
+		for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
+			c.Expect(!left(a, nonce), "nothing of what the handler left before", "the body %s", a.Body)
+		}
 	}},
 	{ID: "JOB-27", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 		nonce := c.Nonce()
@@ -108,7 +116,7 @@ var jobTransitions = []suite.Case{
 		j := c.Run(suite.Echo())
 		c.Given("JOB-17", func() {
 			j.Cancel().Is(200)
-			j.Status().Is(200).Equal("status", suite.Cancelled)
+			j.Await(suite.Cancelled)
 		})
 		j.Retry().Refused()
 		j.Status().Is(200).Equal("status", suite.Cancelled)
@@ -150,7 +158,7 @@ var jobTransitions = []suite.Case{
 	{ID: "JOB-33", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(5 * time.Second))
 		j.Running()
-		c.Given("JOB-19", func() { j.Cancel().Is(200) })
+		c.Given("JOB-19", func() { c.Before(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
 		c.Sleep(8 * time.Second)
 		j.Status().Is(200).Equal("status", suite.Cancelled)
 	}},
@@ -174,20 +182,34 @@ var jobTransitions = []suite.Case{
 		c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
 	}},
 	{ID: "JOB-38", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-		a := c.Run(suite.Crash()).Await(suite.Failed, suite.Completed, suite.TimedOut)
+		j := c.Run(suite.Crash())
+		for range 5 { // it may be tried again and again
+			c.Sleep(time.Second)
+		}
+		a := j.Status()
+		status, _ := a.Find("status")
 		retries, _ := a.Find("retries")
-		c.Observe("%s, retries %v", a.Str("status"), retries)
+		c.Observe("%v, retries %v", status, retries)
 	}},
 	{ID: "JOB-39", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		c.Crashes()
 		p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
-		for i := 0; i < 10 && p.Open(); i++ {
-			c.Sleep(10 * time.Second)
-		}
+		p.Sleep(100 * time.Second)
 		a := p.Answer()
 		status, _ := a.Find("status")
-		a.JSON()
 		c.Observe("%d, status %v", a.Code, status)
 	}},
+}
+
+// left tells whether an answer shows something that a handler left: anywhere but
+// in the input, which it may show as well.
+func left(a *suite.Answer, nonce string) bool {
+	for name, value := range a.Object("") {
+		if name != "input" && strings.Contains(suite.Text(value), nonce) {
+			return true
+		}
+	}
+	return false
 }
 
 // follows tells whether a status may come after the last one that was seen.

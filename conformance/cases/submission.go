@@ -21,12 +21,11 @@ var submissions = []suite.Case{
 		ID: "SUB-22", Clauses: []string{"ERR-03"}, Needs: suite.Idle, Allow: suite.Queue, Jobs: 1, Takes: 15 * time.Second,
 		Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(), suite.TTL(10*time.Second))
-			c.Until(job.Answer.Sent.Add(8 * time.Second))
+			c.Until(job.Answer.Sent.Add(10*time.Second - c.Early(2*time.Second)))
 			there := job.Status()
 			c.Before(there, job.Answer.Sent.Add(10*time.Second))
 			there.Is(200).Equal("status", suite.InQueue)
-			c.Until(job.Answer.Received.Add(10*time.Second + c.Grace()))
-			job.Status().Is(404)
+			during(job.Answer).later(10*time.Second).isGone(c, job)
 		},
 	},
 }

@@ -399,7 +399,7 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 		}
 	}
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement,
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(),
 		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason),
 	}
 	if worst.play != nil {

@@ -172,7 +172,7 @@ func (d *deployment) route(x *exchange) *reply {
 	if body, ok := catalogAt(path); ok && x.request.Method == http.MethodGet {
 		return &reply{status: http.StatusOK, body: body}
 	}
-	if what := told(x); !slices.Contains(d.missing, what) {
+	if what := requestLine(x); !slices.Contains(d.missing, what) {
 		d.missing = append(d.missing, what)
 	}
 	return d.refusal(x, http.StatusNotFound, "there is nothing at "+path)

@@ -109,6 +109,9 @@ func TestNoFault(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			r := judged(t, as(t, "sample", fault))
+			for tries := 1; len(having(r, report.Inconclusive)) > 0 && tries < 4; tries++ {
+				r = judged(t, as(t, "sample", fault)) // a busy machine made its first wait long
+			}
 			if got := having(r, report.Pass); len(got) != len(r.Results) || r.Exit != 0 {
 				t.Errorf("exit %d, and only %v are passed:\n%s", r.Exit, got, printed(r))
 			}

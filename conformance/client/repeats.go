@@ -104,14 +104,14 @@ func noRepeatOfCreation(p *play) outcome {
 		switch {
 		case !x.same(first):
 		case made && listed:
-			accepted := []string{"no second " + told(x)}
+			accepted := []string{"no second " + requestLine(x)}
 			if first.lostID != "" {
 				accepted = append(accepted, "a DELETE of "+first.lostID+" before it, answered with success")
 			}
-			return failing(told(x)+" came again, though the list shows that it was made", accepted...)
+			return failing(requestLine(x)+" came again, though the list shows that it was made", accepted...)
 		case !listed:
-			return failing(fmt.Sprintf("%s came again after %s, and nothing in between tells whether it was made", told(x), list([]time.Duration{x.came.Sub(first.answered)})),
-				"no second "+told(x), "a list before it, that does not have it")
+			return failing(fmt.Sprintf("%s came again after %s, and nothing in between tells whether it was made", requestLine(x), list([]time.Duration{x.came.Sub(first.answered)})),
+				"no second "+requestLine(x), "a list before it, that does not have it")
 		}
 	}
 	return passed
@@ -144,12 +144,12 @@ func noRepeatOfRefused(p *play) outcome {
 	series := 0             // that came of it again
 	for _, x := range p.exchanges {
 		if i := slices.IndexFunc(refused, x.same); i >= 0 {
-			return failing(fmt.Sprintf("%s came again after it was answered %d", told(x), refused[i].status), "no second "+told(x))
+			return failing(fmt.Sprintf("%s came again after it was answered %d", requestLine(x), refused[i].status), "no second "+requestLine(x))
 		}
 		if read == nil || !x.same(read) {
 			read, series = nil, 0
 		} else if series++; series > furtherReads {
-			return failing(fmt.Sprintf("%s came %d times more after it was answered %d", told(x), series, read.status), "no series of the same request")
+			return failing(fmt.Sprintf("%s came %d times more after it was answered %d", requestLine(x), series, read.status), "no series of the same request")
 		}
 		switch {
 		case isRefusal(x.status) && readsJob(x): // waiting for a job is judged by CLI-09

@@ -26,7 +26,7 @@ func bearerOnEveryCall(p *play) outcome {
 		} else if scheme != "" {
 			how = "with an Authorization that names no scheme"
 		}
-		return failing(fmt.Sprintf("%s came %s", told(x), how), "Authorization: Bearer and the key, on every request")
+		return failing(fmt.Sprintf("%s came %s", requestLine(x), how), "Authorization: Bearer and the key, on every request")
 	}
 	return passed
 }
@@ -52,7 +52,7 @@ func shrinkRefused(p *play) outcome {
 	seen := false
 	for _, x := range p.exchanges {
 		if x.shrinks {
-			return failing(told(x)+" asks for a smaller network volume", "no request, and a word on why")
+			return failing(requestLine(x)+" asks for a smaller network volume", "no request, and a word on why")
 		}
 		k, _, ok := kindAt(x.path())
 		seen = seen || ok && k.name == volumes && x.success()
@@ -168,7 +168,7 @@ func noSecretShown(p *play) outcome {
 	for _, x := range p.exchanges {
 		used = used || x.bearer() == p.key
 		if strings.Contains(x.request.URL.String(), p.key) {
-			return failing("the key is in the address of "+told(x), "a key in Authorization alone")
+			return failing("the key is in the address of "+requestLine(x), "a key in Authorization alone")
 		}
 	}
 	switch {
@@ -180,8 +180,8 @@ func noSecretShown(p *play) outcome {
 	return passed
 }
 
-// told is a request in a few words.
-func told(x *exchange) string { return x.request.Method + " " + x.path() }
+// requestLine is a request in a few words.
+func requestLine(x *exchange) string { return x.request.Method + " " + x.path() }
 
 func nameIn(body []byte) string {
 	var o struct{ Name string }

@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,10 +23,20 @@ type Clock interface {
 
 // Real is the clock on the wall, for targets whose time nobody can advance, and
 // for those that run in a testing/synctest bubble together with the suite.
-type Real struct{ turns chan struct{} }
+//
+// A case that wakes goes on at once, however many others run: one that had to
+// wait for a turn would look too late. New ones begin only where fewer run than
+// may.
+type Real struct {
+	limit int
+
+	mu      sync.Mutex
+	running int
+	waiting []chan struct{} // of Begin, closed when the turn is there
+}
 
 // NewReal lets so many cases run at a time.
-func NewReal(parallel int) *Real { return &Real{turns: make(chan struct{}, max(parallel, 1))} }
+func NewReal(parallel int) *Real { return &Real{limit: max(parallel, 1)} }
 
 // Now is the time.
 func (r *Real) Now() time.Time { return time.Now() }
@@ -35,16 +46,43 @@ func (r *Real) Expect(int) {}
 
 // Begin implements Clock.
 func (r *Real) Begin(ctx context.Context) error {
+	turn := make(chan struct{})
+	r.mu.Lock()
+	r.waiting = append(r.waiting, turn)
+	r.startNext()
+	r.mu.Unlock()
 	select {
-	case r.turns <- struct{}{}:
+	case <-turn:
 		return nil
 	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.waiting, turn); i >= 0 {
+		r.waiting = slices.Delete(r.waiting, i, i+1)
 		return ctx.Err()
 	}
+	r.running-- // the turn came meanwhile
+	r.startNext()
+	return ctx.Err()
 }
 
 // End implements Clock.
-func (r *Real) End() { <-r.turns }
+func (r *Real) End() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running--
+	r.startNext()
+}
+
+// startNext gives turns to those that wait to begin.
+func (r *Real) startNext() {
+	for r.running < r.limit && len(r.waiting) > 0 {
+		close(r.waiting[0])
+		r.waiting = r.waiting[1:]
+		r.running++
+	}
+}
 
 // Until implements Clock.
 func (r *Real) Until(ctx context.Context, t time.Time) error {
@@ -55,8 +93,9 @@ func (r *Real) Until(ctx context.Context, t time.Time) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	// The turn is taken again in any case: whoever holds it gives it back.
-	r.turns <- struct{}{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running++
 	return ctx.Err()
 }
 

@@ -20,15 +20,17 @@ type Env struct {
 	Secrets *wire.Secrets
 	Ledger  *Ledger
 	Pace    *Pace // nil: as fast as it goes
+	// Seed is that of the values that cases choose.
+	Seed uint64
 	// Seen is told of every exchange.
 	Seen func(*wire.Exchange)
 
-	client   *http.Client
+	client *http.Client
+	// neverStarts says that a job did not start in the time that StartPatience gave.
+	neverStarts atomic.Bool
+
 	requests atomic.Int64
 	jobs     atomic.Int64
-
-	readMu sync.Mutex
-	reads  map[string]func() *wire.Exchange
 
 	hooks   *Receiver
 	hooking sync.Once
@@ -41,9 +43,10 @@ func New(t *Target, clock Clock) *Env {
 	if e.client == nil {
 		e.client = client()
 	}
-	e.Secrets.Add("KEY", t.Key)
-	e.Secrets.Add("OTHER_KEY", t.OtherKey)
-	e.Secrets.Add("USER_KEY", t.UserKey)
+	// They are shown as the variables that hold them where a run is started.
+	e.Secrets.Add("GPUCLOUD_API_KEY", t.Key)
+	e.Secrets.Add("GPUCLOUD_OTHER_API_KEY", t.OtherKey)
+	e.Secrets.Add("GPUCLOUD_USER_API_KEY", t.UserKey)
 	return e
 }
 
@@ -64,25 +67,18 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 	}
 }
 
-// Read sends a GET of a case that only reads. Where others use the target too,
-// cases that ask the same are answered by the same exchange.
-func (e *Env) Read(ctx context.Context, r wire.Request) *wire.Exchange {
-	if e.Target.Local {
-		return e.Do(ctx, r)
+// StartPatience is how long a job may wait for a worker, which may have to be
+// started first: not as long any more where that was in vain.
+func (e *Env) StartPatience() time.Duration {
+	if e.neverStarts.Load() {
+		return time.Minute
 	}
-	e.readMu.Lock()
-	if e.reads == nil {
-		e.reads = map[string]func() *wire.Exchange{}
-	}
-	what := fmt.Sprint(r.URL, r.Header)
-	read := e.reads[what]
-	if read == nil {
-		read = sync.OnceValue(func() *wire.Exchange { return e.Do(ctx, r) })
-		e.reads[what] = read
-	}
-	e.readMu.Unlock()
-	return read()
+	return 5 * time.Minute
 }
+
+// NoteStart notes that a job began to run, or did not in the time that
+// StartPatience gave it.
+func (e *Env) NoteStart(began bool) { e.neverStarts.Store(!began) }
 
 // Requests and Jobs are how many there were.
 func (e *Env) Requests() int64 { return e.requests.Load() }
@@ -111,7 +107,7 @@ func (e *Env) remove(ctx context.Context, m Made) error {
 	case x.Err != nil:
 		return fmt.Errorf("%s %s is left, made by %s: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
 	case x.Status/100 == 2, x.Status == http.StatusNotFound, x.Status == http.StatusGone:
-	case x.Status == http.StatusBadRequest && m.Kind != "job" && strings.Contains(m.URL, "/v1/"):
+	case (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) && m.Kind != "job" && strings.Contains(m.URL, "/v1/"):
 		// Version 1 answers so for what is not there: a read tells.
 		read := e.Do(ctx, wire.Request{
 			Method: http.MethodGet, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}},

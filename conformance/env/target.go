@@ -41,6 +41,11 @@ type Target struct {
 	// Advance moves the target's clock on, where that is possible: half an hour
 	// takes no time then. See NewShared.
 	Advance func(ctx context.Context, d time.Duration) (time.Time, error)
+	// Lateness is how late a thing may come that has its time. 0: 2 s where the
+	// clock can be advanced, 5 s elsewhere. What time does to a job (ttl, retention,
+	// execution time-out) may then be 5 s later everywhere; where the clock stands
+	// still it is warned of.
+	Lateness time.Duration
 	// Still says that the target's clock stands still but for Advance.
 	Still bool
 	// Virtual says that the target runs in the same testing/synctest bubble as the
@@ -80,6 +85,17 @@ func first(a, b string) string {
 // Quick tells whether waiting in the target's time takes none on the wall.
 func (t *Target) Quick() bool { return t.Advance != nil || t.Virtual }
 
+// Grace is how late a thing may come that has its time.
+func (t *Target) Grace() time.Duration {
+	switch {
+	case t.Lateness > 0:
+		return t.Lateness
+	case t.Quick():
+		return 2 * time.Second // what other cases take on the wall passes here too
+	}
+	return 5 * time.Second // networks and schedulers take some as well
+}
+
 // HasV1 and HasV2 tell whether a version of the management API is to be judged.
 func (t *Target) HasV1() bool { return t.V1() != "" && !t.NoV1 }
 func (t *Target) HasV2() bool { return t.V2() != "" && !t.NoV2 }
@@ -95,6 +111,8 @@ func client() *http.Client {
 			MaxIdleConnsPerHost: 512,
 			IdleConnTimeout:     time.Minute,
 			DisableCompression:  true,
+			// A target that says nothing about a large body gets it then.
+			ExpectContinueTimeout: time.Second,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Env []string
 	// Args are further arguments of jobrunner serve.
 	Args []string
+	// Wall leaves it the clock on the wall, which nobody advances.
+	Wall bool
 }
 
 // Deployment is a jobrunner that runs.
@@ -101,7 +103,10 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		}
 		*k.key = strings.TrimSpace(string(out))
 	}
-	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--clock=admin", "--gpus=off", "--keys=" + d.dir}
+	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--gpus=off", "--keys=" + d.dir}
+	if !c.Wall {
+		args = append(args, "--clock=admin")
+	}
 	// It ends with Stop, after what the suite made was taken down: not with ctx.
 	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, append(args, c.Args...)...)
 	d.process.Env, d.process.Stderr = environment, &d.stderr
@@ -132,7 +137,10 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	case u, ok := <-url:
 		if ok {
 			d.Target.BaseURL = u
-			d.Target.Advance = advance(u, d.Target.Key)
+			if c.Wall {
+				return nil
+			}
+			d.Target.Advance = Advance(u, d.Target.Key)
 			// An older jobrunner has a clock that can't be stopped: then it runs.
 			_, err := post(ctx, &http.Client{}, u, d.Target.Key, `{"stop":true}`)
 			d.Target.Still = err == nil
@@ -145,8 +153,8 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	return errors.Join(fmt.Errorf("%s did not start: %s", binary, d.stderr.text()), ctx.Err())
 }
 
-// advance moves the deployment's clock on.
-func advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
+// Advance moves the clock of a jobrunner on that was started with --clock=admin.
+func Advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
 	client := &http.Client{}
 	return func(ctx context.Context, d time.Duration) (now time.Time, err error) {
 		// What is more than the door takes at a time goes in pieces.

@@ -3,7 +3,8 @@
 package mutants
 
 import (
-	_ "embed"
+	"embed"
+	"io/fs"
 	"strings"
 	"sync"
 )
@@ -18,12 +19,24 @@ type Mutant struct {
 	Fault  string // the same for the jobrunner, in GPUCLOUD_FAULT
 }
 
-//go:embed mutants.tsv
-var table string
+// Files have a mutant in each line: the first of each rule is in mutants.tsv,
+// those of a class of faults in a file of its own.
+//
+//go:embed *.tsv
+var files embed.FS
 
-// All are the mutants in the order of the list.
+// All are the mutants in the order of the files' names, and of their lines.
 var All = sync.OnceValue(func() (all []Mutant) {
-	for line := range strings.Lines(table) {
+	var table strings.Builder
+	names, _ := fs.Glob(files, "*.tsv") // the pattern is valid
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // embedded
+		}
+		table.Write(text)
+	}
+	for line := range strings.Lines(table.String()) {
 		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
 		if strings.HasPrefix(line, "#") || len(f) != 4 {
 			continue

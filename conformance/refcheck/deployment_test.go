@@ -17,7 +17,7 @@ import (
 
 // deployed is a jobrunner in this process with a clock that is advanced, behind
 // whatever wrap makes of it.
-func deployed(t *testing.T, wrap func(http.Handler) http.Handler) conformance.Target {
+func deployed(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
 	t.Helper()
 	dir := t.TempDir()
 	target := conformance.Target{Key: "the-key-of-the-suite", Local: true, Unserved: conformance.Unserved()}
@@ -31,7 +31,11 @@ func deployed(t *testing.T, wrap func(http.Handler) http.Handler) conformance.Ta
 			t.Fatal(err)
 		}
 	}
-	j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true})
+	config := jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true}
+	for _, change := range configure {
+		change(&config)
+	}
+	j, err := jobrunner.New(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

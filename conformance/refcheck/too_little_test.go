@@ -44,7 +44,7 @@ func TestBlockedBySomethingWeaker(t *testing.T) {
 			answer := httptest.NewRecorder()
 			h.ServeHTTP(answer, r)
 			if answer.Code == http.StatusNotFound {
-				answer.Code = http.StatusBadRequest
+				answer.Code = http.StatusGone
 			}
 			maps.Copy(w.Header(), answer.Header())
 			w.WriteHeader(answer.Code)

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 )
 
 var (
@@ -73,14 +75,6 @@ type pageArea struct {
 	Results   []Result
 }
 
-// areaTitles are the subjects of the areas; one that is not here is shown by its
-// id.
-var areaTitles = map[string]string{
-	"JOB": "Jobs and their states", "SUB": "Submission", "OPS": "Operations of the job API", "LIM": "Limits", "RAT": "Rates", "AUT": "Authentication",
-	"ERR": "Errors", "WEB": "Webhooks", "T": "Templates", "V": "Network volumes", "R": "Registry credentials", "P": "Endpoints", "M": "Version 1 at large",
-	"VER": "Version 2 and versions", "CLI": "Clients",
-}
-
 // means say what the verdicts are to a reader who sees them first here.
 var means = map[Verdict]string{
 	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
@@ -116,7 +110,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		i := slices.IndexFunc(p.Areas, func(a pageArea) bool { return a.ID == x.Area })
 		if i < 0 {
 			i = len(p.Areas)
-			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: or(areaTitles[x.Area], x.Area)})
+			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: clauses.Title(x.Area)})
 		}
 		p.Areas[i].Results = append(p.Areas[i].Results, x)
 		if x.Verdict == Fail || x.Verdict == Warn {
@@ -177,6 +171,10 @@ func facts(r *Report) (list [][2]string) {
 	if time.Duration(r.Passed) > time.Duration(r.Took)+time.Minute {
 		passed = time.Duration(r.Passed).Round(time.Second).String()
 	}
+	reruns := ""
+	if r.Reruns != nil {
+		reruns = r.Reruns.String()
+	}
 	seed := ""
 	if r.Seed != 0 {
 		seed = fmt.Sprint(r.Seed)
@@ -186,6 +184,7 @@ func facts(r *Report) (list [][2]string) {
 		{"Time of the target", passed},
 		{"Requests", count(int(r.Requests))},
 		{"Jobs", count(int(r.Jobs))},
+		{"Reruns, beside that", reruns},
 		{"Dialect", r.Dialect},
 		{"Endpoint", r.Target.Endpoint},
 		{"Seed", seed},

@@ -66,7 +66,7 @@ func TestBrowser(t *testing.T) {
 			tab.Until(`document.querySelector('#JOB-02').open`)
 			tab.Eval(`document.querySelectorAll('#JOB-02 .trace details').forEach((d) => d.open = true)`, nil)
 			tab.Shows("#JOB-02",
-				"Statement JOB-02 holds. (States and transitions, POST /run)", "Bearer $KEY", "3/3 times", "200, or 201 </script>", "500 </script>",
+				"Statement JOB-02 holds. (States and transitions, POST /run)", "Bearer $GPUCLOUD_API_KEY", "3/3 times", "200, or 201 </script>", "500 </script>",
 				"\"status\": \"RUNNING\"", "connection reset", "conformance explain JOB-02")
 			tab.Readable("clause")
 			tab.Picture("report-clause-" + screen.name)
@@ -135,7 +135,7 @@ func TestAreas(t *testing.T) {
 	for _, c := range clauses.All() {
 		r := &report.Report{Results: []report.Result{{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Verdict: report.Pass}}}
 		if strings.Contains(written("html", r), "<h2>"+c.Area()+" ") {
-			t.Fatalf("the area %s has no title in html.go", c.Area())
+			t.Fatalf("the area %s has no title in clauses/print.go", c.Area())
 		}
 	}
 }

@@ -140,7 +140,12 @@ func junitOf(x Result) junitCase {
 
 // junitProperties say what was judged and how, so that a run can be repeated.
 func junitProperties(r *Report) (list []junitProperty) {
+	reruns := ""
+	if r.Reruns != nil {
+		reruns = r.Reruns.String()
+	}
 	for _, p := range []junitProperty{
+		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", reruns},
 		{"target", r.Target.Where()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
 	} {
 		if p.Value != "" {

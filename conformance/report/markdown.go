@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"strings"
 	"time"
@@ -10,7 +11,8 @@ import (
 // A summary of a CI job is a megabyte at most: this much of each is shown.
 const (
 	markdownResults = 100
-	markdownText    = 4000 // runes of one result
+	markdownText    = 12_000 // runes of one result
+	markdownBytes   = 800_000
 )
 
 // WriteMarkdown writes a summary for a CI job: the verdict, the sums by level,
@@ -22,6 +24,9 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, "Target %s, ", markdownCode(where))
 	}
 	fmt.Fprintf(&b, "%d clauses in %s, %d requests, %d jobs", len(r.Results), time.Duration(r.Took).Round(time.Millisecond), r.Requests, r.Jobs)
+	if r.Reruns != nil {
+		fmt.Fprintf(&b, "; beside that, reruns of %s", r.Reruns)
+	}
 	if r.Dialect != "" {
 		fmt.Fprintf(&b, ", dialect %s, seed %d", r.Dialect, r.Seed)
 	}
@@ -115,13 +120,13 @@ func markdownAttention(b *strings.Builder, r *Report) {
 		}
 	}
 	for i, x := range list {
-		if i == markdownResults {
+		if i == markdownResults || b.Len() > markdownBytes {
 			fmt.Fprintf(b, "\n… and %d more.\n\n", len(list)-i)
 			break
 		}
 		// The words are HTML here: Markdown of the target's must not be read.
 		fmt.Fprintf(b, "<details%s><summary><b>%s</b> %s (%s): %s</summary>\n\n%s\n\n</details>\n",
-			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, x.Clause, x.Level, markdownPlain(x.Statement), markdownFence(clip(Text(x), markdownText)))
+			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, markdownLink(x), x.Level, markdownPlain(x.Statement), markdownFence(clip(Text(x), markdownText)))
 	}
 	if len(blocked) == 0 {
 		return
@@ -140,6 +145,14 @@ var markdownEscapes = strings.NewReplacer(
 
 // markdownPlain is a text of one line in which nothing is markup.
 func markdownPlain(text string) string { return markdownEscapes.Replace(clip(text, markdownText)) }
+
+// markdownLink is a clause that can be opened.
+func markdownLink(x Result) string {
+	if x.Link == "" {
+		return x.Clause
+	}
+	return fmt.Sprintf("<a href=%q>%s</a>", html.EscapeString(x.Link), x.Clause)
+}
 
 func markdownCode(text string) string {
 	return "<code>" + markdownPlain(text) + "</code>"

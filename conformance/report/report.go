@@ -3,6 +3,7 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -48,14 +49,17 @@ type Report struct {
 	Target  Target    `json:"target"`
 	Started time.Time `json:"started"`
 	// Took is the time on the wall, Passed that of the target.
-	Took     Duration        `json:"took_ms"`
-	Passed   Duration        `json:"target_time_ms"`
-	Dialect  string          `json:"dialect"`
-	Seed     uint64          `json:"seed"`
-	Requests int64           `json:"requests"`
-	Jobs     int64           `json:"jobs"`
-	Counts   map[Verdict]int `json:"counts"`
-	Exit     int             `json:"exit"`
+	Took     Duration `json:"took_ms"`
+	Passed   Duration `json:"target_time_ms"`
+	Dialect  string   `json:"dialect"`
+	Seed     uint64   `json:"seed"`
+	Requests int64    `json:"requests"`
+	Jobs     int64    `json:"jobs"`
+	// Reruns are what it took to run failed cases again, which Took, Passed,
+	// Requests and Jobs leave out; nil where none was.
+	Reruns *Reruns         `json:"reruns,omitempty"`
+	Counts map[Verdict]int `json:"counts"`
+	Exit   int             `json:"exit"`
 	// NotJudged are the clauses of which nothing is said, in no way kept; the
 	// result of each says why.
 	NotJudged []string `json:"not_judged"`
@@ -68,6 +72,37 @@ type Report struct {
 	Leaked  []string `json:"leaked,omitempty"`
 	Stale   []string `json:"stale,omitempty"` // what is wrong with the list of known failures
 	Results []Result `json:"results"`
+}
+
+// Reruns is what the reruns of failed cases took.
+type Reruns struct {
+	Cases    int      `json:"cases"` // one that is run again twice is two
+	Took     Duration `json:"took_ms"`
+	Passed   Duration `json:"target_time_ms"`
+	Requests int64    `json:"requests"`
+	Jobs     int64    `json:"jobs"`
+}
+
+// Add adds the reruns of another run; nil has none.
+func (r *Reruns) Add(more *Reruns) *Reruns {
+	switch {
+	case more == nil:
+		return r
+	case r == nil:
+		r = new(Reruns)
+	}
+	return &Reruns{
+		Cases: r.Cases + more.Cases, Took: r.Took + more.Took, Passed: r.Passed + more.Passed, Requests: r.Requests + more.Requests, Jobs: r.Jobs + more.Jobs,
+	}
+}
+
+// String says it in words.
+func (r *Reruns) String() string {
+	cases := "1 case"
+	if r.Cases != 1 {
+		cases = fmt.Sprintf("%d cases", r.Cases)
+	}
+	return fmt.Sprintf("%s in %s, %d requests, %d jobs", cases, time.Duration(r.Took).Round(time.Millisecond), r.Requests, r.Jobs)
 }
 
 // Target is what was judged.
@@ -86,6 +121,7 @@ type Result struct {
 	Level     string   `json:"level"`
 	Source    string   `json:"source"`
 	Statement string   `json:"statement"`
+	Link      string   `json:"link,omitempty"` // opens the clause, with its source
 	Case      string   `json:"case,omitempty"`
 	Verdict   Verdict  `json:"verdict"`
 	Code      string   `json:"code,omitempty"`   // of a SKIP

@@ -17,12 +17,13 @@ func sample() *report.Report {
 	r := &report.Report{
 		Schema: report.Schema, Version: "1.2.3", Target: report.Target{BaseURL: "https://gpus.example.com"}, Started: start,
 		Took: report.Duration(12345 * time.Millisecond), Passed: report.Duration(26 * time.Hour), Dialect: "described", Seed: 42, Requests: 13510, Jobs: 308, Exit: 1,
-		Notes: []string{"the clock can't be advanced " + hostile}, Stale: []string{"JOB-08 is kept: take it out of the list"}, Leaked: []string{"networkvolumes/abc"},
+		Reruns: &report.Reruns{Cases: 4, Took: report.Duration(1500 * time.Millisecond), Passed: report.Duration(2 * time.Hour), Requests: 57, Jobs: 9},
+		Notes:  []string{"the clock can't be advanced " + hostile}, Stale: []string{"JOB-08 is kept: take it out of the list"}, Leaked: []string{"networkvolumes/abc"},
 	}
 	trace := []report.Exchange{
 		{
 			At: report.Duration(time.Millisecond), Took: report.Duration(2500 * time.Microsecond), Method: "POST", URL: "https://gpus.example.com/v2/abc/run?webhook=a%20b&x",
-			Sent: map[string][]string{"Authorization": {"Bearer $KEY"}, "Content-Type": {"application/json"}}, Body: `{"input":{"op":"echo"}}`, BodySize: 23,
+			Sent: map[string][]string{"Authorization": {"Bearer $GPUCLOUD_API_KEY"}, "Content-Type": {"application/json"}}, Body: `{"input":{"op":"echo"}}`, BodySize: 23,
 			Status: 200, Header: map[string][]string{"Content-Type": {"application/json"}}, Answer: `{"id":"j1","status":"RUNNING"}`, Size: 30, Started: start.Add(time.Second),
 		},
 		{Method: "GET", URL: "https://gpus.example.com/" + hostile, Answer: hostile, Header: map[string][]string{"X-" + hostile: {hostile}}, Status: 500, Started: start, Size: len(hostile)},
@@ -43,11 +44,12 @@ func sample() *report.Report {
 		x.Area, x.Clause, x.Source = "JOB", fmt.Sprintf("JOB-%02d", i+1), "States and transitions, POST /run"
 		x.Case, x.Took, x.Requests = x.Clause, report.Duration(time.Duration(i)*time.Millisecond), 2
 		x.Statement = "Statement " + x.Clause + " holds."
+		x.Link = "https://repository.example.com/docs/clauses.md#" + strings.ToLower(x.Clause)
 		switch x.Verdict {
 		case report.Fail, report.Warn, report.Blocked, report.Inconclusive, report.Known:
 			x.Failure = &report.Failure{
 				Did: "POST /v2/abc/run", Says: x.Statement + " (" + x.Source + ")", Accepted: []string{"200", "201 " + hostile}, Came: "500 " + hostile,
-				Curl: `curl -sS -i -H "Authorization: Bearer $KEY" 'https://gpus.example.com/v2/abc/run'`,
+				Curl: "ID=$(curl -sS -i https://gpus.example.com/v2/abc)\nsleep 9\n" + `curl -sS -i -H "Authorization: Bearer $GPUCLOUD_API_KEY" 'https://gpus.example.com/v2/abc/run'`,
 			}
 			x.Trace = trace
 		}

@@ -49,6 +49,9 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	if passed := time.Duration(r.Passed); passed > time.Duration(r.Took)+time.Minute {
 		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
 	}
+	if r.Reruns != nil {
+		fmt.Fprintf(w, "; beside that, reruns of %s", r.Reruns)
+	}
 	fmt.Fprintf(w, " (seed %d)\n%s\n", r.Seed, p.paint(bold, conclusion(r)))
 }
 
@@ -136,6 +139,7 @@ func result(w io.Writer, p painter, x Result) {
 	}
 	line("did", f.Did)
 	line("contract", f.Says)
+	line("source", x.Link)
 	line("accepted", strings.Join(f.Accepted, ", or "))
 	line("came", f.Came)
 	line("repeat", f.Curl)

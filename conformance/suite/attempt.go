@@ -20,6 +20,8 @@ type Attempt struct {
 	Took  time.Duration
 	Trace []*wire.Exchange
 	Leaks []string
+	// Script is a shell script of all that the case sent, as far as an exchange.
+	Script func(last *wire.Exchange) string
 	// Requests are those of the case, without its fixtures.
 	Requests int
 }
@@ -44,6 +46,8 @@ func Try(ctx context.Context, e *env.Env, one *Case, floor bool, journal *Journa
 	a.Began, a.Took, a.Trace = c.began, time.Since(start), c.exchanges()
 	a.Requests = c.places - c.fixtures
 	cancel() // requests that the case left open
+	made := c.env.Ledger.Left(one.ID)
+	a.Script = func(last *wire.Exchange) string { return c.scriptTo(last, made) }
 	if a.Code == report.SkipDeferred {
 		return a
 	}
@@ -87,8 +91,8 @@ func (c *C) run(floor bool) (o Outcome) {
 // floor is what holds for every answer, also where nothing is said of it.
 func (c *C) floor() {
 	for _, x := range c.exchanges() {
-		if x.Status >= http.StatusInternalServerError || strings.HasPrefix(x.Header.Get("Content-Type"), "text/html") {
-			c.came(x, c.told(x), "any answer but a 5xx or a page of HTML")
+		if x.Status > http.StatusInternalServerError || x.Status == http.StatusInternalServerError && !c.crashes {
+			c.came(x, c.told(x), "any answer but a 5xx")
 		}
 	}
 }

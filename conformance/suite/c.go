@@ -2,11 +2,15 @@ package suite
 
 import (
 	"context"
-	"crypto/rand"
+	crypto "crypto/rand"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,12 +35,14 @@ type C struct {
 	began    time.Time
 	soft     *Outcome
 	observed string
+	crashes  bool     // see Crashes
 	fixtures int      // exchanges of the trace that made the fixtures
 	journal  *Journal // nil: the case is not put off
 
 	mu     sync.Mutex
 	trace  []*wire.Exchange
-	places int // exchanges that began
+	steps  []*step // in the order in which they began
+	places int     // exchanges that began
 
 	sending []<-chan struct{} // of Start: closed when the request is on its way
 }
@@ -54,8 +60,12 @@ func (c *C) Until(t time.Time) {
 	}
 	c.sent()
 	if err := c.env.Clock.Until(c.ctx, t); err != nil {
-		c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
+		c.clockStopped(err)
 	}
+}
+
+func (c *C) clockStopped(err error) {
+	c.stop(Outcome{Verdict: report.Error, Reason: "waiting in the target's time: " + c.env.Secrets.Redact(err.Error())})
 }
 
 // Local tells whether the target is for tests alone.
@@ -65,18 +75,12 @@ func (c *C) Local() bool { return c.env.Target.Local }
 func (c *C) HasV1() bool { return c.env.Target.HasV1() }
 func (c *C) HasV2() bool { return c.env.Target.HasV2() }
 
+// Crashes says that the case lets a worker crash, for which the description
+// names 500: elsewhere, a 500 is a fault also where nothing is said of an answer.
+func (c *C) Crashes() { c.crashes = true }
+
 // Live tells whether the dialect of the public SDKs is judged.
 func (c *C) Live() bool { return c.env.Target.Live }
-
-// Grace is how late something that has a time may come: on a target whose clock
-// can be advanced, what the others that run take; elsewhere what networks and
-// schedulers take too.
-func (c *C) Grace() time.Duration {
-	if c.env.Target.Quick() {
-		return 2 * time.Second
-	}
-	return 5 * time.Second
-}
 
 // Name is a new name, for a thing that the case makes.
 func (c *C) Name() string {
@@ -84,7 +88,15 @@ func (c *C) Name() string {
 }
 
 // Nonce is a new word that nobody else has.
-func (c *C) Nonce() string { return c.word(func() string { return strings.ToLower(rand.Text()) }) }
+func (c *C) Nonce() string { return c.word(func() string { return strings.ToLower(crypto.Text()) }) }
+
+// Random is a source of values for the case, the same one in each run of a seed.
+func (c *C) Random() *rand.Rand {
+	seed := c.word(func() string { return strconv.FormatUint(c.env.Seed, 10) }) // also of the run that put the case off
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, seed+c.Case.ID) // a hash takes everything
+	return rand.New(rand.NewPCG(h.Sum64(), 0))
+}
 
 // Secret is a new word that must be shown nowhere.
 func (c *C) Secret(name string) string {
@@ -133,6 +145,10 @@ func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 // Unread leaves the body of a 200 unread.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
+// MayHangUp takes a connection that is closed while the body is sent for an
+// answer, whose code is 0.
+func MayHangUp() Option { return func(r *Request) { r.MayHangUp = true } }
+
 // Quiet keeps a request out of the trace, for the hundreds of a load.
 func Quiet() Option { return func(r *Request) { r.Quiet = true } }
 
@@ -173,7 +189,7 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 	for _, change := range o {
 		change(&r)
 	}
-	if r.Body != nil && r.Header["Content-Type"] == nil {
+	if (r.Body != nil || r.Stalled) && r.Header["Content-Type"] == nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return r
@@ -182,19 +198,36 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 func (c *C) send(r Request) *Answer {
 	place := c.place()
 	if c.env.Target.Advance == nil {
-		return c.answer(c.exchange(c.ctx, place, r))
+		ctx, cancel := context.WithTimeout(c.ctx, longest(r))
+		defer cancel()
+		return c.answer(c.exchange(ctx, place, r))
 	}
 	done := make(chan *wire.Exchange, 1)
 	go func() { done <- c.exchange(c.ctx, place, r) }()
 	for wait, held := soon+time.Duration(len(r.Body))*perByte, time.Second; ; wait, held = time.Millisecond, min(2*held, time.Minute) {
 		select {
 		case x := <-done:
+			// What came while the time was moved on came by the time that it is now.
+			if now := c.env.Clock.Now(); now.After(x.Received) {
+				x.Received = now
+			}
 			return c.answer(x)
 		case <-time.After(wait):
 			// The target holds the request, or is slow: time may pass meanwhile.
 			c.Sleep(held)
 		}
 	}
+}
+
+// longest is how long an answer may take where nobody can advance the time, so
+// that a target that holds every request does not hold the run: /runsync waits
+// for five minutes at most.
+func longest(r Request) time.Duration {
+	path, _, _ := strings.Cut(r.URL, "?")
+	if strings.HasSuffix(path, "/runsync") {
+		return 330 * time.Second
+	}
+	return time.Minute + time.Duration(len(r.Body))*10*time.Microsecond // 100 kB a second
 }
 
 // soon is how long, on the wall, an answer may take that needs no time of the
@@ -211,6 +244,7 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 	switch {
 	case c.ctx.Err() != nil:
 		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
+	case x.Status == 0 && x.Request.MayHangUp:
 	case x.Status == 0 && !c.Local():
 		c.Inconclusive("%s: %v", c.brief(x), x.Err)
 	case x.Status == 0:
@@ -220,7 +254,9 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 }
 
 func (c *C) exchange(ctx context.Context, place int, r Request) *wire.Exchange {
+	s := c.beginStep(r)
 	x := c.exchangeAt(ctx, place, r)
+	c.endStep(s, x)
 	if !r.Quiet {
 		c.mu.Lock()
 		c.trace = append(c.trace, x)
@@ -264,6 +300,9 @@ func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	return p
 }
 
+// Sent waits until the requests of Start are on their way.
+func (c *C) Sent() { c.sent() }
+
 // sent waits until the requests of Start are on their way, which else an advance
 // of the time might overtake, or over.
 func (c *C) sent() {
@@ -292,6 +331,36 @@ func (p *Pending) Open() bool {
 	}
 }
 
+// Until waits until a time of the target, or until the answer is there: nobody
+// waits for what can't come any more. Other cases run meanwhile.
+func (p *Pending) Until(t time.Time) {
+	c := p.c
+	if c.putOff(t) {
+		return
+	}
+	c.sent()
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		select {
+		case <-p.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := c.env.Clock.Until(ctx, t)
+	cancel()
+	<-answered
+	if err != nil && (c.ctx.Err() != nil || !p.Over()) {
+		c.clockStopped(err)
+	}
+}
+
+// Sleep is Until for a time from now on.
+func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
+
 // Over tells whether there is an answer already.
 func (p *Pending) Over() bool {
 	select {
@@ -300,6 +369,15 @@ func (p *Pending) Over() bool {
 	default:
 		return false
 	}
+}
+
+// Held expects that no answer came before a time, which is over by now.
+func (p *Pending) Held(until time.Time) {
+	if p.Open() || !p.x.Received.Before(until) {
+		return
+	}
+	took := p.x.Received.Sub(p.x.Sent).Round(time.Millisecond)
+	p.c.came(p.x, fmt.Sprintf("an answer after %s: %s", took, p.c.told(p.x)), fmt.Sprintf("no answer before %s are over", until.Sub(p.x.Sent).Round(time.Second)))
 }
 
 // Answer is the answer, which should be there by now.

@@ -31,6 +31,9 @@ type Case struct {
 	// Serves are the operations that the clause is about, "GET /v2/pods", where
 	// not every deployment may serve them yet.
 	Serves []string
+	// More says that other cases judge the clause, too: where this one is skipped,
+	// they alone do.
+	More bool
 	// Watch is told of every exchange of the run, and says what is wrong with it,
 	// "" for nothing. Run makes some exchanges to watch, and passes where nothing
 	// else fails.
@@ -118,6 +121,10 @@ func (a Allow) String() string {
 
 // All are the clauses that the case judges.
 func (c *Case) All() []string { return slices.Concat(c.own(), c.Also) }
+
+// Judges tells whether the verdict of the case is about a clause, which it does not
+// only judge on its way.
+func (c *Case) Judges(clause string) bool { return slices.Contains(c.own(), clause) }
 
 // own are those that the verdict of the case is about.
 func (c *Case) own() []string { return append([]string{clauseOf(c.ID)}, c.Clauses...) }

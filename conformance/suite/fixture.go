@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 
@@ -76,9 +77,7 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 		"name": c.Name(), "type": "QUEUE", "image": c.Image(),
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
-	for name, value := range c.env.Target.EndpointBody {
-		body[name] = value
-	}
+	maps.Copy(body, c.Endpoint("v2", nil))
 	for _, m := range more {
 		for name, value := range m {
 			body[name] = value
@@ -94,9 +93,7 @@ func (c *C) newEndpointV1(workersMax int) (id string) {
 		id = t.Success().Str("id")
 	})
 	body := M{"name": c.Name(), "templateId": id, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
-	for name, value := range c.env.Target.EndpointBody {
-		body[name] = value
-	}
+	maps.Copy(body, c.Endpoint("v1", nil))
 	c.Given("P-01", func() { id = c.Create("v1", "/endpoints", body).Success().Str("id") })
 	return id
 }
@@ -138,24 +135,22 @@ func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 	return a
 }
 
-// DataCenter is one of the target's.
-func (c *C) DataCenter() (id string) {
+// DataCenters are the target's: one at least.
+func (c *C) DataCenters() (ids []string) {
 	if !c.env.Target.HasV2() {
-		return "EU-RO-1"
+		return []string{"EU-RO-1"}
 	}
 	c.Given("VER-40", func() {
 		a := c.V2("GET", "/catalog/datacenters", nil).Is(200)
-		for _, list := range a.Object("") {
-			items, _ := list.([]any)
-			for _, item := range items {
-				if one, ok := item.(M); ok && id == "" {
-					id, _ = one["id"].(string)
-				}
-			}
-		}
-		c.Expect(id != "", "a list of data centers with ids", "%s", a.Body)
+		ids = a.IDs()
+		c.Expect(len(ids) > 0, "a list of data centers with ids", "the body %s", a.Body)
 	})
-	return id
+	return ids
+}
+
+// DataCenter is one of them.
+func (c *C) DataCenter() string {
+	return c.DataCenters()[0]
 }
 
 // prepare makes the fixtures that the case asks for.

@@ -30,6 +30,9 @@ func Stream(n int, pause time.Duration, more ...M) M {
 	return order("stream", more, M{"n": n, "ms": pause.Milliseconds()})
 }
 
+// Yield has it yield these values as chunks.
+func Yield(values ...any) M { return order("stream", nil, M{"n": len(values), "outputs": values}) }
+
 // Bytes has it return a text of n characters.
 func Bytes(n int) M { return order("bytes", nil, M{"n": n}) }
 
@@ -71,9 +74,13 @@ type Job struct {
 	ID string
 	// Answer is that to the submission.
 	Answer *Answer
+	// StartedAfter and StartedBefore are the times between which the job began to
+	// run, once Await saw it running.
+	StartedAfter, StartedBefore time.Time
 
 	c        *C
 	endpoint string
+	changed  time.Time // when it was last cancelled or retried with success
 }
 
 // Run submits a job with POST /run, which the case does not judge.
@@ -114,9 +121,17 @@ func (c *C) JobOf(a *Answer) *Job {
 func (j *Job) Status() *Answer { return j.c.Job("GET", j.endpoint, "/status/"+j.ID, nil) }
 
 // Cancel, Retry and Stream ask for what their names say.
-func (j *Job) Cancel() *Answer { return j.c.Job("POST", j.endpoint, "/cancel/"+j.ID, nil) }
-func (j *Job) Retry() *Answer  { return j.c.Job("POST", j.endpoint, "/retry/"+j.ID, nil) }
+func (j *Job) Cancel() *Answer { return j.change("/cancel/") }
+func (j *Job) Retry() *Answer  { return j.change("/retry/") }
 func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, "/stream/"+j.ID, nil) }
+
+func (j *Job) change(operation string) *Answer {
+	a := j.c.Job("POST", j.endpoint, operation+j.ID, nil)
+	if a.Code/100 == 2 {
+		j.changed = a.Received
+	}
+	return a
+}
 
 // Statuses of jobs.
 const (
@@ -157,20 +172,39 @@ func (j *Job) Await(statuses ...string) *Answer {
 	accepted := "status = " + strings.Join(statuses, " or ")
 	limit, wall := 10*time.Second, patience
 	if !c.Local() {
-		limit, wall = 5*time.Minute, 0 // a worker may have to be started first
+		limit, wall = c.env.StartPatience(), 0 // a worker may have to be started first
 	}
 	start, began := c.Now(), time.Now()
 	for n := 0; ; n++ {
 		a := j.Status()
 		status, _ := a.Find("status")
 		text, _ := status.(string)
+		j.saw(a, text)
 		switch {
-		case a.Code == 200 && slices.Contains(statuses, text):
+		case a.Code/100 == 2 && slices.Contains(statuses, text):
 			return a
-		case a.Code != 200, Over(text), c.Now().Sub(start) > limit && time.Since(began) > wall:
+		case Over(text) && c.Now().Before(j.changed.Add(c.Grace())): // a read may come from before the change
+		case a.Code/100 != 2, text == "", Over(text):
+			a.fail(accepted)
+		case c.Now().Sub(start) > limit && time.Since(began) > wall:
+			c.env.NoteStart(text != InQueue)
 			a.fail(accepted)
 		}
 		c.pause(n)
+	}
+}
+
+// saw notes what an answer tells of the time at which the job began to run.
+func (j *Job) saw(a *Answer, status string) {
+	switch {
+	case status == InQueue:
+		j.StartedAfter, j.StartedBefore = a.Sent, time.Time{}
+	case status == InProgress && j.StartedBefore.IsZero():
+		j.c.env.NoteStart(true)
+		j.StartedBefore = a.Received
+		if j.StartedAfter.IsZero() {
+			j.StartedAfter = j.Answer.Sent
+		}
 	}
 }
 
@@ -195,3 +229,13 @@ func (c *C) Blocker(d time.Duration) *Job {
 	j.Running()
 	return j
 }
+
+// BusyWorker fills the one worker of the case's own endpoint for longer than the
+// case takes.
+func (c *C) BusyWorker() *Job {
+	j := c.Run(Sleep(busy), Policy(M{"executionTimeout": (busy + time.Hour).Milliseconds()}))
+	j.Running()
+	return j
+}
+
+const busy = 12 * time.Hour

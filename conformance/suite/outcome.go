@@ -26,10 +26,7 @@ func (c *C) stop(o Outcome) { panic(stop{o}) }
 
 // came ends the case: what came is none of what is accepted.
 func (c *C) came(x *wire.Exchange, came string, accepted ...string) {
-	f := &report.Failure{Accepted: accepted, Came: came, Did: c.did(x)}
-	if x != nil {
-		f.Curl = x.Request.Curl(c.env.Secrets)
-	}
+	f := &report.Failure{Accepted: accepted, Came: came, Did: c.did(x), Curl: c.script(x)}
 	f.Came = c.env.Secrets.Redact(f.Came)
 	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Came})
 }
@@ -115,21 +112,9 @@ func (c *C) Given(clause string, do func()) {
 // Should judges what only should be so: a failure is a WARN, and the case goes
 // on.
 func (c *C) Should(do func()) {
-	defer func() {
-		r := recover()
-		s, ok := r.(stop)
-		switch {
-		case r == nil:
-		case ok && s.Verdict == report.Fail:
-			if c.soft == nil {
-				s.Verdict = report.Warn
-				c.soft = &s.Outcome
-			}
-		default:
-			panic(r)
-		}
-	}()
-	do()
+	if failed := failure(do); failed != nil {
+		c.warn(*failed)
+	}
 }
 
 // Fail ends the case with what came, and what is accepted.

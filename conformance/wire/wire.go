@@ -7,11 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"sort"
-	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +27,9 @@ type Request struct {
 	// Unread leaves the body of the answer unread until the request is broken off:
 	// a long one keeps the request open.
 	Unread bool
+	// MayHangUp says that the target may close the connection in place of an
+	// answer: to a body that is too large.
+	MayHangUp bool
 	// Quiet keeps the exchange out of traces: for the hundreds of a load.
 	Quiet bool
 }
@@ -76,6 +76,11 @@ func (x *Exchange) Forget() {
 	x.parsed, x.json, x.bad = false, nil, nil
 }
 
+// largeBody is the size from which on a body is only sent once the target has not
+// refused it, as curl does: one that is refused half way may be answered by a
+// connection that breaks before the answer was read.
+const largeBody = 1 << 20
+
 // MaxBody bounds what is read of an answer.
 const MaxBody = 64 << 20
 
@@ -105,12 +110,24 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	if r.Stalled {
 		req.ContentLength = 1 << 10
 	}
+	if len(r.Body) > largeBody {
+		req.Header.Set("Expect", "100-continue")
+	}
 	x.Sent = now()
 	resp, err := client.Do(req)
+	if next := slash(resp, req); err == nil && next != "" && !r.Stalled {
+		resp.Body.Close()
+		again := r
+		again.URL = next
+		y := Do(ctx, client, again, now)
+		x.Status, x.Header, x.Body, x.Received, x.Err = y.Status, y.Header, y.Body, y.Received, y.Err
+		return x
+	}
 	if err == nil {
 		defer resp.Body.Close()
+		decode(resp)
 		x.Status, x.Header = resp.StatusCode, resp.Header
-		if r.Unread && x.Status == http.StatusOK {
+		if r.Unread && x.Status/100 == 2 {
 			<-ctx.Done()
 			err = ctx.Err()
 		} else {
@@ -130,43 +147,4 @@ type stalled struct{ ctx context.Context }
 func (s stalled) Read([]byte) (int, error) {
 	<-s.ctx.Done()
 	return 0, s.ctx.Err()
-}
-
-// Curl is a shell command that repeats the request, with the key as $KEY and
-// other secrets by their names.
-func (r Request) Curl(hide *Secrets) string {
-	var b strings.Builder
-	b.WriteString("curl -sS -i")
-	if r.Method != http.MethodGet {
-		b.WriteString(" -X " + r.Method)
-	}
-	names := make([]string, 0, len(r.Header))
-	for name := range r.Header {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		for _, value := range r.Header[name] {
-			b.WriteString(" -H " + quote(hide.Redact(name+": "+value)))
-		}
-	}
-	after := ""
-	switch {
-	case len(r.Body) > maxShown:
-		b.WriteString(" --data-binary @body")
-		after = fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(hide.Cut(r.Body, 80)))
-	case r.Body != nil:
-		b.WriteString(" --data-binary " + quote(hide.Redact(string(r.Body))))
-	}
-	return b.String() + " " + quote(hide.Redact(r.URL)) + after
-}
-
-const maxShown = 2000 // bytes of a body
-
-// quote quotes for a POSIX shell; a $name of a secret stays a variable.
-func quote(s string) string {
-	if strings.Contains(s, "$") && !strings.ContainsAny(s, "`\\\"!") {
-		return `"` + s + `"`
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -61,7 +61,7 @@ func TestCurlRepeats(t *testing.T) {
 	}))
 	defer server.Close()
 	var s wire.Secrets
-	s.Add("KEY", "the-secret-key")
+	s.Add("GPUCLOUD_API_KEY", "the-secret-key")
 	for _, r := range []wire.Request{
 		{Method: "POST", URL: server.URL + "/x?y=1&z=2", Header: http.Header{"Authorization": {"Bearer the-secret-key"}, "X-Odd": {"it's"}}, Body: []byte("{\"a\": \"b'c$d\\n`\"}")},
 		{Method: "GET", URL: server.URL + "/the-secret-key", Header: http.Header{"Authorization": {"the-secret-key"}}},
@@ -76,7 +76,7 @@ func TestCurlRepeats(t *testing.T) {
 			t.Errorf("the key is in %s", line)
 		}
 		cmd := exec.Command("sh", "-c", strings.Replace(line, "curl", curl, 1))
-		cmd.Env = []string{"KEY=the-secret-key"}
+		cmd.Env = []string{"GPUCLOUD_API_KEY=the-secret-key"}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %s", line, out)
 		}

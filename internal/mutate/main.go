@@ -6,6 +6,10 @@
 // Without --full each mutant meets the clause that must notice it alone. With
 // it, every clause that judges and whose cases do not load the deployment with
 // requests by the thousand.
+//
+// With --variants it is `make variants`: the whole suite runs against each
+// deployment that differs where the contract leaves a choice, and must find no
+// fault with it.
 package main
 
 import (
@@ -13,6 +17,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,11 +39,30 @@ import (
 
 func main() {
 	full := flag.Bool("full", false, "run every clause that does not load the deployment against every mutant, and say how many notice")
-	only := flag.String("only", "*", "pattern of the mutants to run, by id")
+	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
 	parallel := flag.Int("parallel", 2, "mutants that run at a time")
+	differ := flag.Bool("variants", false, "run variants, which the whole suite must find no fault with, in place of mutants")
+	combine := flag.Int("combine", 1, "variants in one deployment")
+	count := flag.Int("count", 5, "random combinations of variants")
+	seed := flag.Uint64("seed", 0, "of the combinations; 0: a new one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *full, *only, *parallel)
+	err := within(ctx, func(binary string) error {
+		if !*differ {
+			return run(ctx, binary, *full, *only, *parallel)
+		}
+		if *seed == 0 {
+			*seed = rand.Uint64()>>32 + 1
+		}
+		if *combine > 1 {
+			fmt.Printf("seed %d\n", *seed)
+		}
+		list, err := groups(*only, *combine, *count, rand.New(rand.NewPCG(*seed, *seed)).IntN)
+		if err != nil {
+			return err
+		}
+		return runVariants(ctx, binary, list, *parallel)
+	})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -46,7 +70,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, full bool, only string, parallel int) error {
+// within builds the jobrunner with its faults for as long as do takes.
+func within(ctx context.Context, do func(binary string) error) error {
 	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
 	if err != nil {
 		return err
@@ -56,10 +81,14 @@ func run(ctx context.Context, full bool, only string, parallel int) error {
 	if err := build(ctx, binary, "mutants"); err != nil {
 		return fmt.Errorf("building the jobrunner with its faults: %w", err)
 	}
+	return do(binary)
+}
+
+func run(ctx context.Context, binary string, full bool, only string, parallel int) error {
 	started := time.Now()
 	var chosen []mutants.Mutant
 	for _, m := range mutants.All() {
-		if ok, err := path.Match(only, m.ID); err != nil {
+		if ok, err := matches(only, m.ID); err != nil {
 			return err
 		} else if ok {
 			chosen = append(chosen, m)
@@ -78,6 +107,16 @@ func run(ctx context.Context, full bool, only string, parallel int) error {
 	}
 	group.Wait()
 	return sum(verdicts, full, time.Since(started))
+}
+
+// matches tells whether one of the patterns, which commas separate, names an id.
+func matches(patterns, id string) (bool, error) {
+	for pattern := range strings.SplitSeq(patterns, ",") {
+		if ok, err := path.Match(pattern, id); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }
 
 // build builds the jobrunner, with its faults where the tag is mutants.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
 
 // sample are some mutants of each kind of fault; make mutants has all of them.
@@ -104,9 +105,9 @@ func TestNoFaultWithoutTheTag(t *testing.T) {
 	}
 }
 
-// A fault of a statement is in a statement that there is: one that was written
-// anew leaves its mutants without effect.
-func TestFaultsAreInStatements(t *testing.T) {
+// A fault is in a statement or at a point that there is: one that was written anew
+// leaves its mutants without effect.
+func TestFaultsAreInTheSource(t *testing.T) {
 	var source strings.Builder
 	err := filepath.WalkDir("../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -119,13 +120,34 @@ func TestFaultsAreInStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	inSource := func(id, text string) {
+		list, err := faults(text)
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		for _, one := range list {
+			var fault struct{ SQL, Point, Data string }
+			if err := json.Unmarshal(one, &fault); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+			if !strings.Contains(source.String(), fault.SQL) {
+				t.Errorf("%s: no statement has %q", id, fault.SQL)
+			}
+			for _, place := range []string{fault.Point, fault.Data} {
+				if place == "" {
+					continue
+				}
+				class, _, _ := strings.Cut(place, "-") // as in "refused-"+operation
+				if !strings.Contains(source.String(), `"`+place+`"`) && !strings.Contains(source.String(), `"`+class+`-"+`) {
+					t.Errorf("%s: nothing asks for %q", id, place)
+				}
+			}
+		}
+	}
 	for _, m := range mutants.All() {
-		var fault struct{ SQL string }
-		if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil {
-			t.Errorf("%s: %v", m.ID, err)
-		}
-		if !strings.Contains(source.String(), fault.SQL) {
-			t.Errorf("%s: no statement has %q", m.ID, fault.SQL)
-		}
+		inSource(m.ID, m.Fault)
+	}
+	for _, v := range variants.All() {
+		inSource(v.ID, v.Fault)
 	}
 }

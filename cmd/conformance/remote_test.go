@@ -1,0 +1,123 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// localReport is that of run --local, which several tests compare with.
+var localReport struct {
+	once sync.Once
+	report.Report
+}
+
+func runLocal(t *testing.T) *report.Report {
+	t.Helper()
+	localReport.once.Do(func() {
+		cmd := command(t, "run", "--local", "--json=report.json")
+		said := ends(t, cmd, 0)
+		if !strings.Contains(said, "conformant") || strings.Contains(said, "\x1b") {
+			t.Errorf("said %s", said)
+		}
+		readReport(t, cmd.Dir, &localReport.Report)
+	})
+	return &localReport.Report
+}
+
+func readReport(t *testing.T, dir string, r *report.Report) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run against the address of a jobrunner, with all allowed, says of each clause
+// what run --local says, but for what it has to leave out: cases that are for
+// targets for tests alone (they would load or cost a deployment that others use),
+// those that wait for longer than anybody would, and, on the wall's clock, those
+// that wait for longer than this test.
+func TestRemoteRunsLikeLocal(t *testing.T) {
+	longest := "--max-wait=17s"
+	if testing.Short() {
+		longest = "--max-wait=4s"
+	}
+	for name, c := range map[string]struct {
+		jobrunner local.Config
+		flags     []string
+		leaves    []string // codes and reasons of what is left out
+		least     int      // clauses that are judged
+	}{
+		"on the wall's clock": {local.Config{Wall: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
+		"with a clock that is advanced": {
+			local.Config{Wall: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := runLocal(t)
+			c.jobrunner.Binary = filepath.Join(filepath.Dir(binary), "jobrunner")
+			d, err := local.Start(t.Context(), c.jobrunner)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Stop()
+			cmd := command(t, append([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json"}, c.flags...)...)
+			cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_OTHER_API_KEY="+d.Target.OtherKey, "GPUCLOUD_USER_API_KEY="+d.Target.UserKey)
+			said := ends(t, cmd, 1) // what the jobrunner does not serve is a failure here
+			var got report.Report
+			readReport(t, cmd.Dir, &got)
+			judged := 0
+			for i, x := range got.Results {
+				switch {
+				case x.Verdict == want.Results[i].Verdict:
+				case unservedByJobrunner(x):
+					continue
+				case x.Verdict == report.Skip && (x.Code == report.SkipBudget && slices.Contains(c.leaves, report.SkipBudget) ||
+					x.Code == report.SkipFeature && (strings.Contains(x.Reason, "for tests alone") || slices.Contains(c.leaves, "advanced") && strings.Contains(x.Reason, "clock that can be advanced"))):
+					continue
+				default:
+					t.Errorf("run --local says %s, this run %s", want.Results[i].Verdict, report.Text(x))
+				}
+				if x.Verdict != report.Skip {
+					judged++
+				}
+			}
+			if judged < c.least || len(got.Leaked) > 0 {
+				t.Errorf("%d clauses are judged, left %v:\n%s", judged, got.Leaked, said)
+			}
+		})
+	}
+}
+
+// unservedByJobrunner tells whether a clause is about operations alone that the
+// jobrunner does not serve: --local says so of them, and leaves them out.
+func unservedByJobrunner(x report.Result) bool {
+	for _, one := range conformance.Cases() {
+		if slices.Contains(one.All(), x.Clause) && slices.ContainsFunc(one.Serves, func(op string) bool { return slices.Contains(conformance.Unserved(), op) }) {
+			return x.Verdict == report.Fail || x.Verdict == report.Blocked || x.Verdict == report.Inconclusive
+		}
+	}
+	return false
+}
+
+// A clock that can't be advanced is told of, and waited on by nobody.
+func TestClockThatCannotBeAdvanced(t *testing.T) {
+	url := serves(t, nil)
+	said := ends(t, command(t, "run", "--base-url="+url, "--select=SUB-27", "--allow=create,queue", "--advance"), 3)
+	if !strings.Contains(said, "clock can't be advanced") || !strings.Contains(said, "--clock=admin") {
+		t.Errorf("said %s", said)
+	}
+}

@@ -1,0 +1,65 @@
+package cases
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// What the generator writes is the JSON of the value, and a seed gives one text.
+func TestGenerator(t *testing.T) {
+	for seed := range uint64(300) {
+		write := func() (any, string) {
+			g := generator{rand.New(rand.NewPCG(seed, 0))}
+			v := any(g.all())
+			if seed%3 > 0 {
+				v = g.value(5)
+			}
+			return v, g.write(v)
+		}
+		v, text := write()
+		if _, again := write(); again != text {
+			t.Fatalf("seed %d: two texts", seed)
+		}
+		got, err := suite.Decode([]byte(text))
+		if err != nil || !utf8.ValidString(text) || !json.Valid([]byte(text)) {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if d := suite.Difference(v, got); d != "" {
+			t.Fatalf("seed %d: %s", seed, d)
+		}
+	}
+}
+
+// Who keeps numbers as doubles keeps all that it makes.
+func TestGeneratedNumbersAreDoubles(t *testing.T) {
+	g := generator{rand.New(rand.NewPCG(1, 0))}
+	list := g.all()["numbers"].([]any)
+	for range 5000 {
+		list = append(list, g.number())
+	}
+	for _, n := range list {
+		f, err := n.(json.Number).Float64()
+		if err != nil {
+			t.Errorf("%s: %v", n, err)
+		} else if d := suite.Difference(n, f); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// An input has the size that is asked for, to the byte.
+func TestSized(t *testing.T) {
+	g := generator{rand.New(rand.NewPCG(1, 0))}
+	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20} {
+		text, input := sized(g, size)
+		if got, err := suite.Decode([]byte(text)); err != nil || len(text) != size {
+			t.Errorf("%d bytes, not %d: %v", len(text), size, err)
+		} else if d := suite.Difference(input, got); d != "" {
+			t.Error(d)
+		}
+	}
+}

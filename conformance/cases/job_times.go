@@ -1,0 +1,196 @@
+package cases
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// How long a job waits and runs here: neither is the other, nor their sum.
+const (
+	waitTime = 70 * time.Second
+	runTime  = 30 * time.Second
+)
+
+// jobTimes hold delayTime and executionTime against times that the case made.
+// Their unit is not stated: what fits seconds as well as milliseconds is no
+// failure, but milliseconds are what it should be.
+var jobTimes = []suite.Case{
+	{ID: "JOB-06-waited", Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, _ := waitedAndRan(c)
+		takes(c, a, "delayTime", delay)
+	}},
+	{ID: "JOB-07-ran", Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, _, execution := waitedAndRan(c)
+		takes(c, a, "executionTime", execution)
+	}},
+	{ID: "JOB-06-at-once", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
+		c.Run(suite.Echo()).Completed() // a worker is ready now
+		j := c.Run(suite.Sleep(runTime))
+		started := j.Running().Received
+		c.Sleep(runTime + c.Grace())
+		takes(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
+	}},
+	{ID: "JOB-07-at-once", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, Takes: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
+		blocker := c.Blocker(waitTime)
+		j := c.Run(suite.Echo())
+		c.Sleep(waitTime + c.Grace())
+		blocker.Completed()
+		ended := j.Completed()
+		// How long it waited counts for nothing.
+		takes(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
+	}},
+	// Each end has an execution time.
+	{ID: "JOB-07-failed", Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, execution := waitedAndEnded(c, suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))
+		shows(c, a, "executionTime", execution)
+		shows(c, a, "delayTime", delay)
+	}},
+	{ID: "JOB-07-timed-out", Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, execution := waitedAndEnded(c, suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))
+		shows(c, a, "executionTime", execution)
+		shows(c, a, "delayTime", delay)
+	}},
+	// The answer to /runsync tells the same.
+	{ID: "JOB-14-times", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		blocker := c.Run(suite.Sleep(waitTime))
+		running := blocker.Running()
+		begin := c.Now()
+		p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(runTime, suite.M{"output": "done"})))
+		c.Until(running.Received.Add(waitTime + c.Grace()))
+		blocker.Completed()
+		c.Sleep(runTime + c.Grace())
+		a := p.Answer().Is(200).Equal("status", suite.Completed).Equal("output", "done")
+		j, ended := c.JobOf(a), c.Now()
+		free := blocker.Answer.Sent.Add(waitTime)
+		lasts(c, a, "delayTime", span{free.Sub(begin), ended.Sub(begin) - runTime})
+		lasts(c, a, "executionTime", span{runTime, ended.Sub(free)})
+		now := j.Status().Is(200)
+		for _, name := range []string{"delayTime", "executionTime"} {
+			now.Equal(name, a.Value(name))
+		}
+	}},
+	// Of a retried job they may count the last run, or all of them.
+	{ID: "JOB-06-retried", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		j, _, waited, _, since := retriedTwice(c)
+		takes(c, j, "delayTime", waited, since)
+	}},
+	{ID: "JOB-07-retried", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		j, last, _, both, _ := retriedTwice(c)
+		takes(c, j, "executionTime", last, both)
+	}},
+	// While it runs, its delay is known.
+	{ID: "JOB-06-running", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		blocker := c.Run(suite.Sleep(waitTime))
+		started := blocker.Running()
+		j := c.Run(suite.Sleep(runTime))
+		c.Until(started.Received.Add(waitTime + c.Grace()))
+		blocker.Completed()
+		a := j.Running()
+		free := blocker.Answer.Sent.Add(waitTime)
+		shows(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
+		j.Cancel()
+	}},
+	// A webhook that shows them shows those of the status.
+	{ID: "WEB-10-times", Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		box := c.Box()
+		a, _, _ := waitedAndRan(c, suite.M{"webhook": box.URL})
+		call := called(c, box, 1)
+		var shown suite.M
+		_ = json.Unmarshal(call.Body, &shown) // a body of another kind shows nothing
+		for _, name := range []string{"delayTime", "executionTime"} {
+			value, there := shown[name]
+			c.Observe("%s: %v", name, there)
+			if there {
+				c.Should(func() { a.Equal(name, value) })
+			}
+		}
+	}},
+}
+
+// span is how long something took: from so long to so long.
+type span struct{ least, most time.Duration }
+
+// waitedAndRan is the status of a job that waited for waitTime and then ran for
+// runTime, and how long the case saw it do so.
+func waitedAndRan(c *suite.C, more ...suite.M) (a *suite.Answer, delay, execution span) {
+	return waitedAndEnded(c, suite.Completed, suite.Sleep(runTime), more...)
+}
+
+// waitedAndEnded is the same of a job that ends in another way.
+func waitedAndEnded(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
+	blocker := c.Run(suite.Sleep(waitTime))
+	started := blocker.Running()
+	j := c.Run(input, more...)
+	c.Until(started.Received.Add(waitTime + c.Grace()))
+	blocker.Completed()
+	running := j.Await(suite.InProgress, status)
+	c.Sleep(runTime + c.Grace())
+	c.Given("JOB-16", func() { a = j.Await(status) })
+	free := blocker.Answer.Sent.Add(waitTime)
+	return a, span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}, span{runTime, a.Received.Sub(free)}
+}
+
+// retriedTwice is a job that failed after runTime, waited for waitTime, and failed
+// again.
+func retriedTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
+	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"}))
+	j.Running()
+	c.Sleep(runTime + c.Grace())
+	first := j.Failed()
+	blocker := c.Run(suite.Sleep(waitTime))
+	started := blocker.Running()
+	var again *suite.Answer
+	c.Given("JOB-22", func() { again = j.Retry().Is(200) })
+	c.Until(started.Received.Add(waitTime + c.Grace()))
+	blocker.Completed()
+	running := j.Await(suite.InProgress, suite.Failed)
+	c.Sleep(runTime + c.Grace())
+	a = j.Failed()
+	free := blocker.Answer.Sent.Add(waitTime)
+	last = span{runTime, a.Received.Sub(free)}
+	both = span{2 * runTime, a.Received.Sub(free) + first.Received.Sub(j.Answer.Sent)}
+	waited = span{free.Sub(again.Received), running.Received.Sub(again.Sent) + first.Received.Sub(j.Answer.Sent) - runTime}
+	since = span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}
+	return a, last, waited, both, since
+}
+
+// shows judges a time where it is shown: of a job that is not COMPLETED it need
+// not be.
+func shows(c *suite.C, a *suite.Answer, name string, spans ...span) {
+	if v, ok := a.Find(name); ok && v != nil {
+		takes(c, a, name, spans...)
+	}
+}
+
+// takes expects a time of one of these lengths, which should be in milliseconds.
+func takes(c *suite.C, a *suite.Answer, name string, spans ...span) {
+	milliseconds, text := lasts(c, a, name, spans...)
+	c.Should(func() {
+		c.Expect(milliseconds, text+" in milliseconds", "the time %s = %s", name, suite.Text(a.Value(name)))
+	})
+}
+
+// lasts expects a time of one of these lengths in any unit, and tells whether it
+// is in milliseconds.
+func lasts(c *suite.C, a *suite.Answer, name string, spans ...span) (milliseconds bool, accepted string) {
+	value := float64(a.Int(name))
+	fits := func(unit time.Duration) bool {
+		for _, s := range spans {
+			length := time.Duration(value * float64(unit))
+			if length >= s.least-c.Early(time.Second)-unit && length <= s.most+c.Grace()+unit {
+				return true
+			}
+		}
+		return false
+	}
+	accepted = name + ":"
+	for _, s := range spans {
+		accepted += fmt.Sprintf(" from %s to %s,", s.least.Round(time.Second), s.most.Round(time.Second))
+	}
+	milliseconds = fits(time.Millisecond)
+	c.Expect(milliseconds || fits(time.Second) || fits(time.Microsecond), accepted+" in any unit", "the time %s = %v", name, value)
+	return milliseconds, accepted
+}

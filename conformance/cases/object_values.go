@@ -1,0 +1,169 @@
+package cases
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// given finds what the table's values stand for: things of the target, and what
+// the case makes.
+type given struct {
+	c     *suite.C
+	known map[string]any
+	ids   map[string][]string // of the catalog
+	types []suite.M           // of GPUs in the catalog; nil: not asked for
+}
+
+// value is a value of the table with its $names replaced; false where the target
+// lacks one.
+func (g *given) value(v any) (any, bool) {
+	switch x := v.(type) {
+	case noValue:
+		return nil, false
+	case string:
+		if !strings.HasPrefix(x, "$") {
+			return x, true
+		}
+		found := g.find(x[1:])
+		return found, found != nil
+	case []any:
+		list := make([]any, len(x))
+		for i := range x {
+			one, ok := g.value(x[i])
+			if !ok {
+				return nil, false
+			}
+			list[i] = one
+		}
+		return list, true
+	case suite.M:
+		o := suite.M{}
+		for name := range x {
+			one, ok := g.value(x[name])
+			if !ok {
+				return nil, false
+			}
+			o[name] = one
+		}
+		return o, true
+	}
+	return v, true
+}
+
+// find is what a name stands for, nil where there is none. A name that ends with
+// a number is one thing, whoever asks.
+func (g *given) find(name string) any {
+	switch name {
+	case "name":
+		if g.c.Local() {
+			return g.c.Name() + " \u00e9 e\u0301 漢 'two words' <&>"
+		}
+		return g.c.Name()
+	case "secret":
+		return g.c.Secret("PASSWORD")
+	case "image":
+		return g.c.Image()
+	case "long":
+		return strings.Repeat("A line – \u00e9 e\u0301 漢字 <b>&amp;</b> \"quoted\"\\\n\n", few(g.c, 1500, 50))
+	case "env":
+		env := suite.M{"B": "ключ \u00e9 e\u0301 漢字 🚀", "with.dot": `a=b;c,"d" <&>`, "lower": "  $HOME \n next line ", "EMPTY": "", "N": "007"}
+		for i := range few(g.c, 150, 10) {
+			env[fmt.Sprint("VARIABLE_", i)] = strings.Repeat(strconv.Itoa(i), i)
+		}
+		return env
+	}
+	if _, done := g.known[name]; !done {
+		g.known[name] = g.look(name)
+	}
+	return g.known[name]
+}
+
+func (g *given) look(name string) any {
+	c := g.c
+	switch kind, n := strings.TrimRight(name, "123"), int(name[len(name)-1]-'1'); kind {
+	case "registry":
+		version, path := "v1", "/containerregistryauth"
+		if !c.HasV1() {
+			version, path = "v2", "/registries"
+		}
+		a := c.Create(version, path, suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
+		if id, _ := a.Find("id"); a.Code/100 == 2 {
+			return id
+		}
+	case "template":
+		return c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
+	case "volume":
+		version := "v2"
+		if !c.HasV2() {
+			version = "v1"
+		}
+		return c.NewVolume(version, 10).Str("id")
+	case "dataCenter":
+		return nth(g.once("datacenters", c.DataCenters), n)
+	case "gpu":
+		return nth(g.once("gpus", func() []string { return c.Catalog("gpus") }), n)
+	case "cpu":
+		return nth(g.once("cpus", func() []string { return c.Catalog("cpus") }), n)
+	case "pool":
+		if pools, _ := g.pools(); n < len(pools) {
+			return pools[n]["pool"]
+		}
+	case "excluded":
+		// A type of the first pool, which has others.
+		if pools, types := g.pools(); len(pools) > 0 && types[0] > 1 {
+			return pools[0]["id"]
+		}
+	}
+	return nil
+}
+
+// once asks for ids of a kind.
+func (g *given) once(kind string, ask func() []string) []string {
+	if _, done := g.ids[kind]; !done {
+		g.ids[kind] = ask()
+	}
+	return g.ids[kind]
+}
+
+// pools are GPU types of different pools, the one of the largest pool first, and
+// how many types those pools have.
+func (g *given) pools() (some []suite.M, types []int) {
+	if g.types == nil && g.c.HasV2() {
+		g.types = []suite.M{}
+		body, _ := g.c.V2("GET", "/catalog/gpus", nil).Find("")
+		lists, _ := body.(suite.M)
+		for _, name := range slices.Sorted(maps.Keys(lists)) {
+			items, _ := lists[name].([]any)
+			for _, item := range items {
+				if one, ok := item.(suite.M); ok {
+					g.types = append(g.types, one)
+				}
+			}
+		}
+	}
+	in := map[any]int{}
+	for _, gpu := range g.types {
+		pool, ok := gpu["pool"].(string)
+		if in[pool]++; ok && pool != "" && in[pool] == 1 {
+			some = append(some, gpu)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b suite.M) int { return in[b["pool"]] - in[a["pool"]] })
+	for _, gpu := range some {
+		types = append(types, in[gpu["pool"]])
+	}
+	return some, types
+}
+
+// nth is the nth of a list, nil where there is none.
+func nth(list []string, n int) any {
+	if n >= len(list) {
+		return nil
+	}
+	return list[n]
+}

@@ -1,0 +1,46 @@
+package clauses_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+)
+
+var update = flag.Bool("update", false, "write docs/clauses.md anew")
+
+const document = "../../" + clauses.Page
+
+func TestPageIsCurrent(t *testing.T) {
+	want := clauses.Markdown()
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(document)
+	if err != nil || string(got) != want {
+		t.Fatalf("%s is not what the registry says (%v); write it with: go generate ./conformance/clauses", clauses.Page, err)
+	}
+}
+
+// A report's link leads to a heading of the page, which has each clause once.
+func TestEveryLinkOpens(t *testing.T) {
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, _ := strings.Cut(strings.TrimPrefix(string(module), "module "), "\n")
+	page := clauses.Markdown()
+	for _, c := range clauses.All() {
+		address, anchor, _ := strings.Cut(c.Link(), "#")
+		if address != "https://"+path+"/blob/main/"+clauses.Page {
+			t.Fatalf("the link of %s is %s", c.ID, c.Link())
+		}
+		if heading := "\n### " + c.ID + "\n"; strings.ToLower(c.ID) != anchor || strings.Count(page, heading) != 1 {
+			t.Errorf("%s has %d headings, and its link leads to #%s", c.ID, strings.Count(page, heading), anchor)
+		}
+	}
+}

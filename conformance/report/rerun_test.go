@@ -1,0 +1,75 @@
+package report_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// Every form for people and CI servers tells what reruns took, beside the figures
+// of the run.
+func TestRerunsAreToldApart(t *testing.T) {
+	r := sample()
+	var terminal strings.Builder
+	report.Terminal(&terminal, r, false)
+	const reruns = "4 cases in 1.5s, 57 requests, 9 jobs"
+	for name, want := range map[string]string{
+		"terminal": "13510 requests, 308 jobs, 26h0m0s of the target's time; beside that, reruns of " + reruns,
+		"markdown": "13510 requests, 308 jobs; beside that, reruns of " + reruns,
+		"html":     "<dt>Reruns, beside that</dt><dd>" + reruns,
+		"junit":    `<property name="reruns" value="` + reruns,
+	} {
+		text := terminal.String()
+		if name != "terminal" {
+			text = written(name, r)
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%.1500s", name, want, text)
+		}
+	}
+	var back struct {
+		Reruns struct {
+			Cases, Requests, Jobs int
+			Took                  float64 `json:"took_ms"`
+		}
+	}
+	if err := json.Unmarshal([]byte(written("json", r)), &back); err != nil || back.Reruns.Cases != 4 || back.Reruns.Requests != 57 || back.Reruns.Jobs != 9 || back.Reruns.Took != 1500 {
+		t.Errorf("JSON has %+v: %v", back, err)
+	}
+}
+
+// Runs that go on later add up, with or without reruns.
+func TestRerunsAddUp(t *testing.T) {
+	one := &report.Reruns{Cases: 1, Took: report.Duration(time.Second), Passed: 1, Requests: 10, Jobs: 2}
+	var none *report.Reruns
+	if got := none.Add(one); *got != *one {
+		t.Errorf("%+v", got)
+	}
+	if got := one.Add(none); got != one {
+		t.Errorf("%+v", got)
+	}
+	if got := one.Add(one); got.Cases != 2 || got.Requests != 20 || got.Jobs != 4 || time.Duration(got.Took) != 2*time.Second || got.Passed != 2 {
+		t.Errorf("%+v", got)
+	}
+	if none.Add(nil) != nil {
+		t.Error("reruns of nothing")
+	}
+}
+
+// Each failure has its whole script and a link in every form that tells of it.
+func TestFailuresCanBeRepeated(t *testing.T) {
+	r := sample()
+	var terminal strings.Builder
+	report.Terminal(&terminal, r, false)
+	for name, text := range map[string]string{"terminal": terminal.String(), "markdown": written("markdown", r), "html": written("html", r), "junit": written("junit", r), "json": written("json", r)} {
+		plain := strings.NewReplacer("&#34;", `"`, "&#39;", "'", `\"`, `"`, "&#xA;", "\n", `\n`, "\n", "&amp;", "&").Replace(text)
+		for _, want := range []string{"ID=$(curl -sS -i https://gpus.example.com/v2/abc)", "sleep 9", `"Authorization: Bearer $GPUCLOUD_API_KEY"`, "https://repository.example.com/docs/clauses.md#job-02"} {
+			if !strings.Contains(plain, want) {
+				t.Errorf("%s lacks %s", name, want)
+			}
+		}
+	}
+}

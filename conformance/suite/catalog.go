@@ -1,0 +1,183 @@
+package suite
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// IDs are the ids in a list of the catalog, whose shape the description does not
+// show: a list, or lists in an object, of ids or of objects that have them.
+func (a *Answer) IDs() []string { return idsIn(a.JSON()) }
+
+func idsIn(v any) (ids []string) {
+	switch x := v.(type) {
+	case []any:
+		for _, one := range x {
+			switch item := one.(type) {
+			case string:
+				ids = append(ids, item)
+			case M:
+				if id := idOf(item); id != "" {
+					ids = append(ids, id)
+				}
+			}
+		}
+	case M:
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			if ids = idsIn(x[name]); len(ids) > 0 {
+				return ids
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(x)) { // objects by their ids
+			if _, ok := x[name].(M); ok {
+				ids = append(ids, name)
+			}
+		}
+	}
+	return ids
+}
+
+// idOf is the id of a thing: its member id, else one that ends with it, else
+// its name.
+func idOf(thing M) string {
+	id, _ := thing["id"].(string)
+	for _, name := range slices.Sorted(maps.Keys(thing)) {
+		if text, ok := thing[name].(string); ok && id == "" && strings.HasSuffix(strings.ToLower(name), "id") {
+			id = text
+		}
+	}
+	for _, name := range []string{"key", "code", "name"} {
+		if text, ok := thing[name].(string); ok && id == "" {
+			id = text
+		}
+	}
+	return id
+}
+
+// Catalog are the ids of a kind in the target's catalog: gpus, cpus or
+// datacenters. None where it has none, or does not tell.
+func (c *C) Catalog(kind string) []string {
+	if !c.env.Target.HasV2() {
+		return nil
+	}
+	a := c.V2("GET", "/catalog/"+kind, nil)
+	if a.Code/100 != 2 || a.bad != nil {
+		return nil
+	}
+	return a.IDs()
+}
+
+// GPUs are types of the target's, the first n of its catalog.
+func (c *C) GPUs(n int) []any {
+	ids := c.Catalog("gpus")
+	if given := c.env.Target.EndpointBody["gpuTypeIds"]; given != nil {
+		var first []string
+		if json.Unmarshal(given, &first) == nil {
+			ids = append(first, slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(first, id) })...)
+		}
+	}
+	if len(ids) == 0 {
+		ids = []string{"NVIDIA L40S", "NVIDIA GeForce RTX 4090"}
+	}
+	var list []any
+	for _, id := range ids[:min(n, len(ids))] {
+		list = append(list, id)
+	}
+	return list
+}
+
+// GPU is what an endpoint of version 2 may ask for: what the target's own body of
+// an endpoint has, else a pool of its catalog.
+func (c *C) GPU() (gpu any) {
+	if given := c.env.Target.EndpointBody["gpu"]; given != nil {
+		return given
+	}
+	pool := "ADA_24"
+	a := c.V2("GET", "/catalog/gpus", nil)
+	for _, member := range slices.Sorted(maps.Keys(object(a))) {
+		list, _ := object(a)[member].([]any)
+		for _, one := range list {
+			item, _ := one.(M)
+			if text, ok := item["pool"].(string); ok && text != "" {
+				return M{"pools": []any{text}, "count": 1}
+			}
+		}
+	}
+	return M{"pools": []any{pool}, "count": 1}
+}
+
+func object(a *Answer) M {
+	o, _ := a.json.(M)
+	return o
+}
+
+// Segment is an id as a segment of a path.
+func Segment(id string) string { return url.PathEscape(id) }
+
+// Resembling is an id that nobody has, of the same form as one that there is:
+// one of another form may be refused for its form.
+func Resembling(id string) string {
+	begin, end := run(id)
+	b := []byte(id)
+	for i := max(begin, end-8); i < end; i++ {
+		switch c := b[i]; {
+		case c >= '0' && c <= '9':
+			b[i] = '0' + (c-'0'+3)%10
+		case c >= 'a' && c <= 'f':
+			b[i] = 'a' + (c-'a'+1)%6
+		case c >= 'g' && c <= 'z':
+			b[i] = 'g' + (c-'g'+1)%20
+		case c >= 'A' && c <= 'F':
+			b[i] = 'A' + (c-'A'+1)%6
+		case c >= 'G' && c <= 'Z':
+			b[i] = 'G' + (c-'G'+1)%20
+		}
+	}
+	return string(b)
+}
+
+// run is the longest run of letters and digits.
+func run(id string) (begin, end int) {
+	for i := 0; i < len(id); {
+		j := i
+		for j < len(id) && (id[j] >= '0' && id[j] <= '9' || id[j] >= 'a' && id[j] <= 'z' || id[j] >= 'A' && id[j] <= 'Z') {
+			j++
+		}
+		if j-i > end-begin {
+			begin, end = i, j
+		}
+		i = j + 1
+	}
+	return begin, end
+}
+
+// flatNames are the members of an endpoint of version 1 that version 2 calls
+// otherwise.
+var flatNames = []string{
+	"allowedCudaVersions", "computeType", "cpuFlavorIds", "dataCenterIds", "executionTimeoutMs", "flashboot", "gpuCount", "gpuTypeIds", "idleTimeout",
+	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
+}
+
+// hasCPUs tells whether a body asks for an endpoint with CPUs.
+func hasCPUs(body M) bool {
+	return body["cpu"] != nil || body["computeType"] == "CPU" || body["cpuFlavorIds"] != nil
+}
+
+// Endpoint is a body that makes an endpoint: what the target asks for of every
+// one (--endpoint-body), and on top of that own. Version 1 gets no nested
+// members, and version 2 none of version 1; one with CPUs gets no GPUs.
+func (c *C) Endpoint(version string, own M) M {
+	body := M{}
+	for name, value := range c.env.Target.EndpointBody {
+		nested, flat := strings.HasPrefix(strings.TrimSpace(string(value)), "{"), slices.Contains(flatNames, name)
+		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && hasCPUs(own) {
+			continue
+		}
+		body[name] = value
+	}
+	maps.Copy(body, own)
+	return body
+}

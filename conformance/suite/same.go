@@ -1,0 +1,222 @@
+package suite
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Same compares two values as JSON: 1 is 1.0, members have no order, strings are
+// equal character by character.
+func Same(a, b any) bool { return Difference(a, b) == "" }
+
+// Difference names the first place at which a value is not the wanted one, with
+// what is there; "" for none.
+func Difference(want, got any) string {
+	w, err := plain(want)
+	if err != nil {
+		return err.Error()
+	}
+	g, err := plain(got)
+	if err != nil {
+		return err.Error()
+	}
+	return difference("", w, g)
+}
+
+// plain is the value as JSON has it, with exact numbers.
+func plain(v any) (out any, err error) {
+	switch v.(type) { // a decoded one is so already
+	case nil, string, bool, json.Number:
+		return v, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(text)
+}
+
+// Decode reads a JSON text, with exact numbers.
+func Decode(text []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v)
+}
+
+// Keeps expects a member of a value that may be long: what is told of another
+// one is the first place at which they differ.
+func (a *Answer) Keeps(path string, want any) *Answer {
+	v, ok := a.Find(path)
+	if !ok {
+		a.fail("a member " + name(path))
+	}
+	if d := Difference(want, v); d != "" {
+		a.c.came(a.x, d, name(path)+" as it was sent: "+short(Text(want), 0))
+	}
+	return a
+}
+
+func difference(path string, want, got any) string {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return differ(path, want, got)
+		}
+		for _, name := range slices.Sorted(maps.Keys(w)) {
+			value, there := g[name]
+			if !there {
+				return fmt.Sprintf("%s: the member %s is missing", place(path), Text(name))
+			}
+			if d := difference(path+"["+Text(name)+"]", w[name], value); d != "" {
+				return d
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(g)) {
+			if _, there := w[name]; !there {
+				return fmt.Sprintf("%s: a further member %s", place(path), Text(name))
+			}
+		}
+		return ""
+	case []any:
+		g, ok := got.([]any)
+		if !ok {
+			return differ(path, want, got)
+		}
+		if len(g) != len(w) {
+			return fmt.Sprintf("%s: %d elements, not %d", place(path), len(g), len(w))
+		}
+		for i := range w {
+			if d := difference(fmt.Sprintf("%s[%d]", path, i), w[i], g[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	case json.Number:
+		if g, ok := got.(json.Number); !ok || !sameNumber(w.String(), g.String()) {
+			return differ(path, want, got)
+		}
+		return ""
+	}
+	if want != got {
+		return differ(path, want, got)
+	}
+	return ""
+}
+
+func place(path string) string {
+	if path == "" {
+		return "the value"
+	}
+	return short(path, 0)
+}
+
+// differ shows two values that are not the same, of long texts the part around
+// the first character that differs.
+func differ(path string, want, got any) string {
+	from := 0
+	if w, ok := want.(string); ok {
+		if g, ok := got.(string); ok {
+			for from < min(len(w), len(g)) && w[from] == g[from] {
+				from++
+			}
+		}
+	}
+	text := fmt.Sprintf("%s = %s, not %s", place(path), shown(got, from), shown(want, from))
+	w, wantsText := want.(string)
+	if g, ok := got.(string); ok && wantsText && from > 40 {
+		text += fmt.Sprintf(" (from byte %d on; %d bytes, not %d)", from, len(g), len(w))
+	}
+	return text
+}
+
+func shown(v any, from int) string {
+	if s, ok := v.(string); ok {
+		// Escaped, so that characters that look alike can be told apart.
+		return strconv.QuoteToASCII(short(s, from))
+	}
+	return short(Text(v), 0)
+}
+
+// short is the part of a text that begins a little before a byte.
+func short(s string, from int) string {
+	const most, before = 100, 20
+	if from > before {
+		from -= before
+		for from < len(s) && !utf8.RuneStart(s[from]) {
+			from--
+		}
+		s = "…" + s[min(from, len(s)):]
+	}
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// sameNumber compares two numbers of JSON exactly: 2^53 and 2^53+1 are two. What
+// several programs print of one double is the same: its shortest form, 17 digits,
+// or all of its digits.
+func sameNumber(a, b string) bool {
+	x, y := decimalOf(a), decimalOf(b)
+	if x == y {
+		return true
+	}
+	f, err := strconv.ParseFloat(a, 64)
+	g, bad := strconv.ParseFloat(b, 64)
+	return err == nil && bad == nil && f == g && x.prints(f) && y.prints(f)
+}
+
+// decimal is 0.digits × 10^exponent, in the one form that it has: digits begin
+// and end with none that is 0; zero has none.
+type decimal struct {
+	negative bool
+	digits   string
+	exponent int
+}
+
+func decimalOf(number string) (d decimal) {
+	number, d.negative = strings.TrimPrefix(number, "-"), strings.HasPrefix(number, "-")
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	if exponent != "" {
+		n, err := strconv.Atoi(exponent)
+		if err != nil { // further than anybody counts
+			n = math.MaxInt32
+			if strings.HasPrefix(exponent, "-") {
+				n = math.MinInt32
+			}
+		}
+		d.exponent = n
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	d.exponent += len(whole)
+	digits := strings.TrimLeft(whole+fraction, "0")
+	d.exponent -= len(whole+fraction) - len(digits)
+	d.digits = strings.TrimRight(digits, "0")
+	if d.digits == "" {
+		return decimal{}
+	}
+	return d
+}
+
+// prints tells whether a program may print a double so.
+func (d decimal) prints(f float64) bool {
+	const all = 770 // digits of any double
+	for _, digits := range []int{-1, 16, all} {
+		if d == decimalOf(strconv.FormatFloat(f, 'e', digits, 64)) {
+			return true
+		}
+	}
+	return false
+}

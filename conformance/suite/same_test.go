@@ -1,0 +1,46 @@
+package suite
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"1", "1.0", true}, {"100", "1e2", true}, {"0.00015", "1.5E-4", true}, {"-0", "0", true}, {"-0.0", "0", true}, {"1", "-1", false},
+		{"9007199254740992", "9007199254740993", false}, {"9007199254740993", "9.007199254740992e15", false},
+		{"1000000000000000000001", "1e21", false}, {"10000000000000000", "1e16", true},
+		{"0.1", "0.10000000000000001", true}, {"0.1", "0.1000000000000000055511151231257827021181583404541015625", true},
+		{"0.1", "0.1000000000000000055", false}, {"0.30000000000000004", "0.3", false}, {"1e23", "99999999999999991611392", true},
+		{"5e-324", "0", false}, {"1e400", "1e401", false}, {"1e400", "10e399", true},
+		{"1e99999999999999999999", "1", false}, {"-1e-99999999999999999999", "0", false},
+		{`"é"`, `"e\u0301"`, false}, {`"é"`, `"\u00e9"`, true}, {`"1"`, "1", false}, {"null", "false", false}, {`""`, "null", false},
+		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, true}, {`{"a":null}`, `{}`, false}, {`{}`, `{"a":null}`, false}, {"{}", "[]", false},
+		{`[1,2]`, `[2,1]`, false}, {`[1]`, `[1,1]`, false}, {`{"a.b":1}`, `{"a":{"b":1}}`, false}, {`{"A":1}`, `{"a":1}`, false},
+	} {
+		for _, way := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
+			if got := Same(json.RawMessage(way[0]), json.RawMessage(way[1])); got != c.same {
+				t.Errorf("%s and %s: the same %v", way[0], way[1], got)
+			}
+		}
+	}
+}
+
+func TestDifference(t *testing.T) {
+	long := strings.Repeat("é", 50_000)
+	for want, c := range map[string][2]any{
+		`["a"][1] = 3, not 2`:                          {M{"a": []any{1, 2}}, M{"a": []any{1, 3}}},
+		`["a.b"]: the member "" is missing`:            {M{"a.b": M{"": 1}}, M{"a.b": M{}}},
+		`["a"]: a further member "y"`:                  {M{"a": M{"x": 1}}, M{"a": M{"x": 1, "y": 2}}},
+		"the value = \"e\\u0301\", not \"\\u00e9\"":    {"é", "e\u0301"},
+		"(from byte 65536 on; 65536 bytes, not 100000": {long, long[:65536]},
+	} {
+		if got := Difference(c[0], c[1]); !strings.Contains(got, want) || len(got) > 500 {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Step is an exchange of a script.
+type Step struct {
+	*Exchange
+	// Times is how often the same was sent, side by side or one after the other;
+	// 0 is 1.
+	Times int
+	// Open says that the answer was not there yet when the script ends.
+	Open bool
+
+	failed bool
+}
+
+// Script is a shell script that repeats what was sent, in order and with the
+// waits between: to be pasted where the keys are in the variables that Secrets
+// names. Ids that answers told are taken from the answers again. failed is the
+// exchange that is marked, nil for none; cleanup are the requests at the end.
+func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) string {
+	s := script{hide: hide, names: map[string]bool{}}
+	steps = slices.Clone(steps)
+	for i := range steps {
+		steps[i].failed = failed != nil && steps[i].Exchange == failed
+	}
+	steps = runs(steps)
+	var later []Request
+	later = append(later, cleanup...)
+	uses := make([][]Request, len(steps)) // what comes after each step
+	for i, step := range slices.Backward(steps) {
+		uses[i] = slices.Clone(later)
+		later = append(later, step.Request)
+	}
+	var open []Step
+	var last time.Time
+	for i, step := range steps {
+		if len(open) > 0 && !slices.ContainsFunc(open, func(o Step) bool { return o.Open || o.Received.After(step.Sent) }) {
+			s.line("wait")
+			open = nil
+		}
+		if gap := step.Sent.Sub(last).Round(time.Second); !last.IsZero() && gap >= time.Second {
+			s.line(fmt.Sprintf("sleep %d", int(gap.Seconds())))
+		}
+		beside := step.Open || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
+		if step.failed {
+			s.line("# The answer to this one was not accepted:")
+		}
+		s.step(step, beside, uses[i])
+		if beside {
+			open = append(open, step)
+			last = step.Sent
+		} else {
+			last = step.Received
+		}
+	}
+	if len(open) > 0 {
+		s.line("wait")
+	}
+	if len(cleanup) > 0 {
+		s.line("# What was made is taken down:")
+	}
+	for _, r := range cleanup {
+		s.line(s.curl(r, "-i", ""))
+	}
+	return strings.Join(append(s.settings, s.lines...), "\n")
+}
+
+// runs joins steps that say the same one after the other.
+func runs(steps []Step) (list []Step) {
+	for _, step := range steps {
+		step.Times = max(step.Times, 1)
+		if n := len(list) - 1; n >= 0 && !step.Open && !list[n].Open && same(list[n].Request, step.Request) && !list[n].Received.After(step.Sent) {
+			joined := &Exchange{Request: step.Request, Status: step.Status, Body: step.Body, Err: step.Err, Sent: list[n].Sent, Received: step.Received}
+			list[n].Exchange, list[n].Times, list[n].failed = joined, list[n].Times+step.Times, step.failed
+			continue
+		}
+		list = append(list, step)
+	}
+	return list
+}
+
+func same(a, b Request) bool {
+	return a.Method == http.MethodGet && b.Method == a.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body) && fmt.Sprint(a.Header) == fmt.Sprint(b.Header)
+}
+
+// script is one that is being written.
+type script struct {
+	hide     *Secrets
+	ids      []secret        // values that are in variables of the script by now
+	names    map[string]bool // variables of the script
+	settings []string        // the first lines
+	lines    []string
+}
+
+func (s *script) line(text string) { s.lines = append(s.lines, text) }
+
+// step writes one step. beside says that others are sent before its answer is
+// there; later is what is sent after it.
+func (s *script) step(step Step, beside bool, later []Request) {
+	limit := ""
+	if step.Status == 0 && step.Err != nil { // it was broken off, or had no answer
+		limit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
+	}
+	end := ""
+	if beside {
+		end = " &"
+	}
+	if step.Times > 1 {
+		pause, shown := "", `-w ' %{http_code}\n'`
+		if step.Request.Quiet { // of a load, nobody wants to read the bodies
+			shown = `-o /dev/null -w '%{http_code}\n'`
+		}
+		if gap := step.Received.Sub(step.Sent) / time.Duration(step.Times); gap >= 500*time.Millisecond && !beside {
+			pause = fmt.Sprintf("; sleep %d", int(gap.Round(time.Second).Seconds()))
+		}
+		text := s.curl(step.Request, shown+limit, "")
+		if beside {
+			s.line(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Times, text))
+			return
+		}
+		s.line(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Times, text, pause))
+		return
+	}
+	if id, ok := capturable(step.Exchange); ok && !beside && s.known(id) == "" && slices.ContainsFunc(later, func(r Request) bool { return mentions(r, id) }) {
+		name := s.name(step.Request)
+		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, takesID) + ")")
+		s.ids = append(s.ids, secret{id, "$" + name})
+		sort.SliceStable(s.ids, func(i, j int) bool { return len(s.ids[i].value) > len(s.ids[j].value) })
+		return
+	}
+	s.line(s.curl(step.Request, "-i"+limit, "") + end)
+}
+
+// takesID shows an answer and leaves its first id.
+const takesID = ` | tee /dev/stderr | grep -o '"id" *: *"[^"]*"' | head -n 1 | cut -d '"' -f 4`
+
+var firstID = regexp.MustCompile(`"id" *: *"([^"]*)"`)
+
+// capturable is the id that takesID finds in an answer, where it is the answer's
+// own.
+func capturable(x *Exchange) (id string, ok bool) {
+	if x.Status/100 != 2 {
+		return "", false
+	}
+	body, err := x.JSON()
+	x.Forget()
+	object, _ := body.(map[string]any)
+	id, _ = object["id"].(string)
+	found := firstID.FindSubmatch(x.Body)
+	return id, err == nil && len(id) >= 6 && found != nil && string(found[1]) == id
+}
+
+func mentions(r Request, id string) bool {
+	return strings.Contains(r.URL, id) || bytes.Contains(r.Body, []byte(id))
+}
+
+func (s *script) known(id string) string {
+	for _, known := range s.ids {
+		if known.value == id {
+			return known.shown
+		}
+	}
+	return ""
+}
+
+// name is that of a new variable for the id of what a request made, by the last
+// word of its path.
+func (s *script) name(r Request) string {
+	path, _, _ := strings.Cut(r.URL, "?")
+	word := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z':
+			return c - 'a' + 'A'
+		case c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+			return c
+		}
+		return '_'
+	}, path[strings.LastIndexByte(path, '/')+1:])
+	name := "ID_" + word
+	for n := 2; s.names[name]; n++ {
+		name = fmt.Sprintf("ID_%s_%d", word, n)
+	}
+	s.names[name] = true
+	return name
+}
+
+// curl is a command that sends a request.
+func (s *script) curl(r Request, options, after string) string {
+	var b strings.Builder
+	feed := ""
+	b.WriteString("curl -sS " + options)
+	if r.Method != http.MethodGet {
+		b.WriteString(" -X " + r.Method)
+	}
+	names := make([]string, 0, len(r.Header))
+	for name := range r.Header {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		for _, value := range r.Header[name] {
+			b.WriteString(" -H " + s.quote(name+": "+value))
+		}
+	}
+	if r.Chunked {
+		b.WriteString(" -H 'Transfer-Encoding: chunked'")
+	}
+	switch {
+	case r.Stalled:
+		feed = "sleep 60 | " // a body that does not come
+		b.WriteString(" -T -")
+	case len(r.Body) > maxShown:
+		if before, run, behind := longestRun(r.Body); len(before)+len(behind) <= maxShown {
+			feed = fmt.Sprintf("{ printf %%s %s; head -c %d /dev/zero | tr '\\0' %c; printf %%s %s; } | ", s.quote(string(before)), len(run), run[0], s.quote(string(behind)))
+			b.WriteString(" --data-binary @-")
+			break
+		}
+		b.WriteString(" --data-binary @body")
+		after += fmt.Sprintf(" # body: a file of %d bytes that begins with %s", len(r.Body), quote(s.hide.Cut(r.Body, 80)))
+	case r.Body != nil:
+		b.WriteString(" --data-binary " + s.quote(string(r.Body)))
+	}
+	return feed + b.String() + " " + s.quote(r.URL) + after
+}
+
+// longestRun is the longest run of one letter in a body, what is before it and
+// behind.
+func longestRun(body []byte) (before, run, behind []byte) {
+	from, length := 0, 0
+	for i := 0; i < len(body); {
+		end := i + 1
+		for end < len(body) && body[end] == body[i] {
+			end++
+		}
+		if end-i > length && (body[i] >= 'a' && body[i] <= 'z' || body[i] >= 'A' && body[i] <= 'Z') {
+			from, length = i, end-i
+		}
+		i = end
+	}
+	return body[:from], body[from : from+length], body[from+length:]
+}
+
+// quote quotes a text for a POSIX shell. Secrets and ids in it are variables,
+// which the shell fills in.
+func (s *script) quote(text string) string {
+	var literal strings.Builder
+	var out, plain strings.Builder // with each part quoted for itself; within one pair of quotes
+	simple, variables := true, false
+	flush := func() {
+		if literal.Len() == 0 {
+			return
+		}
+		part := literal.String()
+		simple = simple && !strings.ContainsAny(part, "$`\\\"!")
+		out.WriteString(quote(part))
+		plain.WriteString(part)
+		literal.Reset()
+	}
+	s.hide.mu.RLock()
+	values := slices.Concat(s.hide.values, s.ids)
+	s.hide.mu.RUnlock()
+next:
+	for i := 0; i < len(text); {
+		for _, v := range values {
+			if strings.HasPrefix(text[i:], v.value) {
+				flush()
+				s.use(v)
+				out.WriteString(`"` + v.shown + `"`)
+				plain.WriteString("${" + v.shown[1:] + "}")
+				variables = true
+				i += len(v.value)
+				continue next
+			}
+		}
+		literal.WriteByte(text[i])
+		i++
+	}
+	flush()
+	switch {
+	case !variables:
+		return quote(text)
+	case simple:
+		return `"` + bare(plain.String()) + `"`
+	}
+	return out.String()
+}
+
+var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
+
+// bare leaves braces away that no name needs.
+func bare(text string) string { return braces.ReplaceAllString(text, "$$$1$2") }
+
+// use sets a variable other than the user's keys: a password that a case made
+// up, of which any will do.
+func (s *script) use(v secret) {
+	name := v.shown[1:]
+	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
+		return
+	}
+	s.names[name] = true
+	s.settings = append(s.settings, name+"=any-secret-of-your-own")
+}
+
+// quote quotes for a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// Curl is a shell command that repeats the request alone.
+func (r Request) Curl(hide *Secrets) string {
+	s := script{hide: hide, names: map[string]bool{}}
+	line := s.curl(r, "-i", "")
+	return strings.Join(append(s.settings, line), "\n")
+}
+
+const maxShown = 2000 // bytes of a body
