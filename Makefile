@@ -19,7 +19,7 @@ SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson confo
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/scale jobrunner/engine conformance/refcheck cmd/jobrunner \
 	internal/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
 
-.PHONY: quickstart test test-all test-tofu clis fire mutants soak build lint docs
+.PHONY: quickstart test test-all test-tofu clis fire mutants variants soak bench build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
@@ -29,8 +29,14 @@ test: ## A sample of every kind of test, those with a real Terraform included.
 	@go test -short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
 		$(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
 
-test-all: ## Every test, with the race detector.
-	go test $(RACE) -timeout=30m ./...
+# The packages that drive other processes through all variants, or virtual hours:
+# there the race detector costs a quarter of an hour, and a sample has it.
+DRIVERS := %/internal/mutate %/conformance/refcheck
+
+test-all: ## Every test, with the race detector where the code runs in the test.
+	go test $(RACE) -timeout=30m $(filter-out $(DRIVERS),$(shell go list ./...))
+	go test $(RACE) -short -timeout=30m ./conformance/refcheck
+	go test -timeout=30m ./conformance/refcheck ./internal/mutate
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
@@ -45,8 +51,14 @@ fire: ## The provider under a thousand generated schedules of faults, on each ve
 mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all that do not load it.
 	go run ./internal/mutate $(if $(FULL),--full)
 
+variants: ## Each deployment that differs where the contract leaves a choice, against the whole suite.
+	go run ./internal/mutate --variants
+
 soak: ## A hundred runs of the conformance suite, shuffled: the same verdicts.
 	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/refcheck
+
+bench: ## The job API beside its floor, on a quiet machine: writes docs/performance.md.
+	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/performance.md
 
 build: ## The three binaries, in bin/.
 	CGO_ENABLED=0 go build -trimpath -o bin/ .
@@ -57,8 +69,8 @@ lint: ## What CI checks beside the tests.
 	cd tools && go build -o ../bin/ tool
 	bin/golangci-lint run ./...
 
-docs: ## Generated documentation: docs/contract.md, and docs/ of the provider.
-	go generate ./internal/contract
+docs: ## Generated documentation: docs/contract.md, docs/clauses.md, and docs/ of the provider.
+	go generate ./internal/contract ./conformance/clauses
 	cd tools && go build -o ../bin/ tool
 	terraform fmt -recursive examples
 	bin/tfplugindocs generate --provider-name gpucloud --rendered-provider-name gpucloud

@@ -1,0 +1,88 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
+)
+
+// BenchmarkCold is what somebody waits for who begins: from the start of the
+// program to its first answer, from a job's submission to the first line of the
+// handler of a Python worker that is not there yet, and a run of the conformance
+// suite against a deployment of its own.
+func BenchmarkCold(b *testing.B) {
+	bin := b.TempDir()
+	if err := gobuild.Programs(b.Context(), bin, "../../cmd/jobrunner", "../../cmd/conformance"); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("serve", func(b *testing.B) {
+		for b.Loop() {
+			begin := time.Now()
+			s := serveCold(b, bin)
+			clients, done := newClients(s, 1)
+			if _, err := clients[0].ask(http.MethodGet, "/v2/templates", nil); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(time.Since(begin).Seconds()*1000, "ms")
+			done()
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("worker", func(b *testing.B) {
+		s := serveCold(b, bin)
+		for n := 0; b.Loop(); n++ {
+			s.deploy(b, "cold", "bench/python", 0, 1)
+			clients, done := newClients(s, 1)
+			begin := time.Now()
+			text, err := clients[0].ask(http.MethodPost, "/v2/"+s.endpoints["cold"]+"/runsync", submission(1<<10))
+			var job struct{ Output float64 }
+			if err = completed(text, err); err == nil {
+				err = json.Unmarshal(text, &job)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(job.Output*1000-float64(begin.UnixMicro())/1000, "ms")
+			done()
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("conformance", func(b *testing.B) {
+		for b.Loop() {
+			begin := time.Now()
+			cmd := exec.CommandContext(b.Context(), filepath.Join(bin, "conformance"), "run", "--local") //nolint:gosec // built above
+			if out, err := cmd.CombinedOutput(); err != nil {
+				b.Fatalf("%v: %s", err, out)
+			}
+			b.ReportMetric(time.Since(begin).Seconds()*1000, "ms")
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// serveCold starts a jobrunner in memory.
+func serveCold(b *testing.B, bin string) *subject {
+	b.Helper()
+	s := &subject{name: "ephemeral", key: benchKey, endpoints: map[string]string{}}
+	worker, err := filepath.Abs("testdata/worker.py")
+	if err != nil {
+		b.Fatal(err)
+	}
+	config := filepath.Join(b.TempDir(), "jobrunner.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "engine: none\nrules:\n  - image: bench/python\n    process:\n      run: [python3, %s]\n", worker), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, "serve", "--ephemeral", "--listen", "127.0.0.1:0", "--gpus", "off", "--config", config)
+	s.url = strings.TrimSpace(strings.TrimPrefix(line, urlLine))
+	return s
+}

@@ -1,0 +1,267 @@
+// Command floor is the least that an honest job API does: a map, a channel,
+// eight goroutines and JSON behind net/http. What the jobrunner costs is
+// measured beside it.
+//
+// It keeps nothing over a restart, and checks neither keys nor limits.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "worker" {
+		log.Fatal(work())
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // for the life of the process
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("http://%s\n", listener.Addr())
+	log.Fatal(http.Serve(listener, newFloor().routes())) //nolint:gosec // for one client, on this machine
+}
+
+// workers is how many goroutines run jobs, as many as the jobrunner's endpoint
+// has workers.
+const workers = 8
+
+// keptBytes bounds the jobs that are kept: the oldest go first.
+const keptBytes = 256 << 20
+
+// job is a submission and what became of it.
+type job struct {
+	ID        string          `json:"id"`
+	Status    string          `json:"status"`
+	Delay     int64           `json:"delayTime"`
+	Execution int64           `json:"executionTime"`
+	Output    json.RawMessage `json:"output,omitempty"`
+
+	input  json.RawMessage
+	queued time.Time
+	began  time.Time
+	done   chan struct{}
+	chunks chan chunk
+}
+
+type chunk struct {
+	Output json.RawMessage `json:"output"`
+}
+
+// order is what the stream handler reads of an input.
+type order struct {
+	Op string
+	N  int
+}
+
+type floor struct {
+	mu   sync.Mutex
+	jobs map[string]*job
+	kept []*job
+	size int
+	last int
+
+	queue  chan *job // for the goroutines
+	remote chan *job // for workers over HTTP
+}
+
+func newFloor() *floor {
+	f := &floor{jobs: map[string]*job{}, queue: make(chan *job, 1<<20), remote: make(chan *job, 1<<20)}
+	for range workers {
+		go func() {
+			for j := range f.queue {
+				j.begin()
+				f.finish(j, j.handle())
+			}
+		}()
+	}
+	return f
+}
+
+func (f *floor) routes() http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("POST /v2/{endpoint}/run", f.run)
+	m.HandleFunc("POST /v2/{endpoint}/runsync", f.runSync)
+	m.HandleFunc("GET /v2/{endpoint}/status/{job}", f.status)
+	m.HandleFunc("GET /v2/{endpoint}/stream/{job}", f.stream)
+	m.HandleFunc("POST /v2/{endpoint}/purge-queue", f.purge)
+	m.HandleFunc("GET /v2/{endpoint}/health", f.health)
+	m.HandleFunc("GET /v2/{endpoint}/job-take/{worker}", f.take)
+	m.HandleFunc("POST /v2/{endpoint}/job-done/{worker}/{job}", f.report)
+	return m
+}
+
+// submit queues a job. Those of the endpoint "http" are for workers over HTTP.
+func (f *floor) submit(w http.ResponseWriter, r *http.Request) *job {
+	var body struct{ Input json.RawMessage }
+	text, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &body)
+	}
+	if err != nil || len(body.Input) == 0 || body.Input[0] != '{' {
+		http.Error(w, `{"error": "invalid submission: expected an object with an input that is an object"}`, http.StatusBadRequest)
+		return nil
+	}
+	j := &job{Status: "IN_QUEUE", input: body.Input, queued: time.Now(), done: make(chan struct{}), chunks: make(chan chunk, 1000)}
+	f.mu.Lock()
+	f.last++
+	j.ID = strconv.Itoa(f.last)
+	f.jobs[j.ID] = j
+	f.kept = append(f.kept, j)
+	for f.size += len(j.input); f.size > keptBytes; f.kept = f.kept[1:] {
+		f.size -= len(f.kept[0].input)
+		delete(f.jobs, f.kept[0].ID)
+	}
+	f.mu.Unlock()
+	if r.PathValue("endpoint") == "http" {
+		f.remote <- j
+	} else {
+		f.queue <- j
+	}
+	return j
+}
+
+func (f *floor) run(w http.ResponseWriter, r *http.Request) {
+	if j := f.submit(w, r); j != nil {
+		answer(w, map[string]string{"id": j.ID, "status": "IN_QUEUE"})
+	}
+}
+
+func (f *floor) runSync(w http.ResponseWriter, r *http.Request) {
+	if j := f.submit(w, r); j != nil {
+		<-j.done
+		answer(w, j)
+	}
+}
+
+func (f *floor) find(w http.ResponseWriter, r *http.Request) *job {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.jobs[r.PathValue("job")]
+	if j == nil {
+		http.Error(w, `{"error": "no such job"}`, http.StatusNotFound)
+	}
+	return j
+}
+
+func (f *floor) status(w http.ResponseWriter, r *http.Request) {
+	j := f.find(w, r)
+	if j == nil {
+		return
+	}
+	f.mu.Lock()
+	shown := *j
+	f.mu.Unlock()
+	answer(w, &shown)
+}
+
+// stream answers the chunks so far, and waits for the first.
+func (f *floor) stream(w http.ResponseWriter, r *http.Request) {
+	j := f.find(w, r)
+	if j == nil {
+		return
+	}
+	list := []chunk{}
+	for {
+		if len(list) == 0 {
+			c, open := <-j.chunks
+			if !open {
+				break
+			}
+			list = append(list, c)
+			continue
+		}
+		select {
+		case c, open := <-j.chunks:
+			if open {
+				list = append(list, c)
+				continue
+			}
+		default:
+		}
+		break
+	}
+	answer(w, list)
+}
+
+func (f *floor) purge(w http.ResponseWriter, _ *http.Request) {
+	removed := 0
+	for {
+		select {
+		case <-f.queue:
+			removed++
+			continue
+		default:
+		}
+		break
+	}
+	answer(w, map[string]any{"removed": removed, "status": "completed"})
+}
+
+func (f *floor) health(w http.ResponseWriter, _ *http.Request) {
+	answer(w, map[string]any{"jobs": map[string]int{"inQueue": len(f.queue) + len(f.remote), "inProgress": 0}})
+}
+
+// take hands a job to a worker over HTTP (worker protocol).
+func (f *floor) take(w http.ResponseWriter, r *http.Request) {
+	select {
+	case j := <-f.remote:
+		j.begin()
+		answer(w, map[string]any{"id": j.ID, "input": j.input})
+	case <-r.Context().Done():
+	}
+}
+
+func (f *floor) report(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Output json.RawMessage }
+	text, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &body)
+	}
+	if j := f.find(w, r); j != nil && err == nil {
+		f.finish(j, body.Output)
+		answer(w, map[string]string{})
+	}
+}
+
+func (j *job) begin() { j.began = time.Now() }
+
+// handle echoes the input, or streams n chunks.
+func (j *job) handle() json.RawMessage {
+	var o order
+	if err := json.Unmarshal(j.input, &o); err != nil || o.Op != "stream" {
+		return j.input
+	}
+	for i := range o.N {
+		j.chunks <- chunk{json.RawMessage(`{"n":` + strconv.Itoa(i) + `}`)}
+	}
+	return nil
+}
+
+func (f *floor) finish(j *job, output json.RawMessage) {
+	f.mu.Lock()
+	j.Status, j.Output = "COMPLETED", output
+	j.Delay, j.Execution = j.began.Sub(j.queued).Milliseconds(), time.Since(j.began).Milliseconds()
+	f.mu.Unlock()
+	close(j.chunks)
+	close(j.done)
+}
+
+func answer(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text)
+}

@@ -1,0 +1,172 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// result is what one process made of a work in one round.
+type result struct {
+	rate     float64 // per second
+	p50, p99 time.Duration
+	cpu      time.Duration // of the process, for each request
+	failed   int
+	failure  error // one of the failures
+}
+
+func (s *subject) newRequest(method, path string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(context.Background(), method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+// client is one of those that ask at the same time. Its buffer and connections
+// are its own, so that the clients cost as little as they can.
+type client struct {
+	*subject
+	http *http.Client
+	buf  bytes.Buffer
+}
+
+func newClients(s *subject, n int) (clients []*client, done func()) {
+	transport := &http.Transport{MaxIdleConnsPerHost: n, DisableCompression: true}
+	for range n {
+		clients = append(clients, &client{subject: s, http: &http.Client{Transport: transport, Timeout: time.Minute}})
+	}
+	return clients, transport.CloseIdleConnections
+}
+
+// ask sends a request and reads the answer, which is valid until the next.
+func (c *client) ask(method, path string, body []byte) ([]byte, error) {
+	r, err := c.newRequest(method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	c.buf.Reset()
+	_, err = c.buf.ReadFrom(answer.Body)
+	if e := answer.Body.Close(); err == nil {
+		err = e
+	}
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d %.200s", method, path, answer.StatusCode, c.buf.Bytes())
+	}
+	return c.buf.Bytes(), err
+}
+
+// serve has a process serve a work for a moment, after a quarter of it to warm
+// up, and lets it finish what it has left.
+func serve(b *testing.B, s *subject, w work, size, n int) result {
+	b.Helper()
+	clients, done := newClients(s, n)
+	defer done()
+	once, err := w.prepare(clients[0], size)
+	if err != nil {
+		b.Fatalf("%s: %v", s.name, err)
+	}
+	load(clients, *moment/4, once)
+	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", w.name, bytesName(size), n, s.name))
+	before := s.cpu()
+	r := load(clients, *moment, once)
+	if n := r.rate * moment.Seconds(); n > 0 {
+		r.cpu = time.Duration(float64(s.cpu()-before) / n)
+	}
+	profiled()
+	if err := s.rest(clients[0], w.handler); err != nil && !errors.Is(err, io.EOF) {
+		b.Fatalf("%s: %v", s.name, err)
+	}
+	return r
+}
+
+// profile takes a profile of the process meanwhile, where that is asked for.
+func (s *subject) profile(name string) (done func()) {
+	if *profile == "" || s.name == floorName {
+		return func() {}
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		clients, done := newClients(s, 1)
+		defer done()
+		text, err := clients[0].ask(http.MethodGet, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(moment.Seconds()))), nil)
+		if err == nil {
+			_ = os.WriteFile(filepath.Join(*profile, name+".pprof"), text, 0o600) // what is not there is seen
+		}
+	})
+	return group.Wait
+}
+
+// load has clients ask again and again.
+func load(clients []*client, during time.Duration, once func(*client) error) (r result) {
+	var mu sync.Mutex
+	var times []time.Duration
+	var group sync.WaitGroup
+	begin := time.Now()
+	for _, c := range clients {
+		group.Go(func() {
+			var own []time.Duration
+			failed, failure := 0, error(nil)
+			for sent := time.Now(); sent.Sub(begin) < during; {
+				err := once(c)
+				now := time.Now()
+				if err != nil {
+					failed, failure = failed+1, err
+				} else {
+					own = append(own, now.Sub(sent))
+				}
+				sent = now
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, own...)
+			r.failed += failed
+			if failure != nil {
+				r.failure = failure
+			}
+		})
+	}
+	group.Wait()
+	r.rate = float64(len(times)) / time.Since(begin).Seconds()
+	if slices.Sort(times); len(times) > 0 {
+		r.p50, r.p99 = times[len(times)/2], times[len(times)*99/100]
+	}
+	return r
+}
+
+// rest removes the jobs that still wait, and waits for those that run.
+func (s *subject) rest(c *client, handler string) error {
+	at := "/v2/" + s.endpoints[handler]
+	if _, err := c.ask(http.MethodPost, at+"/purge-queue", nil); err != nil {
+		return err
+	}
+	for {
+		text, err := c.ask(http.MethodGet, at+"/health", nil)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte(`"inProgress":0`)) && bytes.Contains(text, []byte(`"inQueue":0`)) {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,166 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// row is what all processes made of one work.
+type row struct {
+	work          work
+	size, clients int
+	subjects      []string
+	results       map[string][]result // a result for each round
+}
+
+// middle is the round with the middle rate.
+func (r row) middle(name string) result {
+	all := slices.SortedFunc(slices.Values(r.results[name]), func(a, b result) int { return cmp.Compare(a.rate, b.rate) })
+	return all[len(all)/2]
+}
+
+// ratio is that of the rates of a process and of the floor: the middle of the
+// rounds, in each of which both had the same machine.
+func (r row) ratio(name string) float64 {
+	var all []float64
+	for i, own := range r.results[name] {
+		if floor := r.results[floorName][i].rate; floor > 0 {
+			all = append(all, own.rate/floor)
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)/2]
+}
+
+// failed counts the requests of all rounds that were not answered as they
+// should be.
+func (r row) failed(name string) (n int, failure error) {
+	for _, x := range r.results[name] {
+		n += x.failed
+		failure = cmp.Or(failure, x.failure)
+	}
+	return n, failure
+}
+
+func (r row) metrics(b *testing.B) {
+	b.Helper()
+	b.ReportMetric(0, "ns/op") // a round takes as long as it is told to
+	for _, name := range r.subjects {
+		m := r.middle(name)
+		b.ReportMetric(m.rate, name+"/s")
+		b.ReportMetric(float64(m.cpu.Microseconds()), name+"-µs")
+		if name != floorName {
+			b.ReportMetric(r.ratio(name), name+"/floor")
+		}
+		if n, failure := r.failed(name); n > 0 {
+			b.Logf("%s: %d requests failed: %v", name, n, failure)
+		}
+	}
+}
+
+// write writes the tables and the plot where they are asked for, between the
+// marks of the file.
+func write(b *testing.B, rows []row) {
+	b.Helper()
+	if *output == "" || len(rows) == 0 {
+		return
+	}
+	const begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
+	text, err := os.ReadFile(*output)
+	if err != nil {
+		b.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		b.Fatalf("%s lacks the lines %s and %s", *output, begin, end)
+	}
+	picture := strings.TrimSuffix(*output, ".md") + ".svg"
+	if err := os.WriteFile(*output, []byte(before+begin+"\n"+tables(rows, filepath.Base(picture))+end+after), 0o644); err != nil { //nolint:gosec // documentation
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(picture, []byte(plot(rows)), 0o644); err != nil { //nolint:gosec // documentation
+		b.Fatal(err)
+	}
+}
+
+func tables(rows []row, picture string) string {
+	var t strings.Builder
+	names := rows[0].subjects
+	fmt.Fprintf(&t, "\nMeasured on %s: %s, %d processors of %s, %s/%s; the middle of %d rounds of %s.\n\n![The rates as shares of the floor](%s)\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processor(), runtime.GOOS, runtime.GOARCH, len(rows[0].results[floorName]), *moment, picture)
+	last := ""
+	for _, r := range rows {
+		if r.work.name != last {
+			last = r.work.name
+			fmt.Fprintf(&t, "\n### %s\n\n| size | clients |", r.work.words)
+			for _, n := range names {
+				fmt.Fprintf(&t, " %s |", n)
+			}
+			for _, n := range names[1:] {
+				fmt.Fprintf(&t, " %s / floor |", n)
+			}
+			for _, n := range names {
+				fmt.Fprintf(&t, " p50, p99 of %s |", n)
+			}
+			t.WriteString("\n|---:|---:|" + strings.Repeat("---:|", 3*len(names)-1) + "\n")
+		}
+		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)
+		for _, n := range names {
+			fmt.Fprintf(&t, " %s/s |", rate(r.middle(n).rate))
+		}
+		for _, n := range names[1:] {
+			mark := ""
+			if failed, _ := r.failed(n); failed > 0 {
+				mark = fmt.Sprintf(", %d failed", failed)
+			}
+			fmt.Fprintf(&t, " %.2f%s |", r.ratio(n), mark)
+		}
+		for _, n := range names {
+			m := r.middle(n)
+			fmt.Fprintf(&t, " %s, %s ms |", ms(m.p50), ms(m.p99))
+		}
+		t.WriteString("\n")
+	}
+	t.WriteString("\n")
+	return t.String()
+}
+
+func rate(f float64) string {
+	if f < 100 {
+		return fmt.Sprintf("%.1f", f)
+	}
+	return fmt.Sprintf("%.0f", f)
+}
+
+func ms(d time.Duration) string {
+	if d >= 10*time.Millisecond {
+		return fmt.Sprintf("%.0f", d.Seconds()*1000)
+	}
+	return fmt.Sprintf("%.2f", d.Seconds()*1000)
+}
+
+// processor is the model that Linux names.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(line, "model name"); ok {
+				return strings.Trim(name, " \t:\n")
+			}
+		}
+	}
+	return "unknown model"
+}

@@ -1,0 +1,171 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// floorName names the process that the others are compared with.
+const floorName = "floor"
+
+// workers is how many an endpoint has, as many as the floor has goroutines.
+const workers = 8
+
+const (
+	benchKey = "benchmark-key-of-a-local-deployment"
+	urlLine  = "export GPUCLOUD_BASE_URL="
+)
+
+// subject is a process under test.
+type subject struct {
+	name, url, key string
+	endpoints      map[string]string // ids by the handler: echo, stream, http
+	pid            int
+	program        string // of the worker over HTTP
+}
+
+// start starts the floor, and the jobrunner with each of its databases.
+func start(b *testing.B) []*subject {
+	b.Helper()
+	bin := b.TempDir()
+	if err := gobuild.Programs(b.Context(), bin, "./floor", "../../cmd/jobrunner"); err != nil {
+		b.Fatal(err)
+	}
+	floor := &subject{name: floorName, program: filepath.Join(bin, "floor"), endpoints: map[string]string{"echo": "echo", "stream": "stream", "http": "http"}}
+	floor.url = strings.TrimSpace(floor.run(b, floor.program, nil, "http://"))
+	floor.workers(b)
+	all := []*subject{floor}
+	config := filepath.Join(bin, "jobrunner.yaml")
+	rules := fmt.Sprintf("engine: none\nrules:\n  - image: bench/http\n    process:\n      run: [%s, worker]\n", floor.program)
+	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for _, e := range []struct {
+		name  string
+		flags func() []string
+	}{
+		{"ephemeral", func() []string { return []string{"--ephemeral"} }},
+		{"SQLite", func() []string { return []string{"--data", b.TempDir()} }},
+		{"PostgreSQL", func() []string { return []string{"--data", b.TempDir(), "--engine", pgtest.Start(b)} }},
+	} {
+		if _, err := exec.LookPath("postgres"); e.name == "PostgreSQL" && err != nil && !installed("/usr/lib/postgresql/*/bin/postgres") {
+			b.Log("PostgreSQL is not installed, and left out")
+			continue
+		}
+		s := &subject{name: e.name, key: benchKey, endpoints: map[string]string{}}
+		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--limits", "off", "--gpus", "off", "--config", config}, e.flags()...)
+		if *profile != "" {
+			args = append(args, "--pprof")
+		}
+		line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, args...)
+		s.url = strings.TrimSpace(strings.TrimPrefix(line, urlLine))
+		for handler, image := range map[string]string{"echo": "builtin/echo", "stream": "builtin/conformance", "http": "bench/http"} {
+			s.deploy(b, handler, image, workers, workers)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func installed(pattern string) bool {
+	found, err := filepath.Glob(pattern)
+	return err == nil && len(found) > 0
+}
+
+// run starts a program, which ends with the benchmark, and answers its first
+// line with a beginning.
+func (s *subject) run(b *testing.B, program string, env []string, beginning string, args ...string) string {
+	b.Helper()
+	cmd := exec.CommandContext(context.Background(), program, args...) //nolint:gosec // built above
+	cmd.Env = append(os.Environ(), env...)
+	log, err := os.Create(filepath.Join(b.TempDir(), s.name+".log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	s.pid = cmd.Process.Pid
+	b.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(log.Name()); err == nil && b.Failed() {
+			b.Logf("%s wrote\n%.4000s", s.name, text)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), beginning) {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return lines.Text()
+		}
+	}
+	text, _ := os.ReadFile(log.Name())
+	b.Fatalf("%s ended without a line %s…: %s", program, beginning, text)
+	return ""
+}
+
+// workers starts workers over HTTP for the floor, which has no pool.
+func (s *subject) workers(b *testing.B) {
+	b.Helper()
+	for i := range workers {
+		cmd := exec.CommandContext(context.Background(), s.program, "worker") //nolint:gosec // built above
+		at := s.url + "/v2/http/"
+		cmd.Env = append(os.Environ(), "RUNPOD_POD_ID=w"+strconv.Itoa(i), "RUNPOD_WEBHOOK_GET_JOB="+at+"job-take/$ID?gpu=none",
+			"RUNPOD_WEBHOOK_POST_OUTPUT="+at+"job-done/$RUNPOD_POD_ID/$ID?gpu=none")
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// deploy makes an endpoint that has at least and at most so many workers, which
+// run an image.
+func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
+	b.Helper()
+	body := fmt.Sprintf(`{"name": "bench-%s", "type": "QUEUE", "image": %q, "workers": {"min": %d, "max": %d}}`, handler, image, least, most)
+	r := s.request(b, http.MethodPost, "/v2/serverless", []byte(body))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	var made struct{ ID string }
+	if err := json.Unmarshal(text, &made); err != nil || made.ID == "" {
+		b.Fatalf("making an endpoint of %s: %d %s", image, answer.StatusCode, text)
+	}
+	s.endpoints[handler] = made.ID
+}
+
+func (s *subject) request(tb testing.TB, method, path string, body []byte) *http.Request {
+	r, err := s.newRequest(method, path, body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
