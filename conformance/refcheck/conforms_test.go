@@ -2,9 +2,11 @@ package refcheck_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -67,6 +69,38 @@ func TestJobrunnerConforms(t *testing.T) {
 	}
 }
 
+// A clause that is judged alone is judged as beside all others: no case lives on
+// how far others advance the clock.
+func TestEachClauseAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := gobuild.Programs(t.Context(), dir, "../../cmd/..."); err != nil {
+		t.Fatal(err)
+	}
+	judged := map[string]bool{}
+	for _, c := range conformance.Cases() {
+		for _, clause := range c.All() {
+			judged[clause] = true
+		}
+	}
+	for i, clause := range slices.Sorted(maps.Keys(judged)) {
+		if testing.Short() && i%16 != 0 {
+			continue
+		}
+		t.Run(clause, func(t *testing.T) {
+			t.Parallel()
+			run := exec.CommandContext(t.Context(), filepath.Join(dir, "conformance"), "run", "--local", "--json=-", "--select="+clause)
+			text, _ := run.Output() // a clause that is skipped ends with 3
+			var r report.Report
+			if err := json.Unmarshal(text, &r); err != nil {
+				t.Fatal(err)
+			}
+			if nothingFails(t, &r); r.Exit != 0 && r.Exit != 3 || len(r.Leaked) > 0 {
+				t.Errorf("exit code %d, left %v", r.Exit, r.Leaked)
+			}
+		})
+	}
+}
+
 // The same in this process, where the race detector sees both sides: without the
 // cases that load the deployment.
 func TestJobrunnerConformsHere(t *testing.T) {
@@ -85,6 +119,11 @@ func keeps(t *testing.T, r *report.Report) {
 	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < 100 {
 		t.Errorf("exit code %d, left %v, %v", r.Exit, r.Leaked, r.Counts)
 	}
+	nothingFails(t, r)
+}
+
+func nothingFails(t *testing.T, r *report.Report) {
+	t.Helper()
 	for _, x := range r.Results {
 		switch x.Verdict {
 		case report.Pass, report.Observed, report.Skip:
