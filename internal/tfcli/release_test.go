@@ -104,10 +104,28 @@ func publish(t *testing.T, files map[string]string) Release {
 	t.Setenv("GOMODCACHE", filepath.Join(cache, "mod"))
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(proxy))
 	t.Setenv("GONOSUMDB", "example.com")
-	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // os.UserCacheDir asks for one of them
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData", "XDG_CONFIG_HOME", "AppData"} { // os.UserCacheDir and UserConfigDir ask for one of them
 		t.Setenv(name, cache)
 	}
+	quiet(t)
 	return Release{Name: "terraform", Version: "1.2.3", module: "example.com/tool", main: "."}
+}
+
+// quiet keeps go from starting a program of its own that outlives it, to count its
+// use in the user's folder: a test could not remove that folder.
+func quiet(t *testing.T) {
+	t.Helper()
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "go", "telemetry")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("off"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // leftovers are the files beside the program.
