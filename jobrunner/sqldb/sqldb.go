@@ -150,9 +150,16 @@ func (db *DB) prepare(dir string) (source string, err error) {
 }
 
 // pragmas are run on each connection; auto_vacuum must come first, before the
-// file has a page.
+// file has a page. The caches are small: SQLite looks through the whole one at
+// each commit after which pages of an index changed places, and what is in the
+// system's cache, or in memory anyway, is read again for less.
 func pragmas(c Config) []string {
-	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "cache_size=-16384", "trusted_schema=OFF", "foreign_keys=ON"}
+	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "trusted_schema=OFF", "foreign_keys=ON"}
+	if c.Dir == "" {
+		common = append(common, "cache_size=-1024")
+	} else {
+		common = append(common, "cache_size=-4096")
+	}
 	switch {
 	case c.Dir == "":
 		return append(common, "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", c.Memory/pageSize))
