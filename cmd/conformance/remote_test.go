@@ -74,11 +74,15 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Stop()
-			cmd := command(t, append([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json"}, c.flags...)...)
-			cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_OTHER_API_KEY="+d.Target.OtherKey, "GPUCLOUD_USER_API_KEY="+d.Target.UserKey)
-			said := ends(t, cmd, 1) // what the jobrunner does not serve is a failure here
-			var got report.Report
-			readReport(t, cmd.Dir, &got)
+			run := func(codes []int, flags ...string) (said string, got report.Report) {
+				cmd := command(t, slices.Concat([]string{"run", "--base-url=" + d.Target.BaseURL, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--json=report.json"}, c.flags, flags)...)
+				cmd.Env = append(cmd.Env, "GPUCLOUD_API_KEY="+d.Target.Key, "GPUCLOUD_OTHER_API_KEY="+d.Target.OtherKey, "GPUCLOUD_USER_API_KEY="+d.Target.UserKey)
+				said = ends(t, cmd, codes...)
+				readReport(t, cmd.Dir, &got)
+				return said, got
+			}
+			said, got := run([]int{1}) // what the jobrunner does not serve is a failure here
+			again(&got, want, run)
 			judged := 0
 			for i, x := range got.Results {
 				switch {
@@ -99,6 +103,28 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 				t.Errorf("%d clauses are judged, left %v:\n%s", judged, got.Leaked, said)
 			}
 		})
+	}
+}
+
+// again judges clauses once more that this machine was too busy for: time passes
+// in a remote run while it waits for a processor, and the suite says so.
+func again(got, want *report.Report, run func(codes []int, flags ...string) (string, report.Report)) {
+	var clauses []string
+	for i, x := range got.Results {
+		if x.Verdict == report.Inconclusive && want.Results[i].Verdict == report.Pass && !unservedByJobrunner(x) {
+			clauses = append(clauses, x.Clause)
+		}
+	}
+	if clauses == nil {
+		return
+	}
+	_, second := run([]int{0, 1, 3}, "--select="+strings.Join(clauses, ","))
+	for _, y := range second.Results {
+		for i, x := range got.Results {
+			if x.Clause == y.Clause {
+				got.Results[i] = y
+			}
+		}
 	}
 }
 

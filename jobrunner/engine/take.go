@@ -25,16 +25,27 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 	}
 	rows, err := collect(tx, func(r sqldb.Rows) (job takenRow, err error) {
 		var low int
-		var queued, deadline, gone int64
+		var queued, exec, gone int64
 		job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
-		err = r.Scan(&job.ID, &low, &job.turn, &job.k, &job.Attempt, &job.Retries, &queued, &deadline, &gone, &job.Input, &job.Rest)
+		err = r.Scan(&job.ID, &low, &job.turn, &job.k, &job.Attempt, &job.Retries, &queued, &exec, &gone, &job.Input, &job.Rest)
+		if exec == 0 { exec = cmp.Or(t.Timeout, DefaultTimeout).Milliseconds() }
+		deadline := now+exec
+		job.Attempt++
 		job.Low, job.Delay, job.Deadline = low == 1, max(0, duration(now-queued)), fromMillis(deadline)
 		job.change = change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone), delay: job.Delay}
 		if lease > 0 {
 			job.change.due = min(job.change.due, lease)
 		}
 		return job, err
-	}, taken, t.Worker, e.process, now, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), lease, t.Endpoint, now, t.Max)
+	}, `SELECT id, low, turn, jobs.k, attempt, retries, queued, exec_ms, gone, input, rest FROM jobs JOIN inputs ON inputs.k = jobs.k WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
+			ORDER BY turn, jobs.k LIMIT ?`, t.Endpoint, now, t.Max)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range rows {
+		if _, err := tx.Exec(`UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = attempt + 1, started = ?,
+			deadline = ?, lease = ? WHERE k = ?`, t.Worker, e.process, now, r.Deadline.UnixMilli(), lease, r.k); err != nil { return nil, nil, err }
+	}
 	if err != nil {
 		return nil, nil, err
 	}
