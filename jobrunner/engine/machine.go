@@ -5,11 +5,17 @@ package engine
 // state. A statement names the states that it leaves; the rows that it answers
 // are the verdict: none means that the job was elsewhere, and nothing happened.
 //
+// What happens to every job, its take and the end of its handler, is read and
+// locked first (next, ending), and then written by its key: SQLite makes a table
+// for the rows of each RETURNING, which costs as much as a statement.
+//
 // Statements that change one job end in the condition "one", those of the
 // sweeper pick their jobs themselves. Each answers the columns of a change.
 const (
+	// How long the result is kept. Arguments: end.
+	kept = `{least}(expires, ? + keep_ms)`
 	// What a terminal state brings with it. Arguments: end, end.
-	ends = ` finished = ?, gone = {least}(expires, ? + keep_ms), lease = 0 `
+	ends = ` finished = ?, gone = ` + kept + `, lease = 0 `
 	// What a return to the queue brings with it. Arguments: now.
 	waitsAgain = ` state = 'IN_QUEUE', queued = ?, worker = '', started = 0, deadline = 0, lease = 0 `
 
@@ -31,21 +37,19 @@ const (
 		INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
 		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
 
-	// IN_QUEUE → IN_PROGRESS: a worker is available. An input that is large is
-	// read with largeInput: SQLite copies what RETURNING answers several times.
-	// Arguments: worker, process, now, now, default time-out, lease, endpoint, now, how many.
-	taken = `
-		UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = attempt + 1, started = ?,
-			deadline = ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, lease = ?
-		WHERE k {in unlocked (}SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
-			ORDER BY turn, k LIMIT ?{)}
-		RETURNING id, low, turn, k, attempt, retries, queued, deadline, gone,
-			(SELECT CASE WHEN LENGTH(input) <= 65536 THEN input END FROM inputs WHERE inputs.k = jobs.k), (SELECT rest FROM inputs WHERE inputs.k = jobs.k)`
+	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
+	// attempt, now, deadline, lease, k.
+	taken = `UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = ? WHERE k = ?`
+	// The jobs that are next. Arguments: endpoint, now, how many.
+	next = `SELECT jobs.k, id, low, attempt, retries, queued, exec_ms, gone, input, rest FROM jobs JOIN inputs ON inputs.k = jobs.k
+		WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 
-	// IN_PROGRESS → COMPLETED: the handler answered.
-	completed = `UPDATE jobs SET state = 'COMPLETED',` + ends + `WHERE` + mine + changed
-	// IN_PROGRESS → FAILED: the handler failed.
-	failed = `UPDATE jobs SET state = 'FAILED',` + ends + `WHERE` + mine + changed
+	// IN_PROGRESS → COMPLETED: the handler answered. Arguments: end, end, k.
+	completed = `UPDATE jobs SET state = 'COMPLETED',` + ends + `WHERE k = ?`
+	// IN_PROGRESS → FAILED: the handler failed. Arguments: end, end, k.
+	failed = `UPDATE jobs SET state = 'FAILED',` + ends + `WHERE k = ?`
+	// The job whose handler is through. Arguments: end, then those of mine.
+	ending = `SELECT k, endpoint, id, low, queued, started, ` + kept + `, webhook, retries FROM jobs WHERE` + mine + `{lock}`
 
 	// IN_QUEUE → CANCELLED, IN_PROGRESS → CANCELLED: a client asked for it.
 	// A running job whose time is up is TIMED_OUT and no longer to be cancelled.
@@ -106,11 +110,10 @@ const (
 
 // What belongs to a job beside its state.
 const (
-	largeInput = `SELECT input FROM inputs WHERE k = ?`
-	addInput   = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
-	setOutput  = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
-	noOutput   = `DELETE FROM outputs WHERE k = ?`
-	noChunks   = `DELETE FROM chunks WHERE k = ?`
+	addInput  = `INSERT INTO inputs (k, input, rest) VALUES (?, ?, ?)`
+	setOutput = `INSERT INTO outputs (k, output, error) VALUES (?, ?, ?) ON CONFLICT (k) DO UPDATE SET output = excluded.output, error = excluded.error`
+	noOutput  = `DELETE FROM outputs WHERE k = ?`
+	noChunks  = `DELETE FROM chunks WHERE k = ?`
 
 	// A sign of life of the worker. Arguments: lease, lease, those of mine.
 	beaten = `UPDATE jobs SET lease = CASE WHEN CAST(? AS BIGINT) > 0 THEN ? ELSE lease END WHERE` + mine + `RETURNING k`

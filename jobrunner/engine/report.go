@@ -200,9 +200,9 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	mine := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
 	switch r.kind {
 	case done:
-		changes, err = update(tx, Completed, completed, slices.Concat([]any{at, now}, mine)...)
+		changes, err = end(tx, Completed, completed, now, at, mine)
 	case fail:
-		changes, err = update(tx, Failed, failed, slices.Concat([]any{at, now}, mine)...)
+		changes, err = end(tx, Failed, failed, now, at, mine)
 	case lost:
 		changes, err = loseOne(tx, now, r.reason, mine)
 	case chunk:
@@ -226,9 +226,18 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	return changes, err == nil, streamed, 0, err
 }
 
+// end ends the job that is the worker's, where it still is, with a statement.
+func end(tx *sqldb.Tx, to State, statement string, now, at int64, mine []any) ([]change, error) {
+	changes, err := update(tx, to, ending, slices.Concat([]any{now}, mine)...)
+	for _, c := range changes {
+		err = errors.Join(err, tx.Later(statement, at, now, c.k))
+	}
+	return changes, err
+}
+
 // finish keeps what a job leaves, and orders the call that tells of its end.
 func finish(tx *sqldb.Tx, c change, now int64, output []byte, message string) error {
-	if _, err := tx.Exec(setOutput, c.k, output, message); err != nil {
+	if err := tx.Later(setOutput, c.k, output, message); err != nil {
 		return err
 	}
 	if c.webhook == "" {
@@ -253,7 +262,7 @@ func requeue(tx *sqldb.Tx, changes []change) error {
 		c := &changes[i]
 		c.retry = true
 		for _, statement := range []string{noOutput, noChunks} {
-			if _, err := tx.Exec(statement, c.k); err != nil {
+			if err := tx.Later(statement, c.k); err != nil {
 				return err
 			}
 		}
@@ -280,7 +289,7 @@ func beatOne(tx *sqldb.Tx, r Report, lease int64, mine []any) (accepted bool, er
 		return false, nil
 	}
 	if err == nil && r.kind == progress {
-		_, err = tx.Exec(setOutput, k, r.output, "")
+		err = tx.Later(setOutput, k, r.output, "")
 	}
 	return err == nil, err
 }

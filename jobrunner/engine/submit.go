@@ -53,7 +53,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		k, err := tx.Insert(submitted, n.Endpoint, id, asInt(n.Low), n.Webhook, n.Timeout.Milliseconds(), n.retention().Milliseconds(),
 			now, now, now, gone, gone)
 		if err == nil {
-			_, err = tx.Exec(addInput, k, n.Input, n.Rest)
+			err = tx.Later(addInput, k, n.Input, n.Rest)
 		}
 		if err == nil && taker != nil {
 			next, changes, err = e.take(tx, taker.take)

@@ -3,18 +3,10 @@ package engine
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
-
-// takenRow is a job that was taken, with its place in the queue.
-type takenRow struct {
-	Taken
-	turn, k int64
-	change  change
-}
 
 // take hands the jobs that are next to a worker: IN_QUEUE → IN_PROGRESS.
 func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err error) {
@@ -23,44 +15,34 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 	if t.Lease > 0 {
 		lease = now + t.Lease.Milliseconds()
 	}
-	rows, err := collect(tx, func(r sqldb.Rows) (job takenRow, err error) {
+	var keys []int64
+	jobs, err = collect(tx, func(r sqldb.Rows) (job Taken, err error) {
+		var k, queued, timeout, gone int64
 		var low int
-		var queued, exec, gone int64
 		job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
-		err = r.Scan(&job.ID, &low, &job.turn, &job.k, &job.Attempt, &job.Retries, &queued, &exec, &gone, &job.Input, &job.Rest)
-		if exec == 0 { exec = cmp.Or(t.Timeout, DefaultTimeout).Milliseconds() }
-		deadline := now+exec
+		err = r.Scan(&k, &job.ID, &low, &job.Attempt, &job.Retries, &queued, &timeout, &gone, &job.Input, &job.Rest)
+		deadline := now + cmp.Or(timeout, t.Timeout.Milliseconds(), DefaultTimeout.Milliseconds())
 		job.Attempt++
 		job.Low, job.Delay, job.Deadline = low == 1, max(0, duration(now-queued)), fromMillis(deadline)
-		job.change = change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: min(deadline, gone), delay: job.Delay}
+		due := min(deadline, gone)
 		if lease > 0 {
-			job.change.due = min(job.change.due, lease)
+			due = min(due, lease)
 		}
+		keys = append(keys, k)
+		changes = append(changes, change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay})
 		return job, err
-	}, `SELECT id, low, turn, jobs.k, attempt, retries, queued, exec_ms, gone, input, rest FROM jobs JOIN inputs ON inputs.k = jobs.k WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ?
-			ORDER BY turn, jobs.k LIMIT ?`, t.Endpoint, now, t.Max)
+	}, next, t.Endpoint, now, t.Max)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, r := range rows {
-		if _, err := tx.Exec(`UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = attempt + 1, started = ?,
-			deadline = ?, lease = ? WHERE k = ?`, t.Worker, e.process, now, r.Deadline.UnixMilli(), lease, r.k); err != nil { return nil, nil, err }
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	// The statement answers its rows in no order.
-	slices.SortFunc(rows, func(a, b takenRow) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.k, b.k)) })
-	for _, r := range rows {
-		if r.Input == nil {
-			if err := tx.QueryRow(largeInput, r.k).Scan(&r.Input); err != nil {
-				return nil, nil, err
-			}
+	for i := range jobs {
+		job := &jobs[i]
+		if err := tx.Later(taken, job.Worker, e.process, job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
+			return nil, nil, err
 		}
-		if r.Attempt > 1 {
-			r.Input = fault.Data("retried.input", r.Input)
+		if job.Attempt > 1 {
+			job.Input = fault.Data("retried.input", job.Input)
 		}
-		jobs, changes = append(jobs, r.Taken), append(changes, r.change)
 	}
 	return jobs, changes, nil
 }

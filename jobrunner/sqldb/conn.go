@@ -72,6 +72,11 @@ func (c *conn) insert(query string, args ...any) (k int64, err error) {
 	return c.lite.LastInsertID(), nil // cheaper than the rows of a RETURNING
 }
 
+func (c *conn) later(query string, args ...any) error {
+	_, err := c.exec(query, args...)
+	return err
+}
+
 func (c *conn) query(query string, args ...any) (Rows, error) {
 	s, err := c.statement(query, args)
 	if err != nil {
@@ -109,6 +114,7 @@ func (c *conn) close() error {
 type session interface {
 	exec(query string, args ...any) (rows int64, err error)
 	insert(query string, args ...any) (k int64, err error)
+	later(query string, args ...any) error
 	query(query string, args ...any) (Rows, error)
 	script(statements string) error
 }
@@ -172,3 +178,8 @@ func (tx *Tx) Insert(query string, args ...any) (k int64, err error) {
 func (tx *Tx) Exec(query string, args ...any) (rows int64, err error) {
 	return tx.conn.exec(query, args...)
 }
+
+// Later runs a statement whose outcome nothing in the transaction depends on. A
+// server is sent it together with the next statement, or with the commit, which
+// fail where it does.
+func (tx *Tx) Later(query string, args ...any) error { return tx.conn.later(query, args...) }

@@ -20,7 +20,8 @@ var sqliteDialect = dialect{words: strings.NewReplacer(
 	"{returning k}", "",
 	"{least}", "min",
 	"{lock}", "",
-	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes: here nobody else writes
+	"{lock jobs that are free}", "", // nobody else writes
+	"{in unlocked (}", "IN (", "{)}", ")", // rows that no other transaction changes
 	// SQLite plans by the value of a bare argument here, and so parses and plans
 	// the statement anew each time that it is run.
 	"LIMIT ?", "LIMIT +?",
@@ -33,6 +34,7 @@ var postgresDialect = dialect{numbered: true, words: strings.NewReplacer(
 	"{returning k}", "RETURNING k",
 	"{least}", "least",
 	"{lock}", " FOR UPDATE", // waits for another transaction that changes the row
+	"{lock jobs that are free}", " FOR UPDATE OF jobs SKIP LOCKED", // no other transaction changes them
 	// An array is selected once. A plain IN may be planned as a join that
 	// selects again, and locks more rows than the LIMIT allows.
 	"{in unlocked (}", "= ANY (ARRAY (", "{)}", " FOR UPDATE SKIP LOCKED))",

@@ -33,7 +33,8 @@ const (
 	postgresBackoff = 10 * time.Millisecond // doubled each time
 	connectTimeout  = 5 * time.Second
 
-	// No try begins later than that, whose caller is better told.
+	// No try begins later than that after a server that did not answer: the caller
+	// is better told.
 	postgresPatience = 2 * time.Second
 	// So long a call waits for one of the pool's connections.
 	acquireTimeout = 10 * time.Second
@@ -143,7 +144,7 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error) error {
 	start := time.Now()
 	for try, pause := 1, postgresBackoff; ; try, pause = try+1, pause*2 {
 		again, err := p.transact(ctx, fn)
-		if !again || try == postgresTries || time.Since(start) > postgresPatience {
+		if !again || try == postgresTries || time.Since(start) > postgresPatience && !collided(err) {
 			return p.explain(err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -164,28 +165,15 @@ func (p *postgres) transact(ctx context.Context, fn func(*Tx) error) (again bool
 		return ctx.Err() == nil && isUnavailable(err), err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool
-	ctx = context.WithoutCancel(ctx)
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return isUnavailable(err), err
+	raw := conn.Raw(func(c any) error {
+		tx := &postgresTx{p: p, conn: c.(*stdlib.Conn).Conn()}
+		again, err = tx.run(fn)
+		return nil // what is wrong with the connection shows when the pool takes it out again
+	})
+	if raw != nil { // it broke before it was asked
+		return isUnavailable(raw), raw
 	}
-	committing := false
-	defer func() {
-		if !committing { // after a failure of fn, or a panic on its way to the caller
-			_ = tx.Rollback()
-		}
-	}()
-	own := &Tx{queries: queries{postgresTx{p, tx}}}
-	err = fn(own)
-	if err == nil && len(own.notes) > 0 && p.hook != nil {
-		err = p.hook(own, own.notes)
-	}
-	if err != nil {
-		return isUnavailable(err) || collided(err), err
-	}
-	committing = true
-	err = tx.Commit()
-	return collided(err), err
+	return again, err
 }
 
 func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
@@ -228,46 +216,6 @@ func storable(args []any) []any {
 	return args
 }
 
-// postgresTx is the session of a Tx. Statements run to their end whatever the
-// caller's context: giving one up costs the connection.
-type postgresTx struct {
-	p  *postgres
-	tx *sql.Tx
-}
-
-func (s postgresTx) exec(query string, args ...any) (rows int64, err error) {
-	result, err := s.tx.ExecContext(context.Background(), s.p.text(query), storable(args)...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-func (s postgresTx) insert(query string, args ...any) (k int64, err error) {
-	err = s.tx.QueryRowContext(context.Background(), s.p.text(query), storable(args)...).Scan(&k)
-	return k, err
-}
-
-func (s postgresTx) query(query string, args ...any) (Rows, error) {
-	rows, err := s.tx.QueryContext(context.Background(), s.p.text(query), storable(args)...)
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-func (s postgresTx) script(statements string) error {
-	_, err := s.tx.ExecContext(context.Background(), postgresDialect.rewrite(statements))
-	return err
-}
-
-// alone takes a lock that ends with the transaction. Schemas of one database
-// don't share it.
-func (s postgresTx) alone(name string) error {
-	_, err := s.exec("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
-	return err
-}
-
 // postgresReader is the session of a Reader: one connection, from the first
 // statement on.
 type postgresReader struct {
@@ -280,6 +228,7 @@ type postgresReader struct {
 var errReader = errors.New("a reader does not write")
 
 func (s *postgresReader) exec(string, ...any) (int64, error)   { return 0, errReader }
+func (s *postgresReader) later(string, ...any) error           { return errReader }
 func (s *postgresReader) insert(string, ...any) (int64, error) { return 0, errReader }
 func (s *postgresReader) script(string) error                  { return errReader }
 

@@ -30,7 +30,7 @@ func (db *DB) Behind(ctx context.Context, now func() time.Time) (behind time.Dur
 // name, in any process, is under way: from here on it sees what those did. It
 // is the first thing that the transaction does. SQLite's are alone anyway.
 func (tx *Tx) Alone(name string) error {
-	if p, ok := tx.conn.(postgresTx); ok {
+	if p, ok := tx.conn.(*postgresTx); ok {
 		return p.alone(name)
 	}
 	return nil

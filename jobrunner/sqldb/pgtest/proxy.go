@@ -114,18 +114,13 @@ func (p *Proxy) pass(l net.Listener, client net.Conn) {
 	if cut {
 		return
 	}
-	var losing atomic.Bool
 	go func() {
-		_, _ = io.Copy(writer(func(b []byte) (int, error) {
-			if bytes.Contains(b, []byte("commit\x00")) && p.lose.CompareAndSwap(true, false) {
-				losing.Store(true)
-			}
-			return upstream.Write(b)
-		}), client)
+		_, _ = io.Copy(upstream, client)
 		_ = upstream.Close()
 	}()
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
-		if losing.Load() {
+		// What the server says of a commit that is done, and the client does not hear.
+		if bytes.Contains(b, []byte("COMMIT\x00")) && p.lose.CompareAndSwap(true, false) {
 			return 0, io.ErrClosedPipe
 		}
 		return client.Write(b)

@@ -1,0 +1,94 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Many submit while eight workers run what is queued: the processor time of a job.
+func BenchmarkJobs(b *testing.B) {
+	for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {
+		b.Run(name, func(b *testing.B) {
+			db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: dir})
+			if err != nil {
+				b.Fatal(err)
+			}
+			e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				e.Close()
+				_ = db.Close()
+			}()
+			ctx, cancel := context.WithCancel(b.Context())
+			var workers, clients sync.WaitGroup
+			for range 8 {
+				workers.Go(func() {
+					taker := e.NewTaker()
+					defer taker.Close()
+					next := Take{Endpoint: "ep", Worker: "w", Max: 1}
+					jobs, err := taker.Take(ctx, next)
+					for err == nil {
+						if len(jobs) == 0 {
+							jobs, err = taker.Take(ctx, next)
+							continue
+						}
+						_, jobs, err = taker.Report(ctx, jobs[0].Ref, Done([]byte(`{"a": 1}`)), next)
+					}
+				})
+			}
+			input := make([]byte, 1024)
+			for i := range input {
+				input[i] = 'a'
+			}
+			input[0], input[1023] = '"', '"'
+			before := used()
+			b.ResetTimer()
+			todo := make(chan struct{}, b.N)
+			for range b.N {
+				todo <- struct{}{}
+			}
+			close(todo)
+			for range 64 {
+				clients.Go(func() {
+					for range todo {
+						if _, err := e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: input}); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			clients.Wait()
+			for {
+				n, err := e.CountsNow(b.Context(), "ep")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n.InQueue+n.InProgress == 0 {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
+			cancel()
+			workers.Wait()
+		})
+	}
+}
+
+func used() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
