@@ -40,8 +40,9 @@ const (
 	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
 	// attempt, now, deadline, lease, k.
 	taken = `UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = ? WHERE k = ?`
-	// The jobs that are next. Arguments: endpoint, now, how many.
-	next = `SELECT jobs.k, id, low, attempt, retries, queued, exec_ms, gone, input, rest FROM jobs JOIN inputs ON inputs.k = jobs.k
+	// The jobs that are next. Arguments: now, default time-out, endpoint, now, how
+	// many.
+	next = `SELECT jobs.k, id, low, attempt, retries, queued, ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, gone, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
 		WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 
 	// IN_PROGRESS → COMPLETED: the handler answered. Arguments: end, end, k.

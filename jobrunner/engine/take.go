@@ -17,11 +17,10 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 	}
 	var keys []int64
 	jobs, err = collect(tx, func(r sqldb.Rows) (job Taken, err error) {
-		var k, queued, timeout, gone int64
+		var k, queued, deadline, gone int64
 		var low int
 		job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
-		err = r.Scan(&k, &job.ID, &low, &job.Attempt, &job.Retries, &queued, &timeout, &gone, &job.Input, &job.Rest)
-		deadline := now + cmp.Or(timeout, t.Timeout.Milliseconds(), DefaultTimeout.Milliseconds())
+		err = r.Scan(&k, &job.ID, &low, &job.Attempt, &job.Retries, &queued, &deadline, &gone, &job.Input, &job.Rest)
 		job.Attempt++
 		job.Low, job.Delay, job.Deadline = low == 1, max(0, duration(now-queued)), fromMillis(deadline)
 		due := min(deadline, gone)
@@ -31,7 +30,7 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		keys = append(keys, k)
 		changes = append(changes, change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay})
 		return job, err
-	}, next, t.Endpoint, now, t.Max)
+	}, next, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now, t.Max)
 	if err != nil {
 		return nil, nil, err
 	}
