@@ -42,7 +42,7 @@ func BenchmarkJobAPI(b *testing.B) {
 			}
 		}
 	}
-	write(b, rows)
+	report(b, rows)
 }
 
 // measure has each process serve a work in turn.

@@ -27,3 +27,18 @@ func (s *subject) cpu() time.Duration {
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * tick
 }
+
+// resident is the memory of the process that is not swapped out, in bytes, where
+// the system tells it as Linux does; else zero.
+func (s *subject) resident() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}

@@ -22,6 +22,7 @@ type result struct {
 	rate     float64 // per second
 	p50, p99 time.Duration
 	cpu      time.Duration // of the process, for each request
+	resident int64         // memory of the process afterwards, in bytes
 	failed   int
 	failure  error // one of the failures
 }
@@ -96,6 +97,7 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 	if err := s.rest(clients[0], w.handler); err != nil && !errors.Is(err, io.EOF) {
 		b.Fatalf("%s: %v", s.name, err)
 	}
+	r.resident = s.resident()
 	return r
 }
 

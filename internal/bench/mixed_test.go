@@ -3,7 +3,9 @@
 package bench_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +25,8 @@ func BenchmarkMixed(b *testing.B) {
 	if *brief {
 		queued = 1000
 	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "\n| database | runsync/s | p50 | p99 |\n|---|---:|---:|---:|\n")
 	for _, s := range all {
 		if s.name == floorName {
 			continue // it can't purge one endpoint's queue alone
@@ -44,11 +48,13 @@ func BenchmarkMixed(b *testing.B) {
 			b.ReportMetric(r.rate, "runsync/s")
 			b.ReportMetric(r.p50.Seconds()*1000, "p50-ms")
 			b.ReportMetric(r.p99.Seconds()*1000, "p99-ms")
+			fmt.Fprintf(&table, "| %s | %s | %s ms | %s ms |\n", s.name, rate(r.rate), ms(r.p50), ms(r.p99))
 			if r.failed > 0 {
 				b.Errorf("%d requests failed: %v", r.failed, r.failure)
 			}
 		})
 	}
+	write(b, "mixed load", table.String()+"\n")
 }
 
 // fill queues jobs that nobody takes.

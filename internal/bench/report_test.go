@@ -70,14 +70,14 @@ func (r row) metrics(b *testing.B) {
 	}
 }
 
-// write writes the tables and the plot where they are asked for, between the
-// marks of the file.
-func write(b *testing.B, rows []row) {
+// write puts what was measured into a part of the report, where one is asked for:
+// between the marks of that name.
+func write(b *testing.B, part, measured string) {
 	b.Helper()
-	if *output == "" || len(rows) == 0 {
+	if *output == "" {
 		return
 	}
-	const begin, end = "<!-- measured: begin -->", "<!-- measured: end -->"
+	begin, end := "<!-- "+part+": begin -->", "<!-- "+part+": end -->"
 	text, err := os.ReadFile(*output)
 	if err != nil {
 		b.Fatal(err)
@@ -87,10 +87,19 @@ func write(b *testing.B, rows []row) {
 	if !ok || !closed {
 		b.Fatalf("%s lacks the lines %s and %s", *output, begin, end)
 	}
-	picture := strings.TrimSuffix(*output, ".md") + ".svg"
-	if err := os.WriteFile(*output, []byte(before+begin+"\n"+tables(rows, filepath.Base(picture))+end+after), 0o644); err != nil { //nolint:gosec // documentation
+	if err := os.WriteFile(*output, []byte(before+begin+"\n"+measured+end+after), 0o644); err != nil { //nolint:gosec // documentation
 		b.Fatal(err)
 	}
+}
+
+// report writes the tables and the plot of the job API.
+func report(b *testing.B, rows []row) {
+	b.Helper()
+	if *output == "" || len(rows) == 0 {
+		return
+	}
+	picture := strings.TrimSuffix(*output, ".md") + ".svg"
+	write(b, "job API", tables(rows, filepath.Base(picture)))
 	if err := os.WriteFile(picture, []byte(plot(rows)), 0o644); err != nil { //nolint:gosec // documentation
 		b.Fatal(err)
 	}
@@ -102,6 +111,7 @@ func tables(rows []row, picture string) string {
 	fmt.Fprintf(&t, "\nMeasured on %s: %s, %d processors of %s, %s/%s; the middle of %d rounds of %s.\n\n![The rates as shares of the floor](%s)\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processor(), runtime.GOOS, runtime.GOARCH, len(rows[0].results[floorName]), *moment, picture)
 	last := ""
+	var large row
 	for _, r := range rows {
 		if r.work.name != last {
 			last = r.work.name
@@ -133,8 +143,19 @@ func tables(rows []row, picture string) string {
 			fmt.Fprintf(&t, " %s, %s ms |", ms(m.p50), ms(m.p99))
 		}
 		t.WriteString("\n")
+		if r.size >= 1<<20 {
+			large = r
+		}
 	}
 	t.WriteString("\n")
+	if large.results != nil {
+		fmt.Fprintf(&t, "Resident memory after the first and the last round of %s of %s:", large.work.name, bytesName(large.size))
+		for _, n := range names {
+			all := large.results[n]
+			fmt.Fprintf(&t, " %s %d and %d MiB;", n, all[0].resident>>20, all[len(all)-1].resident>>20)
+		}
+		t.WriteString(" other works ran before.\n\n")
+	}
 	return t.String()
 }
 
