@@ -133,7 +133,9 @@ func (c *contained) end() {
 	c.t.Helper()
 	began := time.Now()
 	c.interrupt()
-	if took := time.Since(began); took > quick {
+	took := time.Since(began)
+	c.t.Logf("%s: the stop took %s", c.engine.Name, took.Round(10*time.Millisecond))
+	if took > quick {
 		c.t.Errorf("the stop took %s", took)
 	}
 	if left := c.all(); len(left) != 0 {
@@ -152,7 +154,7 @@ func arguments(words ...string) (seen func() []string) {
 			case <-stop:
 				done <- found
 				return
-			case <-time.After(time.Millisecond):
+			case <-time.After(5 * time.Millisecond):
 			}
 			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, file := range files {
@@ -172,82 +174,98 @@ func arguments(words ...string) (seen func() []string) {
 // A worker in an image with Python does jobs, with the template's variables and
 // arguments as they were written, and is gone with the deployment. What it kept
 // on its network volume is there for the next one.
-func TestRealContainer(t *testing.T) {
+func realContainer(t *testing.T, e *containers.Engine) {
+	c := newContained(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
+	if text := strings.Join(c.greeted, "\n"); !strings.Contains(text, "containers: "+e.Name+" ") {
+		t.Errorf("greeted:\n%s", text)
+	}
+	env := map[string]string{
+		"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",
+		"LINES": "first\nplanted-second\n", "UMLAUT": "ü→🙂", "PATH": "/usr/bin:/bin:/theirs", "EQUALS": "a=b=c", "TAB": "\ttab",
+	}
+	var names []string
+	for name := range env {
+		names = append(names, name)
+	}
+	members, err := json.Marshal(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := json.Marshal(map[string]any{"name": "one", "env": names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := arguments("planted-token", "planted-second")
+	began := time.Now()
+	c.makes(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
+	got := c.completes(c.sends(string(asked)))
+	cold := time.Since(began)
+	began = time.Now()
+	again := c.completes(c.sends(`{"name": "two"}`))
+	t.Logf("%s: the first job took %s from the creation of the endpoint, the next one %s", e.Name, cold.Round(10*time.Millisecond), time.Since(began).Round(10*time.Millisecond))
+	if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {
+		t.Errorf("arguments: %q, expected %q", got.Args, want)
+	}
+	for name, want := range env {
+		if got.Env[name] == nil || *got.Env[name] != want {
+			t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
+		}
+	}
+	if again.Worker != got.Worker {
+		t.Errorf("the worker %s was replaced by %s", got.Worker, again.Worker)
+	}
+	if found := seen(); len(found) > 0 {
+		t.Errorf("secrets are in the arguments of processes: %q", found)
+	}
+	all := c.all()
+	if len(all) != 1 {
+		t.Fatalf("containers: %v", all)
+	}
+	if got := e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]); got != fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host") {
+		t.Errorf("inspect: %s", got)
+	}
+	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
+		t.Errorf("secrets are in the command: %s", got)
+	}
+	c.until("the worker's usage", func() bool {
+		var list struct {
+			Workers []struct{ MemoryBytes, CPUSeconds float64 }
+		}
+		c.call(http.MethodGet, "/v2/serverless/"+c.endpoint+"/workers", "", &list)
+		return len(list.Workers) == 1 && list.Workers[0].MemoryBytes > 1<<20 && list.Workers[0].CPUSeconds > 0
+	})
+	c.end()
+	if begins := c.lines("begins"); len(begins) != 2 {
+		t.Errorf("the network volume has %q", begins)
+	}
+	began = time.Now()
+	c.start(t)
+	c.completes(c.sends(`{"name": "three"}`))
+	t.Logf("%s: after a restart the first job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
+	if begins := c.begins(); begins["one"] != 1 || begins["three"] != 1 {
+		t.Errorf("the network volume of the next deployment has %v", begins)
+	}
+	c.end()
+	if strings.Contains(c.stderr.String(), "planted") {
+		t.Errorf("a secret is in the log:\n%s", &c.stderr)
+	}
+}
+
+// TestRealEngines goes through what a deployment does with a real container
+// engine. The engines are tried beside each other, the scenarios of one in turn.
+func TestRealEngines(t *testing.T) {
 	t.Parallel()
 	containers.Each(t, func(t *testing.T, e *containers.Engine) {
-		c := newContained(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
-		if text := strings.Join(c.greeted, "\n"); !strings.Contains(text, "containers: "+e.Name+" ") {
-			t.Errorf("greeted:\n%s", text)
+		image(t, e)
+		t.Run("container", func(t *testing.T) { realContainer(t, e) })
+		if testing.Short() {
+			return
 		}
-		env := map[string]string{
-			"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",
-			"LINES": "first\nplanted-second\n", "UMLAUT": "ü→🙂", "PATH": "/usr/bin:/bin:/theirs", "EQUALS": "a=b=c", "TAB": "\ttab",
-		}
-		var names []string
-		for name := range env {
-			names = append(names, name)
-		}
-		members, err := json.Marshal(env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		asked, err := json.Marshal(map[string]any{"name": "one", "env": names})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := arguments("planted-token", "planted-second")
-		began := time.Now()
-		c.makes(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
-		got := c.completes(c.sends(string(asked)))
-		cold := time.Since(began)
-		began = time.Now()
-		again := c.completes(c.sends(`{"name": "two"}`))
-		t.Logf("%s: the first job took %s from the creation of the endpoint, the next one %s", e.Name, cold.Round(10*time.Millisecond), time.Since(began).Round(10*time.Millisecond))
-		if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {
-			t.Errorf("arguments: %q, expected %q", got.Args, want)
-		}
-		for name, want := range env {
-			if got.Env[name] == nil || *got.Env[name] != want {
-				t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
-			}
-		}
-		if again.Worker != got.Worker {
-			t.Errorf("the worker %s was replaced by %s", got.Worker, again.Worker)
-		}
-		if found := seen(); len(found) > 0 {
-			t.Errorf("secrets are in the arguments of processes: %q", found)
-		}
-		all := c.all()
-		if len(all) != 1 {
-			t.Fatalf("containers: %v", all)
-		}
-		if got := e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]); got != fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host") {
-			t.Errorf("inspect: %s", got)
-		}
-		if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
-			t.Errorf("secrets are in the command: %s", got)
-		}
-		c.until("the worker's usage", func() bool {
-			var list struct {
-				Workers []struct{ MemoryBytes, CPUSeconds float64 }
-			}
-			c.call(http.MethodGet, "/v2/serverless/"+c.endpoint+"/workers", "", &list)
-			return len(list.Workers) == 1 && list.Workers[0].MemoryBytes > 1<<20 && list.Workers[0].CPUSeconds > 0
-		})
-		c.end()
-		if begins := c.lines("begins"); len(begins) != 2 {
-			t.Errorf("the network volume has %q", begins)
-		}
-		began = time.Now()
-		c.start(t)
-		c.completes(c.sends(`{"name": "three"}`))
-		t.Logf("%s: after a restart the first job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
-		if begins := c.begins(); begins["one"] != 1 || begins["three"] != 1 {
-			t.Errorf("the network volume of the next deployment has %v", begins)
-		}
-		c.end()
-		if strings.Contains(c.stderr.String(), "planted") {
-			t.Errorf("a secret is in the log:\n%s", &c.stderr)
+		for name, scenario := range map[string]func(*testing.T, *containers.Engine){
+			"private registry": realPrivateRegistry, "crashes": realCrashes, "failed starts": realStartsThatFail, "kill": realKills, "stop": realStop,
+			"load balancer": realLoadBalancer, "published ports": realPublishedPorts, "ephemeral kill": realEphemeralKills,
+		} {
+			t.Run(name, func(t *testing.T) { scenario(t, e) })
 		}
 	})
 }

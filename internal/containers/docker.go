@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"testing"
 )
 
 // runDocker runs a daemon that changes nothing of the machine's network. Its
@@ -14,6 +16,7 @@ read -r _
 docker -H "unix://$PWD/socket" network prune --force >/dev/null 2>&1
 kill $!
 wait
+umount "$PWD/exec/netns/default" # which the daemon leaves
 rm -rf --one-file-system "$PWD"`
 
 func startDocker() (*Engine, error) {
@@ -39,4 +42,16 @@ func startDocker() (*Engine, error) {
 		return nil, fmt.Errorf("dockerd: %w", err)
 	}
 	return e, nil
+}
+
+// Network makes a network of the engine's, which ends with the test. Where the
+// machine can't have one the test is skipped.
+func (e *Engine) Network(t testing.TB) (name string) {
+	t.Helper()
+	name = "gpucloud-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	if _, err := e.run(nil, "network", "create", name); err != nil {
+		t.Skipf("this machine has no networks of containers: %s", err)
+	}
+	t.Cleanup(func() { e.Output(t, "network", "rm", name) })
+	return name
 }
