@@ -154,7 +154,7 @@ func arguments(words ...string) (seen func() []string) {
 			case <-stop:
 				done <- found
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(20 * time.Millisecond):
 			}
 			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, file := range files {

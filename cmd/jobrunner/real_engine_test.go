@@ -218,11 +218,16 @@ func realStop(t *testing.T, e *containers.Engine) {
 	c.end()
 }
 
-// Workers behind a load balancer listen at ports of their own.
+// Workers behind a load balancer listen at ports of their own, and end at once
+// where nothing is asked of them: no engine waits for one that goes on after the
+// stop signal.
 func realLoadBalancer(t *testing.T, e *containers.Engine) {
 	c := newContained(t, e, "")
 	c.balances()
 	c.end()
+	if terms := c.lines("terms"); len(terms) != 0 {
+		t.Errorf("workers got SIGTERM before they were ended: %v", terms)
+	}
 }
 
 // balances makes a load-balancing endpoint with two workers, and expects that

@@ -2,6 +2,12 @@
 
 import http.server
 import os
+import signal
+
+
+def note(*_):
+    with open("/runpod-volume/terms", "a") as file:
+        file.write(os.environ["RUNPOD_POD_ID"] + "\n")
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -15,4 +21,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+signal.signal(signal.SIGTERM, note)
 http.server.ThreadingHTTPServer(("0.0.0.0", int(os.environ["PORT"])), Handler).serve_forever()
