@@ -34,20 +34,24 @@ var built sync.Map // the engines that have the image
 func image(t *testing.T, e *containers.Engine) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
-	once.(*sync.Once).Do(func() {
-		files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n"}
-		for path, file := range map[string]string{
-			"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/contained.py": "testdata/contained.py", "/worker/served.py": "testdata/served.py",
-		} {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files[path] = string(text)
-		}
-		e.Build(t, containedImage, []string{"python3", "-u", "/worker/contained.py"}, files)
-	})
+	once.(*sync.Once).Do(func() { buildImage(t, e, containedImage) })
 	return containedImage
+}
+
+// buildImage builds an image of the handler that has its layer to itself.
+func buildImage(t *testing.T, e *containers.Engine, name string) {
+	t.Helper()
+	files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n", "/worker/name": name}
+	for path, file := range map[string]string{
+		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/contained.py": "testdata/contained.py", "/worker/served.py": "testdata/served.py",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[path] = string(text)
+	}
+	e.Build(t, name, []string{"python3", "-u", "/worker/contained.py"}, files)
 }
 
 // newContained starts a deployment with a network volume and no endpoint. The

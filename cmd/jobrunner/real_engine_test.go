@@ -46,7 +46,10 @@ func (c *contained) registryAuth(name, username, password string) string {
 // the reason says what to do; no answer and no log has a password.
 func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 	registry := containers.NewRegistry(t)
-	private := registry.Push(t, e, image(t, e), "private/"+e.Name+":1")
+	source := "team/private-" + e.Name + ":1"
+	buildImage(t, e, source)
+	private := registry.Push(t, e, source, "private/"+e.Name+":1")
+	e.Output(t, "rmi", source) // so that there is something to pull
 	c := newContained(t, e, "")
 	seen := arguments(containers.Password, "planted-wrong")
 	right, wrong := c.registryAuth("right", containers.Username, containers.Password), c.registryAuth("wrong", containers.Username, "planted-wrong")
@@ -76,7 +79,9 @@ func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 		}
 		// With the right login the same job goes on.
 		c.call(http.MethodPatch, "/v2/serverless/"+c.endpoint, `{"registry": "`+right+`"}`, nil)
+		began := time.Now()
 		c.completes(waits)
+		t.Logf("%s: with the pull its job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
 		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
 	}
 	c.end()
