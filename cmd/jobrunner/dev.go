@@ -67,7 +67,7 @@ func (d *dev) Run() (err error) {
 		return err
 	}
 	log := out.logger()
-	programs, err := executor.New(ctx, executor.Config{Handlers: []executor.Handler{handler}, Logger: log})
+	programs, err := executor.New(ctx, executor.Config{Handlers: []executor.Handler{handler}, DataDir: leftovers(), Optional: true, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -24,5 +24,21 @@ func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*e
 			file = ""
 		}
 	}
-	return executor.New(ctx, executor.Config{File: file, DataDir: dir, Logger: log})
+	c := executor.Config{File: file, DataDir: dir, Logger: log}
+	if s.Ephemeral {
+		c.DataDir, c.Optional = leftovers(), true
+	}
+	return executor.New(ctx, c)
+}
+
+// leftovers is the folder in which the jobrunners of this user that keep nothing
+// tell each other what to end of one that was killed: a container outlives its
+// jobrunner. While none runs it has no files. It is "" where there is no place
+// for it.
+func leftovers() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "gpucloud", "jobrunner")
 }

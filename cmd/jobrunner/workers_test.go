@@ -51,7 +51,8 @@ func sdk(t *testing.T) (dir string) {
 type handlers struct {
 	*process
 	home, dir string
-	endpoint  string // id
+	endpoint  string   // id
+	env       []string // of the deployment, beside what each has
 }
 
 // trace has a handler write down the job and the worker's process before it
@@ -100,7 +101,7 @@ func (h *handlers) made(path, body string) {
 // start starts the deployment on the data that there are.
 func (h *handlers) start(t *testing.T, args ...string) {
 	t.Helper()
-	h.process = serve(t, environment(h.home, "GPUCLOUD_API_KEY=k"),
+	h.process = serve(t, environment(h.home, append(h.env, "GPUCLOUD_API_KEY=k")...),
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)
 }
 

@@ -132,11 +132,19 @@ func (c *container) Exit() string {
 	c.mu.Lock()
 	oom := c.oom
 	c.mu.Unlock()
-	if code := c.group.Code(); code > 0 {
+	code := c.group.Code()
+	switch {
+	case code == statusKilled && !oom && c.group.OOMKills() > 0:
+		// Podman does not always tell, and docker nothing of what it did not start.
+		return fmt.Sprintf("exit status %d: killed by SIGKILL, out of memory, for which the kernel ended processes meanwhile", code)
+	case code > 0:
 		return procgroup.StatusText(code, oom)
 	}
 	return c.group.Exit()
 }
+
+// statusKilled is the status of a container that SIGKILL ended.
+const statusKilled = 128 + 9
 
 // autopsy asks the engine whether the container ended because memory ran out.
 func (c *container) autopsy() {
@@ -233,6 +241,9 @@ func (c creation) args(folder string) (args, env []string, err error) {
 	args = []string{
 		"create", "--pull", "never", "--name", c.name,
 		"--label", runLabel + "=" + c.run, "--label", endpointLabel + "=" + c.Endpoint, "--label", workerLabel + "=" + c.Worker,
+	}
+	if c.podman { // its removal would ask the worker to end, and wait ten seconds
+		args = append(args, "--stop-timeout", "0")
 	}
 	args, env, err = c.environment(args, folder)
 	if err != nil {

@@ -4,6 +4,7 @@ package executor
 
 import (
 	"encoding/base64"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -201,11 +202,11 @@ func TestContainersThatDoNotStart(t *testing.T) {
 	f := newFake(t, "docker")
 	e := f.executor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
 	for want, c := range map[string]store.Container{
-		"private/x can't be fetched: docker: unauthorized: log in first": {Image: "private/x"},
-		"--storage-opt is not supported":                                 {Image: "team/limited", Disk: 5},
-		"can't be split":                                                 {Image: "team/x", Args: "'"},
-		"its name is none":                                               {Image: "team/x", Env: map[string]string{"A B": "x"}},
-		"LD_PRELOAD can't be given":                                      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
+		"private/x can't be fetched: its endpoint has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
+		"--storage-opt is not supported": {Image: "team/limited", Disk: 5},
+		"can't be split":                 {Image: "team/x", Args: "'"},
+		"its name is none":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
+		"LD_PRELOAD can't be given":      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
 	} {
 		p, err := program(t, e, c.Image).Start(t.Context(), worker.Spec{Container: c, Log: newOutput()})
 		if err == nil {
@@ -288,6 +289,36 @@ func TestLoginsOfRegistries(t *testing.T) {
 	}
 }
 
+// What engines say of images that can't be fetched, and what the endpoint's
+// reason says. Those that the engines of the tests say are tried with them
+// (TestRealEngines).
+func TestFailuresToFetch(t *testing.T) {
+	login := &worker.Login{Username: "u", Password: "p"}
+	for _, c := range []struct {
+		image, said string
+		login       *worker.Login
+		want        string
+	}{
+		{"team/x", "pull access denied for team/x, repository does not exist or may require 'docker login': denied: requested access to the resource is denied", nil,
+			"the registry docker.io has no such image, or wants a login"},
+		{"docker.io/team/x", "denied: requested access to the resource is denied", login, "the registry docker.io refused the login"},
+		{"ghcr.io/team/x", `failed to resolve reference "ghcr.io/team/x": failed to authorize: 403 Forbidden`, nil, "the registry ghcr.io has no such image, or wants a login"},
+		{"r.example/x", `Get "https://r.example/v2/": dial tcp: lookup r.example: no such host`, nil, "the registry r.example can't be reached"},
+		{"r.example/x", "initializing source docker://r.example/x: pinging container registry r.example: invalid status code from registry 502 (Bad Gateway)", nil, ""},
+		{"r.example/x", "unable to retrieve auth token: invalid username/password: unauthorized", login, "the registry r.example refused the login"},
+		{"r.example/x", "no space left on device", login, ""},
+	} {
+		err := explain(worker.Spec{Container: store.Container{Image: c.image}, Login: c.login}, errors.New(c.said))
+		want := c.said
+		if c.want != "" {
+			want = " (" + c.said + ")"
+		}
+		if got := err.Error(); !strings.HasPrefix(got, c.want) || !strings.HasSuffix(got, want) || c.want == "" && got != c.said {
+			t.Errorf("%s: %s", c.said, got)
+		}
+	}
+}
+
 func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
 	f := newFake(t, "docker")
 	f.write("down", "")
@@ -330,7 +361,7 @@ func TestTheRealCommandLine(t *testing.T) {
 			continue
 		}
 		e := newEngine(t.Context(), path, nil)
-		e.ask(t.Context())
+		e.ask(t.Context(), probing)
 		switch err := e.state(); {
 		case err == nil:
 			t.Logf("%s %s works", name, e.version)
@@ -390,6 +421,25 @@ func TestContainersOfAKilledRun(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A jobrunner that keeps nothing starts where nothing can be kept, too.
+func TestAFolderThatCanNotBe(t *testing.T) {
+	f := newFake(t, "docker")
+	c := Config{File: write(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
+	if e, err := New(t.Context(), c); err == nil {
+		t.Errorf("it starts without its data folder: %v", e.Close())
+	}
+	c.Optional = true
+	e, err := New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	p.Kill()
+	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
 }

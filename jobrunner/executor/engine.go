@@ -20,6 +20,7 @@ import (
 // used is asked again.
 const (
 	probing  = 5 * time.Second
+	asking   = 20 * time.Second // on the side, where nobody waits: a busy podman is slow
 	askAgain = 15 * time.Second
 	removing = 30 * time.Second
 )
@@ -90,7 +91,7 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 	}
 	var asked sync.WaitGroup
 	for _, e := range found.all {
-		asked.Go(func() { e.ask(ctx) })
+		asked.Go(func() { e.ask(ctx, probing) })
 	}
 	asked.Wait()
 	return &found, nil
@@ -172,8 +173,8 @@ func (e *containerEngine) state() error {
 }
 
 // ask finds out whether the engine works.
-func (e *containerEngine) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, probing)
+func (e *containerEngine) ask(ctx context.Context, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	question := []string{"version", "--format", "{{.Server.Version}}"}
 	if e.podman { // has no daemon where it is at home, and then no server
@@ -205,7 +206,7 @@ func (e *containerEngine) broke() {
 func (e *containerEngine) askAside() {
 	if !e.asking && e.life.Err() == nil {
 		e.asking = true
-		e.asks.Go(func() { e.ask(e.life) })
+		e.asks.Go(func() { e.ask(e.life, asking) })
 	}
 }
 

@@ -26,7 +26,10 @@ type Config struct {
 	// DataDir is where a later run finds out what this one left, if it is killed.
 	// Empty: it doesn't.
 	DataDir string
-	Logger  *slog.Logger
+	// Optional says that the jobrunner starts although nothing can be kept in
+	// DataDir.
+	Optional bool
+	Logger   *slog.Logger
 }
 
 // Executor is the worker.Programs of this machine, without those that are
@@ -75,7 +78,12 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		dir, scratch = filepath.Join(c.DataDir, registerFolder), filepath.Join(c.DataDir, scratchFolder)
 	}
 	var err error
-	if e.register, err = procgroup.OpenRegister(dir); err != nil {
+	if e.register, err = procgroup.OpenRegister(dir); err != nil && c.Optional {
+		e.log.WarnContext(ctx, "if this run is killed, the next one does not end its containers", "error", err)
+		scratch = ""
+		e.register, err = procgroup.OpenRegister("")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if scratch != "" {

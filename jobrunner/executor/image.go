@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
@@ -24,9 +25,53 @@ func (e *containerEngine) fetch(ctx context.Context, folder string, settings *co
 		return err
 	}
 	if _, err := e.cliWith(ctx, env, s.Log, args...); err != nil {
-		return fmt.Errorf("the image %s can't be fetched: %w", s.Image, err)
+		return fmt.Errorf("the image %s can't be fetched: %w", s.Image, explain(s, err))
 	}
 	return nil
+}
+
+// pullFailures are what engines and registries say of an image that can't be
+// fetched, in lower case, and what that means of a registry: with a login and
+// without one. The first that fits counts.
+var pullFailures = []struct {
+	says      []string
+	anonymous string
+	loggedIn  string
+}{
+	{[]string{"unauthorized", "authentication required", "no basic auth credentials", "invalid username/password", "incorrect username or password", "status: 401"}, wantsLogin, refusedLogin},
+	{[]string{"manifest unknown", "name unknown", "repository name not known", "no such image"}, noSuchImage, noSuchImage},
+	// Docker's own registry says the same of what is not there and of what is
+	// another's.
+	{[]string{"denied", "forbidden", "status: 403"}, "the registry %s has no such image, or wants a login: check its name, or add a registry auth to the template or endpoint", refusedLogin},
+	{[]string{"not found"}, noSuchImage, noSuchImage},
+	{[]string{
+		"connection refused", "no such host", "i/o timeout", "network is unreachable", "no route to host", "context deadline exceeded", "server misbehaving",
+		"temporary failure in name resolution", "request canceled while waiting for connection",
+	}, notReached, notReached},
+}
+
+const (
+	wantsLogin   = "its endpoint has no registry auth, and the registry %s wants a login: add a registry auth to the template or endpoint"
+	refusedLogin = "the registry %s refused the login of the endpoint's registry auth: check its username and password, and that it may read the image"
+	noSuchImage  = "the registry %s has no such image: check its name and tag"
+	notReached   = "the registry %s can't be reached from this machine"
+)
+
+// explain says what an engine's failure to fetch an image means, where that is
+// known, and then what the engine said.
+func explain(s worker.Spec, err error) error {
+	said := strings.ToLower(err.Error())
+	for _, f := range pullFailures {
+		if !slices.ContainsFunc(f.says, func(part string) bool { return strings.Contains(said, part) }) {
+			continue
+		}
+		means := f.loggedIn
+		if s.Login == nil {
+			means = f.anonymous
+		}
+		return fmt.Errorf(means+" (%w)", registryHost(s.Image), err)
+	}
+	return err
 }
 
 // pull are the arguments that fetch an image, and the environment where they
@@ -61,14 +106,20 @@ func (e *containerEngine) pull(folder string, s worker.Spec) (args, env []string
 }
 
 // registryOf is under which name a login to an image's registry is looked for.
-// Without one in the image it is docker's own.
 func (e *containerEngine) registryOf(image string) string {
-	first, _, more := strings.Cut(image, "/")
-	switch {
-	case more && (strings.ContainsAny(first, ".:") || first == "localhost") && first != "docker.io" && first != "index.docker.io":
-		return first
-	case e.podman:
-		return "docker.io"
+	if registry := registryHost(image); registry != dockerRegistry || e.podman {
+		return registry
 	}
 	return "https://index.docker.io/v1/"
+}
+
+// dockerRegistry is that of an image without one in its name.
+const dockerRegistry = "docker.io"
+
+func registryHost(image string) string {
+	first, _, more := strings.Cut(image, "/")
+	if more && (strings.ContainsAny(first, ".:") || first == "localhost") && first != "index.docker.io" {
+		return first
+	}
+	return dockerRegistry
 }

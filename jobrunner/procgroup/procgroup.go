@@ -220,6 +220,18 @@ func (g *Group) Exit() string {
 	return exitText(g.cmd.ProcessState, g.oom[0], g.oom[1])
 }
 
+// OOMKills counts the processes of the machine that the kernel ended for lack of
+// memory while the command ran, 0 where the system does not tell; only after
+// Done.
+func (g *Group) OOMKills() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.oom[0].machine < 0 {
+		return 0
+	}
+	return max(0, g.oom[1].machine-g.oom[0].machine)
+}
+
 // Usage is what the group has used so far; after its end the memory is 0.
 func (g *Group) Usage() Usage {
 	g.mu.Lock()

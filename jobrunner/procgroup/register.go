@@ -151,9 +151,14 @@ func (r *Register) Left() (left []Left, err error) {
 // Kill ends the processes that a run left, and counts them.
 func (l Left) Kill() int { return killRun(l) }
 
-// Forget says that nothing of the run is left.
+// Forget says that nothing of the run is left. Another jobrunner that looks into
+// the folder at the same time may have said so.
 func (l Left) Forget() error {
-	return errors.Join(os.RemoveAll(strings.TrimSuffix(l.path, runFile)+pidFolder), os.Remove(l.path))
+	err := os.Remove(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(os.RemoveAll(strings.TrimSuffix(l.path, runFile)+pidFolder), err)
 }
 
 // pidFolder has a file for each group where marks can't be looked for.

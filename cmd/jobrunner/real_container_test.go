@@ -1,0 +1,275 @@
+//go:build linux
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/containers"
+)
+
+// contained is a deployment whose workers are containers of a real engine, and
+// have a network volume, where their handler writes down what it does.
+type contained struct {
+	*handlers
+	engine *containers.Engine
+	volume string // id
+}
+
+const containedImage = "team/contained:1"
+
+var built sync.Map // the engines that have the image
+
+// image builds the image of the handler once for each engine.
+func image(t *testing.T, e *containers.Engine) string {
+	t.Helper()
+	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
+	once.(*sync.Once).Do(func() { buildImage(t, e, containedImage) })
+	return containedImage
+}
+
+// buildImage builds an image of the handler that has its layer to itself.
+func buildImage(t *testing.T, e *containers.Engine, name string) {
+	t.Helper()
+	files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n", "/worker/name": name}
+	for path, file := range map[string]string{
+		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/contained.py": "testdata/contained.py", "/worker/served.py": "testdata/served.py",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[path] = string(text)
+	}
+	e.Build(t, name, []string{"python3", "-u", "/worker/contained.py"}, files)
+}
+
+// newContained starts a deployment with a network volume and no endpoint. The
+// container has settings of jobrunner.yaml.
+func newContained(t *testing.T, e *containers.Engine, settings string, args ...string) *contained {
+	t.Helper()
+	c := &contained{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
+	image(t, e)
+	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
+	c.start(t, args...)
+	var volume struct{ ID string }
+	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "notes", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
+	c.volume, c.dir = volume.ID, filepath.Join(c.home, "data", "volumes", volume.ID)
+	return c
+}
+
+// makes makes an endpoint of an image, with further members, on the volume.
+func (c *contained) makes(image, more string) {
+	c.t.Helper()
+	if more != "" {
+		more = ", " + more
+	}
+	c.made("/v2/serverless", `{"name": "contained", "image": "`+image+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+c.volume+`"]`+more+`}`)
+}
+
+// sends queues a job with an input.
+func (c *contained) sends(input string) (id string) {
+	c.t.Helper()
+	job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: []byte(input)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return job.ID
+}
+
+// finishes waits until a job is over.
+func (c *contained) finishes(id string) (job api.Job) {
+	c.t.Helper()
+	c.until("the end of "+id, func() bool {
+		var err error
+		if job, err = c.client("k").Jobs.Status(c.t.Context(), c.endpoint, id); err != nil {
+			c.t.Fatal(err)
+		}
+		return job.Finished()
+	})
+	return job
+}
+
+// answer is what a job of the handler says.
+type answer struct {
+	Name, Worker string
+	Args         []string
+	Env          map[string]*string
+}
+
+func (c *contained) completes(id string) (got answer) {
+	c.t.Helper()
+	job := c.finishes(id)
+	if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" {
+		c.t.Fatalf("the job is %s with %s, error %q\n%s", job.Status, job.Output, job.Error, c.said())
+	}
+	return got
+}
+
+// said is what the workers of the endpoint say of themselves.
+func (c *contained) said() string {
+	_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
+	_, health := c.get("/v2/" + c.endpoint + "/health")
+	return workers + "\n" + health
+}
+
+// all are the containers of the endpoint, whether they run or not.
+func (c *contained) all() []string {
+	c.t.Helper()
+	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
+}
+
+// quick is within what service managers allow for a stop.
+const quick = 15 * time.Second
+
+// ends stops the deployment, and expects that it leaves no container.
+func (c *contained) end() {
+	c.t.Helper()
+	began := time.Now()
+	c.interrupt()
+	took := time.Since(began)
+	c.t.Logf("%s: the stop took %s", c.engine.Name, took.Round(10*time.Millisecond))
+	if took > quick {
+		c.t.Errorf("the stop took %s", took)
+	}
+	if left := c.all(); len(left) != 0 {
+		c.t.Errorf("containers are left: %v", left)
+	}
+}
+
+// arguments notes what commands the machine runs that have a word in them, until
+// it is called.
+func arguments(words ...string) (seen func() []string) {
+	stop, done := make(chan struct{}), make(chan []string)
+	go func() {
+		var found []string
+		for {
+			select {
+			case <-stop:
+				done <- found
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, file := range files {
+				text, _ := os.ReadFile(file) // it may have ended
+				if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(string(text), w) }) {
+					found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
+				}
+			}
+		}
+	}()
+	return func() []string {
+		close(stop)
+		return <-done
+	}
+}
+
+// A worker in an image with Python does jobs, with the template's variables and
+// arguments as they were written, and is gone with the deployment. What it kept
+// on its network volume is there for the next one.
+func realContainer(t *testing.T, e *containers.Engine) {
+	c := newContained(t, e, "options: [--memory=200m, --cpus=0.5, --label=mine=yes]")
+	if text := strings.Join(c.greeted, "\n"); !strings.Contains(text, "containers: "+e.Name+" ") {
+		t.Errorf("greeted:\n%s", text)
+	}
+	env := map[string]string{
+		"TOKEN": "planted-token", "EMPTY": "", "QUOTED": `"a 'b" $HOME #c\n`, "SINGLE": `'x'`, "SPACES": "  both sides  ", "HASH": "# no comment",
+		"LINES": "first\nplanted-second\n", "UMLAUT": "ü→🙂", "PATH": "/usr/bin:/bin:/theirs", "EQUALS": "a=b=c", "TAB": "\ttab",
+	}
+	var names []string
+	for name := range env {
+		names = append(names, name)
+	}
+	members, err := json.Marshal(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := json.Marshal(map[string]any{"name": "one", "env": names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := arguments("planted-token", "planted-second")
+	began := time.Now()
+	c.makes(containedImage, `"args": "python3 -u /worker/contained.py serve 'two words' '$HOME' '\"' ''", "env": `+string(members)+`, "workers": {"min": 1, "max": 1}`)
+	got := c.completes(c.sends(string(asked)))
+	cold := time.Since(began)
+	began = time.Now()
+	again := c.completes(c.sends(`{"name": "two"}`))
+	t.Logf("%s: the first job took %s from the creation of the endpoint, the next one %s", e.Name, cold.Round(10*time.Millisecond), time.Since(began).Round(10*time.Millisecond))
+	if want := []string{"serve", "two words", "$HOME", `"`, ""}; !slices.Equal(got.Args, want) {
+		t.Errorf("arguments: %q, expected %q", got.Args, want)
+	}
+	for name, want := range env {
+		if got.Env[name] == nil || *got.Env[name] != want {
+			t.Errorf("the variable %s: %q, expected %q", name, *got.Env[name], want)
+		}
+	}
+	if again.Worker != got.Worker {
+		t.Errorf("the worker %s was replaced by %s", got.Worker, again.Worker)
+	}
+	if found := seen(); len(found) > 0 {
+		t.Errorf("secrets are in the arguments of processes: %q", found)
+	}
+	all := c.all()
+	if len(all) != 1 {
+		t.Fatalf("containers: %v", all)
+	}
+	if got := e.Output(t, "inspect", "--format", `{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{index .Config.Labels "mine"}} {{index .Config.Labels "gpucloud.worker"}} {{.HostConfig.NetworkMode}}`, all[0]); got != fmt.Sprint(200<<20, " 500000000 yes ", again.Worker, " host") {
+		t.Errorf("inspect: %s", got)
+	}
+	if got := e.Output(t, "inspect", "--format", `{{json .Config.Cmd}} {{json .Args}} {{json .Config.Labels}} {{json .Name}}`, all[0]); strings.Contains(got, "planted") {
+		t.Errorf("secrets are in the command: %s", got)
+	}
+	c.until("the worker's usage", func() bool {
+		var list struct {
+			Workers []struct{ MemoryBytes, CPUSeconds float64 }
+		}
+		c.call(http.MethodGet, "/v2/serverless/"+c.endpoint+"/workers", "", &list)
+		return len(list.Workers) == 1 && list.Workers[0].MemoryBytes > 1<<20 && list.Workers[0].CPUSeconds > 0
+	})
+	c.end()
+	if begins := c.lines("begins"); len(begins) != 2 {
+		t.Errorf("the network volume has %q", begins)
+	}
+	began = time.Now()
+	c.start(t)
+	c.completes(c.sends(`{"name": "three"}`))
+	t.Logf("%s: after a restart the first job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
+	if begins := c.begins(); begins["one"] != 1 || begins["three"] != 1 {
+		t.Errorf("the network volume of the next deployment has %v", begins)
+	}
+	c.end()
+	if strings.Contains(c.stderr.String(), "planted") {
+		t.Errorf("a secret is in the log:\n%s", &c.stderr)
+	}
+}
+
+// TestRealEngines goes through what a deployment does with a real container
+// engine. The engines are tried beside each other, the scenarios of one in turn.
+func TestRealEngines(t *testing.T) {
+	t.Parallel()
+	containers.Each(t, func(t *testing.T, e *containers.Engine) {
+		image(t, e)
+		t.Run("container", func(t *testing.T) { realContainer(t, e) })
+		if testing.Short() {
+			return
+		}
+		for name, scenario := range map[string]func(*testing.T, *containers.Engine){
+			"private registry": realPrivateRegistry, "crashes": realCrashes, "failed starts": realStartsThatFail, "kill": realKills, "stop": realStop,
+			"load balancer": realLoadBalancer, "published ports": realPublishedPorts, "ephemeral kill": realEphemeralKills,
+		} {
+			t.Run(name, func(t *testing.T) { scenario(t, e) })
+		}
+	})
+}

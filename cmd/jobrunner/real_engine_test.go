@@ -1,0 +1,293 @@
+//go:build linux
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/containers"
+)
+
+// reason waits until the endpoint says why its jobs wait, in words that have a
+// part.
+func (c *contained) reason(part string) (reason string) {
+	c.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		var health struct{ Reason string }
+		c.call(http.MethodGet, "/v2/"+c.endpoint+"/health", "", &health)
+		if strings.Contains(health.Reason, part) {
+			return health.Reason
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("no reason with %q within %s:\n%s", part, patience, c.said())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// registryAuth makes a registry auth, and answers its id.
+func (c *contained) registryAuth(name, username, password string) string {
+	c.t.Helper()
+	var auth struct{ ID string }
+	c.call(http.MethodPost, "/v2/registries", fmt.Sprintf(`{"name": %q, "username": %q, "password": %q}`, name, username, password), &auth)
+	return auth.ID
+}
+
+// An image of a private registry is pulled with the registry auth of its
+// endpoint. Without one, with a wrong one or without the image the jobs wait, and
+// the reason says what to do; no answer and no log has a password.
+func realPrivateRegistry(t *testing.T, e *containers.Engine) {
+	registry := containers.NewRegistry(t)
+	source := "team/private-" + e.Name + ":1"
+	buildImage(t, e, source)
+	private := registry.Push(t, e, source, "private/"+e.Name+":1")
+	e.Output(t, "rmi", source) // so that there is something to pull
+	c := newContained(t, e, "")
+	seen := arguments(containers.Password, "planted-wrong")
+	right, wrong := c.registryAuth("right", containers.Username, containers.Password), c.registryAuth("wrong", containers.Username, "planted-wrong")
+	for _, step := range []struct{ name, image, auth, reason string }{
+		{"no login", private, "", "has no registry auth, and the registry " + registry.Address + " wants a login"},
+		{"wrong login", private, wrong, "the registry " + registry.Address + " refused the login"},
+		{"absent image", registry.Address + "/private/absent:2", right, "the registry " + registry.Address + " has no such image"},
+		{"absent registry", "127.0.0.1:1/team/absent", right, "the registry 127.0.0.1:1 can't be reached"},
+	} {
+		auth := ""
+		if step.auth != "" {
+			auth = `"registry": "` + step.auth + `"`
+		}
+		c.makes(step.image, auth)
+		waits := c.sends(`{"name": "waits"}`)
+		reason := c.reason(step.reason)
+		t.Logf("%s: %s", step.name, reason)
+		if strings.Contains(c.said(), "planted") || len(reason) > 500 {
+			t.Errorf("%s: the answers have a password, or a long reason:\n%s", step.name, c.said())
+		}
+		if job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, waits); err != nil || job.Status != "IN_QUEUE" {
+			t.Errorf("%s: the job is %s, %v", step.name, job.Status, err)
+		}
+		if step.name != "wrong login" {
+			c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
+			continue
+		}
+		// With the right login the same job goes on.
+		c.call(http.MethodPatch, "/v2/serverless/"+c.endpoint, `{"registry": "`+right+`"}`, nil)
+		began := time.Now()
+		c.completes(waits)
+		t.Logf("%s: with the pull its job took %s", e.Name, time.Since(began).Round(10*time.Millisecond))
+		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
+	}
+	c.end()
+	if found := seen(); len(found) > 0 {
+		t.Errorf("passwords are in the arguments of processes: %q", found)
+	}
+	if log := c.stderr.String(); strings.Contains(log, "planted") || !strings.Contains(log, "refused the login") {
+		t.Errorf("the log has a password, or lacks the reason:\n%s", log)
+	}
+}
+
+// A container that crashes during a job says how, to the job and in its log, and
+// so does one that the kernel ends at its memory limit; another takes its place.
+func realCrashes(t *testing.T, e *containers.Engine) {
+	c := newContained(t, e, "options: [--memory=64m, --memory-swap=64m]")
+	c.makes(containedImage, "")
+	for name, step := range map[string]struct{ input, reason string }{
+		"exit":   {`{"name": "exit", "exit": 3}`, "its worker died with exit status 3"},
+		"memory": {`{"name": "memory", "eat": true}`, "its worker died with exit status 137: killed by SIGKILL, out of memory"},
+	} {
+		job := c.finishes(c.sends(step.input))
+		if job.Status != "FAILED" || !strings.Contains(job.Error, step.reason) {
+			t.Errorf("%s: the job is %s with %q, expected %q", name, job.Status, job.Error, step.reason)
+		}
+	}
+	c.completes(c.sends(`{"name": "after"}`))
+	if begins := c.begins(); begins["exit"] != 2 || begins["memory"] != 2 || begins["after"] != 1 {
+		t.Errorf("jobs began so often: %v", begins)
+	}
+	if all := c.all(); len(all) != 1 {
+		t.Errorf("containers: %v", all)
+	}
+	c.end()
+	if log := c.stderr.String(); strings.Count(log, "a worker died") != 4 || !strings.Contains(log, "exit status 3") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// A container that can't start, since its command is not in the image, or ends at
+// once, says so.
+func realStartsThatFail(t *testing.T, e *containers.Engine) {
+	c := newContained(t, e, "")
+	for args, reason := range map[string]string{
+		"absent-program":                       "absent-program",
+		"python3 -c 'import absent_module'":    "No module named 'absent_module'",
+		"python3 -c 'print(1)'":                "it ended with exit status 0 and never asked for a job",
+		"python3 -c 'raise SystemExit(\"x\")'": "with exit status 1",
+	} {
+		words, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.makes(containedImage, `"args": `+string(words)+`, "workers": {"min": 1, "max": 1}`)
+		t.Logf("%s: %s", args, c.reason(reason))
+		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
+		c.until("the end of the container", func() bool { return len(c.all()) == 0 })
+	}
+	c.end()
+}
+
+// A kill -9 of a jobrunner in the middle of a job leaves its container; the next
+// start ends it, and its job begins once more in another one. A second jobrunner
+// on the same engine keeps its own.
+func realKills(t *testing.T, e *containers.Engine) {
+	other := newContained(t, e, "")
+	other.makes(containedImage, `"workers": {"min": 1, "max": 1}`)
+	beside := other.sends(`{"name": "beside", "wait": "go"}`)
+	other.until("the job of the other jobrunner", func() bool { return len(other.lines("begins")) == 1 })
+	theirs := other.all()
+
+	c := newContained(t, e, "")
+	c.makes(containedImage, `"workers": {"min": 1, "max": 1}`)
+	id := c.sends(`{"name": "killed", "wait": "go"}`)
+	c.until("the job", func() bool { return len(c.lines("begins")) == 1 })
+	before := c.all()
+	if len(before) != 1 {
+		t.Fatalf("containers: %v", before)
+	}
+	c.kill()
+	if after := c.all(); len(after) != 1 {
+		t.Logf("the kill itself ended the container: %v", after)
+	}
+	c.start(t)
+	c.until("the job's second begin", func() bool { return len(c.lines("begins")) == 2 })
+	if after := c.all(); len(after) != 1 || after[0] == before[0] {
+		t.Errorf("containers: %v, before the kill %v", after, before)
+	}
+	c.release("go")
+	c.completes(id)
+	if begins := c.begins(); begins["killed"] != 2 {
+		t.Errorf("the job began %d times", begins["killed"])
+	}
+	if now := other.all(); len(now) != 1 || now[0] != theirs[0] {
+		t.Errorf("the other jobrunner had %v, and now %v", theirs, now)
+	}
+	c.end()
+	other.release("go")
+	other.completes(beside)
+	if begins := other.begins(); begins["beside"] != 1 {
+		t.Errorf("the other job began %d times", begins["beside"])
+	}
+	other.end()
+}
+
+// A stop gives a job that is nearly done the time to end, and no more to one that
+// is not: that one is done after the next start, at no retry.
+func realStop(t *testing.T, e *containers.Engine) {
+	c := newContained(t, e, "")
+	c.makes(containedImage, `"workers": {"min": 2, "max": 2}`)
+	soon, late := c.sends(`{"name": "soon", "wait": "soon"}`), c.sends(`{"name": "late", "wait": "late"}`)
+	c.until("both jobs", func() bool { return len(c.lines("begins")) == 2 })
+	began := time.Now()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	c.release("soon")
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("the jobrunner ended with %s: %s", err, &c.stderr)
+	}
+	took := time.Since(began)
+	t.Logf("%s: the stop took %s", e.Name, took.Round(10*time.Millisecond))
+	if took > quick {
+		t.Errorf("the stop took %s", took)
+	}
+	if left := c.all(); len(left) != 0 {
+		t.Errorf("containers are left: %v", left)
+	}
+	c.start(t)
+	c.release("late")
+	if got := c.finishes(soon); got.Status != "COMPLETED" || got.Retries != 0 {
+		t.Errorf("the job that was nearly done is %s after %d retries", got.Status, got.Retries)
+	}
+	if got := c.finishes(late); got.Status != "COMPLETED" || got.Retries != 0 {
+		t.Errorf("the job that goes on is %s after %d retries", got.Status, got.Retries)
+	}
+	if begins := c.begins(); begins["soon"] != 1 || begins["late"] != 2 {
+		t.Errorf("jobs began so often: %v", begins)
+	}
+	c.end()
+}
+
+// Workers behind a load balancer listen at ports of their own, and end at once
+// where nothing is asked of them: no engine waits for one that goes on after the
+// stop signal.
+func realLoadBalancer(t *testing.T, e *containers.Engine) {
+	c := newContained(t, e, "")
+	c.balances()
+	c.end()
+	if terms := c.lines("terms"); len(terms) != 0 {
+		t.Errorf("workers got SIGTERM before they were ended: %v", terms)
+	}
+}
+
+// balances makes a load-balancing endpoint with two workers, and expects that
+// both answer.
+func (c *contained) balances() {
+	c.t.Helper()
+	c.makes(containedImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
+	answered := map[string]bool{}
+	c.until("answers of both workers", func() bool {
+		status, body := c.get("/v2/" + c.endpoint + "/some/path")
+		who, path, _ := strings.Cut(body, " ")
+		if status != http.StatusOK || path != "/some/path" {
+			c.t.Fatalf("%d %s\n%s", status, body, c.said())
+		}
+		answered[who] = true
+		return len(answered) == 2
+	})
+}
+
+// In a network of its own a worker is reached at ports that are published to this
+// machine alone.
+func realPublishedPorts(t *testing.T, e *containers.Engine) {
+	if e.Name != "docker" {
+		t.Skip("podman needs plugins and iptables for a network of its own")
+	}
+	network := e.Network(t)
+	c := newContained(t, e, "network: "+network)
+	c.balances()
+	for _, id := range c.all() {
+		ports := e.Output(t, "port", id)
+		t.Log(ports)
+		if !strings.Contains(ports, "8000/tcp -> 127.0.0.1:") || strings.Count(ports, " -> 127.0.0.1:") != 2 || strings.Count(ports, "->") != 2 {
+			t.Errorf("published ports:\n%s", ports)
+		}
+	}
+	c.end()
+}
+
+// An ephemeral jobrunner that is killed leaves its container to the next one of
+// the same user.
+func realEphemeralKills(t *testing.T, e *containers.Engine) {
+	home := t.TempDir()
+	image(t, e)
+	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\n")
+	start := func() *contained {
+		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)
+		return &contained{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
+	}
+	c := start()
+	c.made("/v2/serverless", `{"name": "contained", "image": "`+containedImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	c.completes(c.sends(`{"name": "one"}`))
+	c.kill()
+	next := start()
+	if left := c.all(); len(left) != 0 {
+		t.Errorf("containers are left: %v", left)
+	}
+	next.interrupt()
+}

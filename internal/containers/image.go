@@ -1,0 +1,117 @@
+package containers
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Build gives the engine an image with Python and files, by their paths, which
+// runs cmd. It needs no network: the image has this machine's Python, and is
+// made once for each machine and Python.
+func (e *Engine) Build(t testing.TB, name string, cmd []string, files map[string]string) {
+	t.Helper()
+	base, err := pythonTar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := os.Open(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = system.Close() }()
+	own, err := archive(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, err := json.Marshal(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without its end, the first archive goes on with the second.
+	if _, err := e.run(io.MultiReader(own, system), "import", "--change", "CMD "+string(words), "-", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// archive is a tar without its end.
+func archive(files map[string]string) (io.Reader, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		header := tar.Header{Name: strings.TrimPrefix(path, "/"), Mode: 0o755, Size: int64(len(files[path]))}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(w, files[path]); err != nil {
+			return nil, err
+		}
+	}
+	return &out, w.Flush()
+}
+
+//go:embed testdata/python.py
+var makePython []byte
+
+// pythonTar is the cached file system of the image with Python.
+var pythonTar = sync.OnceValues(func() (string, error) {
+	python, err := findPython()
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(python)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	key := sha256.Sum256(fmt.Appendf(makePython, "%s %d %s", python, info.Size(), info.ModTime()))
+	file := filepath.Join(cache, "gpucloud", "images", "python-"+hex.EncodeToString(key[:8])+".tar")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	out, err := os.CreateTemp(filepath.Dir(file), ".python-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(out.Name()) }()
+	c := exec.CommandContext(context.Background(), python, "-")
+	var stderr bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(makePython), out, &stderr
+	if err := errors.Join(c.Run(), out.Close()); err != nil {
+		return "", fmt.Errorf("the image with Python: %w: %s", err, &stderr)
+	}
+	return file, os.Rename(out.Name(), file)
+})
+
+// findPython prefers the system's: that of a version manager brings more along.
+func findPython() (string, error) {
+	if found, err := filepath.EvalSymlinks("/usr/bin/python3"); err == nil {
+		return found, nil
+	}
+	found, err := exec.LookPath("python3")
+	if err != nil {
+		return "", fmt.Errorf("an image with Python is made of this machine's: %w", err)
+	}
+	return filepath.EvalSymlinks(found)
+}

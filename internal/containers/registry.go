@@ -1,0 +1,107 @@
+package containers
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Registry is a private registry, on loopback and without TLS.
+type Registry struct{ Address string } // host:port
+
+// Username and Password are the login to the registry.
+const (
+	Username = "robot"
+	Password = "planted-registry-password"
+)
+
+// passwordHash is the bcrypt hash of Password.
+const passwordHash = "$2y$05$C8QL237urgLosIvbYUY5Ru.RjORvq7288FYyZ0s9hxEyWTCZWKBfa"
+
+const registryConfig = `version: 0.1
+log: {accesslog: {disabled: true}}
+storage: {filesystem: {rootdirectory: %[1]s/data}}
+http: {addr: %[2]q}
+auth: {htpasswd: {realm: test, path: %[1]s/htpasswd}}
+`
+
+const runRegistry = `docker-registry serve config.yml >log 2>&1 </dev/null &
+read -r _
+kill $!
+wait
+rm -rf "$PWD"`
+
+// NewRegistry answers the registry of this test binary.
+func NewRegistry(t testing.TB) *Registry {
+	t.Helper()
+	return need(t, registry)
+}
+
+func startRegistry() (*Registry, error) {
+	if err := programs("docker-registry"); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gpucloud-registry-")
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{}
+	if r.Address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	if err := write(dir, "htpasswd", Username+":"+passwordHash+"\n", 0o600); err != nil {
+		return nil, err
+	}
+	if err := write(dir, "config.yml", fmt.Sprintf(registryConfig, dir, r.Address), 0o600); err != nil {
+		return nil, err
+	}
+	if err := supervise(dir, runRegistry); err != nil {
+		return nil, err
+	}
+	err = await(func() error {
+		answer, err := http.Get("http://" + r.Address + "/v2/") //nolint:noctx // one that hangs would be a failure of the machine
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	}, filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, fmt.Errorf("docker-registry: %w", err)
+	}
+	return r, nil
+}
+
+func freeAddress() (string, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}
+
+// Push stores an image of the engine in the registry under a name, which it
+// answers with the registry's address. The engine keeps it under its old name
+// alone.
+func (r *Registry) Push(t testing.TB, e *Engine, image, name string) (pushed string) {
+	t.Helper()
+	pushed = r.Address + "/" + name
+	dir := t.TempDir()
+	login := base64.StdEncoding.EncodeToString([]byte(Username + ":" + Password))
+	if err := write(dir, "config.json", fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Address, login), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.Output(t, "tag", image, pushed)
+	if e.Name == "podman" {
+		e.Output(t, "push", "--quiet", "--authfile", filepath.Join(dir, "config.json"), pushed)
+	} else {
+		e.Output(t, "--config", dir, "push", "--quiet", pushed)
+	}
+	e.Output(t, "rmi", pushed)
+	return pushed
+}
