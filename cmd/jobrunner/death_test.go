@@ -98,7 +98,8 @@ raise SystemExit(1)
 	}
 	h.until("a reason", func() bool {
 		h.call(http.MethodGet, "/v2/serverless/"+h.endpoint+"/workers", "", &list)
-		return len(list.Workers) == 1 && list.Workers[0].Status == "UNHEALTHY"
+		// The log is added when all of it was read, a moment after the state.
+		return len(list.Workers) == 1 && list.Workers[0].Status == "UNHEALTHY" && strings.Contains(list.Workers[0].Reason, "its log")
 	})
 	reason := list.Workers[0].Reason
 	if !strings.HasPrefix(reason, "it ended right after its start, with exit status 1. The end of its log:\n") ||
