@@ -44,7 +44,7 @@ var choicesOnAll = []Choice{
 	{"Deleting a registry auth", "v2: refused only while a pod uses it; templates that name it lose the reference. v1 says nothing.", "The same in both versions."},
 	{"Deleting what is gone", "v1 answers 400 (the description says so of registry auths, the document of all); v2 answers 404.", "So does the jobrunner. Clients take 404 for success, and settle v1's 400 by reading that id."},
 	{"Absence", "Several failures can look like a missing object.", "404 alone means absent. Any other failure of a read keeps what the client knows."},
-	{"Management rate limits", "The description is silent; the v2 document names 60 a minute, 3000 an hour and 50000 a day.", "v2 answers carry `RateLimit` and `RateLimit-Policy`; clients obey `Retry-After` on 429 and 503 in both versions, and keep to the windows once one has refused them."},
+	{"Management rate limits", "The description is silent; the v2 document names 60 a minute, 3000 an hour and 50000 a day.", "v2 answers to a known key carry `RateLimit` and `RateLimit-Policy`, a 403 too, and a request that is refused with 403 counts. A jobrunner without `--management-limits=on` counts nothing and always shows whole quotas; clients obey `Retry-After` on 429 and 503 in both versions, and keep to the windows once one has refused them."},
 	{"Deleting a network volume", "All sources are silent on one that endpoints name.", "Deleted; the endpoints that name it lose the reference, so that a replacement is no dead end."},
 	{"Compute is fixed", "The v2 document: the compute family can't be changed.", "An endpoint keeps GPU, CPU or any compute; v1 may add GPUs to one that takes any. The provider replaces."},
 	{"CUDA versions of a template", "The v2 document: they seed an endpoint's at create.", "At create through v2 alone. The provider sends them when it applies a template again."},
@@ -83,6 +83,7 @@ var choicesOnV2 = []Choice{
 	{"Tier of a volume", "The document: omitted, the data center's own tier.", "The jobrunner's data centers have STANDARD as their own tier."},
 	{"Template of an update", "The document bounds the length of `templateId` on create alone.", "An empty id is refused in both; a template that is not serverless is 422, an unknown one 404."},
 	{"GPU selection", "The document: a PATCH with pools and without excludedTypes clears the exclusions.", "So does the jobrunner; clients always send both."},
+	{"GPU types of no pool", "The document has no words for them: `gpu.pools` has at least one pool. v1 takes any type.", "An endpoint that v1 gave such types alone has no `gpu` in v2, and keeps them until a PATCH sends pools. With types in pools beside them, v2 shows these pools."},
 	{"An ambiguous create", "Field notes: a POST was answered 500 although the object was made and billed.", "Clients repeat a create only where the server did nothing for sure (429, or nothing was sent), where the name would refuse a second one, or where a 503 with Retry-After asks for it and no new object is to be seen. Otherwise a lost answer is settled by the list."},
 	{"Path parameters", "The description calls all of them `{id}`, and has `{workerId}` beside it.", "The first parameter of a path is `{id}`."},
 }
