@@ -3,6 +3,7 @@ package cases
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -112,6 +113,41 @@ var rateLimits = []suite.Case{
 		a := c.V2("GET", "/templates", nil).Is(200)
 		c.Observe("RateLimit-Policy: %s", a.Header.Get("RateLimit-Policy"))
 	}},
+	{ID: "RAT-25", Needs: suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
+		quotas(c, c.V2("GET", "/templates", nil).Is(200))
+		for code, a := range map[int]*suite.Answer{
+			403: c.V2("GET", "/templates", nil, suite.As(c.OtherKey())),
+			404: c.V2("GET", "/templates/"+c.Nonce(), nil),
+		} {
+			if a.Code == code { // else another clause judges it
+				shown := a.Header.Get("RateLimit") != "" && a.Header.Get("RateLimit-Policy") != ""
+				c.Expect(shown, fmt.Sprintf("RateLimit and RateLimit-Policy with %d, as with 200", code), "the headers %v", a.Header)
+			}
+		}
+	}},
+	{ID: "RAT-26", Needs: suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
+		quotas(c, c.V2("GET", "/templates", nil).Is(200))
+		for range 65 {
+			a := c.V2("GET", "/templates", nil)
+			if a.Code/100 != 2 || !usedUp.MatchString(a.Header.Get("RateLimit")) {
+				continue
+			}
+			next := c.V2("GET", "/templates", nil)
+			c.Expect(next.Code == http.StatusTooManyRequests, "429 after RateLimit: "+a.Header.Get("RateLimit"), "the status code %d", next.Code)
+			return
+		}
+	}},
+}
+
+// usedUp is a quota in RateLimit of which nothing is left.
+var usedUp = regexp.MustCompile(`;\s*r=0(\D|$)`)
+
+// quotas skips a case where an answer shows none: which callers have some, the
+// deployment decides.
+func quotas(c *suite.C, a *suite.Answer) {
+	if a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "" {
+		c.Skip("answers show no quotas")
+	}
 }
 
 // nobodys is the id of no job, in the form of one.

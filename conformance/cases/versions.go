@@ -190,12 +190,48 @@ var lists = []suite.Case{
 		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 		unknown(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 	}},
+	{ID: "VER-54", Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
+		for _, types := range [][]any{unpooled(c), c.GPUs(1)} {
+			made := c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
+			if made.Code/100 != 2 {
+				continue // which types an endpoint may have, the description leaves open
+			}
+			path := "/serverless/" + made.Str("id")
+			shown := c.V2("GET", path, nil)
+			pools, ok := shown.Find("gpu.pools")
+			if shown.Code/100 != 2 || !ok {
+				continue // whether one version shows what the other made, it leaves open, too
+			}
+			gpu := suite.M{"pools": pools}
+			if excluded, ok := shown.Find("gpu.excludedTypes"); ok {
+				gpu["excludedTypes"] = excluded
+			}
+			c.V2("PATCH", path, suite.M{"gpu": gpu}).Success()
+		}
+	}},
 	{ID: "VER-52", Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 		id := c.NewTemplate("v2").Str("id")
 		c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
 		id = c.NewTemplate("v1").Str("id")
 		c.Observe("template of v1 by v2: %d", c.V2("GET", "/templates/"+id, nil).Code)
 	}},
+}
+
+// unpooled are GPU types that no pool of the catalog has, the first of them.
+func unpooled(c *suite.C) []any {
+	a := c.V2("GET", "/catalog/gpus", nil)
+	members, _ := a.JSON().(suite.M)
+	for _, member := range members {
+		list, _ := member.([]any)
+		for _, one := range list {
+			item, _ := one.(suite.M)
+			if pool, shown := item["pool"]; shown && pool == nil && item["id"] != nil {
+				return []any{item["id"]}
+			}
+		}
+	}
+	return c.GPUs(1)
 }
 
 func list(clause, path, key string) suite.Case {

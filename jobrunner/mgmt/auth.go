@@ -6,16 +6,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// authorize tells who asks. A key for certain endpoints is for their job API
-// and opens nothing here: what this API shows and changes is all the user's.
-func (s *server) authorize(c *call) (apikey.Identity, error) {
+// authenticate tells who asks, and refuses whoever has no known key.
+func (s *server) authenticate(c *call) (apikey.Identity, error) {
 	user, err := s.Keys.Authorize(c.http)
-	switch {
-	case err != nil:
+	if err != nil {
 		c.writer.Header().Set("WWW-Authenticate", "Bearer")
 		return user, failf(http.StatusUnauthorized, "%s", err)
-	case user.Restricted():
-		return user, failf(http.StatusForbidden, "this API key is for the job API of certain endpoints only: the management API needs one without that restriction")
 	}
 	return user, nil
+}
+
+// authorize refuses a key for certain endpoints: it is for their job API and
+// opens nothing here, because what this API shows and changes is all the user's.
+func authorize(user apikey.Identity) error {
+	if user.Restricted() {
+		return failf(http.StatusForbidden, "this API key is for the job API of certain endpoints only: the management API needs one without that restriction")
+	}
+	return nil
 }

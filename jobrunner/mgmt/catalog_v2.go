@@ -128,10 +128,8 @@ func readGPUQuery(c *call) (gpuQuery, error) {
 		countries:    q.matching("countryCodes", countryForm, "a country code such as FR"),
 		cudaVersions: q.matching("cudaVersions", forms["cuda"].regexp, forms["cuda"].words),
 	}
-	q.oneOf("cloud", "SECURE", "COMMUNITY")
-	if floor := q.matching("minCudaVersion", floorForm, "major or major.minor"); len(floor) > 0 {
-		out.minCUDA = floor[0]
-	}
+	q.choice("cloud", "SECURE", "COMMUNITY")
+	out.minCUDA = q.one("minCudaVersion", "major or major.minor", floorForm.MatchString)
 	q.refuse(q.has("cudaVersions") && q.has("minCudaVersion"), "cudaVersions and minCudaVersion exclude each other")
 	return out, q.err()
 }

@@ -48,6 +48,12 @@ var stricter = map[string]string{
 	"v1 endpoint templateId min":           "no empty id",
 	"v2 template image min":                "no container without an image",
 	"v2 endpoint image min":                "no container without an image",
+	"v2 endpoint gpu.pools form":           "no empty id, and none with control characters",
+	"v2 endpoint cpu[].id form":            "no empty id, and none with control characters",
+	"v2 endpoint dataCenterIds form":       "no empty id, and none with control characters",
+	"v1 endpoint gpuTypeIds form":          "no empty id, and none with control characters",
+	"v1 endpoint cpuFlavorIds form":        "no empty id, and none with control characters",
+	"v1 endpoint dataCenterIds form":       "no empty id, and none with control characters",
 	"v1 endpoint allowedCudaVersions form": "version 2 says the form",
 	"v1 endpoint minCudaVersion form":      "version 2 says the form",
 }

@@ -12,14 +12,14 @@ type endpointBodyV2 struct {
 	CPU            *[]cpuBodyV2   `json:"cpu" rule:"min=1 unique"`
 	Workers        *workersBodyV2 `json:"workers"`
 	Scaling        *scalingV2     `json:"scaling"`
-	DataCenterIDs  *[]string      `json:"dataCenterIds"`
+	DataCenterIDs  *[]string      `json:"dataCenterIds" rule:"form=id"`
 	NetworkVolumes *[]string      `json:"networkVolumes"`
 	Timeout        *int64         `json:"timeout" rule:"zero min=5000 max=604800000"`
 	FlashBoot      *string        `json:"flashboot" rule:"oneof=OFF,FLASHBOOT,PRIORITY_FLASHBOOT"`
 }
 
 type gpuBodyV2 struct {
-	Pools               *[]string `json:"pools" rule:"must=create min=1"`
+	Pools               *[]string `json:"pools" rule:"must=create min=1 form=id"`
 	ExcludedTypes       *[]string `json:"excludedTypes" rule:"unique form=type"`
 	Count               *int64    `json:"count" rule:"min=1"`
 	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"form=cuda"`
@@ -27,7 +27,7 @@ type gpuBodyV2 struct {
 }
 
 type cpuBodyV2 struct {
-	ID        string `json:"id" rule:"must min=1"`
+	ID        string `json:"id" rule:"must min=1 form=id"`
 	VCPUCount int64  `json:"vcpuCount" rule:"must min=2 power2"`
 }
 

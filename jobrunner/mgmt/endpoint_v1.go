@@ -15,13 +15,13 @@ type endpointBodyV1 struct {
 	Name                *string   `json:"name" rule:"min=1 max=191"`
 	TemplateID          *string   `json:"templateId" rule:"must=create min=1"`
 	ComputeType         *string   `json:"computeType" rule:"only=create oneof=GPU,CPU"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds"`
+	GPUTypeIDs          *[]string `json:"gpuTypeIds" rule:"form=id"`
 	GPUCount            *int64    `json:"gpuCount" rule:"min=1"`
 	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"form=cuda"`
 	MinCUDAVersion      reference `json:"minCudaVersion" rule:"form=cuda"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds"`
+	CPUFlavorIDs        *[]string `json:"cpuFlavorIds" rule:"form=id"`
 	VCPUCount           *int64    `json:"vcpuCount" rule:"min=2 power2"`
-	DataCenterIDs       *[]string `json:"dataCenterIds"`
+	DataCenterIDs       *[]string `json:"dataCenterIds" rule:"form=id"`
 	NetworkVolumeID     reference `json:"networkVolumeId"`
 	NetworkVolumeIDs    *[]string `json:"networkVolumeIds"`
 	WorkersMin          *int64    `json:"workersMin" rule:"min=0"`
@@ -173,7 +173,7 @@ type endpointV1 struct {
 	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty"`
 	MinCUDAVersion      string            `json:"minCudaVersion,omitempty"`
 	InstanceIDs         []string          `json:"instanceIds,omitempty"`
-	DataCenterIDs       []string          `json:"dataCenterIds"`
+	DataCenterIDs       []string          `json:"dataCenterIds" rule:"form=id"`
 	NetworkVolumeID     string            `json:"networkVolumeId,omitempty"`
 	NetworkVolumeIDs    []string          `json:"networkVolumeIds"`
 	WorkersMin          int64             `json:"workersMin"`
@@ -225,8 +225,9 @@ func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.
 // withTemplates puts the linked templates into answers, where the call asks
 // for them.
 func (s *server) withTemplates(c *call, out []endpointV1) ([]endpointV1, error) {
-	if !shows(c, "includeTemplate") {
-		return out, nil
+	on, err := asksFor(c, "includeTemplate", "includeWorkers")
+	if err != nil || !on["includeTemplate"] {
+		return out, err
 	}
 	for i, e := range out {
 		if e.TemplateID == "" {

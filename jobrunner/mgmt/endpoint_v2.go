@@ -14,7 +14,7 @@ type endpointV2 struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	containerV2
-	GPU            *gpuV2        `json:"gpu,omitempty"` // absent: a CPU endpoint, or any compute
+	GPU            *gpuV2        `json:"gpu,omitempty"` // absent: a CPU endpoint, any compute, or types of no pool
 	CPU            []cpuV2       `json:"cpu,omitempty"`
 	Workers        workersV2     `json:"workers"`
 	Scaling        scalingV2     `json:"scaling"`
@@ -72,8 +72,9 @@ func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
 		w.Workers.IdleTimeout = &e.IdleTimeout
 	}
 	if e.GPU != nil {
-		pools, excluded := poolsOf(*e.GPU)
-		w.GPU = &gpuV2{pools, excluded, e.GPU.Count, list(e.GPU.AllowedCUDAVersions), orNull(e.GPU.MinCUDAVersion)}
+		if pools, excluded := poolsOf(*e.GPU); len(pools) > 0 {
+			w.GPU = &gpuV2{pools, excluded, e.GPU.Count, list(e.GPU.AllowedCUDAVersions), orNull(e.GPU.MinCUDAVersion)}
+		}
 	}
 	for _, cpu := range e.CPU {
 		w.CPU = append(w.CPU, cpuV2{cpu.FlavorID, cpu.VCPUCount, catalog.CPUMemory(cpu.FlavorID, cpu.VCPUCount)})

@@ -1,6 +1,8 @@
 package mgmt_test
 
 import (
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -207,9 +209,44 @@ func TestLimitsAreEnforcedWhenAsked(t *testing.T) {
 	d.ok(200, "GET", "/v1/templates", "")
 
 	free := deploy(t)
-	for range 62 {
-		free.ok(200, "GET", "/v2/templates", "")
+	for range 62 { // nobody counts, so that no client waits
+		got := free.ok(200, "GET", "/v2/templates", "")
+		if state := got.header.Get("RateLimit"); state != `"minute";r=60;t=60, "hour";r=3000;t=3600, "day";r=50000;t=86400` {
+			t.Fatalf("without limits: %s", state)
+		}
 	}
+}
+
+// TestForbiddenRequestsCount: whoever has a known key learns its quotas, also
+// where the key opens nothing here; a request that is forbidden costs one.
+func TestForbiddenRequestsCount(t *testing.T) {
+	file := apikey.At(t.TempDir())
+	restricted, err := file.Add("restricted", []string{"some-endpoint"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := deploy(t, func(c *mgmt.Config) {
+		c.Limits = true
+		if c.Keys, err = c.Keys.With(file, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	as := func(path string) reply {
+		return d.sendWith("GET", path, "", http.Header{"Authorization": {"Bearer " + restricted}})
+	}
+	for left := 59; left >= 0; left-- {
+		got := as("/v2/templates")
+		if want := fmt.Sprintf(`"minute";r=%d;t=`, left); got.status != 403 || !strings.HasPrefix(got.header.Get("RateLimit"), want) || got.header.Get("RateLimit-Policy") == "" {
+			t.Fatalf("%d %v, want 403 with %s", got.status, got.header, want)
+		}
+	}
+	if got := as("/v2/templates"); got.status != 429 {
+		t.Errorf("one too many: %d", got.status)
+	}
+	if got := as("/v1/templates"); got.status != 403 || got.header.Get("RateLimit") != "" {
+		t.Errorf("version 1: %d %v", got.status, got.header)
+	}
+	d.ok(200, "GET", "/v2/templates", "") // another owner has quotas of their own
 }
 
 func TestReservedWordsAreServedHere(t *testing.T) {

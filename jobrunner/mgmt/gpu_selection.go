@@ -20,7 +20,8 @@ func typesOf(g store.GPU) []string {
 	return catalog.TypesIn(g.Pools, g.ExcludedTypes)
 }
 
-// poolsOf is version 2's view. Any GPU is all pools.
+// poolsOf is version 2's view. Any GPU is all pools. There are none where the
+// types are in no pool: version 2 has no words for such a selection.
 func poolsOf(g store.GPU) (pools, excluded []string) {
 	switch {
 	case len(g.Pools) > 0:

@@ -31,7 +31,8 @@ type Config struct {
 	// QueueURL is the address before /v2 that endpoints' job APIs are said to
 	// have. Empty is the address that the caller used.
 	QueueURL string
-	// Limits has the rate limits of version 2 enforced. They are told anyway.
+	// Limits enforces the rate limits of version 2. Without it nothing is counted,
+	// and answers always show whole quotas.
 	Limits bool
 	// Workers are those of the endpoints; nil: there are none.
 	Workers Workers
@@ -78,7 +79,8 @@ type call struct {
 func (c *call) ctx() context.Context { return c.http.Context() }
 
 // ServeHTTP answers in the form of the version that the path names: first who
-// asks, then how often, then what.
+// asks, then how often, then whether they may, then what. So each answer of
+// version 2 to a known key has the state of its quotas, a 403 too.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{http: r, writer: w, version: 2, bodies: s.Bodies}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -98,14 +100,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
-	user, err := s.authorize(c)
+	user, err := s.authenticate(c)
 	if err != nil {
 		return 0, nil, err
 	}
 	if c.version == 2 {
-		if err := s.limiterOf(user.Owner).count(c.writer.Header(), s.Limits); err != nil {
+		if err := s.limit(user.Owner, c.writer.Header()); err != nil {
 			return 0, nil, err
 		}
+	}
+	if err := authorize(user); err != nil {
+		return 0, nil, err
 	}
 	route, err := find(c)
 	if err != nil {

@@ -31,6 +31,21 @@ func (q *query) oneOf(name string, known ...string) []string {
 	return q.list(name, "one of "+strings.Join(known, ", "), func(s string) bool { return slices.Contains(known, s) })
 }
 
+// choice reads one of some values; "" where it is absent.
+func (q *query) choice(name string, known ...string) string {
+	return q.one(name, "one of "+strings.Join(known, ", "), func(s string) bool { return slices.Contains(known, s) })
+}
+
+// one reads a value, not a list of them; "" where it is absent.
+func (q *query) one(name, want string, ok func(string) bool) string {
+	value := q.values.Get(name)
+	if value != "" && !ok(value) {
+		q.fault(name, value, want)
+		return ""
+	}
+	return value
+}
+
 // matching reads a list whose elements have a form.
 func (q *query) matching(name string, form *regexp.Regexp, words string) []string {
 	return q.list(name, words, form.MatchString)
@@ -87,7 +102,7 @@ func (q *query) refuse(breach bool, format string, args ...any) {
 // without which neither product nor the parameters that narrow it mean
 // anything.
 func (q *query) withAvailability(products []string, narrowing ...string) bool {
-	included := len(q.oneOf("include", "AVAILABILITY")) > 0
+	included := q.choice("include", "AVAILABILITY") != ""
 	q.oneOf("product", products...)
 	q.refuse(included && !q.has("product"), "include=AVAILABILITY needs product: stock differs by product")
 	for _, name := range append([]string{"product"}, narrowing...) {

@@ -22,13 +22,17 @@ var windows = []struct {
 	{"day", 50000, 24 * time.Hour},
 }
 
-// limiterOf is the limiter of an owner of keys. There are as many as owners.
-func (s *server) limiterOf(owner string) *limiter {
-	if l, ok := s.limiters.Load(owner); ok {
-		return l.(*limiter)
+// limit counts a request of an owner of keys where limits are enforced, and
+// tells the state of the quotas in h. Elsewhere it shows whole quotas: a client
+// that heeds them must not wait for what nobody enforces.
+func (s *server) limit(owner string, h http.Header) error {
+	if !s.Limits {
+		l := newLimiter(s.Clock)
+		l.show(h, l.renew())
+		return nil
 	}
-	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock))
-	return l.(*limiter)
+	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // there are as many as owners
+	return l.(*limiter).count(h)
 }
 
 // limiter counts the requests of one user in fixed windows, each of which
@@ -45,38 +49,51 @@ func newLimiter(c *clock.Clock) *limiter {
 	return &limiter{clock: c, start: make([]time.Time, len(windows)), used: make([]int, len(windows))}
 }
 
-// count takes one request into the windows and tells their state in h. With
-// enforce it refuses a request that a window has no room for; that one is not
-// counted.
-func (l *limiter) count(h http.Header, enforce bool) error {
+// count takes one request into the windows and tells their state in h. It
+// refuses a request that a window has no room for; that one is not counted.
+func (l *limiter) count(h http.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.clock.Now()
+	now := l.renew()
 	full, wait := "", int64(0)
 	for i, w := range windows {
-		if now.Sub(l.start[i]) >= w.length {
-			l.start[i], l.used[i] = now, 0
-		}
 		if l.used[i] >= w.quota {
 			full, wait = w.name, max(wait, l.left(i, now))
 		}
 	}
-	refuse := full != "" && enforce
-	var policy, state []string
-	for i, w := range windows {
-		if !refuse && l.used[i] < w.quota {
+	if full == "" {
+		for i := range windows {
 			l.used[i]++
 		}
+	}
+	l.show(h, now)
+	if full != "" {
+		h.Set("Retry-After", strconv.FormatInt(wait, 10))
+		return failf(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", full, wait)
+	}
+	return nil
+}
+
+// renew begins the windows again that are over.
+func (l *limiter) renew() (now time.Time) {
+	now = l.clock.Now()
+	for i, w := range windows {
+		if now.Sub(l.start[i]) >= w.length {
+			l.start[i], l.used[i] = now, 0
+		}
+	}
+	return now
+}
+
+// show writes the quotas and what is left of them.
+func (l *limiter) show(h http.Header, now time.Time) {
+	var policy, state []string
+	for i, w := range windows {
 		policy = append(policy, fmt.Sprintf("%q;q=%d;w=%d", w.name, w.quota, int64(w.length.Seconds())))
 		state = append(state, fmt.Sprintf("%q;r=%d;t=%d", w.name, w.quota-l.used[i], l.left(i, now)))
 	}
 	h.Set("RateLimit-Policy", strings.Join(policy, ", "))
 	h.Set("RateLimit", strings.Join(state, ", "))
-	if refuse {
-		h.Set("Retry-After", strconv.FormatInt(wait, 10))
-		return failf(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", full, wait)
-	}
-	return nil
 }
 
 // left is the number of seconds until a window ends, rounded up.

@@ -44,6 +44,7 @@ var forms = map[string]*form{
 	},
 	"path": {regexp.MustCompile(`^/`), "an absolute path"},
 	"cuda": {regexp.MustCompile(`^\d+\.\d+$`), "major.minor"},
+	"id":   {regexp.MustCompile(`^\PC*[^\pC\s]\PC*$`), "an id"},
 	"type": {regexp.MustCompile(`^\s*[^-\s]`), "the id of a GPU type"},
 }
 

@@ -80,17 +80,29 @@ func newTemplateV1(t store.Template) templateV1 {
 	}
 }
 
-// shows reports whether a boolean query parameter is on.
-func shows(c *call, parameter string) bool {
-	on, err := strconv.ParseBool(c.http.URL.Query().Get(parameter))
-	return err == nil && on
+// asksFor tells which of the parameters that widen an answer of version 1 are on.
+// The operation knows all of them, and refuses one that is neither true nor false.
+func asksFor(c *call, names ...string) (map[string]bool, error) {
+	on, query := map[string]bool{}, c.http.URL.Query()
+	for _, name := range names {
+		value := query.Get(name)
+		if value == "" {
+			continue
+		}
+		var err error
+		if on[name], err = strconv.ParseBool(value); err != nil {
+			return nil, failf(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, short(value))
+		}
+	}
+	return on, nil
 }
 
 // hiddenV1 finds the templates that lists and reads leave out: those that an
 // endpoint is linked to, unless the call asks for them.
 func (s *server) hiddenV1(c *call) (map[string]bool, error) {
-	if shows(c, "includeEndpointBoundTemplates") {
-		return nil, nil
+	on, err := asksFor(c, "includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
+	if err != nil || on["includeEndpointBoundTemplates"] {
+		return nil, err
 	}
 	return s.store.BoundTemplates(c.ctx())
 }

@@ -88,6 +88,14 @@ func TestGPUsInTwoVersions(t *testing.T) {
 		d.ok(200, "PATCH", "/v1/endpoints/"+nothing, `{"gpuTypeIds":["NVIDIA H200"]}`)
 		d.wants(d.ok(200, "GET", "/v2/serverless/"+nothing, ""), map[string]string{"gpu.pools": `["HOPPER_141"]`, "gpu.count": `1`})
 	}
+	// Types of no pool: version 2 has no words for them, and leaves them alone.
+	unpooled := d.create("/v1/endpoints", `{"templateId":"`+template+`","gpuTypeIds":["NVIDIA A30","NVIDIA B200"],"gpuCount":2}`)
+	d.wants(d.ok(200, "GET", "/v2/serverless/"+unpooled, ""), map[string]string{"gpu": "", "cpu": ""})
+	d.ok(200, "PATCH", "/v2/serverless/"+unpooled, `{"name":"renamed"}`)
+	d.wants(d.ok(200, "GET", "/v1/endpoints/"+unpooled, ""), map[string]string{"gpuTypeIds": `["NVIDIA A30","NVIDIA B200"]`, "gpuCount": `2`})
+	d.ok(200, "PATCH", "/v2/serverless/"+unpooled, `{"gpu":{"pools":["HOPPER_141"]}}`)
+	d.wants(d.ok(200, "GET", "/v1/endpoints/"+unpooled, ""), map[string]string{"gpuTypeIds": `["NVIDIA H200"]`, "gpuCount": `2`})
+
 	cpu := d.create("/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["cpu3c","cpu5c"],"vcpuCount":4}`)
 	d.wants(d.ok(200, "GET", "/v2/serverless/"+cpu, ""), map[string]string{"cpu": `[{"id":"cpu3c","vcpuCount":4,"memory":8},{"id":"cpu5c","vcpuCount":4,"memory":8}]`, "gpu": ""})
 }

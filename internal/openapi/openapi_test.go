@@ -1,0 +1,177 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// findings are what differs, each with an example.
+type findings struct {
+	mu   sync.Mutex
+	seen map[finding]string
+}
+
+// finding is a difference of one operation.
+type finding struct{ operation, what string }
+
+func (f *findings) add(o operation, what string, r request, a answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil {
+		f.seen = map[finding]string{}
+	}
+	if key := (finding{o.String(), what}); f.seen[key] == "" {
+		f.seen[key] = fmt.Sprintf("%v\nis answered %d %.2000s", r, a.status, a.body)
+	}
+}
+
+// TestAnswersAreTheDocuments: every operation of both documents, with good and
+// bad requests and with each kind of key, is answered as its document says, but
+// for what testdata/accepted.tsv lists.
+func TestAnswersAreTheDocuments(t *testing.T) {
+	s := newScene(t, nil)
+	s.furnish(t)
+	all := operations(t)
+	for _, o := range all { // one of each kind, for the lists
+		if _, ok := bases[o.path]; ok && o.method == "POST" {
+			for _, body := range good(o) {
+				s.create(t, o.path, text(body))
+			}
+		}
+	}
+	s.create(t, "/v1/endpoints", `{"templateId":"%template%","gpuTypeIds":["of another catalog"],"dataCenterIds":["elsewhere"]}`)
+	var found findings
+	known := new(judge)
+	walk := func(t *testing.T, o operation) {
+		w := &walker{T: t, scene: s, judge: known, operation: o, all: all, differ: found.add}
+		w.create = w.collection("POST")
+		if w.unserved() {
+			w.absent()
+		} else {
+			w.walk()
+		}
+	}
+	isList := func(o operation) bool { return o.method == "GET" && !strings.Contains(o.path, "{") }
+	for _, o := range all {
+		if isList(o) { // before things come and go
+			walk(t, o)
+		}
+	}
+	t.Run("operations", func(t *testing.T) {
+		for _, o := range all {
+			if !isList(o) {
+				t.Run(strings.ReplaceAll(o.String(), "/", "."), func(t *testing.T) {
+					t.Parallel()
+					walk(t, o)
+				})
+			}
+		}
+	})
+	found.compare(t, all)
+}
+
+// TestRefusedMethods: a method that a path does not have is 405, with an error
+// body of the version and the methods that the path has; where nothing of the
+// path is served, 404.
+func TestRefusedMethods(t *testing.T) {
+	s := newScene(t, nil)
+	seen := map[string]bool{}
+	for _, o := range operations(t) {
+		if seen[o.path] {
+			continue
+		}
+		seen[o.path] = true
+		w := &walker{T: t, scene: s, judge: new(judge), operation: o}
+		served := false
+		for method, op := range o.item.Operations() {
+			w.method, w.op = method, op
+			served = served || !w.unserved()
+		}
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"} {
+			known := o.item.GetOperation(method)
+			if known != nil || method == "HEAD" && o.item.Get != nil {
+				continue
+			}
+			for key, status := range map[string]int{own: 405, scoped: 403, "none": 401} {
+				r := request{method: method, path: w.at("x"), key: key, body: "{}"}
+				a := s.send(t, r)
+				// A path that is not served may look like a thing of one that is:
+				// /v2/registries/delegations.
+				if a.status != status && (served || status != 405 || a.status != 404) {
+					t.Errorf("%v: %d, want %d", r, a.status, status)
+				}
+				for other := range o.item.Operations() {
+					if allowed := strings.Split(a.header.Get("Allow"), ", "); a.status == 405 && !slices.Contains(allowed, other) {
+						w.method = other
+						if !w.unserved() {
+							t.Errorf("%v: allowed are %v and not %s", r, allowed, other)
+						}
+					}
+				}
+				if method == "HEAD" {
+					continue // without a body
+				}
+				if o.version == "v1" {
+					var body struct{ Message string }
+					if err := json.Unmarshal(a.body, &body); err != nil || body.Message == "" {
+						t.Errorf("%v: %s", r, a.body)
+					}
+					continue
+				}
+				response := map[int]string{405: "MethodNotAllowedError", 404: "NotFoundError", 403: "ForbiddenError", 401: "UnauthorizedError"}[a.status]
+				for _, what := range w.against(t.Context(), o, o.spec.Components.Responses[response].Value, a) {
+					t.Errorf("%v: %s: %s", r, what, a.body)
+				}
+			}
+		}
+	}
+}
+
+// TestHeadIsGet: HEAD answers what GET does, without the body.
+func TestHeadIsGet(t *testing.T) {
+	s := newScene(t, nil)
+	s.furnish(t)
+	for _, o := range operations(t) {
+		if o.method != "GET" {
+			continue
+		}
+		w := &walker{T: t, scene: s, judge: new(judge), operation: o}
+		r := request{method: "GET", path: w.at("x")}
+		get := s.send(t, r)
+		r.method = "HEAD"
+		head := s.send(t, r)
+		if head.status != get.status || head.header.Get("Content-Type") != get.header.Get("Content-Type") || len(head.body) > 0 {
+			t.Errorf("%v: %d %v, and GET answers %d %v", r, head.status, head.header, get.status, get.header)
+		}
+	}
+}
+
+// TestExhaustedQuotas: each operation of version 2 is answered 429 as its document
+// says, whoever asks; version 1 has no quotas.
+func TestExhaustedQuotas(t *testing.T) {
+	s := newScene(t, func(c *jobrunner.Config) { c.ManagementLimits = true })
+	for _, key := range []string{own, user, scoped} {
+		for range 60 {
+			s.send(t, request{method: "GET", path: "/v2/templates", key: key})
+		}
+		for _, o := range operations(t) {
+			w := &walker{T: t, scene: s, judge: new(judge), operation: o}
+			r := request{method: o.method, path: w.at("x"), key: key}
+			a := s.send(t, r)
+			if (a.status == 429) != (o.version == "v2") {
+				t.Errorf("%v: %d", r, a.status)
+			}
+			if o.version == "v2" {
+				for _, what := range w.differences(t.Context(), o, a) {
+					t.Errorf("%v: %s: %s", r, what, a.body)
+				}
+			}
+		}
+	}
+}

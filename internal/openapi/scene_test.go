@@ -1,0 +1,204 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// scene is a jobrunner with something of each kind in it.
+type scene struct {
+	url  string
+	http *http.Client
+	// keys are the kinds of them: own and user open everything, scoped only the
+	// job API of one endpoint.
+	keys map[string]string
+	sent atomic.Int64
+
+	ids      *strings.Replacer // of what bodies refer to, by %name%
+	endpoint string            // one with a worker
+	worker   string
+}
+
+const (
+	own    = "own"
+	user   = "user"
+	scoped = "scoped"
+)
+
+func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	gpus, err := gpu.Simulate("h200x8", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(gpus.Close)
+	dir := t.TempDir()
+	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}}
+	for name, endpoints := range map[string][]string{user: nil, scoped: {"some-endpoint"}} {
+		if s.keys[name], err = apikey.At(dir).Add(name, endpoints); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := jobrunner.Config{APIKey: s.keys[own], KeyDir: dir, GPUs: gpus, Logger: log}
+	if configure != nil {
+		configure(&config)
+	}
+	j, err := jobrunner.New(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(j.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.url, s.http = server.URL, server.Client()
+	return s
+}
+
+// furnish makes what bodies refer to, and a worker.
+func (s *scene) furnish(t *testing.T) {
+	t.Helper()
+	make := func(path, body string) string { return s.create(t, path, body) }
+	s.ids = strings.NewReplacer(
+		"%template%", make("/v1/templates", `{"name":"for workers","imageName":"i","isServerless":true}`),
+		"%registry%", make("/v2/registries", `{"name":"r","username":"u","password":"p"}`),
+		"%volume%", make("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`),
+	)
+	s.endpoint = make("/v2/serverless", `{"name":"with a worker","image":"builtin/echo","type":"QUEUE","scaling":{"type":"QUEUE_DELAY","queueDelay":4},"gpu":{"pools":["HOPPER_141"]},"workers":{"min":1,"max":1}}`)
+	for s.worker == "" {
+		var list struct{ Workers []struct{ ID string } }
+		a := s.send(t, request{method: "GET", path: "/v2/serverless/" + s.endpoint + "/workers"})
+		if err := json.Unmarshal(a.body, &list); err != nil || !a.success() {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		if len(list.Workers) == 0 {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		s.worker = list.Workers[0].ID
+	}
+}
+
+// request is one to the jobrunner.
+type request struct {
+	at      string // what is wrong, or may be
+	name    string // of the case
+	method  string
+	path    string
+	query   url.Values
+	header  http.Header
+	body    string
+	key     string // its kind: own by default
+	invalid bool   // in ways that no schema tells
+	whole   bool   // where it is wrong, it does not matter how
+}
+
+func (r request) String() string {
+	body := r.body
+	if len(body) > 300 {
+		body = body[:300] + "…"
+	}
+	return fmt.Sprintf("%s %s: %s %s?%s %s %v, key %q", r.at, r.name, r.method, r.path, r.query.Encode(), body, r.header, r.key)
+}
+
+// make is the request in net/http's form.
+func (s *scene) make(t *testing.T, r request) *http.Request {
+	t.Helper()
+	address := s.url + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	out, err := http.NewRequestWithContext(t.Context(), r.method, address, strings.NewReader(r.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.body != "" {
+		out.Header.Set("Content-Type", "application/json")
+	}
+	if len(r.body) > 1<<16 {
+		out.Header.Set("Expect", "100-continue") // a refusal does not wait for the body
+	}
+	for name, values := range r.header {
+		out.Header[name] = values
+	}
+	return out
+}
+
+// prepared puts ids and a text of its own in the place of what stands for them.
+func (s *scene) prepared(r request) request {
+	n := fmt.Sprint(s.sent.Add(1))
+	r.body = strings.ReplaceAll(r.body, "%N%", n)
+	if s.ids != nil {
+		r.body = s.ids.Replace(r.body)
+	}
+	return r
+}
+
+func (s *scene) send(t *testing.T, r request) answer {
+	t.Helper()
+	out := s.make(t, r)
+	switch key := s.keys[r.key]; {
+	case r.key == "none":
+	case r.key == "wrong":
+		out.Header.Set("Authorization", "Bearer not-a-key")
+	case key == "":
+		out.Header.Set("Authorization", "Bearer "+s.keys[own])
+	default:
+		out.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := s.http.Do(out)
+	if err != nil {
+		t.Fatalf("%v: %v", r, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := answer{status: resp.StatusCode, header: resp.Header}
+	if resp.Header.Get("Content-Type") == "text/event-stream" {
+		return a // it does not end
+	}
+	if a.body, err = io.ReadAll(resp.Body); err != nil {
+		t.Fatalf("%v: %v", r, err)
+	}
+	return a
+}
+
+// create makes an object, which must succeed, and answers its id.
+func (s *scene) create(t *testing.T, path, body string) string {
+	t.Helper()
+	r := s.prepared(request{name: "create", method: "POST", path: path, body: body})
+	a := s.send(t, r)
+	var made struct{ ID string }
+	if err := json.Unmarshal(a.body, &made); err != nil || !a.success() || made.ID == "" {
+		t.Fatalf("%v: %d %s", r, a.status, a.body)
+	}
+	return made.ID
+}
+
+// firstIn is the id of the first thing in a list.
+func (s *scene) firstIn(t *testing.T, path string) string {
+	t.Helper()
+	a := s.send(t, request{name: "list", method: "GET", path: path})
+	_, text, found := bytes.Cut(a.body, []byte(`"id":"`))
+	id, _, _ := bytes.Cut(text, []byte(`"`))
+	if !found {
+		t.Fatalf("%s lists nothing: %s", path, a.body)
+	}
+	return string(id)
+}
