@@ -84,6 +84,7 @@ func (d *fuzzed) work() {
 // error in its form, no failure of the deployment, and without the key.
 func (d *fuzzed) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
 	t.Helper()
+	d.taken = nil
 	u, err := url.ParseRequestURI(target)
 	if err != nil { // net/http refuses it
 		return http.StatusBadRequest, nil, ""
@@ -92,7 +93,6 @@ func (d *fuzzed) do(t *testing.T, method, target, body string) (status int, answ
 	if body != "" {
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	}
-	d.taken = nil
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
 	status, text = w.Code, w.Body.String()
