@@ -101,7 +101,7 @@ func (d *direct) do(t *testing.T, method, target, key, body string) (status int,
 	t.Helper()
 	d.reports, d.idle, d.notes = 0, 0, nil
 	u, err := url.ParseRequestURI(target)
-	if err != nil { // net/http refuses it
+	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
 		return http.StatusBadRequest, ""
 	}
 	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {key}}, Body: http.NoBody}
