@@ -72,3 +72,26 @@ func TestNoOtherSiteReads(t *testing.T) {
 		}
 	}
 }
+
+// A name that leads to this machine from a site of others shows its scripts
+// nothing: neither profiles nor metrics nor the page.
+func TestNamesOfOthersAreRefused(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{Profile: true})
+	for _, path := range []string{"/", "/ui/snapshot", "/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
+		for host, want := range map[string]bool{"evil.example": false, "evil.example:8420": false, "127.0.0.1.evil.example": false, "": true} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", d.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host // "": that of the address
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if (resp.StatusCode != http.StatusMisdirectedRequest) != want {
+				t.Errorf("%s at %q is answered %d", path, host, resp.StatusCode)
+			}
+		}
+	}
+}

@@ -72,3 +72,22 @@ func TestNoRequestInARequest(t *testing.T) {
 		})
 	}
 }
+
+// A client that ends its own side before the worker has answered is not answered
+// a 200 that no worker gave.
+func TestEndOfASideIsNoAnswer(t *testing.T) {
+	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /v2/ep1/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", key)
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := io.ReadAll(c); len(answer) > 0 {
+		t.Errorf("it is answered %q", answer)
+	}
+}

@@ -197,7 +197,7 @@ func FuzzDuration(f *testing.F) {
 		absent := text == "" || text == "null"
 		for query, ok := range map[string]bool{
 			"/v2/ep/status/" + job.ID + "?ttl=": absent || within(text, 10_000, 604_800_000),
-			"/v2/ep/runsync?wait=":          absent || within(text, 1000, 300_000),
+			"/v2/ep/runsync?wait=":              absent || within(text, 1000, 300_000),
 		} {
 			method, body := "GET", ""
 			if strings.Contains(query, "runsync") {
