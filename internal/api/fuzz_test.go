@@ -37,10 +37,10 @@ func planted(text string) string {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		_ = e.Encode(s) // a string always can be
-		return strings.Trim(strings.TrimSpace(b.String()), `"`)
+		return unquoted(strings.TrimSpace(b.String()))
 	}
 	escaped, _ := json.Marshal(fuzzedSecret)
-	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", plain(fuzzedSecret), "$JSON", strings.Trim(string(escaped), `"`), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
+	return strings.NewReplacer("$KEY", fuzzedKey, "$PLAIN", plain(fuzzedSecret), "$JSON", unquoted(string(escaped)), "$URL", url.QueryEscape(fuzzedKey), "$RAW", fuzzedSecret).Replace(text)
 }
 
 // Whatever a server answers an error with: the message for people is one line of
