@@ -19,7 +19,7 @@ SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson confo
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/scale jobrunner/engine conformance/refcheck cmd/jobrunner \
 	internal/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
 
-.PHONY: quickstart test test-all test-tofu clis fire mutants variants soak bench build lint docs
+.PHONY: quickstart test test-all test-tofu clis fire mutants variants fuzz soak bench build lint docs
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
@@ -53,6 +53,21 @@ mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all th
 
 variants: ## Each deployment that differs where the contract leaves a choice, against the whole suite.
 	go run ./internal/mutate --variants
+
+# Each target has so long. What it finds is in testdata/fuzz, where plain go test
+# fails for it; an engine that was only busy when its time was up found nothing. FUZZ is a part of its name: make fuzz FUZZ=FuzzBodies FUZZTIME=10m
+FUZZTIME ?= 30s
+FUZZ ?= .
+
+fuzz: ## Each decoder of what others send, on generated input for FUZZTIME; FUZZ=name chooses.
+	@for folder in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		targets=$$(go test -list '^Fuzz' $$folder) || { echo "$$targets"; exit 1; }; \
+		for target in $$(echo "$$targets" | grep '^Fuzz' | grep -e '$(FUZZ)'); do \
+			echo "== $$folder $$target"; \
+			go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x -parallel=1 $$folder || \
+				go test -count=1 -run="^$$target$$" $$folder || exit 1; \
+		done; \
+	done
 
 soak: ## A hundred runs of the conformance suite, shuffled: the same verdicts.
 	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/refcheck

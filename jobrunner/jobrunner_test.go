@@ -20,6 +20,8 @@ type deployment struct {
 	t   *testing.T
 	url string
 	log *bytes.Buffer
+
+	logged *locked // writes log
 }
 
 func deploy(t *testing.T, dir string) *deployment {
@@ -36,7 +38,8 @@ func onEach(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	t.Helper()
 	d := &deployment{t: t, log: new(bytes.Buffer)}
-	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(&locked{w: d.log}, nil))
+	d.logged = &locked{w: d.log}
+	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(d.logged, nil))
 	j, err := jobrunner.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // An endpoint whose environment would run code beside its rule's has a worker
 // that says so, and runs none of it.
 func TestTemplateEnvironmentRunsNoCode(t *testing.T) {
-	if _, err := os.Stat("/bin/bash"); err != nil {
+	if _, err := os.Stat("/bin/bash"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("there is no bash")
 	}
 	dir := t.TempDir()

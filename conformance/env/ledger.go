@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -49,7 +50,20 @@ func OpenLedger(path string) (*Ledger, error) {
 		return nil, fmt.Errorf("the ledger of what the suite makes: %w", err)
 	}
 	l.file = file
+	if err := endLine(path, file); err != nil {
+		return nil, fmt.Errorf("the ledger of what the suite makes: %w", errors.Join(err, file.Close()))
+	}
 	return l, nil
+}
+
+// endLine ends a line that a crash cut short: what is added is one of its own.
+func endLine(path string, file *os.File) error {
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) == 0 || text[len(text)-1] == '\n' {
+		return err
+	}
+	_, err = file.WriteString("\n")
+	return err
 }
 
 func (l *Ledger) read(path string) error {
@@ -62,7 +76,7 @@ func (l *Ledger) read(path string) error {
 	for lines.Scan() {
 		var m Made
 		// A crash may have cut the last line short: what it was about was not used.
-		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N == 0 {
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 || m.N == math.MaxInt {
 			continue
 		}
 		l.n = max(l.n, m.N)

@@ -24,10 +24,16 @@ func (s *Secrets) Add(name, value string) {
 	if len(value) < 4 {
 		return
 	}
-	quoted, _ := json.Marshal(value) // a string always can be
+	var quoted, plain strings.Builder // JSON with and without the escapes for HTML
+	e := json.NewEncoder(&quoted)
+	_ = e.Encode(value) // a string always can be
+	e = json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value)
+	inner := func(text string) string { return text[1 : len(text)-len("\"\n")] }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range []string{value, url.QueryEscape(value), strings.Trim(string(quoted), `"`)} {
+	for _, v := range []string{value, url.QueryEscape(value), inner(quoted.String()), inner(plain.String())} {
 		if !slices.ContainsFunc(s.values, func(x secret) bool { return x.value == v }) {
 			s.values = append(s.values, secret{v, "$" + name})
 		}

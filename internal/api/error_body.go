@@ -56,29 +56,40 @@ func isHTML(contentType string, body []byte) bool {
 type freeText string
 
 func (t *freeText) UnmarshalJSON(data []byte) error {
-	var plain string
-	if json.Unmarshal(data, &plain) == nil {
-		*t = freeText(plain)
-		return nil
+	*t = freeText(readText(data, maxWrapping))
+	return nil
+}
+
+// maxWrapping is how many objects and lists around a text are taken off: each one
+// costs another look at all that is in it.
+const maxWrapping = 8
+
+func readText(data []byte, wrapping int) string {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return text
 	}
-	var list []freeText
+	if wrapping == 0 {
+		return string(data)
+	}
+	var list []json.RawMessage
 	if json.Unmarshal(data, &list) == nil {
 		parts := make([]string, len(list))
 		for i, part := range list {
-			parts[i] = string(part)
+			parts[i] = readText(part, wrapping-1)
 		}
-		*t = freeText(strings.Join(parts, "; "))
-		return nil
+		return strings.Join(parts, "; ")
 	}
-	var object struct{ Detail, Message, Error, Title freeText }
+	var object struct{ Detail, Message, Error, Title json.RawMessage }
 	if json.Unmarshal(data, &object) == nil {
-		for _, text := range []freeText{object.Detail, object.Message, object.Error, object.Title} {
-			if text != "" {
-				*t = text
-				return nil
+		for _, member := range []json.RawMessage{object.Detail, object.Message, object.Error, object.Title} {
+			if member == nil {
+				continue
+			}
+			if text := readText(member, wrapping-1); text != "" {
+				return text
 			}
 		}
 	}
-	*t = freeText(data)
-	return nil
+	return string(data)
 }

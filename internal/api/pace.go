@@ -107,9 +107,9 @@ func (p *pace) leave(resp *http.Response) {
 			policy = [2]int{1 << 30, state[1]}
 		}
 		w := &window{
-			told: state[0], quota: policy[0],
-			resets: now.Add(time.Duration(state[1]) * time.Second),
-			length: time.Duration(policy[1]) * time.Second,
+			told: state[0], quota: max(policy[0], 1), // else nothing would ever be sent again
+			resets: now.Add(seconds(state[1])),
+			length: seconds(policy[1]),
 		}
 		// Answers overtake each other: within a window less is left, never more.
 		if before := p.windows[name]; before != nil && w.resets.Sub(before.resets) < 2*time.Second {
@@ -119,6 +119,9 @@ func (p *pace) leave(resp *http.Response) {
 		p.windows[name] = w
 	}
 }
+
+// seconds that a server tells; longer than a year is a year.
+func seconds(n int) time.Duration { return time.Duration(min(n, 366*24*60*60)) * time.Second }
 
 // rateMember is a member of a structured field, such as "minute";r=0;t=12.
 var rateMember = regexp.MustCompile(`"([^"]*)"((?:;[a-z]+=[0-9]+)*)`)

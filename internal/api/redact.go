@@ -6,6 +6,7 @@ import (
 	"html"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -64,11 +65,20 @@ func written(secret string) []string {
 		return nil
 	}
 	quoted, _ := json.Marshal(secret)
+	var plain strings.Builder // JSON without the escapes for HTML
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(secret) // a string always can be
 	return []string{
 		secret,
-		strings.Trim(string(quoted), `"`),
+		unquoted(string(quoted)),
+		unquoted(strings.TrimSpace(plain.String())),
+		unquoted(strconv.Quote(secret)),
+		unquoted(strconv.QuoteToASCII(secret)),
 		url.QueryEscape(secret),
 		url.PathEscape(secret),
 		html.EscapeString(secret),
 	}
 }
+
+func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }

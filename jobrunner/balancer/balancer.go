@@ -95,11 +95,12 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusServiceUnavailable, httplimit.ErrStopping.Error())
 			return
 		}
-		if r.Context().Err() == nil {
-			w.Header().Set("Retry-After", "5")
-			refuse(w, http.StatusBadRequest, "no worker of endpoint "+endpoint+" is ready, after "+patience.String()+
-				": its workers and their logs say why; with all workers busy, raise the maximum")
+		if r.Context().Err() != nil {
+			abandon()
 		}
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusBadRequest, "no worker of endpoint "+endpoint+" is ready, after "+patience.String()+
+			": its workers and their logs say why; with all workers busy, raise the maximum")
 		return
 	}
 	defer done()
@@ -154,8 +155,8 @@ func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
 		refuse(w, http.StatusServiceUnavailable, "the deployment stopped before the worker answered. The request was sent once")
 		return
 	}
-	if r.Context().Err() != nil { // the client is gone
-		return
+	if r.Context().Err() != nil {
+		abandon()
 	}
 	b.Logger.WarnContext(r.Context(), "a worker did not answer a request", "path", r.URL.Path, "error", err)
 	var timeout interface{ Timeout() bool }
@@ -165,6 +166,10 @@ func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
 }
+
+// abandon ends the connection of a client that is gone. One that has only ended
+// its own side must not take the end of the handler for a 200.
+func abandon() { panic(http.ErrAbortHandler) }
 
 func refuse(w http.ResponseWriter, status int, text string) {
 	body, _ := json.Marshal(map[string]string{"error": text}) // strings always can be

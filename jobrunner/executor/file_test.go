@@ -116,11 +116,3 @@ func TestFlawsOfTheFile(t *testing.T) {
 		t.Error("a file that isn't there is read")
 	}
 }
-
-func FuzzFile(f *testing.F) {
-	f.Add("rules:\n  - image: a/b\n    process: {run: [sh]}\n")
-	f.Add("engine: x\nrules: [{}]")
-	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = readFile(write(t, text))
-	})
-}

@@ -52,17 +52,3 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 }
-
-func FuzzPattern(f *testing.F) {
-	for _, seed := range []string{"team/**", "a[b-", "[!x]*?:@"} {
-		f.Add(seed, "team/worker:1")
-	}
-	f.Fuzz(func(t *testing.T, text, image string) {
-		if p, err := parsePattern(text); err == nil {
-			p.matches(image)
-			if p.literal && !p.matches(text) {
-				t.Errorf("%q does not match itself", text)
-			}
-		}
-	})
-}

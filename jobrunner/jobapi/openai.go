@@ -48,15 +48,20 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 }
 
 func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) ([]byte, *httplimit.Hold, error) {
-	input := map[string]any{"openai_route": route}
+	var input bytes.Buffer
+	named, err := json.Marshal(route)
+	if err != nil {
+		return nil, nil, err
+	}
 	if r.Method == http.MethodGet {
 		if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
 			return nil, nil, wrongMethod(w, r, "openai"+route, post)
 		}
-		text, err := json.Marshal(input)
-		return text, nil, err
+		appendMember(&input, "openai_route", named)
+		input.WriteByte('}')
+		return input.Bytes(), nil, nil
 	}
-	body, hold, err := a.readBody(w, r, maxRunSync, 3) // marshalling it makes two copies
+	body, hold, err := a.readBody(w, r, maxRunSync, 2)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,9 +70,11 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 		hold.Release()
 		return nil, nil, refuse(http.StatusBadRequest, "the body must be a JSON object")
 	}
-	input["openai_input"] = json.RawMessage(body)
-	text, err := json.Marshal(input)
-	return text, hold, err
+	input.Grow(len(body) + len(named) + len(`{"openai_input":,"openai_route":}`))
+	appendMember(&input, "openai_input", body)
+	appendMember(&input, "openai_route", named)
+	input.WriteByte('}')
+	return input.Bytes(), hold, nil
 }
 
 // passOn waits for a worker, and then passes on what it gives until the job is

@@ -109,20 +109,30 @@ func firstValue(body []byte) []byte {
 
 // rest is what a worker sees beside the input.
 func rest(members map[string]json.RawMessage) []byte {
-	seen := map[string]json.RawMessage{}
-	for _, name := range []string{"webhook", "policy", "s3Config"} {
+	var text bytes.Buffer
+	for _, name := range []string{"policy", "s3Config", "webhook"} {
 		if v := members[name]; !absent(v) {
-			seen[name] = v
+			appendMember(&text, name, v)
 		}
 	}
-	if len(seen) == 0 {
+	if text.Len() == 0 {
 		return nil
 	}
-	text, err := json.Marshal(seen)
-	if err != nil { // parts of a document that was parsed
-		return nil
+	text.WriteByte('}')
+	return text.Bytes()
+}
+
+// appendMember appends a member, without blanks, to an object that is not closed
+// yet, or begins one. json.Marshal would escape the value, to up to six times its
+// size.
+func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
+	start := byte(',')
+	if object.Len() == 0 {
+		start = '{'
 	}
-	return text
+	object.WriteByte(start)
+	object.WriteString(`"` + name + `":`)
+	_ = json.Compact(object, value) // a part of a document that was parsed
 }
 
 // malformed says why a body is no JSON object.

@@ -49,6 +49,6 @@ func foreign(r *http.Request) bool {
 	if origin == "" {
 		return false
 	}
-	_, host, _ := strings.Cut(origin, "://")
-	return host != r.Host
+	_, host, ok := strings.Cut(origin, "://")
+	return !ok || host != r.Host
 }

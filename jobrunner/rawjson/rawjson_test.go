@@ -1,13 +1,16 @@
 package rawjson_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
@@ -22,12 +25,14 @@ var texts = []string{
 	strings.Repeat("[[],", 9_999) + "1" + strings.Repeat("]", 9_999),
 }
 
-// What encoding/json takes, and nothing else.
+// What encoding/json takes, and nothing else, with as many values as it has; what
+// it does not take has a fault at a byte of it.
 func FuzzLikeEncodingJSON(f *testing.F) {
+	var seeds []fuzz.Seed
 	for _, text := range texts {
-		f.Add([]byte(text))
+		seeds = append(seeds, fuzz.Seed{[]byte(text)})
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
+	fuzz.Run(f, func(t *testing.T, text []byte) {
 		if got, want := rawjson.Valid(text), json.Valid(text); got != want {
 			t.Fatalf("valid: %v, to encoding/json %v: %.80q", got, want, text)
 		}
@@ -40,7 +45,35 @@ func FuzzLikeEncodingJSON(f *testing.F) {
 		if ok && !maps.EqualFunc(got, want, slices.Equal[json.RawMessage]) {
 			t.Fatalf("%.80q: members %s, to encoding/json %s", text, got, want)
 		}
-	})
+		if fault := rawjson.Fault(text); (fault == nil) != json.Valid(text) {
+			t.Fatalf("%.80q: the fault is %v", text, fault)
+		}
+		var tree any
+		if d := json.NewDecoder(bytes.NewReader(text)); json.Valid(text) {
+			d.UseNumber()
+			if err := d.Decode(&tree); err != nil {
+				t.Fatal(err)
+			}
+			if n := rawjson.Count(text, math.MaxInt); values(tree) > n+1 {
+				t.Fatalf("%.80q has more than %d values", text, n+1)
+			}
+		}
+	}, seeds...)
+}
+
+// values of a tree; of several members with one name, only the last one is in it.
+func values(tree any) (n int) {
+	switch tree := tree.(type) {
+	case []any:
+		for _, v := range tree {
+			n += values(v)
+		}
+	case map[string]any:
+		for _, v := range tree {
+			n += values(v)
+		}
+	}
+	return n + 1
 }
 
 // A submission of ten megabytes.

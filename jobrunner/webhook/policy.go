@@ -21,7 +21,7 @@ import (
 //
 // A Policy with hosts allows these and no others, at any address.
 type Policy struct {
-	hosts  []string
+	hosts  []allowed
 	remote bool // other machines may submit jobs: this machine is not called
 }
 
@@ -30,15 +30,22 @@ type Policy struct {
 // other machines may submit jobs.
 func NewPolicy(hosts []string, remote bool) (Policy, error) {
 	p := Policy{remote: remote}
-	for _, h := range hosts {
-		h = strings.ToLower(strings.TrimSpace(h))
-		u, err := url.Parse("http://" + strings.Replace(h, "*.", "any.", 1))
-		if err != nil || u.Host == "" || strings.ContainsAny(h, "/@?#") || strings.Contains(u.Host, "*") {
-			return Policy{}, fmt.Errorf("%q is no host to allow webhooks at: write example.com, *.example.com, 192.0.2.1 or example.com:8080", h)
+	for _, text := range hosts {
+		name, below := strings.CutPrefix(strings.ToLower(strings.TrimSpace(text)), "*.")
+		u, err := url.Parse("http://" + name)
+		if err != nil || u.Host != name || u.Hostname() == "" || strings.HasSuffix(name, ":") || strings.ContainsAny(u.Hostname(), "*[]") {
+			return Policy{}, fmt.Errorf("%q is no host to allow webhooks at: write example.com, *.example.com, 192.0.2.1 or example.com:8080", text)
 		}
-		p.hosts = append(p.hosts, h)
+		p.hosts = append(p.hosts, allowed{u.Hostname(), u.Port(), below})
 	}
 	return p, nil
+}
+
+// allowed is a host at which webhooks may be called.
+type allowed struct {
+	name  string
+	port  string // "": any
+	below bool   // all names below it are meant, and not itself
 }
 
 // ForbiddenError says that a target may not be called, and why.
@@ -61,24 +68,21 @@ func (p Policy) Check(u *url.URL) error {
 		if host := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")); p.remote && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
 			return p.checkAddress(netip.IPv6Loopback())
 		}
-	case !slices.ContainsFunc(p.hosts, func(pattern string) bool { return matches(pattern, u) }):
+	case !slices.ContainsFunc(p.hosts, func(a allowed) bool { return a.matches(u) }):
 		return forbid("webhook at a host that this deployment does not call: %s", u.Host)
 	}
 	return nil
 }
 
-func matches(pattern string, u *url.URL) bool {
+func (a allowed) matches(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
-	if p, err := url.Parse("http://" + strings.Replace(pattern, "*.", "any.", 1)); err == nil && p.Port() != "" {
-		if p.Port() != port(u) {
-			return false
-		}
-		pattern = strings.TrimSuffix(pattern, ":"+p.Port())
+	switch {
+	case a.port != "" && a.port != port(u):
+		return false
+	case a.below:
+		return strings.HasSuffix(host, "."+a.name)
 	}
-	if domain, ok := strings.CutPrefix(pattern, "*."); ok {
-		return strings.HasSuffix(host, "."+domain)
-	}
-	return host == strings.Trim(pattern, "[]")
+	return host == a.name
 }
 
 func port(u *url.URL) string {

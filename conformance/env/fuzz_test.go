@@ -1,0 +1,46 @@
+package env_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Whatever a ledger has, such as after a crash: what is added to it is read back
+// when it is opened again, beside what was there.
+func FuzzLedger(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "ledger")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := env.OpenLedger(path)
+		if err != nil {
+			return
+		}
+		before := l.Left("")
+		added, err := l.Add(env.Made{Kind: "template", ID: "x", Method: "DELETE", URL: "/v2/templates/x", Case: "the case"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := env.OpenLedger(path)
+		if err != nil {
+			t.Fatalf("%q: with one more it is not read: %v", text, err)
+		}
+		defer again.Close()
+		left := again.Left("")
+		if !slices.ContainsFunc(left, func(m env.Made) bool { return m.N == added.N && m.ID == "x" }) || len(left) != len(before)+1 {
+			t.Errorf("%q: after one more there is\n%+v\nbefore\n%+v", text, left, before)
+		}
+	},
+		fuzz.Seed{[]byte("{\"n\":1,\"kind\":\"template\",\"id\":\"a\",\"method\":\"DELETE\",\"url\":\"/a\",\"case\":\"c\"}\n{\"n\":2,\"kind\":\"job\",\"id\":\"b\"}\n{\"n\":1,\"gone\":true}\n")},
+		fuzz.Seed{[]byte("{\"n\":1,\"id\":\"a\"}\n{\"n\":2,\"id\"")}, fuzz.Seed{[]byte("")}, fuzz.Seed{[]byte("{\"n\":-1}\n{\"n\":9223372036854775807}\n")},
+	)
+}

@@ -1,0 +1,40 @@
+package conformance_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Whatever a list of known deviations says: one that is accepted has an entry for
+// each line that is not for readers, each of a clause, with a day and a reason;
+// any other one has an error for a line of it.
+func FuzzKnown(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text string) {
+		known, err := conformance.ParseKnown(text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "line ") {
+				t.Errorf("%q: the error names no line: %s", text, err)
+			}
+			return
+		}
+		lines := 0
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				lines++
+			}
+		}
+		if len(known) != lines {
+			t.Errorf("%q: %d entries of %d lines", text, len(known), lines)
+		}
+		for id, d := range known {
+			if _, ok := clauses.Find(id); !ok || d.Reason == "" || d.Until.Equal(time.Time{}) {
+				t.Errorf("%q: the entry %s is %+v", text, id, d)
+			}
+		}
+	}, fuzz.Seed{"# known\nJOB-05 2027-01-31 RUNNING is shown\n\nJOB-17\t2027-02-28  two  words\r\n"}, fuzz.Seed{"JOB-05 2027-01-31 a\nJOB-05 2027-01-31 b"}, fuzz.Seed{"NO-1 2027-01-31 x"}, fuzz.Seed{"JOB-05 2027-02-30 x"})
+}

@@ -1,0 +1,57 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Whatever a file of a report has: one that is read is written in every form, and
+// in JSON it is read back as it was.
+func FuzzRead(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text []byte) {
+		r, err := report.Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var first, second bytes.Buffer
+		if err := report.WriteJSON(&first, r); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		again, err := report.Read(bytes.NewReader(first.Bytes()))
+		if err != nil {
+			t.Fatalf("%q is written as %s, which is not read: %v", text, first.Bytes(), err)
+		}
+		if err := report.WriteJSON(&second, again); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("%q is written as\n%s\nand then as\n%s, %v", text, first.Bytes(), second.Bytes(), err)
+		}
+		for _, form := range report.Forms {
+			if err := form.Write(io.Discard, r); err != nil {
+				t.Errorf("%q in the form %s: %v", text, form.Name, err)
+			}
+		}
+		clauses := map[string]bool{} // the suite judges each once
+		for _, x := range r.Results {
+			clauses[x.Clause] = true
+		}
+		if d := report.Compare(r, again); len(d.Changes) > 0 && len(clauses) == len(r.Results) {
+			t.Errorf("%q differs from itself: %+v", text, d.Changes)
+		}
+	}, seeds(f)...)
+}
+
+func seeds(f *testing.F) []fuzz.Seed {
+	f.Helper()
+	text, err := json.Marshal(map[string]any{
+		"schema": report.Schema, "version": "1", "target": map[string]any{"base_url": "http://x"}, "started": "2026-01-01T00:00:00Z", "took_ms": 1.5, "seed": 1, "counts": map[string]int{"pass": 1, "fail": 1},
+		"results": []any{map[string]any{"clause": "JOB-05", "verdict": "fail", "reason": "x"}, map[string]any{"clause": "JOB-17", "verdict": "pass"}}, "not_judged": []string{"JOB-01"}, "leaked": []string{"x"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return []fuzz.Seed{{text}, {[]byte(`{"schema":"` + report.Schema + `"}`)}, {[]byte(`{"schema":"other"}`)}}
+}

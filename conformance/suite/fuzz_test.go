@@ -1,0 +1,35 @@
+package suite
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Any two values of JSON: each is the same as itself, it is the same in either
+// order, and a difference is said in text.
+func FuzzSame(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, one, two []byte) {
+		a, err := Decode(one)
+		if err != nil {
+			return
+		}
+		if d := Difference(a, a); d != "" {
+			t.Errorf("%q differs from itself: %s", one, d)
+		}
+		b, err := Decode(two)
+		if err != nil {
+			return
+		}
+		if Same(a, b) != Same(b, a) {
+			t.Errorf("%q and %q are the same in one order alone", one, two)
+		}
+		if d := Difference(a, b); !utf8.ValidString(d) || len(d) > 2000+4*(len(one)+len(two)) {
+			t.Errorf("%q and %q differ by %q", one, two, d)
+		}
+	},
+		fuzz.Seed{[]byte(`{"a":[1,2.50,{"b":"ü"}]}`), []byte(`{"a":[1.0,2.5,{"b":"ü"}]}`)}, fuzz.Seed{[]byte(`1e400`), []byte(`10e399`)}, fuzz.Seed{[]byte(`9007199254740993`), []byte(`9007199254740992`)},
+		fuzz.Seed{[]byte(`"\ud800` + `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"`), []byte(`null`)}, fuzz.Seed{[]byte(`-0`), []byte(`0.0e999999999999999999999`)},
+	)
+}

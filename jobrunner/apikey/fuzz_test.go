@@ -1,0 +1,97 @@
+package apikey_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+// Whatever a request sends as its key: it opens the deployment where it is the
+// key, with or without the scheme, and nothing else does.
+func FuzzAuthorize(f *testing.F) {
+	dir := f.TempDir()
+	file := apikey.At(dir)
+	scoped, err := file.Add("scoped", []string{"ep"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	keys, err := apikey.New("the-own-key").With(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	fuzz.Run(f, func(t *testing.T, header string) {
+		header = strings.ReplaceAll(header, "$SCOPED", scoped)
+		sent := strings.TrimSpace(header)
+		if len(sent) > 6 && strings.EqualFold(sent[:6], "bearer") && sent[6] == ' ' {
+			sent = strings.TrimSpace(sent[7:])
+		}
+		who, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
+		switch {
+		case sent == "the-own-key" && (err != nil || who.Owner != apikey.Default || who.Restricted()),
+			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Endpoints: []string{"ep"}})),
+			sent != scoped && sent != "the-own-key" && err == nil:
+			t.Errorf("%q opens %+v, %v", header, who, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "the-own-key") {
+			t.Errorf("%q: the error has the key", header)
+		}
+	},
+		fuzz.Seed{"Bearer the-own-key"}, fuzz.Seed{"the-own-key"}, fuzz.Seed{"bearer  $SCOPED "}, fuzz.Seed{"Basic the-own-key"}, fuzz.Seed{"Bearer"}, fuzz.Seed{""}, fuzz.Seed{"Bearer Bearer the-own-key"},
+	)
+}
+
+// Whatever is in the keys' file: it opens the keys of its entries alone; a
+// deployment does not start with one that can't be read.
+func FuzzKeysFile(f *testing.F) {
+	dir := f.TempDir()
+	file := apikey.At(dir)
+	added, err := file.Add("name", []string{"ep"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	good, err := os.ReadFile(filepath.Join(dir, apikey.FileName))
+	if err != nil {
+		f.Fatal(err)
+	}
+	hash := string(good[bytes.Index(good, []byte(`"sha256": "`))+11:][:64])
+	fuzz.Run(f, func(t *testing.T, text string) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(strings.ReplaceAll(text, "$HASH", hash)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		listed, err := apikey.At(dir).List()
+		if err != nil {
+			if _, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler)); err == nil {
+				t.Errorf("%q: a deployment starts with it", text)
+			}
+			return
+		}
+		keys, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want apikey.Identity
+		for _, key := range listed {
+			if h, _ := key.Hash.MarshalText(); string(h) == hash {
+				want = apikey.Identity{Owner: key.Name, Endpoints: key.Endpoints}
+			}
+		}
+		if who, err := keys.Authorize(with(added)); err == nil && !reflect.DeepEqual(who, want) {
+			t.Errorf("%q: the key is %+v, %v, expected %+v", text, who, err, want)
+		}
+		if _, err := keys.Authorize(with("another")); err == nil {
+			t.Errorf("%q opens the deployment to a key that is not in it", text)
+		}
+	},
+		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},
+		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","created":"2026-01-01T00:00:00Z"},{"name":"b","sha256":"$HASH","endpoints":["x"],"created":"2026-01-01T00:00:00Z"}]}`},
+	)
+}

@@ -1,0 +1,93 @@
+package balancer
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Where a request ends is the same to the balancer and to the worker: nothing in
+// a body is a request of its own, to a worker that trusts what passed the key.
+func TestNoRequestInARequest(t *testing.T) {
+	const hidden = "GET /v2/ep1/hidden HTTP/1.1\r\nHost: x\r\n\r\n"
+	const body = "0\r\n\r\n" + hidden
+	all := fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	for name, lines := range map[string]string{
+		"two lengths":           "Content-Length: 0\r\n" + all,
+		"a length and chunks":   "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+		"chunks twice":          "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+		"chunks with a blank":   "Transfer-Encoding : chunked\r\n" + all,
+		"chunks, disguised":     "Transfer-Encoding: xchunked\r\n" + all,
+		"chunks on a new line":  "Transfer-Encoding:\r\n chunked\r\n" + all,
+		"a length with a sign":  "Content-Length: +5\r\n",
+		"a line that ends bare": "X: y\nContent-Length: 0\r\n",
+		"dropped on the way":    "Connection: Content-Length\r\n" + all,
+		"as it should be":       all,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var paths []string
+			base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // one that ends early is what is tried
+				mu.Lock()
+				paths = append(paths, r.URL.Path)
+				mu.Unlock()
+			})
+			address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			fmt.Fprintf(c, "POST /v2/ep1/seen HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n%s", key, lines, body)
+			answers := bufio.NewReader(c)
+			var statuses []int
+			for {
+				resp, err := http.ReadResponse(answers, nil)
+				if err != nil {
+					break
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				statuses = append(statuses, resp.StatusCode)
+				_ = c.(*net.TCPConn).CloseWrite() // after the first answer: the balancer takes an end for a client that is gone
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if slices.Contains(paths, "/hidden") || len(paths) > 1 {
+				t.Errorf("the worker got %v, answered %v", paths, statuses)
+			}
+			if name == "as it should be" && (len(paths) != 1 || statuses[0] != http.StatusOK) {
+				t.Errorf("the worker got %v, answered %v", paths, statuses)
+			}
+			if len(statuses) == 0 {
+				t.Error("there is no answer")
+			}
+		})
+	}
+}
+
+// A client that ends its own side before the worker has answered is not answered
+// a 200 that no worker gave.
+func TestEndOfASideIsNoAnswer(t *testing.T) {
+	base, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	address, _, _ := strings.Cut(strings.TrimPrefix(base, "http://"), "/")
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /v2/ep1/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", key)
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := io.ReadAll(c); len(answer) > 0 {
+		t.Errorf("it is answered %q", answer)
+	}
+}

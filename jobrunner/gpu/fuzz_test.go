@@ -1,0 +1,44 @@
+package gpu
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Whatever a file of simulated GPUs says: what is accepted is a machine of a
+// bounded size whose devices can be told apart, and an error names the file.
+func FuzzMachine(f *testing.F) {
+	var seeds []fuzz.Seed
+	for _, name := range Presets() {
+		text, err := presets.ReadFile(path.Join("presets", name+".yaml"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		seeds = append(seeds, fuzz.Seed{text})
+	}
+	fuzz.Run(f, func(t *testing.T, text []byte) {
+		driver, devices, err := readMachine("the-file", text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "the-file:") {
+				t.Errorf("%q: the error does not begin with the file: %s", text, err)
+			}
+			return
+		}
+		if driver.Version == "" || !cudaForm.MatchString(driver.CUDA) {
+			t.Errorf("%q: the driver is %+v", text, driver)
+		}
+		ids := map[string]bool{}
+		for _, d := range devices {
+			if d.UUID == "" || ids[d.UUID] {
+				t.Errorf("%q: two devices are %q", text, d.UUID)
+			}
+			ids[d.UUID] = true
+		}
+		if len(devices) > 100*maxGPUs {
+			t.Errorf("%q: %d devices", text, len(devices))
+		}
+	}, seeds...)
+}

@@ -1,0 +1,243 @@
+package jobapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+)
+
+// fuzzed is a job API without a network, whose worker answers each job's input
+// at once.
+type fuzzed struct {
+	http.Handler
+	engine *engine.Engine
+	taken  []engine.Taken
+}
+
+func newFuzzed(f *testing.F) *fuzzed {
+	f.Helper()
+	db, err := sqldb.Open(f.Context(), sqldb.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	log, time := slog.New(slog.DiscardHandler), new(clock.Clock)
+	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: time, Logger: log})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		e.Close()
+		_ = db.Close()
+	})
+	hooks, err := webhook.NewPolicy(nil, true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	d := &fuzzed{engine: e}
+	d.Handler = jobapi.New(jobapi.Config{
+		Engine: e, Clock: time, Keys: apikey.New(key), Logger: log, NoLimits: true, Webhook: hooks.Check,
+		Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
+			if id != "ep" {
+				return jobapi.Endpoint{}, jobapi.ErrNoEndpoint
+			}
+			return jobapi.Endpoint{WorkersMax: 1}, nil
+		},
+		Workers: func(string) jobapi.Workers { return jobapi.Workers{Idle: 1, Ready: 1} },
+		Queued:  func(string) { d.work() },
+	})
+	return d
+}
+
+// work takes all jobs and completes each with its input.
+func (d *fuzzed) work() {
+	ctx := context.Background() // of no input: jobs outlive the request
+	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: "ep", Worker: "w", Max: 10})
+	if err != nil {
+		panic(err)
+	}
+	for _, job := range jobs {
+		if _, err := d.engine.Report(ctx, job.Ref, engine.Done(job.Input)); err != nil {
+			panic(err)
+		}
+		d.taken = append(d.taken, job)
+	}
+}
+
+// do sends a request, and checks what holds for every answer: it is JSON, an
+// error in its form, no failure of the deployment, and without the key.
+func (d *fuzzed) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
+	t.Helper()
+	d.taken = nil
+	u, err := url.ParseRequestURI(target)
+	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
+		return http.StatusBadRequest, nil, ""
+	}
+	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {"Bearer " + key}}, Body: http.NoBody}
+	if body != "" {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	status, text = w.Code, w.Body.String()
+	_ = json.Unmarshal(w.Body.Bytes(), &answer) // some answers are lists
+	switch {
+	case status >= 500:
+		t.Errorf("%s %q %q is answered %d %s", method, target, body, status, text)
+	case strings.Contains(text, key):
+		t.Errorf("%s %q: the answer has the key", method, target)
+	case !utf8.ValidString(text) || !json.Valid([]byte(text)):
+		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
+	case status >= 300:
+		if message := answer["error"]; len(answer) != 1 || len(message) < 3 || message[0] != '"' {
+			t.Errorf("%s %q is answered %d and what is no error: %q", method, target, status, text)
+		}
+		if len(text) > 6*len(method+target+body)+1000 {
+			t.Errorf("%s %q has an error of %d bytes", method, target, len(text))
+		}
+	}
+	return status, answer, text
+}
+
+var submitting = []string{"/v2/ep/run", "/v2/ep/runsync", "/live/v2/ep/run", "/live/v2/ep/runsync", "/v2/ep/openai/v1/chat/completions"}
+
+const plantedSecret = "planted-s3cret-access"
+
+// A submission that is accepted reaches the worker, and comes back from it, as
+// the bytes that were sent. One that is refused queues nothing and repeats no
+// secret.
+func FuzzSubmission(f *testing.F) {
+	d := newFuzzed(f)
+	fuzz.Run(f, func(t *testing.T, path uint8, body string) {
+		target := submitting[int(path)%len(submitting)]
+		status, answer, text := d.do(t, "POST", target, body)
+		taken := d.taken
+		if status >= 300 {
+			if len(taken) > 0 {
+				t.Errorf("%q is refused (%d), and was queued", body, status)
+			}
+			if strings.Contains(text, plantedSecret) {
+				t.Errorf("%q is refused with its secret: %s", body, text)
+			}
+			return
+		}
+		if len(taken) != 1 {
+			t.Fatalf("%q made %d jobs", body, len(taken))
+		}
+		job := taken[0]
+		if strings.Contains(target, "openai") {
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, []byte(body)); err != nil || string(job.Input) != `{"openai_input":`+compact.String()+`,"openai_route":"/v1/chat/completions"}` {
+				t.Errorf("the handler got %s of %s, %v", job.Input, body, err)
+			}
+			return
+		}
+		var sent map[string]json.RawMessage // by their exact names; the last one of several counts
+		if err := json.Unmarshal([]byte(body), &sent); err != nil || !bytes.Equal(job.Input, sent["input"]) {
+			t.Errorf("the worker got %q of %q, %v", job.Input, body, err)
+		}
+		if len(job.Rest) > 0 && !json.Valid(job.Rest) {
+			t.Errorf("beside the input the worker got %q", job.Rest)
+		}
+		var id string
+		if err := json.Unmarshal(answer["id"], &id); err != nil {
+			t.Fatalf("%q is answered %s", body, text)
+		}
+		_, shown, read := d.do(t, "GET", "/v2/ep/status/"+url.PathEscape(id), "")
+		if string(shown["status"]) != `"COMPLETED"` || !bytes.Equal(shown["output"], sent["input"]) {
+			t.Errorf("the status of %q is %s", body, read)
+		}
+	},
+		fuzz.Seed{uint8(0), `{"input": {"prompt": "héllo", "n": [1, 2.50, -0, 1e400]}}`},
+		fuzz.Seed{uint8(1), `{"input":{},"webhook":"https://example.com/x","policy":{"ttl":10000,"executionTimeout":5000,"lowPriority":true},"s3Config":{"accessId":"i","accessSecret":"` + plantedSecret + `","bucketName":"b","endpointUrl":"https://s3.example.com"}}`},
+		fuzz.Seed{uint8(2), `{"input":{"a":1},"input":{"b":"\ud83d\ude00"},"webhook":null,"policy":null,"s3Config":null}`},
+		fuzz.Seed{uint8(3), `{"input":{},"s3Config":{"accessSecret":{"` + plantedSecret + `":"` + plantedSecret + `"}}}`},
+		fuzz.Seed{uint8(4), `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":false}`},
+		fuzz.Seed{uint8(0), `{"input":{},"policy":{"ttl":604800000,"executionTimeout":6.048e8}}`},
+		fuzz.Seed{uint8(0), `{"input":{},"webhook":"http://10.0.0.1/"}`},
+	)
+}
+
+// A duration is accepted where it is an integer within the bounds, and nowhere
+// else.
+func FuzzDuration(f *testing.F) {
+	d := newFuzzed(f)
+	within := func(text string, min, max int64) bool {
+		if !json.Valid([]byte(text)) {
+			return false
+		}
+		n, ok := new(big.Rat).SetString(strings.TrimSpace(text))
+		return ok && n.IsInt() && n.Cmp(big.NewRat(min, 1)) >= 0 && n.Cmp(big.NewRat(max, 1)) <= 0
+	}
+	fuzz.Run(f, func(t *testing.T, text string) {
+		if len(text) > 40 || strings.ContainsAny(text, "eE") && len(text) > 8 { // big.Rat writes exponents out
+			return
+		}
+		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)}) // its ttl may be short
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.work()
+		absent := text == "" || text == "null"
+		for query, ok := range map[string]bool{
+			"/v2/ep/status/" + job.ID + "?ttl=": absent || within(text, 10_000, 604_800_000),
+			"/v2/ep/runsync?wait=":              absent || within(text, 1000, 300_000),
+		} {
+			method, body := "GET", ""
+			if strings.Contains(query, "runsync") {
+				method, body = "POST", `{"input":{}}`
+			}
+			if status, _, answer := d.do(t, method, query+url.QueryEscape(text), body); (status == http.StatusOK) != ok {
+				t.Errorf("%s%q is answered %d %s, accepted should be %t", query, text, status, answer, ok)
+			}
+		}
+		if !json.Valid([]byte(text)) { // it may be several members
+			return
+		}
+		absent = strings.TrimSpace(text) == "null"
+		for name, ok := range map[string]bool{"ttl": absent || within(text, 10_000, 604_800_000), "executionTimeout": absent || within(text, 5000, 604_800_000)} {
+			body := `{"input":{},"policy":{"` + name + `":` + text + `}}`
+			if status, _, answer := d.do(t, "POST", "/v2/ep/run", body); (status == http.StatusOK) != ok {
+				t.Errorf("%s is answered %d %s, accepted should be %t", body, status, answer, ok)
+			}
+		}
+	},
+		fuzz.Seed{"10000"}, fuzz.Seed{"604800000"}, fuzz.Seed{"604800001"}, fuzz.Seed{"1000"}, fuzz.Seed{"999"}, fuzz.Seed{"300000"}, fuzz.Seed{"5000.5"},
+		fuzz.Seed{"1e4"}, fuzz.Seed{"-10000"}, fuzz.Seed{"90000.0"}, fuzz.Seed{"null"}, fuzz.Seed{`"90000"`}, fuzz.Seed{"1e400"}, fuzz.Seed{" 90000 "}, fuzz.Seed{"[90000]"},
+	)
+}
+
+// Whatever a path and its query say, the answer is the API's own, and nothing is
+// queued without a body.
+func FuzzOperations(f *testing.F) {
+	d := newFuzzed(f)
+	fuzz.Run(f, func(t *testing.T, method, target string) {
+		if strings.Contains(target, "openai") && method == "GET" { // the models: it is a job without a body
+			return
+		}
+		if _, _, text := d.do(t, method, target, ""); len(d.taken) > 0 {
+			t.Errorf("%s %q queued a job: %s", method, target, text)
+		}
+	},
+		fuzz.Seed{"POST", "/v2/ep/run"}, fuzz.Seed{"GET", "/v2/ep/status/0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1?ttl=10000"}, fuzz.Seed{"GET", "/v2/ep/stream/x?wait=1000"},
+		fuzz.Seed{"POST", "/v2/ep/cancel/x"}, fuzz.Seed{"POST", "/v2/ep/retry/x"}, fuzz.Seed{"POST", "/v2/ep/purge-queue"}, fuzz.Seed{"GET", "/v2/ep/health"},
+		fuzz.Seed{"GET", "/v2/ep/requests"}, fuzz.Seed{"POST", "/v2/ep/openai/v1/x"}, fuzz.Seed{"GET", "/live/v2/ep/status-sync/x?wait=90000"},
+		fuzz.Seed{"GET", "/v2/other/health"}, fuzz.Seed{"PUT", "/v2//run/%2e%2e/x"},
+	)
+}

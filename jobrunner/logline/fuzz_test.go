@@ -1,0 +1,59 @@
+package logline
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Whatever a worker writes: what is shown is text, of a known level, and not
+// much longer than what was written.
+func FuzzParse(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, raw string) {
+		l := Parse(raw)
+		switch l.Level {
+		case "", "DEBUG", "INFO", "WARN", "ERROR":
+		default:
+			t.Errorf("%q has level %q", raw, l.Level)
+		}
+		if l.Printed() && (l.Text != raw || l.Job != "") {
+			t.Errorf("%q, which no logger wrote, is shown as %+v", raw, l)
+		}
+		for name, text := range map[string]string{"text": l.Text, "failure": Failure(raw), "headline": Headline(raw)} {
+			if utf8.ValidString(raw) && !utf8.ValidString(text) {
+				t.Errorf("%s of %q is not UTF-8: %q", name, raw, text)
+			}
+			if len(text) > 3*len(raw)+64 { // an invalid byte becomes a character of three
+				t.Errorf("%s of %d bytes has %d", name, len(raw), len(text))
+			}
+		}
+	},
+		fuzz.Seed{`{"requestId": "0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1", "message": "Started.", "level": "INFO"}`},
+		fuzz.Seed{`{"message": "x", "level": "WARNING", "exc_info": "Traceback\n  one\nKeyError: 'a'"}`},
+		fuzz.Seed{`ERROR  | 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-q1 | Captured`},
+		fuzz.Seed{`WARNING:root:low memory`},
+		fuzz.Seed{`{"requestId": null, "message": "Uncaught exception | ['Traceback:\\n', '  File \"a\"\\n', \"KeyError: '\\u00fc'\\n\"]", "level": "ERROR"}`},
+		fuzz.Seed{`{"error_type": "<class 'ValueError'>", "error_message": "it is \"bad\"", "error_traceback": "Trace"}`},
+	)
+}
+
+// The end of any log, and any text that is shortened, keep to the bound.
+func FuzzEnd(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, log string, most int) {
+		most = min(max(most, 8), 1<<16)
+		for name, got := range map[string]string{"the end": End(strings.Split(log, "\n"), 20, most), "the tail": Tail(log, most), "the short form": Shorten(log, most)} {
+			if len(got) > most {
+				t.Errorf("%s of %q has %d bytes, expected at most %d", name, log, len(got), most)
+			}
+			if utf8.ValidString(log) && !utf8.ValidString(got) {
+				t.Errorf("%s of %q, cut to %d, is not UTF-8: %q", name, log, most, got)
+			}
+		}
+	},
+		fuzz.Seed{"{\"message\": \"heartbeat\", \"level\": \"DEBUG\"}\nloads\nUncaught exception", 20},
+		fuzz.Seed{strings.Repeat("ü", 3000) + "\nKeyError", 100},
+		fuzz.Seed{"INFO   | one\n\n\ntwo", 8},
+	)
+}

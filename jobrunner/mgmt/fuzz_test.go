@@ -1,0 +1,241 @@
+package mgmt_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// fuzzed is a management API without a network.
+type fuzzed struct{ http.Handler }
+
+func newFuzzed(f *testing.F) fuzzed {
+	f.Helper()
+	db, err := sqldb.Open(f.Context(), sqldb.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = db.Close() })
+	c := new(clock.Clock)
+	s, err := store.Open(f.Context(), db, c)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return fuzzed{mgmt.New(mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c})}
+}
+
+// do sends a request, and checks what holds for every answer: it is JSON in the
+// form of its version, no failure of the deployment, and without the key.
+func (d fuzzed) do(t *testing.T, method, target, body string) (status int, answer any, text string) {
+	t.Helper()
+	u, err := url.ParseRequestURI(target)
+	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
+		return http.StatusBadRequest, nil, ""
+	}
+	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {"Bearer " + testKey}}, Body: http.NoBody}
+	if body != "" {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	status, text = w.Code, w.Body.String()
+	switch {
+	case status >= 500 && status != http.StatusNotImplemented:
+		t.Errorf("%s %q is answered %d %s", method, target, status, text)
+	case strings.Contains(text, testKey):
+		t.Errorf("%s %q: the answer has the key", method, target)
+	case status == http.StatusNoContent:
+		return status, nil, text
+	case !utf8.ValidString(text) || json.Unmarshal([]byte(text), &answer) != nil:
+		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
+	case status >= 300:
+		isError(t, strings.HasPrefix(u.Path, "/v1/") || u.Path == "/v1", w, answer)
+	}
+	return status, answer, text
+}
+
+func isError(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer any) {
+	t.Helper()
+	object, _ := answer.(map[string]any)
+	if v1 {
+		if message, _ := object["message"].(string); message == "" || len(object) != 1 {
+			t.Errorf("%d %s is no error of version 1", w.Code, w.Body)
+		}
+		return
+	}
+	title, _ := object["title"].(string)
+	_, detail := object["detail"].(string)
+	if title == "" || !detail || object["status"] != float64(w.Code) || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %s %s is no error of version 2", w.Code, w.Header(), w.Body)
+	}
+}
+
+// state is all that the API shows.
+func (d fuzzed) state(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range []string{"/v1/templates", "/v1/endpoints", "/v2/templates", "/v2/serverless", "/v2/network-volumes", "/v2/registries"} {
+		_, _, text := d.do(t, "GET", path, "")
+		all.WriteString(text)
+	}
+	return all.String()
+}
+
+// make makes an object and returns its id.
+func (d fuzzed) make(t *testing.T, path, body string) string {
+	t.Helper()
+	_, answer, text := d.do(t, "POST", path, body)
+	object, _ := answer.(map[string]any)
+	id, _ := object["id"].(string)
+	if id == "" {
+		t.Fatalf("POST %s: %s", path, text)
+	}
+	return id
+}
+
+// write is an operation that takes a body.
+type write struct {
+	method, path string
+	one          string // where one object is, before its id
+}
+
+var writes = []write{
+	{"POST", "/v1/templates", "/v1/templates/"}, {"PATCH", "/v1/templates/$T", "/v1/templates/"}, {"POST", "/v1/templates/$T/update", "/v1/templates/"},
+	{"POST", "/v1/networkvolumes", "/v1/networkvolumes/"}, {"PATCH", "/v1/networkvolumes/$V", "/v1/networkvolumes/"}, {"POST", "/v1/networkvolumes/$V/update", "/v1/networkvolumes/"},
+	{"POST", "/v1/containerregistryauth", "/v1/containerregistryauth/"},
+	{"POST", "/v1/endpoints", "/v1/endpoints/"}, {"PATCH", "/v1/endpoints/$E", "/v1/endpoints/"}, {"POST", "/v1/endpoints/$E/update", "/v1/endpoints/"},
+	{"POST", "/v2/templates", "/v2/templates/"}, {"PATCH", "/v2/templates/$T", "/v2/templates/"},
+	{"POST", "/v2/network-volumes", "/v2/network-volumes/"}, {"PATCH", "/v2/network-volumes/$V", "/v2/network-volumes/"},
+	{"POST", "/v2/registries", "/v2/registries/"},
+	{"POST", "/v2/serverless", "/v2/serverless/"}, {"PATCH", "/v2/serverless/$E", "/v2/serverless/"},
+}
+
+const plantedPassword = "planted-s3cret-password"
+
+// What a body makes or changes is read back as it was sent and answered. A body
+// that is refused changes nothing, and no password is in any answer.
+func FuzzBodies(f *testing.F) {
+	d := newFuzzed(f)
+	fuzz.Run(f, func(t *testing.T, operation uint8, body string) {
+		op := writes[int(operation)%len(writes)]
+		v, r := d.make(t, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`), d.make(t, "/v2/registries", `{"name":"auth","username":"u","password":"`+plantedPassword+`"}`)
+		template := d.make(t, "/v2/templates", `{"name":"the template","image":"i","serverless":true,"mounts":{}}`)
+		e := d.make(t, "/v2/serverless", `{"name":"e","image":"i"}`)
+		before := []string{"/v2/serverless/" + e, "/v2/templates/" + template, "/v2/registries/" + r, "/v2/network-volumes/" + v}
+		ids := strings.NewReplacer("$T", template, "$V", v, "$R", r, "$E", e)
+		path, body := ids.Replace(op.path), ids.Replace(body)
+
+		was := d.state(t)
+		status, answer, text := d.do(t, op.method, path, body)
+		var made []string
+		if status >= 300 {
+			if now := d.state(t); now != was {
+				t.Errorf("%s %s %q is refused (%d) and changed\n%s\nto\n%s", op.method, path, body, status, was, now)
+			}
+		} else {
+			object, _ := answer.(map[string]any)
+			id, _ := object["id"].(string)
+			_, read, again := d.do(t, "GET", op.one+url.PathEscape(id), "")
+			if id == "" || !reflect.DeepEqual(read, answer) {
+				t.Errorf("%s %s %q is answered\n%s\nand read as\n%s", op.method, path, body, text, again)
+			}
+			if difference := unkept(body, object); difference != "" {
+				t.Errorf("%s %s %q is answered with %s", op.method, path, body, difference)
+			}
+			if op.method == "POST" && !strings.HasSuffix(op.path, "/update") {
+				made = []string{op.one + id}
+			}
+		}
+		if now := d.state(t); strings.Contains(now+text, plantedPassword) && strings.Count(body, plantedPassword) == strings.Count(body, `"password":"`+plantedPassword) {
+			t.Errorf("%s %s %q: the password is shown in %s %s", op.method, path, body, text, now)
+		}
+		for _, one := range append(made, before...) {
+			if status, _, text := d.do(t, "DELETE", one, ""); status != http.StatusNoContent {
+				t.Errorf("DELETE %s is answered %d %s", one, status, text)
+			}
+		}
+	},
+		fuzz.Seed{uint8(0), `{"name":"t","imageName":"i:1","category":"CPU","containerDiskInGb":7,"containerRegistryAuthId":"$R","dockerEntrypoint":["/bin/sh","-c"],"dockerStartCmd":["echo","a b","","it's"],"env":{"A":"","Ä":"ö \"x\""},"isPublic":true,"isServerless":true,"ports":["80/http"],"readme":"# r","volumeInGb":0,"volumeMountPath":"/w"}`},
+		fuzz.Seed{uint8(1), `{"name":"t2","imageName":"i:2","env":{},"dockerStartCmd":[],"ports":["8888/http","22/tcp"],"containerRegistryAuthId":""}`},
+		fuzz.Seed{uint8(2), `{"containerDiskInGb":9,"readme":null}`},
+		fuzz.Seed{uint8(3), `{"name":"v","size":10,"dataCenterId":"EU-RO-1"}`},
+		fuzz.Seed{uint8(4), `{"name":"w"}`},
+		fuzz.Seed{uint8(5), `{"name":"w","size":4000}`},
+		fuzz.Seed{uint8(6), `{"name":"r","username":"u","password":"` + plantedPassword + `"}`},
+		fuzz.Seed{uint8(7), `{"templateId":"$T","name":"e","gpuTypeIds":["NVIDIA L4"],"gpuCount":2,"workersMin":0,"workersMax":3,"idleTimeout":5,"scalerType":"QUEUE_DELAY","scalerValue":4,"networkVolumeId":"$V","executionTimeoutMs":600000,"flashboot":true,"allowedCudaVersions":["12.4"]}`},
+		fuzz.Seed{uint8(8), `{"workersMax":1,"computeType":"CPU","cpuFlavorIds":["cpu3c"],"vcpuCount":4,"networkVolumeIds":["$V"]}`},
+		fuzz.Seed{uint8(10), `{"name":"t","image":"i","args":"a 'b c'","disk":1,"env":{"A":"1"},"ports":["80/http"],"registry":"$R","mounts":{"persistent":{"size":20,"path":"/w"}},"public":false,"serverless":false,"category":"NVIDIA","startSsh":false,"startJupyter":true,"allowedCudaVersions":["12.4"]}`},
+		fuzz.Seed{uint8(11), `{"name":"t3","registry":null,"env":{"B":""}}`},
+		fuzz.Seed{uint8(12), `{"name":"v","size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`},
+		fuzz.Seed{uint8(13), `{"size":1e2}`},
+		fuzz.Seed{uint8(14), `{"name":"r","username":"u","password":"` + plantedPassword + `"}`},
+		fuzz.Seed{uint8(15), `{"name":"e","type":"QUEUE","image":"i","args":"-v","disk":1,"env":{"A":"1"},"ports":["80/http"],"gpu":{"pools":["ADA_24","not known"],"excludedTypes":[" NVIDIA L4"],"count":2,"minCudaVersion":"12.11","allowedCudaVersions":[]},"workers":{"min":1,"max":2,"idleTimeout":60},"scaling":{"type":"REQUEST_COUNT","requestCount":3},"dataCenterIds":["EU-RO-1"],"networkVolumes":["$V"],"timeout":60000,"flashboot":"FLASHBOOT"}`},
+		fuzz.Seed{uint8(15), `{"templateId":"$T"}`},
+		fuzz.Seed{uint8(16), `{"name":"e","cpu":{"flavors":["cpu3c"],"vcpuCount":4},"registry":"$R"}`},
+	)
+}
+
+// unkept is a member that was sent and is answered otherwise; "" for none. A
+// member that is not answered, null and what the API may rewrite say nothing.
+func unkept(body string, answer map[string]any) string {
+	var sent map[string]any
+	if json.NewDecoder(strings.NewReader(body)).Decode(&sent) != nil {
+		return ""
+	}
+	for name, want := range sent {
+		got, there := answer[name]
+		if !there || want == nil || got == nil {
+			continue
+		}
+		switch want.(type) {
+		case string, bool, float64:
+		default:
+			if name != "env" {
+				continue
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			return fmt.Sprintf("%s %v, and not %v", name, got, want)
+		}
+	}
+	return ""
+}
+
+// Whatever a path and its query say: the answer is that of the API, and what
+// only reads changes nothing. No write without a body is accepted but a deletion.
+func FuzzPaths(f *testing.F) {
+	d := newFuzzed(f)
+	fuzz.Run(f, func(t *testing.T, method, target string) {
+		template := d.make(t, "/v2/templates", `{"name":"the template","image":"i"}`)
+		was := d.state(t)
+		path := strings.ReplaceAll(target, "$T", template)
+		status, _, _ := d.do(t, method, path, "")
+		if now := d.state(t); (method != "DELETE" || status != http.StatusNoContent) && now != was {
+			t.Errorf("%s %q, answered %d, changed\n%s\nto\n%s", method, path, status, was, now)
+		}
+		if method != "GET" && method != "HEAD" && method != "DELETE" && status < 300 {
+			t.Errorf("%s %q without a body is answered %d", method, path, status)
+		}
+		d.do(t, "DELETE", "/v2/templates/"+template, "")
+	},
+		fuzz.Seed{"GET", "/v2/templates/$T"}, fuzz.Seed{"DELETE", "/v2/templates/$T"}, fuzz.Seed{"HEAD", "/v1/templates/$T?x=1"}, fuzz.Seed{"POST", "/v1/templates/$T/update"},
+		fuzz.Seed{"GET", "/v2/catalog/gpus?include=AVAILABILITY&product=SERVERLESS&gpuCount=2&minCudaVersion=12.4"},
+		fuzz.Seed{"GET", "/v2/catalog/cpus?include=AVAILABILITY&product=POD"}, fuzz.Seed{"GET", "/v2/catalog/datacenters/EU-RO-1"}, fuzz.Seed{"GET", "/v2/catalog/gpus/NVIDIA%20L4"},
+		fuzz.Seed{"GET", "/v2/serverless/x/workers/y/logs?tail=10&follow=false"}, fuzz.Seed{"GET", "/v2/serverless/x/releases"},
+		fuzz.Seed{"PATCH", "/v1/endpoints/x"}, fuzz.Seed{"GET", "/v2/openapi.json"}, fuzz.Seed{"GET", "/v1/pods"}, fuzz.Seed{"PUT", "/v2/registries/../templates"},
+	)
+}

@@ -1,0 +1,71 @@
+package page
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+)
+
+// Whatever a browser sends as Host and Origin: the page answers to names of this
+// machine alone, and to no page of another site.
+func FuzzHost(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, host, origin, site string) {
+		if ownName(host) {
+			name := host
+			if h, _, err := net.SplitHostPort(host); err == nil {
+				name = h
+			}
+			name = strings.Trim(name, "[]")
+			ip, err := netip.ParseAddr(name)
+			if lower := strings.ToLower(name); lower != "localhost" && !strings.HasSuffix(lower, ".localhost") && (err != nil || !ip.IsLoopback()) {
+				t.Errorf("the host %q counts as this machine", host)
+			}
+		}
+		r := &http.Request{Host: host, Header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {site}}}
+		if origin != "" && !strings.HasSuffix(origin, "://"+host) && !foreign(r) {
+			t.Errorf("a page of %q may read %q", origin, host)
+		}
+		if site != "" && site != "none" && site != "same-origin" && !foreign(r) {
+			t.Errorf("a request of a %q page is taken for the page's own", site)
+		}
+	},
+		fuzz.Seed{"127.0.0.1:8420", "http://127.0.0.1:8420", "same-origin"}, fuzz.Seed{"[::1]:8420", "null", "cross-site"}, fuzz.Seed{"LOCALHOST", "", ""},
+		fuzz.Seed{"evil.example:80", "http://evil.example:80", "none"}, fuzz.Seed{"a.localhost", "http://b.localhost", ""}, fuzz.Seed{"127.0.0.1.evil.example", "file://", ""},
+	)
+}
+
+// What the page passes on to the job API is one of its operations on one endpoint
+// and, where it is about one, one job: nothing in an id changes the path.
+func FuzzCall(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, query string) {
+		var called *http.Request
+		p := &Page{Config: Config{Jobs: func(_ http.ResponseWriter, r *http.Request) { called = r }}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL.RawQuery = query
+		r.Header.Set("Cookie", "gpucloud-page=secret")
+		refused := p.call(nil, r)
+		if (refused == nil) != (called != nil) {
+			t.Fatalf("%q is refused with %v, and called %v", query, refused, called)
+		}
+		if called == nil {
+			return
+		}
+		q := r.URL.Query()
+		want := "/live/v2/" + q.Get("endpoint") + "/" + q.Get("op")
+		if id := q.Get("id"); id != "" {
+			want += "/" + id
+		}
+		if called.URL.Path != want || strings.Count(want, "/") > 5 || called.URL.RawQuery != "" || called.URL.RawPath != "" || called.Header.Get("Cookie") != "" || strings.ContainsAny(want, ".%?#") {
+			t.Errorf("%q calls %s %v", query, called.URL, called.Header)
+		}
+	},
+		fuzz.Seed{"endpoint=ep&op=run"}, fuzz.Seed{"endpoint=ep&op=status&id=0558ca0f-q1"}, fuzz.Seed{"endpoint=ep%2F..&op=cancel&id=x"}, fuzz.Seed{"endpoint=ep&op=stream&id=a%0Ab"}, fuzz.Seed{"op=runsync&endpoint=a_b-c&id="},
+	)
+}

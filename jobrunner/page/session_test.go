@@ -1,0 +1,35 @@
+package page
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+// The printed link is void after an hour, a session after a day.
+func TestSessionsEnd(t *testing.T) {
+	now := &at{time.Unix(1_800_000_000, 0)}
+	s := &sessions{keys: apikey.New("the-key"), now: func() time.Time { return now.Time }}
+	code := s.newCode()
+	now.pass(time.Hour + time.Second)
+	if _, refused := s.signIn("", code); refused == nil {
+		t.Error("the link works after more than an hour")
+	}
+	code = s.newCode()
+	now.pass(time.Hour)
+	token, refused := s.signIn("", code)
+	if refused != nil {
+		t.Fatalf("the link does not work for an hour: %+v", refused)
+	}
+	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
+	now.pass(sessionTime)
+	if refused := s.authorize(r); refused != nil {
+		t.Errorf("a session ends before its day: %+v", refused)
+	}
+	now.pass(time.Second)
+	if s.authorize(r) == nil {
+		t.Error("a session lasts longer than a day")
+	}
+}

@@ -1,0 +1,50 @@
+//go:build unix
+
+package jobrunner_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+// Nobody else on the machine can read or write anything in the data folder,
+// whatever the umask.
+func TestDataFolderIsPrivate(t *testing.T) {
+	before := syscall.Umask(0)
+	defer syscall.Umask(before)
+	dir := filepath.Join(t.TempDir(), "state", "data")
+	if _, err := apikey.At(dir).Add("other", nil); err != nil {
+		t.Fatal(err)
+	}
+	d := deployWith(t, jobrunner.Config{DataDir: dir})
+	for path, body := range map[string]string{
+		"/v2/registries": `{"name":"r","username":"u","password":"p"}`, "/v2/network-volumes": `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, "/v2/serverless": `{"name":"e","image":"builtin/echo"}`,
+	} {
+		if status, _, text := d.do("POST", path, body); status != 201 {
+			t.Fatalf("%s: %d %s", path, status, text)
+		}
+	}
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		files++
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", path, info.Mode())
+		}
+		return nil
+	})
+	if err != nil || files < 4 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}

@@ -1,0 +1,67 @@
+package webhook_test
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+)
+
+// Whatever a webhook says: what is allowed is http or https, at no private
+// address, and at one of the hosts where there is a list. A list that is accepted
+// allows its own hosts.
+func FuzzPolicy(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text, allow string, remote bool) {
+		u, err := url.Parse(text)
+		if err != nil {
+			return
+		}
+		anywhere, err := webhook.NewPolicy(nil, remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if anywhere.Check(u) == nil {
+			if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+				t.Errorf("%q is allowed", text)
+			}
+			if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+				ip = ip.Unmap().WithZone("")
+				if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || remote && ip.IsLoopback() {
+					t.Errorf("%q at %s is allowed", text, ip)
+				}
+			}
+		}
+		listed, err := webhook.NewPolicy([]string{allow}, remote)
+		if err != nil {
+			return
+		}
+		if listed.Check(u) == nil {
+			pattern := strings.ToLower(strings.TrimSpace(allow))
+			domain, any := strings.CutPrefix(pattern, "*.")
+			host := strings.ToLower(u.Hostname())
+			bare := func(s string) string { // without a port and brackets
+				if one, err := url.Parse("http://" + s); err == nil {
+					return one.Hostname()
+				}
+				return s
+			}
+			if any && !strings.HasSuffix(host, "."+bare(domain)) || !any && host != bare(pattern) {
+				t.Errorf("%q is allowed by %q", text, allow)
+			}
+		}
+		if own, err := url.Parse("https://" + strings.Replace(allow, "*.", "a.", 1)); err == nil && strings.TrimSpace(allow) == allow && own.Port() == "" {
+			if err := listed.Check(own); err != nil {
+				t.Errorf("%s is not allowed by %q: %s", own, allow, err)
+			}
+		}
+	},
+		fuzz.Seed{"http://127.0.0.1:8080/x", "example.com", false},
+		fuzz.Seed{"http://[::ffff:10.0.0.1]/", "*.example.com", true},
+		fuzz.Seed{"https://user:pw@EXAMPLE.com:443/a?b#c", "example.com:443", true},
+		fuzz.Seed{"http://[fe80::1%25eth0]/", "[::1]:80", false},
+		fuzz.Seed{"http://localhost./", "192.0.2.1", true},
+	)
+}

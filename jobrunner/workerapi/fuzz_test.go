@@ -1,0 +1,269 @@
+package workerapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
+)
+
+// direct is one worker, w1 of endpoint ep, of a real engine. A poll that finds
+// nothing ends at once.
+type direct struct {
+	http.Handler
+	engine  *engine.Engine
+	held    map[string]engine.Ref
+	reports int
+	idle    int
+	notes   []string // what the protocol passes on as text
+}
+
+func newDirect(f *testing.F) *direct {
+	f.Helper()
+	db, err := sqldb.Open(f.Context(), sqldb.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: log})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		e.Close()
+		_ = db.Close()
+	})
+	d := &direct{engine: e, held: map[string]engine.Ref{}}
+	d.Handler = workerapi.New(workerapi.Config{Workers: d, Logger: log})
+	return d
+}
+
+func (d *direct) Authorize(endpoint, id, key string) error {
+	return new(fake).Authorize(endpoint, id, key)
+}
+
+func (d *direct) Take(ctx context.Context, endpoint, id string, most int) ([]engine.Taken, error) {
+	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: most})
+	for _, job := range jobs {
+		d.held[job.ID] = job.Ref
+	}
+	return jobs, err
+}
+
+func (d *direct) Stops(context.Context, string, string) ([]string, error) { return nil, nil }
+
+func (d *direct) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
+	d.reports++
+	ref, ok := d.held[job]
+	if !ok {
+		return nil
+	}
+	_, err := d.engine.Report(ctx, ref, r)
+	return err
+}
+
+func (d *direct) Posting(string, string, string) func() { return func() {} }
+
+func (d *direct) Idle(context.Context, string, string) error {
+	d.idle++
+	return nil
+}
+
+func (d *direct) Ping(_ context.Context, _, _ string, jobs []string) error {
+	d.notes = append(d.notes, jobs...)
+	return nil
+}
+
+func (d *direct) SDK(_, _, release string) { d.notes = append(d.notes, release) }
+
+func (d *direct) Unhealthy(_ context.Context, _, _, reason string) error {
+	if !utf8.ValidString(reason) || len(reason) > 1100 {
+		d.notes = append(d.notes, "invalid reason: "+reason)
+	}
+	return nil
+}
+
+// do sends a request, and checks what holds for every answer.
+func (d *direct) do(t *testing.T, method, target, key, body string) (status int, text string) {
+	t.Helper()
+	d.reports, d.idle, d.notes = 0, 0, nil
+	u, err := url.ParseRequestURI(target)
+	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
+		return http.StatusBadRequest, ""
+	}
+	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {key}}, Body: http.NoBody}
+	if body != "" {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if sent(key) != workerKey || !strings.HasPrefix(u.Path, "/v2/ep/") || !strings.Contains(u.Path, "/w1") {
+		cancel() // else a poll that is refused is held
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r.WithContext(ctx))
+	status, text = w.Code, w.Body.String()
+	switch {
+	case status >= 500:
+		t.Errorf("%s %q is answered %d %s", method, target, status, text)
+	case strings.Contains(text, workerKey) && !strings.Contains(target+body, workerKey):
+		t.Errorf("%s %q: the answer has the key", method, target)
+	case status == http.StatusNoContent:
+	case !utf8.ValidString(text) || !json.Valid([]byte(text)):
+		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
+	case status >= 300 && !strings.HasPrefix(text, `{"error":"`):
+		t.Errorf("%s %q is answered %d %s, which is no error", method, target, status, text)
+	}
+	return status, text
+}
+
+// sent is the key in a header.
+func sent(header string) string {
+	key := strings.TrimSpace(header)
+	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(rest)
+	}
+	return key
+}
+
+// Whatever a worker posts: what is accepted is what clients read, as the bytes
+// that were posted; what is refused ends the job with the reason, or leaves a
+// progress update out; and every answer about the job is JSON.
+func FuzzPost(f *testing.F) {
+	d := newDirect(f)
+	fuzz.Run(f, func(t *testing.T, stream bool, body []byte) {
+		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text := d.do(t, "GET", "/v2/ep/job-take/w1", workerKey, ""); status != http.StatusOK {
+			t.Fatalf("the job is not taken: %d %s", status, text)
+		}
+		path := "/v2/ep/job-done/w1/"
+		if stream {
+			path = "/v2/ep/job-stream/w1/"
+		}
+		status, text := d.do(t, "POST", path+job.ID, workerKey, string(body))
+		now, err := d.engine.Get(t.Context(), "ep", job.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks := [][]byte(nil)
+		if shown := now.AppendJSON(nil); !json.Valid(shown) || !utf8.Valid(shown) {
+			t.Errorf("after %q the job is shown as %q", body, shown)
+		}
+		if stream {
+			if _, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID); err != nil {
+				t.Fatal(err)
+			}
+			for _, chunk := range chunks {
+				if !json.Valid(chunk) || !utf8.Valid(chunk) {
+					t.Errorf("after %q a chunk is %q", body, chunk)
+				}
+			}
+		}
+		var posted map[string]json.RawMessage
+		err = json.Unmarshal(bytes.ToValidUTF8(body, []byte("\uFFFD")), &posted)
+		readable := err == nil && posted != nil
+		switch output := posted["output"]; {
+		case status != http.StatusOK && status != http.StatusBadRequest:
+			t.Errorf("%q is answered %d %s", body, status, text)
+		case status == http.StatusBadRequest && readable && (!stream || output != nil && string(output) != "null"):
+			t.Errorf("%q is refused: %s", body, text)
+		case status == http.StatusOK && !readable:
+			t.Errorf("%q is accepted", body)
+		case stream && now.State != engine.InProgress:
+			t.Errorf("after the chunk %q the job is %s", body, now.State)
+		case stream && (status == http.StatusOK) != (len(chunks) == 1):
+			t.Errorf("the chunk %q, answered %d, makes %d chunks", body, status, len(chunks))
+		case stream:
+		case status == http.StatusBadRequest && now.State == engine.Failed && !strings.Contains(now.Error, "refused"):
+			t.Errorf("after %q the job has failed with %q", body, now.Error)
+		case status == http.StatusOK && now.State == engine.Completed && !bytes.Equal(now.Output, output):
+			t.Errorf("%q completes the job with %q", body, now.Output)
+		case status == http.StatusOK && now.State == engine.Failed && now.Error == "":
+			t.Errorf("%q fails the job without a reason", body)
+		case now.State != engine.Completed && now.State != engine.Failed && now.State != engine.InProgress:
+			t.Errorf("after %q the job is %s", body, now.State)
+		}
+		if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
+			t.Fatal(err)
+		}
+	},
+		fuzz.Seed{false, []byte(`{"output": {"a": [1, "héllo", 1e400]}}`)}, fuzz.Seed{false, []byte(`{"error": "ValueError", "output": null}`)}, fuzz.Seed{false, []byte(`{"error": {"error_type": "x"}}`)},
+		fuzz.Seed{false, []byte(`{"status": "IN_PROGRESS", "output": "half"}`)}, fuzz.Seed{false, []byte(`{"output": 1, "stopPod": true}`)}, fuzz.Seed{false, []byte(`{}`)},
+		fuzz.Seed{true, []byte(`{"output": {"text": "chunk"}, "metrics": {"input_tokens": 3}}`)}, fuzz.Seed{true, []byte("{\"output\": \"\xff\\ud800\"}")}, fuzz.Seed{false, []byte(`{"output": "` + strings.Repeat("x", 2000) + `"}`)},
+		fuzz.Seed{true, []byte(`{"metrics": []}`)}, fuzz.Seed{false, []byte(`[1, 2]`)},
+	)
+}
+
+// Whatever a path and its query say: a request without the worker's key reaches
+// no worker, one that posts nothing reports nothing, and texts are UTF-8 with an
+// end.
+func FuzzProtocol(f *testing.F) {
+	d := newDirect(f)
+	fuzz.Run(f, func(t *testing.T, method, target, key string) {
+		status, text := d.do(t, method, target, key, "")
+		if sent(key) != workerKey && (status < 300 || d.idle+d.reports+len(d.notes) > 0) {
+			t.Errorf("%s %q with the key %q is answered %d %s", method, target, key, status, text)
+		}
+		for _, note := range d.notes {
+			if strings.HasPrefix(note, "invalid reason") {
+				t.Errorf("%s %q: %q", method, target, note)
+			}
+		}
+	},
+		fuzz.Seed{"GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", workerKey}, fuzz.Seed{"GET", "/v2/ep/job-take-batch/w1?batch_size=5", "Bearer " + workerKey},
+		fuzz.Seed{"GET", "/v2/ep/ping/w1?job_id=a,b&job_id=c&runpod_version=1.7.9", workerKey}, fuzz.Seed{"GET", "/v2/ep/ping/w1?status=unhealthy&check=disk&reason=" + strings.Repeat("%C3%BC", 600), workerKey},
+		fuzz.Seed{"GET", "/v2/ep/job-stop/w1&x=1", workerKey}, fuzz.Seed{"POST", "/v2/ep/job-done/w1/j", "bearer x"}, fuzz.Seed{"POST", "/v2/ep/job-stream/w1/j%2Fk", workerKey},
+		fuzz.Seed{"GET", "/v2/other/job-take/w2", ""},
+	)
+}
+
+// A job reaches a worker with the members that were submitted, and its id: no
+// member takes the place of these.
+func FuzzTakenJob(f *testing.F) {
+	d := newDirect(f)
+	fuzz.Run(f, func(t *testing.T, input, policy, hook []byte) {
+		for _, part := range [][]byte{input, policy, hook} {
+			if !json.Valid(part) || !utf8.Valid(part) { // it is refused
+				return
+			}
+		}
+		rest := append(append(append(append([]byte(`{"policy":`), policy...), `,"webhook":`...), hook...), '}')
+		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: rest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text := d.do(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
+		var jobs []map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(text), &jobs); err != nil || len(jobs) != 1 {
+			t.Fatalf("%s, %v", text, err)
+		}
+		got := jobs[0]
+		if len(got) != 4 || string(got["id"]) != `"`+job.ID+`"` || !bytes.Equal(got["input"], bytes.TrimSpace(input)) || !bytes.Equal(got["policy"], bytes.TrimSpace(policy)) {
+			t.Errorf("%q with %q is handed out as %s", input, rest, text)
+		}
+		if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
+			t.Fatal(err)
+		}
+	},
+		fuzz.Seed{[]byte(`{"a": 1}`), []byte(`{"ttl": 10000}`), []byte(`"https://example.com"`)},
+		fuzz.Seed{[]byte(`{"id": "other", "input": {}}`), []byte(`{"id": "other"}`), []byte(`null`)},
+	)
+}
+
+var _ workerapi.Workers = (*direct)(nil)
