@@ -28,14 +28,14 @@ const (
 	// Nobody is still to be told of the job's end.
 	notToTell = ` NOT EXISTS (SELECT 1 FROM webhooks WHERE webhooks.k = jobs.k) `
 
-	changed = ` RETURNING k, endpoint, id, low, queued, started, gone, webhook, retries`
+	changed = ` RETURNING k, endpoint, id, low, queued, started, gone, webhook, owner, retries`
 )
 
 const (
 	// (none) → IN_QUEUE: a submission was accepted.
 	submitted = `
-		INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
-		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
+		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
+		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
 	// attempt, now, deadline, lease, k.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -364,11 +365,23 @@ func testCalls(tt *testing.T, env *Env) {
 	const claim = 15 * time.Second
 	next := func(busy ...string) (*engine.Call, time.Time) {
 		t.Helper()
-		call, at, err := t.NextCall(t.ctx, engine.Busy{Hosts: busy}, claim)
+		var hosts []engine.BusyHost
+		for _, host := range busy {
+			hosts = append(hosts, engine.BusyHost{Host: host})
+		}
+		queues, err := t.CallQueues(t.ctx, hosts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return call, at
+		if len(queues) == 0 {
+			return nil, time.Time{}
+		}
+		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
+		call, err := t.ClaimCall(t.ctx, first, hosts, claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call, first.Next
 	}
 	none := func(want time.Duration, busy ...string) {
 		t.Helper()
