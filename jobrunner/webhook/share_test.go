@@ -2,7 +2,9 @@ package webhook_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,39 +152,59 @@ func TestManyOwnersWithHangingReceivers(t *testing.T) {
 	})
 }
 
-// Owners take turns, and so do the endpoints of one, however many calls the
-// others have to make.
+// Owners take turns, and so do the endpoints of one: where more calls are due
+// than there is room for, each gets as much of it as any other, whoever had calls
+// first.
 func TestTurns(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		f.sender.Close()
-		f.answer = func(call) (*http.Response, error) { sleep(1); return status(200), nil }
-		submit := func(n int, owner, endpoint string) {
-			for i := range n {
-				f.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.%s.host%d.example/", endpoint, owner, i)}, engine.Done(nil))
-			}
-		}
-		for i := range 6 {
-			submit(100, fmt.Sprint("many", i), "only")
-			sleep(1)
-		}
-		submit(40, "late", "first")
-		submit(10, "late", "second")
-		began := time.Since(f.start).Seconds()
-		f.sender = webhook.Start(f.config)
-		f.seen()
-		sleep(0.5)
-		round := map[string]int{} // calls of the first second
-		for _, c := range f.seen() {
-			if c.at-began > 0.5 {
-				continue
-			}
-			labels := strings.Split(c.host, ".")
-			round[labels[1]]++
-			round[labels[1]+" "+labels[0]]++
-		}
-		// One endpoint may have eight.
-		if round["late"] != 16 || round["late first"] != 8 || round["late second"] != 8 || round["many0"] != 8 || round["many5"] != 8 {
-			t.Errorf("the calls at once are %v", round)
-		}
-	})
+	for name, c := range map[string]struct{ owners, endpoints int }{
+		"owners":                 {150, 1},
+		"endpoints of one owner": {1, 50},
+		"both":                   {15, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.sender.Close()
+				ends := 0
+				f.answer = func(call) (*http.Response, error) {
+					f.mu.Lock()
+					ends++
+					length := 1 + float64(ends%7)/10 // so that they end one after the other
+					f.mu.Unlock()
+					sleep(length)
+					return status(200), nil
+				}
+				for i := range c.owners {
+					for j := range c.endpoints {
+						for n := range 12 {
+							f.run(engine.NewJob{
+								Owner: fmt.Sprint("owner", i), Endpoint: fmt.Sprint("e", i, "-", j), Webhook: fmt.Sprintf("http://host%d.e%d-%d.owner%d/", n, i, j, i),
+							}, engine.Done(nil))
+						}
+						sleep(0.1)
+					}
+				}
+				began := time.Since(f.start).Seconds()
+				f.sender = webhook.Start(f.config)
+				sleep(5)
+				owners, endpoints := map[string]int{}, map[string]int{}
+				for _, c := range f.seen() {
+					if c.at < began+5 {
+						_, endpoint, _ := strings.Cut(c.host, ".")
+						_, owner, _ := strings.Cut(endpoint, ".")
+						owners[owner]++
+						endpoints[endpoint]++
+					}
+				}
+				for what, calls := range map[string]map[string]int{"owner": owners, "endpoint": endpoints} {
+					all := slices.Sorted(maps.Values(calls))
+					if least, most := all[0], all[len(all)-1]; most > least*4/3+2 {
+						t.Errorf("%d to %d calls of each %s in five seconds, expected nearly as many of each", least, most, what)
+					}
+				}
+				if len(owners) != c.owners || len(endpoints) != c.owners*c.endpoints {
+					t.Errorf("calls of %d owners and %d endpoints", len(owners), len(endpoints))
+				}
+			})
+		})
+	}
 }
