@@ -50,7 +50,7 @@ const (
 	// IN_PROGRESS → FAILED: the handler failed. Arguments: end, end, k.
 	failed = `UPDATE jobs SET state = 'FAILED',` + ends + `WHERE k = ?`
 	// The job whose handler is through. Arguments: end, then those of mine.
-	ending = `SELECT k, endpoint, id, low, queued, started, ` + kept + `, webhook, retries FROM jobs WHERE` + mine + `{lock}`
+	ending = `SELECT k, endpoint, id, low, queued, started, ` + kept + `, webhook, owner, retries FROM jobs WHERE` + mine + `{lock}`
 
 	// IN_QUEUE → CANCELLED, IN_PROGRESS → CANCELLED: a client asked for it.
 	// A running job whose time is up is TIMED_OUT and no longer to be cancelled.
