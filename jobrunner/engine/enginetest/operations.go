@@ -484,7 +484,9 @@ func testCallQueues(tt *testing.T, env *Env) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortFunc(all, func(a, b engine.CallQueue) int { return strings.Compare(a.Owner+"/"+a.Endpoint, b.Owner+"/"+b.Endpoint) })
+		slices.SortFunc(all, func(a, b engine.CallQueue) int {
+			return strings.Compare(a.Owner+"/"+a.Endpoint, b.Owner+"/"+b.Endpoint)
+		})
 		var got []string
 		for _, q := range all {
 			got = append(got, fmt.Sprintf("%s/%s in %d ms", q.Owner, q.Endpoint, q.Next.Sub(start).Milliseconds()))
