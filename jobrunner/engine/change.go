@@ -16,6 +16,7 @@ type change struct {
 	from, to State
 	due      int64 // the next time at which time itself changes the job
 	webhook  string
+	owner    string // of the webhook
 	retries  int
 	retry    bool // it is dispatched again
 	handed   bool // it is in a worker's hands already
@@ -48,7 +49,7 @@ func (e *Engine) apply(changes ...change) {
 func update(tx *sqldb.Tx, to State, statement string, args ...any) ([]change, error) {
 	return collect(tx, func(rows sqldb.Rows) (c change, err error) {
 		var low int
-		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &c.queued, &c.started, &c.due, &c.webhook, &c.retries)
+		err = rows.Scan(&c.k, &c.endpoint, &c.id, &low, &c.queued, &c.started, &c.due, &c.webhook, &c.owner, &c.retries)
 		c.low, c.from, c.to = low == 1, InProgress, to
 		if to == Cancelled && c.started == 0 {
 			c.from = InQueue

@@ -45,6 +45,7 @@ type NewJob struct {
 	Input    []byte // a JSON object
 	Rest     []byte // a JSON object: the other members of the submission that workers see; may be nil
 	Webhook  string // URL, empty for none
+	Owner    string // of the key that submits the job: the webhooks of one owner do not delay those of others
 
 	Low     bool          // starts no worker
 	Timeout time.Duration // of execution; 0 leaves it to the endpoint
@@ -61,6 +62,14 @@ func (n NewJob) newID() string {
 		id = "sync-" + id
 	}
 	return id
+}
+
+// webhookOwner is "" where there is no webhook.
+func (n NewJob) webhookOwner() string {
+	if n.Webhook == "" {
+		return ""
+	}
+	return n.Owner
 }
 
 // retention is how long the result is kept.

@@ -28,14 +28,14 @@ const (
 	// Nobody is still to be told of the job's end.
 	notToTell = ` NOT EXISTS (SELECT 1 FROM webhooks WHERE webhooks.k = jobs.k) `
 
-	changed = ` RETURNING k, endpoint, id, low, queued, started, gone, webhook, retries`
+	changed = ` RETURNING k, endpoint, id, low, queued, started, gone, webhook, owner, retries`
 )
 
 const (
 	// (none) → IN_QUEUE: a submission was accepted.
 	submitted = `
-		INSERT INTO jobs (endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
-		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
+		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
+		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
 	// attempt, now, deadline, lease, k.
@@ -50,7 +50,7 @@ const (
 	// IN_PROGRESS → FAILED: the handler failed. Arguments: end, end, k.
 	failed = `UPDATE jobs SET state = 'FAILED',` + ends + `WHERE k = ?`
 	// The job whose handler is through. Arguments: end, then those of mine.
-	ending = `SELECT k, endpoint, id, low, queued, started, ` + kept + `, webhook, retries FROM jobs WHERE` + mine + `{lock}`
+	ending = `SELECT k, endpoint, id, low, queued, started, ` + kept + `, webhook, owner, retries FROM jobs WHERE` + mine + `{lock}`
 
 	// IN_QUEUE → CANCELLED, IN_PROGRESS → CANCELLED: a client asked for it.
 	// A running job whose time is up is TIMED_OUT and no longer to be cancelled.

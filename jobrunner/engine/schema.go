@@ -88,7 +88,13 @@ INSERT INTO tallies SELECT endpoint, 0, SUM(CASE WHEN state = 'IN_QUEUE' THEN 1 
 	SUM(CASE WHEN state = 'IN_PROGRESS' THEN 1 ELSE 0 END), SUM(CASE WHEN state = 'COMPLETED' THEN 1 ELSE 0 END),
 	SUM(CASE WHEN state = 'FAILED' THEN 1 ELSE 0 END), 0 FROM jobs GROUP BY endpoint;
 INSERT INTO tallies SELECT endpoint, 1, 0, 0, 0, completed, failed, retried FROM totals;
-DROP TABLE totals;`}
+DROP TABLE totals;`, `
+ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT ''; -- of the key that submitted the webhook
+ALTER TABLE webhooks ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE webhooks ADD COLUMN endpoint TEXT NOT NULL DEFAULT '';
+UPDATE webhooks SET endpoint = (SELECT endpoint FROM jobs WHERE jobs.k = webhooks.k);
+DROP INDEX webhooks_next;
+CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);`}
 
 // countsSchema was for databases whose jobs were counted by query.
 var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`, `DROP INDEX jobs_counts;`}

@@ -50,7 +50,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
 			return nil, err
 		}
-		k, err := tx.Insert(submitted, n.Endpoint, id, asInt(n.Low), n.Webhook, n.Timeout.Milliseconds(), n.retention().Milliseconds(),
+		k, err := tx.Insert(submitted, n.Endpoint, id, asInt(n.Low), n.Webhook, n.webhookOwner(), n.Timeout.Milliseconds(), n.retention().Milliseconds(),
 			now, now, now, gone, gone)
 		if err == nil {
 			err = tx.Later(addInput, k, n.Input, n.Rest)

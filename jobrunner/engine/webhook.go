@@ -16,18 +16,28 @@ import (
 // A job that has one to make keeps its row until that is done, although nobody
 // sees it any more when its time is over.
 const (
-	addWebhook = `INSERT INTO webhooks (k, url, host, attempt, next_at) VALUES (?, ?, ?, 0, ?)`
+	addWebhook = `INSERT INTO webhooks (k, owner, endpoint, url, host, attempt, next_at) VALUES (?, ?, ?, ?, ?, 0, ?)`
 	// A job that is not over any more has no end to tell of. Arguments: k.
 	noWebhook = `DELETE FROM webhooks WHERE k = ?`
 
-	// The calls that are not held back by others. Arguments: hosts, endpoints.
-	notBusy = `host NOT IN ({hosts}) AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.k = webhooks.k AND jobs.endpoint IN ({endpoints}))`
-	// The call that is due, or will be. Arguments: those of notBusy.
-	nextCall = `SELECT MIN(next_at) FROM (SELECT next_at FROM webhooks WHERE ` + notBusy + ` ORDER BY next_at LIMIT 1) AS earliest`
+	// Calls at hosts with room. Arguments: owners and hosts.
+	notBusy = `(owner, host) NOT IN ({busy})`
+	// The queues of calls, one for each owner and endpoint, and when the next call
+	// of each is due. It jumps from queue to queue in the index, however long they
+	// are. Arguments: those of notBusy.
+	callQueues = `WITH RECURSIVE queues (k) AS (
+			SELECT (SELECT k FROM webhooks ORDER BY owner, endpoint LIMIT 1)
+			UNION ALL
+			SELECT COALESCE((SELECT k FROM webhooks WHERE owner = previous.owner AND endpoint > previous.endpoint ORDER BY endpoint LIMIT 1),
+					(SELECT k FROM webhooks WHERE owner > previous.owner ORDER BY owner, endpoint LIMIT 1))
+				FROM queues JOIN webhooks AS previous ON previous.k = queues.k)
+		SELECT queue.owner, queue.endpoint,
+				(SELECT next_at FROM webhooks WHERE owner = queue.owner AND endpoint = queue.endpoint AND ` + notBusy + ` ORDER BY next_at LIMIT 1)
+			FROM queues JOIN webhooks AS queue ON queue.k = queues.k`
 	// Who makes a call keeps it to himself for a time, after which he counts as
-	// dead. Arguments: end of that time, now, those of notBusy.
+	// dead. Arguments: end of that time, owner, endpoint, now, those of notBusy.
 	claimed = `UPDATE webhooks SET next_at = ? WHERE k {in unlocked (}SELECT k FROM webhooks
-		WHERE next_at <= ? AND ` + notBusy + ` ORDER BY next_at LIMIT 1{)} RETURNING k, url, host, attempt`
+		WHERE owner = ? AND endpoint = ? AND next_at <= ? AND ` + notBusy + ` ORDER BY next_at LIMIT 1{)} RETURNING k, url, host, attempt`
 	// What the call is about. Arguments: k.
 	called = `SELECT endpoint, id, state, queued, started, finished, worker, retries, output, COALESCE(error, ''), input
 		FROM jobs JOIN inputs ON inputs.k = jobs.k LEFT JOIN outputs ON outputs.k = jobs.k WHERE jobs.k = ?`
@@ -40,6 +50,7 @@ const (
 
 // Call is one of a job's webhook, to be made now.
 type Call struct {
+	Owner   string
 	URL     string
 	Host    string
 	Attempt int // calls made before
@@ -53,48 +64,48 @@ type Call struct {
 // were.
 func (e *Engine) Calls() <-chan struct{} { return e.calls }
 
-// Busy is what has as many calls under way as it may have.
-type Busy struct{ Hosts, Endpoints []string }
+// CallQueue is the calls still to be made for one owner and endpoint.
+type CallQueue struct {
+	Owner, Endpoint string
+	Next            time.Time // when the next call is due
+}
 
-// NextCall hands out the call that is due for longest, at none of the busy
-// hosts and of none of the busy endpoints. Nobody else gets it within the claim; then it is due again. Where none
-// is due the answer is nil and when to ask again, zero for not before one is
-// ordered.
-func (e *Engine) NextCall(ctx context.Context, busy Busy, claim time.Duration) (*Call, time.Time, error) {
+// BusyHost is a host at which an owner has as many calls under way as it may
+// have.
+type BusyHost struct{ Owner, Host string }
+
+// CallQueues are the queues with calls at hosts that are not busy.
+func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []CallQueue, err error) {
 	if err := e.deliver(ctx); sqldb.Classify(err) == sqldb.Outage {
-		return nil, time.Time{}, err
+		return nil, err
 	}
-	for {
-		due, err := e.callDue(ctx, busy)
-		if err != nil || due.IsZero() || due.After(e.clock.Now()) {
-			return nil, due, err
-		}
-		call, err := e.claim(ctx, busy, claim)
-		if call != nil || err != nil {
-			return call, time.Time{}, err
-		}
-	}
+	statement, args := notAt(callQueues, busy)
+	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+		all, err := collect(r, func(rows sqldb.Rows) (q CallQueue, err error) {
+			var next sql.NullInt64
+			err = rows.Scan(&q.Owner, &q.Endpoint, &next)
+			if next.Valid {
+				q.Next = fromMillis(next.Int64)
+			}
+			return q, err
+		}, statement, args...)
+		queues = slices.DeleteFunc(all, func(q CallQueue) bool { return q.Next.IsZero() })
+		return err
+	})
+	return queues, err
 }
 
-func (e *Engine) callDue(ctx context.Context, busy Busy) (time.Time, error) {
-	statement, args := notAt(nextCall, busy)
-	var at sql.NullInt64
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return r.QueryRow(statement, args...).Scan(&at) })
-	if err != nil || !at.Valid {
-		return time.Time{}, err
-	}
-	return fromMillis(at.Int64), nil
-}
-
-// claim answers nil where another process was quicker, or the job is no longer
-// one to tell of.
-func (e *Engine) claim(ctx context.Context, busy Busy, claim time.Duration) (*Call, error) {
+// ClaimCall hands out the call of a queue that is due for longest, at none of
+// the busy hosts. Nobody else gets it within the claim; then it is due again. The
+// answer is nil where no call is due, another process was quicker, or the job is
+// no longer one to tell of.
+func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
 	statement, others := notAt(claimed, busy)
-	var call Call
+	call := Call{Owner: q.Owner}
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
 		now := e.now()
 		call.until = now + claim.Milliseconds()
-		return tx.QueryRow(statement, slices.Concat([]any{call.until, now}, others)...).Scan(&call.k, &call.URL, &call.Host, &call.Attempt)
+		return tx.QueryRow(statement, slices.Concat([]any{call.until, q.Owner, q.Endpoint, now}, others)...).Scan(&call.k, &call.URL, &call.Host, &call.Attempt)
 	})
 	if err == nil {
 		err = e.describe(ctx, &call)
@@ -157,18 +168,13 @@ func (e *Engine) noteCall(ctx context.Context, k, until, again int64) error {
 	return nil
 }
 
-// notAt leaves what is busy out of a statement.
-func notAt(statement string, busy Busy) (string, []any) {
-	var args []any
-	list := func(names []string) string {
-		args = append(args, "") // no call has none
-		for _, name := range names {
-			args = append(args, name)
-		}
-		return strings.Repeat("?, ", len(names)) + "?"
+// notAt leaves the busy hosts out of a statement.
+func notAt(statement string, busy []BusyHost) (string, []any) {
+	args := []any{"", ""} // no call has an empty host
+	for _, b := range busy {
+		args = append(args, b.Owner, b.Host)
 	}
-	hosts := list(busy.Hosts)
-	return strings.NewReplacer("{hosts}", hosts, "{endpoints}", list(busy.Endpoints)).Replace(statement), args
+	return strings.Replace(statement, "{busy}", "VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(busy)), 1), args
 }
 
 // order orders the call that tells of a job's end.
@@ -177,7 +183,7 @@ func order(tx *sqldb.Tx, c change, now int64) error {
 	if host == "" { // nobody could call that
 		return nil
 	}
-	_, err := tx.Exec(addWebhook, c.k, c.webhook, host, now)
+	_, err := tx.Exec(addWebhook, c.k, c.owner, c.endpoint, c.webhook, host, now)
 	return err
 }
 

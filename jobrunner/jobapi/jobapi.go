@@ -81,6 +81,7 @@ const (
 // target is what a request is about, and by which door it came: the described
 // one, /v2/…, or that of the public SDKs, /live/v2/….
 type target struct {
+	owner    string // of the key
 	endpoint string
 	job      string
 	route    string
@@ -136,6 +137,7 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	t.owner = user.Owner
 	endpoint, err := a.Endpoint(r.Context(), t.endpoint)
 	if err != nil {
 		return err

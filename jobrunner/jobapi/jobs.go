@@ -73,7 +73,7 @@ func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit
 		hold.Release()
 		return engine.NewJob{}, nil, err
 	}
-	n.Endpoint = t.endpoint
+	n.Endpoint, n.Owner = t.endpoint, t.owner
 	return n, hold, nil
 }
 

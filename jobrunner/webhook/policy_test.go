@@ -144,11 +144,15 @@ type one struct {
 
 func (o one) Calls() <-chan struct{} { return nil }
 
-func (o one) NextCall(context.Context, engine.Busy, time.Duration) (*engine.Call, time.Time, error) {
+func (o one) CallQueues(context.Context, []engine.BusyHost) ([]engine.CallQueue, error) {
 	if o.url == "" {
-		return nil, time.Time{}, nil
+		return nil, nil
 	}
-	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, time.Time{}, nil
+	return []engine.CallQueue{{Endpoint: "ep", Next: time.Unix(1, 0)}}, nil
+}
+
+func (o one) ClaimCall(context.Context, engine.CallQueue, []engine.BusyHost, time.Duration) (*engine.Call, error) {
+	return &engine.Call{URL: o.url, Host: "h", Job: engine.Job{State: engine.Completed}, Input: []byte(`{}`)}, nil
 }
 
 func (o one) Called(_ context.Context, _ *engine.Call, again time.Time) error {

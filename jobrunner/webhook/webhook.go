@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,13 +35,6 @@ const (
 	// Until a call is due again whose process died.
 	claim = timeout + 5*time.Second
 
-	maxCalls       = 32 // at a time
-	maxPerHost     = 4  // likewise
-	maxPerEndpoint = 8  // likewise
-	// maxSlow is how many of them are of endpoints whose receivers did not answer
-	// in time: these wait for each other, and not others for them.
-	maxSlow = maxCalls / 2
-
 	recheck = time.Hour   // for what another process ordered before it died
 	retake  = time.Second // after an error of the engine
 )
@@ -48,7 +42,8 @@ const (
 // Queue is what a Sender needs of the engine.
 type Queue interface {
 	Calls() <-chan struct{}
-	NextCall(ctx context.Context, busy engine.Busy, claim time.Duration) (*engine.Call, time.Time, error)
+	CallQueues(ctx context.Context, busy []engine.BusyHost) ([]engine.CallQueue, error)
+	ClaimCall(ctx context.Context, q engine.CallQueue, busy []engine.BusyHost, claim time.Duration) (*engine.Call, error)
 	Called(ctx context.Context, c *engine.Call, again time.Time) error
 }
 
@@ -73,11 +68,8 @@ type Sender struct {
 	work   sync.WaitGroup
 	ended  chan struct{} // hints that a call is over
 
-	mu        sync.Mutex
-	calls     int
-	hosts     map[string]int  // calls at each
-	endpoints map[string]int  // and of each
-	slow      map[string]bool // endpoints whose last call was not answered in time
+	mu    sync.Mutex
+	share share
 }
 
 // Start makes calls until Close.
@@ -85,7 +77,7 @@ func Start(c Config) *Sender {
 	if c.Transport == nil {
 		c.Transport = c.Policy.transport()
 	}
-	s := &Sender{Config: c, ended: make(chan struct{}, 1), hosts: map[string]int{}, endpoints: map[string]int{}, slow: map[string]bool{}}
+	s := &Sender{Config: c, ended: make(chan struct{}, 1), share: newShare()}
 	s.client = &http.Client{
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -122,20 +114,14 @@ func (s *Sender) run(ctx context.Context) {
 // when to look again.
 func (s *Sender) startDue(ctx context.Context) time.Duration {
 	for {
-		busy, room := s.load()
-		if !room {
-			return recheck
-		}
-		call, next, err := s.Queue.NextCall(ctx, busy, claim)
+		progress, next, err := s.startSome(ctx)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil && !sqldb.Temporary(err) {
 				s.Logger.Error("looking for webhooks to call", "error", err)
 			}
 			return retake
-		case call != nil:
-			s.count(call, 1)
-			s.work.Go(func() { s.call(ctx, call) })
+		case progress: // a queue may have another call that is due
 		case next.IsZero():
 			return recheck
 		default:
@@ -144,59 +130,52 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 	}
 }
 
-func (s *Sender) load() (busy engine.Busy, room bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for host, n := range s.hosts {
-		if n >= maxPerHost {
-			busy.Hosts = append(busy.Hosts, host)
+// startSome starts at most one call of each queue. Without progress, which is a
+// call that was started or that somebody else took, next is when to look again.
+func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, err error) {
+	busy := s.busyHosts()
+	queues, err := s.Queue.CallQueues(ctx, busy)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	s.forget(queues)
+	for len(s.busyHosts()) <= len(busy) { // else queues may have calls only at hosts that are busy by now
+		i, due := s.choose(queues)
+		if i < 0 {
+			return progress, due, nil
 		}
-	}
-	slow := 0
-	for endpoint := range s.slow {
-		slow += s.endpoints[endpoint]
-	}
-	for endpoint, n := range s.endpoints {
-		if n >= maxPerEndpoint && !s.slow[endpoint] {
-			busy.Endpoints = append(busy.Endpoints, endpoint)
+		call, err := s.Queue.ClaimCall(ctx, queues[i], busy, claim)
+		if err != nil {
+			return progress, time.Time{}, err
 		}
-	}
-	for endpoint := range s.slow {
-		if slow >= maxSlow || s.endpoints[endpoint] >= maxPerEndpoint {
-			busy.Endpoints = append(busy.Endpoints, endpoint)
+		progress, queues = true, slices.Delete(queues, i, i+1)
+		if call == nil {
+			continue
 		}
+		s.mu.Lock()
+		s.share.begin(call)
+		s.mu.Unlock()
+		s.work.Go(func() { s.call(ctx, call) })
 	}
-	return busy, s.calls < maxCalls
+	return true, time.Time{}, nil
 }
 
-func (s *Sender) count(c *engine.Call, n int) {
+func (s *Sender) busyHosts() []engine.BusyHost {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls += n
-	if s.hosts[c.Host] += n; s.hosts[c.Host] == 0 {
-		delete(s.hosts, c.Host)
-	}
-	if s.endpoints[c.Job.Endpoint] += n; s.endpoints[c.Job.Endpoint] == 0 {
-		delete(s.endpoints, c.Job.Endpoint)
-	}
+	return s.share.busy()
 }
 
-// maxKnownSlow bounds the endpoints that are remembered as slow; beyond it all
-// are forgotten.
-const maxKnownSlow = 1000
-
-// note remembers whether an endpoint's receiver answered in time.
-func (s *Sender) note(endpoint string, inTime bool) {
+func (s *Sender) forget(queues []engine.CallQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if inTime {
-		delete(s.slow, endpoint)
-		return
-	}
-	if len(s.slow) >= maxKnownSlow {
-		clear(s.slow)
-	}
-	s.slow[endpoint] = true
+	s.share.forget(queues)
+}
+
+func (s *Sender) choose(queues []engine.CallQueue) (int, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.share.choose(queues, s.Clock.Now())
 }
 
 // call makes one call and notes how it went.
@@ -204,7 +183,9 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	// The gap begins at the end of the call, also on a clock that is advanced.
 	defer s.Clock.Work()()
 	defer func() {
-		s.count(c, -1)
+		s.mu.Lock()
+		s.share.end(c)
+		s.mu.Unlock()
 		select {
 		case s.ended <- struct{}{}:
 		default:
@@ -215,7 +196,9 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		return
 	}
 	var late interface{ Timeout() bool }
-	s.note(c.Job.Endpoint, err == nil || !errors.As(err, &late) || !late.Timeout())
+	s.mu.Lock()
+	s.share.note(c, err == nil || !errors.As(err, &late) || !late.Timeout())
+	s.mu.Unlock()
 	var again time.Time
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)

@@ -53,7 +53,8 @@ func (d *deployment) Program(image string) (worker.Program, error) {
 	}
 	return worker.Program{Start: func(_ context.Context, s worker.Spec) (worker.Process, error) {
 		env := maps.Clone(s.Env)
-		env["HANDLER"], env["RUNPOD_PING_INTERVAL"], env["RUNPOD_DEBUG_LEVEL"] = kind, "1000", "DEBUG"
+		setHandler(env, kind)
+		env["RUNPOD_PING_INTERVAL"], env["RUNPOD_DEBUG_LEVEL"] = "1000", "DEBUG"
 		w := &started{id: s.Worker, key: s.Env["RUNPOD_AI_API_KEY"], log: new(output)}
 		var err error
 		if w.process, err = start(env, w.log); err != nil {

@@ -118,6 +118,21 @@ func protocolEnv(url string) map[string]string {
 	}
 }
 
+// setHandler makes a worker run a handler of testdata, or with NAME@RELEASE the
+// stand-in for that release of the public SDK.
+func setHandler(env map[string]string, handler string) {
+	env["HANDLER"], env["STANDIN_RELEASE"], _ = strings.Cut(handler, "@")
+}
+
+// onStandIn skips a test of an older release where the public SDK is tried
+// instead of the stand-in.
+func onStandIn(t *testing.T) {
+	t.Helper()
+	if os.Getenv("WORKER_SDK_PATH") != "" {
+		t.Skip("the test is for the stand-in")
+	}
+}
+
 // line is a queue with one worker, a process, behind the protocol: what the
 // worker does is seen without anybody who starts and kills it.
 type line struct {
@@ -148,10 +163,11 @@ func newLine(t *testing.T, handler string) *line {
 	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
-	env["HANDLER"] = handler
+	setHandler(env, handler)
 	if l.process, err = start(env, l.log); err != nil {
 		t.Fatal(err)
 	}
+	l.dead = l.process.Done()
 	t.Cleanup(func() {
 		l.process.Kill()
 		server.CloseClientConnections()

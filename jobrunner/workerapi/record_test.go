@@ -28,6 +28,7 @@ func (r request) String() string {
 // record keeps what goes by, and wakes who waits for it.
 type record struct {
 	next http.Handler
+	dead <-chan struct{} // the only worker has ended; nil where there are several
 
 	mu      sync.Mutex
 	begun   []request
@@ -78,6 +79,9 @@ func (c *copied) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 // seconds to load where several do at once.
 var patience = time.Minute
 
+// afterDeath is how long a test waits for what a dead worker leaves behind.
+const afterDeath = 15 * time.Second
+
 func init() {
 	if os.Getenv("WORKER_SDK_PATH") != "" {
 		patience = 4 * time.Minute
@@ -88,7 +92,7 @@ func init() {
 // the last: those that have been answered, or with begun those that came.
 func (l *record) await(t *testing.T, n int, begun bool, what string, match func(request) bool) request {
 	t.Helper()
-	late := time.NewTimer(patience)
+	late, dead := time.NewTimer(patience), l.dead
 	defer late.Stop()
 	for {
 		l.mu.Lock()
@@ -107,6 +111,9 @@ func (l *record) await(t *testing.T, n int, begun bool, what string, match func(
 		}
 		select {
 		case <-changed:
+		case <-dead: // only its pings may go on
+			dead = nil
+			late.Reset(afterDeath)
 		case <-late.C:
 			t.Fatalf("%s did not come, %d of %d did, among\n%s", what, found, n, l.text())
 		}

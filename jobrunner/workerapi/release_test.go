@@ -23,6 +23,7 @@ var checks = []struct{ test, what string }{
 	{"TestWorkerSeesTheSubmission", "what was submitted beside the input reaches the handler"},
 	{"TestWorkerStreams", "generators stream, with and without aggregation"},
 	{"TestProcessStreams", "a client reads the stream"},
+	{"TestGeneratorThatRaises", "a generator that raises: its job is FAILED with the error"},
 	{"TestWorkerTellsProgress", "progress updates"},
 	{"TestLateProgressChangesNothing", "progress that comes after the result changes nothing"},
 	{"TestWorkerTakesBatches", "several jobs in one request, with `concurrency_modifier`"},

@@ -324,6 +324,29 @@ func TestSlotsOfAWorker(t *testing.T) {
 	d.wants(goes, "CANCELLED", "", 0)
 }
 
+// A worker that loses a result, and names the job for ever as one that it runs,
+// goes on with other jobs; the time-out ends the lost one, and the worker.
+func TestTimeOutEndsALostResult(t *testing.T) {
+	long(t)
+	onStandIn(t)
+	t.Parallel()
+	d := deploy(t, "streaming@1.3.7", 1)
+	lost := d.submit(`{"chunks": [1], "op": "raise", "text": "it is Friday"}`, api.JobPolicy{ExecutionTimeout: new(int64(10_000))})
+	w := d.next()
+	if job := d.wants(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0); job.WorkerID != w.id {
+		t.Errorf("the next job ran on %s", job.WorkerID)
+	}
+	if job := d.status(lost); job.Status != "IN_PROGRESS" {
+		t.Errorf("the lost job is %s", job.Status)
+	}
+	d.wants(lost, "TIMED_OUT", "", 0)
+	d.gone(w)
+	if job := d.wants(d.submit(`{"chunks": [1]}`), "COMPLETED", `[]`, 0); job.WorkerID == w.id {
+		t.Error("a worker that was killed took a job")
+	}
+	d.silent(w, d.next())
+}
+
 // A worker that finds itself unfit makes the endpoint's health say so: since 1.10
 // a release tells of it, 1.9 just ends.
 func TestUnfitWorkerIsUnhealthy(t *testing.T) {

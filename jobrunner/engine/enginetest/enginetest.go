@@ -56,6 +56,7 @@ func Run(t *testing.T, h Harness) {
 		{"newest jobs", testRecent},
 		{"newest jobs of all", testLatest},
 		{"webhook calls", testCalls},
+		{"queues of webhook calls", testCallQueues},
 		{"deleted endpoint", testDrop},
 		{"many at once", testMany},
 	} {

@@ -4,6 +4,11 @@ It does on the wire what a worker of the SDK does, its weak points included:
 one event loop that a blocking handler blocks, pings from a process that
 outlives a crash, jobs that are swallowed after SIGTERM, results that are lost
 when they are refused.
+
+STANDIN_RELEASE names an older release to behave like: before 1.6.2 the result of
+a generator that raises is lost, and the job stays among those that run; before
+1.4 the worker asks for its next job all the same, and pauses before and after
+each job; before 1.10 it does not ask which jobs to stop.
 """
 
 import asyncio
@@ -23,7 +28,15 @@ import urllib.request
 
 WORKER = os.environ.get("RUNPOD_POD_ID", "")
 KEY = os.environ.get("RUNPOD_AI_API_KEY", "")
-VERSION = "stand-in"
+RELEASE = os.environ.get("STANDIN_RELEASE", "")
+VERSION = RELEASE or "stand-in"
+
+
+
+def before(*release):
+    """Whether the release to behave like is an older one."""
+    return bool(RELEASE) and tuple(int(part) for part in RELEASE.split(".")) < release
+
 
 POLL_TIMEOUT = 90  # seconds
 BUSY = 1  # seconds between looks for a free slot
@@ -139,6 +152,10 @@ def failure(err):
     }
 
 
+class LostResult(Exception):
+    """What ends a job's task before its result was sent."""
+
+
 class Worker:
     """Takes jobs and runs them on one event loop."""
 
@@ -155,7 +172,8 @@ class Worker:
         self.loop = asyncio.get_running_loop()
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, self.shut_down)
-        await asyncio.gather(self.take(), self.work(), asyncio.to_thread(self.listen))
+        listen = [] if before(1, 10) else [asyncio.to_thread(self.listen)]
+        await asyncio.gather(self.take(), self.work(), *listen)
 
     def shut_down(self, *_):
         """A job that the open poll brings after this is swallowed."""
@@ -165,7 +183,8 @@ class Worker:
         modify = self.config.get("concurrency_modifier", lambda n: n)
         while self.alive:
             self.concurrency = modify(self.concurrency)
-            free = self.concurrency - len(JOBS.ids)
+            # Release 1.3 counts the handlers that run, and no lost job is among them.
+            free = self.concurrency - (len(self.queue) + len(self.tasks) if before(1, 4) else len(JOBS.ids))
             if free <= 0:
                 log("JobScaler.get_jobs | Queue is full. Retrying soon.", level="DEBUG")
                 await asyncio.sleep(BUSY)
@@ -188,6 +207,8 @@ class Worker:
                 log("Failed to get job. |", status, text, level="ERROR")
             return
         jobs = json.loads(text)
+        if before(1, 4):
+            await asyncio.sleep(BUSY)
         for job in jobs if isinstance(jobs, list) else [jobs]:
             if job.get("id") is None or job.get("input") is None:
                 log("a job without id or input is dropped:", job)
@@ -228,6 +249,7 @@ class Worker:
         await asyncio.gather(*self.tasks.values())
 
     async def do(self, job):
+        runs_on = False  # as far as the pings say
         try:
             body = await (self.stream(job) if self.streams else self.call(job))
             if self.config.get("refresh_worker"):
@@ -238,8 +260,12 @@ class Worker:
                 self.alive = False
         except asyncio.CancelledError:
             log("Job stopped.", job=job["id"])
+        except LostResult as lost:
+            log("Task exception was never retrieved:", lost, level="ERROR")
+            runs_on = True
         finally:
-            JOBS.remove(job["id"])
+            if not runs_on:
+                JOBS.remove(job["id"])
             del self.tasks[job["id"]]
 
     async def call(self, job):
@@ -275,6 +301,8 @@ class Worker:
                     if error := await self.chunk(job, chunk, outputs):
                         return error
         except Exception as err:
+            if before(1, 6, 2):
+                raise LostResult(f"Object of type {type(err).__name__} is not JSON serializable") from err
             return {"error": f"handler: {err} \ntraceback: {traceback.format_exc()}"}
         return {"output": outputs}
 

@@ -1,0 +1,210 @@
+package webhook_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
+)
+
+// hanging makes the receivers whose path is /hangs hang, and counts the calls
+// under way at them by owner and endpoint, which the host is to begin with.
+type hanging struct {
+	*fixture
+	open, most map[string]int
+}
+
+func hangs(f *fixture) *hanging {
+	h := &hanging{fixture: f, open: map[string]int{}, most: map[string]int{}}
+	f.answer = func(c call) (*http.Response, error) {
+		if c.request.URL.Path != "/hangs" {
+			return status(200), nil
+		}
+		endpoint, _, _ := strings.Cut(c.host, ".")
+		owner, _, _ := strings.Cut(endpoint, "-")
+		counted := []string{owner, endpoint, owner + "@" + c.host, "whole"}
+		h.count(1, counted)
+		defer h.count(-1, counted)
+		return hang(c)
+	}
+	return h
+}
+
+func (h *hanging) count(n int, names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		h.open[name] += n
+		h.most[name] = max(h.most[name], h.open[name])
+	}
+}
+
+// delay submits a job of an owner, with a receiver that answers, and tells how
+// long its call took to come.
+func (h *hanging) delay(owner, endpoint, host string) float64 {
+	h.t.Helper()
+	start, before := time.Since(h.start).Seconds(), len(h.seen())
+	h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/answers"}, engine.Done(nil))
+	for range 100 {
+		for _, c := range h.seen()[before:] {
+			if c.host == host && c.request.URL.Path == "/answers" {
+				return c.at - start
+			}
+		}
+		sleep(1)
+	}
+	h.t.Errorf("the call of %s at %s does not come", owner, host)
+	return -1
+}
+
+// An owner whose receivers hang, at whatever names and of however many
+// endpoints, delays no call of another owner. Every call is made nevertheless,
+// and each bound is kept.
+func TestOwnerWithHangingReceivers(t *testing.T) {
+	for name, host := range map[string]func(i int) string{
+		"a name for each call":     func(i int) string { return fmt.Sprintf("bad-%d.host%d.example", i%100, i) },
+		"a name for each endpoint": func(i int) string { return fmt.Sprintf("bad-%d.example", i%100) },
+		"one name":                 func(int) string { return "shared.example" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				h := hangs(f)
+				const calls = 300
+				for i := range calls {
+					h.run(engine.NewJob{Owner: "bad", Endpoint: fmt.Sprint("bad-", i%100), Webhook: "http://" + host(i) + "/hangs"}, engine.Done(nil))
+				}
+				for round := range 20 {
+					// A name of its own, and the one that hangs for the other owner.
+					for _, good := range []string{"good.example", host(round)} {
+						if delay := h.delay("good", "good", good); delay != 0 {
+							t.Errorf("round %d: the call at %s came after %g s, expected at once", round, good, delay)
+						}
+					}
+					sleep(7)
+				}
+				sleep(100_000)
+				tries := 0
+				for _, c := range h.seen() {
+					if c.request.URL.Path == "/hangs" {
+						tries++
+					}
+				}
+				if tries != 3*calls {
+					t.Errorf("%d calls that hang, expected %d", tries, 3*calls)
+				}
+				for name, n := range h.most {
+					bound := 8
+					switch {
+					case name == "whole", name == "bad", name == "shared" && host(0) == "shared.example":
+						bound = 32
+					case strings.Contains(name, "@"):
+						bound = 4
+					}
+					if n > bound {
+						t.Errorf("%d calls under way of %s, expected %d at most", n, name, bound)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Owners whose receivers all hang fill the whole room once, for one time-out;
+// then they share half of it, and nobody else waits.
+func TestManyOwnersWithHangingReceivers(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		h := hangs(f)
+		const owners, endpoints, calls = 20, 5, 3
+		for i := range owners * endpoints * calls {
+			owner := fmt.Sprint("bad", i%owners)
+			endpoint := fmt.Sprint(owner, "-", i/owners%endpoints)
+			h.run(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: fmt.Sprintf("http://%s.host%d.example/hangs", endpoint, i)}, engine.Done(nil))
+		}
+		for round := range 20 {
+			most := 0.0
+			if round == 0 {
+				most = 10
+			}
+			if delay := h.delay("good", "good", "good.example"); delay > most {
+				t.Errorf("round %d: the call came after %g s, expected %g at most", round, delay, most)
+			}
+			sleep(3)
+		}
+		sleep(10_000)
+		tries := map[string]int{}
+		for _, c := range h.seen() {
+			tries[c.host]++
+		}
+		if len(tries) != owners*endpoints*calls+1 || h.most["whole"] > 128 {
+			t.Errorf("%d receivers were called, %d at a time", len(tries), h.most["whole"])
+		}
+		for host, n := range tries {
+			if host != "good.example" && n != 3 {
+				t.Errorf("%s was called %d times, expected 3", host, n)
+			}
+		}
+	})
+}
+
+// Owners take turns, and so do the endpoints of one: where more calls are due
+// than there is room for, each gets as much of it as any other, whoever had calls
+// first.
+func TestTurns(t *testing.T) {
+	for name, c := range map[string]struct{ owners, endpoints int }{
+		"owners":                 {150, 1},
+		"endpoints of one owner": {1, 50},
+		"both":                   {15, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.sender.Close()
+				ends := 0
+				f.answer = func(call) (*http.Response, error) {
+					f.mu.Lock()
+					ends++
+					length := 1 + float64(ends%7)/10 // so that they end one after the other
+					f.mu.Unlock()
+					sleep(length)
+					return status(200), nil
+				}
+				for i := range c.owners {
+					for j := range c.endpoints {
+						for n := range 12 {
+							f.run(engine.NewJob{
+								Owner: fmt.Sprint("owner", i), Endpoint: fmt.Sprint("e", i, "-", j), Webhook: fmt.Sprintf("http://host%d.e%d-%d.owner%d/", n, i, j, i),
+							}, engine.Done(nil))
+						}
+						sleep(0.1)
+					}
+				}
+				began := time.Since(f.start).Seconds()
+				f.sender = webhook.Start(f.config)
+				sleep(5)
+				owners, endpoints := map[string]int{}, map[string]int{}
+				for _, c := range f.seen() {
+					if c.at < began+5 {
+						_, endpoint, _ := strings.Cut(c.host, ".")
+						_, owner, _ := strings.Cut(endpoint, ".")
+						owners[owner]++
+						endpoints[endpoint]++
+					}
+				}
+				for what, calls := range map[string]map[string]int{"owner": owners, "endpoint": endpoints} {
+					all := slices.Sorted(maps.Values(calls))
+					if least, most := all[0], all[len(all)-1]; most > least*4/3+2 {
+						t.Errorf("%d to %d calls of each %s in five seconds, expected nearly as many of each", least, most, what)
+					}
+				}
+				if len(owners) != c.owners || len(endpoints) != c.owners*c.endpoints {
+					t.Errorf("calls of %d owners and %d endpoints", len(owners), len(endpoints))
+				}
+			})
+		})
+	}
+}
