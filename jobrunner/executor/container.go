@@ -185,7 +185,7 @@ func (c *container) find() {
 	defer c.mu.Unlock()
 	c.finding = false
 	if err == nil {
-		c.pid, _ = strconv.Atoi(strings.TrimSpace(id)) // 0 for an answer that is none
+		c.pid, _ = strconv.Atoi(strings.TrimSpace(id)) // 0 where the engine names no process
 	}
 }
 
@@ -291,7 +291,7 @@ func (c creation) environment(args []string, folder string) (_, inherited []stri
 	for name, value := range vars {
 		switch {
 		case !nameForm.MatchString(name):
-			return nil, nil, fmt.Errorf("the variable %q can't be given to a container: its name is none", name)
+			return nil, nil, fmt.Errorf("invalid variable %q: expected a name of letters, digits and _, with no digit first", name)
 		case !strings.ContainsAny(value, "\r\n") && len(value) < maxFileLine:
 			file.WriteString(name + "=" + value + "\n")
 		case engineReads(name):

@@ -205,7 +205,7 @@ func TestContainersThatDoNotStart(t *testing.T) {
 		"private/x can't be fetched: its endpoint has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
 		"--storage-opt is not supported": {Image: "team/limited", Disk: 5},
 		"can't be split":                 {Image: "team/x", Args: "'"},
-		"its name is none":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
+		"invalid variable":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
 		"LD_PRELOAD can't be given":      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
 	} {
 		p, err := program(t, e, c.Image).Start(t.Context(), worker.Spec{Container: c, Log: newOutput()})

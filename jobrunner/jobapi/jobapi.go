@@ -19,7 +19,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/unavailable"
 )
 
 // Config is what the API stands on.
@@ -207,23 +207,15 @@ func wrongMethod(w http.ResponseWriter, r *http.Request, name string, methods []
 // fail answers an error as {"error": text}.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, "the deployment failed to answer: its log says why"
+	scarce, reason := unavailable.Answer(r.Context(), w.Header(), err)
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
 		status, text = refused.status, refused.text
 	case errors.Is(err, ErrNoEndpoint), errors.Is(err, engine.ErrNotFound):
 		status, text = http.StatusNotFound, err.Error()
-	case errors.Is(err, httplimit.ErrMemory):
-		w.Header().Set("Retry-After", httplimit.RetryAfter)
-		status, text = http.StatusServiceUnavailable, err.Error()
-	case sqldb.Classify(err) == sqldb.Full:
-		status, text = http.StatusInsufficientStorage, sqldb.Public(err)
-	case sqldb.Classify(err) != sqldb.Fault:
-		status, text = http.StatusServiceUnavailable, sqldb.Public(err)
-		w.Header().Set("Retry-After", sqldb.RetryAfter)
-	case httplimit.Stopping(r.Context()):
-		w.Header().Set("Retry-After", httplimit.RetryAfter)
-		status, text = http.StatusServiceUnavailable, httplimit.ErrStopping.Error()
+	case scarce != 0:
+		status, text = scarce, reason
 	case r.Context().Err() != nil: // nobody is there to read
 	default:
 		a.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err)

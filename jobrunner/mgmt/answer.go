@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/unavailable"
 )
 
 // setRequestID gives the answer an id of its own, unless what surrounds this
@@ -93,27 +93,19 @@ func (s *server) explain(c *call, err error) *failure {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, httplimit.ErrMemory):
-		c.writer.Header().Set("Retry-After", httplimit.RetryAfter)
-		c.writer.Header().Set("Connection", "close") // else the rest of the body is read
-		return &failure{status: http.StatusServiceUnavailable, detail: err.Error()}
 	case errors.As(err, &refusal):
 		return &failure{status: http.StatusBadRequest, detail: string(refusal)}
 	case errors.Is(err, store.ErrNotFound):
 		return &failure{status: http.StatusNotFound, detail: err.Error()}
-	case httplimit.Stopping(c.ctx()):
-		c.writer.Header().Set("Retry-After", httplimit.RetryAfter)
-		return &failure{status: http.StatusServiceUnavailable, detail: httplimit.ErrStopping.Error()}
-	case c.ctx().Err() != nil: // nobody waits for the answer
-		return &failure{status: http.StatusServiceUnavailable, detail: "the request was withdrawn"}
 	}
-	switch sqldb.Classify(err) {
-	case sqldb.Fault:
-	case sqldb.Full:
-		return &failure{status: http.StatusInsufficientStorage, detail: sqldb.Public(err)}
-	default:
-		c.writer.Header().Set("Retry-After", sqldb.RetryAfter)
-		return &failure{status: http.StatusServiceUnavailable, detail: sqldb.Public(err)}
+	if status, text := unavailable.Answer(c.ctx(), c.writer.Header(), err); status != 0 {
+		if errors.Is(err, httplimit.ErrMemory) {
+			c.writer.Header().Set("Connection", "close") // else the rest of the body is read
+		}
+		return &failure{status: status, detail: text}
+	}
+	if c.ctx().Err() != nil { // nobody waits for the answer
+		return &failure{status: http.StatusServiceUnavailable, detail: "the request was withdrawn"}
 	}
 	id := c.writer.Header().Get(requestID)
 	s.Logger.ErrorContext(c.ctx(), "a request of the management API failed", "error", err, "request_id", id)

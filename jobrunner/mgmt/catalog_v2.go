@@ -11,15 +11,15 @@ import (
 // The levels of availability that one machine has: what is there, and what is
 // not.
 const (
-	available   = "HIGH"
-	unavailable = "NONE"
+	inStock    = "HIGH"
+	outOfStock = "NONE"
 )
 
 func level(there bool) string {
 	if there {
-		return available
+		return inStock
 	}
-	return unavailable
+	return outOfStock
 }
 
 // gpuTypeV2 is a GPU type in an answer. Prices are not known (package catalog).
@@ -173,7 +173,7 @@ func newGPUType(g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
 func places(countries []string) (out []placeV2) {
 	for _, d := range catalog.DataCenters {
 		if len(countries) == 0 || slices.Contains(countries, d.Country) {
-			out = append(out, placeV2{d.ID, d.Name, available})
+			out = append(out, placeV2{d.ID, d.Name, inStock})
 		}
 	}
 	return out
@@ -265,13 +265,13 @@ func (s *server) newDataCenter(d catalog.DataCenter, include []string) dataCente
 		stock := s.Stock()
 		for _, g := range catalog.GPUsWith(stock) {
 			if stock[g.ID].Count > 0 {
-				w.GPUAvailability = append(w.GPUAvailability, placeV2{g.ID, g.Name, available})
+				w.GPUAvailability = append(w.GPUAvailability, placeV2{g.ID, g.Name, inStock})
 			}
 		}
 	}
 	if slices.Contains(include, "CPU_AVAILABILITY") {
 		w.CPUAvailability = each(catalog.CPUs, func(f catalog.CPU) placeV2 {
-			return placeV2{f.ID, f.Name, available}
+			return placeV2{f.ID, f.Name, inStock}
 		})
 	}
 	return w

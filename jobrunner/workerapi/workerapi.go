@@ -17,7 +17,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/unavailable"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -202,6 +202,7 @@ func refuse(status int, format string, args ...any) error {
 // fail answers an error as {"error": text}. A worker tries 5xx again.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, "the deployment failed to answer: its log says why"
+	scarce, reason := unavailable.Answer(r.Context(), w.Header(), err)
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
@@ -211,17 +212,8 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, worker.ErrKey), errors.Is(err, errNoKey):
 		status, text = http.StatusUnauthorized, err.Error()
 		w.Header().Set("WWW-Authenticate", "Bearer")
-	case errors.Is(err, httplimit.ErrMemory):
-		w.Header().Set("Retry-After", httplimit.RetryAfter)
-		status, text = http.StatusServiceUnavailable, err.Error()
-	case sqldb.Classify(err) == sqldb.Full:
-		status, text = http.StatusInsufficientStorage, sqldb.Public(err)
-	case sqldb.Classify(err) != sqldb.Fault:
-		status, text = http.StatusServiceUnavailable, sqldb.Public(err)
-		w.Header().Set("Retry-After", sqldb.RetryAfter)
-	case httplimit.Stopping(r.Context()):
-		w.Header().Set("Retry-After", httplimit.RetryAfter)
-		status, text = http.StatusServiceUnavailable, httplimit.ErrStopping.Error()
+	case scarce != 0:
+		status, text = scarce, reason
 	case r.Context().Err() != nil: // nobody is there to read
 	default:
 		a.Logger.ErrorContext(r.Context(), "a worker's request failed", "request", r.Pattern, "error", err)
