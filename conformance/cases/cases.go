@@ -16,7 +16,7 @@ func All() []suite.Case {
 		access, methods, absent, refusals, rateRefusals, oneOfSeveral,
 		v1Templates, v1Volumes, v1Registries, v1Rest, v2,
 		data, stored,
-		further(combinations(), jobTimes, timedRest, openLimits),
+		further(combinations(), jobTimes, timedRest, webhookTimes, openLimits),
 	)
 }
 
