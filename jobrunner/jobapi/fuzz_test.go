@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -85,13 +84,9 @@ func (d *fuzzed) work() {
 func (d *fuzzed) do(t *testing.T, method, target, body string) (status int, answer map[string]json.RawMessage, text string) {
 	t.Helper()
 	d.taken = nil
-	u, err := url.ParseRequestURI(target)
-	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
+	r := fuzz.Request(t, "Bearer "+key, method, target, body)
+	if r == nil {
 		return http.StatusBadRequest, nil, ""
-	}
-	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {"Bearer " + key}}, Body: http.NoBody}
-	if body != "" {
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	}
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)

@@ -3,7 +3,6 @@ package mgmt_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,13 +41,9 @@ func newFuzzed(f *testing.F) fuzzed {
 // form of its version, no failure of the deployment, and without the key.
 func (d fuzzed) do(t *testing.T, method, target, body string) (status int, answer any, text string) {
 	t.Helper()
-	u, err := url.ParseRequestURI(target)
-	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
+	r := fuzz.Request(t, "Bearer "+testKey, method, target, body)
+	if r == nil {
 		return http.StatusBadRequest, nil, ""
-	}
-	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {"Bearer " + testKey}}, Body: http.NoBody}
-	if body != "" {
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	}
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
@@ -63,7 +58,7 @@ func (d fuzzed) do(t *testing.T, method, target, body string) (status int, answe
 	case !utf8.ValidString(text) || json.Unmarshal([]byte(text), &answer) != nil:
 		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
 	case status >= 300:
-		isError(t, strings.HasPrefix(u.Path, "/v1/") || u.Path == "/v1", w, answer)
+		isError(t, strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/v1", w, answer)
 	}
 	return status, answer, text
 }

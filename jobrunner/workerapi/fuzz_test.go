@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -100,17 +98,13 @@ func (d *direct) Unhealthy(_ context.Context, _, _, reason string) error {
 func (d *direct) do(t *testing.T, method, target, key, body string) (status int, text string) {
 	t.Helper()
 	d.reports, d.idle, d.notes = 0, 0, nil
-	u, err := url.ParseRequestURI(target)
-	if _, refused := http.NewRequestWithContext(t.Context(), method, "/", nil); refused != nil || err != nil { // by net/http
+	r := fuzz.Request(t, key, method, target, body)
+	if r == nil {
 		return http.StatusBadRequest, ""
-	}
-	r := &http.Request{Method: method, URL: u, Host: "deployment", Header: http.Header{"Authorization": {key}}, Body: http.NoBody}
-	if body != "" {
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if sent(key) != workerKey || !strings.HasPrefix(u.Path, "/v2/ep/") || !strings.Contains(u.Path, "/w1") {
+	if sent(key) != workerKey || !strings.HasPrefix(r.URL.Path, "/v2/ep/") || !strings.Contains(r.URL.Path, "/w1") {
 		cancel() // else a poll that is refused is held
 	}
 	w := httptest.NewRecorder()
