@@ -19,7 +19,10 @@ SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson confo
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/scale jobrunner/engine conformance/refcheck cmd/jobrunner \
 	internal/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
 
-.PHONY: quickstart test test-all test-tofu clis fire mutants variants fuzz soak bench build lint docs
+.PHONY: help quickstart test test-all test-tofu clis fire mutants variants fuzz soak bench build lint docs
+
+help: ## This list.
+	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart

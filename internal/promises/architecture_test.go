@@ -1,0 +1,27 @@
+package promises
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")
+
+// Every file and folder that docs/architecture.md names is there.
+func TestArchitectureNamesFiles(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := namedFile.FindAllSubmatch(text, -1)
+	if len(found) < 30 {
+		t.Errorf("%d files are named, expected 30 or more", len(found))
+	}
+	for _, name := range found {
+		if _, err := os.Stat(filepath.Join(root, string(name[1]))); err != nil {
+			t.Error(err)
+		}
+	}
+}
