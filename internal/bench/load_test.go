@@ -86,11 +86,15 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 	if err != nil {
 		b.Fatalf("%s: %v", s.name, err)
 	}
-	load(clients, *moment/4, once)
+	during := *moment
+	if size >= 1<<20 {
+		during /= 4 // a state in memory has room for no more
+	}
+	load(clients, during/4, once)
 	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", w.name, bytesName(size), n, s.name))
 	before := s.cpu()
-	r := load(clients, *moment, once)
-	if n := r.rate * moment.Seconds(); n > 0 {
+	r := load(clients, during, once)
+	if n := r.rate * during.Seconds(); n > 0 {
 		r.cpu = time.Duration(float64(s.cpu()-before) / n)
 	}
 	profiled()
@@ -98,6 +102,7 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 		b.Fatalf("%s: %v", s.name, err)
 	}
 	r.resident = s.resident()
+	s.renew(b, w.handler)
 	return r
 }
 

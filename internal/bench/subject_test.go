@@ -31,6 +31,9 @@ const (
 	urlLine  = "export GPUCLOUD_BASE_URL="
 )
 
+// images are what the endpoints of a jobrunner run, by the handler.
+var images = map[string]string{"echo": "builtin/echo", "stream": "builtin/conformance", "http": "bench/http"}
+
 // subject is a process under test.
 type subject struct {
 	name, url, key string
@@ -74,7 +77,7 @@ func start(b *testing.B) []*subject {
 		}
 		line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, args...)
 		s.url = strings.TrimSpace(strings.TrimPrefix(line, urlLine))
-		for handler, image := range map[string]string{"echo": "builtin/echo", "stream": "builtin/conformance", "http": "bench/http"} {
+		for handler, image := range images {
 			s.deploy(b, handler, image, workers, workers)
 		}
 		all = append(all, s)
@@ -160,6 +163,21 @@ func (s *subject) deploy(b *testing.B, handler, image string, least, most int) {
 		b.Fatalf("making an endpoint of %s: %d %s", image, answer.StatusCode, text)
 	}
 	s.endpoints[handler] = made.ID
+}
+
+// renew makes the endpoint of a handler anew, whose jobs go with it: kept ones
+// would fill the state that is in memory, round after round.
+func (s *subject) renew(b *testing.B, handler string) {
+	b.Helper()
+	if s.name == floorName {
+		return // it keeps nothing
+	}
+	answer, err := http.DefaultClient.Do(s.request(b, http.MethodDelete, "/v2/serverless/"+s.endpoints[handler], nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	s.deploy(b, handler, images[handler], workers, workers)
 }
 
 func (s *subject) request(tb testing.TB, method, path string, body []byte) *http.Request {
