@@ -14,10 +14,11 @@ func TestUnspecifiedAddresses(t *testing.T) {
 	for listen, c := range map[string]struct{ here, not string }{
 		"0.0.0.0:0": {"http://127.0.0.1:", "[::1]"}, "[::]:0": {"http://[::1]:", "127.0.0.1"}, ":0": {"http://127.0.0.1:", ""},
 	} {
-		if probe, err := net.Listen("tcp6", "[::1]:0"); err != nil {
-			t.Skip("this machine has no IPv6")
-		} else {
+		if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil {
 			probe.Close()
+		} else if listen == "[::]:0" {
+			t.Log("this machine has no IPv6, whose addresses are left out")
+			continue
 		}
 		p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY="+longKey), "--ephemeral", "--allow-remote", "--listen="+listen)
 		if !strings.HasPrefix(p.url, c.here) {

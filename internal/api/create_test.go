@@ -122,8 +122,8 @@ func (s *shop) open(t *testing.T) *api.Client {
 	return pipe(t, s, api.Settings{SharedReads: true})
 }
 
-// The ways to lose the answer of a POST; done says whether it made something.
-func lost(done bool, then http.HandlerFunc) func(http.ResponseWriter, *http.Request, func() string) {
+// loseAnswer loses the answer of a POST; done says whether it made something.
+func loseAnswer(done bool, then http.HandlerFunc) func(http.ResponseWriter, *http.Request, func() string) {
 	return func(w http.ResponseWriter, r *http.Request, make func() string) {
 		if done {
 			make()
@@ -145,7 +145,7 @@ func TestLostCreateThatWasDone(t *testing.T) {
 	for name, loss := range losses {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){lost(true, loss)}}
+				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(true, loss)}}
 				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}) // an older, equal one
 				got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				if err != nil || got.ID != "id2" || s.posts != 1 {
@@ -153,7 +153,7 @@ func TestLostCreateThatWasDone(t *testing.T) {
 				}
 			})
 			synctest.Test(t, func(t *testing.T) {
-				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){lost(true, loss)}}
+				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(true, loss)}}
 				got, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i", Env: map[string]string{"A": "1"}})
 				if err != nil || got.ID != "id1" || got.Image != "i" || s.posts != 1 {
 					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
@@ -167,7 +167,7 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 	for name, loss := range losses {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){lost(false, loss)}}
+				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, loss)}}
 				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
 				_, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
 				unsettled, ok := errors.AsType[*api.UnsettledError](err)
@@ -177,7 +177,7 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 			})
 			// A unique name makes another POST safe.
 			synctest.Test(t, func(t *testing.T) {
-				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){lost(false, loss), lost(false, loss)}}
+				s := &shop{member: "templates", unique: true, faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, loss), loseAnswer(false, loss)}}
 				got, err := s.open(t).Templates.Create(t.Context(), api.Template{Name: "t", Image: "i"})
 				if err != nil || got.ID != "id1" || s.posts != 3 {
 					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
@@ -293,7 +293,7 @@ func TestNameThatIsTaken(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &shop{member: "templates", unique: true}
 				if c.lost {
-					s.faults = []func(http.ResponseWriter, *http.Request, func() string){lost(false, hangUp)}
+					s.faults = []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, hangUp)}
 				}
 				run := s.open(t)
 				if c.before {

@@ -158,7 +158,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 	}
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &shop{hidden: 2, faults: []func(http.ResponseWriter, *http.Request, func() string){lost(false, hangUp)}}
+			s := &shop{hidden: 2, faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, hangUp)}}
 			id := s.add(equal())
 			c := s.open(t)
 			if reads {

@@ -31,7 +31,7 @@ func recordCreateTime(ctx context.Context, p private, diags *diag.Diagnostics) {
 }
 
 // restoreCreateTime tells the client when an object was made: until a read has found it
-// once, a 404 is no proof of absence.
+// once, a 404 does not prove that it is gone.
 func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private) {
 	text, _ := p.GetKey(ctx, madeKey)
 	seen, _ := p.GetKey(ctx, seenKey)

@@ -55,7 +55,7 @@ func TestSample(t *testing.T) {
 				m := find(t, id)
 				var fault map[string]any
 				if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil || fault[kind] == nil {
-					t.Errorf("%s is no fault of the kind %s: %s, %v", id, kind, m.Fault, err)
+					t.Errorf("invalid fault %s: expected the kind %s, got %s, %v", id, kind, m.Fault, err)
 				}
 				if v := judge(t.Context(), binary, m, false); !v.ok() {
 					t.Error(v.line())
@@ -70,7 +70,7 @@ func TestSample(t *testing.T) {
 			t.Error(v.line())
 		}
 	})
-	// A fault that is none is refused: it would prove nothing.
+	// An invalid fault is refused: it would prove nothing.
 	for _, fault := range []string{"{", `{"pint": "any-key"}`, `{"value": "engine.NoSuchThing", "is": 1}`} {
 		if d, err := local.Start(t.Context(), local.Config{Binary: binary, Env: []string{variable + "=" + fault}}); err == nil {
 			t.Errorf("a jobrunner starts with %s", fault)

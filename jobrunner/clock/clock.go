@@ -13,7 +13,7 @@ import (
 // Clock is the time at which it was first read plus the time that passed since
 // by the monotonic clock, an offset, which starts at zero and which Advance alone
 // moves, and a correction of this machine's time. A jump of the machine's clock
-// is no part of it (jump.go). The zero Clock is ready for use. Inside a
+// does not count (jump.go). The zero Clock is ready for use. Inside a
 // testing/synctest bubble, where real time is virtual, so is the Clock's.
 type Clock struct {
 	wall  func() time.Time // nil: time.Now

@@ -4,32 +4,17 @@ package engine
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Many submit while eight workers run what is queued: the processor time of a job.
 func BenchmarkJobs(b *testing.B) {
 	for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {
 		b.Run(name, func(b *testing.B) {
-			db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: dir})
-			if err != nil {
-				b.Fatal(err)
-			}
-			e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() {
-				e.Close()
-				_ = db.Close()
-			}()
+			e := measured(b, dir)
 			ctx, cancel := context.WithCancel(b.Context())
 			var workers, clients sync.WaitGroup
 			for range 8 {

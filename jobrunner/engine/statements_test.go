@@ -285,18 +285,25 @@ func TestWebhooksAreOrdered(t *testing.T) {
 	})
 }
 
-// With a deep queue everything that is done for one job stays quick.
-func BenchmarkDeepQueue(b *testing.B) {
-	db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: b.TempDir()})
+// measured is an engine with its database in a folder, or in memory.
+func measured(b *testing.B, dir string) *Engine {
+	b.Helper()
+	db, err := sqldb.Open(b.Context(), sqldb.Config{Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer db.Close()
+	b.Cleanup(func() { _ = db.Close() })
 	e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer e.Close()
+	b.Cleanup(e.Close)
+	return e
+}
+
+// With a deep queue everything that is done for one job stays quick.
+func BenchmarkDeepQueue(b *testing.B) {
+	e := measured(b, b.TempDir())
 	submit := func() {
 		if _, err := e.Submit(context.Background(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
 			b.Fatal(err)
@@ -322,18 +329,7 @@ func BenchmarkDeepQueue(b *testing.B) {
 
 // A job's way: submitted, taken and done, in memory.
 func BenchmarkJob(b *testing.B) {
-	db, err := sqldb.Open(b.Context(), sqldb.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := Open(b.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() {
-		e.Close()
-		_ = db.Close()
-	}()
+	e := measured(b, "")
 	for b.Loop() {
 		if _, err := e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
 			b.Fatal(err)

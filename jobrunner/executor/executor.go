@@ -165,7 +165,7 @@ func (e *Executor) Program(image string) (worker.Program, error) {
 
 func (e *Executor) container(image string, s *containerSettings) (worker.Program, error) {
 	if !imageForm.MatchString(image) {
-		return worker.Program{}, fmt.Errorf("%q is no name of a container's image", image)
+		return worker.Program{}, fmt.Errorf("invalid image %q: expected the name of a container's image", image)
 	}
 	engine, err := e.engines.usable()
 	if err != nil {

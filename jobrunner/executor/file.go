@@ -230,7 +230,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 	}
 	l.Dir.value = dir
 	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.missing) {
-		return flawf(r.line, "the rule for %s has a value that is none: write '' for an empty one", r.text)
+		return flawf(r.line, "invalid value in the rule for %s: expected a text, got nothing; write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		if err := checkName(name); err != nil {

@@ -250,7 +250,7 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// refusal is an answer that is none, in a sentence for the reader of the page.
+// refusal says why there is no answer, in a sentence for the reader of the page.
 type refusal struct {
 	status int
 	text   string
