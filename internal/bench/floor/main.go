@@ -48,8 +48,9 @@ type job struct {
 	input  json.RawMessage
 	queued time.Time
 	began  time.Time
+	order  order
 	done   chan struct{}
-	chunks chan chunk
+	chunks chan chunk // of a job that streams
 }
 
 type chunk struct {
@@ -110,7 +111,10 @@ func (f *floor) submit(w http.ResponseWriter, r *http.Request) *job {
 		http.Error(w, `{"error": "invalid submission: expected an object with an input that is an object"}`, http.StatusBadRequest)
 		return nil
 	}
-	j := &job{Status: "IN_QUEUE", input: body.Input, queued: time.Now(), done: make(chan struct{}), chunks: make(chan chunk, 1000)}
+	j := &job{Status: "IN_QUEUE", input: body.Input, queued: time.Now(), done: make(chan struct{})}
+	if err := json.Unmarshal(j.input, &j.order); err == nil && j.order.Op == "stream" {
+		j.chunks = make(chan chunk, j.order.N)
+	}
 	f.mu.Lock()
 	f.last++
 	j.ID = strconv.Itoa(f.last)
@@ -170,6 +174,10 @@ func (f *floor) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := []chunk{}
+	if j.chunks == nil {
+		answer(w, list)
+		return
+	}
 	for {
 		if len(list) == 0 {
 			c, open := <-j.chunks
@@ -236,11 +244,10 @@ func (j *job) begin() { j.began = time.Now() }
 
 // handle echoes the input, or streams n chunks.
 func (j *job) handle() json.RawMessage {
-	var o order
-	if err := json.Unmarshal(j.input, &o); err != nil || o.Op != "stream" {
+	if j.chunks == nil {
 		return j.input
 	}
-	for i := range o.N {
+	for i := range j.order.N {
 		j.chunks <- chunk{json.RawMessage(`{"n":` + strconv.Itoa(i) + `}`)}
 	}
 	return nil
@@ -251,7 +258,9 @@ func (f *floor) finish(j *job, output json.RawMessage) {
 	j.Status, j.Output = "COMPLETED", output
 	j.Delay, j.Execution = j.began.Sub(j.queued).Milliseconds(), time.Since(j.began).Milliseconds()
 	f.mu.Unlock()
-	close(j.chunks)
+	if j.chunks != nil {
+		close(j.chunks)
+	}
 	close(j.done)
 }
 
