@@ -10,14 +10,14 @@ comma := ,
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
 # The packages whose tests drive a command line.
-ACCEPTANCE := ./resources/... ./provider/... ./internal/scale/... ./conformance/client/...
+ACCEPTANCE := ./resources/... ./provider/... ./internal/test/scale/... ./conformance/client/...
 
 # go test shows results in the order of the packages: first those that compile in
 # seconds, last those whose tests start Terraform, databases, processes or a browser.
 TESTED = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson conformance/wire)
-LARGE := $(addprefix %/,resources jobrunner/workerapi internal/scale jobrunner/engine conformance/refcheck cmd/jobrunner \
-	internal/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
+LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
+	internal/test/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
 
 .PHONY: help quickstart test test-all test-tofu clis fire mutants variants fuzz soak bench build lint docs
 
@@ -34,12 +34,12 @@ test: ## A sample of every kind of test, those with a real Terraform included.
 
 # The packages that drive other processes through all variants, or virtual hours:
 # there the race detector costs a quarter of an hour, and a sample has it.
-DRIVERS := %/internal/mutate %/conformance/refcheck
+DRIVERS := %/internal/mutate %/conformance/selftest
 
 test-all: ## Every test, with the race detector where the code runs in the test.
 	go test $(RACE) -timeout=30m $(filter-out $(DRIVERS),$(shell go list ./...))
-	go test $(RACE) -short -timeout=30m ./conformance/refcheck
-	go test -timeout=30m ./conformance/refcheck ./internal/mutate
+	go test $(RACE) -short -timeout=30m ./conformance/selftest
+	go test -timeout=30m ./conformance/selftest ./internal/mutate
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
@@ -49,7 +49,7 @@ test-tofu: ## The acceptance tests and the quickstart with OpenTofu, where it is
 		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && go test $(ACCEPTANCE); }
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
-	go test ./internal/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
+	go test ./internal/test/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
 
 mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all that do not load it.
 	go run ./internal/mutate $(if $(FULL),--full)
@@ -73,7 +73,7 @@ fuzz: ## Each decoder of what others send, on generated input for FUZZTIME; FUZZ
 	done
 
 soak: ## A hundred runs of the conformance suite, shuffled: the same verdicts.
-	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/refcheck
+	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/selftest
 
 bench: ## The job API beside its floor, on a quiet machine: writes docs/performance.md.
 	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/performance.md
@@ -88,7 +88,7 @@ lint: ## What CI checks beside the tests.
 	bin/golangci-lint run ./...
 
 docs: ## Generated documentation: docs/contract.md, docs/clauses.md, and docs/ of the provider.
-	go generate ./internal/contract ./conformance/clauses
+	go generate ./internal/testkit/contract ./conformance/clauses
 	cd tools && go build -o ../bin/ tool
 	terraform fmt -recursive examples
 	bin/tfplugindocs generate --provider-name gpucloud --rendered-provider-name gpucloud

@@ -11,10 +11,10 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/contract"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
 // typeOf names the resource type of each resource of the contract that is

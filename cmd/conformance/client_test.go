@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // roles are the clients that this test binary can be.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
 // transcript is what a jobrunner dev writes to stdout, as it comes.

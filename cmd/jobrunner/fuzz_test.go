@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
 // Whatever is printed: no character in it is one that a terminal obeys, and text

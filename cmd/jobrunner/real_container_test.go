@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
 // contained is a deployment whose workers are containers of a real engine, and

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
 )
 
 // reason waits until the endpoint says why its jobs wait, in words that have a

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
 // patience is how long a test waits for what must come.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // terraform is the command that drives a real Terraform with this tree's

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
 // Whatever a ledger has, such as after a crash: what is added to it is read back

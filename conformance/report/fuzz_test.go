@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
 // Whatever a file of a report has: one that is read is written in every form, and

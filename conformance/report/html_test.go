@@ -11,7 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
 )
 
 // shown is the page of a report in a tab, as the file that it is.

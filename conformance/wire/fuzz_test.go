@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
 // Wherever and however the key comes, no text and no command of a report has it.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/pipenet"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
 const testKey = `k3y/+"&<%>-of-7ests`

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
 // BenchmarkCold is what somebody waits for who begins: from the start of the

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 func main() {

@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // patience bounds the whole run.

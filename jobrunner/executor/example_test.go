@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
 )
 
 // The example of the documentation is read, and what of it needs nothing but

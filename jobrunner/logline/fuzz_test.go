@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
 // Whatever a worker writes: what is shown is text, of a known level, and not

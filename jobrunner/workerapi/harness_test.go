@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/pipenet"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"

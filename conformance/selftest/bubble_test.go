@@ -1,0 +1,105 @@
+package selftest_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// inBubble runs a test in virtual time, with a jobrunner in memory.
+func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		j, err := jobrunner.New(context.Background(), jobrunner.Config{APIKey: "the-key-of-the-suite"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := pipenet.Listen()
+		server := &http.Server{Handler: j.Handler()}
+		go server.Serve(network)
+		transport := network.Transport()
+		test(t, conformance.Target{
+			BaseURL: "http://jobrunner", Key: "the-key-of-the-suite", Client: &http.Client{Transport: transport}, Virtual: true,
+			Unserved: conformance.Unserved(),
+		})
+		transport.CloseIdleConnections()
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second) // what a refused body leaves asleep
+	})
+}
+
+// Where target and suite share a bubble, time passes for both, and no clock has
+// to be advanced.
+func TestInVirtualTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, target conformance.Target) {
+		target.Local = true
+		r := judge(t, conformance.Options{Target: target, Select: []string{"JOB", "SUB", "OPS", "LIM-1*", "V", "T", "R"}})
+		for _, x := range r.Results {
+			switch x.Verdict {
+			case report.Pass, report.Observed, report.Skip:
+			default:
+				t.Error(report.Text(x))
+			}
+		}
+		if r.Counts[report.Pass] < 100 || time.Duration(r.Took) < 7*24*time.Hour {
+			t.Errorf("%v in %s", r.Counts, time.Duration(r.Took))
+		}
+	})
+}
+
+// A case that waits for half an hour is put off by one process and judged by
+// another, which has nothing but the file.
+func TestPutOff(t *testing.T) {
+	for _, wait := range []time.Duration{28 * time.Minute, 10 * time.Hour} {
+		inBubble(t, func(t *testing.T, target conformance.Target) {
+			ledger := t.TempDir() + "/ledger"
+			var state conformance.State
+			before := judge(t, conformance.Options{
+				Target: target, Select: []string{"LIM-11", "LIM-12", "JOB-17"}, Allow: ^conformance.Allow(0), Defer: &state, Ledger: ledger,
+			})
+			if got := verdicts(before); got["LIM-11"] != report.Skip || got["LIM-12"] != report.Skip || got["JOB-17"] != report.Pass || before.Exit != 0 {
+				t.Fatalf("%v, exit code %d", got, before.Exit)
+			}
+			if due := time.Until(state.Due()); due < 25*time.Minute || due > 35*time.Minute {
+				t.Errorf("due in %s", due)
+			}
+			text, err := json.Marshal(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(wait)
+			var again conformance.State
+			if err := json.Unmarshal(text, &again); err != nil {
+				t.Fatal(err)
+			}
+			after := judge(t, conformance.Options{
+				Target: target, Select: again.Select(), Allow: ^conformance.Allow(0), Defer: &again, Ledger: ledger,
+			})
+			conformance.Merge(before, after)
+			want := report.Pass // in time
+			if wait > time.Hour {
+				want = report.Inconclusive // nobody looked when the result was to be there
+			}
+			if got := verdicts(before); got["LIM-11"] != want || got["LIM-12"] != report.Pass || got["JOB-17"] != report.Pass || len(before.Leaked) > 0 {
+				t.Errorf("after %s: %v, left %v", wait, got, before.Leaked)
+				for _, x := range before.Results {
+					t.Log(report.Text(x))
+				}
+			}
+			if len(again.Journals) > 0 {
+				t.Error("something is still put off")
+			}
+		})
+	}
+}

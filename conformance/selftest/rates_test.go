@@ -1,0 +1,149 @@
+package selftest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// limiter tells whether a request is accepted at a time; each key has its own.
+type limiter func(key string, now time.Time) bool
+
+// slidingWindow accepts n in any time of that length.
+func slidingWindow(n int, length time.Duration) limiter {
+	accepted := map[string][]time.Time{}
+	return func(key string, now time.Time) bool {
+		all := accepted[key]
+		for len(all) > 0 && now.Sub(all[0]) >= length {
+			all = all[1:]
+		}
+		if len(all) < n {
+			all = append(all, now)
+			accepted[key] = all
+			return true
+		}
+		accepted[key] = all
+		return false
+	}
+}
+
+// fixedWindow accepts n in each of the windows that follow one another.
+func fixedWindow(n int, length time.Duration) limiter {
+	type window struct{ number, accepted int64 }
+	windows := map[string]window{}
+	return func(key string, now time.Time) bool {
+		w := windows[key]
+		if number := now.UnixNano() / int64(length); w.number != number {
+			w = window{number: number}
+		}
+		ok := w.accepted < int64(n)
+		if ok {
+			w.accepted++
+		}
+		windows[key] = w
+		return ok
+	}
+}
+
+// bucket gives back n in the time, one after the other.
+func bucket(n int, length time.Duration) limiter {
+	type level struct {
+		tokens float64
+		at     time.Time
+	}
+	levels := map[string]level{}
+	return func(key string, now time.Time) bool {
+		l, seen := levels[key]
+		if !seen {
+			l = level{float64(n), now}
+		}
+		l.tokens = min(float64(n), l.tokens+float64(n)*float64(now.Sub(l.at))/float64(length))
+		l.at = now
+		ok := l.tokens >= 1
+		if ok {
+			l.tokens--
+		}
+		levels[key] = l
+		return ok
+	}
+}
+
+// However a deployment counts requests, it conforms with the limits of the
+// contract, and does not with others.
+func TestAlgorithmsOfRates(t *testing.T) {
+	algorithms := map[string]func(int, time.Duration) limiter{"sliding window": slidingWindow, "fixed window": fixedWindow, "bucket": bucket}
+	for name, algorithm := range algorithms {
+		if testing.Short() && name != "bucket" {
+			continue
+		}
+		for _, c := range []struct {
+			what    string
+			more    int
+			window  time.Duration
+			notices bool
+		}{
+			{"the limits of the contract", 0, 10 * time.Second, false}, {"one more", 1, 10 * time.Second, true}, {"one less", -1, 10 * time.Second, true},
+			{"a window of 9.5 s", 0, 9500 * time.Millisecond, true}, {"a window of 11 s", 0, 11 * time.Second, true},
+		} {
+			if name == "fixed window" && c.window > 10*time.Second {
+				continue // it lies so or so
+			}
+			t.Run(name+", "+c.what, func(t *testing.T) {
+				limits := map[string]limiter{}
+				for operation, n := range map[string]int{"/purge-queue": 2, "/requests": 10, "/cancel/": 100} {
+					limits[operation] = algorithm(n+c.more, c.window)
+				}
+				var mu sync.Mutex
+				var now func() time.Time
+				target := deployed(t, func(h http.Handler) http.Handler {
+					now = func() time.Time {
+						w := httptest.NewRecorder()
+						req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/clock", nil)
+						req.RemoteAddr = "127.0.0.1:1"
+						req.Header.Set("Authorization", "Bearer the-key-of-the-suite")
+						h.ServeHTTP(w, req)
+						var answer struct{ Now time.Time }
+						if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+							t.Error(err)
+						}
+						return answer.Now
+					}
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						for operation, accepts := range limits {
+							if !strings.Contains(r.URL.Path, operation) {
+								continue
+							}
+							mu.Lock()
+							ok := accepts(strings.Split(r.URL.Path, "/")[2]+operation, now())
+							mu.Unlock()
+							if !ok {
+								w.WriteHeader(http.StatusTooManyRequests)
+								return
+							}
+						}
+						h.ServeHTTP(w, r)
+					})
+				}, func(c *jobrunner.Config) { c.NoJobLimits = true })
+				selected := conformance.Options{Target: target, Select: []string{"RAT-05", "RAT-06", "RAT-08", "RAT-09", "RAT-10"}}
+				r := judge(t, selected)
+				for tries := 1; r.Counts[report.Inconclusive] > 0 && r.Counts[report.Fail] == 0 && tries < 4; tries++ {
+					r = judge(t, selected) // time passes on a busy machine
+				}
+				if failed := r.Counts[report.Fail] > 0; failed != c.notices {
+					t.Errorf("%v", r.Counts)
+					for _, x := range r.Results {
+						t.Log(report.Text(x))
+					}
+				}
+			})
+		}
+	}
+}

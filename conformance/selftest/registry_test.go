@@ -1,0 +1,134 @@
+// Package selftest_test checks the suite itself, against the jobrunner and
+// against servers that are wrong.
+package selftest_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+)
+
+// judgedElsewhere are clauses of clients, which `conformance client` judges.
+const judgedElsewhere = "CLI"
+
+// Every clause has a case, or a written reason why not; every case has a
+// clause, and no two have the same id.
+func TestClausesAndCases(t *testing.T) {
+	judged, seen := map[string]bool{}, map[string]bool{}
+	for _, c := range conformance.Cases() {
+		if seen[c.ID] {
+			t.Errorf("there are two cases %s", c.ID)
+		}
+		seen[c.ID] = true
+		if c.Run == nil {
+			t.Errorf("case %s does nothing", c.ID)
+		}
+		for _, id := range c.All() {
+			judged[id] = true
+			if _, ok := clauses.Find(id); !ok {
+				t.Errorf("case %s judges %s, and there is no such clause", c.ID, id)
+			}
+		}
+	}
+	all := clauses.All()
+	if len(all) < 295 {
+		t.Errorf("there are %d clauses", len(all))
+	}
+	var missing []string
+	for _, c := range all {
+		switch {
+		case judged[c.ID] && c.Untestable() != "":
+			t.Errorf("%s has a case, and is said to be untestable: %s", c.ID, c.Untestable())
+		case !judged[c.ID] && c.Untestable() == "" && c.Area() != judgedElsewhere:
+			missing = append(missing, c.ID)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("clauses without a case, or a reason: %s", strings.Join(missing, " "))
+	}
+}
+
+// unserved tells whether all that a clause is about is not served yet.
+func unserved(clause string) bool {
+	list, some := conformance.Unserved(), false
+	for _, c := range conformance.Cases() {
+		if !slices.Contains(c.All(), clause) {
+			continue
+		}
+		some = true
+		if c.Serves == nil || slices.ContainsFunc(c.Serves, func(op string) bool { return !slices.Contains(list, op) }) {
+			return false
+		}
+	}
+	return some
+}
+
+// Every MUST has a mutant that it has to notice.
+func TestMustsHaveMutants(t *testing.T) {
+	for _, c := range clauses.All() {
+		if unserved(c.ID) {
+			continue
+		}
+		if c.Level == clauses.Must && c.Untestable() == "" && c.Area() != judgedElsewhere && len(conformance.Mutants(c.ID)) == 0 {
+			t.Errorf("%s has no mutant", c.ID)
+		}
+	}
+}
+
+// The median case is short.
+func TestCasesAreShort(t *testing.T) {
+	var lengths []int
+	files, err := os.ReadDir("../cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile("../cases/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		length, inside := 0, false
+		for line := range strings.Lines(string(text)) {
+			switch {
+			case strings.HasPrefix(line, "\t{"):
+				length, inside = 0, true
+			case inside && strings.HasPrefix(line, "\t},"):
+				lengths, inside = append(lengths, length), false
+			default:
+				length++
+			}
+		}
+	}
+	slices.Sort(lengths)
+	if len(lengths) == 0 || lengths[len(lengths)/2] > 25 {
+		t.Errorf("the lengths of %d cases are %v", len(lengths), lengths)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	for patterns, want := range map[string]string{
+		"JOB-01": "JOB-01", "JOB-0[12],SUB-01": "JOB-01 JOB-02 SUB-01", "vol,V": "", "R,!MUST": "R-02 R-07 R-08", "": "all", "!UNSPEC,!MUST,!SHOULD": "JOB-10",
+		"JOB-99": "", "JOB,!JOB": "",
+	} {
+		var list []string
+		if patterns != "" {
+			list = strings.Split(patterns, ",")
+		}
+		got, err := conformance.Clauses(list)
+		var ids []string
+		for _, c := range got {
+			ids = append(ids, c.ID)
+		}
+		switch {
+		case want == "all" && len(got) == len(clauses.All()):
+		case want == "" && err != nil:
+		case want != "" && err == nil && strings.Join(ids, " ") == want:
+		default:
+			t.Errorf("%q chooses %v, %v", patterns, ids, err)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package fire
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+// node is a resource of a configuration: config is its arguments, where id
+// answers another's id, or that it is unknown.
+type node struct {
+	address, kind string
+	needs         []string
+	config        func(id func(address string) any) map[string]any
+}
+
+// object is what the state has of a resource.
+type object struct {
+	tfdrive.State
+	tainted bool
+}
+
+// core does what Terraform does around a configuration: it keeps the state,
+// refreshes, plans, applies side by side in the order of the dependencies, and
+// imports what it is told to.
+type core struct {
+	t          *testing.T
+	version    api.Version
+	deployment *deployment
+	schedule   *schedule
+	fault      fault // of the harness, on purpose
+
+	state map[string]object
+}
+
+// process is a provider that runs.
+type process struct {
+	*tfdrive.Provider
+	wire *wire
+	mu   sync.Mutex
+	done bool // SIGINT: nothing new is begun
+}
+
+// start starts a provider, and configures it: again where a fault is in the
+// way, as it asks whether the API answers.
+func (c *core) start() *process {
+	var p *process
+	for range attempts {
+		p = c.startOnce()
+		err := p.Configured.Err()
+		if err == nil && !p.over() {
+			return p
+		}
+		c.schedule.tell("  the provider is not configured: %s", first(err))
+	}
+	c.t.Fatal(p.Configured)
+	return nil
+}
+
+func (c *core) startOnce() *process {
+	p := &process{}
+	p.wire = &wire{deployment: c.deployment, schedule: c.schedule, fault: c.fault, stop: func() {
+		p.mu.Lock()
+		p.done = true
+		p.mu.Unlock()
+		if p.Provider != nil { // else it is being configured
+			p.Stop()
+		}
+	}}
+	p.Provider = tfdrive.Start(c.t, provider.Through("test", p.wire)(), map[string]any{
+		"base_url": "http://127.0.0.1:8420", "api_key": key, "api_version": string(c.version), "request_timeout": "20s",
+	})
+	return p
+}
+
+func (p *process) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done || p.wire.killed()
+}
+
+// id answers the id that the state has for an address.
+func (c *core) id(address string) any {
+	if o, ok := c.state[address]; ok && !o.tainted {
+		return o.Get("id")
+	}
+	return tfdrive.Unknown
+}
+
+// apply is terraform apply, once. It tells what went wrong; "" is nothing.
+func (c *core) apply(nodes []node) (trouble []string) {
+	if trouble := c.plan(nodes); len(trouble) > 0 {
+		return trouble
+	}
+	p := c.start() // Terraform applies with another process than it plans with
+	var mu sync.Mutex
+	wrong := func(address string, diags tfdrive.Diagnostics) bool {
+		err := diags.Err()
+		if err == nil {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		trouble = append(trouble, address+": "+err.Error())
+		return true
+	}
+	// What is not configured any more goes first here, the dependent before what
+	// they depend on.
+	for _, address := range c.obsolete(nodes) {
+		if !p.over() && !wrong(address, c.destroyOne(p, address)) && !p.wire.killed() {
+			delete(c.state, address)
+		}
+	}
+	failed := map[string]bool{}
+	for _, level := range levels(nodes) {
+		var group sync.WaitGroup
+		results, fails := make([]object, len(level)), make([]bool, len(level))
+		for i, n := range level {
+			if p.over() || slices.ContainsFunc(n.needs, func(a string) bool { return failed[a] }) {
+				failed[n.address] = true
+				continue
+			}
+			prior, config := c.state[n.address], n.config(c.id)
+			group.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond) // who asks first is the same each time
+				o, diags := c.applyOne(p, n, prior, config)
+				results[i], fails[i] = o, wrong(n.address, diags)
+			})
+		}
+		group.Wait()
+		if p.wire.killed() { // what it would have answered is lost
+			return append(trouble, "the provider was killed")
+		}
+		for i, n := range level {
+			failed[n.address] = failed[n.address] || fails[i]
+			switch {
+			case results[i].Exists():
+				c.state[n.address] = results[i]
+			case results[i].Type != "":
+				delete(c.state, n.address)
+			}
+		}
+	}
+	for _, n := range nodes {
+		if failed[n.address] && len(trouble) == 0 {
+			trouble = append(trouble, n.address+" was not begun")
+		}
+	}
+	if p.over() && len(trouble) == 0 {
+		trouble = append(trouble, "interrupted")
+	}
+	c.follow(nodes, trouble)
+	return trouble
+}
+
+// applyOne plans and applies one resource.
+func (c *core) applyOne(p *process, n node, prior object, config map[string]any) (object, tfdrive.Diagnostics) {
+	if prior.tainted {
+		if diags := p.Destroy(prior.State); diags.Err() != nil {
+			return prior, diags
+		}
+		prior = object{}
+	}
+	planned := p.Plan(n.kind, prior.State, config)
+	if planned.Diagnostics.Err() != nil || planned.Action == "no-op" {
+		prior.Type = n.kind
+		return prior, planned.Diagnostics
+	}
+	if planned.Action == "replace" {
+		if diags := p.Destroy(prior.State); diags.Err() != nil {
+			return prior, diags
+		}
+		prior = object{State: tfdrive.State{Type: n.kind}}
+		if p.over() {
+			return prior, nil
+		}
+		planned = p.Plan(n.kind, tfdrive.State{}, config)
+		if planned.Diagnostics.Err() != nil {
+			return prior, planned.Diagnostics
+		}
+	}
+	state, diags := p.Apply(planned)
+	after := object{State: state}
+	if diags.Err() != nil {
+		if !state.Exists() {
+			prior.Type = n.kind
+			return prior, diags
+		}
+		after.tainted = planned.Action == "create"
+	}
+	return after, diags
+}
+
+// plan is the walk before: refresh what there is, and look at what is planned.
+func (c *core) plan(nodes []node) (trouble []string) {
+	p := c.start()
+	for _, address := range slices.Sorted(maps.Keys(c.state)) {
+		o := c.state[address]
+		read, diags := p.Read(o.State)
+		if p.over() {
+			return []string{"interrupted while it refreshed"}
+		}
+		if err := diags.Err(); err != nil {
+			trouble = append(trouble, address+": "+err.Error())
+			continue
+		}
+		if !read.Exists() {
+			c.schedule.tell("  the state forgets %s", address)
+			delete(c.state, address)
+			continue
+		}
+		c.state[address] = object{State: read, tainted: o.tainted}
+	}
+	if len(trouble) > 0 {
+		return trouble
+	}
+	var advice []string
+	for _, n := range nodes {
+		o := c.state[n.address]
+		if o.tainted {
+			o = object{}
+		}
+		planned := p.Plan(n.kind, o.State, n.config(c.id))
+		if p.over() {
+			return []string{"interrupted while it planned"}
+		}
+		if err := planned.Diagnostics.Err(); err != nil {
+			trouble = append(trouble, n.address+": "+err.Error())
+		}
+		if text := planned.Diagnostics.Warnings(); strings.Contains(text, "import it before you apply") {
+			advice = append(advice, n.address+": "+text)
+		}
+	}
+	if c.follow(nodes, advice) {
+		return append(trouble, "what the plan names is to be imported first")
+	}
+	return trouble
+}
+
+var importCommand = regexp.MustCompile(`terraform import (\w+)\.NAME (\w+)`)
+
+// follow imports what messages name with the command: a user who reads, and
+// tries again when that fails. It tells whether there was anything to import.
+func (c *core) follow(nodes []node, messages []string) (had bool) {
+	known := map[string]bool{}
+	for _, o := range c.state {
+		if id, ok := o.Get("id").(string); ok {
+			known[id] = true
+		}
+	}
+	for _, message := range messages {
+		address, _, _ := strings.Cut(message, ": ")
+		i := slices.IndexFunc(nodes, func(n node) bool { return n.address == address })
+		for _, m := range importCommand.FindAllStringSubmatch(message, -1) {
+			kind, id := m[1], m[2]
+			if _, has := c.state[address]; c.fault == readsNothing || i < 0 || nodes[i].kind != kind || known[id] || has {
+				continue
+			}
+			had = true
+			for range attempts {
+				p := c.start()
+				state, diags := p.Import(kind, id)
+				c.schedule.tell("  terraform import %s %s: %s", address, id, first(diags.Err()))
+				if diags.Err() == nil && !p.wire.killed() {
+					if state.Exists() {
+						c.state[address] = object{State: state}
+						known[id] = true
+					}
+					break
+				}
+			}
+		}
+	}
+	return had
+}
+
+func first(err error) string {
+	if err == nil {
+		return "done"
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// destroy is terraform destroy, once.
+func (c *core) destroy(nodes []node) (trouble []string) {
+	if trouble := c.plan(nil); len(trouble) > 0 {
+		return trouble
+	}
+	p := c.start()
+	for _, level := range slices.Backward(levels(nodes)) {
+		for _, n := range level {
+			o, ok := c.state[n.address]
+			switch {
+			case !ok:
+				continue
+			case p.over():
+				return append(trouble, "interrupted")
+			}
+			diags := p.Destroy(o.State)
+			switch err := diags.Err(); {
+			case p.wire.killed():
+				return append(trouble, "the provider was killed")
+			case err != nil:
+				return append(trouble, n.address+": "+err.Error())
+			}
+			delete(c.state, n.address)
+		}
+	}
+	return trouble
+}
+
+// obsolete are the addresses of the state that the configuration lacks.
+func (c *core) obsolete(nodes []node) (addresses []string) {
+	for _, address := range slices.Sorted(maps.Keys(c.state)) {
+		if !slices.ContainsFunc(nodes, func(n node) bool { return n.address == address }) {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+func (c *core) destroyOne(p *process, address string) tfdrive.Diagnostics {
+	return p.Destroy(c.state[address].State)
+}
+
+// levels are the nodes in the order of their dependencies, those of one level
+// side by side.
+func levels(nodes []node) (out [][]node) {
+	depth := map[string]int{}
+	for _, n := range nodes { // listed behind what they need
+		d := 0
+		for _, a := range n.needs {
+			d = max(d, depth[a]+1)
+		}
+		depth[n.address] = d
+		if d == len(out) {
+			out = append(out, nil)
+		}
+		out[d] = append(out[d], n)
+	}
+	return out
+}
+
+func (o object) String() string { return fmt.Sprint(o.Get("name"), " ", o.Get("id")) }

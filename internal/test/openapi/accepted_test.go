@@ -1,0 +1,82 @@
+package openapi
+
+import (
+	_ "embed"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+)
+
+//go:embed testdata/accepted.tsv
+var acceptedTable string
+
+// accepted is a difference that is meant, of all operations that in matches and
+// out does not.
+type accepted struct {
+	what    string
+	in, out *regexp.Regexp
+	topic   string // of the line of docs/contract.md with the reason
+}
+
+func (a accepted) covers(operation string) bool {
+	return a.in.MatchString(operation) && (a.out == nil || !a.out.MatchString(operation))
+}
+
+func readAccepted(t *testing.T) (list []accepted) {
+	t.Helper()
+	for line := range strings.Lines(acceptedTable) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Split(line, "\t")
+		if len(f) != 4 {
+			t.Fatalf("%d columns, want 4: %s", len(f), line)
+		}
+		a := accepted{what: f[0], in: regexp.MustCompile(f[1]), topic: f[3]}
+		if f[2] != "-" {
+			a.out = regexp.MustCompile(f[2])
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// compare reports what is found and not accepted, and, where everything was
+// asked, what is accepted and not found.
+func (f *findings) compare(t *testing.T, all []operation) {
+	t.Helper()
+	table := readAccepted(t)
+	for found, example := range f.seen {
+		if !slices.ContainsFunc(table, func(a accepted) bool { return a.what == found.what && a.covers(found.operation) }) {
+			t.Errorf("%s differs from its document: %s\n%s", found.operation, found.what, example)
+		}
+	}
+	for _, a := range table {
+		covers := 0
+		for _, o := range all {
+			if !a.covers(o.String()) {
+				continue
+			}
+			covers++
+			if f.seen[finding{o.String(), a.what}] == "" && !testing.Short() {
+				t.Errorf("testdata/accepted.tsv: %s no longer differs: %s", o, a.what)
+			}
+		}
+		if covers == 0 {
+			t.Errorf("testdata/accepted.tsv: no operation is meant by: %s", a.what)
+		}
+	}
+}
+
+// TestAcceptedDifferencesHaveReasons: each is a line of docs/contract.md.
+func TestAcceptedDifferencesHaveReasons(t *testing.T) {
+	for _, a := range readAccepted(t) {
+		if !slices.ContainsFunc(contract.Choices, func(c contract.Choice) bool { return c.Topic == a.topic }) {
+			t.Errorf("docs/contract.md has no choice %q, which is to say why: %s", a.topic, a.what)
+		}
+	}
+}

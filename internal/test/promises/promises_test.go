@@ -1,0 +1,170 @@
+// Package promises keeps SECURITY.md and docs/architecture.md true.
+package promises
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+var (
+	promise   = regexp.MustCompile(`^\| (.+) \| (.+) \|$`)
+	reference = regexp.MustCompile("`([\\w/]+)\\.((?:Test|Fuzz)\\w+)`")
+)
+
+// Each promise names tests, each of which exists and is skipped nowhere in CI.
+func TestPromisesAreTested(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, promises, ok := strings.Cut(string(text), "\n## Promises\n")
+	promises, _, end := strings.Cut(promises, "\n## ")
+	if !ok || !end {
+		t.Fatal("SECURITY.md has no section of promises")
+	}
+	count := 0
+	for line := range strings.Lines(promises) {
+		row := promise.FindStringSubmatch(strings.TrimSpace(line))
+		if row == nil || row[1] == "promise" {
+			continue
+		}
+		count++
+		tests := reference.FindAllStringSubmatch(row[2], -1)
+		if len(tests) == 0 {
+			t.Errorf("no test is named for: %s", row[1])
+		}
+		for _, test := range tests {
+			if fault := check(t, filepath.Join(root, test[1]), test[2]); fault != "" {
+				t.Errorf("%s.%s, of %q, %s", test[1], test[2], row[1], fault)
+			}
+		}
+	}
+	if count < 30 {
+		t.Errorf("only %d promises are read", count)
+	}
+}
+
+// check says what is wrong with the test of a folder, "" for nothing.
+func check(t *testing.T, folder, test string) string {
+	t.Helper()
+	functions := parse(t, folder)
+	if functions[test] == nil {
+		return "does not exist"
+	}
+	// The test and the functions of its package that it calls.
+	seen := map[string]bool{test: true}
+	for queue := []string{test}; len(queue) > 0; queue = queue[1:] {
+		f := functions[queue[0]]
+		if skips(f) {
+			return "may be skipped in CI, in " + queue[0]
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if id, ok := call.Fun.(*ast.Ident); ok && functions[id.Name] != nil && !seen[id.Name] {
+					seen[id.Name] = true
+					queue = append(queue, id.Name)
+				}
+			}
+			return true
+		})
+	}
+	return ""
+}
+
+// skips tells whether a function skips the test although CI is set: it looks
+// neither whether that is so nor whether a short run is asked for, beside which CI
+// has a whole one.
+func skips(f *ast.FuncDecl) (found bool) {
+	var looks []token.Pos // ends of the ifs that make up for it
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			for _, word := range words(n.Cond) {
+				if word == "Short" || word == "CI" {
+					looks = append(looks, n.Pos(), n.End())
+				}
+			}
+		case *ast.CallExpr:
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, s.Sel.Name) {
+				covered := false
+				for i := 0; i < len(looks); i += 2 {
+					covered = covered || looks[i] <= n.Pos() && n.End() <= looks[i+1]
+				}
+				found = found || !covered
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// words are the names and texts of an expression.
+func words(e ast.Expr) (all []string) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			all = append(all, n.Name)
+		case *ast.BasicLit:
+			all = append(all, strings.Trim(n.Value, `"`))
+		}
+		return true
+	})
+	return all
+}
+
+var parsed = map[string]map[string]*ast.FuncDecl{}
+
+// parse is the functions of a folder's tests.
+func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
+	t.Helper()
+	if known, ok := parsed[folder]; ok {
+		return known
+	}
+	functions := map[string]*ast.FuncDecl{}
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				functions[f.Name.Name] = f
+			}
+		}
+	}
+	parsed[folder] = functions
+	return functions
+}
+
+// A test that may be skipped is told from one that is not.
+func TestSkipsAreFound(t *testing.T) {
+	for body, want := range map[string]bool{
+		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: false,
+		`if os.Getenv("CI") == "" { t.Skip("x") }`: false, `if err != nil && os.Getenv("CI") == "" { t.SkipNow() }`: false, `if testing.Short() { n = 1 }; t.Skip("x")`: true,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := skips(file.Decls[0].(*ast.FuncDecl)); got != want {
+			t.Errorf("%s: %t, expected %t", body, got, want)
+		}
+	}
+	if names := slices.Sorted(maps.Keys(parse(t, "."))); !slices.Contains(names, "TestSkipsAreFound") || check(t, ".", "TestNothing") == "" {
+		t.Errorf("the tests of this folder are %v", names)
+	}
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package scale_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+// A thousand objects of each kind take the calls that ten take.
+func TestCallsOfAHugePlan(t *testing.T) {
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
+	eachVersion(t, func(t *testing.T, v api.Version) {
+		d := deploy(t)
+		p := tfdrive.Start(t, provider.New("test")(), map[string]any{"base_url": d.url, "api_key": d.key, "api_version": string(v)})
+		if err := p.Configured.Err(); err != nil {
+			t.Fatal(err)
+		}
+		create := func(kind string, config map[string]any) string {
+			state, diags := p.Apply(p.Plan(kind, tfdrive.State{}, config))
+			if err := diags.Err(); err != nil {
+				t.Fatal(err)
+			}
+			return state.Get("id").(string)
+		}
+		follows := create("gpucloud_template", map[string]any{"name": "base", "image": "i", "serverless": true})
+		configs := map[string]map[string]any{
+			"gpucloud_template":       {"name": "t-0", "image": "i", "env": map[string]any{"A": "1"}, "ports": []any{"80/http", "22/tcp"}},
+			"gpucloud_network_volume": {"name": "v-0", "size": 10, "data_center": "EU-RO-1"},
+			"gpucloud_registry_auth":  {"name": "r-0", "username": "u", "password": "p"},
+			"gpucloud_endpoint":       {"name": "e-0", "template_id": follows, "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}},
+		}
+		made := map[string][]string{}
+		for kind, config := range configs {
+			first := config["name"].(string)
+			made[kind] = []string{create(kind, config)}
+			for i := 1; i < n; i++ {
+				made[kind] = append(made[kind], d.repeat(t, first, strings.TrimSuffix(first, "0")+fmt.Sprint(i)))
+			}
+		}
+
+		// An import reads as a refresh does. Every fiftieth is planned: rules of
+		// plans ask what is kept by then.
+		calls := d.counted(func() {
+			p.Walk()
+			for kind, ids := range made {
+				for i, id := range ids {
+					state, diags := p.Import(kind, id)
+					if err := diags.Err(); err != nil || !state.Exists() {
+						t.Fatalf("%s %s: %v", kind, id, err)
+					}
+					if i%50 != 0 {
+						continue
+					}
+					config := maps.Clone(configs[kind])
+					config["name"] = state.Get("name")
+					if planned := p.Plan(kind, state, config); planned.Action != "no-op" && planned.Action != "update" {
+						t.Fatalf("%s %s: planned to %s: %s", kind, id, planned.Action, planned.Diagnostics)
+					}
+				}
+			}
+		})
+		if sum(calls) != handful[v] {
+			t.Errorf("%d calls, expected %d: %v", sum(calls), handful[v], calls)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+//go:build unix
+
+// Package scale_test holds what the provider promises at scale and under real
+// signals: a real Terraform, the provider as a process of its own, and a
+// deployment behind a front that counts, holds and loses requests.
+package scale_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+// built is the folder of the provider binaries, one folder each.
+var built string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "gpucloud-scale-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	built = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// The providers, by the package of their main function.
+const (
+	ours     = "github.com/gpucloud/terraform-provider-gpucloud"
+	null     = ours + "/internal/test/scale/nullprovider"
+	panicked = ours + "/internal/test/scale/panicprovider"
+)
+
+var builds sync.Map // by package: func() (dir string, err error)
+
+// binary builds a provider once and returns its folder.
+func binary(t testing.TB, pkg string) string {
+	t.Helper()
+	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(built, filepath.Base(pkg))
+		out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-gpucloud"), pkg).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+		}
+		return dir, nil
+	}))
+	dir, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var findCLI = sync.OnceValues(func() (tfcli.CLI, error) { return tfcli.Default(context.Background()) })

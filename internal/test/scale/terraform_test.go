@@ -1,0 +1,290 @@
+//go:build unix
+
+package scale_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+// terraform is one workspace: a folder with a configuration and a state.
+type terraform struct {
+	t   testing.TB
+	cli tfcli.CLI
+	dir string
+	env []string
+	cpu time.Duration // of the commands that run() has run, providers included
+}
+
+// patience bounds one command.
+const patience = 5 * time.Minute
+
+const required = `terraform {
+  required_providers {
+    gpucloud = { source = "gpucloud/gpucloud" }
+  }
+}
+`
+
+// workspace makes a folder whose Terraform runs a provider binary, which
+// speaks a version to the deployment.
+func workspace(t testing.TB, d *deployment, pkg string, v api.Version) *terraform {
+	t.Helper()
+	cli, err := findCLI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	bin := binary(t, pkg)
+	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    %q = %q\n    %q = %q\n  }\n  direct {}\n}\n",
+		"registry.terraform.io/gpucloud/gpucloud", bin, "registry.opentofu.org/gpucloud/gpucloud", bin)
+	tf := &terraform{t: t, cli: cli, dir: dir}
+	tf.write("terraformrc", rc)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TF_") && !strings.HasPrefix(v, "GPUCLOUD_") {
+			tf.env = append(tf.env, v)
+		}
+	}
+	tf.env = append(tf.env, "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraformrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1",
+		"GPUCLOUD_BASE_URL="+d.url, "GPUCLOUD_API_KEY="+d.key, "GPUCLOUD_API_VERSION="+string(v))
+	return tf
+}
+
+func (tf *terraform) write(name, text string) {
+	tf.t.Helper()
+	if err := os.WriteFile(filepath.Join(tf.dir, name), []byte(text), 0o600); err != nil {
+		tf.t.Fatal(err)
+	}
+}
+
+// configure sets the configuration.
+func (tf *terraform) configure(blocks ...string) {
+	tf.t.Helper()
+	tf.write("main.tf", required+strings.Join(blocks, "\n"))
+}
+
+// process is a Terraform that runs, in a process group of its own, as a shell
+// gives it one.
+type process struct {
+	*exec.Cmd
+	t    testing.TB
+	args string
+	out  output
+	dead chan struct{}
+	err  error
+}
+
+// output keeps what a process wrote, and tells of each write.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.more)
+	o.more = make(chan struct{})
+	return o.text.Write(p)
+}
+
+func (o *output) read() (text string, more <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String(), o.more
+}
+
+func (tf *terraform) start(args ...string) *process {
+	tf.t.Helper()
+	p := &process{t: tf.t, args: strings.Join(args, " "), dead: make(chan struct{}), out: output{more: make(chan struct{})}}
+	p.Cmd = exec.Command(tf.cli.Path, append(args, "-no-color")...)
+	p.Dir, p.Env, p.Stdout, p.Stderr = tf.dir, tf.env, &p.out, &p.out
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.Start(); err != nil {
+		tf.t.Fatal(err)
+	}
+	go func() {
+		p.err = p.Wait()
+		close(p.dead)
+	}()
+	tf.t.Cleanup(func() {
+		select {
+		case <-p.dead:
+		default:
+			_ = syscall.Kill(-p.Process.Pid, syscall.SIGKILL)
+			<-p.dead
+		}
+	})
+	return p
+}
+
+// interrupt is what Ctrl-C does: Terraform and its providers get the signal.
+func (p *process) interrupt() {
+	p.t.Helper()
+	if err := syscall.Kill(-p.Process.Pid, syscall.SIGINT); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// end waits for the process, and returns what it wrote.
+func (p *process) end(within time.Duration) (string, error) {
+	p.t.Helper()
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-p.dead:
+		text, _ := p.out.read()
+		return text, p.err
+	case <-late.C:
+		text, _ := p.out.read()
+		p.t.Fatalf("terraform %s still runs after %s:\n%s", p.args, within, text)
+		return "", nil
+	}
+}
+
+// says waits until the process has written a text.
+func (p *process) says(text string) {
+	p.t.Helper()
+	for {
+		have, more := p.out.read()
+		if strings.Contains(have, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-p.dead:
+			if have, _ := p.out.read(); !strings.Contains(have, text) {
+				p.t.Fatalf("terraform %s ended (%v) and never said %q:\n%s", p.args, p.err, text, have)
+			}
+			return
+		}
+	}
+}
+
+// run expects success.
+func (tf *terraform) run(args ...string) string {
+	tf.t.Helper()
+	p := tf.start(args...)
+	out, err := p.end(patience)
+	if err != nil {
+		tf.t.Fatalf("terraform %s: %s\n%s", strings.Join(args, " "), err, out)
+	}
+	tf.cpu += p.ProcessState.UserTime() + p.ProcessState.SystemTime()
+	return out
+}
+
+func (tf *terraform) apply() string {
+	tf.t.Helper()
+	return tf.run("apply", "-auto-approve")
+}
+
+// fails expects an error, and returns what was said on one line.
+func (tf *terraform) fails(args ...string) string {
+	tf.t.Helper()
+	out, err := tf.start(args...).end(patience)
+	if err == nil {
+		tf.t.Fatalf("terraform %s succeeded:\n%s", strings.Join(args, " "), out)
+	}
+	return unwrapped(out)
+}
+
+// settled expects a plan that changes nothing.
+func (tf *terraform) settled() {
+	tf.t.Helper()
+	tf.run("plan", "-detailed-exitcode")
+}
+
+// unwrapped is a diagnostic without the frame and the line breaks that
+// Terraform gives it.
+func unwrapped(text string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
+}
+
+// ids lists what the state has, "TYPE ID", sorted.
+func (tf *terraform) ids() (out []string) {
+	tf.t.Helper()
+	text, err := os.ReadFile(filepath.Join(tf.dir, "terraform.tfstate"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		tf.t.Fatal(err)
+	}
+	var state struct {
+		Resources []struct {
+			Type      string
+			Instances []struct{ Attributes struct{ ID string } }
+		}
+	}
+	if err := json.Unmarshal(text, &state); err != nil {
+		tf.t.Fatal(err)
+	}
+	for _, r := range state.Resources {
+		for _, i := range r.Instances {
+			out = append(out, r.Type+" "+i.Attributes.ID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// count repeats the blocks of every kind: n objects each, with names of their
+// own, and the template that the endpoints follow.
+func count(n int) string {
+	return base + fmt.Sprintf(`
+resource "gpucloud_template" "t" {
+  count = %[1]d
+  name  = "t-${count.index}"
+  image = "registry.example/worker:1"
+  env   = { A = "1", B = "2" }
+  ports = ["80/http", "22/tcp"]
+}
+resource "gpucloud_network_volume" "v" {
+  count       = %[1]d
+  name        = "v-${count.index}"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_registry_auth" "r" {
+  count    = %[1]d
+  name     = "r-${count.index}"
+  username = "robot"
+  password = "token"
+}
+resource "gpucloud_endpoint" "e" {
+  count       = %[1]d
+  name        = "e-${count.index}"
+  template_id = gpucloud_template.base.id
+  gpu         = { type_ids = ["NVIDIA L4"] }
+  workers     = { min = 0, max = 2 }
+}
+`, n)
+}
+
+// base is the template that endpoints follow.
+const base = `
+resource "gpucloud_template" "base" {
+  name       = "base"
+  image      = "registry.example/worker:1"
+  serverless = true
+}
+`
+
+// importCommand is what a hint says to type for an object of a kind.
+func (tf *terraform) importCommand(kind, id string) string {
+	return fmt.Sprintf("%s import %s.NAME %s", tf.cli.Name, kind, id)
+}

@@ -1,0 +1,149 @@
+// Package acctest runs acceptance tests: a real Terraform, the provider served
+// to it over the plugin protocol, and a deployment. The deployment is a
+// jobrunner in this process; with TF_ACC and GPUCLOUD_BASE_URL set it is the
+// one that those variables name.
+package acctest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+// Versions are both management APIs; most tests run on each.
+var Versions = []api.Version{api.V2, api.V1}
+
+const providerName = "gpucloud"
+
+// Main finds the Terraform that the package's tests drive, and runs them. In a
+// Workspace the test binary is the provider instead.
+func Main(m *testing.M) {
+	if IsProviderProcess() {
+		if err := provider.Serve("test", false); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	cli, err := tfcli.Default(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
+	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
+	if cli.Name == cliname.OpenTofu {
+		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
+	}
+	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
+	os.Exit(m.Run())
+}
+
+// Deployment is what a test talks to.
+type Deployment struct {
+	URL    string
+	Key    string
+	Remote bool
+
+	suffix string // keeps the names of one test apart from those of others
+	writes atomic.Int64
+}
+
+// Deploy starts a jobrunner for the test, or names the remote deployment.
+func Deploy(t *testing.T) *Deployment {
+	t.Helper()
+	suffix := "-" + strings.ToLower(rand.Text()[:8])
+	if base := os.Getenv("GPUCLOUD_BASE_URL"); base != "" && os.Getenv("TF_ACC") != "" {
+		return &Deployment{URL: base, Key: os.Getenv("GPUCLOUD_API_KEY"), Remote: true, suffix: suffix}
+	}
+	d := &Deployment{Key: "key-of-" + strings.ReplaceAll(t.Name(), "/", "-"), suffix: suffix}
+	j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{
+		APIKey: d.Key, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := j.Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			d.writes.Add(1)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	d.URL = server.URL
+	t.Cleanup(func() {
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Errorf("closing the jobrunner: %s", err)
+		}
+	})
+	return d
+}
+
+// Writes counts the requests so far that could change something. It stays 0
+// for a remote deployment.
+func (d *Deployment) Writes() int64 { return d.writes.Load() }
+
+// Name makes a name for an object whose name must be unique in the deployment.
+func (d *Deployment) Name(name string) string { return name + d.suffix }
+
+// Client speaks to the deployment beside Terraform: to look at what was made,
+// and to change it behind Terraform's back.
+func (d *Deployment) Client(t *testing.T, v api.Version) *api.Client {
+	t.Helper()
+	c, err := api.New(api.Settings{BaseURL: d.URL, APIKey: d.Key, Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Block is the provider block that speaks a version to the deployment.
+func (d *Deployment) Block(v api.Version) string {
+	return fmt.Sprintf("provider \"gpucloud\" {\n  base_url    = %q\n  api_key     = %q\n  api_version = %q\n}\n", d.URL, d.Key, string(v))
+}
+
+// Settings is the same block for the protocol driver.
+func (d *Deployment) Settings(v api.Version) map[string]any {
+	return map[string]any{"base_url": d.URL, "api_key": d.Key, "api_version": string(v)}
+}
+
+// Factories serve the provider of this tree.
+var Factories = map[string]func() (tfprotov6.ProviderServer, error){
+	providerName: func() (tfprotov6.ProviderServer, error) { return provider.Server("test"), nil },
+}
+
+// Run drives Terraform through the steps.
+func Run(t *testing.T, steps ...resource.TestStep) {
+	t.Helper()
+	resource.UnitTest(t, resource.TestCase{ProtoV6ProviderFactories: Factories, Steps: steps})
+}
+
+// EachVersion runs a test on both management APIs, each on a deployment of its
+// own.
+func EachVersion(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
+	t.Helper()
+	for _, v := range Versions {
+		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
+			test(t, Deploy(t), v)
+		})
+	}
+}

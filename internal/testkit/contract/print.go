@@ -1,0 +1,268 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:generate go test . -run ^TestDocumentIsCurrent$ -update
+
+// Markdown returns the table as docs/contract.md.
+func Markdown() string {
+	var doc strings.Builder
+	doc.WriteString(introduction)
+	for _, api := range []struct {
+		api         API
+		title, text string
+	}{
+		{V1, "Management API v1", "Paths follow `{base_url}/v1`. Bodies are flat, lists are bare arrays. Retired on 15 November 2026."},
+		{V2, "Management API v2", "Paths follow `{base_url}/v2`. Bodies are nested, lists are objects with one list in them, errors are `application/problem+json` (RFC 9457)."},
+		{Jobs, "Job API", "Paths follow `{queue_url}/v2/{endpoint_id}`, or `{queue_url}/live/v2/{endpoint_id}` for the dialect that the public SDKs speak."},
+	} {
+		fmt.Fprintf(&doc, "\n## %s\n\n%s\n", api.title, api.text)
+		writeOperations(&doc, api.api)
+		for _, resource := range inTableOrder(api.api) {
+			writeFields(&doc, api.api, resource)
+		}
+	}
+	writeKnownValues(&doc)
+	writeChoices(&doc)
+	return doc.String()
+}
+
+const introduction = `# The contract
+
+<!-- Printed from internal/testkit/contract; to renew it: go generate ./internal/testkit/contract -->
+
+What the two management APIs and the job API accept and answer, as one table. The client, the jobrunner and
+the provider are tested against it, field by field, and this page is printed from it.
+
+The sources are the *service description*, which rules, the *v1 document* and the *v2 document* (the OpenAPI
+descriptions of the two management versions) where it is silent, and *field notes* on what deployments and
+clients really do. Where they differ, or all are silent, [Choices](#choices) says what this project does.
+
+How to read the tables of members:
+
+| Column | Meaning |
+|---|---|
+| Member | Its path in the body; ` + "`a.b`" + ` is b in the object a, ` + "`a[].b`" + ` is b in each object of the list a. |
+| Bodies | C create, U update, R response. A star: the member must stand there, if the object around it does. |
+| Default | What a create body without the member means. An update leaves alone what it omits. |
+| Values | Bounds (of the length for a string or list), the accepted values, or a pattern; for a list they hold for its elements. |
+`
+
+func writeOperations(doc *strings.Builder, api API) {
+	common := commonErrors(api)
+	fmt.Fprintf(doc, "\n### Operations\n\nBesides its own failures, each operation may answer %s.\n", numbers(common))
+	doc.WriteString("\n| Operation | Query | Members | Success | Failure | Notes | Source |\n|---|---|---|---|---|---|---|\n")
+	for _, o := range Operations {
+		if o.API == api {
+			own := slices.DeleteFunc(slices.Clone(o.Errors), func(code int) bool { return slices.Contains(common, code) })
+			row(doc, code(o.Method+" "+o.Path), codes(o.Query), o.Resource, numbers(o.Success), numbers(own), o.Note, o.Source)
+		}
+	}
+}
+
+// commonErrors are the codes that all operations of an API may answer.
+func commonErrors(api API) []int {
+	var common []int
+	for i, o := range slices.DeleteFunc(slices.Clone(Operations), func(o Operation) bool { return o.API != api }) {
+		if i == 0 {
+			common = slices.Clone(o.Errors)
+		}
+		common = slices.DeleteFunc(common, func(code int) bool { return !slices.Contains(o.Errors, code) })
+	}
+	return common
+}
+
+func writeFields(doc *strings.Builder, api API, resource string) {
+	fmt.Fprintf(doc, "\n### %s\n\n| Member | Type | Bodies | Default | Values | Notes | Source |\n|---|---|---|---|---|---|---|\n", resource)
+	for _, f := range Fields {
+		if f.API == api && f.Resource == resource {
+			row(doc, code(f.Path), typeOf(f), bodies(f), defaultOf(f), values(f), f.Note, f.Source)
+		}
+	}
+}
+
+func writeKnownValues(doc *strings.Builder) {
+	doc.WriteString("\n## Known values\n\nOpen lists: what the sources name. A deployment may know more, and nothing is refused for not being listed.\n")
+	for _, list := range openLists {
+		fmt.Fprintf(doc, "\n### %s\n\n%s\n", list.title, codes(list.values))
+	}
+}
+
+func writeChoices(doc *strings.Builder) {
+	doc.WriteString("\n## Choices\n\nWhere the sources differ or are silent.\n")
+	for _, group := range choiceGroups {
+		fmt.Fprintf(doc, "\n### %s\n\n| Topic | Sources | Chosen |\n|---|---|---|\n", group.title)
+		for _, c := range group.choices {
+			row(doc, c.Topic, c.Sources, c.Chosen)
+		}
+	}
+}
+
+// openLists are the lists that are printed once and linked to.
+var openLists = []struct {
+	title, anchor string
+	values        []string
+}{
+	{"GPU types", "gpu-types", GPUTypeIDs},
+	{"GPU pools", "gpu-pools", GPUPools},
+	{"Data centers", "data-centers", DataCenterIDs},
+	{"CPU flavours", "cpu-flavours", CPUFlavorIDs},
+	{"CUDA versions", "cuda-versions", CUDAVersions},
+}
+
+func inTableOrder(api API) []string {
+	var names []string
+	for _, f := range Fields {
+		if f.API == api && !slices.Contains(names, f.Resource) {
+			names = append(names, f.Resource)
+		}
+	}
+	return names
+}
+
+func typeOf(f Field) string {
+	name := f.Type
+	if f.Items != "" {
+		name += " of " + f.Items
+	}
+	if f.Nullable {
+		name += " or null"
+	}
+	return name
+}
+
+func bodies(f Field) string {
+	var in []string
+	for _, body := range []struct {
+		use    Use
+		letter string
+	}{{Create, "C"}, {Update, "U"}, {Read, "R"}} {
+		switch {
+		case f.RequiredIn(body.use):
+			in = append(in, body.letter+"\\*")
+		case f.In(body.use):
+			in = append(in, body.letter)
+		}
+	}
+	return strings.Join(in, " ")
+}
+
+func defaultOf(f Field) string {
+	for _, list := range openLists {
+		if f.Default == jsonList(list.values) {
+			return fmt.Sprintf("all [%s](#%s)", list.title, list.anchor)
+		}
+	}
+	return code(f.Default)
+}
+
+func values(f Field) string {
+	var facts []string
+	if bounds := boundsOf(f); bounds != "" {
+		facts = append(facts, bounds)
+	} else if f.Unit != "" {
+		facts = append(facts, f.Unit)
+	}
+	switch {
+	case f.Open:
+		facts = append(facts, openList(f.Enum))
+	case len(f.Enum) > 0:
+		facts = append(facts, codes(f.Enum))
+	}
+	if f.Pattern != "" {
+		facts = append(facts, form(f.Pattern))
+	}
+	return strings.Join(facts, "; ")
+}
+
+func boundsOf(f Field) string {
+	unit := f.Unit
+	switch f.Type {
+	case "string":
+		unit = "characters"
+	case "array":
+		unit = "elements"
+	}
+	var bounds string
+	switch {
+	case f.Min != nil && *f.Min == 1 && f.Max == nil && (f.Type == "string" || f.Type == "array"):
+		return "not empty"
+	case f.Min != nil && f.Max != nil:
+		bounds = number(*f.Min) + " to " + number(*f.Max)
+	case f.Min != nil:
+		bounds = "at least " + number(*f.Min)
+	case f.Max != nil:
+		bounds = "at most " + number(*f.Max)
+	default:
+		return ""
+	}
+	if unit != "" {
+		bounds += " " + unit
+	}
+	if f.OrZero {
+		bounds = "0, or " + bounds
+	}
+	return bounds
+}
+
+// form says a pattern in words where the table uses it often.
+func form(pattern string) string {
+	switch pattern {
+	case portForm:
+		return "`PORT/http` or `PORT/tcp`, PORT from 1 to 65535"
+	case absolutePath:
+		return "begins with `/`"
+	case cudaVersion:
+		return "`major.minor`"
+	case `^$|` + cudaVersion:
+		return "`major.minor` or empty"
+	}
+	return code(pattern)
+}
+
+func openList(known []string) string {
+	for _, list := range openLists {
+		if slices.Equal(list.values, known) {
+			return fmt.Sprintf("[%s](#%s)", list.title, list.anchor)
+		}
+	}
+	return codes(known) + ", and others"
+}
+
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+func numbers(all []int) string {
+	text := make([]string, len(all))
+	for i, n := range all {
+		text[i] = strconv.Itoa(n)
+	}
+	return strings.Join(text, ", ")
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+func codes(all []string) string {
+	text := make([]string, len(all))
+	for i, s := range all {
+		text[i] = code(s)
+	}
+	return strings.Join(text, ", ")
+}
+
+// row writes one line of a table. A bar would end its cell, also within code.
+func row(doc *strings.Builder, cells ...string) {
+	for _, cell := range cells {
+		doc.WriteString("| " + strings.ReplaceAll(cell, "|", `\|`) + " ")
+	}
+	doc.WriteString("|\n")
+}

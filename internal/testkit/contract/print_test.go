@@ -1,0 +1,94 @@
+package contract
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/contract.md anew")
+
+const document = "../../../docs/contract.md"
+
+func TestDocumentIsCurrent(t *testing.T) {
+	want := Markdown()
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatalf("%v; write it with: go generate ./internal/testkit/contract", err)
+	}
+	if string(got) == want {
+		return
+	}
+	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(want, "\n")
+	for i, line := range wantLines {
+		if i >= len(gotLines) || gotLines[i] != line {
+			t.Fatalf("docs/contract.md differs from the table in line %d, which should be\n%s\nrenew it with: go generate ./internal/testkit/contract", i+1, line)
+		}
+	}
+	t.Fatalf("docs/contract.md has more lines than the table; renew it with: go generate ./internal/testkit/contract")
+}
+
+// A cell that is not escaped, or a line break in one, would break its table.
+func TestEveryTableHasItsColumns(t *testing.T) {
+	columns := 0
+	for n, line := range strings.Split(Markdown(), "\n") {
+		if !strings.HasPrefix(line, "|") {
+			columns = 0
+			continue
+		}
+		bars := strings.Count(line, "|") - strings.Count(line, `\|`)
+		if columns == 0 {
+			columns = bars
+		}
+		if bars != columns || !strings.HasSuffix(line, "|") {
+			t.Errorf("line %d has %d bars, its table has %d: %s", n+1, bars, columns, line)
+		}
+	}
+}
+
+func TestEveryFieldOperationAndChoiceIsPrinted(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(Markdown()) {
+		if strings.HasPrefix(line, "| ") {
+			rows++
+		}
+	}
+	operationTables, fieldTables := 3, 0
+	for _, api := range []API{V1, V2, Jobs} {
+		fieldTables += len(Resources(api))
+	}
+	legend := 1 + 4
+	want := len(Fields) + len(Operations) + len(Choices) + operationTables + fieldTables + len(choiceGroups) + legend
+	if rows != want {
+		t.Errorf("%d lines of tables, want %d", rows, want)
+	}
+}
+
+func TestCells(t *testing.T) {
+	for _, c := range []struct{ name, got, want string }{
+		{"bounds", values(f("a", "integer", every, between(10, 4096), unit("GB"))), "10 to 4096 GB"},
+		{"bounds or zero", values(f("a", "integer", every, between(5000, 604800000), orZero, unit("ms"))), "0, or 5000 to 604800000 ms"},
+		{"fraction", values(f("a", "number", every, atLeast(0.5), unit("s"))), "at least 0.5 s"},
+		{"length", values(f("a", "string", every, atMost(191))), "at most 191 characters"},
+		{"open list", values(f("a", "[]string", every, atLeast(1), known(GPUPools))), "not empty; [GPU pools](#gpu-pools)"},
+		{"values", values(f("a", "string", every, oneOf("X", "Y"))), "`X`, `Y`"},
+		{"form", values(f("a", "[]string", every, pattern(portForm))), "`PORT/http` or `PORT/tcp`, PORT from 1 to 65535"},
+		{"pattern", values(f("a", "string", every, pattern(`^a|b$`))), "`^a|b$`"},
+		{"common failures", numbers(commonErrors(Jobs)), "401, 403, 404, 429, 500"},
+		{"unit alone", values(f("a", "integer", Read, unit("ms"))), "ms"},
+		{"bodies", bodies(f("a", "string", every, must(Create|Read))), `C\* U R\*`},
+		{"type", typeOf(f("a", "[]string", every, nullable)), "array of string or null"},
+		{"default", defaultOf(f("a", "string", every, def(`""`))), "`\"\"`"},
+		{"default of all", defaultOf(f("a", "[]string", every, def(jsonList(DataCenterIDs)))), "all [Data centers](#data-centers)"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)
+		}
+	}
+}

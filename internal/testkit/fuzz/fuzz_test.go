@@ -1,0 +1,74 @@
+package fuzz_test
+
+import (
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+)
+
+// faulty has the targets below fail, in a process of their own.
+const faulty = "GPUCLOUD_TEST_FAULTY_PROPERTY"
+
+// A property that fails for what no seed is, but a variation of one.
+func FuzzFaulty(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text string, n int) {
+		switch os.Getenv(faulty) {
+		case "fails":
+			if strings.HasPrefix(text, "ab") && len(text) > 5 {
+				t.Fatal("it is too long")
+			}
+		case "panics":
+			_ = text[3] // a seed has four bytes
+		case "allocates":
+			if n < 0 {
+				kept = make([]byte, 128<<20)
+			}
+		}
+	}, fuzz.Seed{"abcd", 1}, fuzz.Seed{`{"a":1}`, 7})
+}
+
+var kept []byte
+
+// The variations are enough to find a fault, and the report has the input that
+// is to be kept.
+func TestFaultsAreFound(t *testing.T) {
+	for fault, says := range map[string]string{
+		"fails": "it is too long", "panics": "index out of range", "allocates": "134", "": "ok",
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^FuzzFaulty$", "-test.short")
+		cmd.Env = append(os.Environ(), faulty+"="+fault)
+		out, err := cmd.CombinedOutput()
+		if fault == "" {
+			if err != nil {
+				t.Errorf("without a fault: %v\n%s", err, out)
+			}
+			continue
+		}
+		if text := string(out); err == nil || !strings.Contains(text, says) || !strings.Contains(text, "testdata/fuzz/FuzzFaulty/NAME:") || !strings.Contains(text, "go test fuzz v1") {
+			t.Errorf("%s: %v\n%s", fault, err, text)
+		}
+	}
+}
+
+// The same name has the same variations, and they are of many kinds.
+func TestVariationsAreTheSame(t *testing.T) {
+	seeds := []fuzz.Seed{{"one", []byte("two"), true, 3, uint8(4)}, {"", []byte{}, false, 0, uint8(0)}}
+	first := fuzz.Vary("a", seeds, 500)
+	if !reflect.DeepEqual(first, fuzz.Vary("a", seeds, 500)) {
+		t.Error("they differ from run to run")
+	}
+	if reflect.DeepEqual(first, fuzz.Vary("b", seeds, 500)) {
+		t.Error("another target has the same ones")
+	}
+	texts := map[string]bool{}
+	for _, s := range first {
+		texts[s[0].(string)] = true
+	}
+	if len(texts) < 50 {
+		t.Errorf("%d texts", len(texts))
+	}
+}

@@ -1,0 +1,109 @@
+package tfcli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+func TestMain(m *testing.M) {
+	if acctest.IsProviderProcess() {
+		err := providerserver.Serve(context.Background(), func() provider.Provider { return probe{} },
+			providerserver.ServeOpts{Address: "registry.terraform.io/gpucloud/probe", ProtocolVersion: 6})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// What Has says of each command line on this machine is so: the feature works
+// exactly where it says yes.
+func TestFeatures(t *testing.T) {
+	const thing = "resource \"probe_thing\" \"one\" {}\n"
+	for _, c := range []struct {
+		feature tfcli.Feature
+		before  string // applied first
+		config  string
+		file    string // of config; main.tf when left out
+		args    []string
+		want    string // in the output
+	}{
+		{
+			feature: tfcli.WriteOnly, config: "resource \"probe_thing\" \"one\" {\n  secret = \"s\"\n}\n",
+			args: []string{"apply", "-auto-approve"}, want: "1 added",
+		},
+		{
+			feature: tfcli.EphemeralResource,
+			config:  "ephemeral \"probe_secret\" \"s\" {}\n" + thing + "output \"o\" {\n  value = ephemeralasnull(ephemeral.probe_secret.s.value) == null\n}\n",
+			args:    []string{"apply", "-auto-approve"}, want: "o = true",
+		},
+		{
+			feature: tfcli.Functions, config: "output \"o\" {\n  value = provider::probe::cli()\n}\n",
+			args: []string{"apply", "-auto-approve"}, want: "o = \"",
+		},
+		{
+			feature: tfcli.MoveAcrossTypes, before: "resource \"probe_other\" \"one\" {}\n",
+			config: thing + "moved {\n  from = probe_other.one\n  to   = probe_thing.one\n}\n",
+			args:   []string{"apply", "-auto-approve"}, want: "0 added, 0 changed, 0 destroyed",
+		},
+		{
+			feature: tfcli.ImportByIdentity,
+			config:  thing + "import {\n  to = probe_thing.one\n  identity = {\n    id = \"one\"\n  }\n}\n",
+			args:    []string{"apply", "-auto-approve"}, want: "1 imported",
+		},
+		{
+			feature: tfcli.ListResources, file: "all.tfquery.hcl", config: "list \"probe_thing\" \"all\" {\n  provider = probe\n}\n",
+			args: []string{"query"}, want: "the only thing",
+		},
+		{
+			feature: tfcli.Actions, config: "action \"probe_ping\" \"p\" {}\n",
+			args: []string{"apply", "-auto-approve", "-invoke=action.probe_ping.p"}, want: "ping answered",
+		},
+	} {
+		t.Run(strings.ReplaceAll(c.feature.String(), " ", "-"), func(t *testing.T) {
+			acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+				w := acctest.NewWorkspace(t, cli, "probe")
+				if c.before != "" {
+					w.Write("main.tf", c.before)
+					w.MustRun("apply", "-auto-approve")
+				}
+				file := c.file
+				if file == "" {
+					file = "main.tf"
+				}
+				w.Write(file, c.config)
+				out, err := w.Run(c.args...)
+				works := err == nil && strings.Contains(out, c.want)
+				if works != cli.Has(c.feature) {
+					t.Errorf("%s works: %t, and Has says %t: %v\n%s", c.feature, works, cli.Has(c.feature), err, out)
+				}
+			})
+		})
+	}
+}
+
+// A provider knows which command line runs it.
+func TestProviderKnowsItsCommandLine(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		if !cli.Has(tfcli.Functions) {
+			t.Skipf("%s has no %s", cli, tfcli.Functions)
+		}
+		w := acctest.NewWorkspace(t, cli, "probe")
+		w.Write("main.tf", "output \"name\" {\n  value = provider::probe::cli()\n}\n")
+		w.MustRun("apply", "-auto-approve")
+		if got := w.MustRun("output", "-raw", "name"); got != cli.Name {
+			t.Errorf("%s is called %q, not %q", cli, got, cli.Name)
+		}
+	})
+}
