@@ -4,72 +4,83 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// Many submit while eight workers run what is queued: the processor time of a job.
+// Many submit while eight workers run what is queued, and wait for the result or
+// not: the processor time of a job.
 func BenchmarkJobs(b *testing.B) {
-	for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {
-		b.Run(name, func(b *testing.B) {
-			e := measured(b, dir)
-			ctx, cancel := context.WithCancel(b.Context())
-			var workers, clients sync.WaitGroup
-			for range 8 {
-				workers.Go(func() {
-					taker := e.NewTaker()
-					defer taker.Close()
-					next := Take{Endpoint: "ep", Worker: "w", Max: 1}
-					jobs, err := taker.Take(ctx, next)
-					for err == nil {
-						if len(jobs) == 0 {
-							jobs, err = taker.Take(ctx, next)
-							continue
-						}
-						_, jobs, err = taker.Report(ctx, jobs[0].Ref, Done([]byte(`{"a": 1}`)), next)
-					}
-				})
-			}
-			input := make([]byte, 1024)
-			for i := range input {
-				input[i] = 'a'
-			}
-			input[0], input[1023] = '"', '"'
-			before := used()
-			b.ResetTimer()
-			todo := make(chan struct{}, b.N)
-			for range b.N {
-				todo <- struct{}{}
-			}
-			close(todo)
-			for range 64 {
-				clients.Go(func() {
-					for range todo {
-						if _, err := e.Submit(b.Context(), NewJob{Endpoint: "ep", Input: input}); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			clients.Wait()
-			for {
-				n, err := e.CountsNow(b.Context(), "ep")
-				if err != nil {
-					b.Fatal(err)
+	for _, wait := range []bool{false, true} {
+		for name, dir := range map[string]string{"memory": "", "disk": b.TempDir()} {
+			b.Run(fmt.Sprintf("%s/wait=%v", name, wait), func(b *testing.B) { benchmarkJobs(b, dir, wait) })
+		}
+	}
+}
+
+func benchmarkJobs(b *testing.B, dir string, wait bool) {
+	e := measured(b, dir)
+	ctx, cancel := context.WithCancel(b.Context())
+	var workers, clients sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			taker := e.NewTaker()
+			defer taker.Close()
+			next := Take{Endpoint: "ep", Worker: "w", Max: 1}
+			jobs, err := taker.Take(ctx, next)
+			for err == nil {
+				if len(jobs) == 0 {
+					jobs, err = taker.Take(ctx, next)
+					continue
 				}
-				if n.InQueue+n.InProgress == 0 {
-					break
-				}
-				time.Sleep(time.Millisecond)
+				jobs = taker.Report(ctx, jobs[0].Ref, Done([]byte(`{"a": 1}`)), next, func(Directive, error) {})
 			}
-			b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
-			cancel()
-			workers.Wait()
 		})
 	}
+	input := make([]byte, 1024)
+	for i := range input {
+		input[i] = 'a'
+	}
+	input[0], input[1023] = '"', '"'
+	before := used()
+	b.ResetTimer()
+	todo := make(chan struct{}, b.N)
+	for range b.N {
+		todo <- struct{}{}
+	}
+	close(todo)
+	for range 64 {
+		clients.Go(func() {
+			for range todo {
+				_, watch, err := e.SubmitAndWatch(b.Context(), NewJob{Endpoint: "ep", Input: input})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				for job, _ := watch.End(); wait && job == nil; job, _ = watch.End() {
+					<-watch.C
+				}
+				watch.Stop()
+			}
+		})
+	}
+	clients.Wait()
+	for {
+		n, err := e.CountsNow(b.Context(), "ep")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n.InQueue+n.InProgress == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
+	cancel()
+	workers.Wait()
 }
 
 func used() time.Duration {

@@ -116,7 +116,7 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	case callOutcome:
 		return e.noteCall(ctx, c.K, c.Until, c.Again)
 	}
-	got, _, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, nil)
+	got, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, Take{}, nil)
 	if err == nil && got == Stale {
 		// It may have counted already, by a commit whose answer was lost: those who
 		// wait for it were not told.

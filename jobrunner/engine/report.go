@@ -124,40 +124,38 @@ const (
 // recorded with the time at which it was made. An error says that it could be
 // neither recorded nor kept.
 func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, error) {
-	directive, _, err := e.reportAndTake(ctx, ref, r, nil)
-	return directive, err
+	return e.reportAndTake(ctx, ref, r, Take{}, nil)
 }
 
-// reportAndTake is Report that takes what is next in the same transaction, where
-// next is not nil: see report.
-func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next *Take) (Directive, []Taken, error) {
+// reportAndTake is Report that takes what is next in the same transaction for h,
+// where that is not nil: see report.
+func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take, h *handing) (Directive, error) {
 	at, streamed := e.now(), int64(0)
 	if !e.spool.has(ref) {
-		got, jobs, after, err := e.report(ctx, ref, r, at, 0, next)
+		got, after, err := e.report(ctx, ref, r, at, 0, next, h)
 		if !sqldb.Temporary(err) {
-			return got, jobs, err
+			return got, err
 		}
 		streamed = after
 	}
 	durable, err := e.spool.keep(record{Kind: jobReport, Ref: ref, At: at, Streamed: streamed, Report: r.kind}, reportContent(r))
 	switch {
 	case err != nil:
-		return Stale, nil, err
+		return Stale, err
 	case durable:
-		return Kept, nil, nil
+		return Kept, nil
 	}
-	return Held, nil, nil
+	return Held, nil
 }
 
-// report records a report that was made at a time, and takes what is next where
-// next is not nil: then jobs is not nil where it looked. An error of the commit
-// leaves unknown whether it counts. Done twice a report is Stale, but for chunks:
-// of those streamed is how many the job then has, and was, of an earlier attempt,
-// what that was to make it.
-func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, next *Take) (got Directive, jobs []Taken, streamed int64, err error) {
-	if !e.mayTake() {
-		next = nil
-	}
+// report records a report that was made at a time, and takes what is next for h,
+// where that is not nil and it may: then what h is sent is not nil. An error of the
+// commit leaves unknown whether it counts. Done twice a report is Stale, but for
+// chunks: of those streamed is how many the job then has, and was, of an earlier
+// attempt, what that was to make it.
+func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, next Take, h *handing) (got Directive, streamed int64, err error) {
+	takes := h != nil && e.mayTake()
+	var jobs []Taken
 	accepted, lease := false, int64(0)
 	_, err = e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
 		jobs = nil
@@ -167,31 +165,34 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 			}
 		}
 		changes, accepted, streamed, lease, err = e.record(tx, ref, r, at, was)
-		if err == nil && next != nil {
+		if err == nil && takes {
 			var more []change
-			jobs, more, err = e.take(tx, *next)
+			jobs, more, err = e.take(tx, next)
 			changes = append(changes, more...)
+			if jobs == nil {
+				jobs = []Taken{}
+			}
+			h.give(tx, jobs)
 		}
 		return changes, err
 	})
 	if full := new(sqldb.MemoryFullError); errors.As(err, &full) && r.Result() && r.output != nil {
 		// Nobody would ever make room for it, and whoever waits for the job has to
 		// learn that it is over.
-		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, was, next)
+		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, was, next, h)
+	}
+	if takes {
+		e.handed(h, jobs, err)
 	}
 	if err != nil {
-		e.returnLater(jobs, err)
-		return Stale, nil, streamed, err
+		return Stale, streamed, err
 	}
 	got = Stale
 	if accepted {
 		got = Accepted
 		e.wake(lease)
 	}
-	if next != nil && jobs == nil {
-		jobs = []Taken{}
-	}
-	return got, jobs, 0, nil
+	return got, 0, nil
 }
 
 // record keeps what a report says, unless the job is not the worker's any more.

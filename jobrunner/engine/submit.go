@@ -37,14 +37,15 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		gone = now + MaxTTL.Milliseconds()
 	}
 	var taker *place
-	var jobs []Taken
 	if e.mayTake() {
 		taker = e.hub.claim(n.Endpoint)
 	}
-	if taker != nil {
-		defer func() { taker.given <- jobs }()
-	}
 	var next []Taken
+	var h handing
+	if taker != nil {
+		h.to = taker.given
+		defer h.send(nil)
+	}
 	_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
 		next = nil
 		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
@@ -57,16 +58,16 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		}
 		if err == nil && taker != nil {
 			next, changes, err = e.take(tx, taker.take)
+			h.give(tx, next)
 		}
-		handed := slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })
-		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone, handed: handed}
+		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone,
+			handed: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
 		return append([]change{own}, changes...), err
 	})
+	e.handed(&h, next, err)
 	if err != nil {
-		e.returnLater(next, err)
 		return Job{}, err
 	}
-	jobs = next
 	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 

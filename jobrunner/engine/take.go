@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -50,14 +51,39 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 // that may have been handed out before is still to be settled.
 func (e *Engine) mayTake() bool { return e.spool.pending.Load() == 0 }
 
-// returnLater gives back what a transaction took that failed: its commit may have
-// been done.
-func (e *Engine) returnLater(jobs []Taken, err error) {
-	if !sqldb.Temporary(err) {
+// handing is what a transaction takes for somebody who waits for it. He has the
+// jobs as soon as they are taken, which may be ahead of the commit: what he reports
+// of them is then in the same one.
+type handing struct {
+	to   chan []Taken // with room for one
+	over bool         // it was sent
+	jobs []Taken
+}
+
+func (h *handing) send(jobs []Taken) {
+	if !h.over {
+		h.over, h.jobs = true, jobs
+		h.to <- jobs
+	}
+}
+
+// give sends what a transaction took as soon as may be.
+func (h *handing) give(tx *sqldb.Tx, jobs []Taken) {
+	tx.Ahead(func() { h.send(jobs) })
+}
+
+// handed is told what a transaction took in the end, and its error. What it took
+// and did not send, since it ran more than once or its commit may have been done,
+// goes back into the queue. What it sent and did not take is nobody's: a report of
+// it is Stale.
+func (e *Engine) handed(h *handing, taken []Taken, err error) {
+	if err != nil && !sqldb.Temporary(err) {
 		return
 	}
-	for _, job := range jobs {
-		_, _ = e.spool.keep(record{Kind: jobReturn, Ref: job.Ref, At: e.now()}, content{}) // of nothing, for which there is room
+	for _, job := range taken {
+		if !slices.ContainsFunc(h.jobs, func(sent Taken) bool { return sent.Ref == job.Ref }) {
+			_, _ = e.spool.keep(record{Kind: jobReturn, Ref: job.Ref, At: e.now()}, content{}) // of nothing, for which there is room
+		}
 	}
 }
 
@@ -74,7 +100,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 		return changes, err
 	})
 	if err != nil {
-		e.returnLater(jobs, err)
+		e.handed(&handing{}, jobs, err)
 		return nil, err
 	}
 	return jobs, nil
@@ -150,13 +176,20 @@ func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
 	return nil, ctx.Err()
 }
 
-// Report is Engine.Report, and takes jobs that are next where there are some.
-func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take) (Directive, []Taken, error) {
+// Report is Engine.Report, and takes jobs that are next where there are some. It
+// answers as soon as these are known: told is called with what came of the report,
+// from another goroutine, and before Report answers where it took none.
+func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, told func(Directive, error)) []Taken {
 	t.Close()
 	t.place = t.engine.hub.await(next)
-	directive, jobs, err := t.engine.reportAndTake(ctx, ref, r, &next)
+	h := &handing{to: make(chan []Taken, 1)}
+	go func() {
+		told(t.engine.reportAndTake(ctx, ref, r, next, h))
+		h.send(nil)
+	}()
+	jobs := <-h.to
 	if jobs == nil || len(jobs) > 0 { // it has not looked, or does not wait
 		t.Close()
 	}
-	return directive, jobs, err
+	return jobs
 }

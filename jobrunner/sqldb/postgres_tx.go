@@ -42,6 +42,11 @@ func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
 	if err != nil {
 		return isUnavailable(err) || collided(err), err
 	}
+	defer func() {
+		if err == nil && own.ahead != nil {
+			own.ahead()
+		}
+	}()
 	if !s.begun && len(s.pending) == 1 { // nothing but the beginning
 		return false, nil
 	}

@@ -86,7 +86,7 @@ func (w *writer) withReserve(op *write) (err error) {
 		if err := w.reserve.release(part); err != nil {
 			return err
 		}
-		if err = w.try([]*write{op}, (*writer).apart); err == nil {
+		if err = w.try(&[]*write{op}, (*writer).apart); err == nil {
 			err = op.err
 		}
 		if !errors.Is(explain(err), ErrFull) {

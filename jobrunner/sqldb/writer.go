@@ -37,6 +37,8 @@ type write struct {
 	state   atomic.Int32 // waiting, then taken or withdrawn
 	err     error        // the outcome, once done is closed
 	notes   []any        // of its transaction
+	ahead   func()       // see Tx.Ahead
+	told    bool         // that was called
 	panic   any
 	done    chan struct{}
 }
@@ -98,27 +100,20 @@ func (w *writer) run() {
 	for {
 		select {
 		case op := <-w.queue:
-			w.commit(w.gather(op))
+			w.commit(w.gather(add(nil, op)))
 		case <-w.quit:
 			return
 		}
 	}
 }
 
-// gather takes up what waits, and what those who were served last bring until
-// nothing more comes: a commit costs as much as several writes.
-func (w *writer) gather(first *write) []*write {
-	batch := make([]*write, 0, 16)
-	add := func(op *write) {
-		if op.state.CompareAndSwap(waiting, taken) {
-			batch = append(batch, op)
-		}
-	}
-	add(first)
+// gather adds to a batch what waits, and what those who were served last bring
+// until nothing more comes: a commit costs as much as several writes.
+func (w *writer) gather(batch []*write) []*write {
 	for idle := 0; idle < gatherTurns && len(batch) < maxBatch; {
 		select {
 		case op := <-w.queue:
-			add(op)
+			batch = add(batch, op)
 			idle = 0
 		default:
 			idle++
@@ -128,10 +123,18 @@ func (w *writer) gather(first *write) []*write {
 	return batch
 }
 
-// commit runs a batch in one transaction. Where a write fails, the batch runs
-// again, so that the failure undoes itself alone; where the transaction as a
-// whole fails (a full disk, say), each write gets one of its own, so that one
-// that can't be done takes none of its neighbours with it.
+// add adds a write to a batch unless it was withdrawn.
+func add(batch []*write, op *write) []*write {
+	if op.state.CompareAndSwap(waiting, taken) {
+		batch = append(batch, op)
+	}
+	return batch
+}
+
+// commit runs a batch in one transaction, and what comes of it. Where a write
+// fails, the batch runs again, so that the failure undoes itself alone; where the
+// transaction as a whole fails (a full disk, say), each write gets one of its own,
+// so that one that can't be done takes none of its neighbours with it.
 func (w *writer) commit(batch []*write) {
 	if len(batch) == 0 {
 		return
@@ -140,13 +143,13 @@ func (w *writer) commit(batch []*write) {
 		w.memory.Lock()
 		defer w.memory.Unlock()
 	}
-	err := w.try(batch, (*writer).together)
+	err := w.try(&batch, (*writer).together)
 	if errors.Is(err, errOneFailed) {
-		err = w.try(batch, (*writer).apart)
+		err = w.try(&batch, (*writer).apart)
 	}
 	if err != nil {
 		for _, op := range batch {
-			if err := w.try([]*write{op}, (*writer).apart); err != nil {
+			if err := w.try(&[]*write{op}, (*writer).apart); err != nil {
 				op.err = explain(err)
 			}
 		}
@@ -164,9 +167,9 @@ func (w *writer) commit(batch []*write) {
 	}
 }
 
-// try runs the batch in a transaction. The outcome of each write is in it; an
-// error means that nothing was committed.
-func (w *writer) try(batch []*write, run func(*writer, []*write) error) (err error) {
+// try runs the batch in a transaction, to which run may add. The outcome of each
+// write is in it; an error means that nothing was committed.
+func (w *writer) try(batch *[]*write, run func(*writer, *[]*write) error) (err error) {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (w *writer) try(batch []*write, run func(*writer, []*write) error) (err err
 		return err
 	}
 	var notes []any
-	for _, op := range batch {
+	for _, op := range *batch {
 		if op.err == nil && op.panic == nil {
 			notes = append(notes, op.notes...)
 		}
@@ -196,23 +199,34 @@ func (w *writer) try(batch []*write, run func(*writer, []*write) error) (err err
 // errOneFailed says that a write failed whose neighbours are to stay.
 var errOneFailed = errors.New("a write of the batch failed")
 
-// together runs writes until one fails. Few do, and a savepoint for each costs
-// as much as a statement.
-func (w *writer) together(batch []*write) error {
-	for _, op := range batch {
-		op.err, op.panic = nil, nil
-		if op.err = op.run(w.conn); op.err != nil || op.panic != nil {
-			return errOneFailed
+// together runs writes until one fails, and those that come of what ran. Few
+// fail, and a savepoint for each costs as much as a statement.
+func (w *writer) together(batch *[]*write) error {
+	for next := 0; next < len(*batch); {
+		ahead := false
+		for ; next < len(*batch); next++ {
+			op := (*batch)[next]
+			op.err, op.panic = nil, nil
+			if op.err = op.run(w.conn); op.err != nil || op.panic != nil {
+				return errOneFailed
+			}
+			ahead = op.tell() || ahead
+		}
+		if ahead {
+			*batch = w.gather(*batch)
 		}
 	}
 	return nil
 }
 
 // apart runs writes so that the failure of one undoes itself alone.
-func (w *writer) apart(batch []*write) error {
-	for _, op := range batch {
+func (w *writer) apart(batch *[]*write) error {
+	for _, op := range *batch {
 		if err := w.one(op); err != nil {
 			return err
+		}
+		if op.err == nil && op.panic == nil {
+			op.tell()
 		}
 	}
 	return nil
@@ -239,12 +253,23 @@ func (w *writer) one(op *write) error {
 func (op *write) run(c *conn) error {
 	tx := &Tx{queries: queries{c}}
 	defer func() {
-		op.notes = tx.notes
+		op.notes, op.ahead = tx.notes, tx.ahead
 		if p := recover(); p != nil {
 			op.panic = fmt.Sprintf("in a database write: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return op.fn(tx)
+}
+
+// tell calls what is to be called ahead of the commit, once. It tells whether
+// something was.
+func (op *write) tell() bool {
+	if op.ahead == nil || op.told {
+		return false
+	}
+	op.told = true
+	op.ahead()
+	return true
 }
 
 // stop ends the writer after the batch under way.

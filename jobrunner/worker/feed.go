@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -13,6 +14,8 @@ import (
 func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 	w.begins(nil)
 	w.ready()
+	var reports sync.WaitGroup // under way
+	defer reports.Wait()
 	taker := w.pool.queue.NewTaker()
 	defer taker.Close()
 	var jobs []engine.Taken
@@ -32,7 +35,7 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 		taken := jobs
 		jobs = nil
 		for _, job := range taken {
-			lives, next := w.do(ctx, run, job, spec, taker)
+			lives, next := w.do(ctx, run, job, spec, taker, &reports)
 			if !lives {
 				return
 			}
@@ -42,15 +45,17 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 }
 
 // do runs a job and reports what came of it. It tells whether the worker lives
-// on, and which jobs it took with its report.
-func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Spec, taker *engine.Taker) (lives bool, next []engine.Taken) {
+// on, and which jobs it took with its report: these may be there before the
+// report is recorded.
+func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
 	var mine *held
 	w.hold([]engine.Taken{job}, func(h *held) { mine = h })
-	defer func() {
+	leaves := func(outcome string) {
+		w.parts(ctx, mine, outcome)
 		w.pool.mu.Lock()
 		defer w.pool.mu.Unlock()
 		w.drop(mine)
-	}()
+	}
 	own, stop := context.WithCancel(ctx)
 	w.watching.Go(func() {
 		if w.taken(own, job.Ref) {
@@ -78,30 +83,36 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	case crashed:
 		report = engine.Lost()
 	case failure != nil && stopping: // by one who knows what becomes of the job
-		w.parts(ctx, mine, stopped)
+		leaves(stopped)
 		return true, nil
 	case failure != nil:
 		report = engine.Fail(failure.Error(), output)
 	}
-	outcome := report.Outcome()
-	var got engine.Directive
-	var err error
+	told := func(got engine.Directive, err error) {
+		outcome := report.Outcome()
+		switch {
+		case err != nil:
+			w.pool.logger.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
+		case got == engine.Stale:
+			outcome = stopped
+		case report.Result():
+			w.pool.works()
+		}
+		leaves(outcome)
+	}
 	// A result is worth more than a prompt stop.
 	if crashed || !w.stays() {
-		got, err = w.report(ctx, job.Ref, report)
-	} else {
-		got, next, err = w.reportBy(ctx, job.Ref, report, taker)
+		told(w.report(ctx, job.Ref, report))
+		return !crashed, nil
 	}
-	switch {
-	case err != nil:
-		w.pool.logger.Error("a result could not be kept; the job runs again after a restart", "endpoint", w.pool.id, "job", job.ID, "error", err)
-	case got == engine.Stale:
-		outcome = stopped
-	case report.Result():
-		w.pool.works()
-	}
-	w.parts(ctx, mine, outcome)
-	return !crashed, next
+	reports.Add(1)
+	return true, taker.Report(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
+		defer reports.Done()
+		if sqldb.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
+			got, err = w.report(ctx, job.Ref, report)
+		}
+		told(got, err)
+	})
 }
 
 var (
@@ -113,25 +124,10 @@ var (
 // While there is no room for what the database can't take the worker does
 // nothing else.
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
-	got, _, err := w.insist(ctx, func(ctx context.Context) (engine.Directive, []engine.Taken, error) {
-		got, err := w.pool.queue.Report(ctx, ref, r)
-		return got, nil, err
-	})
-	return got, err
-}
-
-// reportBy is report, and takes jobs that are next where there are some.
-func (w *worker) reportBy(ctx context.Context, ref engine.Ref, r engine.Report, taker *engine.Taker) (engine.Directive, []engine.Taken, error) {
-	return w.insist(ctx, func(ctx context.Context) (engine.Directive, []engine.Taken, error) {
-		return taker.Report(ctx, ref, r, w.pool.take(w, 1))
-	})
-}
-
-func (w *worker) insist(ctx context.Context, report func(ctx context.Context) (engine.Directive, []engine.Taken, error)) (engine.Directive, []engine.Taken, error) {
 	for {
-		got, next, err := report(context.WithoutCancel(ctx))
+		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)
 		if !sqldb.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
-			return got, next, err
+			return got, err
 		}
 	}
 }

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// A transaction that handed a job out ahead of its commit runs again, and takes
+// another job: the worker's report of the one counts for nothing, the other goes
+// back into the queue, and both run.
+func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		ctx, next := t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}
+
+		got := make(chan Taken)
+		taker := e.NewTaker()
+		var group sync.WaitGroup
+		group.Go(func() {
+			jobs, err := taker.Take(ctx, next)
+			if err != nil || len(jobs) != 1 {
+				t.Errorf("%v, %v, expected one job", jobs, err)
+				close(got)
+				return
+			}
+			got <- jobs[0]
+		})
+		synctest.Wait() // it is in the line
+
+		release := make(chan struct{})
+		group.Go(func() {
+			_ = db.Write(ctx, func(*sqldb.Tx) error { <-release; return nil })
+		})
+		synctest.Wait()
+		// When the batch runs again there is a job before the one that is submitted.
+		runs := 0
+		group.Go(func() {
+			_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) ([]change, error) {
+				if runs++; runs == 1 {
+					return nil, nil
+				}
+				gone := e.now() + DefaultTTL.Milliseconds()
+				k, err := tx.Insert(submitted, "ep", "other", 0, "", "", 0, NewJob{}.retention().Milliseconds(), 0, 0, 0, gone, gone)
+				if err == nil {
+					err = tx.Later(addInput, k, []byte("{}"), nil)
+				}
+				return []change{{endpoint: "ep", id: "other", from: none, to: InQueue, due: gone}}, err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		var own Job
+		group.Go(func() {
+			var err error
+			if own, err = e.Submit(ctx, NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		group.Go(func() {
+			_ = db.Write(ctx, func(*sqldb.Tx) error { return errors.New("the batch runs again") })
+		})
+		synctest.Wait()
+		close(release)
+		first := <-got
+		group.Wait()
+		if runs != 2 || first.ID != own.ID {
+			t.Fatalf("%d runs, and the worker has %s; expected 2, and %s", runs, first.ID, own.ID)
+		}
+		taker.Close()
+
+		if got, err := e.Report(ctx, first.Ref, Done([]byte("1"))); got != Stale || err != nil {
+			t.Errorf("the report of the job that was not taken: %v, %v, expected that it is stale", got, err)
+		}
+		for range 2 {
+			jobs, err := e.TakeOrWait(ctx, next)
+			if err != nil || len(jobs) != 1 {
+				t.Fatalf("%v, %v, expected one job", jobs, err)
+			}
+			if got, err := e.Report(ctx, jobs[0].Ref, Done([]byte("2"))); got != Accepted || err != nil {
+				t.Errorf("%s: %v, %v, expected that it counts", jobs[0].ID, got, err)
+			}
+		}
+		for _, id := range []string{"other", own.ID} {
+			if job, err := e.Get(context.Background(), "ep", id); err != nil || job.State != Completed || string(job.Output) != "2" || job.Retries != 0 {
+				t.Errorf("%s: %+v, %v, expected COMPLETED at the first try", id, job, err)
+			}
+		}
+	})
+}

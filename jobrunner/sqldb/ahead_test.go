@@ -1,0 +1,97 @@
+package sqldb_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// What a write leads to ahead of its commit is in the same one.
+func TestAheadOfTheCommit(t *testing.T) {
+	for name, dir := range map[string]string{"memory": "", "disk": t.TempDir()} {
+		t.Run(name, func(t *testing.T) {
+			db := open(t, sqldb.Config{Dir: dir})
+			shared := false
+			db.BeforeCommit(func(_ *sqldb.Tx, notes []any) error {
+				shared = shared || slices.Equal(notes, []any{"first", "second"})
+				return nil
+			})
+			noting := func(note string, ahead func()) {
+				if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+					tx.Note(note)
+					if ahead != nil {
+						tx.Ahead(ahead)
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+			for range 1000 { // the scheduler may keep the second from coming in time
+				var second sync.WaitGroup
+				noting("first", func() { second.Go(func() { noting("second", nil) }) })
+				if second.Wait(); shared {
+					return
+				}
+			}
+			t.Error("the second write never shared the first one's commit")
+		})
+	}
+}
+
+// A write that runs again, because of a neighbour's failure, calls it once. One
+// that fails does not call it.
+func TestAheadIsCalledOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		release := make(chan struct{})
+		var group sync.WaitGroup
+		write := func(fn func(tx *sqldb.Tx) error) {
+			group.Go(func() { _ = db.Write(context.Background(), fn) })
+			synctest.Wait()
+		}
+		write(func(*sqldb.Tx) error { <-release; return nil })
+		runs, calls, failed := 0, 0, 0
+		write(func(tx *sqldb.Tx) error {
+			runs++
+			tx.Ahead(func() { calls++ })
+			return nil
+		})
+		write(func(tx *sqldb.Tx) error {
+			tx.Ahead(func() { failed++ })
+			return errors.New("no")
+		})
+		close(release)
+		group.Wait()
+		if runs != 2 || calls != 1 || failed != 0 {
+			t.Errorf("run %d times, called %d times, and %d times for the write that failed; expected 2, 1, 0", runs, calls, failed)
+		}
+	})
+}
+
+// PostgreSQL has no commit to be ahead of: others see the change by then.
+func TestAheadOnPostgres(t *testing.T) {
+	db := open(t, sqldb.Config{URL: pgtest.Start(t)})
+	seen := 0
+	if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		tx.Ahead(func() { seen = count(t, db) })
+		_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", "a", nil)
+		return err
+	}); err != nil || seen != 1 {
+		t.Errorf("seen %d (%v), expected 1", seen, err)
+	}
+	_ = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		tx.Ahead(func() { t.Error("called for a write that failed") })
+		return errors.New("no")
+	})
+}
