@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -90,6 +91,8 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 		if got, err := e.Report(ctx, first.Ref, Done([]byte("1"))); got != Stale || err != nil {
 			t.Errorf("the report of the job that was not taken: %v, %v, expected that it is stale", got, err)
 		}
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
 		for range 2 {
 			jobs, err := e.TakeOrWait(ctx, next)
 			if err != nil || len(jobs) != 1 {
