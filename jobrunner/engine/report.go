@@ -54,6 +54,15 @@ func Chunk(output, metrics []byte) Report {
 	return Report{kind: chunk, chunks: chunks(fault.Data("chunk.output", output), metrics)}
 }
 
+// Chunks is Chunk for several outputs, in their order.
+func Chunks(outputs [][]byte) Report {
+	r := Report{kind: chunk}
+	for _, output := range outputs {
+		r.chunks = append(r.chunks, Chunk(output, nil).chunks...)
+	}
+	return r
+}
+
 // Beat says that the worker lives, and will say so again within the lease;
 // 0 is for workers that are watched by other means.
 func Beat(lease time.Duration) Report { return Report{kind: beat, lease: lease} }

@@ -147,7 +147,7 @@ func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, mine []any) (_ []
 		return nil, 0, err
 	}
 	for i, c := range chunks {
-		if _, err := tx.Exec(addChunk, k, last-int64(len(chunks)-1-i), c); err != nil {
+		if err := tx.Later(addChunk, k, last-int64(len(chunks)-1-i), c); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -62,19 +62,16 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 			stop()
 		}
 	})
+	streamed := w.chunks(own, job)
 	output, failure := run(own, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		if own.Err() != nil {
 			return own.Err()
 		}
-		switch got, err := w.report(own, job.Ref, engine.Chunk(output, nil)); {
-		case err != nil:
-			w.pool.logger.Error("a chunk could not be kept", "endpoint", w.pool.id, "job", job.ID, "error", err)
-			return errNotKept
-		case got == engine.Stale:
-			return errNotMine
-		}
-		return nil
+		return streamed.add(output)
 	}})
+	if err := streamed.flush(); failure == nil {
+		failure = err
+	}
 	stopping := own.Err() != nil
 	stop()
 	w.watching.Wait()

@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// maxGathered bounds the chunks of a job that wait to be kept, in bytes: then its
+// handler waits.
+const maxGathered = 1 << 20
+
+// chunks are what a handler streams, on its way to the queue. The first goes at
+// once; what comes while others are on their way goes together after them.
+type chunks struct {
+	keep func([][]byte) error
+
+	mu      sync.Mutex
+	changed sync.Cond // of mu: less waits, or nothing is on its way
+	waiting [][]byte
+	bytes   int
+	sends   bool
+	err     error // of the first that was not kept: later ones are not either
+}
+
+func newChunks(keep func([][]byte) error) *chunks {
+	c := &chunks{keep: keep}
+	c.changed.L = &c.mu
+	return c
+}
+
+// add passes a chunk on, or answers why an earlier one was not kept.
+func (c *chunks) add(output []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.err == nil && c.bytes > 0 && c.bytes+len(output) > maxGathered {
+		c.changed.Wait()
+	}
+	if c.err != nil {
+		return c.err
+	}
+	c.waiting, c.bytes = append(c.waiting, output), c.bytes+len(output)
+	if !c.sends {
+		c.sends = true
+		go c.send()
+	}
+	return nil
+}
+
+func (c *chunks) send() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.waiting) > 0 && c.err == nil {
+		next := c.waiting
+		c.waiting, c.bytes = nil, 0
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		err := c.keep(next)
+		c.mu.Lock()
+		c.err = err
+	}
+	c.sends = false
+	c.changed.Broadcast()
+}
+
+// flush waits until all are kept, or one is not, and answers why.
+func (c *chunks) flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.sends {
+		c.changed.Wait()
+	}
+	return c.err
+}
+
+// chunks are those of a job in the worker's hands, until ctx ends.
+func (w *worker) chunks(ctx context.Context, job engine.Taken) *chunks {
+	return newChunks(func(outputs [][]byte) error {
+		switch got, err := w.report(ctx, job.Ref, engine.Chunks(outputs)); {
+		case err != nil:
+			w.pool.logger.Error("a chunk could not be kept", "endpoint", w.pool.id, "job", job.ID, "error", err)
+			return errNotKept
+		case got == engine.Stale:
+			return errNotMine
+		}
+		return nil
+	})
+}

@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// What comes while a chunk is on its way goes together after it, in its order.
+func TestChunksGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var kept []string
+		c := newChunks(func(outputs [][]byte) error {
+			<-release
+			kept = append(kept, string(bytes.Join(outputs, []byte(" "))))
+			return nil
+		})
+		for _, output := range []string{"1", "2", "3"} {
+			if err := c.add([]byte(output)); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		close(release)
+		if err := c.flush(); err != nil || len(kept) != 2 || kept[0] != "1" || kept[1] != "2 3" {
+			t.Errorf("%q, %v, expected 1, then 2 3", kept, err)
+		}
+	})
+}
+
+// A handler that streams faster than can be kept waits.
+func TestChunksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := newChunks(func([][]byte) error { <-release; return nil })
+		added := 0
+		go func() {
+			for range 4 {
+				if c.add(make([]byte, maxGathered/2)) == nil {
+					added++
+				}
+			}
+		}()
+		synctest.Wait()
+		if added != 3 {
+			t.Errorf("%d chunks were taken while one is on its way, expected that and two that wait", added)
+		}
+		release <- struct{}{}
+		synctest.Wait()
+		if added != 4 {
+			t.Errorf("%d chunks were taken, expected 4 when there is room again", added)
+		}
+		close(release)
+		if err := c.flush(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A chunk that is not kept is the last one: the handler is told at the next, or
+// at its end.
+func TestChunkThatIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		c := newChunks(func([][]byte) error { tries++; return errNotMine })
+		if err := c.add([]byte("1")); err != nil {
+			t.Error(err)
+		}
+		if err := c.flush(); !errors.Is(err, errNotMine) {
+			t.Errorf("at the end: %v, expected %v", err, errNotMine)
+		}
+		if err := c.add([]byte("2")); !errors.Is(err, errNotMine) || tries != 1 {
+			t.Errorf("the next: %v after %d tries, expected %v after one", err, tries, errNotMine)
+		}
+	})
+}
