@@ -35,22 +35,27 @@ func TestChunksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		c := newChunks(func([][]byte) error { <-release; return nil })
+		half := make([]byte, maxGathered/2)
+		if err := c.add(half); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait() // it is on its way
 		added := 0
 		go func() {
-			for range 4 {
-				if c.add(make([]byte, maxGathered/2)) == nil {
+			for range 3 {
+				if c.add(half) == nil {
 					added++
 				}
 			}
 		}()
 		synctest.Wait()
-		if added != 3 {
-			t.Errorf("%d chunks were taken while one is on its way, expected that and two that wait", added)
+		if added != 2 {
+			t.Errorf("%d chunks were taken while one is on its way, expected two that wait", added)
 		}
 		release <- struct{}{}
 		synctest.Wait()
-		if added != 4 {
-			t.Errorf("%d chunks were taken, expected 4 when there is room again", added)
+		if added != 3 {
+			t.Errorf("%d chunks were taken, expected 3 when there is room again", added)
 		}
 		close(release)
 		if err := c.flush(); err != nil {
