@@ -79,7 +79,9 @@ func (s *serve) Run() (err error) {
 	if err := s.checkKey(key); err != nil {
 		return err
 	}
-	log := logger(stderr, s.LogFormat)
+	out := newLines(stderr)
+	defer out.Close()
+	log := logger(out, s.LogFormat)
 	connections.Logger = log
 	inventory, gpus, err := s.gpus(log)
 	if err != nil {

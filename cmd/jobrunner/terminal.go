@@ -31,6 +31,10 @@ func (f filter) Write(p []byte) (int, error) {
 func visible(p []byte) []byte {
 	var out []byte // nil while there is nothing to replace
 	for i := 0; i < len(p); {
+		if c := p[i]; out == nil && (c >= ' ' && c < 0x7f || c == '\n') { // nearly all
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRune(p[i:])
 		obeyed := r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 		broken := r == utf8.RuneError && n == 1

@@ -19,7 +19,15 @@ type jobs struct {
 	delay, execution          *prometheus.HistogramVec
 
 	mu   sync.Mutex
-	seen map[string]bool // endpoints that have series
+	seen map[string]*series // by endpoint
+}
+
+// series are an endpoint's: to look them up by their labels costs more than to
+// count.
+type series struct {
+	submitted, retried prometheus.Counter
+	ended              map[engine.State]prometheus.Counter
+	delay, execution   prometheus.Observer
 }
 
 func newJobs() *jobs {
@@ -35,7 +43,7 @@ func newJobs() *jobs {
 		retried:   counter("jobs_retried_total", "Jobs that were queued again since the start because their worker died.", "endpoint"),
 		delay:     histogram("job_delay_seconds", "How long jobs waited in the queue before a worker took them."),
 		execution: histogram("job_execution_seconds", "How long jobs ran that are over."),
-		seen:      map[string]bool{},
+		seen:      map[string]*series{},
 	}
 }
 
@@ -45,20 +53,37 @@ func (m *Metrics) Job(e engine.Event) { m.jobs.count(e) }
 func (j *jobs) count(e engine.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.seen[e.Endpoint] = true
+	s := j.of(e.Endpoint)
 	switch {
 	case e.Retry:
-		j.retried.WithLabelValues(e.Endpoint).Inc()
+		s.retried.Inc()
 	case e.To == engine.InQueue && e.From == "":
-		j.submitted.WithLabelValues(e.Endpoint).Inc()
+		s.submitted.Inc()
 	case e.To == engine.InProgress:
-		j.delay.WithLabelValues(e.Endpoint).Observe(e.Delay.Seconds())
+		s.delay.Observe(e.Delay.Seconds())
 	case e.To.Terminal():
-		j.ended.WithLabelValues(e.Endpoint, string(e.To)).Inc()
+		if s.ended[e.To] == nil {
+			s.ended[e.To] = j.ended.WithLabelValues(e.Endpoint, string(e.To))
+		}
+		s.ended[e.To].Inc()
 		if e.Execution > 0 {
-			j.execution.WithLabelValues(e.Endpoint).Observe(e.Execution.Seconds())
+			s.execution.Observe(e.Execution.Seconds())
 		}
 	}
+}
+
+// of are the series of an endpoint. The lock is held.
+func (j *jobs) of(endpoint string) *series {
+	s := j.seen[endpoint]
+	if s == nil {
+		s = &series{
+			submitted: j.submitted.WithLabelValues(endpoint), retried: j.retried.WithLabelValues(endpoint),
+			ended: map[engine.State]prometheus.Counter{},
+			delay: j.delay.WithLabelValues(endpoint), execution: j.execution.WithLabelValues(endpoint),
+		}
+		j.seen[endpoint] = s
+	}
+	return s
 }
 
 // only drops the series of endpoints that are not there any more.

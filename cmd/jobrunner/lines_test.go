@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// slow is a terminal that takes one write for each token.
+type slow struct {
+	tokens chan struct{}
+	writes []string
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	<-s.tokens
+	s.writes = append(s.writes, string(p))
+	return len(p), nil
+}
+
+// Lines keep their order, and those that come during a write go together.
+func TestLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &slow{tokens: make(chan struct{}, 10)}
+		l := newLines(to)
+		for i := range 3 {
+			fmt.Fprintln(l, i)
+			synctest.Wait()
+		}
+		to.tokens <- struct{}{}
+		synctest.Wait()
+		if fmt.Sprint(to.writes) != "[0\n]" {
+			t.Errorf("%q, expected the first line alone", to.writes)
+		}
+		close(to.tokens)
+		l.Close()
+		fmt.Fprintln(l, 3)
+		if got := strings.Join(to.writes, "|"); got != "0\n|1\n2\n|3\n" {
+			t.Errorf("%q, expected what came meanwhile together, and what comes after the end at once", got)
+		}
+	})
+}
+
+// Who logs more than is taken waits, and nothing is lost.
+func TestLinesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &slow{tokens: make(chan struct{})}
+		l := newLines(to)
+		line := strings.Repeat("x", maxLines/4)
+		var writers sync.WaitGroup
+		written := 0
+		writers.Go(func() {
+			for range 20 {
+				fmt.Fprint(l, line)
+				written++
+			}
+		})
+		synctest.Wait()
+		if written > 10 {
+			t.Errorf("%d lines were accepted while nobody takes them, expected about a quarter of 20", written)
+		}
+		close(to.tokens)
+		writers.Wait()
+		l.Close()
+		if got := len(strings.Join(to.writes, "")); got != 20*len(line) {
+			t.Errorf("%d bytes arrived, expected %d", got, 20*len(line))
+		}
+	})
+}
