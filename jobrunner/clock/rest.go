@@ -14,6 +14,18 @@ const (
 	calm = 10
 )
 
+// Why a look at the scheduler tells that nothing goes on: a goroutine that neither
+// runs nor could run, and is in no call of the system, waits for another goroutine,
+// a connection, or a timer. If all do, those that wait for each other wait on;
+// connections that have data were polled just before (pollNetwork: within a machine
+// the kernel has it ready when the sender's call returns); the Clock's timers fire
+// by Advance alone. So nothing happens any more, but by real timers and other
+// processes: who waits for these says so as work (Clock.Work). The counts are not
+// read in one moment, and a goroutine may pass from one to the other in between:
+// hence several looks in a row, during which no timer, work or goroutine may have
+// begun or ended either (Clock.activity). What is left is a chain of wake-ups that
+// is missed by each of twenty looks.
+
 // atRest lets the other goroutines of the process run, and tells whether every
 // one of them waits for something, and no more than inCalls are in a call of
 // the system. Most of what a timer wakes has acted after a few microseconds; the

@@ -10,6 +10,9 @@ import (
 // pattern is a set of images. In its text, * is any characters but /, ? is one
 // of them, ** is any characters, and [a-c] is one of those listed, [!a-c] one of
 // the others. A pattern without a tag or digest matches every one.
+//
+// Libraries for paths (doublestar) read it otherwise: there ** is whole segments
+// and also none, so that team/** is team too, and { } are alternatives.
 type pattern struct {
 	text    string
 	form    *regexp.Regexp
