@@ -68,12 +68,7 @@ func remove(tx *sqldb.Tx, statement string, args ...any) ([]change, error) {
 	}, statement, args...)
 }
 
-// querier is a transaction, or a reader.
-type querier interface {
-	Query(query string, args ...any) (sqldb.Rows, error)
-}
-
-func collect[T any](q querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
+func collect[T any](q sqldb.Querier, scan func(sqldb.Rows) (T, error), statement string, args ...any) (all []T, err error) {
 	rows, err := q.Query(statement, args...)
 	if err != nil {
 		return nil, err

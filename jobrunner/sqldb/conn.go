@@ -97,6 +97,9 @@ func (c *conn) script(statements string) error {
 	return c.lite.Script(c.dialect.rewrite(fault.SQL(statements)))
 }
 
+// alone has nothing to wait for: one goroutine writes.
+func (c *conn) alone(string) error { return nil }
+
 // forget drops every prepared statement.
 func (c *conn) forget() {
 	for query, s := range c.prepared {
@@ -117,6 +120,14 @@ type session interface {
 	later(query string, args ...any) error
 	query(query string, args ...any) (Rows, error)
 	script(statements string) error
+	alone(name string) error         // see Tx.Alone
+	room(bytes int64, use Use) error // see Tx.Room
+}
+
+// Querier is a Tx, or a Reader.
+type Querier interface {
+	Query(query string, args ...any) (Rows, error)
+	QueryRow(query string, args ...any) Row
 }
 
 // queries is what a Tx and a Reader have in common.

@@ -38,22 +38,23 @@ func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
 // Room answers a *MemoryFullError where a database in memory has no room left
 // for so many bytes of a use. One that is kept elsewhere has room until it has
 // none.
-func (tx *Tx) Room(bytes int, use Use) error {
-	c, ok := tx.conn.(*conn)
-	if !ok || c.memory == 0 {
+func (tx *Tx) Room(bytes int, use Use) error { return tx.conn.room(int64(bytes), use) }
+
+func (c *conn) room(bytes int64, use Use) error {
+	if c.memory == 0 {
 		return nil
 	}
-	more := int64(bytes) + pageSize // for the row and its indexes
+	more := bytes + pageSize // for the row and its indexes
 	if c.used += more; c.used <= use.share(c.memory) {
 		return nil
 	}
 	// By then much may be free again.
 	var pages, free int64
-	if err := tx.QueryRow("PRAGMA page_count").Scan(&pages); err != nil {
-		return err
-	}
-	if err := tx.QueryRow("PRAGMA freelist_count").Scan(&free); err != nil {
-		return err
+	for query, into := range map[string]*int64{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &free} {
+		rows, err := c.query(query)
+		if err := (Row{rows, err}).Scan(into); err != nil {
+			return err
+		}
 	}
 	if c.used = (pages-free)*pageSize + more; c.used > use.share(c.memory) {
 		return &MemoryFullError{c.memory}

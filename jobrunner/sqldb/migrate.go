@@ -15,10 +15,7 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 	if db.migrated(ctx, component, len(steps)) {
 		return nil
 	}
-	if db.postgres != nil { // a change of a large table takes its time
-		db.postgres.unhurried.Add(1)
-		defer db.postgres.unhurried.Add(-1)
-	}
+	defer db.backend.migrating()()
 	err := db.WriteWithReserve(ctx, func(tx *Tx) error {
 		if err := tx.Alone("migrate"); err != nil {
 			return err

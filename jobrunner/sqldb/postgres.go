@@ -136,7 +136,7 @@ func (p *postgres) enter() error {
 
 // write runs fn in a transaction. One that the server ended because of another,
 // or whose connection broke before the commit, changed nothing and is run again.
-func (p *postgres) write(ctx context.Context, fn func(*Tx) error) error {
+func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ bool) error {
 	if err := p.enter(); err != nil {
 		return err
 	}
@@ -186,6 +186,18 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 	return p.explain(fn(&Reader{queries{s}}))
 }
 
+func (p *postgres) beforeCommit(hook func(*Tx, []any) error) { p.hook = hook }
+
+// migrating has calls wait: a change of a large table takes its time.
+func (p *postgres) migrating() (done func()) {
+	p.unhurried.Add(1)
+	return func() { p.unhurried.Add(-1) }
+}
+
+func (p *postgres) shared() bool { return true }
+
+func (p *postgres) notify(hint string) { p.hints.add(hint) }
+
 func (p *postgres) close() error {
 	p.calls.Lock()
 	p.closed = true
@@ -231,6 +243,8 @@ func (s *postgresReader) exec(string, ...any) (int64, error)   { return 0, errRe
 func (s *postgresReader) later(string, ...any) error           { return errReader }
 func (s *postgresReader) insert(string, ...any) (int64, error) { return 0, errReader }
 func (s *postgresReader) script(string) error                  { return errReader }
+func (s *postgresReader) alone(string) error                   { return errReader }
+func (s *postgresReader) room(int64, Use) error                { return errReader }
 
 // query asks again, on another connection, where the one that it had turns out
 // to be broken.

@@ -41,14 +41,7 @@ type record interface {
 	refs() []string // ids of the records that it names
 }
 
-// querier is what a Tx and a Reader of the database have in common.
-type querier interface {
-	Query(query string, args ...any) (sqldb.Rows, error)
-	QueryRow(query string, args ...any) sqldb.Row
-}
-
-// load reads one record into r.
-func load(q querier, r record, id string) error {
+func load(q sqldb.Querier, r record, id string) error {
 	var doc []byte
 	err := q.QueryRow("SELECT doc FROM objects WHERE id = ? AND kind = ?", id, r.kind().key).Scan(&doc)
 	if errors.Is(err, sql.ErrNoRows) {
