@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
@@ -103,7 +103,7 @@ func TestDoNothingServers(t *testing.T) {
 // passes are the clauses that are kept.
 func passes(r *report.Report) (musts []string) {
 	for _, x := range r.Results {
-		if x.Verdict == report.Pass && x.Level == string(clauses.Must) {
+		if x.Verdict == report.Pass && x.Level == string(suite.Must) {
 			musts = append(musts, x.Clause)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
 
@@ -66,7 +67,7 @@ func TestVariantsAreReasoned(t *testing.T) {
 			t.Errorf("variant %s differs in nothing: %s, %v", v.ID, text, err)
 		}
 		for _, id := range v.Warns {
-			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != clauses.Should && !strings.Contains(c.Statement, "should") {
+			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != suite.Should && !strings.Contains(c.Says, "should") {
 				t.Errorf("variant %s may be warned of by %s, which is %s", v.ID, id, c.Level)
 			}
 		}
