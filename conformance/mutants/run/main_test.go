@@ -109,7 +109,7 @@ func TestNoFaultWithoutTheTag(t *testing.T) {
 // leaves its mutants without effect.
 func TestFaultsAreInTheSource(t *testing.T) {
 	var source strings.Builder
-	err := filepath.WalkDir("../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
