@@ -47,6 +47,7 @@ func TestRunFromGo(t *testing.T) {
 
 // A target that is down is told of at once, in one line.
 func TestTargetIsDown(t *testing.T) {
+	t.Parallel()
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
