@@ -17,7 +17,7 @@ ACCEPTANCE := ./resources/... ./provider/... ./internal/test/scale/... ./conform
 TESTED = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson conformance/wire)
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
-	internal/test/fire jobrunner/page internal/mutate conformance/client cmd/conformance)
+	internal/test/fire jobrunner/page conformance/mutants/run conformance/client cmd/conformance)
 
 .PHONY: help quickstart test test-all test-tofu clis fire mutants variants fuzz soak bench build lint docs
 
@@ -34,12 +34,12 @@ test: ## A sample of every kind of test, those with a real Terraform included.
 
 # The packages that drive other processes through all variants, or virtual hours:
 # there the race detector costs a quarter of an hour, and a sample has it.
-DRIVERS := %/internal/mutate %/conformance/selftest
+DRIVERS := %/conformance/mutants/run %/conformance/selftest
 
 test-all: ## Every test, with the race detector where the code runs in the test.
 	go test $(RACE) -timeout=30m $(filter-out $(DRIVERS),$(shell go list ./...))
 	go test $(RACE) -short -timeout=30m ./conformance/selftest
-	go test -timeout=30m ./conformance/selftest ./internal/mutate
+	go test -timeout=30m ./conformance/selftest ./conformance/mutants/run
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
@@ -52,10 +52,10 @@ fire: ## The provider under a thousand generated schedules of faults, on each ve
 	go test ./internal/test/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
 
 mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all that do not load it.
-	go run ./internal/mutate $(if $(FULL),--full)
+	go run ./conformance/mutants/run $(if $(FULL),--full)
 
 variants: ## Each deployment that differs where the contract leaves a choice, against the whole suite.
-	go run ./internal/mutate --variants
+	go run ./conformance/mutants/run --variants
 
 # Each target has so long. What it finds is in testdata/fuzz, where plain go test
 # fails for it; an engine that was only busy when its time was up found nothing. FUZZ is a part of its name: make fuzz FUZZ=FuzzBodies FUZZTIME=10m

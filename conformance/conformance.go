@@ -88,7 +88,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	if r.Target.Live {
 		r.report.Dialect = "live"
 		for i := range chosen {
-			chosen[i] = chosen[i].Live()
+			chosen[i] = chosen[i].AsLive()
 		}
 	}
 	if err := r.open(ctx); err != nil {
@@ -219,7 +219,7 @@ func (r *run) try(ctx context.Context, one *suite.Case, total int) suite.Attempt
 	r.tell(func() { r.running = append(r.running, one.ID) }, total, nil)
 	c, _ := clauses.Find(one.All()[0])
 	journal := r.journal(one)
-	a := suite.Try(ctx, r.env, one, c.Level == clauses.Unspec, journal)
+	a := suite.Try(ctx, r.env, one, c.Level == suite.Unspec, journal)
 	r.tell(func() {
 		r.done++
 		r.keep(journal, a)

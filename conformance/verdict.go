@@ -95,8 +95,8 @@ func words(a suite.Allow) string {
 // left out says nothing where another has judged.
 func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(), Verdict: report.Skip,
-		Code: report.SkipReason, Reason: c.Untestable(),
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.From, Statement: c.Says, Link: c.Link(), Verdict: report.Skip,
+		Code: report.SkipReason, Reason: c.Untestable,
 	}
 	if res.Reason == "" {
 		res.Reason = "there is no case"
@@ -118,10 +118,10 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 			a.Outcome = onTheWay(a.Outcome, c.ID)
 		}
 		verdict := a.Verdict
-		if verdict == report.Fail && c.Level != clauses.Must {
+		if verdict == report.Fail && c.Level != suite.Must {
 			verdict = report.Warn
 		}
-		if verdict == report.Observed && c.Level != clauses.Unspec {
+		if verdict == report.Observed && c.Level != suite.Unspec {
 			verdict = report.Pass
 		}
 		if !first && urgency(verdict, a.Code) >= urgency(res.Verdict, res.Code) {
@@ -132,7 +132,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		res.Failure, res.Took, res.Trace, res.Requests = nil, report.Duration(a.Took), nil, a.Requests
 		if a.Failure != nil {
 			f := *a.Failure
-			f.Says = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
+			f.Says = fmt.Sprintf("%s (%s)", c.Says, c.From)
 			res.Failure = &f
 		}
 		if verdict != report.Pass && verdict != report.Skip {
@@ -182,14 +182,14 @@ func (r *run) settle(repeats map[string]string) {
 			} else {
 				x.Reason = "what it stands on failed: " + x.Reason
 			}
-		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(clauses.Must) {
+		} else if x.Verdict == report.Blocked && v == report.Warn && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it stands on " + x.By + ", which is weaker and not kept: " + x.Reason
 		}
 	}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		if x.Repeats = repeats[x.Case]; x.Repeats != "" && strings.HasPrefix(x.Repeats, "1/") && r.Reruns > 0 && x.Level == string(clauses.Must) {
+		if x.Repeats = repeats[x.Case]; x.Repeats != "" && strings.HasPrefix(x.Repeats, "1/") && r.Reruns > 0 && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it failed once and then did not: " + x.Reason
 		}

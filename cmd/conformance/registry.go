@@ -23,7 +23,7 @@ func (l *list) Run() error {
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, c := range all {
-		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Statement)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Says)
 	}
 	return out.Flush()
 }
@@ -39,9 +39,12 @@ func (e *explain) Run() error {
 		return err
 	}
 	for _, c := range all {
-		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
-		if c.Note != "" && c.Area() != client.Area {
+		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Says, c.From, c.Link())
+		if c.Note != "" {
 			fmt.Printf("note    %s\n", c.Note)
+		}
+		if c.Untestable != "" && c.Area() != client.Area {
+			fmt.Printf("note    untestable: %s\n", c.Untestable)
 		}
 		for _, one := range conformance.Cases() {
 			if !slices.Contains(one.All(), c.ID) {

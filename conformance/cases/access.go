@@ -4,59 +4,9 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
-
-// Every operation, asked for real objects, with every kind of credential that
-// opens nothing: it is refused, and has no effect.
-var access = []suite.Case{
-	{ID: "AUT-03-jobs", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 75, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(noKey, unauthorized)},
-	{ID: "AUT-03-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, Takes: 5 * time.Second, Run: denyObjects(v1API, noKey)},
-	{ID: "AUT-03-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: denyObjects(v2API, noKey)},
-	{ID: "AUT-03-workers", Needs: suite.V2 | suite.Own, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(time.Minute)
-		path := "/serverless/" + c.E + "/workers"
-		ids := c.V2("GET", path, nil).Is(200).IDs()
-		if len(ids) == 0 {
-			return
-		}
-		logs := path + "/" + suite.Segment(ids[0]) + "/logs"
-		for _, who := range []credential{suite.WithoutKey(), suite.As(c.Nonce())} {
-			unauthorized(c, c.V2("GET", logs, nil, who), func() *suite.Answer { return c.V2("GET", logs, nil) })
-		}
-	}},
-	{ID: "AUT-04-jobs", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 75, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(wrongKey, unauthorized)},
-	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, Takes: 5 * time.Second, Run: denyObjects(v1API, wrongKey)},
-	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: denyObjects(v2API, wrongKey)},
-	{ID: "AUT-05-jobs", Needs: suite.Own | suite.OtherKey, Allow: suite.Queue, Jobs: 4, Requests: 75, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(otherKey, forbidden)},
-	{ID: "AUT-05-v1", Needs: suite.V1 | suite.OtherKey, Allow: suite.Create, Requests: 110, Takes: 5 * time.Second, Run: forbidObjects(v1API)},
-	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: forbidObjects(v2API)},
-	{ID: "AUT-08-jobs", Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue, Jobs: 4, Requests: 750, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(otherForms, unauthorized)},
-	{ID: "AUT-08-v1", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 850, Takes: 5 * time.Second, Run: denyObjects(v1API, otherForms)},
-	{ID: "AUT-08-v2", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 1150, Takes: 5 * time.Second, Run: denyObjects(v2API, otherForms)},
-	{ID: "AUT-10-every", Needs: suite.Endpoint | suite.LocalOnly, Requests: 250, Run: func(c *suite.C) {
-		c.Get("/health").Is(200)
-		wrong := c.Secret("WRONG_KEY")
-		for _, op := range contract {
-			if !op.api.has(c) {
-				continue
-			}
-			hides(op.send(c, c.Nonce(), op.empty(), suite.As(wrong)), 401, wrong)
-			if c.OtherKey() != "" {
-				hides(op.send(c, c.Nonce(), op.empty(), suite.As(c.OtherKey())), 403, c.OtherKey())
-			}
-		}
-	}},
-}
-
-// hides expects that a refusal with the code is JSON and does not show the key.
-func hides(a *suite.Answer, code int, key string) {
-	if a.Code == code {
-		a.Lacks(key).JSON()
-	}
-}
 
 // empty is a body in which everything is missing, nil where there is none.
 func (op contractOperation) empty() any {

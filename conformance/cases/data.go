@@ -4,197 +4,105 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Whether the data of jobs come as they were sent: values of the generator, whose
-// seed is that of the run. A job that fails got others.
-var data = []suite.Case{
-	{ID: "SUB-05-run", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 4, Seconds: 4, Requests: 25, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		var inputs []suite.M
-		var jobs []*suite.Job
-		for range few(c, 4, 1) {
-			inputs = append(inputs, echoed(g))
-			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, inputs[len(jobs)]))).Is(200)))
-		}
-		for i, job := range jobs { // each has its own
-			job.Await(suite.Completed).Keeps("output", inputs[i])
-		}
-	}},
-	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		for range few(c, 2, 1) {
-			input := echoed(g)
-			a := c.Post("/runsync", nil, suite.Raw(submission(g, input))).Is(200)
-			ended(c, a).Keeps("output", input)
-			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", input)
-		}
-	}},
-	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		sizes := []int{1 << 16, 1 << 20}
-		if c.Local() {
-			sizes = []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<17 + 1, 1<<18 + 1, 1<<20 + 1, 1<<21 + 1}
-		}
-		for i, size := range sizes {
-			text, input := sized(g, size)
-			path := []string{"/run", "/runsync"}[i%2]
-			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).Keeps("output", input)
-		}
-	}},
-	{ID: "JOB-09-kinds", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 12, Seconds: 12, Requests: 30, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		outputs := []any{g.long(70_000), g.number(), g.text(), []any{g.all()}, g.all()["numbers"], false, 0, "", []any{}}
-		for range few(c, 3, 0) {
-			outputs = append(outputs, g.value(4))
-		}
-		for _, output := range outputs {
-			if empty, _ := output.(suite.M); output == nil || empty != nil && len(empty) == 0 {
-				continue // see JOB-09
+// dataCases are of several sections: whether the data of jobs come as they were
+// sent. The values are those of the generator, whose seed is that of the run; a
+// job that fails got others.
+var dataCases = []suite.Case{
+	{
+		ID: "DAT-01", Level: suite.Must, From: "Stream chunk",
+		Says:  "The output of a chunk is the JSON value that the handler yielded.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+			g := generator{c.Random()}
+			outputs := []any{g.all(), suite.M{"text": g.long(30_000)}, g.text(), g.number(), []any{}, suite.M{}, nil, false, 0, ""}
+			for range few(c, 20, 4) {
+				outputs = append(outputs, suite.M{g.name(): g.value(3)})
 			}
-			a := c.Post("/runsync", nil, suite.Raw(submission(g, suite.Sleep(0, suite.M{"output": output})))).Is(200)
-			ended(c, a).Keeps("output", output)
-			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", output)
-		}
-	}},
-	{ID: "JOB-25-data", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		for i, text := range []string{"", g.long(10_000), g.long(300_000)} {
-			if i == 2 && !c.Local() {
-				break
+			yields(c, g, outputs)
+			yields(c, g, []any{suite.M{"one": g.value(4)}})
+		},
+	},
+	{
+		ID: "DAT-02", Level: suite.Should, From: "Job, output",
+		Says:  "Numbers that no double is, such as 2^53+1, come as they were sent.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+			input := suite.Fail(suite.M{"times": 1})
+			for i, n := range precise {
+				input[fmt.Sprint(i)] = json.Number(n)
 			}
-			input := suite.Fail(echoed(g), suite.M{"op": "fail", "times": 1, "text": text})
-			job := c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, input))).Is(200))
+			a := c.Post("/runsync", suite.Submission(with(suite.Echo(input), "op", "echo"))).Is(200)
+			ended(c, a).Keeps("output", with(suite.Echo(input), "op", "echo"))
+			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", with(suite.Echo(input), "op", "echo"))
+			job := c.Run(input)
 			job.Failed()
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
 			job.Await(suite.Completed).Keeps("output", input)
-		}
-	}},
-	{ID: "DAT-01", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		outputs := []any{g.all(), suite.M{"text": g.long(30_000)}, g.text(), g.number(), []any{}, suite.M{}, nil, false, 0, ""}
-		for range few(c, 20, 4) {
-			outputs = append(outputs, suite.M{g.name(): g.value(3)})
-		}
-		yields(c, g, outputs)
-		yields(c, g, []any{suite.M{"one": g.value(4)}})
-	}},
-	{ID: "OPS-12-text", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		// Cut between characters, wherever they are.
-		want := generator{c.Random()}.long(few(c, 900_000, 500_000))
-		var all strings.Builder
-		chunks := c.RunSync(suite.Yield(want)).Stream().Is(200).Chunks()
-		if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
-			c.Skip("the handler does not know which chunks it is to yield")
-		}
-		for _, chunk := range chunks {
-			part, _ := chunk["output"].(string)
-			all.WriteString(part)
-		}
-		d := suite.Difference(want, all.String())
-		c.Expect(d == "", "the text that the handler yielded, in parts", "%s in %d parts", d, len(chunks))
-	}},
-	{ID: "SUB-05-again", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Takes: time.Minute, Requests: 40, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		input := suite.Crash(echoed(g), suite.M{"op": "crash", "times": 1})
-		job := c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, input))).Is(200))
-		eventually(c, func() bool {
-			status, _ := job.Status().Find("status")
-			return status != suite.InQueue && status != suite.InProgress
-		})
-		a := job.Status().Is(200)
-		if status, _ := a.Find("status"); status != suite.Completed {
-			c.Skip("a job whose worker died is not handed out again, or not yet")
-		}
-		a.Keeps("output", input)
-	}},
-	{ID: "DAT-02", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
-		input := suite.Fail(suite.M{"times": 1})
-		for i, n := range precise {
-			input[fmt.Sprint(i)] = json.Number(n)
-		}
-		a := c.Post("/runsync", suite.Submission(with(suite.Echo(input), "op", "echo"))).Is(200)
-		ended(c, a).Keeps("output", with(suite.Echo(input), "op", "echo"))
-		c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", with(suite.Echo(input), "op", "echo"))
-		job := c.Run(input)
-		job.Failed()
-		c.Given("JOB-22", func() { job.Retry().Is(200) })
-		job.Await(suite.Completed).Keeps("output", input)
-	}},
-	{ID: "DAT-03", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
-		g := generator{c.Random()}
-		for _, path := range []string{"/run", "/runsync"} {
-			box, input := c.Box(), with(echoed(g), "text", g.long(30_000))
-			body := `{"webhook":` + suite.Text(box.URL) + `,"input":` + g.write(input) + `}`
-			job := c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200))
-			job.Completed()
-			var call []byte
-			c.Given("WEB-01", func() { call = called(c, box, 1).Body })
-			told, err := suite.Decode(call)
-			members, _ := told.(suite.M)
-			if err != nil || members == nil {
-				c.Skip("the call's body is no JSON object, whose form the description leaves open")
-			}
-			for name, want := range map[string]any{"output": input, "input": input} {
-				if value, there := members[name]; there {
-					d := suite.Difference(want, value)
-					c.Expect(d == "", "the "+name+" of the job in the call of its webhook", "another %s: %s", name, d)
+		},
+	},
+	{
+		ID: "DAT-03", Level: suite.Should, From: "Events, 1",
+		Says:  "What the call of a webhook shows of a job is what the job has.",
+		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+			g := generator{c.Random()}
+			for _, path := range []string{"/run", "/runsync"} {
+				box, input := c.Box(), with(echoed(g), "text", g.long(30_000))
+				body := `{"webhook":` + suite.Text(box.URL) + `,"input":` + g.write(input) + `}`
+				job := c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200))
+				job.Completed()
+				var call []byte
+				c.Given("WEB-01", func() { call = called(c, box, 1).Body })
+				told, err := suite.Decode(call)
+				members, _ := told.(suite.M)
+				if err != nil || members == nil {
+					c.Skip("the call's body is no JSON object, whose form the description leaves open")
+				}
+				for name, want := range map[string]any{"output": input, "input": input} {
+					if value, there := members[name]; there {
+						d := suite.Difference(want, value)
+						c.Expect(d == "", "the "+name+" of the job in the call of its webhook", "another %s: %s", name, d)
+					}
 				}
 			}
-		}
-	}},
-	{ID: "SUB-04-text", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 60, Run: func(c *suite.C) {
-		c.RunSync(suite.Echo())
-		paths := []string{"/run", "/runsync"}
-		for i, body := range notJSON {
-			switch {
-			case c.Local():
-			case i%4 > 0:
-				continue
-			default:
-				paths = paths[:1]
+		},
+	},
+	{
+		ID: "DAT-04", Level: suite.Should, From: "Errors, 400",
+		Says:  "A submission whose text is not UTF-8, which JSON is, is answered 400.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.RunSync(suite.Echo())
+			for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
+				submitText(c, "/run", `{"input":{"op":"echo","x":"`+text+`"}}`).BadRequest()
 			}
-			for _, path := range paths {
-				submitText(c, path, body).BadRequest()
+			submitText(c, "/runsync", "{\"input\":{\"op\":\"echo\",\"\xfe\xff\":1}}").BadRequest()
+		},
+	},
+	{
+		ID: "DAT-05", Level: suite.Unspec, From: "Job submission body",
+		Says:  "What JSON leaves open: a member twice, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
+			for _, x := range []struct{ words, body string }{
+				{"a member twice", `{"input":{"op":"echo","x":1,"x":2}}`},
+				{"input twice", `{"input":{"op":"echo","x":1},"input":{"op":"echo","x":2}}`},
+				{"a byte order mark", "\ufeff" + `{"input":{"op":"echo","x":1}}`},
+				{"half of a surrogate pair", `{"input":{"op":"echo","x":"\ud800"}}`},
+				{"a number beyond doubles", `{"input":{"op":"echo","x":1e400}}`},
+				{"a number below doubles", `{"input":{"op":"echo","x":1e-400}}`},
+				{"2000 levels", `{"input":{"op":"echo","x":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`},
+				{"another name for input", `{"Input":{"op":"echo","x":1}}`},
+			} {
+				a := submitText(c, "/runsync", x.body)
+				output, _ := a.Find("output.x")
+				text := suite.Text(output)
+				if len(text) > 20 {
+					text = fmt.Sprintf("%d bytes", len(text))
+				}
+				c.Observe("%s: %d %s", x.words, a.Code, text)
 			}
-		}
-		// Some parsers have words for these, which JSON has not.
-		c.Should(func() {
-			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-				submitText(c, "/run", `{"input":{"op":"echo","x":`+word+`}}`).BadRequest()
-			}
-		})
-	}},
-	{ID: "DAT-04", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.RunSync(suite.Echo())
-		for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
-			submitText(c, "/run", `{"input":{"op":"echo","x":"`+text+`"}}`).BadRequest()
-		}
-		submitText(c, "/runsync", "{\"input\":{\"op\":\"echo\",\"\xfe\xff\":1}}").BadRequest()
-	}},
-	{ID: "DAT-05", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
-		for _, x := range []struct{ words, body string }{
-			{"a member twice", `{"input":{"op":"echo","x":1,"x":2}}`},
-			{"input twice", `{"input":{"op":"echo","x":1},"input":{"op":"echo","x":2}}`},
-			{"a byte order mark", "\ufeff" + `{"input":{"op":"echo","x":1}}`},
-			{"half of a surrogate pair", `{"input":{"op":"echo","x":"\ud800"}}`},
-			{"a number beyond doubles", `{"input":{"op":"echo","x":1e400}}`},
-			{"a number below doubles", `{"input":{"op":"echo","x":1e-400}}`},
-			{"2000 levels", `{"input":{"op":"echo","x":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}}`},
-			{"another name for input", `{"Input":{"op":"echo","x":1}}`},
-		} {
-			a := submitText(c, "/runsync", x.body)
-			output, _ := a.Find("output.x")
-			text := suite.Text(output)
-			if len(text) > 20 {
-				text = fmt.Sprintf("%d bytes", len(text))
-			}
-			c.Observe("%s: %d %s", x.words, a.Code, text)
-		}
-	}},
+		},
+	},
 }
 
 // ended is the answer to a /runsync, or that of the job's end where the worker

@@ -18,10 +18,10 @@ type effect struct {
 	judge  func(c *suite.C, s stage, p *passage)
 }
 
-// combinations are the product. They cost a job or two each, and most of them
+// combinationCases are the product. They cost a job or two each, and most of them
 // wait for half an hour: where the clock can't be advanced, the other cases of
 // their clauses judge.
-func combinations() (all []suite.Case) {
+func combinationCases() (all []suite.Case) {
 	for _, e := range effects {
 		for _, s := range stages {
 			clause := e.clause(s)
@@ -30,7 +30,7 @@ func combinations() (all []suite.Case) {
 			}
 			all = append(all, suite.Case{
 				ID: clause + "-" + e.name + "-" + s.name, Needs: suite.Own | suite.Advanced, Allow: suite.Queue,
-				Requests: 80, Jobs: s.jobs + e.jobs, Takes: 2 * time.Hour, Seconds: 1800,
+				Requests: 80, Jobs: s.jobs + e.jobs, Takes: 2 * time.Hour, Seconds: 1800, More: true,
 				Run: func(c *suite.C) { e.judge(c, s, s.reach(c, e.policy)) },
 			})
 		}
@@ -369,48 +369,4 @@ var effects = []effect{
 			health(c, "jobs.completed", completed)
 		},
 	},
-}
-
-// hasStatus expects the status of a stage. For how long a cancelled job is shown,
-// which has no result, only follows from what is said of results.
-func hasStatus(c *suite.C, s stage, a *suite.Answer) {
-	look := func() { a.Is(200).Equal("status", s.status) }
-	if s.status == suite.Cancelled {
-		c.Should(look)
-		return
-	}
-	look()
-}
-
-// unchanged expects the status and the output that a job had before.
-func unchanged(was, now *suite.Answer) {
-	now.Is(200).Equal("status", was.Str("status"))
-	if output, ok := was.Find("output"); ok {
-		now.Equal("output", output)
-	} else {
-		now.Absent("output")
-	}
-}
-
-func overOnly(clause string) func(s stage) string {
-	return func(s stage) string {
-		if suite.Over(s.status) {
-			return clause
-		}
-		return ""
-	}
-}
-
-// keeps chooses the clause of the first end; that the retention of a retried job
-// is new, another one says.
-func keeps(clause string) func(s stage) string {
-	return func(s stage) string {
-		switch {
-		case !suite.Over(s.status):
-			return ""
-		case s.again:
-			return "LIM-19"
-		}
-		return clause
-	}
 }

@@ -1,39 +1,66 @@
 package cases
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// How long a job waits and runs here: neither is the other, nor their sum.
-const (
-	waitTime = 70 * time.Second
-	runTime  = 30 * time.Second
-)
-
-// jobTimes hold delayTime and executionTime against times that the case made.
-// Their unit is not stated: what fits seconds as well as milliseconds is no
-// failure, but milliseconds are what it should be.
-var jobTimes = []suite.Case{
-	{ID: "JOB-06-waited", Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+// jobTimeCases are of the section "Job", delayTime and executionTime: they hold
+// both against times that the case made. Their unit is not stated: what fits
+// seconds as well as milliseconds is no failure, but milliseconds are what it
+// should be.
+var jobTimeCases = []suite.Case{
+	{
+		ID: "JOB-06", Level: suite.Must, From: "Job, delayTime",
+		Says:  "delayTime is an integer, and should be in milliseconds.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
+			c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
+		},
+	},
+	{ID: "JOB-06-waited", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, _ := waitedAndRan(c)
 		takes(c, a, "delayTime", delay)
 	}},
-	{ID: "JOB-07-ran", Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, _, execution := waitedAndRan(c)
-		takes(c, a, "executionTime", execution)
-	}},
-	{ID: "JOB-06-at-once", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
+	{ID: "JOB-06-at-once", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // a worker is ready now
 		j := c.Run(suite.Sleep(runTime))
 		started := j.Running().Received
 		c.Sleep(runTime + c.Grace())
 		takes(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
 	}},
-	{ID: "JOB-07-at-once", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, Takes: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
+	// Of a retried job they may count the last run, or all of them.
+	{ID: "JOB-06-retried", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		j, _, waited, _, since := retriedTwice(c)
+		takes(c, j, "delayTime", waited, since)
+	}},
+	// While it runs, its delay is known.
+	{ID: "JOB-06-running", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		blocker := c.Run(suite.Sleep(waitTime))
+		started := blocker.Running()
+		j := c.Run(suite.Sleep(runTime))
+		c.Until(started.Received.Add(waitTime + c.Grace()))
+		blocker.Completed()
+		a := j.Running()
+		free := blocker.Answer.Sent.Add(waitTime)
+		shows(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
+		j.Cancel()
+	}},
+	{
+		ID: "JOB-07", Level: suite.Must, From: "Job, executionTime",
+		Says:  "executionTime is an integer, and should be in milliseconds.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			took := c.RunSync(suite.Echo()).Answer.Int("executionTime")
+			c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
+		},
+	},
+	{ID: "JOB-07-ran", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, _, execution := waitedAndRan(c)
+		takes(c, a, "executionTime", execution)
+	}},
+	{ID: "JOB-07-at-once", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, Takes: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
 		blocker := c.Blocker(waitTime)
 		j := c.Run(suite.Echo())
 		c.Sleep(waitTime + c.Grace())
@@ -43,18 +70,50 @@ var jobTimes = []suite.Case{
 		takes(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
 	// Each end has an execution time.
-	{ID: "JOB-07-failed", Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-07-failed", More: true, Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, execution := waitedAndEnded(c, suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))
 		shows(c, a, "executionTime", execution)
 		shows(c, a, "delayTime", delay)
 	}},
-	{ID: "JOB-07-timed-out", Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-07-timed-out", More: true, Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		a, delay, execution := waitedAndEnded(c, suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))
 		shows(c, a, "executionTime", execution)
 		shows(c, a, "delayTime", delay)
 	}},
+	{ID: "JOB-07-retried", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		j, last, _, both, _ := retriedTwice(c)
+		takes(c, j, "executionTime", last, both)
+	}},
+	{
+		ID: "JOB-08", Level: suite.Unspec, From: "Job, executionTime",
+		Says:  "The unit of executionTime.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
+			j := c.Run(suite.Sleep(2 * time.Second))
+			j.Running()
+			c.Sleep(2 * time.Second)
+			switch took := j.Completed().Number("executionTime"); {
+			case took >= 2000 && took < 60_000:
+				c.Observe("milliseconds")
+			case took >= 2 && took < 60:
+				c.Observe("seconds")
+			default:
+				c.Observe("%v for 2 s", took)
+			}
+		},
+	},
+	{
+		ID: "JOB-14", Level: suite.Must, From: "Endpoints B, POST /runsync",
+		Says:  "POST /runsync answers the whole result at once: status, delayTime, executionTime, id, output.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			nonce := c.Nonce()
+			a := c.Post("/runsync", suite.Submission(suite.Echo(suite.M{"nonce": nonce}))).Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
+			a.Str("id")
+			a.Int("delayTime")
+			a.Int("executionTime")
+		},
+	},
 	// The answer to /runsync tells the same.
-	{ID: "JOB-14-times", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-14-times", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		blocker := c.Run(suite.Sleep(waitTime))
 		running := blocker.Running()
 		begin := c.Now()
@@ -72,43 +131,13 @@ var jobTimes = []suite.Case{
 			now.Equal(name, a.Value(name))
 		}
 	}},
-	// Of a retried job they may count the last run, or all of them.
-	{ID: "JOB-06-retried", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		j, _, waited, _, since := retriedTwice(c)
-		takes(c, j, "delayTime", waited, since)
-	}},
-	{ID: "JOB-07-retried", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		j, last, _, both, _ := retriedTwice(c)
-		takes(c, j, "executionTime", last, both)
-	}},
-	// While it runs, its delay is known.
-	{ID: "JOB-06-running", Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		blocker := c.Run(suite.Sleep(waitTime))
-		started := blocker.Running()
-		j := c.Run(suite.Sleep(runTime))
-		c.Until(started.Received.Add(waitTime + c.Grace()))
-		blocker.Completed()
-		a := j.Running()
-		free := blocker.Answer.Sent.Add(waitTime)
-		shows(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
-		j.Cancel()
-	}},
-	// A webhook that shows them shows those of the status.
-	{ID: "WEB-10-times", Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		box := c.Box()
-		a, _, _ := waitedAndRan(c, suite.M{"webhook": box.URL})
-		call := called(c, box, 1)
-		var shown suite.M
-		_ = json.Unmarshal(call.Body, &shown) // a body of another kind shows nothing
-		for _, name := range []string{"delayTime", "executionTime"} {
-			value, there := shown[name]
-			c.Observe("%s: %v", name, there)
-			if there {
-				c.Should(func() { a.Equal(name, value) })
-			}
-		}
-	}},
 }
+
+// How long a job waits and runs here: neither is the other, nor their sum.
+const (
+	waitTime = 70 * time.Second
+	runTime  = 30 * time.Second
+)
 
 // span is how long something took: from so long to so long.
 type span struct{ least, most time.Duration }

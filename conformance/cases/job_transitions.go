@@ -8,197 +8,257 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// The table of states and transitions.
-var jobTransitions = []suite.Case{
-	{ID: "JOB-15", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-		blocker := c.Blocker(5 * time.Second)
-		j := c.Run(suite.Sleep(time.Minute))
-		c.Given("JOB-02", func() {
-			j.Status().Before(blocker.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InQueue)
-		})
-		c.Sleep(6 * time.Second)
-		j.Await(suite.InProgress)
+// transitionCases are of the section "States and transitions", but for /retry and what elapses.
+var transitionCases = []suite.Case{
+	{
+		ID: "JOB-11", Level: suite.Must, From: "States and transitions, POST /run",
+		Says:  "POST /run answers the id and IN_QUEUE, even where a worker is idle.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+			c.RunSync(suite.Echo()) // a worker is idle now
+			a := c.Post("/run", suite.Submission(suite.Echo())).Is(200).Equal("status", suite.InQueue)
+			c.JobOf(a).Await(suite.Completed)
+		},
+	},
+	{
+		ID: "JOB-12", Level: suite.Must, From: "States and transitions, POST /run",
+		Says:  "POST /run answers before the job is over, however long that takes.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+			a := c.Post("/run", suite.Submission(suite.Sleep(30*time.Second))).Is(200)
+			c.JobOf(a)
+			took := a.Received.Sub(a.Sent)
+			c.Expect(took < 10*time.Second, "an answer long before the 30 s of the job are over", "an answer after %s", took)
+		},
+	},
+	{
+		ID: "JOB-13", Level: suite.Must, From: "States and transitions, POST /runsync",
+		Says:  "POST /runsync waits for the end of the job.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
+			c.Run(suite.Echo()).Completed() // a worker is ready now
+			begin := c.Now()
+			p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(3*time.Second)))
+			p.Until(begin.Add(2 * time.Second))
+			p.Held(begin.Add(3 * time.Second))
+			p.Sleep(2 * time.Second)
+			p.Answer().Is(200).Equal("status", suite.Completed)
+		},
+	},
+	{
+		ID: "JOB-15", Level: suite.Must, From: "States and transitions, IN_QUEUE",
+		Says:  "A job that waits goes to IN_PROGRESS when a worker becomes available.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+			blocker := c.Blocker(5 * time.Second)
+			j := c.Run(suite.Sleep(time.Minute))
+			c.Given("JOB-02", func() {
+				j.Status().Before(blocker.StartedAfter.Add(5*time.Second)).Is(200).Equal("status", suite.InQueue)
+			})
+			c.Sleep(6 * time.Second)
+			j.Await(suite.InProgress)
+		},
+	},
+	{
+		ID: "JOB-16", Level: suite.Must, From: "States and transitions, IN_QUEUE",
+		Says:  "The handler processes the job, once where it succeeds.",
+		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+			box := c.Box()
+			c.Run(suite.Beacon(box, 0, 0)).Await(suite.Completed)
+			c.Sleep(3 * time.Second)
+			calls := c.Calls(box, 1)
+			c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
+		},
+	},
+	{
+		ID: "JOB-17", Level: suite.Must, From: "States and transitions, POST /cancel",
+		Says:  "A cancelled job that waited is CANCELLED.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 5,
+		Run: func(c *suite.C) {
+			blocker := c.Blocker(30 * time.Second)
+			job := c.Run(suite.Echo())
+			job.InQueue()
+			job.Cancel().Is(200)
+			job.Await(suite.Cancelled)
+			blocker.Cancel()
+		},
+	},
+	{ID: "JOB-17-one", Needs: suite.Own, Allow: suite.Queue, Jobs: 5, Requests: 30, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		s := newScene(c)
+		job := c.Run(suite.Echo())
+		job.InQueue()
+		job.Cancel().Is(200)
+		s.unchanged()
 	}},
-	{ID: "JOB-16", Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
-		box := c.Box()
-		c.Run(suite.Beacon(box, 0, 0)).Await(suite.Completed)
-		c.Sleep(3 * time.Second)
-		calls := c.Calls(box, 1)
-		c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
-	}},
-	{ID: "JOB-18", Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
-		c.Blocker(5 * time.Second)
-		box, control := c.Box(), c.Box()
-		j := c.Run(suite.Beacon(box, 0, 0))
-		j.InQueue()
-		c.Given("JOB-17", func() { j.Cancel().Is(200) })
-		c.Sleep(8 * time.Second)
-		c.Run(suite.Beacon(control, 0, 0)).Completed()
-		c.Given("JOB-16", func() {
-			c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
-		})
-		c.Expect(len(box.Calls()) == 0, "no execution of the cancelled job", "%d executions", len(box.Calls()))
-	}},
-	{ID: "JOB-19", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(time.Minute))
-		j.Running()
-		j.Cancel().Is(200)
-		j.Await(suite.Cancelled)
-	}},
-	{ID: "JOB-21", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(30 * time.Second)
-		j := c.Run(suite.Echo())
-		j.InQueue()
-		j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
-	}},
-	{ID: "JOB-22", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		j := c.Run(suite.Fail(suite.M{"times": 1}))
-		j.Failed()
-		j.Retry().Is(200).Equal("id", j.ID).Equal("status", suite.InQueue)
-		j.Await(suite.Completed)
-	}},
-	{ID: "JOB-23", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second))
-		j.Running()
-		c.Sleep(7 * time.Second)
-		j.TimedOut()
-		j.Retry().Is(200).Equal("status", suite.InQueue)
-		j.Await(suite.InQueue, suite.InProgress)
-	}},
-	{ID: "JOB-24", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		j := c.Run(suite.Fail(suite.M{"times": 1}))
-		j.Failed()
-		j.Retry().Is(200).Equal("id", j.ID)
-		j.Status().Is(200).Equal("id", j.ID)
-	}},
-	{ID: "JOB-25", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		nonce := c.Nonce()
-		j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce}))
-		j.Failed()
-		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		j.Await(suite.Completed).Equal("output.nonce", nonce)
-	}},
-	{ID: "JOB-26", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
-		nonce := c.Nonce()
-		j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
-		j.Running()
-		c.Until(j.StartedBefore.Add(12 * time.Second))
-		first := j.Failed()
-		if !left(first, nonce) {
-			c.Skip("a job that FAILED shows nothing of what its handler left")
-		}
-		c.Given("JOB-22", func() { j.Retry().Is(200) })
-		for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
-			c.Expect(!left(a, nonce), "nothing of what the handler left before", "the body %s", a.Body)
-		}
-	}},
-	{ID: "JOB-27", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		nonce := c.Nonce()
-		j := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
-		j.Retry().Refused()
-		j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
-	}},
-	{ID: "JOB-28", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(30 * time.Second)
-		j := c.Run(suite.Echo())
-		j.InQueue()
-		j.Retry().Refused()
-		j.Status().Is(200).Equal("status", suite.InQueue)
-	}},
-	{ID: "JOB-29", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(30 * time.Second))
-		j.Running()
-		j.Retry().Refused()
-		j.Status().Is(200).Equal("status", suite.InProgress)
-	}},
-	{ID: "JOB-30", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(30 * time.Second)
-		j := c.Run(suite.Echo())
-		c.Given("JOB-17", func() {
+	{
+		ID: "JOB-18", Level: suite.Must, From: "States and transitions, POST /cancel",
+		Says:  "A job that is cancelled while it waits never starts.",
+		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+			c.Blocker(5 * time.Second)
+			box, control := c.Box(), c.Box()
+			j := c.Run(suite.Beacon(box, 0, 0))
+			j.InQueue()
+			c.Given("JOB-17", func() { j.Cancel().Is(200) })
+			c.Sleep(8 * time.Second)
+			c.Run(suite.Beacon(control, 0, 0)).Completed()
+			c.Given("JOB-16", func() {
+				c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
+			})
+			c.Expect(len(box.Calls()) == 0, "no execution of the cancelled job", "%d executions", len(box.Calls()))
+		},
+	},
+	{
+		ID: "JOB-19", Level: suite.Must, From: "States and transitions, POST /cancel",
+		Says:  "A cancelled job that ran is CANCELLED.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+			j := c.Run(suite.Sleep(time.Minute))
+			j.Running()
 			j.Cancel().Is(200)
 			j.Await(suite.Cancelled)
-		})
-		j.Retry().Refused()
-		j.Status().Is(200).Equal("status", suite.Cancelled)
-	}},
-	{ID: "JOB-31", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, Takes: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-		done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
-		late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
-		done.Completed()
-		failed.Failed()
-		stopped.Running()
-		c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
-		c.Sleep(7 * time.Second)
-		late.TimedOut()
-		for range 5 {
-			c.Sleep(time.Second)
-			done.Status().Is(200).Equal("status", suite.Completed)
-			failed.Status().Is(200).Equal("status", suite.Failed)
-			late.Status().Is(200).Equal("status", suite.TimedOut)
-			stopped.Status().Is(200).Equal("status", suite.Cancelled)
-		}
-	}},
-	{ID: "JOB-32", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 30, Takes: 6 * time.Second, Seconds: 10, Watch: follows, Run: func(c *suite.C) {
-		stopped := c.Run(suite.Sleep(3 * time.Second))
-		stopped.Running()
-		waited := c.Run(suite.Echo())
-		c.Given("JOB-17", func() { waited.Cancel().Is(200) })
-		c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
-		failed := c.Run(suite.Fail(suite.M{"times": 1}))
-		failed.Failed()
-		c.Given("JOB-22", func() { failed.Retry().Is(200) })
-		failed.Completed()
-		for range 5 {
-			c.Sleep(time.Second)
-			for _, j := range []*suite.Job{stopped, waited, failed} {
-				j.Status().Is(200)
+		},
+	},
+	{
+		ID: "JOB-20", Level: suite.Must, From: "States and transitions, POST /cancel",
+		Says:  "The execution of a cancelled job stops.",
+		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 1, Seconds: 40, Takes: 40 * time.Second,
+		Run: func(c *suite.C) {
+			ticks := c.Box()
+			job := c.Run(suite.Beacon(ticks, time.Second, 10*time.Minute))
+			job.Running()
+			c.Given("JOB-16", func() {
+				c.Calls(ticks, 1)
+				c.Sleep(2 * time.Second)
+				n := len(c.Calls(ticks, 2))
+				c.Expect(n >= 2, "a call each second from the handler", "%d calls", n)
+			})
+			c.Given("JOB-19", func() { job.Cancel().Is(200) })
+			c.Sleep(10 * time.Second) // for it to stop
+			n := len(ticks.Calls())
+			c.Sleep(20 * time.Second)
+			after := len(ticks.Calls())
+			c.Expect(after == n, "no call of the handler from 10 s after the cancellation on", "%d calls in the 20 s after that", after-n)
+		},
+	},
+	{
+		ID: "JOB-21", Level: suite.Must, From: "Endpoints B, POST /cancel",
+		Says:  "POST /cancel answers the id and CANCELLED.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+			c.Blocker(30 * time.Second)
+			j := c.Run(suite.Echo())
+			j.InQueue()
+			j.Cancel().Is(200).Equal("id", j.ID).Equal("status", suite.Cancelled)
+		},
+	},
+	{
+		ID: "JOB-31", Level: suite.Should, From: "States and transitions",
+		Says:  "A job that is over stays as it is unless it is retried.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, Takes: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
+			late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
+			done.Completed()
+			failed.Failed()
+			stopped.Running()
+			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
+			c.Sleep(7 * time.Second)
+			late.TimedOut()
+			for range 5 {
+				c.Sleep(time.Second)
+				done.Status().Is(200).Equal("status", suite.Completed)
+				failed.Status().Is(200).Equal("status", suite.Failed)
+				late.Status().Is(200).Equal("status", suite.TimedOut)
+				stopped.Status().Is(200).Equal("status", suite.Cancelled)
 			}
-		}
-	}},
-	{ID: "JOB-33", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-		j := c.Run(suite.Sleep(5 * time.Second))
-		j.Running()
-		c.Given("JOB-19", func() { c.Before(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
-		c.Sleep(8 * time.Second)
-		j.Status().Is(200).Equal("status", suite.Cancelled)
-	}},
-	{ID: "JOB-34", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		j := c.RunSync(suite.Echo())
-		a := j.Cancel()
-		status, _ := a.Find("status")
-		c.Observe("%d, status %v", a.Code, status)
-		c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
-	}},
-	{ID: "JOB-35", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		j := c.Run(suite.Echo())
-		c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))
-		c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
-	}},
-	{ID: "JOB-36", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
-		c.Run(suite.Echo()).Completed() // not everything fails
-		c.Run(suite.Fail()).Await(suite.Failed)
-	}},
-	{ID: "JOB-37", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
-	}},
-	{ID: "JOB-38", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-		j := c.Run(suite.Crash())
-		for range 5 { // it may be tried again and again
-			c.Sleep(time.Second)
-		}
-		a := j.Status()
-		status, _ := a.Find("status")
-		retries, _ := a.Find("retries")
-		c.Observe("%v, retries %v", status, retries)
-	}},
-	{ID: "JOB-39", Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-		c.Crashes()
-		p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
-		p.Sleep(100 * time.Second)
-		a := p.Answer()
-		status, _ := a.Find("status")
-		c.Observe("%d, status %v", a.Code, status)
-	}},
+		},
+	},
+	{
+		ID: "JOB-32", Level: suite.Must, From: "States and transitions",
+		Says:  "The statuses of a job, in the order in which they are seen, follow the table of transitions.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 30, Takes: 6 * time.Second, Seconds: 10, Watch: follows, Run: func(c *suite.C) {
+			stopped := c.Run(suite.Sleep(3 * time.Second))
+			stopped.Running()
+			waited := c.Run(suite.Echo())
+			c.Given("JOB-17", func() { waited.Cancel().Is(200) })
+			c.Given("JOB-19", func() { stopped.Cancel().Is(200) })
+			failed := c.Run(suite.Fail(suite.M{"times": 1}))
+			failed.Failed()
+			c.Given("JOB-22", func() { failed.Retry().Is(200) })
+			failed.Completed()
+			for range 5 {
+				c.Sleep(time.Second)
+				for _, j := range []*suite.Job{stopped, waited, failed} {
+					j.Status().Is(200)
+				}
+			}
+		},
+	},
+	{
+		ID: "JOB-33", Level: suite.Should, From: "States and transitions, POST /cancel",
+		Says:  "A CANCELLED job never becomes COMPLETED.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+			j := c.Run(suite.Sleep(5 * time.Second))
+			j.Running()
+			c.Given("JOB-19", func() { c.Before(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
+			c.Sleep(8 * time.Second)
+			j.Status().Is(200).Equal("status", suite.Cancelled)
+		},
+	},
+	{
+		ID: "JOB-34", Level: suite.Unspec, From: "States and transitions",
+		Says:  "The answer to /cancel of a job that is over; the job stays as it is.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			j := c.RunSync(suite.Echo())
+			a := j.Cancel()
+			status, _ := a.Find("status")
+			c.Observe("%d, status %v", a.Code, status)
+			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
+		},
+	},
+	{
+		ID: "JOB-35", Level: suite.Unspec, From: "States and transitions",
+		Says:  "What makes a job COMPLETED; that its handler succeeded does.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			j := c.Run(suite.Echo())
+			c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))
+			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
+		},
+	},
+	{
+		ID: "JOB-36", Level: suite.Must, From: "Errors, Failed job",
+		Says:  "An error of the handler makes a FAILED job.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
+			c.Run(suite.Echo()).Completed() // not everything fails
+			c.Run(suite.Fail()).Await(suite.Failed)
+		},
+	},
+	{
+		ID: "JOB-37", Level: suite.Must, From: "Errors, Failed job",
+		Says:  "An input that the handler refuses makes a FAILED job.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
+		},
+	},
+	{
+		ID: "JOB-38", Level: suite.Unspec, From: "What the service does, 4",
+		Says:  "How often a job is dispatched whose worker dies.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+			j := c.Run(suite.Crash())
+			for range 5 { // it may be tried again and again
+				c.Sleep(time.Second)
+			}
+			a := j.Status()
+			status, _ := a.Find("status")
+			retries, _ := a.Find("retries")
+			c.Observe("%v, retries %v", status, retries)
+		},
+	},
+	{
+		ID: "JOB-39", Level: suite.Unspec, From: "Errors, 500",
+		Says:  "The answer to a /runsync whose worker crashes.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+			c.Crashes()
+			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
+			p.Sleep(100 * time.Second)
+			a := p.Answer()
+			status, _ := a.Find("status")
+			c.Observe("%d, status %v", a.Code, status)
+		},
+	},
 }
 
 // left tells whether an answer shows something that a handler left: anywhere but

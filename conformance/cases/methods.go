@@ -3,48 +3,9 @@ package cases
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
-
-// Every path, called with the methods that it does not have.
-var methods = []suite.Case{
-	{ID: "JOB-46-every", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 120, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		s := newScene(c)
-		for _, op := range jobOperations {
-			for _, method := range otherMethods(c, op) {
-				for _, id := range s.ids(op) {
-					noMethod(c, ask(c, jobAPI, method, op.at(id), wrongMethodBody(method)))
-				}
-			}
-		}
-		s.unchanged()
-	}},
-	{ID: "JOB-01-every", Needs: suite.Own | suite.Second, Allow: suite.Queue, Jobs: 4, Requests: 60, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		s := newScene(c)
-		for _, op := range jobOperations {
-			for _, id := range s.ids(op) {
-				c.Do(op.method, c.QueueURL()+"/"+c.E+op.at(id), op.good(c, nil, c.Nonce())) // who answers there, and what, is not said
-			}
-		}
-		purge(c, c.E2).Is(200).Equal("removed", 0) // the queue of another endpoint
-		s.unchanged()
-	}},
-	{ID: "JOB-48", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 60, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		s := newScene(c)
-		for _, op := range jobOperations {
-			if op.method == http.MethodPost && !isOpenAI(op) {
-				for _, id := range s.ids(op) {
-					ask(c, jobAPI, http.MethodGet, op.at(id), nil)
-				}
-			}
-		}
-		s.unchanged()
-	}},
-	{ID: "M-03", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: otherMethodsOf(v1API)},
-	{ID: "VER-53", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, Takes: 5 * time.Second, Run: otherMethodsOf(v2API)},
-}
 
 // allMethods are those that are tried. HEAD and OPTIONS are HTTP's own.
 var allMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}

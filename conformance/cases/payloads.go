@@ -7,57 +7,129 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// The sizes of bodies.
-var payloads = []suite.Case{
-	{ID: "LIM-01", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(30 * time.Second) // nobody has to read it
-		c.JobOf(c.Post("/run", nil, suite.Raw(body(10_000_000))).Is(200))
-	}},
-	{ID: "LIM-02", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.Run(suite.Echo())
-		tooLarge(c, "/run", 10<<20+1)
-	}},
-	{ID: "LIM-03", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(30 * time.Second)
-		megabytes(c, "/run", 10)
-	}},
-	{ID: "LIM-04", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.JobOf(c.Post("/runsync", nil, suite.Raw(body(20_000_000))).Is(200))
-	}},
-	{ID: "LIM-05", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.RunSync(suite.Echo())
-		tooLarge(c, "/runsync", 20<<20+1)
-	}},
-	{ID: "LIM-06", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		megabytes(c, "/runsync", 20)
-	}},
-	{ID: "LIM-07", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.JobOf(c.Post("/runsync", nil, suite.Raw(body(15_000_000))).Is(200))
-		tooLarge(c, "/run", 15_000_000)
-	}},
-	{ID: "LIM-08", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(30 * time.Second)
-		tooLarge(c, "/run", 10<<20+1)
-		health(c, "jobs.inQueue", 0)
-	}},
-	{ID: "LIM-09", Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		c.Run(suite.Echo())
-		for _, large := range largeBodies {
-			tooLarge(c, large.path, large.size, suite.Chunked())
-		}
-	}},
-	{ID: "LIM-10", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
-		// What is taken of the larger size is taken of the smaller.
-		for _, n := range []int{21_000_000, 10_000_000} {
-			a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
-			output, _ := a.Find("output")
-			text, _ := output.(string)
-			c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
-			if len(text) == n {
-				return
+// payloadCases are of "Limits": the size of what is sent.
+var payloadCases = []suite.Case{
+	{
+		ID: "LIM-01", Level: suite.Must, From: "Limits, /run payload",
+		Says:  "/run takes a body of 10 MB.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+			c.Blocker(30 * time.Second) // nobody has to read it
+			c.JobOf(c.Post("/run", nil, suite.Raw(body(10_000_000))).Is(200))
+		},
+	},
+	{
+		ID: "LIM-02", Level: suite.Must, From: "Limits, /run payload",
+		Says:  "/run refuses a body of more than 10 MB.",
+		Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.Run(suite.Echo())
+			tooLarge(c, "/run", 10<<20+1)
+		},
+	},
+	{
+		ID: "LIM-03", Level: suite.Unspec, From: "Limits, /run payload",
+		Says:  "Whether MB is 10^6 or 2^20 bytes for /run.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+			c.Blocker(30 * time.Second)
+			megabytes(c, "/run", 10)
+		},
+	},
+	{
+		ID: "LIM-04", Level: suite.Must, From: "Limits, /runsync payload",
+		Says:  "/runsync takes a body of 20 MB.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/runsync", nil, suite.Raw(body(20_000_000))).Is(200))
+		},
+	},
+	{
+		ID: "LIM-05", Level: suite.Must, From: "Limits, /runsync payload",
+		Says:  "/runsync refuses a body of more than 20 MB.",
+		Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.RunSync(suite.Echo())
+			tooLarge(c, "/runsync", 20<<20+1)
+		},
+	},
+	{
+		ID: "LIM-06", Level: suite.Unspec, From: "Limits, /runsync payload",
+		Says:  "Whether MB is 10^6 or 2^20 bytes for /runsync.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			megabytes(c, "/runsync", 20)
+		},
+	},
+	{
+		ID: "LIM-07", Level: suite.Must, From: "Endpoints B, rule 1",
+		Says:  "The bounds of /run and /runsync are not the same.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/runsync", nil, suite.Raw(body(15_000_000))).Is(200))
+			tooLarge(c, "/run", 15_000_000)
+		},
+	},
+	{
+		ID: "LIM-08", Level: suite.Must, From: "States and transitions, POST /run",
+		Says:  "A submission that is refused makes no job.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+			c.Blocker(30 * time.Second)
+			tooLarge(c, "/run", 10<<20+1)
+			health(c, "jobs.inQueue", 0)
+		},
+	},
+	{ID: "LIM-08-bodies", Needs: suite.Own, Allow: suite.Queue, Jobs: 30, Requests: 90, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(time.Minute)
+		accepted := 0
+		for _, path := range []string{"/run", "/runsync?wait=1000"} {
+			for _, body := range wrongBodies {
+				for _, option := range []suite.Option{func(*suite.Request) {}, suite.Chunked()} {
+					if a := c.Post(path, nil, suite.Raw(body), option); a.Code/100 == 2 { // other clauses judge that
+						accepted++
+						if _, ok := a.Find("id"); ok {
+							c.JobOf(a)
+						}
+					}
+				}
 			}
 		}
+		purge(c, c.E).Is(200).Equal("removed", accepted)
+		for _, query := range []string{"wait=soon", "wait=-1"} {
+			if a := c.Post("/runsync?"+query, suite.Submission(suite.Echo())); a.Code/100 == 2 {
+				c.JobOf(a)
+				return // it took another wait, and its job may be over
+			}
+		}
+		purge(c, c.E).Is(200).Equal("removed", 0)
 	}},
+	{ID: "LIM-08-large", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+		c.Blocker(time.Minute)
+		for _, large := range largeBodies {
+			tooLarge(c, large.path, large.size)
+			tooLarge(c, large.path, large.size, suite.Chunked())
+		}
+		purge(c, c.E).Is(200).Equal("removed", 0)
+	}},
+	{
+		ID: "LIM-09", Level: suite.Must, From: "Endpoints B, rule 1",
+		Says:  "A body without Content-Length has the same bound.",
+		Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.Run(suite.Echo())
+			for _, large := range largeBodies {
+				tooLarge(c, large.path, large.size, suite.Chunked())
+			}
+		},
+	},
+	{
+		ID: "LIM-10", Level: suite.Unspec, From: "Endpoints B, rule 1",
+		Says:  "How large an output may be.",
+		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
+			// What is taken of the larger size is taken of the smaller.
+			for _, n := range []int{21_000_000, 10_000_000} {
+				a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
+				output, _ := a.Find("output")
+				text, _ := output.(string)
+				c.Observe("%d bytes: %s with %d", n, a.Str("status"), len(text))
+				if len(text) == n {
+					return
+				}
+			}
+		},
+	},
 }
 
 // megabytes observes how the target counts n MB: what it takes of the larger
@@ -92,4 +164,18 @@ func body(n int) []byte {
 	copy(b, before)
 	copy(b[n-len(after):], after)
 	return b
+}
+
+// largeBodies are bodies that exceed a limit, however a MB is counted.
+var largeBodies = []struct {
+	path string
+	size int
+}{{"/run", 10<<20 + 500_000}, {"/runsync", 20<<20 + 500_000}}
+
+// wrongBodies are submissions with something wrong in them.
+var wrongBodies = []string{
+	`{}`, `{"policy":{}}`, `{"input":"text"}`, `{"input":[{}]}`, `{"input":null}`, `{"input":{}`, ``, `[]`, `nonsense`,
+	`{"input":{},"webhook":5}`, `{"input":{},"webhook":"no address"}`, `{"input":{},"policy":"soon"}`, `{"input":{},"policy":{"ttl":"1000"}}`,
+	`{"input":{},"policy":{"ttl":1}}`, `{"input":{},"policy":{"executionTimeout":1}}`, `{"input":{},"policy":{"lowPriority":"yes"}}`,
+	`{"input":{},"s3Config":[]}`, `{"input":{},"s3Config":{"accessId":5}}`,
 }

@@ -11,94 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// The form of every refusal, and that what was refused is not carried out.
-var refusals = []suite.Case{
-	{ID: "ERR-06-every", Needs: suite.V1, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseAll(c, v1API, func(a *suite.Answer) { a.Str("message") })
-	}},
-	{ID: "ERR-07-every", Needs: suite.V2, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseAll(c, v2API, func(a *suite.Answer) {
-			a.Str("title")
-			a.Str("detail")
-			a.Equal("status", a.Code)
-		})
-	}},
-	{ID: "ERR-09-every", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 500, Run: func(c *suite.C) {
-		refuseAll(c, v2API, func(a *suite.Answer) { a.Type("application/problem+json") })
-	}},
-	{ID: "ERR-11-every", Needs: suite.Own | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		s := newScene(c)
-		for _, op := range jobOperations {
-			for _, a := range refuseJobs(c, s, op) {
-				if a.Code/100 == 4 && !a.FromProxy() {
-					a.JSON()
-					kind := a.Header.Get("Content-Type")
-					c.Expect(!strings.HasPrefix(kind, "text/html"), "JSON that is not called HTML", "Content-Type: %s", kind)
-				}
-			}
-		}
-	}},
-	{ID: "R-02-every", Needs: suite.V1, Allow: suite.Create, Requests: 40, Run: secretOfRegistry(v1API)},
-	{ID: "R-02-v2", Needs: suite.V2, Allow: suite.Create, Requests: 40, Run: secretOfRegistry(v2API)},
-	{ID: "ERR-13", Needs: suite.V1, Allow: suite.Create, Requests: 200, Takes: time.Minute, Run: refusedCreations(v1API)},
-	{ID: "ERR-13-v2", Needs: suite.V2, Allow: suite.Create, Requests: 200, Takes: time.Minute, Run: refusedCreations(v2API)},
-	{ID: "ERR-14", Needs: suite.V1, Allow: suite.Create, Requests: 400, Takes: time.Minute, Run: refusedChanges(v1API)},
-	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, Takes: time.Minute, Run: refusedChanges(v2API)},
-	{ID: "SUB-01-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: refusedBodies(`{}`, `{"policy":{}}`)},
-	{ID: "SUB-02-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: refusedBodies(
-		`{"input":"text"}`, `{"input":[{}]}`, `{"input":7}`, `{"input":null}`, `{"input":true}`,
-	)},
-	{ID: "SUB-04-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: refusedBodies(
-		`{"input": {"op": "echo"}`, ``, `[]`, `[{"input": {}}]`, `nonsense`, `"text"`,
-	)},
-	{ID: "LIM-08-bodies", Needs: suite.Own, Allow: suite.Queue, Jobs: 30, Requests: 90, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(time.Minute)
-		accepted := 0
-		for _, path := range []string{"/run", "/runsync?wait=1000"} {
-			for _, body := range wrongBodies {
-				for _, option := range []suite.Option{func(*suite.Request) {}, suite.Chunked()} {
-					if a := c.Post(path, nil, suite.Raw(body), option); a.Code/100 == 2 { // other clauses judge that
-						accepted++
-						if _, ok := a.Find("id"); ok {
-							c.JobOf(a)
-						}
-					}
-				}
-			}
-		}
-		purge(c, c.E).Is(200).Equal("removed", accepted)
-		for _, query := range []string{"wait=soon", "wait=-1"} {
-			if a := c.Post("/runsync?"+query, suite.Submission(suite.Echo())); a.Code/100 == 2 {
-				c.JobOf(a)
-				return // it took another wait, and its job may be over
-			}
-		}
-		purge(c, c.E).Is(200).Equal("removed", 0)
-	}},
-	{ID: "LIM-08-large", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
-		c.Blocker(time.Minute)
-		for _, large := range largeBodies {
-			tooLarge(c, large.path, large.size)
-			tooLarge(c, large.path, large.size, suite.Chunked())
-		}
-		purge(c, c.E).Is(200).Equal("removed", 0)
-	}},
-}
-
-// largeBodies are bodies that exceed a limit, however a MB is counted.
-var largeBodies = []struct {
-	path string
-	size int
-}{{"/run", 10<<20 + 500_000}, {"/runsync", 20<<20 + 500_000}}
-
-// wrongBodies are submissions with something wrong in them.
-var wrongBodies = []string{
-	`{}`, `{"policy":{}}`, `{"input":"text"}`, `{"input":[{}]}`, `{"input":null}`, `{"input":{}`, ``, `[]`, `nonsense`,
-	`{"input":{},"webhook":5}`, `{"input":{},"webhook":"no address"}`, `{"input":{},"policy":"soon"}`, `{"input":{},"policy":{"ttl":"1000"}}`,
-	`{"input":{},"policy":{"ttl":1}}`, `{"input":{},"policy":{"executionTimeout":1}}`, `{"input":{},"policy":{"lowPriority":"yes"}}`,
-	`{"input":{},"s3Config":[]}`, `{"input":{},"s3Config":{"accessId":5}}`,
-}
-
 // refusedBodies expects 400 to submissions that are sent with and without their
 // length, and no job of them. A deployment may ask for the length: 411.
 func refusedBodies(bodies ...string) func(*suite.C) {
@@ -283,29 +195,6 @@ func refusedCreations(a api) func(*suite.C) {
 			c.Sleep(consistency)
 			lacks(list.send(c, "", nil).Is(200), words)
 		}
-	}
-}
-
-// secretOfRegistry judges that no answer about registry auths shows a password: not of
-// those that are refused either.
-func secretOfRegistry(a api) func(*suite.C) {
-	return func(c *suite.C) {
-		path := collection(a, "registry")
-		password := c.Secret("PASSWORD")
-		good := suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password}
-		for _, body := range spoiled(good) {
-			c.Create(string(a), path, nil, suite.Raw(body)).Lacks(password)
-		}
-		c.Create(string(a), path, good, suite.WithoutKey()).Lacks(password)
-		made := c.Create(string(a), path, good)
-		if made.Code/100 != 2 { // one of the others was accepted, or nothing is
-			made = c.Create(string(a), path, suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password})
-		}
-		made.Lacks(password)
-		if id, ok := made.Find("id"); ok {
-			ask(c, a, "GET", path+"/"+suite.Segment(fmt.Sprint(id)), nil).Lacks(password)
-		}
-		ask(c, a, "GET", path, nil).Is(200).Lacks(password)
 	}
 }
 

@@ -217,3 +217,47 @@ func (p *passage) queueAgain(clause string) *passage {
 	p.InQueue()
 	return p
 }
+
+// hasStatus expects the status of a stage. For how long a cancelled job is shown,
+// which has no result, only follows from what is said of results.
+func hasStatus(c *suite.C, s stage, a *suite.Answer) {
+	look := func() { a.Is(200).Equal("status", s.status) }
+	if s.status == suite.Cancelled {
+		c.Should(look)
+		return
+	}
+	look()
+}
+
+// unchanged expects the status and the output that a job had before.
+func unchanged(was, now *suite.Answer) {
+	now.Is(200).Equal("status", was.Str("status"))
+	if output, ok := was.Find("output"); ok {
+		now.Equal("output", output)
+	} else {
+		now.Absent("output")
+	}
+}
+
+func overOnly(clause string) func(s stage) string {
+	return func(s stage) string {
+		if suite.Over(s.status) {
+			return clause
+		}
+		return ""
+	}
+}
+
+// keeps chooses the clause of the first end; that the retention of a retried job
+// is new, another one says.
+func keeps(clause string) func(s stage) string {
+	return func(s stage) string {
+		switch {
+		case !suite.Over(s.status):
+			return ""
+		case s.again:
+			return "LIM-19"
+		}
+		return clause
+	}
+}

@@ -8,41 +8,69 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// stored are the cases of the table of members, for each kind in each version.
+// What the cases of stored objects state, each for several kinds.
+var (
+	madeAsSaid = suite.Case{
+		ID: "STO-01", Level: suite.Must, From: "Resources and their fields; Versioning, 7",
+		Says: "What a creation says of an object is what is shown of it: in the answer, by itself, in the list.",
+	}
+	changedAsSaid = suite.Case{
+		ID: "STO-02", Level: suite.Must, From: "Endpoints A; Versioning, 6",
+		Says: "An update changes what it says of an object, and nothing else of it.",
+	}
+	leavesOthers = suite.Case{
+		ID: "STO-03", Level: suite.Must, From: "Endpoints A; Versioning, 6 and 8",
+		Says: "An update or a deletion of one object leaves the others, and the list has all that are there.",
+	}
+	clears = suite.Case{
+		ID: "STO-04", Level: suite.Should, From: "Versioning, 3",
+		Says: "A member that is set to null or to nothing is cleared, and nothing else is.",
+	}
+	hasDefaults = suite.Case{
+		ID: "STO-05", Level: suite.Should, From: "Template; Versioning, 3",
+		Says: "What a creation leaves out has its default.",
+	}
+	sameInBoth = suite.Case{
+		ID: "STO-06", Level: suite.Should, From: "Versioning, 3 and 7",
+		Says: "What one version of the API makes, changes and deletes, the other shows so under its own names.",
+	}
+)
+
+// storedCases are of the table of members, for each kind in each version.
 // Those that try every member are for targets that are there for tests alone;
 // elsewhere the seed of the run chooses some.
-var stored = func() (list []suite.Case) {
-	add := func(clause string, k kind, word string, needs suite.Needs, requests int, run func(*objects)) {
-		list = append(list, suite.Case{
-			ID: clause + "-" + k.name + "-" + k.version + word, Needs: k.needs | needs, Allow: suite.Create, Requests: requests,
-			Run: func(c *suite.C) { run(newObjects(c, k)) },
-		})
+var storedCases = func() (list []suite.Case) {
+	add := func(stated suite.Case, k kind, word string, needs suite.Needs, requests int, run func(*objects)) {
+		stated.ID += "-" + k.name + "-" + k.version + word
+		stated.Needs, stated.Allow, stated.Requests = k.needs|needs, suite.Create, requests
+		stated.Run = func(c *suite.C) { run(newObjects(c, k)) }
+		list = append(list, stated)
 	}
 	for _, k := range kinds {
 		has := func(is func(field) bool) bool { return slices.ContainsFunc(k.fields, is) }
-		add("STO-01", k, "", 0, 16, created)
-		add("STO-01", k, "-alone", suite.LocalOnly, 70, createdAlone)
+		add(madeAsSaid, k, "", 0, 16, created)
+		add(madeAsSaid, k, "-alone", suite.LocalOnly, 70, createdAlone)
 		if k.updates != nil {
-			add("STO-02", k, "", 0, 20, changedSome)
+			add(changedAsSaid, k, "", 0, 20, changedSome)
 			for nth, op := range k.updates {
-				add("STO-02", k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { changedAll(s, nth) })
+				add(changedAsSaid, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { changedAll(s, nth) })
 			}
 		}
-		add("STO-03", k, "", 0, 24, othersStay)
+		add(leavesOthers, k, "", 0, 24, othersStay)
 		if has(func(f field) bool { return f.cleared != any(noValue{}) }) {
 			for nth, op := range k.updates {
-				add("STO-04", k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { cleared(s, nth) })
+				add(clears, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { cleared(s, nth) })
 			}
 		}
 		if has(func(f field) bool { return f.byOmission != any(noValue{}) }) {
-			add("STO-05", k, "", 0, 12, omitted)
+			add(hasDefaults, k, "", 0, 12, omitted)
 		}
 		if has(func(f field) bool { return f.mapped != "" }) {
-			add("STO-06", k, "", suite.V1|suite.V2, 24, inOtherVersion)
+			add(sameInBoth, k, "", suite.V1|suite.V2, 24, inOtherVersion)
 		}
 	}
 	v2 := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "endpoint" && k.version == "v2" })]
-	add("STO-01", v2, "-template", 0, 12, fromTemplate)
+	add(madeAsSaid, v2, "-template", 0, 12, fromTemplate)
 	return list
 }()
 

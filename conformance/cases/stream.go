@@ -11,107 +11,175 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
+// streamCases are of the section "Stream chunk".
+var streamCases = []suite.Case{
+	{
+		ID: "OPS-08", Level: suite.Must, From: "Stream chunk",
+		Says:  "/stream answers a JSON array.",
+		Needs: suite.Endpoint | suite.Described, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
+			c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.Text(chunks))
+		},
+	},
+	{
+		ID: "OPS-09", Level: suite.Must, From: "Stream chunk",
+		Says:  "Each chunk has an output.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1,
+		Run: func(c *suite.C) {
+			job := c.RunSync(suite.Stream(5, 0))
+			chunks := job.Stream().Is(200).Chunks()
+			c.Expect(len(chunks) == 5, "5 chunks, as many as the handler made", "%d chunks", len(chunks))
+			for i, chunk := range chunks {
+				c.Expect(suite.Same(chunk["output"], suite.M{"n": json.Number(string(rune('0' + i)))}), "a chunk with the output of the handler", "the chunk %s", suite.Text(chunk))
+			}
+		},
+	},
+	{ID: "OPS-09-one", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+		first, second := c.Run(suite.Stream(2, 0)), c.Run(suite.Stream(3, 0))
+		first.Completed()
+		second.Completed()
+		c.Expect(len(first.Stream().Is(200).Chunks()) == 2, "2 chunks of the first job", "another number")
+		c.Expect(len(second.Stream().Is(200).Chunks()) == 3, "3 chunks of the second job", "another number")
+	}},
+	{
+		ID: "OPS-10", Level: suite.Must, From: "Stream chunk",
+		Says:  "The metrics of a chunk, where there are some, are numbers, the scenario a string.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
+			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
+			for _, chunk := range chunks {
+				given, there := chunk["metrics"]
+				if !there || given == nil {
+					continue
+				}
+				members, ok := given.(suite.M)
+				c.Expect(ok, "metrics: an object", "metrics = %s", suite.Text(given))
+				for name, value := range members {
+					_, number := value.(json.Number)
+					_, text := value.(string)
+					c.Expect(!slices.Contains(metrics, name) || number != (name == "scenario") && (number || text), name+": a number, the scenario a string", "metrics.%s = %s", name, suite.Text(value))
+				}
+			}
+		},
+	},
+	{
+		ID: "OPS-11", Level: suite.Must, From: "Limits, Streamed chunk",
+		Says:  "A chunk is 1 MB at most.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+			for _, chunk := range large(c, 2_500_000) {
+				size := len(suite.Text(chunk["output"]))
+				if text, ok := chunk["output"].(string); ok {
+					size = len(text) // whether its quotes count is open
+				}
+				c.Expect(size <= 1<<20, "an output of 1 MB at most (2^20 bytes)", "a chunk of %d bytes", size)
+			}
+			// Only a larger one is split.
+			c.Should(func() {
+				chunks := large(c, 999_000)
+				c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
+			})
+		},
+	},
+	{
+		ID: "OPS-12", Level: suite.Must, From: "Endpoints B, rule 4",
+		Says:  "A larger output comes in several chunks, with nothing lost.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+			var all strings.Builder
+			chunks := large(c, 2_500_000)
+			for _, chunk := range chunks {
+				part, ok := chunk["output"].(string)
+				c.Expect(ok, "parts of the text", "the chunk %.200s", suite.Text(chunk))
+				all.WriteString(part)
+			}
+			c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
+			c.Expect(len(chunks) >= 3, "3 chunks at least", "%d chunks", len(chunks))
+		},
+	},
+	{ID: "OPS-12-text", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		// Cut between characters, wherever they are.
+		want := generator{c.Random()}.long(few(c, 900_000, 500_000))
+		var all strings.Builder
+		chunks := c.RunSync(suite.Yield(want)).Stream().Is(200).Chunks()
+		if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
+			c.Skip("the handler does not know which chunks it is to yield")
+		}
+		for _, chunk := range chunks {
+			part, _ := chunk["output"].(string)
+			all.WriteString(part)
+		}
+		d := suite.Difference(want, all.String())
+		c.Expect(d == "", "the text that the handler yielded, in parts", "%s in %d parts", d, len(chunks))
+	}},
+	{
+		ID: "OPS-13", Level: suite.Should, From: "Endpoints B, GET /stream",
+		Says:  "Chunks come in the order in which they were made, each once.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, Takes: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+			j := c.Run(suite.Stream(100, 200*time.Millisecond))
+			j.Running()
+			var seen []string
+			// A handler on a busy machine falls behind: as long as chunks come, they are
+			// waited for.
+			for asked, quiet := 0, 0; asked < 50 && quiet < 10; asked, quiet = asked+1, quiet+1 {
+				c.Sleep(time.Second)
+				for _, chunk := range j.Stream().Is(200).Chunks() {
+					n := number(chunk)
+					// A deployment that answers all chunks each time is as good.
+					if n == "0" {
+						seen = nil
+					}
+					seen = append(seen, n)
+					quiet = 0
+				}
+				if len(seen) >= 100 {
+					break
+				}
+			}
+			for i, n := range seen {
+				c.Expect(n == strconv.Itoa(i), "the chunks 0 to 99, in order, each once", "chunk %s in place of %d", n, i)
+			}
+			c.Expect(len(seen) == 100, "100 chunks", "%d chunks", len(seen))
+		},
+	},
+	{
+		ID: "OPS-14", Level: suite.Should, From: "What the service does, 2",
+		Says:  "Chunks can be read before the job is over.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+			j := c.Run(suite.Stream(10, time.Second))
+			j.Running()
+			c.Sleep(4 * time.Second)
+			chunks := j.Stream().Is(200).Chunks()
+			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
+			c.Expect(len(chunks) > 0, "chunks of a job that is IN_PROGRESS", "no chunk")
+		},
+	},
+	{
+		ID: "OPS-15", Level: suite.Unspec, From: "Endpoints B, GET /stream",
+		Says:  "/stream of a job whose handler does not stream.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			a := c.RunSync(suite.Echo()).Stream()
+			c.Observe("%d with %s", a.Code, a.Shape())
+		},
+	},
+	{
+		ID: "OPS-16", Level: suite.Unspec, From: "Endpoints B, GET /stream",
+		Says:  "/stream of a job that waits or is over; of one that never was, 404 is expected.",
+		Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+			over := c.RunSync(suite.Stream(2, 0))
+			c.Observe("over: %d", over.Stream().Code)
+			c.Observe("over, read again: %d", over.Stream().Code)
+			c.Blocker(time.Minute)
+			waiting := c.Run(suite.Echo())
+			c.Observe("waiting: %d", held(c, "/stream/"+waiting.ID).Code)
+			c.Observe("of no job: %d", c.Get("/stream/"+suite.Resembling(over.ID)).Code)
+		},
+	},
+}
+
 // metrics are the members of a chunk's metrics that the description names; all
 // are numbers but the scenario.
 var metrics = []string{
 	"avg_gen_throughput", "avg_prompt_throughput", "cpu_kv_cache_usage", "gpu_kv_cache_usage", "input_tokens", "output_tokens", "pending", "running",
 	"scenario", "stream_index", "swapped",
-}
-
-var streams = []suite.Case{
-	{ID: "OPS-08", Needs: suite.Endpoint | suite.Described, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
-		c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.Text(chunks))
-	}},
-	{ID: "OPS-10", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
-		c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
-		for _, chunk := range chunks {
-			given, there := chunk["metrics"]
-			if !there || given == nil {
-				continue
-			}
-			members, ok := given.(suite.M)
-			c.Expect(ok, "metrics: an object", "metrics = %s", suite.Text(given))
-			for name, value := range members {
-				_, number := value.(json.Number)
-				_, text := value.(string)
-				c.Expect(!slices.Contains(metrics, name) || number != (name == "scenario") && (number || text), name+": a number, the scenario a string", "metrics.%s = %s", name, suite.Text(value))
-			}
-		}
-	}},
-	{ID: "OPS-11", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
-		for _, chunk := range large(c, 2_500_000) {
-			size := len(suite.Text(chunk["output"]))
-			if text, ok := chunk["output"].(string); ok {
-				size = len(text) // whether its quotes count is open
-			}
-			c.Expect(size <= 1<<20, "an output of 1 MB at most (2^20 bytes)", "a chunk of %d bytes", size)
-		}
-		// Only a larger one is split.
-		c.Should(func() {
-			chunks := large(c, 999_000)
-			c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
-		})
-	}},
-	{ID: "OPS-12", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
-		var all strings.Builder
-		chunks := large(c, 2_500_000)
-		for _, chunk := range chunks {
-			part, ok := chunk["output"].(string)
-			c.Expect(ok, "parts of the text", "the chunk %.200s", suite.Text(chunk))
-			all.WriteString(part)
-		}
-		c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
-		c.Expect(len(chunks) >= 3, "3 chunks at least", "%d chunks", len(chunks))
-	}},
-	{ID: "OPS-13", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, Takes: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
-		j := c.Run(suite.Stream(100, 200*time.Millisecond))
-		j.Running()
-		var seen []string
-		// A handler on a busy machine falls behind: as long as chunks come, they are
-		// waited for.
-		for asked, quiet := 0, 0; asked < 50 && quiet < 10; asked, quiet = asked+1, quiet+1 {
-			c.Sleep(time.Second)
-			for _, chunk := range j.Stream().Is(200).Chunks() {
-				n := number(chunk)
-				// A deployment that answers all chunks each time is as good.
-				if n == "0" {
-					seen = nil
-				}
-				seen = append(seen, n)
-				quiet = 0
-			}
-			if len(seen) >= 100 {
-				break
-			}
-		}
-		for i, n := range seen {
-			c.Expect(n == strconv.Itoa(i), "the chunks 0 to 99, in order, each once", "chunk %s in place of %d", n, i)
-		}
-		c.Expect(len(seen) == 100, "100 chunks", "%d chunks", len(seen))
-	}},
-	{ID: "OPS-14", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
-		j := c.Run(suite.Stream(10, time.Second))
-		j.Running()
-		c.Sleep(4 * time.Second)
-		chunks := j.Stream().Is(200).Chunks()
-		j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
-		c.Expect(len(chunks) > 0, "chunks of a job that is IN_PROGRESS", "no chunk")
-	}},
-	{ID: "OPS-15", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-		a := c.RunSync(suite.Echo()).Stream()
-		c.Observe("%d with %s", a.Code, a.Shape())
-	}},
-	{ID: "OPS-16", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		over := c.RunSync(suite.Stream(2, 0))
-		c.Observe("over: %d", over.Stream().Code)
-		c.Observe("over, read again: %d", over.Stream().Code)
-		c.Blocker(time.Minute)
-		waiting := c.Run(suite.Echo())
-		c.Observe("waiting: %d", held(c, "/stream/"+waiting.ID).Code)
-		c.Observe("of no job: %d", c.Get("/stream/"+suite.Resembling(over.ID)).Code)
-	}},
 }
 
 // held asks for what may be held for some time, and lets that pass.

@@ -6,9 +6,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-var submissions = []suite.Case{
+// submissionCases are of the section "Job submission body", but for the policy.
+var submissionCases = []suite.Case{
 	{
-		ID: "SUB-01", Needs: suite.Endpoint, Requests: 5,
+		ID: "SUB-01", Level: suite.Must, From: "Job submission body, input",
+		Says:  "A submission without an input is answered 400.",
+		Needs: suite.Endpoint, Requests: 5,
 		Run: func(c *suite.C) {
 			discerns(c)
 			for _, path := range []string{"/run", "/runsync"} {
@@ -17,15 +20,197 @@ var submissions = []suite.Case{
 			}
 		},
 	},
+	{ID: "SUB-01-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: refusedBodies(`{}`, `{"policy":{}}`)},
 	{
-		ID: "SUB-22", Clauses: []string{"ERR-03"}, Needs: suite.Idle, Allow: suite.Queue, Jobs: 1, Takes: 15 * time.Second,
-		Run: func(c *suite.C) {
-			job := c.Run(suite.Echo(), suite.TTL(10*time.Second))
-			c.Until(job.Answer.Sent.Add(10*time.Second - c.Early(2*time.Second)))
-			there := job.Status()
-			c.Before(there, job.Answer.Sent.Add(10*time.Second))
-			there.Is(200).Equal("status", suite.InQueue)
-			during(job.Answer).later(10*time.Second).isGone(c, job)
+		ID: "SUB-02", Level: suite.Must, From: "Job submission body, input",
+		Says:  "An input that is no object is answered 400.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+			c.RunSync(suite.Echo()) // an object is accepted
+			for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
+				for _, path := range []string{"/run", "/runsync"} {
+					submit(c, path, suite.M{"input": input}).BadRequest()
+				}
+			}
 		},
 	},
+	{ID: "SUB-02-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: refusedBodies(
+		`{"input":"text"}`, `{"input":[{}]}`, `{"input":7}`, `{"input":null}`, `{"input":true}`,
+	)},
+	{
+		ID: "SUB-03", Level: suite.Should, From: "Job submission body, input",
+		Says:  "An empty object is an input.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
+		},
+	},
+	{
+		ID: "SUB-04", Level: suite.Must, From: "Errors, 400",
+		Says:  "A submission that is no JSON object is answered 400.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+			c.RunSync(suite.Echo())
+			for _, path := range []string{"/run", "/runsync"} {
+				for _, body := range []string{`{"input": {"op": "echo"`, ``, `[]`, `[{"input": {}}]`, `nonsense`} {
+					c.Post(path, nil, suite.Raw(body)).BadRequest()
+				}
+			}
+		},
+	},
+	{ID: "SUB-04-text", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 60, Run: func(c *suite.C) {
+		c.RunSync(suite.Echo())
+		paths := []string{"/run", "/runsync"}
+		for i, body := range notJSON {
+			switch {
+			case c.Local():
+			case i%4 > 0:
+				continue
+			default:
+				paths = paths[:1]
+			}
+			for _, path := range paths {
+				submitText(c, path, body).BadRequest()
+			}
+		}
+		// Some parsers have words for these, which JSON has not.
+		c.Should(func() {
+			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+				submitText(c, "/run", `{"input":{"op":"echo","x":`+word+`}}`).BadRequest()
+			}
+		})
+	}},
+	{ID: "SUB-04-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: refusedBodies(
+		`{"input": {"op": "echo"}`, ``, `[]`, `[{"input": {}}]`, `nonsense`, `"text"`,
+	)},
+	{
+		ID: "SUB-05", Level: suite.Must, From: "Job submission body, input",
+		Says:  "The input reaches the handler as it was sent, whatever its members are called.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			input := suite.Echo(suite.M{
+				"policy": suite.M{"ttl": "not a policy"}, "webhook": 5, "s3Config": "none", "id": "mine", "input": suite.M{"input": suite.M{}}, "output": nil,
+				"": "empty", "ключ": []any{1.5, nil, "\u0000\"\\"}, "status": "FAILED",
+			})
+			a := c.Post("/runsync", suite.Submission(input)).Is(200)
+			c.JobOf(a).Await(suite.Completed).Equal("output", input)
+		},
+	},
+	{ID: "SUB-05-run", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 4, Seconds: 4, Requests: 25, Run: func(c *suite.C) {
+		g := generator{c.Random()}
+		var inputs []suite.M
+		var jobs []*suite.Job
+		for range few(c, 4, 1) {
+			inputs = append(inputs, echoed(g))
+			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, inputs[len(jobs)]))).Is(200)))
+		}
+		for i, job := range jobs { // each has its own
+			job.Await(suite.Completed).Keeps("output", inputs[i])
+		}
+	}},
+	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+		g := generator{c.Random()}
+		for range few(c, 2, 1) {
+			input := echoed(g)
+			a := c.Post("/runsync", nil, suite.Raw(submission(g, input))).Is(200)
+			ended(c, a).Keeps("output", input)
+			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", input)
+		}
+	}},
+	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
+		g := generator{c.Random()}
+		sizes := []int{1 << 16, 1 << 20}
+		if c.Local() {
+			sizes = []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<17 + 1, 1<<18 + 1, 1<<20 + 1, 1<<21 + 1}
+		}
+		for i, size := range sizes {
+			text, input := sized(g, size)
+			path := []string{"/run", "/runsync"}[i%2]
+			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).Keeps("output", input)
+		}
+	}},
+	{ID: "SUB-05-again", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Takes: time.Minute, Requests: 40, Run: func(c *suite.C) {
+		g := generator{c.Random()}
+		input := suite.Crash(echoed(g), suite.M{"op": "crash", "times": 1})
+		job := c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, input))).Is(200))
+		eventually(c, func() bool {
+			status, _ := job.Status().Find("status")
+			return status != suite.InQueue && status != suite.InProgress
+		})
+		a := job.Status().Is(200)
+		if status, _ := a.Find("status"); status != suite.Completed {
+			c.Skip("a job whose worker died is not handed out again, or not yet")
+		}
+		a.Keeps("output", input)
+	}},
+	{
+		ID: "SUB-06", Level: suite.Must, From: "Job submission body",
+		Says:  "webhook, policy and s3Config may each be there or not.",
+		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
+			s3 := suite.M{"s3Config": s3Config(c)}
+			for _, more := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 60_000}}, s3} {
+				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
+			}
+		},
+	},
+	{
+		ID: "SUB-07", Level: suite.Should, From: "Job submission body",
+		Says:  "Members of the submission that are of a wrong type are answered 400.",
+		Needs: suite.Endpoint, Requests: 7, Run: func(c *suite.C) {
+			discerns(c)
+			for _, more := range []suite.M{
+				{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
+			} {
+				submit(c, "/run", suite.Submission(suite.Echo(), more)).BadRequest()
+			}
+		},
+	},
+	{
+		ID: "SUB-08", Level: suite.Unspec, From: "Job submission body",
+		Says:  "Members that the description does not know.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
+		},
+	},
+	{
+		ID: "SUB-29", Level: suite.Must, From: "Job submission body, s3Config",
+		Says:  "s3Config with its four strings is accepted.",
+		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.M{"s3Config": s3Config(c)})).Is(200)).Await(suite.Completed)
+		},
+	},
+	{
+		ID: "SUB-30", Level: suite.Should, From: "Job submission body, s3Config",
+		Says:  "The secrets of s3Config are shown to nobody.",
+		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: time.Second, Seconds: 1, Run: func(c *suite.C) {
+			box, s3 := c.Box(), s3Config(c)
+			j := c.Run(suite.Stream(2, 0), suite.M{"s3Config": s3, "webhook": box.URL})
+			secret, _ := s3["accessSecret"].(string)
+			j.Answer.Lacks(secret)
+			j.Completed().Lacks(secret)
+			j.Stream().Lacks(secret)
+			c.Get("/requests").Lacks(secret)
+		},
+	},
+}
+
+// discerns expects that a request with nothing wrong but the job's id is not
+// answered like a malformed one: who refuses everything keeps no rule.
+func discerns(c *suite.C) {
+	malformed := false
+	c.Given("JOB-40", func() { malformed = c.Get("/status/"+c.Nonce()).Is(404, 400).Code == 400 })
+	if malformed { // the id may have had the wrong form
+		c.Given("ERR-02", func() { c.Job("POST", suite.Resembling(c.E), "/run", suite.Submission(suite.Echo())).Is(404) })
+	}
+}
+
+// submit sends a submission that may be refused; a job that it makes is noted.
+func submit(c *suite.C, path string, body any) *suite.Answer {
+	a := c.Post(path, body)
+	if id, ok := a.Find("id"); ok && a.Code/100 == 2 {
+		if _, ok := id.(string); ok {
+			c.JobOf(a)
+		}
+	}
+	return a
+}
+
+func s3Config(c *suite.C) suite.M {
+	return suite.M{"accessId": "id", "accessSecret": c.Secret("S3_SECRET"), "bucketName": "bucket", "endpointUrl": "https://s3.example.com"}
 }

@@ -8,52 +8,160 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// Where things are, in each version.
-var paths = []suite.Case{
-	{ID: "VER-01", Needs: suite.V1, Run: func(c *suite.C) {
-		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-		nowhere(c)
-	}},
-	{ID: "VER-02", Needs: suite.V1, Run: func(c *suite.C) {
-		a := c.V1("GET", "/containerregistryauth", nil)
-		c.Observe("%d", a.Code)
-		if !c.Local() && a.Code != 200 && !c.Now().Before(retirement) { // the operator's own deployment
-			c.Skip("version 1 is retired, and answers %d", a.Code)
-		}
-		a.Is(200)
-		c.Given("VER-01", func() { nowhere(c) })
-	}},
-	{ID: "VER-03", Needs: suite.Endpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") }},
-	{ID: "VER-04", Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
-		a := openAPI(c)
-		for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
-			c.Expect(describes(a, path), "a description of /v2"+path, "an OpenAPI document without that path")
-		}
-	}},
-	moved("VER-05", "pods", "pods", ""),
-	moved("VER-06", "serverless", "endpoints", "endpoints"),
-	moved("VER-07", "templates", "templates", ""),
-	moved("VER-08", "network-volumes", "networkVolumes", "networkvolumes"),
-	moved("VER-09", "registries", "registries", "containerregistryauth"),
-	moved("VER-10", "clusters", "", ""),
-	moved("VER-11", "billing/pods", "", ""),
-	moved("VER-12", "billing/serverless", "", ""),
-	moved("VER-13", "billing/network-volumes", "", "billing/networkvolumes"),
-	{ID: "VER-14", Needs: suite.V2, Serves: []string{"GET /v2/billing/endpoints"}, Run: func(c *suite.C) {
-		public, own := there(c, "/billing/endpoints"), there(c, "/billing/serverless")
-		// How records are listed, nothing says; of none, two lists look alike.
-		c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
-	}},
-	{ID: "VER-15", Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
-		for path := range openAPI(c).Object("paths") {
-			if _, rest, ok := strings.Cut(path, "{"); ok {
-				name, _, _ := strings.Cut(rest, "}")
-				c.Expect(name == "id", "{id}", "the path %s", path)
+// versionCases are of the section "Versioning": which version has what, where, and the lists.
+var versionCases = []suite.Case{
+	{
+		ID: "VER-01", Level: suite.Must, From: "Versioning, 1",
+		Says:  "Version 1 of the management API is below /v1.",
+		Needs: suite.V1, Run: func(c *suite.C) {
+			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+			nowhere(c)
+		},
+	},
+	{
+		ID: "VER-02", Level: suite.Must, From: "Versioning, 1",
+		Says:  "Version 1 answers until it is retired on 15 November 2026; what comes after is recorded.",
+		Needs: suite.V1, Run: func(c *suite.C) {
+			a := c.V1("GET", "/containerregistryauth", nil)
+			c.Observe("%d", a.Code)
+			if !c.Local() && a.Code != 200 && !c.Now().Before(retirement) { // the operator's own deployment
+				c.Skip("version 1 is retired, and answers %d", a.Code)
 			}
-		}
-	}},
-	{ID: "VER-50", Needs: suite.V2, Serves: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { there(c, "/clusters") }},
-	{ID: "VER-49", Needs: suite.V2, Serves: []string{"GET /v2/billing"}, Run: func(c *suite.C) { there(c, "/billing") }},
+			a.Is(200)
+			c.Given("VER-01", func() { nowhere(c) })
+		},
+	},
+	{
+		ID: "VER-03", Level: suite.Must, From: "Versioning, 2",
+		Says:  "The job API has the prefix /v2.",
+		Needs: suite.Endpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") },
+	},
+	{
+		ID: "VER-04", Level: suite.Must, From: "Versioning, 3",
+		Says:  "Version 2 has its OpenAPI description at /openapi.json.",
+		Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+			a := openAPI(c)
+			for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
+				c.Expect(describes(a, path), "a description of /v2"+path, "an OpenAPI document without that path")
+			}
+		},
+	},
+	moved(suite.Case{
+		ID: "VER-05", Level: suite.Must, From: "Versioning, 3, Pods",
+		Says: "Pods: GET /v2/pods answers.",
+	}, "pods", "pods", ""),
+	moved(suite.Case{
+		ID: "VER-06", Level: suite.Must, From: "Versioning, 3, Serverless",
+		Says: "Serverless: GET /v2/serverless answers, and /v2/endpoints is not the same resource.",
+	}, "serverless", "endpoints", "endpoints"),
+	moved(suite.Case{
+		ID: "VER-07", Level: suite.Must, From: "Versioning, 3, Templates",
+		Says: "Templates: GET /v2/templates answers.",
+	}, "templates", "templates", ""),
+	moved(suite.Case{
+		ID: "VER-08", Level: suite.Must, From: "Versioning, 3, Network volumes",
+		Says: "Network volumes: GET /v2/network-volumes answers, and /v2/networkvolumes is not the same resource.",
+	}, "network-volumes", "networkVolumes", "networkvolumes"),
+	moved(suite.Case{
+		ID: "VER-09", Level: suite.Must, From: "Versioning, 3, Registries",
+		Says: "Registries: GET /v2/registries answers, and /v2/containerregistryauth is not the same resource.",
+	}, "registries", "registries", "containerregistryauth"),
+	moved(suite.Case{
+		ID: "VER-10", Level: suite.Must, From: "Versioning, 3, Instant clusters",
+		Says: "Instant clusters: GET /v2/clusters answers.",
+	}, "clusters", "", ""),
+	moved(suite.Case{
+		ID: "VER-11", Level: suite.Must, From: "Versioning, 3, Pod billing",
+		Says: "Pod billing: GET /v2/billing/pods answers.",
+	}, "billing/pods", "", ""),
+	moved(suite.Case{
+		ID: "VER-12", Level: suite.Must, From: "Versioning, 3, Serverless billing",
+		Says: "Serverless billing: GET /v2/billing/serverless answers, and /v2/billing/endpoints is not the same resource.",
+	}, "billing/serverless", "", ""),
+	moved(suite.Case{
+		ID: "VER-13", Level: suite.Must, From: "Versioning, 3, Network volume billing",
+		Says: "Network volume billing: GET /v2/billing/network-volumes answers, and /v2/billing/networkvolumes is not the same resource.",
+	}, "billing/network-volumes", "", "billing/networkvolumes"),
+	{
+		ID: "VER-14", Level: suite.Must, From: "Versioning, 4",
+		Says:  "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
+		Needs: suite.V2, Serves: []string{"GET /v2/billing/endpoints"}, Run: func(c *suite.C) {
+			public, own := there(c, "/billing/endpoints"), there(c, "/billing/serverless")
+			// How records are listed, nothing says; of none, two lists look alike.
+			c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
+		},
+	},
+	{
+		ID: "VER-15", Level: suite.Must, From: "Versioning, 5",
+		Says:  "The first path parameter of version 2 is named {id}.",
+		Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+			for path := range openAPI(c).Object("paths") {
+				if _, rest, ok := strings.Cut(path, "{"); ok {
+					name, _, _ := strings.Cut(rest, "}")
+					c.Expect(name == "id", "{id}", "the path %s", path)
+				}
+			}
+		},
+	},
+	listedUnder(suite.Case{
+		ID: "VER-30", Level: suite.Must, From: "Versioning, 8",
+		Says: "The list is an object with the array pods.",
+	}, "pods", "pods"),
+	listedUnder(suite.Case{
+		ID: "VER-31", Level: suite.Must, From: "Versioning, 8",
+		Says: "The list is an object with the array endpoints.",
+	}, "serverless", "endpoints"),
+	listedUnder(suite.Case{
+		ID: "VER-32", Level: suite.Must, From: "Versioning, 8",
+		Says: "The list is an object with the array templates.",
+	}, "templates", "templates"),
+	listedUnder(suite.Case{
+		ID: "VER-33", Level: suite.Must, From: "Versioning, 8",
+		Says: "The list is an object with the array networkVolumes.",
+	}, "network-volumes", "networkVolumes"),
+	listedUnder(suite.Case{
+		ID: "VER-34", Level: suite.Must, From: "Versioning, 8",
+		Says: "The list is an object with the array registries.",
+	}, "registries", "registries"),
+	{
+		ID: "VER-35", Level: suite.Must, From: "Versioning, 8",
+		Says:  "The lists of version 1 are bare arrays.",
+		Needs: suite.V1, Requests: 5, Run: func(c *suite.C) {
+			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
+			c.Given("VER-01", func() { nowhere(c) })
+			for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
+				// Whether these lists exist, the description leaves open.
+				if a := c.V1("GET", path, nil); a.Code == 200 {
+					a.Array("")
+				}
+			}
+		},
+	},
+	{
+		ID: "VER-49", Level: suite.Must, From: "Versioning, 10",
+		Says:  "GET /v2/billing exists.",
+		Needs: suite.V2, Serves: []string{"GET /v2/billing"}, Run: func(c *suite.C) { there(c, "/billing") },
+	},
+	{
+		ID: "VER-50", Level: suite.Must, From: "Versioning, 3, Instant clusters",
+		Says:  "GET /v2/clusters exists.",
+		Needs: suite.V2, Serves: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { there(c, "/clusters") },
+	},
+	{
+		ID: "VER-52", Level: suite.Unspec, From: "Versioning, 3",
+		Says:  "What one version makes, the other shows.",
+		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+			id := c.NewTemplate("v2").Str("id")
+			c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
+			id = c.NewTemplate("v1").Str("id")
+			c.Observe("template of v1 by v2: %d", c.V2("GET", "/templates/"+id, nil).Code)
+		},
+	},
+	{
+		ID: "VER-53", Level: suite.Should, From: "Versioning, 3",
+		Says:  "A path of version 2 that is called with a method that it does not have refuses, and does nothing.",
+		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, Takes: 5 * time.Second, Run: otherMethodsOf(v2API),
+	},
 }
 
 // retirement is that of version 1.
@@ -79,8 +187,9 @@ func describes(a *suite.Answer, path string) bool {
 // moved judges that a resource of version 2 is at its path, with its list under
 // key where the description says so, and that the name of version 1, where it
 // is another, is none of version 2.
-func moved(clause, now, key, before string) suite.Case {
-	return suite.Case{ID: clause, Needs: suite.V2, Serves: []string{"GET /v2/" + now}, Run: func(c *suite.C) {
+func moved(stated suite.Case, now, key, before string) suite.Case {
+	stated.Needs, stated.Serves = suite.V2, []string{"GET /v2/" + now}
+	stated.Run = func(c *suite.C) {
 		a := there(c, "/"+now)
 		if key != "" {
 			c.Given(listClause[key], func() { a.Array(key) })
@@ -89,7 +198,8 @@ func moved(clause, now, key, before string) suite.Case {
 			old := c.V2("GET", "/"+before, nil)
 			c.Expect(old.Code/100 != 2 || page(old), "nothing at /v2/"+before, "the status code %d", old.Code)
 		}
-	}}
+	}
+	return stated
 }
 
 // there expects an object at a path of version 2, and nothing beside it.
@@ -142,117 +252,9 @@ func page(a *suite.Answer) bool {
 // listClause is the clause about the list of a kind.
 var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
 
-// The lists and what version 2 adds.
-var lists = []suite.Case{
-	list("VER-30", "pods", "pods"),
-	list("VER-31", "serverless", "endpoints"),
-	list("VER-32", "templates", "templates"),
-	list("VER-33", "network-volumes", "networkVolumes"),
-	list("VER-34", "registries", "registries"),
-	{ID: "VER-35", Needs: suite.V1, Requests: 5, Run: func(c *suite.C) {
-		c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-		c.Given("VER-01", func() { nowhere(c) })
-		for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
-			// Whether these lists exist, the description leaves open.
-			if a := c.V1("GET", path, nil); a.Code == 200 {
-				a.Array("")
-			}
-		}
-	}},
-	{ID: "VER-36", Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "gpus") }},
-	{ID: "VER-37", Needs: suite.V2, Run: one("gpus", "VER-36")},
-	{ID: "VER-38", Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "cpus") }},
-	{ID: "VER-39", Needs: suite.V2, Run: one("cpus", "VER-38")},
-	{ID: "VER-40", Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "datacenters") }},
-	{ID: "VER-41", Needs: suite.V2, Run: one("datacenters", "VER-40")},
-	{ID: "VER-42", Needs: suite.V2, Serves: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
-		c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-		unknown(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
-	}},
-	{ID: "VER-43", Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
-		answers(c, "/serverless/"+c.E+"/workers") // how they are listed, nothing says
-	}},
-	{ID: "VER-44", Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
-		c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.E, nil).Is(200) })
-		unknown(c, "GET", "/serverless/"+c.E+"/workers/{id}/logs", "/serverless/"+c.E+"/workers/{id}/nothing", nil)
-	}},
-	{ID: "VER-45", Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/releases"}, Run: func(c *suite.C) {
-		answers(c, "/serverless/"+c.E+"/releases")
-	}},
-	{ID: "VER-46", Needs: suite.V2, Serves: []string{"GET /v2/registries/delegations"}, Run: func(c *suite.C) {
-		there(c, "/registries/delegations")
-	}},
-	{ID: "VER-47", Needs: suite.V2, Serves: []string{"POST /v2/registries/delegations"}, Run: func(c *suite.C) {
-		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
-		c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
-	}},
-	{ID: "VER-48", Needs: suite.V2, Serves: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
-		c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
-		unknown(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
-	}},
-	{ID: "VER-54", Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-		template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
-		for _, types := range [][]any{unpooled(c), c.GPUs(1)} {
-			made := c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
-			if made.Code/100 != 2 {
-				continue // which types an endpoint may have, the description leaves open
-			}
-			path := "/serverless/" + made.Str("id")
-			shown := c.V2("GET", path, nil)
-			pools, ok := shown.Find("gpu.pools")
-			if shown.Code/100 != 2 || !ok {
-				continue // whether one version shows what the other made, it leaves open, too
-			}
-			gpu := suite.M{"pools": pools}
-			if excluded, ok := shown.Find("gpu.excludedTypes"); ok {
-				gpu["excludedTypes"] = excluded
-			}
-			c.V2("PATCH", path, suite.M{"gpu": gpu}).Success()
-		}
-	}},
-	{ID: "VER-52", Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-		id := c.NewTemplate("v2").Str("id")
-		c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
-		id = c.NewTemplate("v1").Str("id")
-		c.Observe("template of v1 by v2: %d", c.V2("GET", "/templates/"+id, nil).Code)
-	}},
-}
-
-// unpooled are GPU types that no pool of the catalog has, the first of them.
-func unpooled(c *suite.C) []any {
-	a := c.V2("GET", "/catalog/gpus", nil)
-	members, _ := a.JSON().(suite.M)
-	for _, member := range members {
-		list, _ := member.([]any)
-		for _, one := range list {
-			item, _ := one.(suite.M)
-			if pool, shown := item["pool"]; shown && pool == nil && item["id"] != nil {
-				return []any{item["id"]}
-			}
-		}
-	}
-	return c.GPUs(1)
-}
-
-func list(clause, path, key string) suite.Case {
-	return suite.Case{ID: clause, Needs: suite.V2, Serves: []string{"GET /v2/" + path}, Run: func(c *suite.C) {
-		c.V2("GET", "/"+path, nil).Is(200).Array(key)
-	}}
-}
-
-// firstOf is the id of the first thing in a list of the catalog.
-func firstOf(c *suite.C, kind string) (id string) {
-	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
-	ids := a.IDs()
-	c.Expect(len(ids) > 0, "a list of things with ids", "the body %.200s", a.Body)
-	return ids[0]
-}
-
-func one(kind, listed string) func(c *suite.C) {
-	return func(c *suite.C) {
-		var id string
-		c.Given(listed, func() { id = firstOf(c, kind) })
-		c.V2("GET", "/catalog/"+kind+"/"+suite.Segment(id), nil).Is(200).EqualIfShown("id", id).JSON()
-		c.Should(func() { c.V2("GET", "/catalog/"+kind+"/"+c.Nonce(), nil).Refused() })
-	}
+// listedUnder judges that version 2 lists a resource under a key.
+func listedUnder(stated suite.Case, path, key string) suite.Case {
+	stated.Needs, stated.Serves = suite.V2, []string{"GET /v2/" + path}
+	stated.Run = func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) }
+	return stated
 }

@@ -3,32 +3,17 @@ package clauses
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 //go:generate go test . -run ^TestPageIsCurrent$ -update
 
-// areas are the subjects of the areas, in the order of the registry.
-var areas = []struct{ id, title string }{
-	{"JOB", "Jobs and their states"}, {"SUB", "Submission"}, {"OPS", "Operations of the job API"}, {"LIM", "Limits"}, {"RAT", "Rates"},
-	{"AUT", "Authentication"}, {"ERR", "Errors"}, {"WEB", "Webhooks"}, {"T", "Templates"}, {"V", "Network volumes"}, {"R", "Registry credentials"},
-	{"P", "Endpoints"}, {"M", "Version 1 at large"}, {"VER", "Version 2 and versions"}, {"CLI", "Clients"},
-	{"DAT", "Data of jobs"}, {"STO", "Stored objects"},
-}
-
-// Title is the subject of an area; an area that has none is shown by its id.
-func Title(area string) string {
-	for _, a := range areas {
-		if a.id == area {
-			return a.title
-		}
-	}
-	return area
-}
-
 // levels say what each of them is to a deployment.
-var levels = map[Level]string{
-	Must: "stated flatly: a deployment that does not keep it is not conformant", Should: "said so, or following from two statements: a warning",
-	May: "optional: a warning", Unspec: "left open: what a deployment does is observed, and judged by nobody",
+var levels = map[suite.Level]string{
+	suite.Must: "stated flatly: a deployment that does not keep it is not conformant", suite.Should: "said so, or following from two statements: a warning",
+	suite.May: "optional: a warning", suite.Unspec: "left open: what a deployment does is observed, and judged by nobody",
 }
 
 // Markdown is Page.
@@ -38,17 +23,17 @@ func Markdown() string {
 		"What the [conformance suite](../conformance/README.md) judges: one clause to each checkable statement of the service description, in the suite's own\n" +
 		"words, with the section and row of the description that it comes from. The fields and operations themselves are in [contract.md](contract.md).\n" +
 		"`conformance explain ID` says what judges a clause.\n\n")
-	for _, level := range Levels {
+	for _, level := range suite.Levels {
 		fmt.Fprintf(&b, "- %s: %s\n", level, levels[level])
 	}
 	b.WriteString("\n")
-	for _, area := range areas {
-		fmt.Fprintf(&b, "- [%s](#%s)\n", area.title, heading(area.title))
+	for _, area := range report.Areas {
+		fmt.Fprintf(&b, "- [%s](#%s)\n", area.Title, heading(area.Title))
 	}
-	for _, area := range areas {
-		fmt.Fprintf(&b, "\n## %s\n", area.title)
+	for _, area := range report.Areas {
+		fmt.Fprintf(&b, "\n## %s\n", area.Title)
 		for _, c := range All() {
-			if c.Area() == area.id {
+			if c.Area() == area.ID {
 				entry(&b, c)
 			}
 		}
@@ -57,14 +42,14 @@ func Markdown() string {
 }
 
 func entry(b *strings.Builder, c Clause) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, plain(c.Statement), c.Level, plain(strings.TrimSuffix(c.Source, ".")))
-	if reason := c.Untestable(); reason != "" {
-		fmt.Fprintf(b, "No case judges it: %s.\n", plain(strings.TrimSuffix(reason, ".")))
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, plain(c.Says), c.Level, plain(strings.TrimSuffix(c.From, ".")))
+	if c.Untestable != "" {
+		fmt.Fprintf(b, "No case judges it: %s.\n", plain(strings.TrimSuffix(c.Untestable, ".")))
 	} else if c.Note != "" {
 		fmt.Fprintf(b, "Note: %s.\n", plain(strings.TrimSuffix(c.Note, ".")))
 	}
-	if live := c.Live(); live != c {
-		fmt.Fprintf(b, "In the dialect of the public SDKs: %s, because %s.\n", live.Level, plain(strings.TrimSuffix(live.Note, ".")))
+	if c.Live.Level != "" {
+		fmt.Fprintf(b, "In the dialect of the public SDKs: %s, because %s.\n", c.Live.Level, plain(strings.TrimSuffix(c.Live.Why, ".")))
 	}
 }
 

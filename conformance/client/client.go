@@ -24,6 +24,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
@@ -399,7 +400,7 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 		}
 	}
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(),
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.From, Statement: c.Says, Link: c.Link(),
 		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason),
 	}
 	if worst.play != nil {
@@ -409,7 +410,7 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 	case report.Skip:
 		res.Code = report.SkipFeature
 	case report.Fail:
-		if c.Level != clauses.Must && !j.Strict {
+		if c.Level != suite.Must && !j.Strict {
 			res.Verdict = report.Warn
 		}
 		res.Failure = j.failure(c, worst)
@@ -423,7 +424,7 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 func (j *judge) failure(c clauses.Clause, o outcome) *report.Failure {
 	f := *o.failure
 	f.Did = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
-	f.Says = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
+	f.Says = fmt.Sprintf("%s (%s)", c.Says, c.From)
 	f.Came = j.secrets.Redact(f.Came)
 	f.Curl = j.again(o.play.scenario.id, "")
 	return &f

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // faults are clients with one fault each: the scenario in which it shows, and
@@ -87,7 +88,7 @@ func TestFaults(t *testing.T) {
 			}
 			c, _ := clauses.Find(f.clause)
 			want := 0
-			if c.Level == clauses.Must {
+			if c.Level == suite.Must {
 				want = 1
 			}
 			if r.Exit != want {

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 )
 
 var (
@@ -110,7 +108,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		i := slices.IndexFunc(p.Areas, func(a pageArea) bool { return a.ID == x.Area })
 		if i < 0 {
 			i = len(p.Areas)
-			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: clauses.Title(x.Area)})
+			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: title(x.Area)})
 		}
 		p.Areas[i].Results = append(p.Areas[i].Results, x)
 		if x.Verdict == Fail || x.Verdict == Warn {

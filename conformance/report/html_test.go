@@ -135,7 +135,7 @@ func TestAreas(t *testing.T) {
 	for _, c := range clauses.All() {
 		r := &report.Report{Results: []report.Result{{Clause: c.ID, Area: c.Area(), Level: string(c.Level), Verdict: report.Pass}}}
 		if strings.Contains(written("html", r), "<h2>"+c.Area()+" ") {
-			t.Fatalf("the area %s has no title in clauses/print.go", c.Area())
+			t.Fatalf("the area %s has no title in report/areas.go", c.Area())
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestEveryOperationIsTried(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(tried, text) {
-			t.Errorf("%s is not in the table of conformance/cases/contract.go", text)
+			t.Errorf("%s is not in the table of conformance/cases/operations.go", text)
 		}
 	}
 	for _, op := range tried {

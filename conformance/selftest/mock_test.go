@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // mocker is the npm package of a mock that nobody of this project wrote.
@@ -44,7 +44,7 @@ func TestIndependentMock(t *testing.T) {
 		t.Errorf("exit code %d, %d requests, left %v", r.Exit, r.Requests, r.Leaked)
 	}
 	for _, x := range r.Results {
-		if x.Verdict == report.Skip || x.Level == string(clauses.Unspec) {
+		if x.Verdict == report.Skip || x.Level == string(suite.Unspec) {
 			continue
 		}
 		if want[x.Clause] != string(x.Verdict) {

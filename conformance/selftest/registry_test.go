@@ -4,19 +4,51 @@ package selftest_test
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// judgedElsewhere are clauses of clients, which `conformance client` judges.
-const judgedElsewhere = "CLI"
+// A case states its clause wholly or, where another one does, not at all; a clause
+// is stated once.
+func TestCasesStateTheirClauses(t *testing.T) {
+	type statement struct {
+		level            suite.Level
+		from, says, note string
+		live             suite.Dialect
+	}
+	id := regexp.MustCompile(`^[A-Z]+-[0-9]{2}$`)
+	stated := map[string]statement{}
+	for _, c := range conformance.Cases() {
+		s := statement{c.Level, c.From, c.Says, c.Note, c.Live}
+		before, again := stated[c.Clause()]
+		switch {
+		case s == statement{} && c.ID != c.Clause():
+			continue // another case states it
+		case !slices.Contains(suite.Levels, c.Level) || c.From == "" || c.Says == "":
+			t.Errorf("case %s lacks its Level, From or Says: %+v", c.ID, s)
+		case again && before != s:
+			t.Errorf("case %s states %+v, and another case of the clause %+v", c.ID, s, before)
+		case !id.MatchString(c.Clause()) || !slices.ContainsFunc(report.Areas, func(a report.Area) bool { return strings.HasPrefix(c.ID, a.ID+"-") }):
+			t.Errorf("case %s: expected an id like JOB-01 or JOB-01-word, of an area in report/areas.go", c.ID)
+		}
+		stated[c.Clause()] = s
+	}
+	for _, c := range clauses.All() {
+		if stated[c.ID].says != "" && c.Untestable != "" {
+			t.Errorf("%s is stated by a case, and in clauses/without_case.go", c.ID)
+		}
+	}
+}
 
 // Every clause has a case, or a written reason why not; every case has a
-// clause, and no two have the same id.
+// clause, and no two clauses or cases have the same id.
 func TestClausesAndCases(t *testing.T) {
 	judged, seen := map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Cases() {
@@ -35,15 +67,20 @@ func TestClausesAndCases(t *testing.T) {
 		}
 	}
 	all := clauses.All()
-	if len(all) < 295 {
+	if len(all) < 320 {
 		t.Errorf("there are %d clauses", len(all))
 	}
+	ids := map[string]bool{}
 	var missing []string
 	for _, c := range all {
+		if ids[c.ID] {
+			t.Errorf("there are two clauses %s", c.ID)
+		}
+		ids[c.ID] = true
 		switch {
-		case judged[c.ID] && c.Untestable() != "":
-			t.Errorf("%s has a case, and is said to be untestable: %s", c.ID, c.Untestable())
-		case !judged[c.ID] && c.Untestable() == "" && c.Area() != judgedElsewhere:
+		case judged[c.ID] && c.Untestable != "":
+			t.Errorf("%s has a case, and is said to be untestable: %s", c.ID, c.Untestable)
+		case !judged[c.ID] && c.Untestable == "":
 			missing = append(missing, c.ID)
 		}
 	}
@@ -73,7 +110,7 @@ func TestMustsHaveMutants(t *testing.T) {
 		if unserved(c.ID) {
 			continue
 		}
-		if c.Level == clauses.Must && c.Untestable() == "" && c.Area() != judgedElsewhere && len(conformance.Mutants(c.ID)) == 0 {
+		if c.Level == suite.Must && c.Untestable == "" && len(conformance.Mutants(c.ID)) == 0 {
 			t.Errorf("%s has no mutant", c.ID)
 		}
 	}

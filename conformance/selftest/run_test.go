@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/gotest"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
@@ -38,7 +39,7 @@ func verdicts(r *report.Report) map[string]report.Verdict {
 
 // From a Go test, and in a subtest for each clause.
 func TestRunFromGo(t *testing.T) {
-	r := conformance.Run(t, deployed(t, nil), func(o *conformance.Options) { o.Select = []string{"JOB-17", "LIM-11"} })
+	r := gotest.Run(t, deployed(t, nil), func(o *conformance.Options) { o.Select = []string{"JOB-17", "LIM-11"} })
 	if r.Counts[report.Pass] != 2 {
 		t.Errorf("%v", r.Counts)
 	}
@@ -46,6 +47,7 @@ func TestRunFromGo(t *testing.T) {
 
 // A target that is down is told of at once, in one line.
 func TestTargetIsDown(t *testing.T) {
+	t.Parallel()
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))

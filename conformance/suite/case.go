@@ -8,12 +8,40 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
+// Level is how strongly the description says a clause.
+type Level string
+
+// Levels, from the strongest to none.
+const (
+	Must   Level = "MUST"   // stated flatly: a failure is a FAIL
+	Should Level = "SHOULD" // said so, or following from two statements: a WARN
+	May    Level = "MAY"    // optional: a WARN
+	Unspec Level = "UNSPEC" // not shown: what comes is recorded as OBSERVED
+)
+
+// Levels are all of them, strongest first.
+var Levels = []Level{Must, Should, May, Unspec}
+
+// Dialect is what the dialect of the public SDKs says of a clause, and why.
+type Dialect struct {
+	Level Level
+	Why   string
+}
+
 // Case judges a clause. It is one short function: what it asks for goes through
 // C, whose helpers end it where the answer is none that the clause accepts.
+//
+// The case whose ID is that of the clause states it: Level, From, Says, Note and
+// Live. Further cases of the clause leave these out, and stand below it.
 type Case struct {
 	// ID is that of the clause. A clause with several cases has a word behind it:
 	// SUB-20-above.
-	ID string
+	ID    string
+	Level Level
+	From  string // section and row of the description
+	Says  string // the statement, in our own words
+	Note  string
+	Live  Dialect // where the dialect of the public SDKs says otherwise
 	// Clauses are further clauses that the case judges, all by the same verdict.
 	Clauses []string
 	// Also are clauses that the case judges on its way, by Given: where one is not
@@ -127,19 +155,19 @@ func (c *Case) All() []string { return slices.Concat(c.own(), c.Also) }
 func (c *Case) Judges(clause string) bool { return slices.Contains(c.own(), clause) }
 
 // own are those that the verdict of the case is about.
-func (c *Case) own() []string { return append([]string{clauseOf(c.ID)}, c.Clauses...) }
+func (c *Case) own() []string { return append([]string{c.Clause()}, c.Clauses...) }
 
-// clauseOf is JOB-01 of JOB-01 and of JOB-01-word.
-func clauseOf(id string) string {
+// Clause is JOB-01 of JOB-01 and of JOB-01-word.
+func (c *Case) Clause() string {
 	dashes := 0
-	for i, r := range id {
+	for i, r := range c.ID {
 		if r == '-' {
 			if dashes++; dashes == 2 {
-				return id[:i]
+				return c.ID[:i]
 			}
 		}
 	}
-	return id
+	return c.ID
 }
 
 // Costs is what the case asks of the target, with the requests that its fixtures

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
@@ -35,19 +37,34 @@ func find(t *testing.T, id string) mutants.Mutant {
 	return mutants.Mutant{}
 }
 
-// built is a jobrunner for one test.
-func built(t *testing.T, tag string) string {
+// dir has the jobrunner with its faults, which is built once.
+var dir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if dir, err = os.MkdirTemp("", "gpucloud-mutants-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var built = sync.OnceValue(func() error { return build(context.Background(), filepath.Join(dir, "jobrunner"), "mutants") })
+
+// withFaults is the jobrunner that has faults to choose.
+func withFaults(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "jobrunner")
-	if err := build(t.Context(), binary, tag); err != nil {
+	if err := built(); err != nil {
 		t.Fatal(err)
 	}
-	return binary
+	return filepath.Join(dir, "jobrunner")
 }
 
 // Each of the sample is noticed by the clause that it was made for.
 func TestSample(t *testing.T) {
-	binary := built(t, "mutants")
+	binary := withFaults(t)
 	for kind, ids := range sample {
 		for _, id := range ids {
 			t.Run(id, func(t *testing.T) {
@@ -65,6 +82,9 @@ func TestSample(t *testing.T) {
 	}
 	// Whoever breaks nothing that is promised is let alone.
 	t.Run("control", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("TestVariants has deployments that nobody may blame")
+		}
 		t.Parallel()
 		if v := judge(t.Context(), binary, find(t, "queue-last-first"), true); !v.ok() {
 			t.Error(v.line())
@@ -82,7 +102,10 @@ func TestSample(t *testing.T) {
 // The program that people run has no faults to choose: it does not know the
 // variable, and keeps what its mutants break.
 func TestNoFaultWithoutTheTag(t *testing.T) {
-	binary := built(t, "")
+	binary := filepath.Join(t.TempDir(), "jobrunner")
+	if err := build(t.Context(), binary, ""); err != nil {
+		t.Fatal(err)
+	}
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +132,7 @@ func TestNoFaultWithoutTheTag(t *testing.T) {
 // leaves its mutants without effect.
 func TestFaultsAreInTheSource(t *testing.T) {
 	var source strings.Builder
-	err := filepath.WalkDir("../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}

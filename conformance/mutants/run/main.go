@@ -236,7 +236,7 @@ func light(but string) (ids []string) {
 		}
 	}
 	for _, c := range clauses.All() {
-		if c.Level != clauses.Unspec && c.Untestable() == "" && !loads[c.ID] {
+		if c.Level != suite.Unspec && c.Untestable == "" && !loads[c.ID] {
 			ids = append(ids, c.ID)
 		}
 	}

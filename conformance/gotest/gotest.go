@@ -1,27 +1,28 @@
-package conformance
+// Package gotest judges a deployment from a Go test, for those who write one in Go.
+package gotest
 
 import (
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Run judges a deployment from a Go test, for those who write one in Go: each
-// clause is a subtest. Cases of every cost run, and each makes endpoints of its
-// own, so the deployment should be there for the test alone. With
-// Target.Advance, or Target.Virtual inside of a testing/synctest bubble, half
-// an hour takes no time; without them, cases that wait for more than five
-// minutes are skipped.
+// Run judges a deployment: each clause is a subtest. Cases of every cost run, and
+// each makes endpoints of its own, so the deployment should be there for the test
+// alone. With Target.Advance, or Target.Virtual inside of a testing/synctest
+// bubble, half an hour takes no time; without them, cases that wait for more than
+// five minutes are skipped.
 //
 // The subtests of what is not a MUST never fail: they log what came.
-func Run(t *testing.T, target Target, more ...func(*Options)) *report.Report {
+func Run(t *testing.T, target conformance.Target, more ...func(*conformance.Options)) *report.Report {
 	t.Helper()
 	target.Local = true
-	o := Options{Target: target}
+	o := conformance.Options{Target: target}
 	for _, change := range more {
 		change(&o)
 	}
-	r, err := Judge(t.Context(), o)
+	r, err := conformance.Judge(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,273 @@
+package cases
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// concurrencyCases are of "Limits", Rate limits: requests at a time.
+var concurrencyCases = []suite.Case{
+	{
+		ID: "RAT-11", Level: suite.Must, From: "Limits, Rate limits, /runsync",
+		Says:  "More than 400 requests of /runsync at a time are answered 429.",
+		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400, Run: func(c *suite.C) {
+			// With a running worker the limit might be a higher one.
+			hold(c, 400, "POST", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
+		},
+	},
+	{
+		ID: "RAT-12", Level: suite.Must, From: "Limits, Rate limits, /run",
+		Says:  "More than 200 requests of /run at a time are answered 429.",
+		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
+			hold(c, 200, "POST", "/run", nil, suite.Stalled())
+		},
+	},
+	{
+		ID: "RAT-13", Level: suite.Must, From: "Limits, Rate limits, /status",
+		Says:  "More than 400 requests of /status at a time are answered 429.",
+		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 10000, Jobs: 60, Takes: 4 * time.Minute, Run: func(c *suite.C) {
+			meet(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
+		},
+	},
+	{
+		ID: "RAT-14", Level: suite.Must, From: "Limits, Rate limits, /stream",
+		Says:  "More than 400 requests of /stream at a time are answered 429.",
+		Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1, Run: func(c *suite.C) {
+			j := c.Run(suite.Sleep(time.Hour))
+			j.Running()
+			hold(c, 400, "GET", "/stream/"+j.ID, nil)
+		},
+	},
+	{
+		ID: "RAT-15", Level: suite.Must, From: "Limits, Rate limits, /cancel",
+		Says:  "More than 20 requests of /cancel at a time are answered 429.",
+		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1800, Jobs: 840, Takes: 4 * time.Minute, Run: func(c *suite.C) {
+			meet(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
+		},
+	},
+	{
+		ID: "RAT-16", Level: suite.Must, From: "Limits, Rate limits, /openai/*",
+		Says:  "More than 400 requests of /openai/* at a time are answered 429.",
+		Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400, Run: func(c *suite.C) {
+			routed(c)
+			hold(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
+		},
+	},
+	{
+		ID: "RAT-17", Level: suite.Must, From: "Limits, Rate limits, /requests",
+		Says:  "More than 2 requests of /requests at a time are answered 429.",
+		Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 90, Jobs: 16, Takes: 66 * time.Second, Run: func(c *suite.C) {
+			// A list that is longer than the buffers of a connection, and that nobody
+			// reads, keeps its request open.
+			var last *suite.Job
+			for range 16 {
+				last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
+			}
+			last.Failed() // and so have those before it: there is one worker
+			n, answered := openAtOnce(c, 2, "GET", "/requests", nil, suite.Unread())
+			if !answered {
+				expectHeld(c, n, 2)
+				return
+			}
+			// Where something in front takes the answers from the deployment, only those
+			// that are made at the same moment are open at a time.
+			const tries = 6
+			lists := slices.Repeat([]string{"/requests"}, 10)
+			for range tries {
+				c.Sleep(11 * time.Second) // the next window
+				if accepted, _ := c.Together("GET", lists); accepted < len(lists) {
+					return
+				}
+			}
+			c.Fail(fmt.Sprintf("10 requests at the same moment, %d times, and no 429", tries), "429 to those above 2 at a time")
+		},
+	},
+}
+
+// openRuns does something while as many requests of /run are open as its limit
+// allows.
+func openRuns(c *suite.C, do func()) {
+	var open []*suite.Pending
+	defer func() {
+		for _, p := range open {
+			p.Drop()
+		}
+	}()
+	for range 200 {
+		open = append(open, c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet()))
+	}
+	last := c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet())
+	open = append(open, last)
+	c.Given("RAT-12", func() {
+		for late := time.Now().Add(refusal); ; time.Sleep(time.Millisecond) {
+			n, answered := countHeld(open)
+			if answered {
+				c.Skip("the deployment answers at once, and nobody can hold so many requests open")
+			}
+			if n <= 200 {
+				return
+			}
+			c.Expect(time.Now().Before(late), "429 to one of 201", "no answer 429")
+		}
+	})
+	do()
+}
+
+// refusal is how long a refusal may take of a deployment that hundreds of
+// requests keep busy, on the wall.
+const refusal = 5 * time.Second
+
+// hold opens more requests than the limit: as many as it allows must be held, and
+// the others be answered 429.
+func hold(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
+	n, answered := openAtOnce(c, limit, method, path, body, o...)
+	if answered {
+		c.Skip("the deployment answers at once, and nobody can hold so many requests open")
+	}
+	expectHeld(c, n, limit)
+}
+
+func expectHeld(c *suite.C, n, limit int) {
+	c.Expect(n <= limit, "429 to those above "+strconv.Itoa(limit), "%d requests are open at a time", n)
+	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 to one more than %d", n)
+}
+
+// openAtOnce is how many of more requests than the limit are open at a time; answered
+// says that one was answered, and nobody can hold them open.
+func openAtOnce(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, answered bool) {
+	var open []*suite.Pending
+	defer func() {
+		for _, p := range open {
+			p.Drop()
+		}
+	}()
+	more := max(limit/10, 4)
+	for range limit + more {
+		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
+	}
+	for late := time.Now().Add(refusal); ; {
+		if n, answered = countHeld(open); answered {
+			return n, true
+		}
+		if n <= limit || time.Now().After(late) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n == limit {
+		// One more is refused while all that came before are held, and those that
+		// were on their way have arrived by then.
+		open = append(open, c.Start(method, path, body, o...))
+		for late := time.Now().Add(refusal); n >= limit && time.Now().Before(late); {
+			if n, answered = countHeld(open); n == limit || answered {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(20 * time.Millisecond)
+		n, answered = countHeld(open)
+	}
+	return n, answered
+}
+
+// meet sends requests that nobody can hold open, so many at the same moment.
+// Those that change a job meet behind large ones that are being written: then as
+// many are accepted as the limit allows, and the others are answered 429. Where
+// they do not all meet, more are accepted, and another try may tell.
+func meet(c *suite.C, limit, n int, method string, path func(id string) string) {
+	const tries = 20
+	large := body(9_000_000)
+	meetings, least := 0, n
+	for try := range tries {
+		paths := make([]string, n)
+		for i := range paths {
+			if i == 0 || method == http.MethodPost {
+				paths[i] = path(c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})).ID)
+			} else {
+				paths[i] = paths[0]
+			}
+		}
+		writes := []*suite.Pending{
+			c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()), c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()),
+		}
+		c.Sent()
+		time.Sleep(time.Duration(try%10) * 4 * time.Millisecond) // they are read first
+		accepted, met := c.Together(method, paths)
+		for _, w := range writes {
+			w.Answer()
+		}
+		c.Expect(accepted >= limit, strconv.Itoa(limit)+" at a time that are accepted", "429 to all but %d of %d", accepted, n)
+		if accepted == limit {
+			return
+		}
+		if met {
+			meetings, least = meetings+1, min(least, accepted)
+		}
+		c.Sleep(11 * time.Second) // the next window
+	}
+	if meetings < 4 {
+		c.Skip("the deployment answers faster than so many requests can be sent")
+	}
+	c.Fail(fmt.Sprintf("%d requests at a time are accepted, %d times", least, meetings), "429 to those above "+strconv.Itoa(limit))
+}
+
+// countHeld counts the requests that are open; those that are not refused are
+// answered. The others must have been answered 429.
+func countHeld(all []*suite.Pending) (open int, answered bool) {
+	for _, p := range all {
+		switch {
+		case !p.Over():
+			open++
+		case p.Answer().Code/100 == 2:
+			return open, true
+		default:
+			p.Answer().Is(http.StatusTooManyRequests)
+		}
+	}
+	return open, false
+}
+
+// fill opens as many requests as are allowed at a time, and returns those that are
+// open.
+func fill(c *suite.C, clause string, limit int, method, path string, body any) (open []*suite.Pending) {
+	for range limit + 20 {
+		open = append(open, c.Start(method, path, body, suite.Quiet()))
+	}
+	held := open
+	for late := time.Now().Add(refusal); len(held) > limit && time.Now().Before(late); time.Sleep(time.Millisecond) {
+		held = nil
+		for _, p := range open {
+			if !p.Over() {
+				held = append(held, p)
+			}
+		}
+	}
+	answered := false
+	c.Given(clause, func() {
+		for _, p := range open {
+			if !p.Over() {
+				continue
+			}
+			a := p.Answer()
+			if answered = answered || a.Code/100 == 2; !answered {
+				a.Is(http.StatusTooManyRequests)
+			}
+		}
+	})
+	if answered || len(held) != limit {
+		drop(open)
+		c.Skip("not all of %d requests are open at a time: %d", limit, len(held))
+	}
+	return held
+}
+
+func drop(open []*suite.Pending) {
+	for _, p := range open {
+		p.Drop()
+	}
+}

@@ -1,5 +1,0 @@
-package cases
-
-import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
-
-var v1Registries = []suite.Case{}

@@ -1,0 +1,21 @@
+package report
+
+// Area is the part of an id that clauses of one subject share, with that subject.
+type Area struct{ ID, Title string }
+
+// Areas are those of the registry, in its order.
+var Areas = []Area{
+	{"JOB", "Jobs and their states"}, {"SUB", "Submission"}, {"OPS", "Operations of the job API"}, {"LIM", "Limits"}, {"RAT", "Rates"},
+	{"AUT", "Authentication"}, {"ERR", "Errors"}, {"WEB", "Webhooks"}, {"T", "Templates"}, {"V", "Network volumes"}, {"R", "Registry credentials"},
+	{"P", "Endpoints"}, {"DAT", "Data of jobs"}, {"STO", "Stored objects"}, {"M", "Version 1 at large"}, {"VER", "Version 2 and versions"}, {"CLI", "Clients"},
+}
+
+// title is the subject of an area; an area that has none is shown by its id.
+func title(area string) string {
+	for _, a := range Areas {
+		if a.ID == area {
+			return a.Title
+		}
+	}
+	return area
+}
