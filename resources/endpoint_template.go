@@ -162,10 +162,10 @@ func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.E
 // setEnvironment takes over all that API v1 shows of a copy that API v2 made.
 func (m *endpoint) setEnvironment(ctx context.Context, c *api.Client, got api.Endpoint) error {
 	shown, err := value.As[fromTemplate](ctx, m.FromTemplate)
-	if err != nil || shown == nil || got.Env == nil {
+	if err != nil || shown == nil || got.WorkerEnv == nil {
 		return err
 	}
-	shown.Env = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.Env), m.ownVariables()))
+	shown.Env = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.WorkerEnv), m.ownVariables()))
 	m.FromTemplate, err = value.Object(ctx, endpointSchema.Attributes["from_template"], shown)
 	return err
 }

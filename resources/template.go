@@ -316,7 +316,7 @@ func (m *template) expand(ctx context.Context) (api.Template, error) {
 	t.Entrypoint, t.AllowedCUDAVersions = &entrypoint, &cuda
 	mounts, err := value.As[templateMounts](ctx, m.Mounts)
 	if mounts != nil {
-		t.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
+		t.Mounts.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
 	}
 	return t, err
 }
@@ -345,8 +345,8 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 		m.AllowedCUDAVersions = value.KeepSet(m.AllowedCUDAVersions, *got.AllowedCUDAVersions)
 	}
 	var mounts *templateMounts
-	if got.Persistent != nil {
-		mounts = &templateMounts{persistentMount{types.Int64Value(got.Persistent.Size), types.StringValue(got.Persistent.Path)}}
+	if mount := got.Mounts.Persistent; mount != nil {
+		mounts = &templateMounts{persistentMount{types.Int64Value(mount.Size), types.StringValue(mount.Path)}}
 	}
 	m.Mounts, err = value.Object(ctx, templateSchema.Attributes["mounts"], mounts)
 	return err

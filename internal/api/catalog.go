@@ -19,13 +19,6 @@ type catalog struct {
 	flight    singleflight.Group
 }
 
-type gpuTypeV2 struct {
-	ID     string  `json:"id"`
-	Name   string  `json:"name"`
-	Pool   *string `json:"pool"` // null: in no serverless pool
-	Memory int64   `json:"memory"`
-}
-
 // GPUTypes returns the catalog's GPU types. The catalog is a part of API v2,
 // and is asked there whatever the client's version is. It is asked once.
 func (c *Client) GPUTypes(ctx context.Context) ([]GPUType, error) { return c.catalog.gpuTypes(ctx) }
@@ -51,18 +44,14 @@ func (c *catalog) gpuTypes(ctx context.Context) ([]GPUType, error) {
 }
 
 func (c *catalog) fetch(ctx context.Context) ([]GPUType, error) {
-	answer := keyedList[gpuTypeV2]{member: "gpus"}
+	answer := keyedList[GPUType]{member: "gpus"}
 	err := c.transport.do(ctx, call{
 		method: http.MethodGet, url: c.transport.settings.BaseURL + "/v2/catalog/gpus",
 	}, &answer)
 	if err != nil {
 		return nil, err
 	}
-	types := make([]GPUType, len(answer.objects))
-	for i, w := range answer.objects {
-		types[i] = GPUType{ID: w.ID, Name: w.Name, Pool: value(w.Pool), Memory: w.Memory}
-	}
-	return types, nil
+	return answer.objects, nil
 }
 
 // SelectionError names the GPU types that no selection of pools reaches: the

@@ -30,7 +30,7 @@ type rest[T, W any] struct {
 	neutral func(W) T
 	// create and update make request bodies. An update without members is
 	// not sent; errNoUpdate marks a kind that can't be changed.
-	create func(want T) (W, error)
+	create func(want T) (any, error)
 	update func(have, want T) (patch, error)
 	// settle tells whether an object is what a failed, repeated update
 	// wanted: an earlier try got through and its answer was lost.

@@ -33,7 +33,7 @@ func fixedOfVolume(got, want NetworkVolume) bool {
 func fixedOfTemplate(got, want Template) bool {
 	return got.Serverless == want.Serverless &&
 		(want.Category == "" || got.Category == want.Category) &&
-		(got.Persistent == nil) == (want.Persistent == nil)
+		(got.Mounts.Persistent == nil) == (want.Mounts.Persistent == nil)
 }
 
 func comparableTemplates(got, want Template) (Template, Template) {

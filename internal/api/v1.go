@@ -14,29 +14,25 @@ func networkVolumesV1(t *transport, s *shelf) Collection[NetworkVolume] {
 		name:    func(v NetworkVolume) string { return v.Name },
 		fixed:   fixedOfVolume,
 		neutral: networkVolumeV1.neutral,
-		create: func(want NetworkVolume) (networkVolumeV1, error) {
-			return networkVolumeV1{Name: &want.Name, Size: &want.Size, DataCenterID: &want.DataCenter}, nil
+		create: func(want NetworkVolume) (any, error) {
+			return networkVolumeV1{Name: want.Name, Size: want.Size, DataCenterID: want.DataCenter}, nil
 		},
 		update: func(have, want NetworkVolume) (patch, error) {
-			return changed(
-				networkVolumeV1{Name: &have.Name, Size: &have.Size},
-				networkVolumeV1{Name: &want.Name, Size: &want.Size})
+			return changed(&networkVolumeV1{Name: have.Name, Size: have.Size}, networkVolumeV1{Name: want.Name, Size: want.Size})
 		},
 		settle: sameVolume,
 	}
 }
 
 type networkVolumeV1 struct {
-	ID           *string `json:"id,omitempty"`
-	Name         *string `json:"name,omitempty"`
-	Size         *int64  `json:"size,omitempty"`
-	DataCenterID *string `json:"dataCenterId,omitempty"`
+	ID           string `json:"id,omitempty"`
+	Name         string `json:"name"`
+	Size         int64  `json:"size"`
+	DataCenterID string `json:"dataCenterId"`
 }
 
 func (w networkVolumeV1) neutral() NetworkVolume {
-	return NetworkVolume{
-		ID: value(w.ID), Name: value(w.Name), Size: value(w.Size), DataCenter: value(w.DataCenterID),
-	}
+	return NetworkVolume{ID: w.ID, Name: w.Name, Size: w.Size, DataCenter: w.DataCenterID}
 }
 
 func registryAuthsV1(t *transport, s *shelf) Collection[RegistryAuth] {

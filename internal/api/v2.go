@@ -4,38 +4,21 @@ package api
 // unknown members refused. A request says only what it has to.
 
 func networkVolumesV2(t *transport, s *shelf) Collection[NetworkVolume] {
-	return &rest[NetworkVolume, networkVolumeV2]{
+	return &rest[NetworkVolume, NetworkVolume]{
 		transport: t, shelf: s, kind: "network volume", path: "/v2/network-volumes", member: "networkVolumes",
 		full:    []string{"name", "size", "dataCenter", "type"},
 		id:      func(v NetworkVolume) string { return v.ID },
 		name:    func(v NetworkVolume) string { return v.Name },
 		fixed:   fixedOfVolume,
-		neutral: networkVolumeV2.neutral,
-		create: func(want NetworkVolume) (networkVolumeV2, error) {
-			return networkVolumeV2{
-				Name: &want.Name, Size: &want.Size, DataCenter: &want.DataCenter, Type: want.Type,
-			}, nil
+		neutral: func(v NetworkVolume) NetworkVolume { return v },
+		create: func(want NetworkVolume) (any, error) {
+			want.ID = ""
+			return want, nil
 		},
 		update: func(have, want NetworkVolume) (patch, error) {
-			return changed(
-				networkVolumeV2{Name: &have.Name, Size: &have.Size},
-				networkVolumeV2{Name: &want.Name, Size: &want.Size})
+			return changed(&NetworkVolume{Name: have.Name, Size: have.Size}, NetworkVolume{Name: want.Name, Size: want.Size})
 		},
 		settle: sameVolume,
-	}
-}
-
-type networkVolumeV2 struct {
-	ID         *string `json:"id,omitempty"`
-	Name       *string `json:"name,omitempty"`
-	Size       *int64  `json:"size,omitempty"`
-	DataCenter *string `json:"dataCenter,omitempty"`
-	Type       *string `json:"type,omitempty"`
-}
-
-func (w networkVolumeV2) neutral() NetworkVolume {
-	return NetworkVolume{
-		ID: value(w.ID), Name: value(w.Name), Size: value(w.Size), DataCenter: value(w.DataCenter), Type: w.Type,
 	}
 }
 
