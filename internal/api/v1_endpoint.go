@@ -43,7 +43,7 @@ type endpointV1 struct {
 	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty" clear:"[]"`
 	MinCUDAVersion      string   `json:"minCudaVersion,omitempty" clear:"\"\""`
 	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"` // never answered
-	VCPUCount           int64    `json:"vcpuCount,omitempty"`    // never answered
+	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // never answered
 	InstanceIDs         []string `json:"instanceIds,omitempty"`  // of answers only: both in one
 	DataCenterIDs       []string `json:"dataCenterIds,omitempty" clear:"[]"`
 	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // of answers only
@@ -108,7 +108,7 @@ func setCPUV1(w *endpointV1, e Endpoint) error {
 		if cpu.VCPUCount != e.CPU[0].VCPUCount {
 			return inexpressible("cpu", "with different vCPU counts")
 		}
-		w.CPUFlavorIDs, w.VCPUCount = append(w.CPUFlavorIDs, cpu.ID), cpu.VCPUCount
+		w.CPUFlavorIDs, w.VCPUCount = append(w.CPUFlavorIDs, cpu.ID), &cpu.VCPUCount
 	}
 	return nil
 }
@@ -162,9 +162,16 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want.GPU == nil { // nothing is said of it
-		for _, name := range []string{"gpuTypeIds", "allowedCudaVersions", "minCudaVersion"} {
+	all, err := changed(nil, after)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"gpuTypeIds", "allowedCudaVersions", "minCudaVersion"} {
+		switch {
+		case want.GPU == nil: // whatever the endpoint has stays
 			delete(p, name)
+		case have.GPU == nil:
+			p[name] = all[name]
 		}
 	}
 	if want.ApplyTemplate && want.TemplateID != nil {

@@ -39,7 +39,7 @@ type templateV1 struct {
 	Ports                   []string          `json:"ports"` // always said, as volumeInGb: the server would fill in its own
 	Readme                  string            `json:"readme,omitempty" clear:"\"\""`
 	VolumeInGB              int64             `json:"volumeInGb"`
-	VolumeMountPath         string            `json:"volumeMountPath,omitempty"`
+	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
 }
 
 // newTemplateV1 makes the part of a request body that an update may change.
@@ -61,7 +61,7 @@ func newTemplateV1(t Template) (templateV1, error) {
 		Readme:                  value(t.Readme),
 	}
 	if mount := t.Mounts.Persistent; mount != nil {
-		w.VolumeInGB, w.VolumeMountPath = mount.Size, mount.Path
+		w.VolumeInGB, w.VolumeMountPath = mount.Size, &mount.Path
 	}
 	return w, nil
 }
@@ -99,7 +99,7 @@ func (w templateV1) neutral() Template {
 		Readme:     &w.Readme,
 	}
 	if w.VolumeInGB > 0 {
-		t.Mounts.Persistent = &PersistentMount{Size: w.VolumeInGB, Path: w.VolumeMountPath}
+		t.Mounts.Persistent = &PersistentMount{Size: w.VolumeInGB, Path: value(w.VolumeMountPath)}
 	}
 	return t
 }
