@@ -9,14 +9,16 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // catalog remembers the GPU types for as long as the client lives. An answer
 // that failed is not remembered.
 type catalog struct {
-	transport *transport
-	types     atomic.Pointer[[]GPUType]
-	flight    singleflight.Group
+	deployment *deployment
+	types      atomic.Pointer[[]GPUType]
+	flight     singleflight.Group
 }
 
 // GPUTypes returns the catalog's GPU types. The catalog is a part of API v2,
@@ -45,8 +47,8 @@ func (c *catalog) gpuTypes(ctx context.Context) ([]GPUType, error) {
 
 func (c *catalog) fetch(ctx context.Context) ([]GPUType, error) {
 	answer := keyedList[GPUType]{member: "gpus"}
-	err := c.transport.do(ctx, call{
-		method: http.MethodGet, url: c.transport.settings.BaseURL + "/v2/catalog/gpus",
+	err := c.deployment.Do(ctx, httpclient.Call{
+		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/catalog/gpus",
 	}, &answer)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // Create sends a POST and accounts for it. An object is taken for what the
@@ -43,18 +46,14 @@ func (r *rest[T, W]) Create(ctx context.Context, want T) (T, error) {
 	}
 	attempt := &creation[T]{want: want, body: string(encoded)}
 	defer r.shelf.write()()
-	c := call{method: http.MethodPost, url: r.settings.BaseURL + r.path, body: body, secrets: r.secrets(want)}
+	c := httpclient.Call{Method: http.MethodPost, URL: r.settings.BaseURL + r.path, Body: body, Secrets: r.secrets(want)}
 	for try := 1; ; try++ {
-		attempt.last = try == limits.tries
+		attempt.last = try == httpclient.MaxTries
 		got, err := r.createOnce(ctx, c, attempt)
-		if !errors.Is(err, errNothingMade) || try == limits.tries || ctx.Err() != nil {
+		if !errors.Is(err, errNothingMade) || attempt.last || ctx.Err() != nil {
 			return got, err
 		}
-		wait := min(limits.firstBackoff<<(try-1), limits.lastBackoff)
-		if e, ok := errors.AsType[*Error](err); ok {
-			wait = max(wait, e.RetryAfter)
-		}
-		if wait > limits.longestWait || pause(ctx, wait) != nil {
+		if wait, ok := httpclient.Backoff(try, err); !ok || httpclient.Sleep(ctx, wait) != nil {
 			return got, err
 		}
 	}
@@ -69,13 +68,20 @@ type creation[T any] struct {
 	last   bool            // no further POST follows
 }
 
+// resolveAfterInterrupt is how long a lost answer is looked into, from the
+// interruption of the caller on.
+const resolveAfterInterrupt = 8 * time.Second
+
+// lookups are the pauses before each look for what a lost answer made.
+var lookups = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
+
 // errNothingMade marks the failure of a create that may safely be sent again.
 var errNothingMade = errors.New("nothing was made")
 
-func (r *rest[T, W]) createOnce(ctx context.Context, c call, a *creation[T]) (T, error) {
+func (r *rest[T, W]) createOnce(ctx context.Context, c httpclient.Call, a *creation[T]) (T, error) {
 	var none T
 	if err := r.makers.begin(ctx); err != nil {
-		return none, r.failed(c, 0, err)
+		return none, r.NotSent(c, err)
 	}
 	if !a.lost { // after a lost answer the first list still counts
 		before, err := r.idsNow(ctx)
@@ -88,18 +94,18 @@ func (r *rest[T, W]) createOnce(ctx context.Context, c call, a *creation[T]) (T,
 	got, err := r.object(ctx, c)
 	if err == nil {
 		r.makers.end(r.id(got))
-		r.young.note(r.id(got))
+		r.RecentCreates.Add(r.id(got), time.Time{})
 		return got, nil
 	}
 	failure, ok := errors.AsType[*Error](err)
 	switch {
-	case ok && failure.ambiguous():
+	case ok && failure.Ambiguous():
 		a.lost = true
 	case !ok || !r.unique || failure.Method != http.MethodPost || !refusedBody(failure.Status):
 		r.makers.end("")
 		return none, err
 	}
-	settling, release := grace(ctx, limits.settleAfterStop)
+	settling, release := httpclient.Grace(ctx, resolveAfterInterrupt)
 	defer release()
 	if err := r.makers.lose(settling, a); err != nil {
 		return none, r.unsettled(failure, "whether it was created could not be looked up: interrupted")
@@ -120,13 +126,13 @@ func refusedBody(status int) bool {
 func (r *rest[T, W]) settleByName(ctx context.Context, a *creation[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
-	found, err := r.look(ctx, a, named, failure.ambiguous())
+	found, err := r.look(ctx, a, named, failure.Ambiguous())
 	switch {
 	case err != nil && !a.lost:
 		return none, failure
 	case err != nil:
 		return none, r.unsettled(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
-	case len(found) == 0 && failure.ambiguous():
+	case len(found) == 0 && failure.Ambiguous():
 		return none, notMade{r.unsettled(failure, fmt.Sprintf("no %s has its name, so it was not created", r.kind))}
 	case len(found) == 0:
 		return none, failure
@@ -189,11 +195,11 @@ func (r *rest[T, W]) settleByNews(ctx context.Context, a *creation[T], failure *
 // with patience it lists several times, as what was just made may take a
 // moment to show.
 func (r *rest[T, W]) look(ctx context.Context, a *creation[T], fits func(T) bool, patient bool) ([]T, error) {
-	for n, wait := range limits.looks {
+	for n, wait := range lookups {
 		if n > 0 && (!patient || r.unique) {
 			break // another POST is harmless, or nothing was made just now
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return nil, errors.New("interrupted")
 		}
 		elements, err := r.elements(ctx, r.secrets(a.want)...)
@@ -261,14 +267,14 @@ type UnsettledError struct {
 }
 
 func (e *UnsettledError) Error() string {
-	text := e.Cause.plain() + " It was then looked for: " + e.Verdict
+	text := e.Cause.Sentence() + " It was then looked for: " + e.Verdict
 	if len(e.Candidates) > 0 {
 		text += ": " + strings.Join(e.Candidates, ", ") + ". Nothing was taken over and nothing was created again: look at it, and import it if it is yours."
 	} else {
 		text += ". Nothing was created again: apply again, and look for it first if the next plan warns of it."
 	}
-	if e.Cause.timedOut {
-		text += " " + e.Cause.remedy()
+	if e.Cause.TimedOut {
+		text += " " + e.Cause.Remedy()
 	}
 	return text
 }
@@ -278,7 +284,7 @@ func (e *UnsettledError) Unwrap() error { return e.Cause }
 // withoutAdvice is an error without its advice.
 type withoutAdvice struct{ cause *Error }
 
-func (e withoutAdvice) Error() string { return e.cause.plain() }
+func (e withoutAdvice) Error() string { return e.cause.Sentence() }
 func (e withoutAdvice) Unwrap() error { return e.cause }
 
 // notMade is a failed create that may be sent again.

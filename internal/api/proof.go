@@ -1,30 +1,28 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"net/http"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// proof remembers that this API answers at the address: a list or an object
+// proof makes sure that this API answers at the address: a list or an object
 // came in its form, or it refused one in its own words. Before that, a 404 is
 // no absence and nothing is written: the address may be a proxy's, or any web
 // server's.
 type proof struct {
-	complete atomic.Bool
-	flight   singleflight.Group
-	probes   []probe // the list of each kind
+	flight singleflight.Group
+	probes []probe // the list of each kind
 }
 
 type probe struct {
@@ -35,22 +33,22 @@ type probe struct {
 // Prove makes sure that this API answers at the address, unless an earlier
 // answer of this client showed it. It lists one kind after the other until an
 // answer does; the error is that of the first list.
-func (c *Client) Prove(ctx context.Context) error { return c.transport.prove(ctx, "") }
+func (c *Client) Prove(ctx context.Context) error { return c.deployment.prove(ctx, "") }
 
 // prove asks first for the list of the kind that a URL is of.
-func (t *transport) prove(ctx context.Context, url string) error {
-	if t.proof.complete.Load() || !t.settings.SharedReads { // a client of no run answers for itself
+func (d *deployment) prove(ctx context.Context, url string) error {
+	if d.Answered() || !d.settings.SharedReads { // a client of no run answers for itself
 		return nil
 	}
-	asked := t.proof.flight.DoChan("", func() (any, error) {
+	asked := d.proof.flight.DoChan("", func() (any, error) {
 		var first error
-		probes := slices.Clone(t.proof.probes)
+		probes := slices.Clone(d.proof.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {
 			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 where it is of the kind, else -1
 		})
 		for _, probe := range probes {
 			err := probe.list(context.WithoutCancel(ctx))
-			if t.proof.complete.Load() {
+			if d.Answered() {
 				return nil, nil
 			}
 			if first == nil {
@@ -59,66 +57,52 @@ func (t *transport) prove(ctx context.Context, url string) error {
 			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
 				break // another list would end in the same way
 			}
-			t.outage.end() // a key may have one list and not another
+			d.EndOutage() // a key may have one list and not another
 		}
-		return nil, t.unproven(first)
+		return nil, d.unproven(first)
 	})
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("looking whether the management API answers at %s: %w", t.settings.BaseURL, context.Cause(ctx))
+		return fmt.Errorf("looking whether the management API answers at %s: %w", d.settings.BaseURL, context.Cause(ctx))
 	case answer := <-asked:
 		return answer.Err
 	}
 }
 
+// beforeWrite keeps a write from a server that was not proven to be the API.
+func (d *deployment) beforeWrite(ctx context.Context, url string) error {
+	if err := d.prove(ctx, url); err != nil {
+		return fmt.Errorf("nothing was sent, because no list of the management API could be read first: %w", err)
+	}
+	return nil
+}
+
 // unproven is the failure of the first list, where no other came either.
-func (t *transport) unproven(first error) error {
+func (d *deployment) unproven(first error) error {
 	e, ok := errors.AsType[*Error](first)
-	if !ok || e.deploymentWide {
+	if !ok || e.DeploymentWide {
 		return first
 	}
 	all := *e
-	all.deploymentWide, all.foreign = true, cmp.Or(e.foreign, "another server's, as no list of the management API can be read there")
-	t.outage.begin(&all)
+	all.DeploymentWide, all.OtherServer = true, cmp.Or(e.OtherServer, "another server's, as no list of the management API can be read there")
+	d.BeginOutage(&all)
 	return &all
 }
 
 // isAPIError tells whether an error came in the form of the management API that
 // was called: RFC 9457 on v2 (description: Versioning, 9), a message or an error
 // on v1 (description: Errors; field notes: Management v1).
-func (t *transport) isAPIError(c call, resp *http.Response, answer []byte) bool {
+func (d *deployment) isAPIError(url string, status int, answer []byte) bool {
 	var doc struct {
-		Title          freeText
+		Title          httpclient.FreeText
 		Status         json.RawMessage
-		Message, Error freeText
+		Message, Error httpclient.FreeText
 	}
 	if json.Unmarshal(answer, &doc) != nil {
 		return false
 	}
-	if strings.HasPrefix(c.url, t.settings.BaseURL+"/v1/") {
+	if strings.HasPrefix(url, d.settings.BaseURL+"/v1/") {
 		return doc.Message != "" || doc.Error != ""
 	}
-	return doc.Title != "" && string(doc.Status) == fmt.Sprint(resp.StatusCode)
-}
-
-var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-
-// describeServer says what answered in the place of the API.
-func describeServer(resp *http.Response, answer []byte) string {
-	text := "a server that answers in plain text"
-	switch {
-	case len(bytes.TrimSpace(answer)) == 0:
-		text = "a server that answers without a body"
-	case isHTML(resp.Header.Get("Content-Type"), answer):
-		text = "a web site"
-		if m := pageTitle.FindSubmatch(answer); m != nil {
-			text += fmt.Sprintf(" (page title %q)", html.UnescapeString(strings.TrimSpace(string(m[1]))))
-		}
-	case json.Valid(answer):
-		text = "another API"
-	}
-	if server := resp.Header.Get("Server"); server != "" {
-		text += ", served by " + server
-	}
-	return text
+	return doc.Title != "" && string(doc.Status) == strconv.Itoa(status)
 }

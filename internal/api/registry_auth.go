@@ -2,9 +2,9 @@ package api
 
 // registryAuths is what the two versions have in common: the whole kind, but
 // for the path and the form of the list.
-func registryAuths(t *transport, s *shelf) *rest[RegistryAuth, RegistryAuth] {
+func registryAuths(d *deployment, s *shelf) *rest[RegistryAuth, RegistryAuth] {
 	return &rest[RegistryAuth, RegistryAuth]{
-		transport: t, shelf: s, kind: "registry auth", full: []string{"name"},
+		deployment: d, shelf: s, kind: "registry auth", full: []string{"name"},
 		id:      func(a RegistryAuth) string { return a.ID },
 		name:    func(a RegistryAuth) string { return a.Name },
 		unique:  true,

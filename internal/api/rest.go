@@ -11,12 +11,14 @@ import (
 	"slices"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // rest is the Collection of one kind in one API version. T is the neutral
 // type, W its form on the wire.
 type rest[T, W any] struct {
-	*transport
+	*deployment
 	kind   string     // in messages: "network volume"
 	path   string     // of the list, after the base address
 	member string     // of a list's answer that holds the objects; "" where the answer is the bare array
@@ -87,11 +89,11 @@ func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
 	if err != nil {
 		return none, err
 	}
-	c.body, c.secrets = changes, r.secrets(want)
+	c.Body, c.Secrets = changes, r.secrets(want)
 	defer r.shelf.write()()
 	got, err := r.object(ctx, c)
 	if r.settle != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
-		if now, failed := r.fetchOne(ctx, r.id(have), c.secrets...); failed == nil && r.settle(now, want) {
+		if now, failed := r.fetchOne(ctx, r.id(have), c.Secrets...); failed == nil && r.settle(now, want) {
 			return now, nil
 		}
 	}
@@ -104,7 +106,7 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.shelf.write()()
-	err = r.confirmAbsence(ctx, id, false, r.do(ctx, c, nil))
+	err = r.confirmAbsence(ctx, id, false, r.Do(ctx, c, nil))
 	switch {
 	case IsNotFound(err):
 		err = nil
@@ -114,7 +116,7 @@ func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
 		}
 	}
 	if err == nil {
-		r.young.seen(c.url)
+		r.RecentCreates.Found(c.URL)
 		r.makers.deleted(id)
 	}
 	return err
@@ -127,9 +129,9 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secret
 	if err != nil {
 		return nil, err
 	}
-	c.query, c.secrets = r.query, secrets
+	c.Query, c.Secrets = r.query, secrets
 	var answer identified[W]
-	if err := r.do(ctx, c, &answer); err != nil {
+	if err := r.Do(ctx, c, &answer); err != nil {
 		return nil, r.confirmAbsence(ctx, id, unlisted, err)
 	}
 	return answer.raw, nil
@@ -140,7 +142,7 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secret
 // gateway on the way may use the same form. A key that may not list is believed.
 func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Status == 0 || e.foreign == "" && e.Status != http.StatusNotFound {
+	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
 		return err
 	}
 	if err := r.prove(ctx, e.URL); err != nil {
@@ -153,15 +155,15 @@ func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted boo
 	doubtful := *e
 	refused, isAnswer := errors.AsType[*Error](listing)
 	switch {
-	case isAnswer && refused.Status == http.StatusForbidden && refused.foreign == "":
+	case isAnswer && refused.Status == http.StatusForbidden && refused.OtherServer == "":
 		return err
 	case isAnswer:
 		doubtful = *refused
-		doubtful.foreign = cmp.Or(refused.foreign, "another server's, as the list of "+r.kind+"s can't be read there")
+		doubtful.OtherServer = cmp.Or(refused.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
 	case listing != nil:
 		return listing
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
-		doubtful.foreign = "something between the provider and the API, whose list still has it"
+		doubtful.OtherServer = "something between the provider and the API, whose list still has it"
 	default:
 		return err
 	}
@@ -179,17 +181,17 @@ func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string)
 }
 
 // one is a call about one object.
-func (r *rest[T, W]) one(method, id string) (call, error) {
+func (r *rest[T, W]) one(method, id string) (httpclient.Call, error) {
 	if !ValidID(id) {
-		return call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
+		return httpclient.Call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
 	}
-	return call{method: method, url: r.settings.BaseURL + r.path + "/" + id}, nil
+	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, nil
 }
 
 // object sends a call that is answered by one object.
-func (r *rest[T, W]) object(ctx context.Context, c call) (T, error) {
+func (r *rest[T, W]) object(ctx context.Context, c httpclient.Call) (T, error) {
 	var answer identified[W]
-	if err := r.do(ctx, c, &answer); err != nil {
+	if err := r.Do(ctx, c, &answer); err != nil {
 		var none T
 		return none, err
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // shelf keeps what one run has read of a kind, as it came. The first read
@@ -237,9 +239,9 @@ func (r *rest[T, W]) elements(ctx context.Context, secrets ...string) ([]element
 	if err := r.shelf.refusedBefore(); err != nil {
 		return nil, err
 	}
-	c := call{method: http.MethodGet, url: r.settings.BaseURL + r.path, query: r.query, secrets: secrets}
+	c := httpclient.Call{Method: http.MethodGet, URL: r.settings.BaseURL + r.path, Query: r.query, Secrets: secrets}
 	list := listOf{member: r.member}
-	if err := r.do(ctx, c, &list); err != nil {
+	if err := r.Do(ctx, c, &list); err != nil {
 		r.shelf.noteRefusal(err)
 		return nil, err
 	}

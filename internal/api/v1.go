@@ -6,9 +6,9 @@ package api
 // fails before anything is sent; fields that it lacks altogether are left out,
 // since refusing those is the plan's work.
 
-func networkVolumesV1(t *transport, s *shelf) Collection[NetworkVolume] {
+func networkVolumesV1(d *deployment, s *shelf) Collection[NetworkVolume] {
 	return &rest[NetworkVolume, networkVolumeV1]{
-		transport: t, shelf: s, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
+		deployment: d, shelf: s, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
 		full:    []string{"name", "size", "dataCenterId"},
 		id:      func(v NetworkVolume) string { return v.ID },
 		name:    func(v NetworkVolume) string { return v.Name },
@@ -35,8 +35,8 @@ func (w networkVolumeV1) neutral() NetworkVolume {
 	return NetworkVolume{ID: w.ID, Name: w.Name, Size: w.Size, DataCenter: w.DataCenterID}
 }
 
-func registryAuthsV1(t *transport, s *shelf) Collection[RegistryAuth] {
-	r := registryAuths(t, s)
+func registryAuthsV1(d *deployment, s *shelf) Collection[RegistryAuth] {
+	r := registryAuths(d, s)
 	r.path, r.badIDIs400 = "/v1/containerregistryauth", true
 	return r
 }

@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-func endpointsV1(t *transport, s *shelf) Collection[Endpoint] {
+func endpointsV1(d *deployment, s *shelf) Collection[Endpoint] {
 	return &rest[Endpoint, endpointV1]{
-		transport: t, shelf: s, kind: "endpoint", path: "/v1/endpoints", badIDIs400: true,
+		deployment: d, shelf: s, kind: "endpoint", path: "/v1/endpoints", badIDIs400: true,
 		full:       []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
 		id:         func(e Endpoint) string { return e.ID },
 		name:       func(e Endpoint) string { return e.Name },
-		secret:     secretOfEndpoint,
+		secret:     endpointSecrets,
 		fixed:      fixedOfEndpoint,
 		comparable: comparableEndpoints,
 		neutral:    endpointV1.neutral,

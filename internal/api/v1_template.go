@@ -2,9 +2,9 @@ package api
 
 import "net/url"
 
-func templatesV1(t *transport, s *shelf) Collection[Template] {
+func templatesV1(d *deployment, s *shelf) Collection[Template] {
 	return &rest[Template, templateV1]{
-		transport: t, shelf: s, kind: "template", path: "/v1/templates", badIDIs400: true,
+		deployment: d, shelf: s, kind: "template", path: "/v1/templates", badIDIs400: true,
 		// Without it, a template that an endpoint uses seems to be gone.
 		query:      url.Values{"includeEndpointBoundTemplates": {"true"}},
 		full:       []string{"name", "imageName", "containerDiskInGb"},

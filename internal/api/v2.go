@@ -3,9 +3,9 @@ package api
 // Management API v2: nested bodies, lists under the name of the resource,
 // unknown members refused. A request says only what it has to.
 
-func networkVolumesV2(t *transport, s *shelf) Collection[NetworkVolume] {
+func networkVolumesV2(d *deployment, s *shelf) Collection[NetworkVolume] {
 	return &rest[NetworkVolume, NetworkVolume]{
-		transport: t, shelf: s, kind: "network volume", path: "/v2/network-volumes", member: "networkVolumes",
+		deployment: d, shelf: s, kind: "network volume", path: "/v2/network-volumes", member: "networkVolumes",
 		full:    []string{"name", "size", "dataCenter", "type"},
 		id:      func(v NetworkVolume) string { return v.ID },
 		name:    func(v NetworkVolume) string { return v.Name },
@@ -28,8 +28,8 @@ func sameVolume(got, want NetworkVolume) bool {
 	return got.Name == want.Name && got.Size == want.Size
 }
 
-func registryAuthsV2(t *transport, s *shelf) Collection[RegistryAuth] {
-	r := registryAuths(t, s)
+func registryAuthsV2(d *deployment, s *shelf) Collection[RegistryAuth] {
+	r := registryAuths(d, s)
 	r.path, r.member = "/v2/registries", "registries"
 	return r
 }

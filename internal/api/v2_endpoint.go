@@ -5,13 +5,13 @@ import (
 	"maps"
 )
 
-func endpointsV2(t *transport, s *shelf) Collection[Endpoint] {
+func endpointsV2(d *deployment, s *shelf) Collection[Endpoint] {
 	return &rest[Endpoint, endpointV2]{
-		transport: t, shelf: s, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
+		deployment: d, shelf: s, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
 		full:       []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"},
 		id:         func(e Endpoint) string { return e.ID },
 		name:       func(e Endpoint) string { return e.Name },
-		secret:     secretOfEndpoint,
+		secret:     endpointSecrets,
 		fixed:      fixedOfEndpoint,
 		comparable: comparableEndpoints,
 		neutral:    endpointV2.neutral,

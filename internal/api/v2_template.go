@@ -1,8 +1,8 @@
 package api
 
-func templatesV2(t *transport, s *shelf) Collection[Template] {
+func templatesV2(d *deployment, s *shelf) Collection[Template] {
 	return &rest[Template, Template]{
-		transport: t, shelf: s, kind: "template", path: "/v2/templates", member: "templates",
+		deployment: d, shelf: s, kind: "template", path: "/v2/templates", member: "templates",
 		full:       []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"},
 		id:         func(t Template) string { return t.ID },
 		name:       func(t Template) string { return t.Name },
