@@ -31,12 +31,12 @@ var Endpoint = &kit.Kind[endpoint]{
 	Notes:    func(m *endpoint) any { return &m.Notes },
 	Validate: validateEndpoint,
 	Plan:     planEndpoint,
-	Twins: func(ctx context.Context, c *api.Client, plan *endpoint) []api.Twin {
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
 		want, err := plan.wanted(ctx, c)
 		if err != nil {
 			return nil
 		}
-		return c.Endpoints.Twins(ctx, want)
+		return c.Endpoints.ExistingMatches(ctx, want)
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *endpoint) error {

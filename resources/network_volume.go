@@ -26,8 +26,8 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	Loss: func(m *networkVolume) string {
 		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
 	},
-	Twins: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.Twin {
-		return c.NetworkVolumes.Twins(ctx, plan.expand())
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.ExistingMatch {
+		return c.NetworkVolumes.ExistingMatches(ctx, plan.expand())
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *networkVolume) error {

@@ -30,8 +30,8 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Notes:    func(m *registryAuth) any { return &m.Notes },
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,
-	Twins: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.Twin {
-		return c.RegistryAuths.Twins(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.ExistingMatch {
+		return c.RegistryAuths.ExistingMatches(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
 	},
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {

@@ -26,12 +26,12 @@ var Template = &kit.Kind[template]{
 	ID:     func(m *template) *types.String { return &m.ID },
 	Only:   templateOnly,
 	Plan:   planTemplate,
-	Twins: func(ctx context.Context, c *api.Client, plan *template) []api.Twin {
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *template) []api.ExistingMatch {
 		want, err := plan.expand(ctx)
 		if err != nil {
 			return nil
 		}
-		return c.Templates.Twins(ctx, want)
+		return c.Templates.ExistingMatches(ctx, want)
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *template) error {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,20 +28,14 @@ func (c *catalog) gpuTypes(ctx context.Context) ([]GPUType, error) {
 	if known := c.types.Load(); known != nil {
 		return slices.Clone(*known), nil
 	}
-	// Whoever came first may be interrupted without harm to the others.
-	asked := c.flight.DoChan("", func() (any, error) {
-		types, err := c.fetch(context.WithoutCancel(ctx))
+	types, err := share(ctx, &c.flight, "", "asking the catalog for GPU types", func(ctx context.Context) ([]GPUType, error) {
+		types, err := c.fetch(ctx)
 		if err == nil {
 			c.types.Store(&types)
 		}
 		return types, err
 	})
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("asking the catalog for GPU types: %w", context.Cause(ctx))
-	case answer := <-asked:
-		return slices.Clone(answer.Val.([]GPUType)), answer.Err
-	}
+	return slices.Clone(types), err
 }
 
 func (c *catalog) fetch(ctx context.Context) ([]GPUType, error) {

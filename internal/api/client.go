@@ -30,17 +30,17 @@ type Client struct {
 // deployment is what the kinds share.
 type deployment struct {
 	*httpclient.Client
-	settings Settings
-	proof    proof
+	settings     Settings
+	verification verification
 }
 
-// Made tells when an object was made, where an earlier run knows it: for a
+// RestoreCreateTime tells when an object was made, where an earlier run knows it: for a
 // while a 404 about it is asked again.
-func (c *Client) Made(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
+func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
 // New makes a client. It sends nothing. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
-	s, err := s.checked()
+	s, err := s.validated()
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +51,10 @@ func New(s Settings) (*Client, error) {
 	}
 	c := &Client{Version: s.Version, deployment: d}
 	// A write changes what is answered about the kinds that refer to it.
-	endpoints := &shelf{shared: s.SharedReads}
-	templates := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
-	volumes := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
-	auths := &shelf{shared: s.SharedReads, others: []*shelf{templates, endpoints}}
+	endpoints := &listCache{shared: s.SharedReads}
+	templates := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
+	volumes := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
+	auths := &listCache{shared: s.SharedReads, dependents: []*listCache{templates, endpoints}}
 	switch s.Version {
 	case V1:
 		c.Templates = templatesV1(d, templates)
@@ -67,13 +67,13 @@ func New(s Settings) (*Client, error) {
 		c.RegistryAuths = registryAuthsV2(d, auths)
 		c.Endpoints = endpointsV2(d, endpoints)
 	}
-	d.proof.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
+	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
 	c.Jobs = &Jobs{deployment: d}
 	c.catalog.deployment = d
 	return c, nil
 }
 
-// Digest stands for a text that may be a secret: equal texts have equal digests,
+// Digest stands for a text that may be a secretsOf: equal texts have equal digests,
 // and who does not have the API key can't try texts out.
 func (c *Client) Digest(text string) string {
 	sum := hmac.New(sha256.New, []byte(c.deployment.settings.APIKey))

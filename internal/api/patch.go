@@ -63,8 +63,8 @@ func clears(wire reflect.Type) map[string]json.RawMessage {
 	return out
 }
 
-// value is what p points at, or the zero value.
-func value[V any](p *V) V {
+// deref is what p points at, or the zero value.
+func deref[V any](p *V) V {
 	if p == nil {
 		var zero V
 		return zero

@@ -2,14 +2,14 @@ package api
 
 // registryAuths is what the two versions have in common: the whole kind, but
 // for the path and the form of the list.
-func registryAuths(d *deployment, s *shelf) *rest[RegistryAuth, RegistryAuth] {
-	return &rest[RegistryAuth, RegistryAuth]{
-		deployment: d, shelf: s, kind: "registry auth", full: []string{"name"},
-		id:      func(a RegistryAuth) string { return a.ID },
-		name:    func(a RegistryAuth) string { return a.Name },
-		unique:  true,
-		opaque:  true, // the credentials
-		neutral: func(a RegistryAuth) RegistryAuth { return a },
+func registryAuths(d *deployment, cache *listCache) *restCollection[RegistryAuth, RegistryAuth] {
+	return &restCollection[RegistryAuth, RegistryAuth]{
+		deployment: d, cache: cache, kind: "registry auth", required: []string{"name"},
+		id:          func(a RegistryAuth) string { return a.ID },
+		name:        func(a RegistryAuth) string { return a.Name },
+		uniqueNames: true,
+		writeOnly:   true, // the credentials
+		neutral:     func(a RegistryAuth) RegistryAuth { return a },
 		create: func(want RegistryAuth) (any, error) {
 			want.ID = ""
 			return want, nil
@@ -20,6 +20,6 @@ func registryAuths(d *deployment, s *shelf) *rest[RegistryAuth, RegistryAuth] {
 			}
 			return nil, nil
 		},
-		secret: func(a RegistryAuth) []string { return []string{a.Password} },
+		secretsOf: func(a RegistryAuth) []string { return []string{a.Password} },
 	}
 }

@@ -15,44 +15,44 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// rest is the Collection of one kind in one API version. T is the neutral
-// type, W its form on the wire.
-type rest[T, W any] struct {
+// restCollection is the Collection of one kind in one API version. T is the
+// neutral type, W its form on the wire.
+type restCollection[T, W any] struct {
 	*deployment
-	kind   string     // in messages: "network volume"
-	path   string     // of the list, after the base address
-	member string     // of a list's answer that holds the objects; "" where the answer is the bare array
-	query  url.Values // of every read
-	full   []string   // members of every object; a list's element without one is read by id
+	kind     string     // in messages: "network volume"
+	path     string     // of the list, after the base address
+	member   string     // of a list's answer that holds the objects; "" where the answer is the bare array
+	query    url.Values // of every read
+	required []string   // members of every object; a list's element without one is read by id
 
-	id      func(T) string
-	name    func(T) string
-	unique  bool // names are
-	opaque  bool // answers hold a part alone of what a create sends
-	neutral func(W) T
+	id          func(T) string
+	name        func(T) string
+	uniqueNames bool
+	writeOnly   bool // answers hold only a part of what a create sends
+	neutral     func(W) T
 	// create and update make request bodies. An update without members is
 	// not sent; errNoUpdate marks a kind that can't be changed.
 	create func(want T) (any, error)
 	update func(have, want T) (patch, error)
-	// settle tells whether an object is what a failed, repeated update
-	// wanted: an earlier try got through and its answer was lost.
-	settle func(got, want T) bool
-	// fixed compares what an update can't change; comparable levels what the
-	// server may order or leave out (same.go).
-	fixed      func(got, want T) bool
-	comparable func(got, want T) (T, T)
-	// secret finds what in an object must not be shown.
-	secret func(T) []string
-	// badIDIs400 marks an API that refuses to delete an unknown id with 400.
-	badIDIs400 bool
+	// alreadyApplied tells whether an object is what a failed, repeated update
+	// wanted: an earlier try succeeded and its answer was lost.
+	alreadyApplied func(got, want T) bool
+	// sameFixed compares what an update can't change; normalize makes equal what
+	// the server may order or leave out (same.go).
+	sameFixed func(got, want T) bool
+	normalize func(got, want T) (T, T)
+	// secretsOf finds what in an object must not be shown.
+	secretsOf func(T) []string
+	// unknownIDIs400 marks an API that refuses to delete an unknown id with 400.
+	unknownIDIs400 bool
 
-	shelf  *shelf
-	makers makers[T]
-	before singleflight.Group
+	cache     *listCache
+	creates   createTracker[T]
+	idsFlight singleflight.Group // of currentIDs
 }
 
-func (r *rest[T, W]) List(ctx context.Context) ([]T, error) {
-	elements, err := r.listed(ctx)
+func (r *restCollection[T, W]) List(ctx context.Context) ([]T, error) {
+	elements, err := r.sharedList(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (r *rest[T, W]) List(ctx context.Context) ([]T, error) {
 	return out, nil
 }
 
-func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
+func (r *restCollection[T, W]) Get(ctx context.Context, id string) (T, error) {
 	raw, err := r.read(ctx, id)
 	if err != nil {
 		var none T
@@ -74,9 +74,11 @@ func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
 	return r.decode(raw)
 }
 
-func (r *rest[T, W]) Fresh(ctx context.Context, id string) (T, error) { return r.fetchOne(ctx, id) }
+func (r *restCollection[T, W]) Fresh(ctx context.Context, id string) (T, error) {
+	return r.fetchObject(ctx, id)
+}
 
-func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
+func (r *restCollection[T, W]) Update(ctx context.Context, have, want T) (T, error) {
 	var none T
 	changes, err := r.update(have, want)
 	if err != nil {
@@ -85,47 +87,47 @@ func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
 	if len(changes) == 0 {
 		return r.Get(ctx, r.id(have))
 	}
-	c, err := r.one(http.MethodPatch, r.id(have))
+	c, err := r.callByID(http.MethodPatch, r.id(have))
 	if err != nil {
 		return none, err
 	}
 	c.Body, c.Secrets = changes, r.secrets(want)
-	defer r.shelf.write()()
-	got, err := r.object(ctx, c)
-	if r.settle != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
-		if now, failed := r.fetchOne(ctx, r.id(have), c.Secrets...); failed == nil && r.settle(now, want) {
+	defer r.cache.beginWrite()()
+	got, err := r.sendForObject(ctx, c)
+	if r.alreadyApplied != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
+		if now, failed := r.fetchObject(ctx, r.id(have), c.Secrets...); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
 		}
 	}
 	return got, err
 }
 
-func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
-	c, err := r.one(http.MethodDelete, id)
+func (r *restCollection[T, W]) Delete(ctx context.Context, id string) error {
+	c, err := r.callByID(http.MethodDelete, id)
 	if err != nil {
 		return err
 	}
-	defer r.shelf.write()()
+	defer r.cache.beginWrite()()
 	err = r.confirmAbsence(ctx, id, false, r.Do(ctx, c, nil))
 	switch {
 	case IsNotFound(err):
 		err = nil
-	case r.badIDIs400 && hasStatus(err, http.StatusBadRequest):
+	case r.unknownIDIs400 && hasStatus(err, http.StatusBadRequest):
 		if _, reading := r.fetch(ctx, id, false); IsNotFound(reading) {
 			err = nil
 		}
 	}
 	if err == nil {
 		r.RecentCreates.Found(c.URL)
-		r.makers.deleted(id)
+		r.creates.account(id)
 	}
 	return err
 }
 
 // fetch asks for an object by its id. Unlisted says that the list of this run
 // lacks it.
-func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
-	c, err := r.one(http.MethodGet, id)
+func (r *restCollection[T, W]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
+	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
 		return nil, err
 	}
@@ -140,18 +142,18 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secret
 // confirmAbsence is the error of a read or deletion. A 404 stays one in the
 // API's own form alone, and where the list of the kind lacks the id, too: a
 // gateway on the way may use the same form. A key that may not list is believed.
-func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
+func (r *restCollection[T, W]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
 		return err
 	}
-	if err := r.prove(ctx, e.URL); err != nil {
+	if err := r.verify(ctx, e.URL); err != nil {
 		return err
 	}
 	if !IsNotFound(err) || unlisted || !r.settings.SharedReads {
 		return err
 	}
-	elements, listing := r.elements(ctx)
+	elements, listing := r.fetchList(ctx)
 	doubtful := *e
 	refused, isAnswer := errors.AsType[*Error](listing)
 	switch {
@@ -170,8 +172,8 @@ func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted boo
 	return &doubtful
 }
 
-// fetchOne reads an object by its id, whatever is kept of it.
-func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string) (T, error) {
+// fetchObject reads an object by its id, whatever is kept of it.
+func (r *restCollection[T, W]) fetchObject(ctx context.Context, id string, secrets ...string) (T, error) {
 	raw, err := r.fetch(ctx, id, false, secrets...)
 	if err != nil {
 		var none T
@@ -180,16 +182,16 @@ func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string)
 	return r.decode(raw)
 }
 
-// one is a call about one object.
-func (r *rest[T, W]) one(method, id string) (httpclient.Call, error) {
+// callByID is a call about one object.
+func (r *restCollection[T, W]) callByID(method, id string) (httpclient.Call, error) {
 	if !ValidID(id) {
 		return httpclient.Call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
 	}
 	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, nil
 }
 
-// object sends a call that is answered by one object.
-func (r *rest[T, W]) object(ctx context.Context, c httpclient.Call) (T, error) {
+// sendForObject sends a call that is answered by one object.
+func (r *restCollection[T, W]) sendForObject(ctx context.Context, c httpclient.Call) (T, error) {
 	var answer identified[W]
 	if err := r.Do(ctx, c, &answer); err != nil {
 		var none T
@@ -198,7 +200,7 @@ func (r *rest[T, W]) object(ctx context.Context, c httpclient.Call) (T, error) {
 	return r.neutral(answer.wire), nil
 }
 
-func (r *rest[T, W]) decode(raw json.RawMessage) (T, error) {
+func (r *restCollection[T, W]) decode(raw json.RawMessage) (T, error) {
 	var wire W
 	if err := json.Unmarshal(raw, &wire); err != nil {
 		var none T
@@ -207,11 +209,11 @@ func (r *rest[T, W]) decode(raw json.RawMessage) (T, error) {
 	return r.neutral(wire), nil
 }
 
-func (r *rest[T, W]) secrets(of T) []string {
-	if r.secret == nil {
+func (r *restCollection[T, W]) secrets(of T) []string {
+	if r.secretsOf == nil {
 		return nil
 	}
-	return r.secret(of)
+	return r.secretsOf(of)
 }
 
 // keyedList is a list's answer in API v2. A missing member must not pass for an

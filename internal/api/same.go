@@ -12,12 +12,12 @@ import (
 
 // same compares what an update could change by asking what an update would
 // send, and what is fixed at create by fixed.
-func (r *rest[T, W]) same(got, want T) bool {
-	if r.name(got) != r.name(want) || r.fixed != nil && !r.fixed(got, want) {
+func (r *restCollection[T, W]) same(got, want T) bool {
+	if r.name(got) != r.name(want) || r.sameFixed != nil && !r.sameFixed(got, want) {
 		return false
 	}
-	if r.comparable != nil {
-		got, want = r.comparable(got, want)
+	if r.normalize != nil {
+		got, want = r.normalize(got, want)
 	}
 	changes, err := r.update(got, want)
 	return errors.Is(err, errNoUpdate) || err == nil && len(changes) == 0
@@ -26,17 +26,17 @@ func (r *rest[T, W]) same(got, want T) bool {
 // errNoUpdate marks a kind that can't be changed.
 var errNoUpdate = errors.New("a registry auth can't be changed: make a new one with the new name or credentials, and delete this one")
 
-func fixedOfVolume(got, want NetworkVolume) bool {
+func sameFixedOfVolume(got, want NetworkVolume) bool {
 	return got.DataCenter == want.DataCenter && agrees(got.Type, want.Type)
 }
 
-func fixedOfTemplate(got, want Template) bool {
+func sameFixedOfTemplate(got, want Template) bool {
 	return got.Serverless == want.Serverless &&
 		(want.Category == "" || got.Category == want.Category) &&
 		(got.Mounts.Persistent == nil) == (want.Mounts.Persistent == nil)
 }
 
-func comparableTemplates(got, want Template) (Template, Template) {
+func normalizeTemplates(got, want Template) (Template, Template) {
 	got.Ports, want.Ports = slices.Sorted(slices.Values(got.Ports)), slices.Sorted(slices.Values(want.Ports))
 	if got.AllowedCUDAVersions != nil && want.AllowedCUDAVersions != nil {
 		got.AllowedCUDAVersions = new(inOrderOf(*want.AllowedCUDAVersions, *got.AllowedCUDAVersions))
@@ -44,7 +44,7 @@ func comparableTemplates(got, want Template) (Template, Template) {
 	return got, want
 }
 
-func fixedOfEndpoint(got, want Endpoint) bool {
+func sameFixedOfEndpoint(got, want Endpoint) bool {
 	return (want.Type == "" || got.Type == "" || got.Type == want.Type) &&
 		(got.TemplateID == nil || agrees(got.TemplateID, want.TemplateID)) &&
 		(got.CPU == nil || len(want.CPU) > 0) &&
@@ -56,9 +56,9 @@ func anyOf(got GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs) == 0 && got.Count <= 1
 }
 
-// comparableEndpoints leaves the container out where a template gives it: the
+// normalizeEndpoints leaves the container out where a template gives it: the
 // copy says nothing of the template's id.
-func comparableEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
+func normalizeEndpoints(got, want Endpoint) (Endpoint, Endpoint) {
 	want.ApplyTemplate = false
 	if want.TemplateID != nil || got.Container == nil {
 		got.TemplateID, got.Container = want.TemplateID, want.Container

@@ -6,7 +6,7 @@ import (
 )
 
 // minSecret is the length from which a value of an environment may be a
-// secret: taking short ones, such as "1", out of messages would spoil them.
+// secretsOf: taking short ones, such as "1", out of messages would spoil them.
 const minSecret = 8
 
 // envSecrets are the values of an environment that must not be shown. Only the

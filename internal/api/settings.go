@@ -56,8 +56,8 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 
-// checked returns the settings with their defaults filled in.
-func (s Settings) checked() (Settings, error) {
+// validated returns the settings with their defaults filled in.
+func (s Settings) validated() (Settings, error) {
 	var err error
 	if s.BaseURL, err = address("base_url", s.BaseURL); err != nil {
 		return s, err

@@ -72,7 +72,7 @@ type Endpoint struct {
 	TemplateID *string `json:"templateId,omitempty"`
 	// Container is nil where the version can't return it (v1). Its members
 	// stand beside the endpoint's own in v2. Beside a TemplateID it overrides
-	// the template, and an update sends it only together with the template:
+	// the template, and an update sends it only completeGroups with the template:
 	// when that is another, or ApplyTemplate is set.
 	Container *Container `json:"-"`
 	// WorkerEnv is what API v1 alone returns of the workers' container; nil for

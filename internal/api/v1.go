@@ -6,21 +6,21 @@ package api
 // fails before anything is sent; fields that it lacks altogether are left out,
 // since refusing those is the plan's work.
 
-func networkVolumesV1(d *deployment, s *shelf) Collection[NetworkVolume] {
-	return &rest[NetworkVolume, networkVolumeV1]{
-		deployment: d, shelf: s, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
-		full:    []string{"name", "size", "dataCenterId"},
-		id:      func(v NetworkVolume) string { return v.ID },
-		name:    func(v NetworkVolume) string { return v.Name },
-		fixed:   fixedOfVolume,
-		neutral: networkVolumeV1.neutral,
+func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
+	return &restCollection[NetworkVolume, networkVolumeV1]{
+		deployment: d, cache: cache, kind: "network volume", path: "/v1/networkvolumes", unknownIDIs400: true,
+		required:  []string{"name", "size", "dataCenterId"},
+		id:        func(v NetworkVolume) string { return v.ID },
+		name:      func(v NetworkVolume) string { return v.Name },
+		sameFixed: sameFixedOfVolume,
+		neutral:   networkVolumeV1.neutral,
 		create: func(want NetworkVolume) (any, error) {
 			return networkVolumeV1{Name: want.Name, Size: want.Size, DataCenterID: want.DataCenter}, nil
 		},
 		update: func(have, want NetworkVolume) (patch, error) {
 			return changed(&networkVolumeV1{Name: have.Name, Size: have.Size}, networkVolumeV1{Name: want.Name, Size: want.Size})
 		},
-		settle: sameVolume,
+		alreadyApplied: sameVolume,
 	}
 }
 
@@ -35,15 +35,15 @@ func (w networkVolumeV1) neutral() NetworkVolume {
 	return NetworkVolume{ID: w.ID, Name: w.Name, Size: w.Size, DataCenter: w.DataCenterID}
 }
 
-func registryAuthsV1(d *deployment, s *shelf) Collection[RegistryAuth] {
-	r := registryAuths(d, s)
-	r.path, r.badIDIs400 = "/v1/containerregistryauth", true
+func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
+	r := registryAuths(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/containerregistryauth", true
 	return r
 }
 
-// together completes an update: members of a group have one meaning, and where
+// completeGroups completes an update: members of a group have one meaning, and where
 // one changes, the others are said too.
-func together(p patch, want any, groups [][]string) error {
+func completeGroups(p patch, want any, groups [][]string) error {
 	all, err := members(want)
 	if err != nil {
 		return err

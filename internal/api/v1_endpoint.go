@@ -9,16 +9,16 @@ import (
 	"strconv"
 )
 
-func endpointsV1(d *deployment, s *shelf) Collection[Endpoint] {
-	return &rest[Endpoint, endpointV1]{
-		deployment: d, shelf: s, kind: "endpoint", path: "/v1/endpoints", badIDIs400: true,
-		full:       []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
-		id:         func(e Endpoint) string { return e.ID },
-		name:       func(e Endpoint) string { return e.Name },
-		secret:     endpointSecrets,
-		fixed:      fixedOfEndpoint,
-		comparable: comparableEndpoints,
-		neutral:    endpointV1.neutral,
+func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
+	return &restCollection[Endpoint, endpointV1]{
+		deployment: d, cache: cache, kind: "endpoint", path: "/v1/endpoints", unknownIDIs400: true,
+		required:  []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
+		id:        func(e Endpoint) string { return e.ID },
+		name:      func(e Endpoint) string { return e.Name },
+		secretsOf: endpointSecrets,
+		sameFixed: sameFixedOfEndpoint,
+		normalize: normalizeEndpoints,
+		neutral:   endpointV1.neutral,
 		create: func(want Endpoint) (any, error) {
 			w, err := newEndpointV1(want)
 			switch { // fixed from then on
@@ -60,7 +60,7 @@ type endpointV1 struct {
 	Env map[string]string `json:"env,omitempty"` // of answers only
 }
 
-// groupsV1 are members of an endpoint that have one meaning together.
+// groupsV1 are members of an endpoint that have one meaning completeGroups.
 var groupsV1 = [][]string{
 	{"cpuFlavorIds", "vcpuCount"},
 	{"scalerType", "scalerValue"},
@@ -179,7 +179,7 @@ func endpointPatchV1(have, want Endpoint) (patch, error) {
 			return nil, err
 		}
 	}
-	return p, together(p, after, groupsV1)
+	return p, completeGroups(p, after, groupsV1)
 }
 
 func (w endpointV1) neutral() Endpoint {
@@ -250,9 +250,9 @@ func (w endpointV1) scaling() Scaling {
 	s := Scaling{Type: w.ScalerType}
 	switch s.Type {
 	case "QUEUE_DELAY":
-		s.QueueDelay = float64(value(w.ScalerValue))
+		s.QueueDelay = float64(deref(w.ScalerValue))
 	case "REQUEST_COUNT":
-		s.RequestCount = value(w.ScalerValue)
+		s.RequestCount = deref(w.ScalerValue)
 	}
 	return s
 }

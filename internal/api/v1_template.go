@@ -2,19 +2,19 @@ package api
 
 import "net/url"
 
-func templatesV1(d *deployment, s *shelf) Collection[Template] {
-	return &rest[Template, templateV1]{
-		deployment: d, shelf: s, kind: "template", path: "/v1/templates", badIDIs400: true,
+func templatesV1(d *deployment, cache *listCache) Collection[Template] {
+	return &restCollection[Template, templateV1]{
+		deployment: d, cache: cache, kind: "template", path: "/v1/templates", unknownIDIs400: true,
 		// Without it, a template that an endpoint uses seems to be gone.
-		query:      url.Values{"includeEndpointBoundTemplates": {"true"}},
-		full:       []string{"name", "imageName", "containerDiskInGb"},
-		id:         func(t Template) string { return t.ID },
-		name:       func(t Template) string { return t.Name },
-		secret:     func(t Template) []string { return envSecrets(t.Env) },
-		unique:     true,
-		fixed:      fixedOfTemplate,
-		comparable: comparableTemplates,
-		neutral:    templateV1.neutral,
+		query:       url.Values{"includeEndpointBoundTemplates": {"true"}},
+		required:    []string{"name", "imageName", "containerDiskInGb"},
+		id:          func(t Template) string { return t.ID },
+		name:        func(t Template) string { return t.Name },
+		secretsOf:   func(t Template) []string { return envSecrets(t.Env) },
+		uniqueNames: true,
+		sameFixed:   sameFixedOfTemplate,
+		normalize:   normalizeTemplates,
+		neutral:     templateV1.neutral,
 		create: func(want Template) (any, error) {
 			w, err := newTemplateV1(want)
 			w.Category, w.IsServerless = want.Category, &want.Serverless // fixed from then on
@@ -53,12 +53,12 @@ func newTemplateV1(t Template) (templateV1, error) {
 		ImageName:               t.Image,
 		ContainerDiskInGB:       t.Disk,
 		ContainerRegistryAuthID: t.Registry,
-		DockerEntrypoint:        value(t.Entrypoint),
+		DockerEntrypoint:        deref(t.Entrypoint),
 		DockerStartCmd:          words,
 		Env:                     t.Env,
 		IsPublic:                t.Public,
 		Ports:                   append([]string{}, t.Ports...),
-		Readme:                  value(t.Readme),
+		Readme:                  deref(t.Readme),
 	}
 	if mount := t.Mounts.Persistent; mount != nil {
 		w.VolumeInGB, w.VolumeMountPath = mount.Size, &mount.Path
@@ -79,7 +79,7 @@ func templatePatchV1(have, want Template) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, together(p, after, [][]string{{"volumeInGb", "volumeMountPath"}})
+	return p, completeGroups(p, after, [][]string{{"volumeInGb", "volumeMountPath"}})
 }
 
 func (w templateV1) neutral() Template {
@@ -94,12 +94,12 @@ func (w templateV1) neutral() Template {
 		Ports:      w.Ports,
 		Registry:   w.ContainerRegistryAuthID,
 		Public:     w.IsPublic,
-		Serverless: value(w.IsServerless),
+		Serverless: deref(w.IsServerless),
 		Category:   w.Category,
 		Readme:     &w.Readme,
 	}
 	if w.VolumeInGB > 0 {
-		t.Mounts.Persistent = &PersistentMount{Size: w.VolumeInGB, Path: value(w.VolumeMountPath)}
+		t.Mounts.Persistent = &PersistentMount{Size: w.VolumeInGB, Path: deref(w.VolumeMountPath)}
 	}
 	return t
 }

@@ -5,16 +5,16 @@ import (
 	"maps"
 )
 
-func endpointsV2(d *deployment, s *shelf) Collection[Endpoint] {
-	return &rest[Endpoint, endpointV2]{
-		deployment: d, shelf: s, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
-		full:       []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"},
-		id:         func(e Endpoint) string { return e.ID },
-		name:       func(e Endpoint) string { return e.Name },
-		secret:     endpointSecrets,
-		fixed:      fixedOfEndpoint,
-		comparable: comparableEndpoints,
-		neutral:    endpointV2.neutral,
+func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
+	return &restCollection[Endpoint, endpointV2]{
+		deployment: d, cache: cache, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
+		required:  []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"},
+		id:        func(e Endpoint) string { return e.ID },
+		name:      func(e Endpoint) string { return e.Name },
+		secretsOf: endpointSecrets,
+		sameFixed: sameFixedOfEndpoint,
+		normalize: normalizeEndpoints,
+		neutral:   endpointV2.neutral,
 		create: func(want Endpoint) (any, error) {
 			w := newEndpointV2(want)
 			w.Type, w.TemplateID = want.Type, want.TemplateID
@@ -83,7 +83,7 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	apply := want.TemplateID != nil && (want.ApplyTemplate || value(have.TemplateID) != *want.TemplateID)
+	apply := want.TemplateID != nil && (want.ApplyTemplate || deref(have.TemplateID) != *want.TemplateID)
 	switch {
 	case apply:
 		maps.Copy(p, settings)
@@ -101,7 +101,7 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 }
 
 // patchGPUV2 narrows the change of gpu to what differs in it. Pools and
-// exclusions are one selection and always stand together. Applying a template
+// exclusions are one selection and always stand completeGroups. Applying a template
 // does not set its CUDA versions, so that sayCUDA has them said.
 func patchGPUV2(p patch, have, want *GPU, sayCUDA bool) error {
 	if _, differs := p["gpu"]; !differs && !sayCUDA {
@@ -128,7 +128,7 @@ func patchGPUV2(p patch, have, want *GPU, sayCUDA bool) error {
 // return it.
 func (w endpointV2) neutral() Endpoint {
 	e, c := w.Endpoint, w.Container
-	c.Args, c.Ports, c.Registry = new(value(c.Args)), new(value(c.Ports)), new(value(c.Registry))
+	c.Args, c.Ports, c.Registry = new(deref(c.Args)), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
 		c.Env = map[string]string{}
 	}

@@ -1,17 +1,17 @@
 package api
 
-func templatesV2(d *deployment, s *shelf) Collection[Template] {
-	return &rest[Template, Template]{
-		deployment: d, shelf: s, kind: "template", path: "/v2/templates", member: "templates",
-		full:       []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"},
-		id:         func(t Template) string { return t.ID },
-		name:       func(t Template) string { return t.Name },
-		secret:     func(t Template) []string { return envSecrets(t.Env) },
-		unique:     true,
-		fixed:      fixedOfTemplate,
-		comparable: comparableTemplates,
+func templatesV2(d *deployment, cache *listCache) Collection[Template] {
+	return &restCollection[Template, Template]{
+		deployment: d, cache: cache, kind: "template", path: "/v2/templates", member: "templates",
+		required:    []string{"name", "image", "args", "disk", "env", "ports", "public", "serverless", "category"},
+		id:          func(t Template) string { return t.ID },
+		name:        func(t Template) string { return t.Name },
+		secretsOf:   func(t Template) []string { return envSecrets(t.Env) },
+		uniqueNames: true,
+		sameFixed:   sameFixedOfTemplate,
+		normalize:   normalizeTemplates,
 		neutral: func(t Template) Template {
-			t.AllowedCUDAVersions = new(value(t.AllowedCUDAVersions)) // left out: empty
+			t.AllowedCUDAVersions = new(deref(t.AllowedCUDAVersions)) // left out: empty
 			return t
 		},
 		create: func(want Template) (any, error) { return newTemplateV2(want), nil },
@@ -24,7 +24,7 @@ func templatesV2(d *deployment, s *shelf) Collection[Template] {
 // newTemplateV2 makes a request body.
 func newTemplateV2(t Template) Template {
 	t.ID = ""
-	if len(value(t.AllowedCUDAVersions)) == 0 {
+	if len(deref(t.AllowedCUDAVersions)) == 0 {
 		t.AllowedCUDAVersions = nil
 	}
 	return t

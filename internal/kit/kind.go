@@ -28,9 +28,9 @@ type Kind[M any] struct {
 	Only     []Only
 	Validate func(ctx context.Context, c Check, config *M) // what the configuration alone tells
 	Plan     func(ctx context.Context, p *Plan[M])
-	// Twins finds what a planned create could be taken for; the plan's reader
+	// ExistingMatches finds what a planned create could be taken for; the plan's reader
 	// is told.
-	Twins func(ctx context.Context, c *api.Client, plan *M) []api.Twin
+	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Loss says what a deletion loses for good, for the plan's reader; "" is
 	// nothing.
 	Loss func(state *M) string

@@ -184,9 +184,9 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
-	if p.State == nil && r.kind.Twins != nil && p.Run.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
-		for _, twin := range r.kind.Twins(ctx, p.Run.API, p.Plan) {
-			resp.Diagnostics.AddWarning(twin.Warning(r.kind.Title, r.typeName()))
+	if p.State == nil && r.kind.ExistingMatches != nil && p.Run.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
+		for _, match := range r.kind.ExistingMatches(ctx, p.Run.API, p.Plan) {
+			resp.Diagnostics.AddWarning(match.Warning(r.kind.Title, r.typeName()))
 		}
 	}
 }

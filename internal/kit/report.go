@@ -74,8 +74,8 @@ func (run *Run) alreadyReported(err error) bool {
 
 // imports names the commands for the objects that an error is about.
 func (r *managed[M]) imports(err error) string {
-	if unsettled, ok := errors.AsType[*api.UnsettledError](err); ok {
-		return unsettled.Imports(r.typeName())
+	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {
+		return unresolved.Imports(r.typeName())
 	}
 	return ""
 }

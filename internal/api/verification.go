@@ -16,11 +16,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// proof makes sure that this API answers at the address: a list or an object
+// verification makes sure that this API answers at the address: a list or an object
 // came in its form, or it refused one in its own words. Before that, a 404 is
 // no absence and nothing is written: the address may be a proxy's, or any web
 // server's.
-type proof struct {
+type verification struct {
 	flight singleflight.Group
 	probes []probe // the list of each kind
 }
@@ -30,26 +30,27 @@ type probe struct {
 	list func(context.Context) error
 }
 
-// Prove makes sure that this API answers at the address, unless an earlier
+// Verify makes sure that this API answers at the address, unless an earlier
 // answer of this client showed it. It lists one kind after the other until an
 // answer does; the error is that of the first list.
-func (c *Client) Prove(ctx context.Context) error { return c.deployment.prove(ctx, "") }
+func (c *Client) Verify(ctx context.Context) error { return c.deployment.verify(ctx, "") }
 
-// prove asks first for the list of the kind that a URL is of.
-func (d *deployment) prove(ctx context.Context, url string) error {
+// verify asks first for the list of the kind that a URL is of.
+func (d *deployment) verify(ctx context.Context, url string) error {
 	if d.Answered() || !d.settings.SharedReads { // a client of no run answers for itself
 		return nil
 	}
-	asked := d.proof.flight.DoChan("", func() (any, error) {
+	doing := "looking whether the management API answers at " + d.settings.BaseURL
+	_, err := share(ctx, &d.verification.flight, "", doing, func(ctx context.Context) (struct{}, error) {
 		var first error
-		probes := slices.Clone(d.proof.probes)
+		probes := slices.Clone(d.verification.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {
 			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 where it is of the kind, else -1
 		})
 		for _, probe := range probes {
-			err := probe.list(context.WithoutCancel(ctx))
+			err := probe.list(ctx)
 			if d.Answered() {
-				return nil, nil
+				return struct{}{}, nil
 			}
 			if first == nil {
 				first = err
@@ -59,26 +60,21 @@ func (d *deployment) prove(ctx context.Context, url string) error {
 			}
 			d.EndOutage() // a key may have one list and not another
 		}
-		return nil, d.unproven(first)
+		return struct{}{}, d.unverified(first)
 	})
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("looking whether the management API answers at %s: %w", d.settings.BaseURL, context.Cause(ctx))
-	case answer := <-asked:
-		return answer.Err
-	}
+	return err
 }
 
 // beforeWrite keeps a write from a server that was not proven to be the API.
 func (d *deployment) beforeWrite(ctx context.Context, url string) error {
-	if err := d.prove(ctx, url); err != nil {
+	if err := d.verify(ctx, url); err != nil {
 		return fmt.Errorf("nothing was sent, because no list of the management API could be read first: %w", err)
 	}
 	return nil
 }
 
-// unproven is the failure of the first list, where no other came either.
-func (d *deployment) unproven(first error) error {
+// unverified is the failure of the first list, where no other came either.
+func (d *deployment) unverified(first error) error {
 	e, ok := errors.AsType[*Error](first)
 	if !ok || e.DeploymentWide {
 		return first
