@@ -92,7 +92,7 @@ func patches[T any](c Collection[T], objects ...T) (out []any) {
 	return out
 }
 
-func (r *restCollection[T, W]) createBody(want T) any {
+func (r *restCollection[T]) createBody(want T) any {
 	body, err := r.create(want)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *restCollection[T, W]) createBody(want T) any {
 	return body
 }
 
-func (r *restCollection[T, W]) updateBody(want T) any {
+func (r *restCollection[T]) updateBody(want T) any {
 	var have T
 	body, err := r.update(have, want)
 	if err != nil {

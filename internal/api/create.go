@@ -30,7 +30,7 @@ import (
 // new is to be seen. What can't be known is an *UnresolvedCreateError.
 //
 // Sources: docs/guides/adoption.md; field notes, create may be ambiguous.
-func (r *restCollection[T, W]) Create(ctx context.Context, want T) (T, error) {
+func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	var none T
 	body, err := r.create(want)
 	if err != nil {
@@ -67,7 +67,7 @@ type creation[T any] struct {
 // errNothingMade marks the failure of a create that may safely be sent again.
 var errNothingMade = errors.New("nothing was made")
 
-func (r *restCollection[T, W]) createOnce(ctx context.Context, c httpclient.Call, a *creation[T]) (T, error) {
+func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a *creation[T]) (T, error) {
 	var none T
 	if err := r.creates.begin(ctx); err != nil {
 		return none, r.NotSent(c, err)

@@ -36,7 +36,7 @@ func (t ExistingMatch) Warning(title, typeName string) (summary, detail string) 
 // name. They come from the list that reads share, and nothing is looked for
 // once this run has written the kind: by then its own objects are among them.
 // What can't be listed has no matches.
-func (r *restCollection[T, W]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
+func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matches []ExistingMatch) {
 	if !r.cache.unwritten() {
 		return nil
 	}

@@ -115,9 +115,9 @@ func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission
 	if s.S3Config != nil {
 		c.Secrets = []string{s.S3Config.AccessSecret}
 	}
-	var answer identified[Job]
+	answer := identified[Job]{decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path, c, &answer)
-	return answer.wire, err
+	return answer.object, err
 }
 
 // Status reads a job.
@@ -134,9 +134,9 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 	if !ValidID(jobID) {
 		return Job{}, fmt.Errorf("%q can't be the id of a job: an id has letters, digits, - and _ only", jobID)
 	}
-	var answer identified[Job]
+	answer := identified[Job]{decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
-	return answer.wire, err
+	return answer.object, err
 }
 
 // Health counts the endpoint's jobs and workers.

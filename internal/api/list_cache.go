@@ -149,7 +149,7 @@ func (s *listCache) list() (elements []element, ok bool) {
 
 // read returns an object: a kept one, one of the first list, or one that is
 // asked for by itself. Absence is told by the last alone.
-func (r *restCollection[T, W]) read(ctx context.Context, id string) (json.RawMessage, error) {
+func (r *restCollection[T]) read(ctx context.Context, id string) (json.RawMessage, error) {
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
 	}
@@ -175,7 +175,7 @@ func (r *restCollection[T, W]) read(ctx context.Context, id string) (json.RawMes
 
 // readsMayWork tells whether a list failed in a way that reads by id need not
 // share; no further list is then asked for.
-func (r *restCollection[T, W]) readsMayWork(err error) bool {
+func (r *restCollection[T]) readsMayWork(err error) bool {
 	if !listRefused(err) && !hasStatus(err, http.StatusOK) && !hasServerError(err) {
 		return false
 	}
@@ -197,7 +197,7 @@ func listRefused(err error) bool {
 
 // sharedList is the list: the kept one, or one that everybody who asks at the
 // moment shares.
-func (r *restCollection[T, W]) sharedList(ctx context.Context) ([]element, error) {
+func (r *restCollection[T]) sharedList(ctx context.Context) ([]element, error) {
 	s := r.cache
 	if !s.shared {
 		return r.fetchList(ctx)
@@ -219,7 +219,7 @@ func (r *restCollection[T, W]) sharedList(ctx context.Context) ([]element, error
 }
 
 // probe is the list as evidence that this API answers.
-func (r *restCollection[T, W]) probe() probe {
+func (r *restCollection[T]) probe() probe {
 	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
 		_, err := r.sharedList(ctx)
 		return err
@@ -228,7 +228,7 @@ func (r *restCollection[T, W]) probe() probe {
 
 // fetchList asks for the list, unless it was refused before in this run. Secrets
 // are kept out of its error.
-func (r *restCollection[T, W]) fetchList(ctx context.Context, secrets ...string) ([]element, error) {
+func (r *restCollection[T]) fetchList(ctx context.Context, secrets ...string) ([]element, error) {
 	if err := r.cache.refusal(); err != nil {
 		return nil, err
 	}

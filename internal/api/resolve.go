@@ -26,7 +26,7 @@ func refusesName(status int) bool {
 }
 
 // resolveByName looks for the object that has the name.
-func (r *restCollection[T, W]) resolveByName(ctx context.Context, a *creation[T], failure *Error, interrupted bool) (T, error) {
+func (r *restCollection[T]) resolveByName(ctx context.Context, a *creation[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
 	found, err := r.lookUp(ctx, a, named, failure.Ambiguous())
@@ -60,7 +60,7 @@ func (r *restCollection[T, W]) resolveByName(ctx context.Context, a *creation[T]
 }
 
 // resolveByNewObjects looks for the only object that can be the one that was made.
-func (r *restCollection[T, W]) resolveByNewObjects(ctx context.Context, a *creation[T], failure *Error) (T, error) {
+func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *creation[T], failure *Error) (T, error) {
 	var none T
 	if a.before == nil {
 		return none, r.unresolved(failure, fmt.Sprintf("whether it was created is not known, since the list of %ss is refused", r.kind))
@@ -97,7 +97,7 @@ func (r *restCollection[T, W]) resolveByNewObjects(ctx context.Context, a *creat
 // lookUp lists until something is found that this run has not made otherwise;
 // with patience it lists several times, as what was just made may take a
 // moment to show.
-func (r *restCollection[T, W]) lookUp(ctx context.Context, a *creation[T], fits func(T) bool, patient bool) ([]T, error) {
+func (r *restCollection[T]) lookUp(ctx context.Context, a *creation[T], fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
 		if n > 0 && (!patient || r.uniqueNames) {
 			break // another POST is harmless, or nothing was made just now
@@ -132,7 +132,7 @@ func (r *restCollection[T, W]) lookUp(ctx context.Context, a *creation[T], fits 
 
 // currentIDs are the ids of the kind at this moment, for several creates that ask
 // at once from one list; nil where the list is refused.
-func (r *restCollection[T, W]) currentIDs(ctx context.Context) (map[string]bool, error) {
+func (r *restCollection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
 	ids, err := share(ctx, &r.idsFlight, "", "interrupted", func(ctx context.Context) (map[string]bool, error) {
 		elements, err := r.fetchList(ctx)
 		ids := make(map[string]bool, len(elements))

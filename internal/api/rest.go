@@ -15,9 +15,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// restCollection is the Collection of one kind in one API version. T is the
-// neutral type, W its form on the wire.
-type restCollection[T, W any] struct {
+// restCollection is the Collection of one kind in one API version.
+type restCollection[T any] struct {
 	*deployment
 	kind     string     // in messages: "network volume"
 	path     string     // of the list, after the base address
@@ -29,7 +28,8 @@ type restCollection[T, W any] struct {
 	name        func(T) string
 	uniqueNames bool
 	writeOnly   bool // answers hold only a part of what a create sends
-	neutral     func(W) T
+	// decode reads an object from an answer.
+	decode func(json.RawMessage) (T, error)
 	// create and update make request bodies. An update without members is
 	// not sent; errNoUpdate marks a kind that can't be changed.
 	create func(want T) (any, error)
@@ -51,7 +51,7 @@ type restCollection[T, W any] struct {
 	idsFlight singleflight.Group // of currentIDs
 }
 
-func (r *restCollection[T, W]) List(ctx context.Context) ([]T, error) {
+func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
 	elements, err := r.sharedList(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (r *restCollection[T, W]) List(ctx context.Context) ([]T, error) {
 	return out, nil
 }
 
-func (r *restCollection[T, W]) Get(ctx context.Context, id string) (T, error) {
+func (r *restCollection[T]) Get(ctx context.Context, id string) (T, error) {
 	raw, err := r.read(ctx, id)
 	if err != nil {
 		var none T
@@ -74,11 +74,11 @@ func (r *restCollection[T, W]) Get(ctx context.Context, id string) (T, error) {
 	return r.decode(raw)
 }
 
-func (r *restCollection[T, W]) Fresh(ctx context.Context, id string) (T, error) {
+func (r *restCollection[T]) Fresh(ctx context.Context, id string) (T, error) {
 	return r.fetchObject(ctx, id)
 }
 
-func (r *restCollection[T, W]) Update(ctx context.Context, have, want T) (T, error) {
+func (r *restCollection[T]) Update(ctx context.Context, have, want T) (T, error) {
 	var none T
 	changes, err := r.update(have, want)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *restCollection[T, W]) Update(ctx context.Context, have, want T) (T, err
 	return got, err
 }
 
-func (r *restCollection[T, W]) Delete(ctx context.Context, id string) error {
+func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
 	c, err := r.callByID(http.MethodDelete, id)
 	if err != nil {
 		return err
@@ -126,13 +126,13 @@ func (r *restCollection[T, W]) Delete(ctx context.Context, id string) error {
 
 // fetch asks for an object by its id. Unlisted says that the list of this run
 // lacks it.
-func (r *restCollection[T, W]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
+func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
 	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
 		return nil, err
 	}
 	c.Query, c.Secrets = r.query, secrets
-	var answer identified[W]
+	answer := identified[T]{decode: r.decode}
 	if err := r.Do(ctx, c, &answer); err != nil {
 		return nil, r.confirmAbsence(ctx, id, unlisted, err)
 	}
@@ -142,7 +142,7 @@ func (r *restCollection[T, W]) fetch(ctx context.Context, id string, unlisted bo
 // confirmAbsence is the error of a read or deletion. A 404 stays one in the
 // API's own form alone, and where the list of the kind lacks the id, too: a
 // gateway on the way may use the same form. A key that may not list is believed.
-func (r *restCollection[T, W]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
+func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
 		return err
@@ -173,7 +173,7 @@ func (r *restCollection[T, W]) confirmAbsence(ctx context.Context, id string, un
 }
 
 // fetchObject reads an object by its id, whatever is kept of it.
-func (r *restCollection[T, W]) fetchObject(ctx context.Context, id string, secrets ...string) (T, error) {
+func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets ...string) (T, error) {
 	raw, err := r.fetch(ctx, id, false, secrets...)
 	if err != nil {
 		var none T
@@ -183,7 +183,7 @@ func (r *restCollection[T, W]) fetchObject(ctx context.Context, id string, secre
 }
 
 // callByID is a call about one object.
-func (r *restCollection[T, W]) callByID(method, id string) (httpclient.Call, error) {
+func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error) {
 	if !ValidID(id) {
 		return httpclient.Call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
 	}
@@ -191,25 +191,29 @@ func (r *restCollection[T, W]) callByID(method, id string) (httpclient.Call, err
 }
 
 // sendForObject sends a call that is answered by one object.
-func (r *restCollection[T, W]) sendForObject(ctx context.Context, c httpclient.Call) (T, error) {
-	var answer identified[W]
-	if err := r.Do(ctx, c, &answer); err != nil {
-		var none T
-		return none, err
-	}
-	return r.neutral(answer.wire), nil
+func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call) (T, error) {
+	answer := identified[T]{decode: r.decode}
+	err := r.Do(ctx, c, &answer)
+	return answer.object, err
 }
 
-func (r *restCollection[T, W]) decode(raw json.RawMessage) (T, error) {
-	var wire W
-	if err := json.Unmarshal(raw, &wire); err != nil {
-		var none T
-		return none, err
+// decodeAs reads an object in its form on the wire.
+func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
+	return func(raw json.RawMessage) (object T, err error) {
+		var wire W
+		if err := json.Unmarshal(raw, &wire); err != nil {
+			return object, err
+		}
+		return neutral(wire), nil
 	}
-	return r.neutral(wire), nil
 }
 
-func (r *restCollection[T, W]) secrets(of T) []string {
+// decodePlain reads an object whose neutral type is its form on the wire.
+func decodePlain[T any](raw json.RawMessage) (object T, err error) {
+	return object, json.Unmarshal(raw, &object)
+}
+
+func (r *restCollection[T]) secrets(of T) []string {
 	if r.secretsOf == nil {
 		return nil
 	}
@@ -236,12 +240,14 @@ func (l *keyedList[W]) UnmarshalJSON(data []byte) error {
 }
 
 // identified is an object's answer. One without an id is not the object.
-type identified[W any] struct {
-	wire W
-	raw  json.RawMessage
+type identified[T any] struct {
+	decode func(json.RawMessage) (T, error)
+	object T
+	raw    json.RawMessage
 }
 
-func (i *identified[W]) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON reads an answer.
+func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
 	var answer struct{ ID string }
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return err
@@ -250,5 +256,6 @@ func (i *identified[W]) UnmarshalJSON(data []byte) error {
 		return errors.New("it has no id")
 	}
 	i.raw = append(i.raw[:0], data...)
-	return json.Unmarshal(data, &i.wire)
+	i.object, err = i.decode(data)
+	return err
 }

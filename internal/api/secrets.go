@@ -22,10 +22,3 @@ func envSecrets(env map[string]string) []string {
 	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	return out
 }
-
-func endpointSecrets(e Endpoint) []string {
-	if e.Container == nil {
-		return nil
-	}
-	return envSecrets(e.Container.Env)
-}

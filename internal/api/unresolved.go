@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
-func (r *restCollection[T, W]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
+func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
 	e := &UnresolvedCreateError{Kind: r.kind, Verdict: verdict, Cause: cause}
 	for _, o := range candidates {
 		e.Candidates = append(e.Candidates, r.id(o))

@@ -7,21 +7,14 @@ package api
 // since refusing those is the plan's work.
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
-	return &restCollection[NetworkVolume, networkVolumeV1]{
-		deployment: d, cache: cache, kind: "network volume", path: "/v1/networkvolumes", unknownIDIs400: true,
-		required:  []string{"name", "size", "dataCenterId"},
-		id:        func(v NetworkVolume) string { return v.ID },
-		name:      func(v NetworkVolume) string { return v.Name },
-		sameFixed: sameFixedOfVolume,
-		neutral:   networkVolumeV1.neutral,
-		create: func(want NetworkVolume) (any, error) {
-			return networkVolumeV1{Name: want.Name, Size: want.Size, DataCenterID: want.DataCenter}, nil
-		},
-		update: func(have, want NetworkVolume) (patch, error) {
-			return changed(&networkVolumeV1{Name: have.Name, Size: have.Size}, networkVolumeV1{Name: want.Name, Size: want.Size})
-		},
-		alreadyApplied: sameVolume,
+	r := networkVolumes(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
+	r.required = []string{"name", "size", "dataCenterId"}
+	r.decode = decodeAs(networkVolumeV1.neutral)
+	r.create = func(want NetworkVolume) (any, error) {
+		return networkVolumeV1{Name: want.Name, Size: want.Size, DataCenterID: want.DataCenter}, nil
 	}
+	return r
 }
 
 type networkVolumeV1 struct {

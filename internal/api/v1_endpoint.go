@@ -10,27 +10,22 @@ import (
 )
 
 func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
-	return &restCollection[Endpoint, endpointV1]{
-		deployment: d, cache: cache, kind: "endpoint", path: "/v1/endpoints", unknownIDIs400: true,
-		required:  []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
-		id:        func(e Endpoint) string { return e.ID },
-		name:      func(e Endpoint) string { return e.Name },
-		secretsOf: endpointSecrets,
-		sameFixed: sameFixedOfEndpoint,
-		normalize: normalizeEndpoints,
-		neutral:   endpointV1.neutral,
-		create: func(want Endpoint) (any, error) {
-			w, err := newEndpointV1(want)
-			switch { // fixed from then on
-			case len(want.CPU) > 0:
-				w.ComputeType = "CPU"
-			case want.GPU != nil:
-				w.ComputeType = "GPU"
-			}
-			return w, err
-		},
-		update: endpointPatchV1,
+	r := endpoints(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/endpoints", true
+	r.required = []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"}
+	r.decode = decodeAs(endpointV1.neutral)
+	r.create = func(want Endpoint) (any, error) {
+		w, err := newEndpointV1(want)
+		switch { // fixed from then on
+		case len(want.CPU) > 0:
+			w.ComputeType = "CPU"
+		case want.GPU != nil:
+			w.ComputeType = "GPU"
+		}
+		return w, err
 	}
+	r.update = endpointPatchV1
+	return r
 }
 
 type endpointV1 struct {

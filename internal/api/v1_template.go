@@ -3,25 +3,19 @@ package api
 import "net/url"
 
 func templatesV1(d *deployment, cache *listCache) Collection[Template] {
-	return &restCollection[Template, templateV1]{
-		deployment: d, cache: cache, kind: "template", path: "/v1/templates", unknownIDIs400: true,
-		// Without it, a template that an endpoint uses seems to be gone.
-		query:       url.Values{"includeEndpointBoundTemplates": {"true"}},
-		required:    []string{"name", "imageName", "containerDiskInGb"},
-		id:          func(t Template) string { return t.ID },
-		name:        func(t Template) string { return t.Name },
-		secretsOf:   func(t Template) []string { return envSecrets(t.Env) },
-		uniqueNames: true,
-		sameFixed:   sameFixedOfTemplate,
-		normalize:   normalizeTemplates,
-		neutral:     templateV1.neutral,
-		create: func(want Template) (any, error) {
-			w, err := newTemplateV1(want)
-			w.Category, w.IsServerless = want.Category, &want.Serverless // fixed from then on
-			return w, err
-		},
-		update: templatePatchV1,
+	r := templates(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/templates", true
+	// Without it, a template that an endpoint uses seems to be gone.
+	r.query = url.Values{"includeEndpointBoundTemplates": {"true"}}
+	r.required = []string{"name", "imageName", "containerDiskInGb"}
+	r.decode = decodeAs(templateV1.neutral)
+	r.create = func(want Template) (any, error) {
+		w, err := newTemplateV1(want)
+		w.Category, w.IsServerless = want.Category, &want.Serverless // fixed from then on
+		return w, err
 	}
+	r.update = templatePatchV1
+	return r
 }
 
 type templateV1 struct {

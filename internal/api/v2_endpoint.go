@@ -6,28 +6,23 @@ import (
 )
 
 func endpointsV2(d *deployment, cache *listCache) Collection[Endpoint] {
-	return &restCollection[Endpoint, endpointV2]{
-		deployment: d, cache: cache, kind: "endpoint", path: "/v2/serverless", member: "endpoints",
-		required:  []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"},
-		id:        func(e Endpoint) string { return e.ID },
-		name:      func(e Endpoint) string { return e.Name },
-		secretsOf: endpointSecrets,
-		sameFixed: sameFixedOfEndpoint,
-		normalize: normalizeEndpoints,
-		neutral:   endpointV2.neutral,
-		create: func(want Endpoint) (any, error) {
-			w := newEndpointV2(want)
-			w.Type, w.TemplateID = want.Type, want.TemplateID
-			body, err := members(w)
-			if err != nil {
-				return nil, err
-			}
-			settings, err := containerV2(want.Container)
-			maps.Copy(body, settings)
-			return body, err
-		},
-		update: endpointPatchV2,
+	r := endpoints(d, cache)
+	r.path, r.member = "/v2/serverless", "endpoints"
+	r.required = []string{"name", "type", "workers", "scaling", "dataCenterIds", "networkVolumes", "timeout", "flashboot"}
+	r.decode = decodeAs(endpointV2.neutral)
+	r.create = func(want Endpoint) (any, error) {
+		w := newEndpointV2(want)
+		w.Type, w.TemplateID = want.Type, want.TemplateID
+		body, err := members(w)
+		if err != nil {
+			return nil, err
+		}
+		settings, err := containerV2(want.Container)
+		maps.Copy(body, settings)
+		return body, err
 	}
+	r.update = endpointPatchV2
+	return r
 }
 
 // endpointV2 has the container's members beside the endpoint's.
