@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // Endpoint is gpucloud_endpoint: a serverless endpoint, which may follow a
@@ -16,7 +17,7 @@ var Endpoint = &kit.Kind[endpoint]{
 	Title:  "endpoint",
 	Schema: endpointSchema,
 	ID:     func(m *endpoint) *types.String { return &m.ID },
-	Only: []kit.Only{
+	Only: []planrule.Only{
 		{Version: api.V2, Attribute: "type", Except: []string{"QUEUE"}},
 		{Version: api.V2, Attribute: "image"},
 		{Version: api.V2, Attribute: "args"},

@@ -17,19 +17,12 @@ func IsNotFound(err error) bool {
 	return ok && e.Status == http.StatusNotFound && e.OtherServer == ""
 }
 
-func hasServerError(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Status >= 500
-}
-
-func repeated(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Tries > 1
-}
-
-func hasStatus(err error, status int) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.Status == status
+// statusOf is the status of a request that failed, 0 for no answer.
+func statusOf(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Status
+	}
+	return 0
 }
 
 // IsDeploymentWide tells that a failure concerns the whole deployment, so that one

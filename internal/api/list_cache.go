@@ -176,7 +176,7 @@ func (r *restCollection[T]) read(ctx context.Context, id string) (json.RawMessag
 // readsMayWork tells whether a list failed in a way that reads by id need not
 // share; no further list is then asked for.
 func (r *restCollection[T]) readsMayWork(err error) bool {
-	if !listRefused(err) && !hasStatus(err, http.StatusOK) && !hasServerError(err) {
+	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
 		return false
 	}
 	r.cache.mu.Lock()
@@ -251,7 +251,7 @@ func (s *listCache) refusal() error {
 func (s *listCache) recordRefusal(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shared && hasStatus(err, http.StatusForbidden) {
+	if s.shared && statusOf(err) == http.StatusForbidden {
 		s.listError = err
 	}
 }

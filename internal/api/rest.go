@@ -94,7 +94,7 @@ func (r *restCollection[T]) Update(ctx context.Context, have, want T) (T, error)
 	c.Body, c.Secrets = changes, r.secrets(want)
 	defer r.cache.beginWrite()()
 	got, err := r.sendForObject(ctx, c)
-	if r.alreadyApplied != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
+	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
 		if now, failed := r.fetchObject(ctx, r.id(have), c.Secrets...); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
 		}
@@ -112,7 +112,7 @@ func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
 	switch {
 	case IsNotFound(err):
 		err = nil
-	case r.unknownIDIs400 && hasStatus(err, http.StatusBadRequest):
+	case r.unknownIDIs400 && statusOf(err) == http.StatusBadRequest:
 		if _, reading := r.fetch(ctx, id, false); IsNotFound(reading) {
 			err = nil
 		}

@@ -70,10 +70,7 @@ type retryPolicy struct {
 // check is asked after each try, and again once the body was read. A wait that would outlast the context is not
 // begun: the caller learns what the server said instead.
 func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
-	if p.entered {
-		p.pace.leave(resp)
-		p.entered = false
-	}
+	p.leavePace(resp)
 	again := p.caller.Err() == nil && p.again(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
@@ -94,14 +91,19 @@ func (p *retryPolicy) prepare(*http.Request) error {
 		p.entered = true
 	}
 	if !p.resume() {
-		if p.entered {
-			p.pace.leave(nil)
-			p.entered = false
-		}
+		p.leavePace(nil)
 		return p.caller.Err()
 	}
 	p.resume = nil
 	return nil
+}
+
+// leavePace ends a try for the pace; resp is nil where there is no answer.
+func (p *retryPolicy) leavePace(resp *http.Response) {
+	if p.entered {
+		p.pace.leave(resp)
+		p.entered = false
+	}
 }
 
 // waiting tells that the call ended between two tries.

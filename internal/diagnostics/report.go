@@ -1,13 +1,15 @@
-package kit
+package diagnostics
 
 import (
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
@@ -27,13 +29,26 @@ type Warning struct{ Err error }
 func (w *Warning) Error() string { return w.Err.Error() }
 func (w *Warning) Unwrap() error { return w.Err }
 
-// report makes a diagnostic of what a verb returned, at the attribute that the
+// Run remembers what one run of the provider has said: a failure of the whole
+// deployment is told once.
+type Run struct{ outageReported atomic.Bool }
+
+// Subject is the kind that a diagnostic is about.
+type Subject struct {
+	Title    string // in messages: "network volume"
+	TypeName string // of the resource: "gpucloud_network_volume"
+	Schema   schema.Schema
+}
+
+const notTried = "Not tried, for the same reason"
+
+// Report makes a diagnostic of what a verb returned, at the attribute that the
 // verb names, or the API ("$.workers.idleTimeout: …", RFC 9457 errors of
 // management API v2).
-func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
-	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, r.kind.Title, id))
+func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, err error) {
+	summary := strings.TrimSpace(fmt.Sprintf("Could not %s the %s %s", verb, about.Title, id))
 	switch {
-	case !r.run.alreadyReported(err):
+	case !r.alreadyReported(err):
 	case verb == "read": // the first error ends the run, and of equal warnings Terraform shows one
 		diags.AddWarning(notTried, "The error about the deployment says why.")
 		return
@@ -41,21 +56,16 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 		diags.AddError(summary, notTried+": the error about the deployment says why.")
 		return
 	}
-	text := err.Error() + r.imports(err)
-	var at *AttributeError
-	if errors.As(err, &at) {
+	text := err.Error() + imports(about.TypeName, err)
+	if at, ok := errors.AsType[*AttributeError](err); ok {
 		diags.AddAttributeError(Path(at.Attribute), summary, named(at.Attribute, summary, text))
 		return
 	}
-	var refused *api.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*api.Error](err); ok {
 		for _, field := range refused.Fields {
-			m := member.FindStringSubmatch(field)
-			if m == nil {
-				continue
-			}
-			name := capitals.ReplaceAllStringFunc(m[1], func(s string) string { return "_" + strings.ToLower(s) })
-			if _, ok := r.kind.Schema.Attributes[name]; ok {
+			name := capitals.ReplaceAllStringFunc(member.FindString(field), func(s string) string { return "_" + strings.ToLower(s) })
+			name = strings.TrimPrefix(name, "$.")
+			if _, ok := about.Schema.Attributes[name]; ok {
 				diags.AddAttributeError(path.Root(name), summary, text)
 				return
 			}
@@ -64,25 +74,30 @@ func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error)
 	diags.AddError(summary, text)
 }
 
-const notTried = "Not tried, for the same reason"
+// Fail says at an attribute that a question to the API failed.
+func (r *Run) Fail(c Check, attribute, summary string, err error) {
+	if r.alreadyReported(err) {
+		c.Diagnostics.AddError(notTried, "")
+		return
+	}
+	c.Error(attribute, summary, "%s", err)
+}
 
 // alreadyReported tells whether err is a failure of the whole deployment that an
 // earlier call has reported; it counts this one as reported.
-func (run *Run) alreadyReported(err error) bool {
-	return api.IsDeploymentWide(err) && run.failed.Swap(true)
+func (r *Run) alreadyReported(err error) bool {
+	return api.IsDeploymentWide(err) && r.outageReported.Swap(true)
 }
 
 // imports names the commands for the objects that an error is about.
-func (r *managed[M]) imports(err error) string {
+func imports(typeName string, err error) string {
 	if unresolved, ok := errors.AsType[*api.UnresolvedCreateError](err); ok {
-		return unresolved.Imports(r.typeName())
+		return unresolved.Imports(typeName)
 	}
 	return ""
 }
 
-func (r *managed[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
-
 var (
-	member   = regexp.MustCompile(`^\$\.([A-Za-z]+)`)
+	member   = regexp.MustCompile(`^\$\.[A-Za-z]+`)
 	capitals = regexp.MustCompile(`[A-Z]+`)
 )
