@@ -116,7 +116,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeWarning(path.Root("api_version"), "Management API v1 is retired",
 			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")
 	}
-	if err := client.Prove(ctx); err != nil {
+	if err := client.Verify(ctx); err != nil {
 		// Said here it is one error, however many objects the run has.
 		resp.Diagnostics.AddError("The management API does not answer as expected", err.Error())
 		return

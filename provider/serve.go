@@ -4,11 +4,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 )
 
 // Server is the provider over the plugin protocol, as a given release.
-func Server(version string) tfprotov6.ProviderServer { return kit.Server(New(version)()) }
+func Server(version string) tfprotov6.ProviderServer { return pluginserver.New(New(version)()) }
 
 // Serve serves it to the command line that started this process, or with
 // debugging to one that is told how to find it.

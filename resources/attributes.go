@@ -5,6 +5,7 @@ package resources
 import (
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -30,11 +31,13 @@ func idAttribute(title string) schema.StringAttribute {
 
 // optional is nil where the configuration leaves the choice to the server.
 func optional(v types.String) *string {
-	if v.IsNull() || v.IsUnknown() {
+	if !isSet(v) {
 		return nil
 	}
 	return v.ValueStringPointer()
 }
+
+func isSet(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 
 func sorted(values []string) []string {
 	return slices.Sorted(slices.Values(values))

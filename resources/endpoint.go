@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // Endpoint is gpucloud_endpoint: a serverless endpoint, which may follow a
@@ -16,7 +17,7 @@ var Endpoint = &kit.Kind[endpoint]{
 	Title:  "endpoint",
 	Schema: endpointSchema,
 	ID:     func(m *endpoint) *types.String { return &m.ID },
-	Only: []kit.Only{
+	Only: []planrule.Only{
 		{Version: api.V2, Attribute: "type", Except: []string{"QUEUE"}},
 		{Version: api.V2, Attribute: "image"},
 		{Version: api.V2, Attribute: "args"},
@@ -31,12 +32,12 @@ var Endpoint = &kit.Kind[endpoint]{
 	Notes:    func(m *endpoint) any { return &m.Notes },
 	Validate: validateEndpoint,
 	Plan:     planEndpoint,
-	Twins: func(ctx context.Context, c *api.Client, plan *endpoint) []api.Twin {
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
 		want, err := plan.wanted(ctx, c)
 		if err != nil {
 			return nil
 		}
-		return c.Endpoints.Twins(ctx, want)
+		return c.Endpoints.ExistingMatches(ctx, want)
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *endpoint) error {

@@ -8,20 +8,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // validateEndpoint refuses what no version accepts.
-func validateEndpoint(ctx context.Context, c kit.Check, config *endpoint) {
+func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint) {
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
 		c.Error("image", "Missing image", "The container of the workers comes from a template or from the endpoint itself: set template_id or image.")
 	}
-	isSet := func(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
 	if isSet(config.GPU) && isSet(config.CPU) {
 		c.Error("gpu", "GPU and CPU workers", "gpu conflicts with cpu: an endpoint has workers of one sort. Remove one of them.")
 	}
@@ -64,7 +63,7 @@ func scalingType(endpointType, configured types.String) string {
 	return queueDelay
 }
 
-func planEndpoint(ctx context.Context, p *kit.Plan[endpoint]) {
+func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.State != nil && !p.Plan.Args.IsNull() {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
@@ -84,7 +83,7 @@ func planEndpoint(ctx context.Context, p *kit.Plan[endpoint]) {
 
 // planDisk: without a template the size has a stated default; beside one, what
 // is left out is the template's.
-func planDisk(p *kit.Plan[endpoint]) {
+func planDisk(p *planrule.Plan[endpoint]) {
 	switch {
 	case !p.Config.Disk.IsNull():
 	case p.Config.TemplateID.IsNull():
@@ -96,7 +95,7 @@ func planDisk(p *kit.Plan[endpoint]) {
 	}
 }
 
-func planScaling(ctx context.Context, p *kit.Plan[endpoint]) {
+func planScaling(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.Config.Scaling.IsUnknown() {
 		return
 	}
@@ -126,7 +125,7 @@ func planScaling(ctx context.Context, p *kit.Plan[endpoint]) {
 	}
 }
 
-func planWorkers(ctx context.Context, p *kit.Plan[endpoint]) {
+func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
 	workers, err := value.As[endpointWorkers](ctx, p.Plan.Workers)
 	if err != nil || workers == nil {
 		return
@@ -162,7 +161,7 @@ func planWorkers(ctx context.Context, p *kit.Plan[endpoint]) {
 
 // planCompute: the compute family is fixed at create, and API v2 knows GPUs by
 // pool.
-func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
+func planCompute(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.State != nil {
 		replaced := ""
 		for attribute, changes := range map[string]bool{
@@ -196,7 +195,7 @@ func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 		return
 	}
 	ids := value.Strings(gpu.TypeIDs)
-	_, _, err = p.Run.API.SelectGPUs(ctx, ids)
+	_, _, err = p.API.SelectGPUs(ctx, ids)
 	switch {
 	case isSelectionError(err):
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
@@ -210,11 +209,11 @@ func planCompute(ctx context.Context, p *kit.Plan[endpoint]) {
 // planExclusions refuses excluded types that are in none of the pools, and
 // exclusions that leave nothing. Pools are an open list: of one that the catalog
 // lacks nothing is known.
-func planExclusions(ctx context.Context, p *kit.Plan[endpoint], pools, excluded []string) {
+func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excluded []string) {
 	if len(excluded) == 0 {
 		return
 	}
-	types, err := p.Run.API.GPUTypes(ctx)
+	types, err := p.API.GPUTypes(ctx)
 	if err != nil {
 		p.Warn("gpu.excluded_types", "Could not read the GPU catalog", "Whether the pools hold the excluded types is checked by the API alone, in the apply. %s", err)
 		return
@@ -251,7 +250,7 @@ func isSelectionError(err error) bool {
 // planTemplateOf plans the update that applies the template (again): because
 // the template changes in this very run, because it did since it was last
 // applied, or because somebody changed the endpoint's copy.
-func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
+func planTemplateOf(ctx context.Context, p *planrule.Plan[endpoint]) {
 	p.Plan.FromTemplate = types.ObjectUnknown(fromTemplateTypes)
 	switch {
 	case p.Plan.TemplateID.IsNull():
@@ -271,8 +270,8 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 			wanted.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
-		if wanted != nil && p.Run.API != nil {
-			if o, err := p.Plan.inherited(ctx, p.Run.API, *wanted, p.State.FromTemplate); err == nil {
+		if wanted != nil && p.API != nil {
+			if o, err := p.Plan.inherited(ctx, p.API, *wanted, p.State.FromTemplate); err == nil {
 				p.Plan.FromTemplate = o
 			}
 		}
@@ -287,26 +286,26 @@ func planTemplateOf(ctx context.Context, p *kit.Plan[endpoint]) {
 // plannedTemplate tells what this run plans to change of the template. Of a note
 // that an earlier plan may have left, only what the template has by now is known:
 // the rest is known after the apply.
-func plannedTemplate(ctx context.Context, p *kit.Plan[endpoint], planned *templateSettings) bool {
+func plannedTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) bool {
 	id := p.Plan.TemplateID.ValueString()
-	found, sure := p.Run.Planned.Load(templateKey(id), planned)
-	if !found || sure || p.Run.API == nil {
+	found, sure := p.Planned.Load(templateKey(id), planned)
+	if !found || sure || p.API == nil {
 		return found
 	}
-	now, err := p.Run.API.Templates.Fresh(ctx, id)
+	now, err := p.API.Templates.Fresh(ctx, id)
 	if err != nil {
 		return false // planTemplateOf reads it too, and says what is the matter
 	}
-	planned.open(settingsOf(p.Run.API, now))
+	planned.open(settingsOf(p.API, now))
 	return true
 }
 
 // checkTemplateOf refuses to plan what needs a template that is gone, or that
 // is not for serverless workers. Planned is what this run changes of it.
-func checkTemplateOf(ctx context.Context, p *kit.Plan[endpoint], planned *templateSettings) {
+func checkTemplateOf(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) {
 	id := p.Plan.TemplateID.ValueString()
 	switch {
-	case p.Run.API == nil:
+	case p.API == nil:
 		return
 	case p.State != nil && !p.Updates(ctx):
 		if p.State.Notes.Template == nil && !p.State.FromTemplate.IsNull() {
@@ -314,7 +313,7 @@ func checkTemplateOf(ctx context.Context, p *kit.Plan[endpoint], planned *templa
 		}
 		return
 	}
-	t, err := p.Run.API.Templates.Get(ctx, id)
+	t, err := p.API.Templates.Get(ctx, id)
 	if planned != nil && !slices.Contains(planned.Unknown, "serverless") {
 		t.Serverless = planned.Serverless
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -45,9 +45,9 @@ func (m *endpoint) template(ctx context.Context, c *api.Client) (*api.Template, 
 	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 	switch {
 	case api.IsNotFound(err):
-		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("%s: %w", noTemplate, err)}
+		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("%s: %w", noTemplate, err)}
 	case err != nil:
-		return nil, &kit.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template could not be read: %w", err)}
+		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template could not be read: %w", err)}
 	}
 	return &t, nil
 }
@@ -162,10 +162,10 @@ func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.E
 // setEnvironment takes over all that API v1 shows of a copy that API v2 made.
 func (m *endpoint) setEnvironment(ctx context.Context, c *api.Client, got api.Endpoint) error {
 	shown, err := value.As[fromTemplate](ctx, m.FromTemplate)
-	if err != nil || shown == nil || got.Env == nil {
+	if err != nil || shown == nil || got.WorkerEnv == nil {
 		return err
 	}
-	shown.Env = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.Env), m.ownVariables()))
+	shown.Env = value.KeepMap(types.MapNull(types.StringType), withoutKeys(digests(c, got.WorkerEnv), m.ownVariables()))
 	m.FromTemplate, err = value.Object(ctx, endpointSchema.Attributes["from_template"], shown)
 	return err
 }
@@ -253,14 +253,14 @@ func (m *endpoint) asPlanned(ctx context.Context, c *api.Client, t *api.Template
 	} {
 		template, err := read()
 		if err != nil {
-			return nil, &kit.AttributeError{Attribute: "template_id", Err: err}
+			return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: err}
 		}
 		now, err := m.inherited(ctx, c, settingsOf(c, template), m.FromTemplate)
 		if err != nil || matchesPlan(m.FromTemplate, now) {
 			return &template, err
 		}
 	}
-	return nil, &kit.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again, with a refresh")}
+	return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again, with a refresh")}
 }
 
 // matchesPlan tells whether the template still is what was planned: what it has
@@ -274,8 +274,8 @@ func matchesPlan(planned, now types.Object) bool {
 		if want.IsUnknown() || want.Equal(got) {
 			continue
 		}
-		w, isSet := want.(types.Set)
-		if g, ok := got.(types.Set); name == "ports" && isSet && ok && openPorts(w) && openPorts(g) {
+		w, ok := want.(types.Set)
+		if g, both := got.(types.Set); name == "ports" && ok && both && openPorts(w) && openPorts(g) {
 			continue
 		}
 		return false

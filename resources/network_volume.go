@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // NetworkVolume is gpucloud_network_volume: storage that outlives the workers
@@ -21,13 +22,13 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	Title:  "network volume",
 	Schema: networkVolumeSchema,
 	ID:     func(m *networkVolume) *types.String { return &m.ID },
-	Only:   []kit.Only{{Version: api.V2, Attribute: "type"}},
+	Only:   []planrule.Only{{Version: api.V2, Attribute: "type"}},
 	Plan:   planNetworkVolume,
 	Loss: func(m *networkVolume) string {
 		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
 	},
-	Twins: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.Twin {
-		return c.NetworkVolumes.Twins(ctx, plan.expand())
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.ExistingMatch {
+		return c.NetworkVolumes.ExistingMatches(ctx, plan.expand())
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *networkVolume) error {
@@ -105,7 +106,7 @@ type networkVolume struct {
 // v2 document: CreateNetworkVolumeRequest).
 var volumeSizes = map[api.Version][2]int64{api.V1: {0, 4000}, api.V2: {10, 4096}}
 
-func planNetworkVolume(ctx context.Context, p *kit.Plan[networkVolume]) {
+func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 	if bounds, ok := volumeSizes[p.Version]; ok && !p.Plan.Size.IsUnknown() {
 		if size := p.Plan.Size.ValueInt64(); size < bounds[0] || size > bounds[1] {
 			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)

@@ -6,28 +6,28 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // The API refuses a create or change that names an object which does not exist.
 // A plan says so before.
 
-func checkRegistry[M any](ctx context.Context, p *kit.Plan[M], id types.String) {
-	if p.Run.API != nil {
-		checkReference(ctx, p, "registry", id, "registry auth", p.Run.API.RegistryAuths.Get)
+func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], id types.String) {
+	if p.API != nil {
+		checkReference(ctx, p, "registry", id, "registry auth", p.API.RegistryAuths.Get)
 	}
 }
 
-func checkVolumes[M any](ctx context.Context, p *kit.Plan[M], ids types.Set) {
-	if p.Run.API == nil {
+func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], ids types.Set) {
+	if p.API == nil {
 		return
 	}
 	for _, id := range ids.Elements() {
-		checkReference(ctx, p, "network_volumes", id.(types.String), "network volume", p.Run.API.NetworkVolumes.Get)
+		checkReference(ctx, p, "network_volumes", id.(types.String), "network volume", p.API.NetworkVolumes.Get)
 	}
 }
 
-func checkReference[M, T any](ctx context.Context, p *kit.Plan[M], attribute string, id types.String, title string, get func(context.Context, string) (T, error)) {
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, id types.String, title string, get func(context.Context, string) (T, error)) {
 	if id.ValueString() == "" { // unknown, or none
 		return
 	}

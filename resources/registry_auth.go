@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -14,7 +13,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // RegistryAuth is gpucloud_registry_auth: a credential for private images. The
@@ -30,8 +31,8 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Notes:    func(m *registryAuth) any { return &m.Notes },
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,
-	Twins: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.Twin {
-		return c.RegistryAuths.Twins(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.ExistingMatch {
+		return c.RegistryAuths.ExistingMatches(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
 	},
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
@@ -42,7 +43,7 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		// As an error it would be tainted, and with create_before_destroy its
 		// replacement could never have the name.
 		plan.Notes.Incomplete = true
-		return &kit.Warning{Err: err}
+		return &diagnostics.Warning{Err: err}
 	},
 	Read: func(ctx context.Context, c *api.Client, state *registryAuth) error {
 		got, err := c.RegistryAuths.Get(ctx, state.ID.ValueString())
@@ -79,7 +80,7 @@ func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *regist
 		want.Password = config.PasswordWO.ValueString()
 	}
 	if want.Password == "" {
-		return &kit.AttributeError{Attribute: "password_wo", Err: errors.New(noPassword)}
+		return &diagnostics.AttributeError{Attribute: "password_wo", Err: errors.New(noPassword)}
 	}
 	got, err := c.RegistryAuths.Create(ctx, want)
 	if got.ID != "" { // also with an error: it exists, whatever it holds
@@ -148,8 +149,7 @@ type registryAuthNotes struct {
 
 // validateRegistryAuth asks for one password. A password_wo that is null beside
 // its version is one that is not at hand: the plan tells whether it is needed.
-func validateRegistryAuth(_ context.Context, c kit.Check, config *registryAuth) {
-	isSet := func(v attr.Value) bool { return !v.IsNull() && !v.IsUnknown() }
+func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *registryAuth) {
 	switch {
 	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
 		c.Error("password", "Two passwords", "password conflicts with password_wo and password_wo_version: set password, which the state keeps, or the other two.")
@@ -163,7 +163,7 @@ func validateRegistryAuth(_ context.Context, c kit.Check, config *registryAuth) 
 // planRegistryAuth plans to make the auth again when its credentials change.
 // After an import the state has none: a version is recorded as the one that the
 // server holds, but a password is sent, as the state would claim to know it.
-func planRegistryAuth(ctx context.Context, p *kit.Plan[registryAuth]) {
+func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	imported := p.State != nil && p.State.Username.IsNull()
 	switch {
 	case p.State == nil:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -26,12 +27,12 @@ var Template = &kit.Kind[template]{
 	ID:     func(m *template) *types.String { return &m.ID },
 	Only:   templateOnly,
 	Plan:   planTemplate,
-	Twins: func(ctx context.Context, c *api.Client, plan *template) []api.Twin {
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *template) []api.ExistingMatch {
 		want, err := plan.expand(ctx)
 		if err != nil {
 			return nil
 		}
-		return c.Templates.Twins(ctx, want)
+		return c.Templates.ExistingMatches(ctx, want)
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *template) error {
@@ -72,8 +73,8 @@ var Template = &kit.Kind[template]{
 	},
 }
 
-// templateOnly: see kit.Only.
-var templateOnly = []kit.Only{
+// templateOnly: see planrule.Only.
+var templateOnly = []planrule.Only{
 	{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
 	{Version: api.V1, Attribute: "readme", Except: []string{""}},
 	{Version: api.V2, Attribute: "start_ssh", Except: []string{"true"}},
@@ -210,7 +211,7 @@ type persistentMount struct {
 // PersistentMount).
 const minPersistent = 10
 
-func planTemplate(ctx context.Context, p *kit.Plan[template]) {
+func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	switch p.Version {
 	case api.V1:
 		if _, err := api.SplitArgs(p.Plan.Args.ValueString()); err != nil {
@@ -231,7 +232,7 @@ func planTemplate(ctx context.Context, p *kit.Plan[template]) {
 	}
 }
 
-func planTemplateChange(ctx context.Context, p *kit.Plan[template]) {
+func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 	if !p.Plan.Args.IsNull() {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
@@ -253,7 +254,7 @@ func planTemplateChange(ctx context.Context, p *kit.Plan[template]) {
 
 // immutableOf lists the planned changes that the version can't make in place:
 // what it refuses, and what only the other version has.
-func immutableOf(ctx context.Context, p *kit.Plan[template]) (out []string) {
+func immutableOf(ctx context.Context, p *planrule.Plan[template]) (out []string) {
 	attributes := map[api.Version][]string{
 		api.V1: {"category", "serverless", "start_ssh", "start_jupyter", "allowed_cuda_versions"},
 		api.V2: {"docker_entrypoint", "readme"},
@@ -282,8 +283,8 @@ func versionOf(attribute string) api.Version {
 // linkedEndpoints names the endpoints that the API shows to be linked to the
 // template. Only v1 shows the link; on v2 an endpoint is a copy and none is
 // found.
-func linkedEndpoints(ctx context.Context, p *kit.Plan[template], attribute string) (names []string) {
-	endpoints, err := p.Run.API.Endpoints.List(ctx)
+func linkedEndpoints(ctx context.Context, p *planrule.Plan[template], attribute string) (names []string) {
+	endpoints, err := p.API.Endpoints.List(ctx)
 	if err != nil {
 		p.Warn(attribute, "Could not see which endpoints use the template", "%s", err)
 	}
@@ -316,7 +317,7 @@ func (m *template) expand(ctx context.Context) (api.Template, error) {
 	t.Entrypoint, t.AllowedCUDAVersions = &entrypoint, &cuda
 	mounts, err := value.As[templateMounts](ctx, m.Mounts)
 	if mounts != nil {
-		t.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
+		t.Mounts.Persistent = &api.PersistentMount{Size: mounts.Persistent.Size.ValueInt64(), Path: mounts.Persistent.Path.ValueString()}
 	}
 	return t, err
 }
@@ -345,8 +346,8 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 		m.AllowedCUDAVersions = value.KeepSet(m.AllowedCUDAVersions, *got.AllowedCUDAVersions)
 	}
 	var mounts *templateMounts
-	if got.Persistent != nil {
-		mounts = &templateMounts{persistentMount{types.Int64Value(got.Persistent.Size), types.StringValue(got.Persistent.Path)}}
+	if mount := got.Mounts.Persistent; mount != nil {
+		mounts = &templateMounts{persistentMount{types.Int64Value(mount.Size), types.StringValue(mount.Path)}}
 	}
 	m.Mounts, err = value.Object(ctx, templateSchema.Attributes["mounts"], mounts)
 	return err

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // templateSettings are what workers get from a template, in one form whoever
@@ -98,25 +98,25 @@ var templateAttributes = []string{"image", "args", "disk", "env", "ports", "regi
 // endpoints that follow the template and are planned after it. What stays as it
 // was is not noted: an endpoint has seen it, and the process that applies plans
 // only what changes.
-func noteTemplate(ctx context.Context, p *kit.Plan[template]) {
+func noteTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	key := templateKey(p.State.ID.ValueString())
 	var err error
 	if slices.ContainsFunc(templateAttributes, func(a string) bool { return p.Changes(ctx, a) }) {
-		err = p.Run.Planned.Store(key, plannedSettings(ctx, p))
+		err = p.Planned.Store(key, plannedSettings(ctx, p))
 	} else {
-		err = p.Run.Planned.Delete(key)
+		err = p.Planned.Delete(key)
 	}
 	if err != nil {
 		tflog.Warn(ctx, "what is planned for a template can't be shared with other configurations of the provider", map[string]any{"error": err.Error()})
 	}
 }
 
-func plannedSettings(ctx context.Context, p *kit.Plan[template]) templateSettings {
+func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSettings {
 	planned, err := p.Plan.expand(ctx)
-	if err != nil || p.Run.API == nil {
+	if err != nil || p.API == nil {
 		return templateSettings{Unknown: templateAttributes}
 	}
-	s := settingsOf(p.Run.API, planned)
+	s := settingsOf(p.API, planned)
 	s.OpenPorts = len(p.State.Ports.Elements())+len(p.Plan.Ports.Elements()) == 0
 	s.OpenCUDA = p.Version == api.V1
 	for _, a := range templateAttributes {

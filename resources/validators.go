@@ -16,7 +16,7 @@ import (
 	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
 // rule is a validator of one known value.
@@ -50,7 +50,7 @@ func (r rule[T]) check(at tfpath.Path, configured attr.Value, value any, diags *
 	got := fmt.Sprint(v)
 	switch s, isString := value.(string); {
 	case r.secret:
-		diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: expected %s.", kit.Name(at), r.expects))
+		diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s.", diagnostics.Name(at), r.expects))
 		return
 	case r.show != nil:
 		got = r.show(v)
@@ -61,7 +61,7 @@ func (r rule[T]) check(at tfpath.Path, configured attr.Value, value any, diags *
 }
 
 func refuse(at tfpath.Path, expects, got string, diags *diag.Diagnostics) {
-	diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", kit.Name(at), expects, got))
+	diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: expected %s, got %s.", diagnostics.Name(at), expects, got))
 }
 
 // nonEmpty: an empty string is neither a name nor an id.
@@ -130,8 +130,8 @@ func (noNulls) MarkdownDescription(context.Context) string { return "no element 
 func (noNulls) ValidateMap(_ context.Context, req validator.MapRequest, resp *validator.MapResponse) {
 	for key, v := range req.ConfigValue.Elements() {
 		if v.IsNull() {
-			resp.Diagnostics.AddAttributeError(req.Path.AtMapKey(key), "Invalid value of "+kit.Name(req.Path),
-				fmt.Sprintf("Invalid %s: %q is null. Leave the key out, or give it a value; an empty one is \"\".", kit.Name(req.Path), key))
+			resp.Diagnostics.AddAttributeError(req.Path.AtMapKey(key), "Invalid value of "+diagnostics.Name(req.Path),
+				fmt.Sprintf("Invalid %s: %q is null. Leave the key out, or give it a value; an empty one is \"\".", diagnostics.Name(req.Path), key))
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (noNulls) ValidateList(_ context.Context, req validator.ListRequest, resp *
 
 func elementNull(at tfpath.Path, elements []attr.Value, diags *diag.Diagnostics) {
 	if slices.ContainsFunc(elements, attr.Value.IsNull) {
-		diags.AddAttributeError(at, "Invalid value of "+kit.Name(at), fmt.Sprintf("Invalid %s: an element is null. Leave it out, for example with compact().", kit.Name(at)))
+		diags.AddAttributeError(at, "Invalid value of "+diagnostics.Name(at), fmt.Sprintf("Invalid %s: an element is null. Leave it out, for example with compact().", diagnostics.Name(at)))
 	}
 }
 

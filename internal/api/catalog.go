@@ -2,28 +2,22 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // catalog remembers the GPU types for as long as the client lives. An answer
 // that failed is not remembered.
 type catalog struct {
-	transport *transport
-	types     atomic.Pointer[[]GPUType]
-	flight    singleflight.Group
-}
-
-type gpuTypeV2 struct {
-	ID     string  `json:"id"`
-	Name   string  `json:"name"`
-	Pool   *string `json:"pool"` // null: in no serverless pool
-	Memory int64   `json:"memory"`
+	deployment *deployment
+	types      atomic.Pointer[[]GPUType]
+	flight     singleflight.Group
 }
 
 // GPUTypes returns the catalog's GPU types. The catalog is a part of API v2,
@@ -34,35 +28,25 @@ func (c *catalog) gpuTypes(ctx context.Context) ([]GPUType, error) {
 	if known := c.types.Load(); known != nil {
 		return slices.Clone(*known), nil
 	}
-	// Whoever came first may be interrupted without harm to the others.
-	asked := c.flight.DoChan("", func() (any, error) {
-		types, err := c.fetch(context.WithoutCancel(ctx))
+	types, err := share(ctx, &c.flight, "", "asking the catalog for GPU types", func(ctx context.Context) ([]GPUType, error) {
+		types, err := c.fetch(ctx)
 		if err == nil {
 			c.types.Store(&types)
 		}
 		return types, err
 	})
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("asking the catalog for GPU types: %w", context.Cause(ctx))
-	case answer := <-asked:
-		return slices.Clone(answer.Val.([]GPUType)), answer.Err
-	}
+	return slices.Clone(types), err
 }
 
 func (c *catalog) fetch(ctx context.Context) ([]GPUType, error) {
-	answer := keyedList[gpuTypeV2]{member: "gpus"}
-	err := c.transport.do(ctx, call{
-		method: http.MethodGet, url: c.transport.settings.BaseURL + "/v2/catalog/gpus",
+	answer := keyedList[GPUType]{member: "gpus"}
+	err := c.deployment.Do(ctx, httpclient.Call{
+		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/catalog/gpus",
 	}, &answer)
 	if err != nil {
 		return nil, err
 	}
-	types := make([]GPUType, len(answer.objects))
-	for i, w := range answer.objects {
-		types[i] = GPUType{ID: w.ID, Name: w.Name, Pool: value(w.Pool), Memory: w.Memory}
-	}
-	return types, nil
+	return answer.objects, nil
 }
 
 // SelectionError names the GPU types that no selection of pools reaches: the

@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"regexp"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // Client speaks one version of the management API. It may be used by several
@@ -21,49 +23,60 @@ type Client struct {
 	Endpoints      Collection[Endpoint]
 	Jobs           *Jobs
 
-	catalog   catalog
-	transport *transport
+	catalog    catalog
+	deployment *deployment
 }
 
-// Made tells when an object was made, where an earlier run knows it: for a
+// deployment is what the kinds share.
+type deployment struct {
+	*httpclient.Client
+	settings     Settings
+	verification verification
+}
+
+// RestoreCreateTime tells when an object was made, where an earlier run knows it: for a
 // while a 404 about it is asked again.
-func (c *Client) Made(id string, at time.Time) { c.transport.young.noteAt(id, at) }
+func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
 // New makes a client. It sends nothing. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
-	s, err := s.checked()
+	s, err := s.validated()
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{settings: s}
-	c := &Client{Version: s.Version, transport: t}
+	d := &deployment{settings: s}
+	d.Client = &httpclient.Client{
+		APIKey: s.APIKey, KeySource: s.KeySource, UserAgent: s.UserAgent, Timeout: s.RequestTimeout, RoundTripper: s.Transport,
+		BeforeWrite: d.beforeWrite, IsAPIError: d.isAPIError,
+	}
+	c := &Client{Version: s.Version, deployment: d}
 	// A write changes what is answered about the kinds that refer to it.
-	endpoints := &shelf{shared: s.SharedReads}
-	templates := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
-	volumes := &shelf{shared: s.SharedReads, others: []*shelf{endpoints}}
-	auths := &shelf{shared: s.SharedReads, others: []*shelf{templates, endpoints}}
+	endpoints := &listCache{shared: s.SharedReads}
+	templates := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
+	volumes := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
+	auths := &listCache{shared: s.SharedReads, dependents: []*listCache{templates, endpoints}}
 	switch s.Version {
 	case V1:
-		c.Templates = templatesV1(t, templates)
-		c.NetworkVolumes = networkVolumesV1(t, volumes)
-		c.RegistryAuths = registryAuthsV1(t, auths)
-		c.Endpoints = endpointsV1(t, endpoints)
+		c.Templates = templatesV1(d, templates)
+		c.NetworkVolumes = networkVolumesV1(d, volumes)
+		c.RegistryAuths = registryAuthsV1(d, auths)
+		c.Endpoints = endpointsV1(d, endpoints)
 	case V2:
-		c.Templates = templatesV2(t, templates)
-		c.NetworkVolumes = networkVolumesV2(t, volumes)
-		c.RegistryAuths = registryAuthsV2(t, auths)
-		c.Endpoints = endpointsV2(t, endpoints)
+		c.Templates = templatesV2(d, templates)
+		c.NetworkVolumes = networkVolumesV2(d, volumes)
+		c.RegistryAuths = registryAuthsV2(d, auths)
+		c.Endpoints = endpointsV2(d, endpoints)
 	}
-	t.proof.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
-	c.Jobs = &Jobs{transport: t}
-	c.catalog.transport = t
+	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
+	c.Jobs = &Jobs{deployment: d}
+	c.catalog.deployment = d
 	return c, nil
 }
 
-// Digest stands for a text that may be a secret: equal texts have equal digests,
+// Digest stands for a text that may be a secretsOf: equal texts have equal digests,
 // and who does not have the API key can't try texts out.
 func (c *Client) Digest(text string) string {
-	sum := hmac.New(sha256.New, []byte(c.transport.settings.APIKey))
+	sum := hmac.New(sha256.New, []byte(c.deployment.settings.APIKey))
 	sum.Write([]byte(text))
 	return "digest:" + hex.EncodeToString(sum.Sum(nil)[:6])
 }

@@ -14,10 +14,10 @@ type Collection[T any] interface {
 	// Fresh is Get past what was read before: another process may have written.
 	Fresh(ctx context.Context, id string) (T, error)
 	// Create accounts for what it made: a lost answer is settled, or is an
-	// *UnsettledError.
+	// *UnresolvedCreateError.
 	Create(ctx context.Context, want T) (T, error)
-	// Twins are the objects that a create of want could be taken for.
-	Twins(ctx context.Context, want T) []Twin
+	// ExistingMatches are the objects that a create of want could be taken for.
+	ExistingMatches(ctx context.Context, want T) []ExistingMatch
 	// Update sends what differs between have and want; have carries the id.
 	// When nothing differs it only reads.
 	Update(ctx context.Context, have, want T) (T, error)

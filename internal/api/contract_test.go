@@ -42,11 +42,11 @@ var wires = []struct {
 	creates, update []any
 }{
 	{contract.V1, "template", templateV1{}, bodies(templatesV1(nil, nil), fullTemplate), patches(templatesV1(nil, nil), fullTemplate)},
-	{contract.V2, "template", templateV2{}, bodies(templatesV2(nil, nil), fullTemplate), patches(templatesV2(nil, nil), fullTemplate)},
+	{contract.V2, "template", Template{}, bodies(templatesV2(nil, nil), fullTemplate), patches(templatesV2(nil, nil), fullTemplate)},
 	{contract.V1, "networkVolume", networkVolumeV1{}, bodies(networkVolumesV1(nil, nil), fullVolume), patches(networkVolumesV1(nil, nil), fullVolume)},
-	{contract.V2, "networkVolume", networkVolumeV2{}, bodies(networkVolumesV2(nil, nil), fullVolume), patches(networkVolumesV2(nil, nil), fullVolume)},
-	{contract.V1, "registryAuth", registryAuthWire{}, bodies(registryAuthsV1(nil, nil), fullAuth), nil},
-	{contract.V2, "registryAuth", registryAuthWire{}, bodies(registryAuthsV2(nil, nil), fullAuth), nil},
+	{contract.V2, "networkVolume", NetworkVolume{}, bodies(networkVolumesV2(nil, nil), fullVolume), patches(networkVolumesV2(nil, nil), fullVolume)},
+	{contract.V1, "registryAuth", RegistryAuth{}, bodies(registryAuthsV1(nil, nil), fullAuth), nil},
+	{contract.V2, "registryAuth", RegistryAuth{}, bodies(registryAuthsV2(nil, nil), fullAuth), nil},
 	{contract.V1, "endpoint", endpointV1{}, bodies(endpointsV1(nil, nil), gpuWorkers, cpuWorkers), patches(endpointsV1(nil, nil), gpuWorkers, cpuWorkers)},
 	{contract.V2, "endpoint", endpointV2{}, bodies(endpointsV2(nil, nil), gpuWorkers, cpuWorkers), patches(endpointsV2(nil, nil), gpuWorkers, cpuWorkers)},
 	{contract.Jobs, "jobSubmission", Submission{}, []any{Submission{
@@ -58,7 +58,7 @@ var wires = []struct {
 var (
 	fullTemplate = Template{
 		Name: "x", Image: "x", Args: "x", Entrypoint: new([]string{"x"}), Disk: 1, Env: map[string]string{"X": "x"},
-		Ports: []string{"1/tcp"}, Registry: "x", Persistent: &PersistentMount{1, "/x"}, Public: true, Serverless: true, Category: "CPU",
+		Ports: []string{"1/tcp"}, Registry: "x", Mounts: TemplateMounts{&PersistentMount{1, "/x"}}, Public: true, Serverless: true, Category: "CPU",
 		Readme: new("x"), StartSSH: new(true), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"1.0"}),
 	}
 	fullVolume = NetworkVolume{Name: "x", Size: 1, DataCenter: "x", Type: new("x")}
@@ -92,7 +92,7 @@ func patches[T any](c Collection[T], objects ...T) (out []any) {
 	return out
 }
 
-func (r *rest[T, W]) createBody(want T) any {
+func (r *restCollection[T]) createBody(want T) any {
 	body, err := r.create(want)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *rest[T, W]) createBody(want T) any {
 	return body
 }
 
-func (r *rest[T, W]) updateBody(want T) any {
+func (r *restCollection[T]) updateBody(want T) any {
 	var have T
 	body, err := r.update(have, want)
 	if err != nil {
@@ -194,7 +194,7 @@ func TestDataCentersAreTheContracts(t *testing.T) {
 func describe(typ reflect.Type, prefix string, into map[string]string) {
 	for _, f := range reflect.VisibleFields(typ) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
+		if name == "" || name == "-" {
 			continue
 		}
 		path, inner := prefix+name, f.Type

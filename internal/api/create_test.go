@@ -170,7 +170,7 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 				s := &shop{faults: []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(false, loss)}}
 				s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
 				_, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
-				unsettled, ok := errors.AsType[*api.UnsettledError](err)
+				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
 				if !ok || len(unsettled.Candidates) != 0 || s.posts != 1 || !strings.Contains(err.Error(), "most likely not created") {
 					t.Errorf("got %v after %d POSTs", err, s.posts)
 				}
@@ -221,7 +221,7 @@ func TestNothingIsGuessed(t *testing.T) {
 					}
 					return
 				}
-				unsettled, ok := errors.AsType[*api.UnsettledError](err)
+				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
 				if !ok || !slices.Equal(unsettled.Candidates, c.candidates) || !strings.Contains(err.Error(), c.says) || s.posts != 1 {
 					t.Errorf("got %v after %d POSTs", err, s.posts)
 				}
@@ -299,7 +299,7 @@ func TestNameThatIsTaken(t *testing.T) {
 				if c.before {
 					s.add(theirs(c.image))
 				}
-				twins := run.Templates.Twins(t.Context(), want)
+				twins := run.Templates.ExistingMatches(t.Context(), want)
 				if c.before != (len(twins) == 1 && twins[0].Name && twins[0].Same == (c.image == "i")) {
 					t.Errorf("twins: %+v", twins)
 				}
@@ -307,7 +307,7 @@ func TestNameThatIsTaken(t *testing.T) {
 					s.add(theirs(c.image))
 				}
 				got, err := run.Templates.Create(t.Context(), want)
-				unsettled, ok := errors.AsType[*api.UnsettledError](err)
+				unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
 				if !ok || !slices.Equal(unsettled.Candidates, []string{"id1"}) || !strings.Contains(err.Error(), "another template has the name") || len(s.objects) != 1 {
 					t.Errorf("got %+v, %v", got, err)
 				}
@@ -350,7 +350,7 @@ func TestLostSecret(t *testing.T) {
 				if got.ID != c.made || (err == nil) != c.fine || len(s.objects) != 1 || c.made != "" && s.objects[0]["id"] != c.made {
 					t.Errorf("got %+v, %v after %d POSTs; there is %v", got, err, s.posts, s.objects)
 				}
-				if unsettled, ok := errors.AsType[*api.UnsettledError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
+				if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); c.theirs && (!ok || !slices.Equal(unsettled.Candidates, []string{"id1"})) {
 					t.Errorf("got %v", err)
 				}
 				if !c.theirs && err != nil && !strings.Contains(err.Error(), "the next apply makes it again") {
@@ -388,7 +388,7 @@ func TestInterruptedCreate(t *testing.T) {
 				if (err == nil) != c.fine || c.fine && got.ID != "id1" || time.Since(began) > 10*time.Second || s.posts != 1 {
 					t.Errorf("got %+v, %v after %s and %d POSTs", got, err, time.Since(began), s.posts)
 				}
-				if _, unsettled := errors.AsType[*api.UnsettledError](err); name == "it was to wait" && (unsettled || time.Since(began) != time.Second) {
+				if _, unsettled := errors.AsType[*api.UnresolvedCreateError](err); name == "it was to wait" && (unsettled || time.Since(began) != time.Second) {
 					t.Errorf("got %v after %s", err, time.Since(began))
 				}
 			})
@@ -444,7 +444,7 @@ func TestYoungObjectIsNotGone(t *testing.T) {
 		s := &shop{young: 2, hidden: 1}
 		id := s.add(map[string]any{"name": "v"})
 		c := s.open(t)
-		c.Made(id, time.Now().Add(-10*time.Second))
+		c.RestoreCreateTime(id, time.Now().Add(-10*time.Second))
 		if _, err := c.NetworkVolumes.Get(t.Context(), id); err != nil {
 			t.Error(err)
 		}

@@ -72,7 +72,7 @@ func TestCreateEndpoint(t *testing.T) {
 func TestReadEndpoint(t *testing.T) {
 	v1 := gpuEndpoint()
 	v1.Type, v1.Container, v1.GPU.Pools, v1.GPU.ExcludedTypes = "", nil, nil, nil
-	v1.FlashBoot, v1.CreatedAt, v1.Env = nil, "2026-11-01T00:00:00Z", map[string]string{"A": "1"}
+	v1.FlashBoot, v1.CreatedAt, v1.WorkerEnv = nil, "2026-11-01T00:00:00Z", map[string]string{"A": "1"}
 	v2 := gpuEndpoint()
 	v2.TemplateID, v2.Container, v2.GPU.TypeIDs = nil, own(), nil
 	v2.CreatedAt, v2.RequestURLs = v1.CreatedAt, api.RequestURLs{Run: "http://q/run", RunSync: "http://q/runsync", Status: "http://q/status",

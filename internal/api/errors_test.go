@@ -123,7 +123,7 @@ func TestAmbiguousCreateIsSaid(t *testing.T) {
 			client, d := deployPiped(t, api.V2, c.fail)
 			d.emptyLists = true
 			_, err := client.NetworkVolumes.Create(t.Context(), api.NetworkVolume{})
-			if _, unsettled := errors.AsType[*api.UnsettledError](err); err == nil || unsettled != c.want {
+			if _, unsettled := errors.AsType[*api.UnresolvedCreateError](err); err == nil || unsettled != c.want {
 				t.Errorf("%s: got %v", name, err)
 			}
 		})

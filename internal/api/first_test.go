@@ -32,15 +32,15 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 	isNotTakenOver := func(t *testing.T, c *api.Client) {
 		t.Helper()
 		got, err := c.Templates.Create(t.Context(), want)
-		if unsettled, ok := errors.AsType[*api.UnsettledError](err); !ok || !slices.Equal(unsettled.Candidates, []string{"old"}) {
+		if unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err); !ok || !slices.Equal(unsettled.Candidates, []string{"old"}) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{})
 		c := pipe(t, deployment(func() { <-listed }), api.Settings{SharedReads: true})
-		twins := make(chan []api.Twin)
-		go func() { twins <- c.Templates.Twins(t.Context(), want) }()
+		twins := make(chan []api.ExistingMatch)
+		go func() { twins <- c.Templates.ExistingMatches(t.Context(), want) }()
 		synctest.Wait()
 		if _, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "r", Username: "u", Password: "p"}); err != nil {
 			t.Error(err)

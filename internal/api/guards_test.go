@@ -138,7 +138,7 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &writeCounter{list: answer(403, c.body), rest: answer(201, `{"id":"a","name":"n"}`)}
 				client := pipe(t, d, api.Settings{Version: c.version, SharedReads: true})
-				if err := client.Prove(t.Context()); (err == nil) != c.proves {
+				if err := client.Verify(t.Context()); (err == nil) != c.proves {
 					t.Errorf("the proof: %v", err)
 				}
 				err := writes["create template"](t.Context(), client)
@@ -169,7 +169,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-			unsettled, ok := errors.AsType[*api.UnsettledError](err)
+			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
 			switch {
 			case s.lists < 3:
 				t.Errorf("%d lists: the object never showed", s.lists)
@@ -188,7 +188,7 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if twins := c.NetworkVolumes.Twins(t.Context(), volume("v")); (len(twins) == 0) != reads {
+			if twins := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); (len(twins) == 0) != reads {
 				t.Errorf("read before: %t, twins: %+v", reads, twins)
 			}
 		})
@@ -235,7 +235,7 @@ func TestDeletedObjectIsNotTakenOver(t *testing.T) {
 				}
 			}
 			got, err := c.NetworkVolumes.Create(t.Context(), volume("v"))
-			unsettled, ok := errors.AsType[*api.UnsettledError](err)
+			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
 			switch {
 			case deletes && (!ok || len(unsettled.Candidates) > 0 || *posts != 1):
 				t.Errorf("volume, deleted before: got %+v, %v after %d POSTs", got, err, *posts)

@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // Jobs is the job API of queue-based endpoints, at {queue_url}/v2/{endpoint id}.
-type Jobs struct{ transport *transport }
+type Jobs struct{ deployment *deployment }
 
 // Submission is the body of Run and RunSync.
 type Submission struct {
@@ -53,7 +55,7 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 	type plain Job
 	wire := struct {
 		*plain
-		Error freeText `json:"error"`
+		Error httpclient.FreeText `json:"error"`
 	}{plain: (*plain)(j)}
 	err := json.Unmarshal(data, &wire)
 	j.Error = string(wire.Error)
@@ -93,29 +95,29 @@ const defaultWait = 90 * time.Second
 
 // Run submits a job and returns at once, with its id.
 func (j *Jobs) Run(ctx context.Context, endpointID string, s Submission) (Job, error) {
-	return j.submit(ctx, endpointID, "/run", s, call{})
+	return j.submit(ctx, endpointID, "/run", s, httpclient.Call{})
 }
 
 // RunSync submits a job and waits for its end, for as long as wait says (1 s to
 // 5 min, rounded to milliseconds; 0 is the service's 90 s). A job that is not
 // finished by then is no error.
 func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wait time.Duration) (Job, error) {
-	c := call{patient: defaultWait}
+	c := httpclient.Call{ExtraTime: defaultWait}
 	if wait > 0 {
-		c.patient = wait
-		c.query = url.Values{"wait": {strconv.FormatInt(wait.Round(time.Millisecond).Milliseconds(), 10)}}
+		c.ExtraTime = wait
+		c.Query = url.Values{"wait": {strconv.FormatInt(wait.Round(time.Millisecond).Milliseconds(), 10)}}
 	}
 	return j.submit(ctx, endpointID, "/runsync", s, c)
 }
 
-func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c call) (Job, error) {
-	c.method, c.body = http.MethodPost, s
+func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c httpclient.Call) (Job, error) {
+	c.Method, c.Body = http.MethodPost, s
 	if s.S3Config != nil {
-		c.secrets = []string{s.S3Config.AccessSecret}
+		c.Secrets = []string{s.S3Config.AccessSecret}
 	}
-	var answer identified[Job]
+	answer := identified[Job]{decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path, c, &answer)
-	return answer.wire, err
+	return answer.object, err
 }
 
 // Status reads a job.
@@ -132,28 +134,28 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 	if !ValidID(jobID) {
 		return Job{}, fmt.Errorf("%q can't be the id of a job: an id has letters, digits, - and _ only", jobID)
 	}
-	var answer identified[Job]
-	err := j.do(ctx, endpointID, path+jobID, call{method: method}, &answer)
-	return answer.wire, err
+	answer := identified[Job]{decode: decodePlain[Job]}
+	err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
+	return answer.object, err
 }
 
 // Health counts the endpoint's jobs and workers.
 func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
 	var health Health
-	err := j.do(ctx, endpointID, "/health", call{method: http.MethodGet}, &health)
+	err := j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
 	return health, err
 }
 
-func (j *Jobs) do(ctx context.Context, endpointID, path string, c call, out any) error {
+func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) error {
 	if !ValidID(endpointID) {
 		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
 	}
-	c.url, c.unpaced = j.url(endpointID, path), true
-	return j.transport.do(ctx, c, out)
+	c.URL, c.Untracked = j.url(endpointID, path), true
+	return j.deployment.Do(ctx, c, out)
 }
 
 func (j *Jobs) url(endpointID, path string) string {
-	return j.transport.settings.QueueURL + "/v2/" + endpointID + path
+	return j.deployment.settings.QueueURL + "/v2/" + endpointID + path
 }
 
 // URLs returns the addresses of an endpoint's job API, for API versions that

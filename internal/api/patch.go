@@ -3,6 +3,9 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
 )
 
 // patch is the body of an update: the members that change.
@@ -18,10 +21,10 @@ func members(wire any) (patch, error) {
 	return p, json.Unmarshal(encoded, &p)
 }
 
-// changed returns the members of want that differ from have's. What want does
-// not have is left alone: wire structs for an update hold a clearing value
-// wherever something is to be cleared.
-func changed(have, want any) (patch, error) {
+// changed returns the members of want that differ from have's, and clears those
+// that only have has, by the value of their clear tag. A nil have differs from
+// want in everything, and is cleared of everything that want lacks.
+func changed[W any](have *W, want W) (patch, error) {
 	before, err := members(have)
 	if err != nil {
 		return nil, err
@@ -30,47 +33,38 @@ func changed(have, want any) (patch, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range after {
-		if old, ok := before[name]; ok && bytes.Equal(old, value) {
-			delete(after, name)
+	for name, empty := range clears(reflect.TypeFor[W]()) {
+		_, had := before[name]
+		if _, has := after[name]; !has && (had || have == nil) {
+			after[name] = empty
 		}
 	}
-	return after, nil
+	return after.without(before), nil
 }
 
-// filled points at v, or is nil where v is empty and empty is not said.
-func filled[V comparable](v V, sayEmpty bool) *V {
-	var empty V
-	if v == empty && !sayEmpty {
-		return nil
-	}
-	return &v
+// without leaves out the members that are as before.
+func (p patch) without(before patch) patch {
+	maps.DeleteFunc(p, func(name string, value json.RawMessage) bool {
+		old, ok := before[name]
+		return ok && bytes.Equal(old, value)
+	})
+	return p
 }
 
-// filledList is filled for a list, which is then never null.
-func filledList(v []string, sayEmpty bool) *[]string {
-	if len(v) == 0 {
-		if !sayEmpty {
-			return nil
+// clears are the values that clear the members of a wire struct.
+func clears(wire reflect.Type) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, field := range reflect.VisibleFields(wire) {
+		if empty, ok := field.Tag.Lookup("clear"); ok {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			out[name] = json.RawMessage(empty)
 		}
-		v = []string{}
 	}
-	return &v
+	return out
 }
 
-// filledMap is filled for a map, which is then never null.
-func filledMap(v map[string]string, sayEmpty bool) *map[string]string {
-	if len(v) == 0 {
-		if !sayEmpty {
-			return nil
-		}
-		v = map[string]string{}
-	}
-	return &v
-}
-
-// value is what p points at, or the zero value.
-func value[V any](p *V) V {
+// deref is what p points at, or the zero value.
+func deref[V any](p *V) V {
 	if p == nil {
 		var zero V
 		return zero

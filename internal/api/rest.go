@@ -11,46 +11,48 @@ import (
 	"slices"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// rest is the Collection of one kind in one API version. T is the neutral
-// type, W its form on the wire.
-type rest[T, W any] struct {
-	*transport
-	kind   string     // in messages: "network volume"
-	path   string     // of the list, after the base address
-	member string     // of a list's answer that holds the objects; "" where the answer is the bare array
-	query  url.Values // of every read
-	full   []string   // members of every object; a list's element without one is read by id
+// restCollection is the Collection of one kind in one API version.
+type restCollection[T any] struct {
+	*deployment
+	kind     string     // in messages: "network volume"
+	path     string     // of the list, after the base address
+	member   string     // of a list's answer that holds the objects; "" where the answer is the bare array
+	query    url.Values // of every read
+	required []string   // members of every object; a list's element without one is read by id
 
-	id      func(T) string
-	name    func(T) string
-	unique  bool // names are
-	opaque  bool // answers hold a part alone of what a create sends
-	neutral func(W) T
+	id          func(T) string
+	name        func(T) string
+	uniqueNames bool
+	writeOnly   bool // answers hold only a part of what a create sends
+	// decode reads an object from an answer.
+	decode func(json.RawMessage) (T, error)
 	// create and update make request bodies. An update without members is
 	// not sent; errNoUpdate marks a kind that can't be changed.
-	create func(want T) (W, error)
+	create func(want T) (any, error)
 	update func(have, want T) (patch, error)
-	// settle tells whether an object is what a failed, repeated update
-	// wanted: an earlier try got through and its answer was lost.
-	settle func(got, want T) bool
-	// fixed compares what an update can't change; comparable levels what the
-	// server may order or leave out (same.go).
-	fixed      func(got, want T) bool
-	comparable func(got, want T) (T, T)
-	// secret finds what in an object must not be shown.
-	secret func(T) []string
-	// badIDIs400 marks an API that refuses to delete an unknown id with 400.
-	badIDIs400 bool
+	// alreadyApplied tells whether an object is what a failed, repeated update
+	// wanted: an earlier try succeeded and its answer was lost.
+	alreadyApplied func(got, want T) bool
+	// sameFixed compares what an update can't change; normalize makes equal what
+	// the server may order or leave out (same.go).
+	sameFixed func(got, want T) bool
+	normalize func(got, want T) (T, T)
+	// secretsOf finds what in an object must not be shown.
+	secretsOf func(T) []string
+	// unknownIDIs400 marks an API that refuses to delete an unknown id with 400.
+	unknownIDIs400 bool
 
-	shelf  *shelf
-	makers makers[T]
-	before singleflight.Group
+	cache     *listCache
+	creates   createTracker[T]
+	idsFlight singleflight.Group // of currentIDs
 }
 
-func (r *rest[T, W]) List(ctx context.Context) ([]T, error) {
-	elements, err := r.listed(ctx)
+func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
+	elements, err := r.sharedList(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (r *rest[T, W]) List(ctx context.Context) ([]T, error) {
 	return out, nil
 }
 
-func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
+func (r *restCollection[T]) Get(ctx context.Context, id string) (T, error) {
 	raw, err := r.read(ctx, id)
 	if err != nil {
 		var none T
@@ -72,9 +74,11 @@ func (r *rest[T, W]) Get(ctx context.Context, id string) (T, error) {
 	return r.decode(raw)
 }
 
-func (r *rest[T, W]) Fresh(ctx context.Context, id string) (T, error) { return r.fetchOne(ctx, id) }
+func (r *restCollection[T]) Fresh(ctx context.Context, id string) (T, error) {
+	return r.fetchObject(ctx, id)
+}
 
-func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
+func (r *restCollection[T]) Update(ctx context.Context, have, want T) (T, error) {
 	var none T
 	changes, err := r.update(have, want)
 	if err != nil {
@@ -83,53 +87,53 @@ func (r *rest[T, W]) Update(ctx context.Context, have, want T) (T, error) {
 	if len(changes) == 0 {
 		return r.Get(ctx, r.id(have))
 	}
-	c, err := r.one(http.MethodPatch, r.id(have))
+	c, err := r.callByID(http.MethodPatch, r.id(have))
 	if err != nil {
 		return none, err
 	}
-	c.body, c.secrets = changes, r.secrets(want)
-	defer r.shelf.write()()
-	got, err := r.object(ctx, c)
-	if r.settle != nil && hasStatus(err, http.StatusBadRequest) && repeated(err) {
-		if now, failed := r.fetchOne(ctx, r.id(have), c.secrets...); failed == nil && r.settle(now, want) {
+	c.Body, c.Secrets = changes, r.secrets(want)
+	defer r.cache.beginWrite()()
+	got, err := r.sendForObject(ctx, c)
+	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
+		if now, failed := r.fetchObject(ctx, r.id(have), c.Secrets...); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
 		}
 	}
 	return got, err
 }
 
-func (r *rest[T, W]) Delete(ctx context.Context, id string) error {
-	c, err := r.one(http.MethodDelete, id)
+func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
+	c, err := r.callByID(http.MethodDelete, id)
 	if err != nil {
 		return err
 	}
-	defer r.shelf.write()()
-	err = r.confirmAbsence(ctx, id, false, r.do(ctx, c, nil))
+	defer r.cache.beginWrite()()
+	err = r.confirmAbsence(ctx, id, false, r.Do(ctx, c, nil))
 	switch {
 	case IsNotFound(err):
 		err = nil
-	case r.badIDIs400 && hasStatus(err, http.StatusBadRequest):
+	case r.unknownIDIs400 && statusOf(err) == http.StatusBadRequest:
 		if _, reading := r.fetch(ctx, id, false); IsNotFound(reading) {
 			err = nil
 		}
 	}
 	if err == nil {
-		r.young.seen(c.url)
-		r.makers.deleted(id)
+		r.RecentCreates.Found(c.URL)
+		r.creates.account(id)
 	}
 	return err
 }
 
 // fetch asks for an object by its id. Unlisted says that the list of this run
 // lacks it.
-func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
-	c, err := r.one(http.MethodGet, id)
+func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
+	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
 		return nil, err
 	}
-	c.query, c.secrets = r.query, secrets
-	var answer identified[W]
-	if err := r.do(ctx, c, &answer); err != nil {
+	c.Query, c.Secrets = r.query, secrets
+	answer := identified[T]{decode: r.decode}
+	if err := r.Do(ctx, c, &answer); err != nil {
 		return nil, r.confirmAbsence(ctx, id, unlisted, err)
 	}
 	return answer.raw, nil
@@ -138,38 +142,38 @@ func (r *rest[T, W]) fetch(ctx context.Context, id string, unlisted bool, secret
 // confirmAbsence is the error of a read or deletion. A 404 stays one in the
 // API's own form alone, and where the list of the kind lacks the id, too: a
 // gateway on the way may use the same form. A key that may not list is believed.
-func (r *rest[T, W]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
+func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlisted bool, err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Status == 0 || e.foreign == "" && e.Status != http.StatusNotFound {
+	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
 		return err
 	}
-	if err := r.prove(ctx, e.URL); err != nil {
+	if err := r.verify(ctx, e.URL); err != nil {
 		return err
 	}
 	if !IsNotFound(err) || unlisted || !r.settings.SharedReads {
 		return err
 	}
-	elements, listing := r.elements(ctx)
+	elements, listing := r.fetchList(ctx)
 	doubtful := *e
 	refused, isAnswer := errors.AsType[*Error](listing)
 	switch {
-	case isAnswer && refused.Status == http.StatusForbidden && refused.foreign == "":
+	case isAnswer && refused.Status == http.StatusForbidden && refused.OtherServer == "":
 		return err
 	case isAnswer:
 		doubtful = *refused
-		doubtful.foreign = cmp.Or(refused.foreign, "another server's, as the list of "+r.kind+"s can't be read there")
+		doubtful.OtherServer = cmp.Or(refused.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
 	case listing != nil:
 		return listing
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
-		doubtful.foreign = "something between the provider and the API, whose list still has it"
+		doubtful.OtherServer = "something between the provider and the API, whose list still has it"
 	default:
 		return err
 	}
 	return &doubtful
 }
 
-// fetchOne reads an object by its id, whatever is kept of it.
-func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string) (T, error) {
+// fetchObject reads an object by its id, whatever is kept of it.
+func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets ...string) (T, error) {
 	raw, err := r.fetch(ctx, id, false, secrets...)
 	if err != nil {
 		var none T
@@ -178,38 +182,42 @@ func (r *rest[T, W]) fetchOne(ctx context.Context, id string, secrets ...string)
 	return r.decode(raw)
 }
 
-// one is a call about one object.
-func (r *rest[T, W]) one(method, id string) (call, error) {
+// callByID is a call about one object.
+func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error) {
 	if !ValidID(id) {
-		return call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
+		return httpclient.Call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
 	}
-	return call{method: method, url: r.settings.BaseURL + r.path + "/" + id}, nil
+	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, nil
 }
 
-// object sends a call that is answered by one object.
-func (r *rest[T, W]) object(ctx context.Context, c call) (T, error) {
-	var answer identified[W]
-	if err := r.do(ctx, c, &answer); err != nil {
-		var none T
-		return none, err
-	}
-	return r.neutral(answer.wire), nil
+// sendForObject sends a call that is answered by one object.
+func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call) (T, error) {
+	answer := identified[T]{decode: r.decode}
+	err := r.Do(ctx, c, &answer)
+	return answer.object, err
 }
 
-func (r *rest[T, W]) decode(raw json.RawMessage) (T, error) {
-	var wire W
-	if err := json.Unmarshal(raw, &wire); err != nil {
-		var none T
-		return none, err
+// decodeAs reads an object in its form on the wire.
+func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
+	return func(raw json.RawMessage) (object T, err error) {
+		var wire W
+		if err := json.Unmarshal(raw, &wire); err != nil {
+			return object, err
+		}
+		return neutral(wire), nil
 	}
-	return r.neutral(wire), nil
 }
 
-func (r *rest[T, W]) secrets(of T) []string {
-	if r.secret == nil {
+// decodePlain reads an object whose neutral type is its form on the wire.
+func decodePlain[T any](raw json.RawMessage) (object T, err error) {
+	return object, json.Unmarshal(raw, &object)
+}
+
+func (r *restCollection[T]) secrets(of T) []string {
+	if r.secretsOf == nil {
 		return nil
 	}
-	return r.secret(of)
+	return r.secretsOf(of)
 }
 
 // keyedList is a list's answer in API v2. A missing member must not pass for an
@@ -232,12 +240,14 @@ func (l *keyedList[W]) UnmarshalJSON(data []byte) error {
 }
 
 // identified is an object's answer. One without an id is not the object.
-type identified[W any] struct {
-	wire W
-	raw  json.RawMessage
+type identified[T any] struct {
+	decode func(json.RawMessage) (T, error)
+	object T
+	raw    json.RawMessage
 }
 
-func (i *identified[W]) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON reads an answer.
+func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
 	var answer struct{ ID string }
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return err
@@ -246,5 +256,6 @@ func (i *identified[W]) UnmarshalJSON(data []byte) error {
 		return errors.New("it has no id")
 	}
 	i.raw = append(i.raw[:0], data...)
-	return json.Unmarshal(data, &i.wire)
+	i.object, err = i.decode(data)
+	return err
 }

@@ -1,11 +1,12 @@
 package api
 
 import (
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // Version names a management API.
@@ -15,6 +16,8 @@ const (
 	V1 Version = "v1" // deprecated, retired on 15 November 2026
 	V2 Version = "v2"
 )
+
+const defaultTimeout = time.Minute // of one try of a request
 
 // Settings say how to reach a deployment.
 type Settings struct {
@@ -53,8 +56,8 @@ type SettingError struct {
 
 func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 
-// checked returns the settings with their defaults filled in.
-func (s Settings) checked() (Settings, error) {
+// validated returns the settings with their defaults filled in.
+func (s Settings) validated() (Settings, error) {
 	var err error
 	if s.BaseURL, err = address("base_url", s.BaseURL); err != nil {
 		return s, err
@@ -85,10 +88,10 @@ func (s Settings) checked() (Settings, error) {
 		s.UserAgent = "gpucloud"
 	}
 	if s.RequestTimeout <= 0 {
-		s.RequestTimeout = limits.requestTimeout
+		s.RequestTimeout = defaultTimeout
 	}
 	if s.Transport == nil {
-		s.Transport = pooled()
+		s.Transport = httpclient.Pooled()
 	}
 	return s, nil
 }
@@ -119,12 +122,4 @@ func address(setting, raw string) (string, error) {
 			" from its end. The version is chosen by api_version.")
 	}
 	return u.String(), nil
-}
-
-// pooled keeps enough connections for Terraform's default parallelism.
-func pooled() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DialContext = (&net.Dialer{Timeout: limits.connect, KeepAlive: 30 * time.Second}).DialContext
-	t.MaxIdleConnsPerHost = 16
-	return t
 }

@@ -13,8 +13,8 @@ func mixed() api.Template {
 	return api.Template{
 		ID: "a", Name: "n", Image: "i:1", Args: `serve --name 'my model'`, Disk: 30,
 		Env: map[string]string{"A": "1", "B": ""}, Ports: []string{"80/http", "22/tcp"}, Registry: "r",
-		Persistent: &api.PersistentMount{Size: 40, Path: "/data"},
-		Public:     true, Serverless: true, Category: "AMD",
+		Mounts: api.TemplateMounts{Persistent: &api.PersistentMount{Size: 40, Path: "/data"}},
+		Public: true, Serverless: true, Category: "AMD",
 		Readme: new("# hello"), Entrypoint: new([]string{"/bin/sh", "-c"}),
 		StartSSH: new(false), StartJupyter: new(true), AllowedCUDAVersions: new([]string{"12.4", "12.5"}),
 	}
@@ -99,8 +99,8 @@ func TestUpdateTemplate(t *testing.T) {
 		"env":        {func(t *api.Template) { t.Env = map[string]string{"A": "2"} }, `{"env":{"A":"2"}}`, `{"env":{"A":"2"}}`},
 		"ports":      {func(t *api.Template) { t.Ports = []string{"81/http"} }, `{"ports":["81/http"]}`, `{"ports":["81/http"]}`},
 		"registry":   {func(t *api.Template) { t.Registry = "s" }, `{"containerRegistryAuthId":"s"}`, `{"registry":"s"}`},
-		"size":       {func(t *api.Template) { t.Persistent.Size = 60 }, `{"volumeInGb":60,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":60,"path":"/data"}}}`},
-		"path":       {func(t *api.Template) { t.Persistent.Path = "/d" }, `{"volumeInGb":40,"volumeMountPath":"/d"}`, `{"mounts":{"persistent":{"size":40,"path":"/d"}}}`},
+		"size":       {func(t *api.Template) { t.Mounts.Persistent.Size = 60 }, `{"volumeInGb":60,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":60,"path":"/data"}}}`},
+		"path":       {func(t *api.Template) { t.Mounts.Persistent.Path = "/d" }, `{"volumeInGb":40,"volumeMountPath":"/d"}`, `{"mounts":{"persistent":{"size":40,"path":"/d"}}}`},
 		"public":     {func(t *api.Template) { t.Public = false }, `{"isPublic":false}`, `{"public":false}`},
 		"serverless": {func(t *api.Template) { t.Serverless = false }, `null`, `{"serverless":false}`}, // v1 replaces
 		"category":   {func(t *api.Template) { t.Category = "CPU" }, `null`, `{"category":"CPU"}`},     // v1 replaces
@@ -115,7 +115,7 @@ func TestUpdateTemplate(t *testing.T) {
 		"clear env":        {func(t *api.Template) { t.Env = nil }, `{"env":{}}`, `{"env":{}}`},
 		"clear ports":      {func(t *api.Template) { t.Ports = nil }, `{"ports":[]}`, `{"ports":[]}`},
 		"clear registry":   {func(t *api.Template) { t.Registry = "" }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
-		"clear mount":      {func(t *api.Template) { t.Persistent = nil }, `{"volumeInGb":0}`, `null`}, // v2 replaces
+		"clear mount":      {func(t *api.Template) { t.Mounts.Persistent = nil }, `{"volumeInGb":0}`, `null`}, // v2 replaces
 		"clear readme":     {func(t *api.Template) { t.Readme = nil }, `{"readme":""}`, `null`},
 		"clear entrypoint": {func(t *api.Template) { t.Entrypoint = new([]string{}) }, `{"dockerEntrypoint":[]}`, `null`},
 		"clear CUDA":       {func(t *api.Template) { t.AllowedCUDAVersions = nil }, `null`, `{"allowedCudaVersions":[]}`},

@@ -1,98 +1,109 @@
 package api
 
-// The neutral types have the shape of management API v2. v1.go maps them down
-// and up, so that nothing above this package knows which version is spoken.
+// The neutral types have the shape and the member names of management API v2;
+// v1.go maps them down and up, so that nothing above this package knows which
+// version is spoken.
+//
+// A member that is left out of a create is the server's to choose. Its clear tag
+// is the JSON value with which an update clears it; one without such a tag can't
+// be cleared. A field with the JSON name "-" is not a member of v2.
 //
 // A pointer field is nil where the version in use can't return it: the caller
 // then keeps what it knows.
 
 // Template is the container configuration of pods or serverless workers.
 type Template struct {
-	ID                  string
-	Name                string // unique
-	Image               string
-	Args                string    // one string, shell-quoted
-	Entrypoint          *[]string // v1 only
-	Disk                int64     // GB
-	Env                 map[string]string
-	Ports               []string // "<port>/<http|tcp>"
-	Registry            string   // id of a registry auth, "" for none
-	Persistent          *PersistentMount
-	Public              bool
-	Serverless          bool
-	Category            string
-	Readme              *string   // v1 only
-	StartSSH            *bool     // v2 only
-	StartJupyter        *bool     // v2 only
-	AllowedCUDAVersions *[]string // v2 only
+	ID                  string            `json:"id,omitempty"`
+	Name                string            `json:"name"` // unique
+	Image               string            `json:"image,omitempty"`
+	Args                string            `json:"args,omitempty" clear:"\"\""` // one string, shell-quoted
+	Entrypoint          *[]string         `json:"-"`                           // v1 only
+	Disk                int64             `json:"disk,omitempty"`              // GB
+	Env                 map[string]string `json:"env,omitempty" clear:"{}"`
+	Ports               []string          `json:"ports,omitempty" clear:"[]"`      // "<port>/<http|tcp>"
+	Registry            string            `json:"registry,omitempty" clear:"null"` // id of a registry auth, "" for none
+	Mounts              TemplateMounts    `json:"mounts,omitzero"`
+	Public              bool              `json:"public"`
+	Serverless          bool              `json:"serverless"`
+	Category            string            `json:"category,omitempty"`
+	Readme              *string           `json:"-"`                                        // v1 only
+	StartSSH            *bool             `json:"startSsh,omitempty"`                       // v2 only
+	StartJupyter        *bool             `json:"startJupyter,omitempty"`                   // v2 only
+	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty" clear:"[]"` // v2 only
+}
+
+// TemplateMounts is the storage that a template mounts.
+type TemplateMounts struct {
+	Persistent *PersistentMount `json:"persistent,omitempty"`
 }
 
 // PersistentMount is host-local storage of a template.
 type PersistentMount struct {
-	Size int64 // GB
-	Path string
+	Size int64  `json:"size"` // GB
+	Path string `json:"path"`
 }
 
 // NetworkVolume is storage that outlives the pods and workers that mount it.
 type NetworkVolume struct {
-	ID         string
-	Name       string // need not be unique
-	Size       int64  // GB, may only grow
-	DataCenter string
-	Type       *string // storage tier, v2 only
+	ID         string  `json:"id,omitempty"`
+	Name       string  `json:"name"` // need not be unique
+	Size       int64   `json:"size"` // GB, may only grow
+	DataCenter string  `json:"dataCenter"`
+	Type       *string `json:"type,omitempty"` // storage tier, v2 only
 }
 
 // RegistryAuth is a credential for private images. The API never returns
 // Username and Password.
 type RegistryAuth struct {
-	ID       string
-	Name     string // unique
-	Username string
-	Password string
+	ID       string `json:"id,omitempty"`
+	Name     string `json:"name"` // unique
+	Username string `json:"username"`
+	Password string `json:"password"`
 }
 
 // Endpoint is a serverless endpoint.
 type Endpoint struct {
-	ID   string
-	Name string
-	Type string // QUEUE or LOAD_BALANCER; "" where the version does not return it (v1)
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name"`
+	Type string `json:"type,omitempty"` // QUEUE or LOAD_BALANCER; "" where the version does not return it (v1)
 
 	// TemplateID is sent in both versions and returned by v1 only: v2 copies
 	// the template's settings at create or update and keeps no link.
-	TemplateID *string
-	// Container is nil where the version can't return it (v1). Beside a
-	// TemplateID it overrides the template, and an update sends it only
-	// together with the template: when that is another, or ApplyTemplate is
-	// set.
-	Container *Container
-	// Env is what API v1 alone returns of the workers' container; nil for none. It
-	// is never sent.
-	Env map[string]string
+	TemplateID *string `json:"templateId,omitempty"`
+	// Container is nil where the version can't return it (v1). Its members
+	// stand beside the endpoint's own in v2. Beside a TemplateID it overrides
+	// the template, and an update sends it only completeGroups with the template:
+	// when that is another, or ApplyTemplate is set.
+	Container *Container `json:"-"`
+	// WorkerEnv is what API v1 alone returns of the workers' container; nil for
+	// none. It is never sent.
+	WorkerEnv map[string]string `json:"-"`
 	// ApplyTemplate makes an update send TemplateID and Container although
 	// they are equal: the template's settings changed since they were copied.
-	ApplyTemplate bool
+	ApplyTemplate bool `json:"-"`
 
-	GPU            *GPU  // nil: none asked for, or a CPU endpoint
-	CPU            []CPU // nil where the answer leaves it out
-	Workers        Workers
-	Scaling        Scaling
-	DataCenterIDs  []string // nil: the scheduler chooses
-	NetworkVolumes []string
-	Timeout        int64       // ms, 0: never set
-	FlashBoot      *string     // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
-	CreatedAt      string      // RFC 3339
-	RequestURLs    RequestURLs // empty where the version returns none
+	GPU            *GPU        `json:"gpu,omitempty"` // nil: none asked for, or a CPU endpoint
+	CPU            []CPU       `json:"cpu,omitempty"` // nil where the answer leaves it out
+	Workers        Workers     `json:"workers"`
+	Scaling        Scaling     `json:"scaling,omitzero"`
+	DataCenterIDs  []string    `json:"dataCenterIds,omitempty" clear:"[]"` // nil: the scheduler chooses
+	NetworkVolumes []string    `json:"networkVolumes,omitempty" clear:"[]"`
+	Timeout        int64       `json:"timeout,omitempty" clear:"0"` // ms, 0: never set
+	FlashBoot      *string     `json:"flashboot,omitempty"`         // OFF, FLASHBOOT or PRIORITY_FLASHBOOT (v2 only)
+	CreatedAt      string      `json:"createdAt,omitempty"`         // RFC 3339
+	RequestURLs    RequestURLs `json:"requestUrls,omitzero"`        // empty where the version returns none
 }
 
 // Container holds the settings that an endpoint has of its own or copied
-// from its template. On create and update a nil field is not sent.
+// from its template. On create and update a nil field is not sent, and an empty
+// one overrides the template's.
 type Container struct {
-	Image    *string
-	Args     *string
-	Disk     *int64
-	Env      map[string]string
-	Ports    *[]string
-	Registry *string
+	Image    *string           `json:"image,omitempty"`
+	Args     *string           `json:"args,omitempty"`
+	Disk     *int64            `json:"disk,omitempty"`
+	Env      map[string]string `json:"env,omitzero"`
+	Ports    *[]string         `json:"ports,omitempty"`
+	Registry *string           `json:"registry,omitempty"`
 }
 
 // GPU is the GPU selection of an endpoint. v1 speaks TypeIDs in priority
@@ -101,44 +112,53 @@ type Container struct {
 // In an update of an endpoint that follows a template, nil AllowedCUDAVersions
 // leave those that the template gave; an empty list clears them.
 type GPU struct {
-	Pools               []string
-	ExcludedTypes       []string
-	TypeIDs             []string
-	Count               int64
-	AllowedCUDAVersions []string
-	MinCUDAVersion      string
+	Pools               []string `json:"pools,omitempty" clear:"[]"`
+	ExcludedTypes       []string `json:"excludedTypes,omitempty" clear:"[]"`
+	TypeIDs             []string `json:"-"`
+	Count               int64    `json:"count,omitempty"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty" clear:"[]"`
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty" clear:"\"\""`
 }
 
 // CPU is one eligible CPU configuration of a worker.
 type CPU struct {
-	ID        string
-	VCPUCount int64
+	ID        string `json:"id"`
+	VCPUCount int64  `json:"vcpuCount"`
 }
 
 // Workers bounds the autoscaler. IdleTimeout is nil where it does not apply.
 type Workers struct {
-	Min, Max    int64
-	IdleTimeout *int64 // seconds
+	Min         int64  `json:"min"`
+	Max         int64  `json:"max"`
+	IdleTimeout *int64 `json:"idleTimeout,omitempty"` // seconds
 }
 
 // Scaling is the autoscaling signal: QUEUE_DELAY with QueueDelay in seconds,
 // or REQUEST_COUNT with RequestCount.
 type Scaling struct {
-	Type         string
-	QueueDelay   float64
-	RequestCount int64
+	Type         string  `json:"type"`
+	QueueDelay   float64 `json:"queueDelay,omitempty"`
+	RequestCount int64   `json:"requestCount,omitempty"`
 }
 
 // RequestURLs are the addresses of an endpoint's job API; Base and Health
 // alone are set for a load-balancing endpoint.
 type RequestURLs struct {
-	Base, Run, RunSync, Status, Stream, Cancel, Retry, PurgeQueue, Health string
+	Base       string `json:"base,omitempty"`
+	Run        string `json:"run,omitempty"`
+	RunSync    string `json:"runSync,omitempty"`
+	Status     string `json:"status,omitempty"`
+	Stream     string `json:"stream,omitempty"`
+	Cancel     string `json:"cancel,omitempty"`
+	Retry      string `json:"retry,omitempty"`
+	PurgeQueue string `json:"purgeQueue,omitempty"`
+	Health     string `json:"health,omitempty"`
 }
 
 // GPUType is an entry of the catalog.
 type GPUType struct {
-	ID     string
-	Name   string
-	Pool   string // "" when in no serverless pool
-	Memory int64  // GB
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Pool   string `json:"pool"`   // "" when in no serverless pool
+	Memory int64  `json:"memory"` // GB
 }

@@ -6,48 +6,37 @@ package api
 // fails before anything is sent; fields that it lacks altogether are left out,
 // since refusing those is the plan's work.
 
-func networkVolumesV1(t *transport, s *shelf) Collection[NetworkVolume] {
-	return &rest[NetworkVolume, networkVolumeV1]{
-		transport: t, shelf: s, kind: "network volume", path: "/v1/networkvolumes", badIDIs400: true,
-		full:    []string{"name", "size", "dataCenterId"},
-		id:      func(v NetworkVolume) string { return v.ID },
-		name:    func(v NetworkVolume) string { return v.Name },
-		fixed:   fixedOfVolume,
-		neutral: networkVolumeV1.neutral,
-		create: func(want NetworkVolume) (networkVolumeV1, error) {
-			return networkVolumeV1{Name: &want.Name, Size: &want.Size, DataCenterID: &want.DataCenter}, nil
-		},
-		update: func(have, want NetworkVolume) (patch, error) {
-			return changed(
-				networkVolumeV1{Name: &have.Name, Size: &have.Size},
-				networkVolumeV1{Name: &want.Name, Size: &want.Size})
-		},
-		settle: sameVolume,
+func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
+	r := networkVolumes(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
+	r.required = []string{"name", "size", "dataCenterId"}
+	r.decode = decodeAs(networkVolumeV1.neutral)
+	r.create = func(want NetworkVolume) (any, error) {
+		return networkVolumeV1{Name: want.Name, Size: want.Size, DataCenterID: want.DataCenter}, nil
 	}
-}
-
-type networkVolumeV1 struct {
-	ID           *string `json:"id,omitempty"`
-	Name         *string `json:"name,omitempty"`
-	Size         *int64  `json:"size,omitempty"`
-	DataCenterID *string `json:"dataCenterId,omitempty"`
-}
-
-func (w networkVolumeV1) neutral() NetworkVolume {
-	return NetworkVolume{
-		ID: value(w.ID), Name: value(w.Name), Size: value(w.Size), DataCenter: value(w.DataCenterID),
-	}
-}
-
-func registryAuthsV1(t *transport, s *shelf) Collection[RegistryAuth] {
-	r := registryAuths(t, s)
-	r.path, r.badIDIs400 = "/v1/containerregistryauth", true
 	return r
 }
 
-// together completes an update: members of a group have one meaning, and where
+type networkVolumeV1 struct {
+	ID           string `json:"id,omitempty"`
+	Name         string `json:"name"`
+	Size         int64  `json:"size"`
+	DataCenterID string `json:"dataCenterId"`
+}
+
+func (w networkVolumeV1) neutral() NetworkVolume {
+	return NetworkVolume{ID: w.ID, Name: w.Name, Size: w.Size, DataCenter: w.DataCenterID}
+}
+
+func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
+	r := registryAuths(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/containerregistryauth", true
+	return r
+}
+
+// completeGroups completes an update: members of a group have one meaning, and where
 // one changes, the others are said too.
-func together(p patch, want any, groups [][]string) error {
+func completeGroups(p patch, want any, groups [][]string) error {
 	all, err := members(want)
 	if err != nil {
 		return err

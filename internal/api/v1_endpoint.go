@@ -9,49 +9,53 @@ import (
 	"strconv"
 )
 
-func endpointsV1(t *transport, s *shelf) Collection[Endpoint] {
-	return &rest[Endpoint, endpointV1]{
-		transport: t, shelf: s, kind: "endpoint", path: "/v1/endpoints", badIDIs400: true,
-		full:       []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"},
-		id:         func(e Endpoint) string { return e.ID },
-		name:       func(e Endpoint) string { return e.Name },
-		secret:     secretOfEndpoint,
-		fixed:      fixedOfEndpoint,
-		comparable: comparableEndpoints,
-		neutral:    endpointV1.neutral,
-		create:     func(want Endpoint) (endpointV1, error) { return newEndpointV1(want, false) },
-		update:     endpointPatchV1,
+func endpointsV1(d *deployment, cache *listCache) Collection[Endpoint] {
+	r := endpoints(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/endpoints", true
+	r.required = []string{"name", "templateId", "workersMin", "workersMax", "scalerType", "scalerValue"}
+	r.decode = decodeAs(endpointV1.neutral)
+	r.create = func(want Endpoint) (any, error) {
+		w, err := newEndpointV1(want)
+		switch { // fixed from then on
+		case len(want.CPU) > 0:
+			w.ComputeType = "CPU"
+		case want.GPU != nil:
+			w.ComputeType = "GPU"
+		}
+		return w, err
 	}
+	r.update = endpointPatchV1
+	return r
 }
 
 type endpointV1 struct {
-	ID                  *string   `json:"id,omitempty"`
-	Name                *string   `json:"name,omitempty"`
-	TemplateID          *string   `json:"templateId,omitempty"`
-	ComputeType         *string   `json:"computeType,omitempty"` // GPU or CPU
-	GPUTypeIDs          *[]string `json:"gpuTypeIds,omitempty"`  // in order of priority
-	GPUCount            *int64    `json:"gpuCount,omitempty"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions,omitempty"`
-	MinCUDAVersion      *string   `json:"minCudaVersion,omitempty"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds,omitempty"` // never answered
-	VCPUCount           *int64    `json:"vcpuCount,omitempty"`    // never answered
-	InstanceIDs         *[]string `json:"instanceIds,omitempty"`  // of answers only: both in one
-	DataCenterIDs       *[]string `json:"dataCenterIds,omitempty"`
-	NetworkVolumeID     *string   `json:"networkVolumeId,omitempty"` // of answers only
-	NetworkVolumeIDs    *[]string `json:"networkVolumeIds,omitempty"`
-	ExecutionTimeoutMS  *int64    `json:"executionTimeoutMs,omitempty"`
-	FlashBoot           *bool     `json:"flashboot,omitempty"`   // not answered by every deployment
-	IdleTimeout         *int64    `json:"idleTimeout,omitempty"` // s
-	ScalerType          *string   `json:"scalerType,omitempty"`
-	ScalerValue         *int64    `json:"scalerValue,omitempty"` // s or requests
-	WorkersMin          *int64    `json:"workersMin,omitempty"`
-	WorkersMax          *int64    `json:"workersMax,omitempty"`
-	CreatedAt           *string   `json:"createdAt,omitempty"`
+	ID                  string   `json:"id,omitempty"`
+	Name                string   `json:"name,omitempty"`
+	TemplateID          *string  `json:"templateId,omitempty"`
+	ComputeType         string   `json:"computeType,omitempty"`           // GPU or CPU
+	GPUTypeIDs          []string `json:"gpuTypeIds,omitempty" clear:"[]"` // in order of priority
+	GPUCount            int64    `json:"gpuCount,omitempty"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty" clear:"[]"`
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty" clear:"\"\""`
+	CPUFlavorIDs        []string `json:"cpuFlavorIds,omitempty"` // never answered
+	VCPUCount           *int64   `json:"vcpuCount,omitempty"`    // never answered
+	InstanceIDs         []string `json:"instanceIds,omitempty"`  // of answers only: both in one
+	DataCenterIDs       []string `json:"dataCenterIds,omitempty" clear:"[]"`
+	NetworkVolumeID     string   `json:"networkVolumeId,omitempty"` // of answers only
+	NetworkVolumeIDs    []string `json:"networkVolumeIds,omitempty" clear:"[]"`
+	ExecutionTimeoutMS  int64    `json:"executionTimeoutMs,omitempty" clear:"0"`
+	FlashBoot           *bool    `json:"flashboot,omitempty"`   // not answered by every deployment
+	IdleTimeout         *int64   `json:"idleTimeout,omitempty"` // s
+	ScalerType          string   `json:"scalerType,omitempty"`
+	ScalerValue         *int64   `json:"scalerValue,omitempty"` // s or requests
+	WorkersMin          int64    `json:"workersMin"`
+	WorkersMax          int64    `json:"workersMax"`
+	CreatedAt           string   `json:"createdAt,omitempty"`
 
 	Env map[string]string `json:"env,omitempty"` // of answers only
 }
 
-// groupsV1 are members of an endpoint that have one meaning together.
+// groupsV1 are members of an endpoint that have one meaning completeGroups.
 var groupsV1 = [][]string{
 	{"cpuFlavorIds", "vcpuCount"},
 	{"scalerType", "scalerValue"},
@@ -65,65 +69,46 @@ var allDataCentersV1 = []string{
 	"US-IL-1", "US-KS-2", "US-KS-3", "US-NC-1", "US-TX-1", "US-TX-3", "US-TX-4", "US-WA-1",
 }
 
-// newEndpointV1 makes a request body. An update says what is empty, which
-// clears it, and leaves out what is fixed at create.
-func newEndpointV1(e Endpoint, update bool) (endpointV1, error) {
+// newEndpointV1 makes the part of a request body that an update may change.
+func newEndpointV1(e Endpoint) (endpointV1, error) {
 	w := endpointV1{
-		Name:               filled(e.Name, false),
+		Name:               e.Name,
 		TemplateID:         e.TemplateID,
-		DataCenterIDs:      filledList(e.DataCenterIDs, update),
-		NetworkVolumeIDs:   filledList(e.NetworkVolumes, update),
-		ExecutionTimeoutMS: filled(e.Timeout, update),
+		DataCenterIDs:      e.DataCenterIDs,
+		NetworkVolumeIDs:   e.NetworkVolumes,
+		ExecutionTimeoutMS: e.Timeout,
 		IdleTimeout:        e.Workers.IdleTimeout,
-		WorkersMin:         &e.Workers.Min,
-		WorkersMax:         &e.Workers.Max,
+		WorkersMin:         e.Workers.Min,
+		WorkersMax:         e.Workers.Max,
 	}
 	if e.Type != "" && e.Type != "QUEUE" {
 		return w, inexpressible("type", e.Type)
 	}
-	for _, set := range []func(*endpointV1, Endpoint, bool) error{setGPUV1, setCPUV1, setScalingV1, setFlashBootV1} {
-		if err := set(&w, e, update); err != nil {
+	if gpu := e.GPU; gpu != nil {
+		w.GPUTypeIDs, w.GPUCount = gpu.TypeIDs, gpu.Count
+		w.AllowedCUDAVersions, w.MinCUDAVersion = gpu.AllowedCUDAVersions, gpu.MinCUDAVersion
+	}
+	for _, set := range []func(*endpointV1, Endpoint) error{setCPUV1, setScalingV1, setFlashBootV1} {
+		if err := set(&w, e); err != nil {
 			return w, err
 		}
 	}
 	return w, nil
 }
 
-func setGPUV1(w *endpointV1, e Endpoint, update bool) error {
-	if e.GPU == nil {
-		return nil
-	}
-	w.GPUTypeIDs = filledList(e.GPU.TypeIDs, update)
-	w.GPUCount = filled(e.GPU.Count, false)
-	w.AllowedCUDAVersions = filledList(e.GPU.AllowedCUDAVersions, update)
-	w.MinCUDAVersion = filled(e.GPU.MinCUDAVersion, update)
-	if !update {
-		w.ComputeType = new("GPU")
-	}
-	return nil
-}
-
 // setCPUV1 needs one vCPU count: v1 has the flavours in a list and one count
 // for all.
-func setCPUV1(w *endpointV1, e Endpoint, update bool) error {
-	if len(e.CPU) == 0 {
-		return nil
-	}
-	var flavors []string
+func setCPUV1(w *endpointV1, e Endpoint) error {
 	for _, cpu := range e.CPU {
 		if cpu.VCPUCount != e.CPU[0].VCPUCount {
 			return inexpressible("cpu", "with different vCPU counts")
 		}
-		flavors = append(flavors, cpu.ID)
-	}
-	w.CPUFlavorIDs, w.VCPUCount = &flavors, &e.CPU[0].VCPUCount
-	if !update {
-		w.ComputeType = new("CPU")
+		w.CPUFlavorIDs, w.VCPUCount = append(w.CPUFlavorIDs, cpu.ID), &cpu.VCPUCount
 	}
 	return nil
 }
 
-func setScalingV1(w *endpointV1, e Endpoint, _ bool) error {
+func setScalingV1(w *endpointV1, e Endpoint) error {
 	switch e.Scaling.Type {
 	case "":
 		return nil
@@ -135,11 +120,11 @@ func setScalingV1(w *endpointV1, e Endpoint, _ bool) error {
 	default:
 		w.ScalerValue = &e.Scaling.RequestCount
 	}
-	w.ScalerType = &e.Scaling.Type
+	w.ScalerType = e.Scaling.Type
 	return nil
 }
 
-func setFlashBootV1(w *endpointV1, e Endpoint, _ bool) error {
+func setFlashBootV1(w *endpointV1, e Endpoint) error {
 	if e.FlashBoot == nil {
 		return nil
 	}
@@ -160,45 +145,57 @@ func inexpressible(field, value string) error {
 // that was made without a link.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = aligned(have, want)
-	after, err := newEndpointV1(want, true)
+	after, err := newEndpointV1(want)
 	if err != nil {
 		return nil, err
 	}
-	before, err := newEndpointV1(have, true)
-	if err != nil {
-		before = endpointV1{} // what v1 can't express differs from whatever it can
+	var before *endpointV1 // nil: what v1 can't express differs from whatever it can
+	if w, err := newEndpointV1(have); err == nil {
+		before = &w
 	}
 	p, err := changed(before, after)
 	if err != nil {
 		return nil, err
+	}
+	all, err := changed(nil, after)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"gpuTypeIds", "allowedCudaVersions", "minCudaVersion"} {
+		switch {
+		case want.GPU == nil: // whatever the endpoint has stays
+			delete(p, name)
+		case have.GPU == nil:
+			p[name] = all[name]
+		}
 	}
 	if want.ApplyTemplate && want.TemplateID != nil {
 		if p["templateId"], err = json.Marshal(*want.TemplateID); err != nil {
 			return nil, err
 		}
 	}
-	return p, together(p, after, groupsV1)
+	return p, completeGroups(p, after, groupsV1)
 }
 
 func (w endpointV1) neutral() Endpoint {
 	e := Endpoint{
-		ID:             value(w.ID),
-		Name:           value(w.Name),
+		ID:             w.ID,
+		Name:           w.Name,
 		TemplateID:     w.TemplateID,
 		GPU:            w.gpu(),
 		CPU:            w.cpu(),
-		Workers:        Workers{Min: value(w.WorkersMin), Max: value(w.WorkersMax), IdleTimeout: w.IdleTimeout},
+		Workers:        Workers{Min: w.WorkersMin, Max: w.WorkersMax, IdleTimeout: w.IdleTimeout},
 		Scaling:        w.scaling(),
-		DataCenterIDs:  chosenDataCenters(value(w.DataCenterIDs)),
-		NetworkVolumes: value(w.NetworkVolumeIDs),
-		Timeout:        value(w.ExecutionTimeoutMS),
-		CreatedAt:      value(w.CreatedAt),
+		DataCenterIDs:  chosenDataCenters(w.DataCenterIDs),
+		NetworkVolumes: w.NetworkVolumeIDs,
+		Timeout:        w.ExecutionTimeoutMS,
+		CreatedAt:      w.CreatedAt,
 	}
 	if len(w.Env) > 0 {
-		e.Env = w.Env
+		e.WorkerEnv = w.Env
 	}
-	if id := value(w.NetworkVolumeID); id != "" && len(e.NetworkVolumes) == 0 {
-		e.NetworkVolumes = []string{id}
+	if w.NetworkVolumeID != "" && len(e.NetworkVolumes) == 0 {
+		e.NetworkVolumes = []string{w.NetworkVolumeID}
 	}
 	if w.FlashBoot != nil {
 		e.FlashBoot = new("OFF")
@@ -210,14 +207,14 @@ func (w endpointV1) neutral() Endpoint {
 }
 
 func (w endpointV1) gpu() *GPU {
-	if value(w.ComputeType) == "CPU" {
+	if w.ComputeType == "CPU" {
 		return nil
 	}
 	g := GPU{
-		TypeIDs:             value(w.GPUTypeIDs),
-		Count:               value(w.GPUCount),
-		AllowedCUDAVersions: value(w.AllowedCUDAVersions),
-		MinCUDAVersion:      value(w.MinCUDAVersion),
+		TypeIDs:             w.GPUTypeIDs,
+		Count:               w.GPUCount,
+		AllowedCUDAVersions: w.AllowedCUDAVersions,
+		MinCUDAVersion:      w.MinCUDAVersion,
 	}
 	if len(g.TypeIDs) == 0 && g.Count == 0 && len(g.AllowedCUDAVersions) == 0 && g.MinCUDAVersion == "" {
 		return nil
@@ -230,7 +227,7 @@ var instanceID = regexp.MustCompile(`^(.+)-(\d+)-\d+$`)
 
 // cpu is nil where an instance id is of another form.
 func (w endpointV1) cpu() (cpu []CPU) {
-	for _, id := range value(w.InstanceIDs) {
+	for _, id := range w.InstanceIDs {
 		m := instanceID.FindStringSubmatch(id)
 		if m == nil {
 			return nil
@@ -245,12 +242,12 @@ func (w endpointV1) cpu() (cpu []CPU) {
 }
 
 func (w endpointV1) scaling() Scaling {
-	s := Scaling{Type: value(w.ScalerType)}
+	s := Scaling{Type: w.ScalerType}
 	switch s.Type {
 	case "QUEUE_DELAY":
-		s.QueueDelay = float64(value(w.ScalerValue))
+		s.QueueDelay = float64(deref(w.ScalerValue))
 	case "REQUEST_COUNT":
-		s.RequestCount = value(w.ScalerValue)
+		s.RequestCount = deref(w.ScalerValue)
 	}
 	return s
 }

@@ -2,106 +2,98 @@ package api
 
 import "net/url"
 
-func templatesV1(t *transport, s *shelf) Collection[Template] {
-	return &rest[Template, templateV1]{
-		transport: t, shelf: s, kind: "template", path: "/v1/templates", badIDIs400: true,
-		// Without it, a template that an endpoint uses seems to be gone.
-		query:      url.Values{"includeEndpointBoundTemplates": {"true"}},
-		full:       []string{"name", "imageName", "containerDiskInGb"},
-		id:         func(t Template) string { return t.ID },
-		name:       func(t Template) string { return t.Name },
-		secret:     func(t Template) []string { return envSecrets(t.Env) },
-		unique:     true,
-		fixed:      fixedOfTemplate,
-		comparable: comparableTemplates,
-		neutral:    templateV1.neutral,
-		create:     func(want Template) (templateV1, error) { return newTemplateV1(want, false) },
-		update:     templatePatchV1,
+func templatesV1(d *deployment, cache *listCache) Collection[Template] {
+	r := templates(d, cache)
+	r.path, r.unknownIDIs400 = "/v1/templates", true
+	// Without it, a template that an endpoint uses seems to be gone.
+	r.query = url.Values{"includeEndpointBoundTemplates": {"true"}}
+	r.required = []string{"name", "imageName", "containerDiskInGb"}
+	r.decode = decodeAs(templateV1.neutral)
+	r.create = func(want Template) (any, error) {
+		w, err := newTemplateV1(want)
+		w.Category, w.IsServerless = want.Category, &want.Serverless // fixed from then on
+		return w, err
 	}
+	r.update = templatePatchV1
+	return r
 }
 
 type templateV1 struct {
-	ID                      *string            `json:"id,omitempty"`
-	Name                    *string            `json:"name,omitempty"`
-	ImageName               *string            `json:"imageName,omitempty"`
-	Category                *string            `json:"category,omitempty"`
-	ContainerDiskInGB       *int64             `json:"containerDiskInGb,omitempty"`
-	ContainerRegistryAuthID *string            `json:"containerRegistryAuthId,omitempty"`
-	DockerEntrypoint        *[]string          `json:"dockerEntrypoint,omitempty"`
-	DockerStartCmd          *[]string          `json:"dockerStartCmd,omitempty"`
-	Env                     *map[string]string `json:"env,omitempty"`
-	IsPublic                *bool              `json:"isPublic,omitempty"`
-	IsServerless            *bool              `json:"isServerless,omitempty"`
-	Ports                   *[]string          `json:"ports,omitempty"`
-	Readme                  *string            `json:"readme,omitempty"`
-	VolumeInGB              *int64             `json:"volumeInGb,omitempty"`
-	VolumeMountPath         *string            `json:"volumeMountPath,omitempty"`
+	ID                      string            `json:"id,omitempty"`
+	Name                    string            `json:"name"`
+	ImageName               string            `json:"imageName,omitempty"`
+	Category                string            `json:"category,omitempty"`
+	ContainerDiskInGB       int64             `json:"containerDiskInGb,omitempty"`
+	ContainerRegistryAuthID string            `json:"containerRegistryAuthId,omitempty" clear:"\"\""`
+	DockerEntrypoint        []string          `json:"dockerEntrypoint,omitempty" clear:"[]"`
+	DockerStartCmd          []string          `json:"dockerStartCmd,omitempty" clear:"[]"`
+	Env                     map[string]string `json:"env,omitempty" clear:"{}"`
+	IsPublic                bool              `json:"isPublic"`
+	IsServerless            *bool             `json:"isServerless,omitempty"`
+	Ports                   []string          `json:"ports"` // always said, as volumeInGb: the server would fill in its own
+	Readme                  string            `json:"readme,omitempty" clear:"\"\""`
+	VolumeInGB              int64             `json:"volumeInGb"`
+	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`
 }
 
-// newTemplateV1 makes a request body. Ports and volumeInGb are always said:
-// the server would fill in its own. An update says what is empty, which clears
-// it, and leaves out what is fixed at create.
-func newTemplateV1(t Template, update bool) (templateV1, error) {
+// newTemplateV1 makes the part of a request body that an update may change.
+func newTemplateV1(t Template) (templateV1, error) {
 	words, err := SplitArgs(t.Args)
 	if err != nil {
 		return templateV1{}, err
 	}
 	w := templateV1{
-		Name:                    &t.Name,
-		ImageName:               filled(t.Image, false),
-		ContainerDiskInGB:       filled(t.Disk, false),
-		ContainerRegistryAuthID: filled(t.Registry, update),
-		DockerEntrypoint:        filledList(value(t.Entrypoint), update),
-		DockerStartCmd:          filledList(words, update),
-		Env:                     filledMap(t.Env, update),
-		IsPublic:                &t.Public,
-		Ports:                   filledList(t.Ports, true),
-		Readme:                  filled(value(t.Readme), update),
-		VolumeInGB:              new(int64(0)),
+		Name:                    t.Name,
+		ImageName:               t.Image,
+		ContainerDiskInGB:       t.Disk,
+		ContainerRegistryAuthID: t.Registry,
+		DockerEntrypoint:        deref(t.Entrypoint),
+		DockerStartCmd:          words,
+		Env:                     t.Env,
+		IsPublic:                t.Public,
+		Ports:                   append([]string{}, t.Ports...),
+		Readme:                  deref(t.Readme),
 	}
-	if t.Persistent != nil {
-		w.VolumeInGB, w.VolumeMountPath = &t.Persistent.Size, &t.Persistent.Path
-	}
-	if !update {
-		w.Category, w.IsServerless = filled(t.Category, false), &t.Serverless
+	if mount := t.Mounts.Persistent; mount != nil {
+		w.VolumeInGB, w.VolumeMountPath = mount.Size, &mount.Path
 	}
 	return w, nil
 }
 
 func templatePatchV1(have, want Template) (patch, error) {
-	after, err := newTemplateV1(want, true)
+	after, err := newTemplateV1(want)
 	if err != nil {
 		return nil, err
 	}
-	before, err := newTemplateV1(have, true)
-	if err != nil {
-		before = templateV1{} // what v1 can't express differs from whatever it can
+	var before *templateV1 // nil: what v1 can't express differs from whatever it can
+	if w, err := newTemplateV1(have); err == nil {
+		before = &w
 	}
 	p, err := changed(before, after)
 	if err != nil {
 		return nil, err
 	}
-	return p, together(p, after, [][]string{{"volumeInGb", "volumeMountPath"}})
+	return p, completeGroups(p, after, [][]string{{"volumeInGb", "volumeMountPath"}})
 }
 
 func (w templateV1) neutral() Template {
 	t := Template{
-		ID:         value(w.ID),
-		Name:       value(w.Name),
-		Image:      value(w.ImageName),
-		Args:       JoinArgs(value(w.DockerStartCmd)),
-		Entrypoint: new(value(w.DockerEntrypoint)),
-		Disk:       value(w.ContainerDiskInGB),
-		Env:        value(w.Env),
-		Ports:      value(w.Ports),
-		Registry:   value(w.ContainerRegistryAuthID),
-		Public:     value(w.IsPublic),
-		Serverless: value(w.IsServerless),
-		Category:   value(w.Category),
-		Readme:     new(value(w.Readme)),
+		ID:         w.ID,
+		Name:       w.Name,
+		Image:      w.ImageName,
+		Args:       JoinArgs(w.DockerStartCmd),
+		Entrypoint: &w.DockerEntrypoint,
+		Disk:       w.ContainerDiskInGB,
+		Env:        w.Env,
+		Ports:      w.Ports,
+		Registry:   w.ContainerRegistryAuthID,
+		Public:     w.IsPublic,
+		Serverless: deref(w.IsServerless),
+		Category:   w.Category,
+		Readme:     &w.Readme,
 	}
-	if size := value(w.VolumeInGB); size > 0 {
-		t.Persistent = &PersistentMount{Size: size, Path: value(w.VolumeMountPath)}
+	if w.VolumeInGB > 0 {
+		t.Mounts.Persistent = &PersistentMount{Size: w.VolumeInGB, Path: deref(w.VolumeMountPath)}
 	}
 	return t
 }

@@ -4,14 +4,15 @@ package kit
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // Kind is one kind of managed object. M is its model: a struct with a tfsdk
@@ -25,12 +26,12 @@ type Kind[M any] struct {
 	Title    string // in messages: "network volume"
 	Schema   schema.Schema
 	ID       func(*M) *types.String
-	Only     []Only
-	Validate func(ctx context.Context, c Check, config *M) // what the configuration alone tells
-	Plan     func(ctx context.Context, p *Plan[M])
-	// Twins finds what a planned create could be taken for; the plan's reader
+	Only     []planrule.Only
+	Validate func(ctx context.Context, c diagnostics.Check, config *M) // what the configuration alone tells
+	Plan     func(ctx context.Context, p *planrule.Plan[M])
+	// ExistingMatches finds what a planned create could be taken for; the plan's reader
 	// is told.
-	Twins func(ctx context.Context, c *api.Client, plan *M) []api.Twin
+	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Loss says what a deletion loses for good, for the plan's reader; "" is
 	// nothing.
 	Loss func(state *M) string
@@ -44,22 +45,13 @@ type Kind[M any] struct {
 	Delete func(ctx context.Context, c *api.Client, state *M) error
 }
 
-// Only says that an attribute can be expressed in one API version alone. A
-// configured value is an error in the plan of any other version, unless it is
-// one of Except: values that mean there what leaving the attribute out means.
-type Only struct {
-	Version   api.Version
-	Attribute string // dotted: "gpu.pools"
-	Except    []string
-}
-
 // Run is what one run of the provider shares between its resources.
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client
 	Planned  *planned.Notes
 
-	failed atomic.Bool // a failure of the whole deployment was reported
+	said diagnostics.Run
 }
 
 // Resource makes the framework's constructor for the kind.

@@ -37,7 +37,7 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private)
 	seen, _ := p.GetKey(ctx, seenKey)
 	plain, err := strconv.Unquote(string(text))
 	if at, failed := time.Parse(time.RFC3339Nano, plain); err == nil && failed == nil && seen == nil {
-		c.Made(id, at)
+		c.RestoreCreateTime(id, at)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
 type managed[M any] struct {
@@ -43,6 +44,32 @@ func (r *managed[M]) client(diags *diag.Diagnostics) *api.Client {
 	return r.run.API
 }
 
+func (r *managed[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
+
+func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
+	about := diagnostics.Subject{Title: r.kind.Title, TypeName: r.typeName(), Schema: r.kind.Schema}
+	r.run.said.Report(diags, about, verb, id, err)
+}
+
+// prior reads what the state has of an object, its private part included.
+func (r *managed[M]) prior(ctx context.Context, from tfsdk.State, p private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
+	c, state = r.client(diags), new(M)
+	diags.Append(from.Get(ctx, state)...)
+	if diags.HasError() {
+		return c, state, ""
+	}
+	id = r.kind.ID(state).ValueString()
+	restoreCreateTime(ctx, c, id, p)
+	r.kind.loadNotes(ctx, state, p)
+	return c, state, id
+}
+
+// save writes an object to the state, its private part included.
+func (r *managed[M]) save(ctx context.Context, m *M, to *tfsdk.State, p private, diags *diag.Diagnostics) {
+	r.kind.saveNotes(ctx, m, p, diags)
+	diags.Append(to.Set(ctx, m)...)
+}
+
 func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	c := r.client(&resp.Diagnostics)
 	var config, plan M
@@ -52,7 +79,7 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 		return
 	}
 	err := r.kind.Create(ctx, c, &config, &plan)
-	if warning, ok := errors.AsType[*Warning](err); ok {
+	if warning, ok := errors.AsType[*diagnostics.Warning](err); ok {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s was created, and may be incomplete", r.kind.Title), warning.Error())
 	} else if err != nil {
 		r.report(&resp.Diagnostics, "create", "", err)
@@ -63,74 +90,58 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 		}
 	}
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
-	r.kind.saveNotes(ctx, &plan, resp.Private, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	r.save(ctx, &plan, &resp.State, resp.Private, &resp.Diagnostics)
 	forgetUnknown(&resp.State)
 }
 
 func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	c := r.client(&resp.Diagnostics)
-	var state M
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	id := r.kind.ID(&state).ValueString()
-	restoreCreateTime(ctx, c, id, req.Private)
-	r.kind.loadNotes(ctx, &state, req.Private)
-	switch err := r.kind.Read(ctx, c, &state); {
+	switch err := r.kind.Read(ctx, c, state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
 	case err != nil: // the state stays as it was
 		r.report(&resp.Diagnostics, "read", id, err)
 	default:
-		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
-		r.kind.saveNotes(ctx, &state, resp.Private, &resp.Diagnostics)
+		r.save(ctx, state, &resp.State, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, seenKey, []byte("true"))...)
 	}
 }
 
 func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	c := r.client(&resp.Diagnostics)
-	var config, state, plan M
+	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
+	var config, plan M
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	id := r.kind.ID(&state).ValueString()
-	restoreCreateTime(ctx, c, id, req.Private)
-	r.kind.loadNotes(ctx, &state, req.Private)
 	r.kind.loadNotes(ctx, &plan, req.Private)
-	if err := r.kind.Update(ctx, c, &config, &state, &plan); err != nil {
+	if err := r.kind.Update(ctx, c, &config, state, &plan); err != nil {
 		r.report(&resp.Diagnostics, "update", id, err)
 		// An update that makes the object again may fail with the new one there:
 		// the state keeps that, with the settings from before.
 		if made := *r.kind.ID(&plan); !made.IsUnknown() && made.ValueString() != id {
-			*r.kind.ID(&state) = made
+			*r.kind.ID(state) = made
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
-			resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 		}
 		return
 	}
 	if r.kind.ID(&plan).ValueString() != id {
 		recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	}
-	r.kind.saveNotes(ctx, &plan, resp.Private, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	r.save(ctx, &plan, &resp.State, resp.Private, &resp.Diagnostics)
 }
 
 func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	c := r.client(&resp.Diagnostics)
-	var state M
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	id := r.kind.ID(&state).ValueString()
-	restoreCreateTime(ctx, c, id, req.Private)
-	if err := r.kind.Delete(ctx, c, &state); err != nil {
+	if err := r.kind.Delete(ctx, c, state); err != nil {
 		r.report(&resp.Diagnostics, "delete", id, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 )
 
 // Provider is a configured provider process.
@@ -38,7 +38,7 @@ type unknown struct{}
 // Start serves the provider and configures it with a provider block.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
-	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: kit.Server(p)}
+	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: pluginserver.New(p)}
 	var err error
 	d.schema, err = d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
 	d.must(err)

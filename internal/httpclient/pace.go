@@ -1,4 +1,4 @@
-package api
+package httpclient
 
 import (
 	"context"
@@ -12,22 +12,22 @@ import (
 // pace keeps all requests of a client to the server's limits, so that one that
 // is refused holds the others back, and none is sent that would be refused.
 //
-// A server tells its windows in RateLimit and RateLimit-Policy (v2 document:
+// A server announces its windows in RateLimit and RateLimit-Policy (v2 document:
 // RateLimitHeader). They are kept to once it has refused a request because one
-// was used up: a server may tell limits that it does not enforce.
+// was used up: a server may announce limits that it does not enforce.
 type pace struct {
 	mu       sync.Mutex
 	enforced bool
 	until    time.Time // that a refusal asked for
 	windows  map[string]*window
-	flying   int
+	inFlight int
 	changed  chan struct{} // closed by the next answer
 }
 
 // window is one quota. left goes down with each request; an answer corrects it.
 type window struct {
 	left, quota int
-	told        int // the least that an answer of this window told to be left
+	leastLeft   int // that an answer of this window announced
 	resets      time.Time
 	length      time.Duration
 }
@@ -41,11 +41,11 @@ func (p *pace) enter(ctx context.Context) error {
 		}
 		p.mu.Lock()
 		wait := p.wait(time.Now())
-		if deadline, ok := ctx.Deadline(); wait <= 0 || wait > limits.longestWait || ok && time.Until(deadline) < wait {
+		if deadline, ok := ctx.Deadline(); wait <= 0 || wait > longestWait || ok && time.Until(deadline) < wait {
 			for _, w := range p.windows {
 				w.left--
 			}
-			p.flying++
+			p.inFlight++
 			p.mu.Unlock()
 			return nil
 		}
@@ -69,7 +69,7 @@ func (p *pace) wait(now time.Time) time.Duration {
 	wait := p.until.Sub(now)
 	for _, w := range p.windows {
 		if !now.Before(w.resets) { // the next one begins with the next request
-			w.left, w.told, w.resets = w.quota, w.quota, now.Add(w.length)
+			w.left, w.leastLeft, w.resets = w.quota, w.quota, now.Add(w.length)
 		}
 		if p.enforced && w.left <= 0 {
 			wait = max(wait, w.resets.Sub(now))
@@ -78,11 +78,11 @@ func (p *pace) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// leave takes in what an answer tells; resp is nil where none came.
+// leave reads the limits that an answer announces; resp is nil where there is none.
 func (p *pace) leave(resp *http.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.flying--
+	p.inFlight--
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil
@@ -92,7 +92,7 @@ func (p *pace) leave(resp *http.Response) {
 	}
 	now, refused := time.Now(), resp.StatusCode == http.StatusTooManyRequests
 	if refused {
-		if asked, told := retryAfter(resp); told && asked <= limits.longestWait && now.Add(asked).After(p.until) {
+		if asked, given := retryAfter(resp); given && asked <= longestWait && now.Add(asked).After(p.until) {
 			p.until = now.Add(asked)
 		}
 	}
@@ -107,20 +107,20 @@ func (p *pace) leave(resp *http.Response) {
 			policy = [2]int{1 << 30, state[1]}
 		}
 		w := &window{
-			told: state[0], quota: max(policy[0], 1), // else nothing would ever be sent again
+			leastLeft: state[0], quota: max(policy[0], 1), // else nothing would ever be sent again
 			resets: now.Add(seconds(state[1])),
 			length: seconds(policy[1]),
 		}
 		// Answers overtake each other: within a window less is left, never more.
 		if before := p.windows[name]; before != nil && w.resets.Sub(before.resets) < 2*time.Second {
-			w.told = min(w.told, before.told)
+			w.leastLeft = min(w.leastLeft, before.leastLeft)
 		}
-		w.left = w.told - p.flying // what is on the way may not be counted yet
+		w.left = w.leastLeft - p.inFlight // which the server may not have counted yet
 		p.windows[name] = w
 	}
 }
 
-// seconds that a server tells; longer than a year is a year.
+// seconds is a length that a server announces; longer than a year is a year.
 func seconds(n int) time.Duration { return time.Duration(min(n, 366*24*60*60)) * time.Second }
 
 // rateMember is a member of a structured field, such as "minute";r=0;t=12.

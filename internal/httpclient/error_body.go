@@ -1,8 +1,7 @@
-package api
+package httpclient
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 )
 
@@ -18,11 +17,11 @@ type errorBody struct {
 // and {"error": …} with a text or an object (v1 as deployed, job API).
 func parseErrorBody(contentType string, body []byte) errorBody {
 	var doc struct {
-		Title   freeText
-		Detail  freeText
-		Message freeText
-		Error   freeText
-		Errors  []freeText
+		Title   FreeText
+		Detail  FreeText
+		Message FreeText
+		Error   FreeText
+		Errors  []FreeText
 	}
 	if json.Unmarshal(body, &doc) != nil {
 		if isHTML(contentType, body) {
@@ -31,7 +30,7 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 		return errorBody{foreign: true, detail: string(body)}
 	}
 	out := errorBody{title: string(doc.Title)}
-	for _, text := range []freeText{doc.Detail, doc.Message, doc.Error} {
+	for _, text := range []FreeText{doc.Detail, doc.Message, doc.Error} {
 		if out.detail == "" {
 			out.detail = string(text)
 		}
@@ -45,18 +44,12 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 	return out
 }
 
-func isHTML(contentType string, body []byte) bool {
-	if contentType == "" {
-		contentType = http.DetectContentType(body)
-	}
-	return strings.Contains(contentType, "html")
-}
+// FreeText is a text that some deployments wrap in an object or a list.
+type FreeText string
 
-// freeText is a text that some deployments wrap in an object or a list.
-type freeText string
-
-func (t *freeText) UnmarshalJSON(data []byte) error {
-	*t = freeText(readText(data, maxWrapping))
+// UnmarshalJSON takes the wrapping off.
+func (t *FreeText) UnmarshalJSON(data []byte) error {
+	*t = FreeText(readText(data, maxWrapping))
 	return nil
 }
 

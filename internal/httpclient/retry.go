@@ -1,4 +1,4 @@
-package api
+package httpclient
 
 import (
 	"context"
@@ -21,38 +21,63 @@ var repeatable = map[string]bool{
 	http.MethodPost:   false,
 }
 
+// MaxTries is how often a call is sent that fails or gets no answer.
+const MaxTries = 4
+
+const (
+	maxWaits     = 12              // times that one call obeys Retry-After
+	longestWait  = 5 * time.Minute // a longer Retry-After ends the call
+	firstBackoff = 500 * time.Millisecond
+	maxBackoff   = 8 * time.Second
+
+	maxPremature   = 3 // times that a 404 about a recent object is asked again
+	firstPremature = 250 * time.Millisecond
+)
+
+// Backoff is how long a caller that repeats more than one call waits after so
+// many failures, the last of which is given; ok is false where the server asks
+// for too long a wait.
+func Backoff(failures int, last error) (wait time.Duration, ok bool) {
+	wait = backoff(failures)
+	if e, isAnswer := errors.AsType[*Error](last); isAnswer {
+		wait = max(wait, e.RetryAfter)
+	}
+	return wait, wait <= longestWait
+}
+
+// backoff doubles with each failure.
+func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1), maxBackoff) }
+
 // retryPolicy decides whether one call is tried again, and when. It lives as
 // long as the call.
 type retryPolicy struct {
 	caller     context.Context
-	stop       func() // ends the call's own context
+	cancel     func() // ends the call's own context
 	pace       *pace  // nil for none
-	entered    bool   // the pace counts this try as on its way
+	entered    bool   // the pace counts this try as in flight
 	repeatable bool
-	young      func() bool // the call is about what was made moments ago
-	unproven   bool        // nothing has answered at the address yet
-	failures   int         // answered by another try
-	premature  int         // 404s about something young
-	waits      int         // that the server asked for
-	lost       bool        // an earlier try may have been carried out
-	wait       time.Duration
-	resume     func() bool // set during a wait, which an interrupted caller ends
+	recent     func() bool // the call is about an object created moments ago
+	unproven   bool        // the API has not answered at the address yet
+
+	failures         int  // answered by another try
+	premature        int  // 404s about a recent object
+	waits            int  // that the server asked for
+	mayHaveSucceeded bool // an earlier try, although it was not answered with success
+	wait             time.Duration
+	resume           func() bool // set during a wait, which an interrupted caller ends
 }
 
 // check is asked after each try, and again once the body was read. A wait that would outlast the context is not
 // begun: the caller learns what the server said instead.
 func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
-	if p.entered {
-		p.pace.leave(resp)
-		p.entered = false
-	}
+	p.leavePace(resp)
 	again := p.caller.Err() == nil && p.again(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
 	}
 	if again {
-		p.lost = p.lost || err != nil && !unsent(err) || err == nil && resp.StatusCode >= 500
-		p.resume = context.AfterFunc(p.caller, p.stop)
+		p.mayHaveSucceeded = p.mayHaveSucceeded || err != nil && !neverSent(err) || err == nil && resp.StatusCode >= 500
+		p.resume = context.AfterFunc(p.caller, p.cancel)
 	}
 	return again, nil
 }
@@ -66,14 +91,19 @@ func (p *retryPolicy) prepare(*http.Request) error {
 		p.entered = true
 	}
 	if !p.resume() {
-		if p.entered {
-			p.pace.leave(nil)
-			p.entered = false
-		}
+		p.leavePace(nil)
 		return p.caller.Err()
 	}
 	p.resume = nil
 	return nil
+}
+
+// leavePace ends a try for the pace; resp is nil where there is no answer.
+func (p *retryPolicy) leavePace(resp *http.Response) {
+	if p.entered {
+		p.pace.leave(resp)
+		p.entered = false
+	}
 }
 
 // waiting tells that the call ended between two tries.
@@ -86,18 +116,18 @@ func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.
 // again says whether to try again and sets the wait before.
 func (p *retryPolicy) again(resp *http.Response, err error) bool {
 	if err != nil {
-		if p.unproven && p.failures > 0 && unsent(err) && timedOut(err) {
+		if p.unproven && p.failures > 0 && neverSent(err) && timedOut(err) {
 			return false // it is not about to answer
 		}
-		return !hopeless(err) && (p.repeatable || unsent(err)) && p.afterFailure()
+		return !permanent(err) && (p.repeatable || neverSent(err)) && p.afterFailure()
 	}
-	asked, told := retryAfter(resp)
+	asked, given := retryAfter(resp)
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound:
-		return p.young() && p.afterPremature()
+		return p.recent() && p.afterPremature()
 	case status == http.StatusTooManyRequests, // the server did nothing, whatever the method was
-		status == http.StatusServiceUnavailable && told && p.repeatable:
-		if told && asked > 0 {
+		status == http.StatusServiceUnavailable && given && p.repeatable:
+		if given && asked > 0 {
 			return p.afterWait(asked)
 		}
 		return p.afterFailure()
@@ -108,29 +138,29 @@ func (p *retryPolicy) again(resp *http.Response, err error) bool {
 }
 
 func (p *retryPolicy) afterWait(asked time.Duration) bool {
-	if p.waits++; p.waits > limits.waits || asked > limits.longestWait {
+	if p.waits++; p.waits > maxWaits || asked > longestWait {
 		return false
 	}
 	p.wait = asked
 	return true
 }
 
-// afterPremature waits for what was made moments ago to show.
+// afterPremature waits for a recent object to show.
 func (p *retryPolicy) afterPremature() bool {
-	if p.premature++; p.premature > limits.premature {
+	if p.premature++; p.premature > maxPremature {
 		return false
 	}
-	p.wait = limits.firstLook << (p.premature - 1)
+	p.wait = firstPremature << (p.premature - 1)
 	return true
 }
 
 // afterFailure backs off exponentially; the jitter keeps parallel requests
 // from coming back together.
 func (p *retryPolicy) afterFailure() bool {
-	if p.failures++; p.failures >= limits.tries {
+	if p.failures++; p.failures >= MaxTries {
 		return false
 	}
-	full := min(limits.firstBackoff<<(p.failures-1), limits.lastBackoff)
+	full := backoff(p.failures)
 	p.wait = full/2 + rand.N(full/2)
 	return true
 }
@@ -140,14 +170,14 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// unsent tells whether the connection failed before anything was sent.
-func unsent(err error) bool {
+// neverSent tells whether the connection failed before anything was sent.
+func neverSent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// hopeless tells whether another try would fail the same way.
-func hopeless(err error) bool {
+// permanent tells whether another try would fail the same way.
+func permanent(err error) bool {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	name, unresolved := errors.AsType[*net.DNSError](err)
 	return untrusted || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)
@@ -155,10 +185,10 @@ func hopeless(err error) bool {
 
 // retryAfter reads the Retry-After header: seconds, or a date by the server's
 // own clock.
-func retryAfter(resp *http.Response) (wait time.Duration, told bool) {
+func retryAfter(resp *http.Response) (wait time.Duration, given bool) {
 	value := resp.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
+	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(n) * time.Second, true
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {

@@ -1,4 +1,4 @@
-package api_test
+package httpclient_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
 // quota is a server that allows a number of requests a minute, in windows that
@@ -69,13 +69,13 @@ func TestKeepsToTheServersPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := c.server
-				client, began := pipe(t, server, api.Settings{}), time.Now()
+				client, began := newClient(server), time.Now()
 				jobs := make(chan int)
 				var group sync.WaitGroup
 				for range 10 {
 					group.Go(func() {
 						for range jobs {
-							if _, err := client.Templates.Get(t.Context(), "a"); err != nil {
+							if err := read(t.Context(), client); err != nil {
 								t.Error(err)
 							}
 						}
@@ -99,21 +99,22 @@ func TestKeepsToTheServersPace(t *testing.T) {
 // the job API, which has limits of its own.
 func TestOneRefusalHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, d := deployPiped(t, api.V2, answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`))
+		server := &script{answers: []http.HandlerFunc{answer(429, ``, "Retry-After", "30"), answer(200, `{"id":"a"}`)}}
+		c := newClient(server)
 		var group sync.WaitGroup
-		group.Go(func() { c.Templates.Get(t.Context(), "a") })
+		group.Go(func() { read(t.Context(), c) })
 		time.Sleep(time.Second)
 		for range 5 {
-			group.Go(func() { c.Endpoints.Get(t.Context(), "a") })
+			group.Go(func() { read(t.Context(), c) })
 		}
 		began := time.Now()
-		if _, err := c.Jobs.Status(t.Context(), "e", "j"); err != nil || time.Since(began) != 0 {
+		untracked := httpclient.Call{Method: http.MethodGet, URL: "http://jobs/v2/e/status/j", Untracked: true}
+		if err := c.Do(t.Context(), untracked, nil); err != nil || time.Since(began) != 0 {
 			t.Errorf("a job: %v after %s", err, time.Since(began))
 		}
 		group.Wait()
-		seen := d.requests()
-		if len(seen) != 8 || seen[2].at.Sub(seen[0].at) != 30*time.Second {
-			t.Errorf("%d requests, the third after %s", len(seen), seen[2].at.Sub(seen[0].at))
+		if at := server.at; len(at) != 8 || at[2].Sub(at[0]) != 30*time.Second {
+			t.Errorf("%d requests, the third after %s", len(at), at[2].Sub(at[0]))
 		}
 	})
 }

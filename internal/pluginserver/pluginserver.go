@@ -1,4 +1,5 @@
-package kit
+// Package pluginserver serves a provider over Terraform's plugin protocol.
+package pluginserver
 
 import (
 	"context"
@@ -14,10 +15,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Server serves a provider. It refuses a number with a fraction where a whole
-// one is expected by itself: the framework would call it an error of the
-// provider, and not say which number it means.
-func Server(p provider.Provider) tfprotov6.ProviderServer {
+// New serves a provider. It refuses a number with a fraction where a whole one
+// is expected: the framework would call it an error of the provider, and not
+// say which number it means.
+func New(p provider.Provider) tfprotov6.ProviderServer {
 	inner, ok := providerserver.NewProtocol6(p)().(protocol)
 	if !ok {
 		panic("the framework's server lacks a part of the protocol") // a mistake of this program, which every test finds

@@ -1,0 +1,287 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// listCache keeps what one run has read of a kind, as it came. The first read
+// lists, and is what later reads are answered from, until the run writes the
+// kind, or one whose writes change this one. From then on objects are read one
+// by one, and kept until the next write: between writes a list of everything
+// would cost more than it saves.
+//
+// A write counts from before it is sent until it is answered. What was asked
+// before a write ended is never kept: the generation has changed.
+type listCache struct {
+	shared     bool         // false: nothing is kept
+	dependents []*listCache // of kinds whose answers a write of this one changes
+
+	mu            sync.Mutex
+	generation    int
+	ownWrites     bool // this kind was written
+	anyWrites     bool // it was, or one that it depends on
+	complete      bool // objects and order are the list
+	objects       map[string]json.RawMessage
+	order         []string
+	absentMembers map[string]bool // members that a read by id did not return either
+
+	listUnavailable    bool  // objects are read by id instead
+	listError          error // of a list that is not asked for again
+	matchesUnavailable bool  // a list failed while existing matches were looked for
+
+	flight singleflight.Group
+}
+
+// element is one object of a list.
+type element struct {
+	id  string
+	raw json.RawMessage
+}
+
+// beginWrite begins a write and returns its end.
+func (s *listCache) beginWrite() (end func()) {
+	s.invalidateAll()
+	return s.invalidateAll
+}
+
+func (s *listCache) invalidateAll() {
+	s.invalidate(true)
+	for _, o := range s.dependents {
+		o.invalidate(false)
+	}
+}
+
+func (s *listCache) invalidate(own bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation++
+	s.ownWrites = s.ownWrites || own
+	s.anyWrites, s.complete, s.objects, s.order = true, false, nil, nil
+}
+
+// incomplete tells whether a list's element lacks a member that a read by id
+// returns.
+func (s *listCache) incomplete(raw json.RawMessage, required []string) bool {
+	var got map[string]json.RawMessage
+	if json.Unmarshal(raw, &got) != nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, member := range required {
+		if _, ok := got[member]; !ok && !s.absentMembers[member] {
+			return true
+		}
+	}
+	return false
+}
+
+// recordAbsentMembers notes what a read by id lacks: a list can't be blamed for it.
+func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) {
+	var got map[string]json.RawMessage
+	if json.Unmarshal(raw, &got) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, member := range required {
+		if _, ok := got[member]; !ok {
+			if s.absentMembers == nil {
+				s.absentMembers = map[string]bool{}
+			}
+			s.absentMembers[member] = true
+		}
+	}
+}
+
+// lookup returns a kept object, and whether a list should be asked for it.
+func (s *listCache) lookup(id string) (raw json.RawMessage, generation int, list bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[id], s.generation, !s.complete && !s.anyWrites && !s.listUnavailable
+}
+
+// store keeps one object that was asked for at a generation.
+func (s *listCache) store(generation int, id string, raw json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if generation != s.generation {
+		return
+	}
+	if s.objects == nil {
+		s.objects = map[string]json.RawMessage{}
+	}
+	s.objects[id] = raw
+}
+
+// storeList keeps a list that was asked for at a generation.
+func (s *listCache) storeList(generation int, elements []element) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if generation != s.generation {
+		return
+	}
+	s.complete, s.order = true, make([]string, len(elements))
+	s.objects = make(map[string]json.RawMessage, len(elements))
+	for i, e := range elements {
+		s.objects[e.id], s.order[i] = e.raw, e.id
+	}
+}
+
+// list is the kept list.
+func (s *listCache) list() (elements []element, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.order {
+		elements = append(elements, element{id, s.objects[id]})
+	}
+	return elements, s.complete
+}
+
+// read returns an object: a kept one, one of the first list, or one that is
+// asked for by itself. Absence is told by the last alone.
+func (r *restCollection[T]) read(ctx context.Context, id string) (json.RawMessage, error) {
+	if !r.cache.shared {
+		return r.fetch(ctx, id, false)
+	}
+	r.creates.accountRead(id)
+	raw, generation, list := r.cache.lookup(id)
+	if list {
+		if _, err := r.sharedList(ctx); err != nil && !r.readsMayWork(err) {
+			return nil, err
+		}
+		raw, generation, _ = r.cache.lookup(id)
+	}
+	if raw != nil && !r.cache.incomplete(raw, r.required) {
+		return raw, nil
+	}
+	_, complete := r.cache.list()
+	raw, err := r.fetch(ctx, id, complete && raw == nil)
+	if err == nil {
+		r.cache.recordAbsentMembers(raw, r.required)
+		r.cache.store(generation, id, raw)
+	}
+	return raw, err
+}
+
+// readsMayWork tells whether a list failed in a way that reads by id need not
+// share; no further list is then asked for.
+func (r *restCollection[T]) readsMayWork(err error) bool {
+	if !listRefused(err) && statusOf(err) != http.StatusOK && statusOf(err) < 500 {
+		return false
+	}
+	r.cache.mu.Lock()
+	defer r.cache.mu.Unlock()
+	r.cache.listUnavailable = true
+	return true
+}
+
+// listRefused tells that a deployment or key has no list of the kind.
+func listRefused(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok, e.Status == http.StatusUnauthorized, e.Status == http.StatusTooManyRequests:
+		return false
+	}
+	return e.Status >= 400 && e.Status < 500 || e.Status == http.StatusNotImplemented
+}
+
+// sharedList is the list: the kept one, or one that everybody who asks at the
+// moment shares.
+func (r *restCollection[T]) sharedList(ctx context.Context) ([]element, error) {
+	s := r.cache
+	if !s.shared {
+		return r.fetchList(ctx)
+	}
+	if elements, ok := s.list(); ok {
+		return elements, nil
+	}
+	_, generation, _ := s.lookup("")
+	return share(ctx, &s.flight, strconv.Itoa(generation), "listing the "+r.kind+"s", func(ctx context.Context) ([]element, error) {
+		if elements, ok := s.list(); ok { // another list ended after the look above
+			return elements, nil
+		}
+		elements, err := r.fetchList(ctx)
+		if err == nil {
+			s.storeList(generation, elements)
+		}
+		return elements, err
+	})
+}
+
+// probe is the list as evidence that this API answers.
+func (r *restCollection[T]) probe() probe {
+	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
+		_, err := r.sharedList(ctx)
+		return err
+	}}
+}
+
+// fetchList asks for the list, unless it was refused before in this run. Secrets
+// are kept out of its error.
+func (r *restCollection[T]) fetchList(ctx context.Context, secrets ...string) ([]element, error) {
+	if err := r.cache.refusal(); err != nil {
+		return nil, err
+	}
+	c := httpclient.Call{Method: http.MethodGet, URL: r.settings.BaseURL + r.path, Query: r.query, Secrets: secrets}
+	list := listOf{member: r.member}
+	if err := r.Do(ctx, c, &list); err != nil {
+		r.cache.recordRefusal(err)
+		return nil, err
+	}
+	return list.elements, nil
+}
+
+func (s *listCache) refusal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listError
+}
+
+// recordRefusal keeps a run from asking again for a list that it may not have.
+func (s *listCache) recordRefusal(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shared && statusOf(err) == http.StatusForbidden {
+		s.listError = err
+	}
+}
+
+// listOf decodes a list: API v1's bare array, or the member of API v2's
+// object. A missing member must not pass for an empty list: everything would
+// seem to be gone.
+type listOf struct {
+	member   string // "" for a bare array
+	elements []element
+}
+
+func (l *listOf) UnmarshalJSON(data []byte) error {
+	keyed := keyedList[json.RawMessage]{member: l.member}
+	var err error
+	if l.member == "" {
+		err = json.Unmarshal(data, &keyed.objects)
+	} else {
+		err = json.Unmarshal(data, &keyed)
+	}
+	if err != nil {
+		return err
+	}
+	l.elements = make([]element, len(keyed.objects))
+	for i, raw := range keyed.objects {
+		var head struct{ ID string }
+		if err := json.Unmarshal(raw, &head); err != nil {
+			return err
+		}
+		l.elements[i] = element{head.ID, raw}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// resolveAfterInterrupt is how long a lost answer is looked into, from the
+// interruption of the caller on.
+const resolveAfterInterrupt = 8 * time.Second
+
+// lookups are the pauses before each look for what a lost answer made.
+var lookups = []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second}
+
+// refusesName tells whether a name that is taken may be refused with a status.
+func refusesName(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusConflict || status == http.StatusUnprocessableEntity
+}
+
+// resolveByName looks for the object that has the name.
+func (r *restCollection[T]) resolveByName(ctx context.Context, a *creation[T], failure *Error, interrupted bool) (T, error) {
+	var none T
+	named := func(o T) bool { return r.name(o) == r.name(a.want) }
+	found, err := r.lookUp(ctx, a, named, failure.Ambiguous())
+	switch {
+	case err != nil && !a.ambiguous:
+		return none, failure
+	case err != nil:
+		return none, r.unresolved(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
+	case len(found) == 0 && failure.Ambiguous():
+		return none, notMade{r.unresolved(failure, fmt.Sprintf("no %s has its name, so it was not created", r.kind))}
+	case len(found) == 0:
+		return none, failure
+	}
+	o := found[0]
+	switch id := r.id(o); {
+	case !a.ambiguous || a.before[id]:
+		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, and names are unique (a replacement with create_before_destroy needs a new name)", r.kind), o)
+	case a.before == nil:
+		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, and whether it was there before is not known, since the list was refused", r.kind), o)
+	case r.writeOnly:
+		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
+			return none, notMade{r.unresolved(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
+		}
+		r.creates.account(id)
+		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: the next apply makes it again", withoutAdvice{failure}, id)
+	case !r.same(o, a.want):
+		return none, r.unresolved(failure, fmt.Sprintf("another %s has the name, with other settings, and names are unique", r.kind), o)
+	}
+	r.creates.account(r.id(o))
+	return o, nil
+}
+
+// resolveByNewObjects looks for the only object that can be the one that was made.
+func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *creation[T], failure *Error) (T, error) {
+	var none T
+	if a.before == nil {
+		return none, r.unresolved(failure, fmt.Sprintf("whether it was created is not known, since the list of %ss is refused", r.kind))
+	}
+	fresh := func(o T) bool { return !a.before[r.id(o)] && r.name(o) == r.name(a.want) }
+	found, err := r.lookUp(ctx, a, fresh, true)
+	if err != nil {
+		return none, r.unresolved(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
+	}
+	var equal []T
+	for _, o := range found {
+		if r.same(o, a.want) {
+			equal = append(equal, o)
+		}
+	}
+	switch claims, alike := r.creates.claims(a, func(b *creation[T]) bool {
+		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
+	}); {
+	case len(equal) > 0 && alike && len(equal) <= claims:
+		r.creates.account(r.id(equal[0]))
+		return equal[0], nil
+	case len(equal) > 0:
+		return none, r.unresolved(failure, fmt.Sprintf("more than one new %s could be the one that was created, and which one is not known", r.kind), equal...)
+	case len(found) > 0:
+		return none, r.unresolved(failure, fmt.Sprintf("a %s of its name is new, with other settings: whether it is the one that was created is not known", r.kind), found...)
+	}
+	unseen := r.unresolved(failure, fmt.Sprintf("no new %s of its name has appeared, so it was most likely not created", r.kind))
+	if failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 {
+		return none, notMade{unseen} // the server asks for it
+	}
+	return none, unseen
+}
+
+// lookUp lists until something is found that this run has not made otherwise;
+// with patience it lists several times, as what was just made may take a
+// moment to show.
+func (r *restCollection[T]) lookUp(ctx context.Context, a *creation[T], fits func(T) bool, patient bool) ([]T, error) {
+	for n, wait := range lookups {
+		if n > 0 && (!patient || r.uniqueNames) {
+			break // another POST is harmless, or nothing was made just now
+		}
+		if err := httpclient.Sleep(ctx, wait); err != nil {
+			return nil, errors.New("interrupted")
+		}
+		elements, err := r.fetchList(ctx, r.secrets(a.want)...)
+		if err != nil {
+			return nil, err
+		}
+		var found []T
+		for _, e := range elements {
+			if r.creates.isAccounted(e.id) {
+				continue
+			}
+			o, err := r.decode(e.raw)
+			if err == nil && fits(o) && r.cache.incomplete(e.raw, r.required) {
+				o, err = r.fetchObject(ctx, e.id, r.secrets(a.want)...)
+			}
+			if err == nil && fits(o) {
+				found = append(found, o)
+			}
+		}
+		if len(found) > 0 {
+			slices.SortFunc(found, func(a, b T) int { return cmp.Compare(r.id(a), r.id(b)) })
+			return found, nil
+		}
+	}
+	return nil, nil
+}
+
+// currentIDs are the ids of the kind at this moment, for several creates that ask
+// at once from one list; nil where the list is refused.
+func (r *restCollection[T]) currentIDs(ctx context.Context) (map[string]bool, error) {
+	ids, err := share(ctx, &r.idsFlight, "", "interrupted", func(ctx context.Context) (map[string]bool, error) {
+		elements, err := r.fetchList(ctx)
+		ids := make(map[string]bool, len(elements))
+		for _, e := range elements {
+			ids[e.id] = true
+		}
+		return ids, err
+	})
+	if listRefused(err) {
+		return nil, nil
+	}
+	return ids, err
+}

@@ -1,0 +1,21 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// share asks once for all callers that ask at the same time. A caller that is
+// interrupted does not interrupt the others.
+func share[V any](ctx context.Context, flight *singleflight.Group, key, doing string, ask func(context.Context) (V, error)) (V, error) {
+	asked := flight.DoChan(key, func() (any, error) { return ask(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		var none V
+		return none, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	case answer := <-asked:
+		return answer.Val.(V), answer.Err
+	}
+}

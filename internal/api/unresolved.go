@@ -1,0 +1,68 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+)
+
+func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
+	e := &UnresolvedCreateError{Kind: r.kind, Verdict: verdict, Cause: cause}
+	for _, o := range candidates {
+		e.Candidates = append(e.Candidates, r.id(o))
+	}
+	return e
+}
+
+// UnresolvedCreateError is a create of which is not known what it made, or whose name
+// is taken. Candidates are the ids of the objects that it may be.
+type UnresolvedCreateError struct {
+	Kind       string
+	Verdict    string
+	Candidates []string
+	Cause      *Error
+}
+
+func (e *UnresolvedCreateError) Error() string {
+	text := e.Cause.Sentence() + " It was then looked for: " + e.Verdict
+	if len(e.Candidates) > 0 {
+		text += ": " + strings.Join(e.Candidates, ", ") + ". Nothing was taken over and nothing was created again: look at it, and import it if it is yours."
+	} else {
+		text += ". Nothing was created again: apply again, and look for it first if the next plan warns of it."
+	}
+	if e.Cause.TimedOut {
+		text += " " + e.Cause.Remedy()
+	}
+	return text
+}
+
+func (e *UnresolvedCreateError) Unwrap() error { return e.Cause }
+
+// Imports lists the commands that import the candidates.
+func (e *UnresolvedCreateError) Imports(typeName string) string {
+	if len(e.Candidates) == 0 {
+		return ""
+	}
+	commands := make([]string, len(e.Candidates))
+	for i, id := range e.Candidates {
+		commands[i] = importCommand(typeName, id)
+	}
+	return "\n\nTo import: " + strings.Join(commands, ", or ")
+}
+
+func importCommand(typeName, id string) string {
+	return fmt.Sprintf("%s import %s.NAME %s", cliname.Name(), typeName, id)
+}
+
+// withoutAdvice is an error without its advice.
+type withoutAdvice struct{ cause *Error }
+
+func (e withoutAdvice) Error() string { return e.cause.Sentence() }
+func (e withoutAdvice) Unwrap() error { return e.cause }
+
+// notMade is a failed create that may be sent again.
+type notMade struct{ error }
+
+func (e notMade) Unwrap() error      { return e.error }
+func (notMade) Is(target error) bool { return target == errNothingMade }

@@ -1,0 +1,194 @@
+// Package httpclient sends JSON requests to a deployment, as the client of one
+// run. What it adds to a library's retries:
+//
+//   - a write is never sent twice unless that can do no harm, and an error says
+//     whether the server may have carried it out;
+//   - rate limits that the server announces hold all requests back, before it
+//     has to refuse them;
+//   - a failure of the whole deployment ends the run's other calls at once;
+//   - an interrupted caller still gets the answer to a write that is under way;
+//   - errors name the cause and the remedy, hold no secret, and tell the API's
+//     own answers from those of a proxy or another server at its address.
+//
+// It knows neither kinds of objects nor versions of the API.
+package httpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// Client sends calls with a key and time-outs. Its fields are set before the
+// first call. It may be used by several goroutines at once.
+type Client struct {
+	APIKey       string
+	KeySource    string // where the key came from; errors about the key name it
+	UserAgent    string
+	Timeout      time.Duration // of one try, reading its answer included
+	RoundTripper http.RoundTripper
+
+	// BeforeWrite is asked before each write; its error keeps the write from
+	// being sent.
+	BeforeWrite func(ctx context.Context, url string) error
+	// IsAPIError tells whether an error came in the form of the API itself.
+	IsAPIError func(url string, status int, answer []byte) bool
+
+	RecentCreates RecentCreates
+
+	answered atomic.Bool
+	pace     pace
+	outage   outage
+}
+
+// Call is one request; its tries are made by Do.
+type Call struct {
+	Method    string
+	URL       string // without query
+	Query     url.Values
+	Body      any           // encoded as JSON; nil for none
+	ExtraTime time.Duration // added to the time-out of a try
+	Secrets   []string      // in the body, kept out of errors
+
+	// Untracked marks a call of another API than the one whose rate limits,
+	// outages and identity the client keeps track of.
+	Untracked bool
+}
+
+// Answered tells whether the API has answered: an answer could be decoded, or
+// was a refusal in the API's own form.
+func (c *Client) Answered() bool { return c.answered.Load() }
+
+// Do sends a call and decodes the answer into out, unless out is nil. Every
+// error of the request is an *Error.
+func (c *Client) Do(ctx context.Context, call Call, out any) error {
+	if err := ctx.Err(); err != nil {
+		return c.NotSent(call, err)
+	}
+	if !call.Untracked {
+		if cause := c.outage.current(); cause != nil {
+			return duringOutage(call, cause)
+		}
+		if call.Method != http.MethodGet && c.BeforeWrite != nil {
+			if err := c.BeforeWrite(ctx, call.URL); err != nil {
+				return err
+			}
+		}
+	}
+	a, failure := c.send(ctx, call)
+	switch {
+	case failure != nil:
+		return c.record(call, failure)
+	case out == nil && isHTML(a.resp.Header.Get("Content-Type"), a.body):
+		return c.unreadable(call, a, errors.New("an HTML page"))
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(a.body, out); err != nil {
+		return c.unreadable(call, a, err)
+	}
+	if !call.Untracked {
+		c.answered.Store(true)
+	}
+	return nil
+}
+
+// answer is the last answer to a call.
+type answer struct {
+	resp  *http.Response
+	body  []byte
+	tries int
+}
+
+// send makes the tries of a call, until one succeeds or no other may follow.
+func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error) {
+	var payload any
+	var text string
+	if call.Body != nil {
+		encoded, err := json.Marshal(call.Body)
+		if err != nil {
+			return a, c.NotSent(call, fmt.Errorf("encoding the body: %w", err))
+		}
+		payload, text = encoded, string(encoded)
+	}
+	target := call.URL
+	if len(call.Query) > 0 {
+		target += "?" + call.Query.Encode()
+	}
+	// A write that is under way when the caller is interrupted gets its answer
+	// first. Waits between tries end at once.
+	sending, release := ctx, context.CancelFunc(func() {})
+	if call.Method != http.MethodGet {
+		sending, release = Grace(ctx, answerAfterInterrupt)
+	}
+	defer release()
+	req, err := retryablehttp.NewRequestWithContext(sending, call.Method, target, payload)
+	if err != nil {
+		return a, c.NotSent(call, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.APIKey)
+	req.Header.Set("User-Agent", c.UserAgent)
+	req.Header.Set("Accept", "application/json")
+	if payload != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.SetResponseHandler(func(resp *http.Response) (err error) {
+		a.body, err = read(resp.Body)
+		return err
+	})
+
+	policy := retryPolicy{
+		caller: ctx, cancel: release, repeatable: repeatable[call.Method], unproven: !c.Answered(),
+		recent: func() bool { return c.RecentCreates.concern(call.URL, text) },
+	}
+	if !call.Untracked {
+		policy.pace = &c.pace
+		if err := c.pace.enter(ctx); err != nil {
+			return a, c.NotSent(call, err)
+		}
+		policy.entered = true
+	}
+	client := retryablehttp.Client{
+		HTTPClient:     &http.Client{Transport: c.RoundTripper, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect},
+		RetryMax:       math.MaxInt, // the policy counts
+		CheckRetry:     policy.check,
+		Backoff:        policy.backoff,
+		PrepareRetry:   policy.prepare,
+		ErrorHandler:   retryablehttp.PassthroughErrorHandler,
+		RequestLogHook: func(_ retryablehttp.Logger, _ *http.Request, n int) { a.tries = n + 1 },
+	}
+	a.resp, err = client.Do(req) //nolint:bodyclose // the response handler has read and closed it
+	switch {
+	case err != nil:
+		failure = c.noAnswer(call, a.tries, err)
+		failure.betweenTries = policy.waiting()
+		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
+	case a.resp.StatusCode < 200 || a.resp.StatusCode > 299:
+		failure = c.refused(call, a)
+		failure.mayHaveSucceeded = policy.mayHaveSucceeded
+	default:
+		c.RecentCreates.Found(call.URL)
+	}
+	return a, failure
+}
+
+// record keeps what a failure says about the other side.
+func (c *Client) record(call Call, e *Error) *Error {
+	switch {
+	case call.Untracked || e.Tries == 0:
+	case e.Status == http.StatusForbidden && e.OtherServer == "":
+		c.answered.Store(true)
+	case c.isDeploymentWide(e):
+		e.DeploymentWide = true
+		c.BeginOutage(e)
+	}
+	return e
+}

@@ -1,0 +1,145 @@
+package httpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+)
+
+// Error is a request that failed. It holds neither the API key nor a secret of
+// the request's body, also where the deployment repeats them.
+type Error struct {
+	Method string
+	URL    string // without query
+	Status int    // 0: no answer
+	Title  string
+	Detail string
+	Fields []string // what is wrong with members of the body, such as "$.size: …"
+
+	RequestID  string        // X-Request-Id of the answer
+	RetryAfter time.Duration // that the answer asked for, 0 for none
+	Tries      int
+
+	OtherServer    string // what answered instead of the API, "" for the API itself
+	DeploymentWide bool   // concerns the whole deployment, not the object that was asked for
+	TimedOut       bool   // no answer within the time of one try
+
+	keySource        string
+	timeout          time.Duration // of one try
+	betweenTries     bool          // interrupted there, and the last try did nothing
+	mayHaveSucceeded bool          // an earlier try
+	callerTimedOut   bool
+	cause            error
+}
+
+// Error says what was asked, what came back and what to do.
+func (e *Error) Error() string {
+	text, advice := e.Sentence(), e.advice()
+	if advice == "" {
+		return strings.TrimSuffix(text, ".")
+	}
+	return text + " " + advice
+}
+
+// Sentence is the error without advice.
+func (e *Error) Sentence() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: ", e.Method, e.URL)
+	if e.Status != 0 {
+		fmt.Fprintf(&b, "%d %s", e.Status, e.Title)
+		if e.Detail != "" && e.Detail != e.Title {
+			b.WriteString(": ")
+		}
+	}
+	if e.Detail != e.Title {
+		b.WriteString(e.Detail)
+	}
+	if len(e.Fields) > 0 {
+		fmt.Fprintf(&b, " [%s]", strings.Join(e.Fields, "; "))
+	}
+	var notes []string
+	if e.Tries > 1 {
+		notes = append(notes, fmt.Sprintf("tried %d times", e.Tries))
+	}
+	if e.RequestID != "" {
+		notes = append(notes, "request id "+e.RequestID)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(notes, ", "))
+	}
+	if !strings.HasSuffix(b.String(), ".") {
+		b.WriteString(".")
+	}
+	return b.String()
+}
+
+// advice is the outcome and the remedy.
+func (e *Error) advice() string {
+	return strings.TrimSpace(e.outcome() + " " + e.Remedy())
+}
+
+// outcome says what became of a write.
+func (e *Error) outcome() string {
+	switch sent := e.Tries > 0 && !neverSent(e.cause) && !e.betweenTries; {
+	case e.Method == http.MethodGet:
+		return ""
+	case e.Ambiguous():
+		return "Whether the deployment did it is not known: look before you try again."
+	case sent && e.Method != http.MethodPost && (e.mayHaveSucceeded || e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
+		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
+	}
+	return "Nothing was changed."
+}
+
+// Remedy is what a person can do about it.
+func (e *Error) Remedy() string {
+	switch {
+	case e.callerTimedOut:
+		return "The operation's own time was up."
+	case e.Status == 0 && errors.Is(e.cause, context.Canceled):
+		return ""
+	case e.TimedOut:
+		return "If the deployment needs longer, raise request_timeout in the provider block, or GPUCLOUD_REQUEST_TIMEOUT."
+	case e.Status == 0:
+		return "Check that the deployment is running and that its address is right."
+	case e.Status >= 300 && e.Status < 400:
+		return "Set the base address to where the deployment answers itself: the API key is never sent on to another host."
+	case e.Status < 300 && e.OtherServer != "":
+		return fmt.Sprintf("The address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
+	case e.Status == http.StatusNotFound && e.OtherServer != "":
+		return fmt.Sprintf("This is not how the management API says that something does not exist: the address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
+	case e.Status == http.StatusUnauthorized:
+		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one.", e.keySource)
+	case e.Status == http.StatusForbidden:
+		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:
+		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s; %s is the longest that is waited for. Apply again after that.", e.RetryAfter, longestWait)
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
+		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (%s apply -parallelism=2).", e.RetryAfter, cliname.Name())
+	case e.Status == http.StatusTooManyRequests:
+		return fmt.Sprintf("The rate limit is exceeded: try again later, or send fewer requests at a time (%s apply -parallelism=2).", cliname.Name())
+	case e.Status >= 500:
+		return "The deployment failed: try again later."
+	}
+	return ""
+}
+
+// Ambiguous tells that the request may have made something.
+func (e *Error) Ambiguous() bool {
+	if e.Method != http.MethodPost {
+		return false
+	}
+	if e.Status == 0 {
+		return e.Tries > 0 && !e.betweenTries && !neverSent(e.cause)
+	}
+	return e.Status < 300 || e.Status >= 500
+}
+
+// Is lets errors.Is see context.Canceled and the like. The cause itself stays
+// hidden: its text is not free of secrets.
+func (e *Error) Is(target error) bool { return e.cause != nil && errors.Is(e.cause, target) }

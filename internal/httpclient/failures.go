@@ -1,0 +1,97 @@
+package httpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Longest parts of an error, in characters.
+const (
+	maxExcerpt = 200  // of a body that is no error document
+	maxDetail  = 2000 // of the detail, or of a field error
+	maxFields  = 50   // field errors
+)
+
+// NotSent is the failure of a call that was not sent.
+func (c *Client) NotSent(call Call, cause error) *Error { return c.noAnswer(call, 0, cause) }
+
+// noAnswer is a call without an answer.
+func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
+	e := c.newError(call, tries)
+	e.cause = cause
+	switch {
+	case errors.Is(cause, context.Canceled):
+		e.Detail = "interrupted"
+	case errors.Is(cause, errTooLarge):
+		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)
+	case timedOut(cause) && neverSent(cause):
+		e.Detail = fmt.Sprintf("no connection within %s", min(connectTimeout, e.timeout))
+	case timedOut(cause):
+		e.Detail, e.TimedOut = fmt.Sprintf("no answer within %s", e.timeout), true
+	default:
+		e.Detail = c.clean(call, innermost(cause).Error(), maxDetail)
+	}
+	return e
+}
+
+// refused is an answer other than success.
+func (c *Client) refused(call Call, a answer) *Error {
+	e := c.newAnswered(call, a)
+	e.Title = http.StatusText(a.resp.StatusCode)
+	body := parseErrorBody(a.resp.Header.Get("Content-Type"), a.body)
+	if !call.Untracked && c.IsAPIError != nil && !c.IsAPIError(call.URL, a.resp.StatusCode, a.body) {
+		e.OtherServer = c.clean(call, describeServer(a.resp, a.body), maxDetail)
+	}
+	if body.title != "" {
+		e.Title = c.clean(call, body.title, maxDetail)
+	}
+	e.Detail = c.clean(call, body.detail, maxDetail)
+	if body.foreign {
+		e.Detail = c.clean(call, body.detail, maxExcerpt)
+	}
+	for _, field := range body.fields[:min(len(body.fields), maxFields)] {
+		e.Fields = append(e.Fields, c.clean(call, field, maxDetail))
+	}
+	if to, err := a.resp.Location(); err == nil {
+		to.User, to.RawQuery, to.Fragment = nil, "", ""
+		e.Detail = "redirected to " + c.clean(call, to.String(), maxDetail)
+	}
+	return e
+}
+
+// unreadable is a success whose body is not what the contract says.
+func (c *Client) unreadable(call Call, a answer, cause error) *Error {
+	e := c.newAnswered(call, a)
+	e.Title = http.StatusText(a.resp.StatusCode)
+	e.Detail = "the answer is not what this API answers: " + c.clean(call, cause.Error(), maxDetail)
+	if !call.Untracked {
+		e.OtherServer = c.clean(call, describeServer(a.resp, a.body), maxDetail)
+	}
+	return e
+}
+
+func (c *Client) newAnswered(call Call, a answer) *Error {
+	e := c.newError(call, a.tries)
+	e.Status = a.resp.StatusCode
+	e.RequestID = c.clean(call, a.resp.Header.Get("X-Request-Id"), maxExcerpt)
+	e.RetryAfter, _ = retryAfter(a.resp)
+	return e
+}
+
+func (c *Client) newError(call Call, tries int) *Error {
+	return &Error{
+		Method: call.Method, URL: c.clean(call, call.URL, maxDetail), Tries: tries,
+		keySource: c.KeySource, timeout: c.Timeout + call.ExtraTime,
+	}
+}
+
+// innermost skips the wrapping that repeats the method and the URL.
+func innermost(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package httpclient
+
+import (
+	"context"
+	"time"
+)
+
+// answerAfterInterrupt is how long a write that was sent before its caller was
+// interrupted may take to be answered.
+const answerAfterInterrupt = 4 * time.Second
+
+// Grace is a context that outlives ctx by wait. What was sent before the
+// caller was interrupted gets its answer there.
+func Grace(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if Sleep(longer, wait) == nil {
+			cancel()
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
+// Sleep waits, unless the context ends first.
+func Sleep(ctx context.Context, wait time.Duration) error {
+	if err := ctx.Err(); err != nil || wait <= 0 {
+		return err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,148 @@
+// Package planrule is what the plan rule of a kind can ask about a change, and
+// what it can do to the plan.
+package planrule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
+)
+
+// Plan is a change that Terraform is about to propose. A rule reads Config and
+// State and changes Plan.
+type Plan[M any] struct {
+	diagnostics.Check
+	API                 *api.Client // nil while the provider's settings are unknown
+	Version             api.Version // "" while they are
+	Planned             *planned.Notes
+	Config, State, Plan *M // State is nil for a create
+
+	said *diagnostics.Run
+	req  *resource.ModifyPlanRequest
+	resp *resource.ModifyPlanResponse
+}
+
+// New reads a change.
+func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, said *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
+	p := &Plan[M]{
+		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Planned: notes, Config: new(M), Plan: new(M),
+		said: said, req: req, resp: resp,
+	}
+	if c != nil {
+		p.Version = c.Version
+	}
+	resp.Diagnostics.Append(req.Config.Get(ctx, p.Config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, p.Plan)...)
+	if !req.State.Raw.IsNull() {
+		p.State = new(M)
+		resp.Diagnostics.Append(req.State.Get(ctx, p.State)...)
+	}
+	return p
+}
+
+// Fail refuses the plan because a question to the API failed. A failure of the
+// whole deployment is said once in a run.
+func (p *Plan[M]) Fail(attribute, summary string, err error) {
+	p.said.Fail(p.Check, attribute, summary, err)
+}
+
+// Updates tells whether the object is changed in place or replaced.
+func (p *Plan[M]) Updates(ctx context.Context) bool {
+	return p.State != nil && !p.planned(ctx).Raw.Equal(p.req.State.Raw)
+}
+
+// Replace makes the change of an attribute replace the object.
+func (p *Plan[M]) Replace(attribute string) {
+	p.resp.RequiresReplace.Append(diagnostics.Path(attribute))
+}
+
+// Changes tells whether an attribute's planned value differs from the state's,
+// or may differ because it is unknown. It is false for a create.
+func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
+	if p.State == nil {
+		return false
+	}
+	var before, after attr.Value
+	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
+	p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	return before == nil || after == nil || !after.Equal(before)
+}
+
+// StaysEmpty tells whether an attribute that the state has empty is left out, or
+// the other way round: null, "" and [] are one.
+func (p *Plan[M]) StaysEmpty(ctx context.Context, attribute string) bool {
+	var before, after attr.Value
+	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
+	p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	return empty(before) && empty(after)
+}
+
+func empty(v attr.Value) bool {
+	switch v := v.(type) {
+	case types.String:
+		return !v.IsUnknown() && v.ValueString() == ""
+	case interface{ Elements() []attr.Value }:
+		return len(v.Elements()) == 0 && !v.(attr.Value).IsUnknown()
+	}
+	return v == nil || v.IsNull()
+}
+
+// Known tells whether all of these planned attributes are known in full.
+func (p *Plan[M]) Known(ctx context.Context, attributes ...string) bool {
+	plan := p.planned(ctx)
+	for _, a := range attributes {
+		v, _, err := tftypes.WalkAttributePath(plan.Raw, tftypes.NewAttributePath().WithAttributeName(a))
+		if value, ok := v.(tftypes.Value); err != nil || !ok || !value.IsFullyKnown() {
+			return false
+		}
+	}
+	return true
+}
+
+// planned is the plan as the rules have it so far.
+func (p *Plan[M]) planned(ctx context.Context) tfsdk.Plan {
+	plan := p.resp.Plan
+	plan.Set(ctx, p.Plan)
+	return plan
+}
+
+// Only says that an attribute can be expressed in one API version alone. A
+// configured value is an error in the plan of any other version, unless it is
+// one of Except: values that mean there what leaving the attribute out means.
+type Only struct {
+	Version   api.Version
+	Attribute string // dotted: "gpu.pools"
+	Except    []string
+}
+
+// CheckVersion refuses an attribute that the version in use can't express.
+func (p *Plan[M]) CheckVersion(ctx context.Context, o Only) {
+	var v attr.Value
+	p.req.Config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)
+	if p.Version == "" || p.Version == o.Version || v == nil || v.IsNull() || v.IsUnknown() {
+		return
+	}
+	what, text := o.Attribute, v.String()
+	if s, ok := v.(types.String); ok {
+		text = s.ValueString()
+	}
+	if slices.Contains(o.Except, text) {
+		return
+	}
+	if len(o.Except) > 0 {
+		what += " = " + v.String()
+	}
+	p.Error(o.Attribute, fmt.Sprintf("API %s can't express this", p.Version),
+		"%s exists in management API %s only. Leave it out, or set api_version = %q in the provider block.",
+		what, o.Version, string(o.Version))
+}
