@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
@@ -60,7 +61,7 @@ func decode[T any](c *call, p phase) (T, error) {
 	var tree any
 	if err == nil {
 		if n := rawjson.Count(text, maxValues); n >= maxValues {
-			return body, failf(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)
+			return body, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)
 		}
 		tree, err = parse(bytes.NewReader(text))
 	} else {
@@ -100,13 +101,13 @@ func parse(r io.Reader) (tree any, err error) {
 	case err == nil:
 		return tree, nil
 	case errors.As(err, &large):
-		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
+		return nil, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
 	case errors.Is(err, httplimit.ErrSlowBody):
-		return nil, failf(http.StatusRequestTimeout, "%s", err)
+		return nil, httpanswer.Refuse(http.StatusRequestTimeout, "%s", err)
 	case errors.Is(err, io.EOF):
-		return nil, failf(http.StatusBadRequest, "the request has no body: a JSON object is expected")
+		return nil, httpanswer.Refuse(http.StatusBadRequest, "the request has no body: a JSON object is expected")
 	}
-	return nil, failf(http.StatusBadRequest, "the body is not valid JSON: %v", err)
+	return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not valid JSON: %v", err)
 }
 
 // decoder fills a value from a JSON tree and collects what is wrong.

@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -86,7 +87,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
 		c.version = 1
 	}
-	setRequestID(w.Header())
+	httpanswer.SetRequestID(w.Header())
 	status, body, err := s.serve(c)
 	if err != nil {
 		s.fail(c, err)
@@ -96,7 +97,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream.ServeHTTP(w, r)
 		return
 	}
-	answer(w, status, "application/json", body)
+	httpanswer.JSON(w, status, body)
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
@@ -112,10 +113,10 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	if err := authorize(user); err != nil {
 		return 0, nil, err
 	}
-	route, err := find(c)
+	op, err := find(c)
 	if err != nil {
 		return 0, nil, err
 	}
-	body, err = route.handle(s, c)
-	return route.success, body, err
+	body, err = op.handle(s, c)
+	return op.success, body, err
 }

@@ -3,19 +3,32 @@ package mgmt
 import (
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
 )
 
-// route is one operation of the contract. A segment in braces is the path's
-// parameter.
-type route struct {
+// operation is one of the contract.
+type operation struct {
+	success int
+	handle  func(s *server, c *call) (body any, err error)
+}
+
+// routes are the operations that the jobrunner serves. HEAD is GET without the
+// body, which net/http leaves out.
+var routes = func() (t httproute.Table[operation]) {
+	t.HeadAsGet = true
+	for _, o := range operations {
+		t.Add(o.method, o.path, operation{o.success, o.handle})
+	}
+	return t
+}()
+
+var operations = []struct {
 	method, path string
 	success      int
 	handle       func(s *server, c *call) (body any, err error)
-}
-
-var routes = []route{
+}{
 	{"GET", "/v1/templates", 200, (*server).listTemplatesV1},
 	{"POST", "/v1/templates", 200, (*server).createTemplateV1},
 	{"GET", "/v1/templates/{id}", 200, (*server).getTemplateV1},
@@ -76,62 +89,28 @@ var routes = []route{
 	{"GET", "/v2/catalog/datacenters/{id}", 200, (*server).getDataCenter},
 }
 
-// find looks the operation up and notes the path's parameter. HEAD is GET
-// without the body, which net/http leaves out.
-func find(c *call) (route, error) {
-	method := c.http.Method
-	if method == http.MethodHead {
-		method = http.MethodGet
+// find looks the operation up and notes the path's parameters.
+func find(c *call) (operation, error) {
+	r := c.http
+	path := r.URL.EscapedPath()
+	if err := refuseUnserved(r.Method, path); err != nil {
+		return operation{}, err
 	}
-	path := c.http.URL.EscapedPath()
-	if err := refuseUnserved(method, path); err != nil {
-		return route{}, err
-	}
-	segments := strings.Split(path, "/")
-	var allowed []string
-	for _, r := range routes {
-		ids, ok := match(strings.Split(r.path, "/"), segments)
-		if !ok {
-			continue
+	found := routes.Find(r.Method, path)
+	for i, value := range found.Values {
+		unescaped, err := url.PathUnescape(value)
+		if err != nil {
+			found.Allow = nil
 		}
-		if r.method == method {
-			c.id, c.worker = ids[0], ids[1]
-			c.http.Pattern = r.method + " " + r.path // for those who count requests
-			return r, nil
-		}
-		allowed = append(allowed, r.method)
+		found.Values[i] = unescaped
 	}
-	if allowed == nil {
-		return route{}, failf(http.StatusNotFound, "there is nothing at %s", c.http.URL.Path)
+	switch {
+	case found.Allow == nil:
+		return operation{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path)
+	case found.Pattern == "":
+		return operation{}, httpanswer.NotAllowed(r, found.Allow...)
 	}
-	if slices.Contains(allowed, http.MethodGet) {
-		allowed = append(allowed, http.MethodHead)
-	}
-	slices.Sort(allowed)
-	c.writer.Header().Set("Allow", strings.Join(allowed, ", "))
-	return route{}, failf(http.StatusMethodNotAllowed, "%s does not take %s, but %s", c.http.URL.Path, c.http.Method, strings.Join(allowed, ", "))
-}
-
-// match answers the values of the path's parameters, of which there are two at
-// most.
-func match(pattern, segments []string) (ids [2]string, ok bool) {
-	if len(pattern) != len(segments) {
-		return ids, false
-	}
-	n := 0
-	for i, p := range pattern {
-		switch {
-		case p == segments[i]:
-		case strings.HasPrefix(p, "{") && segments[i] != "":
-			unescaped, err := url.PathUnescape(segments[i])
-			if err != nil {
-				return ids, false
-			}
-			ids[n] = unescaped
-			n++
-		default:
-			return ids, false
-		}
-	}
-	return ids, true
+	c.id, c.worker = found.Values[0], found.Values[1]
+	r.Pattern = found.Pattern
+	return found.Does, nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -91,7 +92,7 @@ func asksFor(c *call, names ...string) (map[string]bool, error) {
 		}
 		var err error
 		if on[name], err = strconv.ParseBool(value); err != nil {
-			return nil, failf(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, short(value))
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, short(value))
 		}
 	}
 	return on, nil
@@ -128,7 +129,7 @@ func (s *server) getTemplateV1(c *call) (any, error) {
 		return nil, err
 	}
 	if hidden[c.id] {
-		return nil, failf(http.StatusNotFound, "template %q is bound to an endpoint: ask with includeEndpointBoundTemplates=true", c.id)
+		return nil, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: ask with includeEndpointBoundTemplates=true", c.id)
 	}
 	t, err := s.store.Template(c.ctx(), c.id)
 	return newTemplateV1(t), err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // pool is the workers of one endpoint. One goroutine decides how many there
@@ -90,7 +89,7 @@ func (p *pool) drain() []*worker {
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	load, err := p.load(ctx)
 	if err != nil {
-		if ctx.Err() == nil && !sqldb.Temporary(err) {
+		if ctx.Err() == nil && !engine.Temporary(err) {
 			p.logger.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
 		}
 		return retake

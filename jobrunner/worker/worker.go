@@ -13,7 +13,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // worker is one from its start to its end; who takes its place is another one.
@@ -128,7 +127,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 		}
 	}
 	spec, err := w.spec(ctx, program)
-	for sqldb.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
+	for engine.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
 		spec, err = w.spec(ctx, program)
 	}
 	switch {
