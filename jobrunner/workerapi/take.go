@@ -101,7 +101,8 @@ func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
 	case len(ids) == 0:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		httpanswer.JSON(w, http.StatusOK, map[string][]string{"jobsToStop": ids})
+		body, _ := json.Marshal(map[string][]string{"jobsToStop": ids}) // strings always can be
+		httpanswer.Bytes(w, http.StatusOK, body)
 	}
 	return nil
 }
