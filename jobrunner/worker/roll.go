@@ -8,14 +8,15 @@ func (p *pool) roll() (surge int) {
 	var busy *worker // the oldest that is stale and has a job
 	var starting, ready, leaving bool
 	for w := range p.workers {
+		state, jobs, _ := w.load()
 		switch {
 		case !w.stays():
 			leaving = leaving || w.stale()
 		case !w.stale():
-			ready = ready || w.state == Idle
-			starting = starting || w.state == Initializing || w.state == Throttled
-		case len(w.hands) == 0:
-			w.takeNone()
+			ready = ready || state == Idle
+			starting = starting || state == Initializing || state == Throttled
+		case jobs == 0:
+			w.drain()
 		case busy == nil || w.number < busy.number:
 			busy = w
 		}
@@ -23,8 +24,8 @@ func (p *pool) roll() (surge int) {
 	switch {
 	case busy == nil, leaving, starting:
 		return 0
-	case ready || len(p.workers) >= p.settings.Max:
-		busy.takeNone()
+	case ready || len(p.workers) >= p.settings().Max:
+		busy.drain()
 		return 0
 	}
 	return 1
