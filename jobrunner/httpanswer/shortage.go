@@ -35,7 +35,10 @@ func tryAgain(after, text string) *Refusal {
 // BodyRefused is the refusal of a request whose body could not be read: what is
 // left of it is not read either where there is no memory for it.
 func BodyRefused(ctx context.Context, err error) *Refusal {
+	large := new(http.MaxBytesError)
 	switch {
+	case errors.As(err, &large):
+		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
 	case errors.Is(err, httplimit.ErrMemory):
 		refusal := shortage(ctx, err)
 		refusal.Close = true

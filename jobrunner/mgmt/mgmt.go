@@ -101,17 +101,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
-	user, err := s.authenticate(c)
+	user, err := s.Keys.Authorize(c.http)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
 	if c.version == 2 {
 		if err := s.limit(user.Owner, c.writer.Header()); err != nil {
 			return 0, nil, err
 		}
 	}
-	if err := authorize(user); err != nil {
-		return 0, nil, err
+	if user.Restricted() { // what this API shows and changes is all the user's
+		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is for the job API of certain endpoints only: the management API needs one without that restriction")
 	}
 	op, err := find(c)
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // operation is one of the contract.
 type operation struct {
 	success int
-	handle  func(s *server, c *call) (body any, err error)
+	handle  handler
 }
 
 // routes are the operations that the jobrunner serves. HEAD is GET without the
@@ -27,56 +28,56 @@ var routes = func() (t httproute.Table[operation]) {
 var operations = []struct {
 	method, path string
 	success      int
-	handle       func(s *server, c *call) (body any, err error)
+	handle       handler
 }{
 	{"GET", "/v1/templates", 200, (*server).listTemplatesV1},
-	{"POST", "/v1/templates", 200, (*server).createTemplateV1},
+	{"POST", "/v1/templates", 200, writes(creating, createTemplateV1, newTemplateV1)},
 	{"GET", "/v1/templates/{id}", 200, (*server).getTemplateV1},
-	{"PATCH", "/v1/templates/{id}", 200, (*server).updateTemplateV1},
-	{"POST", "/v1/templates/{id}/update", 200, (*server).updateTemplateV1},
-	{"DELETE", "/v1/templates/{id}", 204, (*server).deleteTemplate},
+	{"PATCH", "/v1/templates/{id}", 200, writes(updating, updateTemplateV1, newTemplateV1)},
+	{"POST", "/v1/templates/{id}/update", 200, writes(updating, updateTemplateV1, newTemplateV1)},
+	{"DELETE", "/v1/templates/{id}", 204, deletes((*store.Store).DeleteTemplate)},
 
-	{"GET", "/v1/networkvolumes", 200, (*server).listNetworkVolumesV1},
-	{"POST", "/v1/networkvolumes", 200, (*server).createNetworkVolumeV1},
-	{"GET", "/v1/networkvolumes/{id}", 200, (*server).getNetworkVolumeV1},
-	{"PATCH", "/v1/networkvolumes/{id}", 200, (*server).updateNetworkVolumeV1},
-	{"POST", "/v1/networkvolumes/{id}/update", 200, (*server).updateNetworkVolumeV1},
-	{"DELETE", "/v1/networkvolumes/{id}", 204, (*server).deleteNetworkVolume},
+	{"GET", "/v1/networkvolumes", 200, lists((*store.Store).NetworkVolumes, newNetworkVolumeV1, "")},
+	{"POST", "/v1/networkvolumes", 200, writes(creating, createNetworkVolumeV1, newNetworkVolumeV1)},
+	{"GET", "/v1/networkvolumes/{id}", 200, reads((*store.Store).NetworkVolume, newNetworkVolumeV1)},
+	{"PATCH", "/v1/networkvolumes/{id}", 200, writes(updating, updateNetworkVolumeV1, newNetworkVolumeV1)},
+	{"POST", "/v1/networkvolumes/{id}/update", 200, writes(updating, updateNetworkVolumeV1, newNetworkVolumeV1)},
+	{"DELETE", "/v1/networkvolumes/{id}", 204, deletes((*store.Store).DeleteNetworkVolume)},
 
-	{"GET", "/v1/containerregistryauth", 200, (*server).listRegistryAuthsV1},
-	{"POST", "/v1/containerregistryauth", 200, (*server).createRegistryAuthV1},
-	{"GET", "/v1/containerregistryauth/{id}", 200, (*server).getRegistryAuth},
-	{"DELETE", "/v1/containerregistryauth/{id}", 204, (*server).deleteRegistryAuth},
+	{"GET", "/v1/containerregistryauth", 200, lists((*store.Store).RegistryAuths, newRegistryAuth, "")},
+	{"POST", "/v1/containerregistryauth", 200, writes(creating, createRegistryAuthV1, newRegistryAuth)},
+	{"GET", "/v1/containerregistryauth/{id}", 200, reads((*store.Store).RegistryAuth, newRegistryAuth)},
+	{"DELETE", "/v1/containerregistryauth/{id}", 204, deletes((*store.Store).DeleteRegistryAuth)},
 
 	{"GET", "/v1/endpoints", 200, (*server).listEndpointsV1},
-	{"POST", "/v1/endpoints", 200, (*server).createEndpointV1},
+	{"POST", "/v1/endpoints", 200, writes(creating, createEndpointV1, newEndpointV1)},
 	{"GET", "/v1/endpoints/{id}", 200, (*server).getEndpointV1},
-	{"PATCH", "/v1/endpoints/{id}", 200, (*server).updateEndpointV1},
-	{"POST", "/v1/endpoints/{id}/update", 200, (*server).updateEndpointV1},
-	{"DELETE", "/v1/endpoints/{id}", 204, (*server).deleteEndpoint},
+	{"PATCH", "/v1/endpoints/{id}", 200, writes(updating, updateEndpointV1, newEndpointV1)},
+	{"POST", "/v1/endpoints/{id}/update", 200, writes(updating, updateEndpointV1, newEndpointV1)},
+	{"DELETE", "/v1/endpoints/{id}", 204, deletes((*store.Store).DeleteEndpoint)},
 
-	{"GET", "/v2/templates", 200, (*server).listTemplatesV2},
-	{"POST", "/v2/templates", 201, (*server).createTemplateV2},
-	{"GET", "/v2/templates/{id}", 200, (*server).getTemplateV2},
-	{"PATCH", "/v2/templates/{id}", 200, (*server).updateTemplateV2},
-	{"DELETE", "/v2/templates/{id}", 204, (*server).deleteTemplate},
+	{"GET", "/v2/templates", 200, lists((*store.Store).Templates, newTemplateV2, "templates")},
+	{"POST", "/v2/templates", 201, writes(creating, createTemplateV2, newTemplateV2)},
+	{"GET", "/v2/templates/{id}", 200, reads((*store.Store).Template, newTemplateV2)},
+	{"PATCH", "/v2/templates/{id}", 200, writes(updating, updateTemplateV2, newTemplateV2)},
+	{"DELETE", "/v2/templates/{id}", 204, deletes((*store.Store).DeleteTemplate)},
 
-	{"GET", "/v2/network-volumes", 200, (*server).listNetworkVolumesV2},
-	{"POST", "/v2/network-volumes", 201, (*server).createNetworkVolumeV2},
-	{"GET", "/v2/network-volumes/{id}", 200, (*server).getNetworkVolumeV2},
-	{"PATCH", "/v2/network-volumes/{id}", 200, (*server).updateNetworkVolumeV2},
-	{"DELETE", "/v2/network-volumes/{id}", 204, (*server).deleteNetworkVolume},
+	{"GET", "/v2/network-volumes", 200, lists((*store.Store).NetworkVolumes, newNetworkVolumeV2, "networkVolumes")},
+	{"POST", "/v2/network-volumes", 201, writes(creating, createNetworkVolumeV2, newNetworkVolumeV2)},
+	{"GET", "/v2/network-volumes/{id}", 200, reads((*store.Store).NetworkVolume, newNetworkVolumeV2)},
+	{"PATCH", "/v2/network-volumes/{id}", 200, writes(updating, updateNetworkVolumeV2, newNetworkVolumeV2)},
+	{"DELETE", "/v2/network-volumes/{id}", 204, deletes((*store.Store).DeleteNetworkVolume)},
 
-	{"GET", "/v2/registries", 200, (*server).listRegistryAuthsV2},
-	{"POST", "/v2/registries", 201, (*server).createRegistryAuthV2},
-	{"GET", "/v2/registries/{id}", 200, (*server).getRegistryAuth},
-	{"DELETE", "/v2/registries/{id}", 204, (*server).deleteRegistryAuth},
+	{"GET", "/v2/registries", 200, lists((*store.Store).RegistryAuths, newRegistryAuth, "registries")},
+	{"POST", "/v2/registries", 201, writes(creating, createRegistryAuthV2, newRegistryAuth)},
+	{"GET", "/v2/registries/{id}", 200, reads((*store.Store).RegistryAuth, newRegistryAuth)},
+	{"DELETE", "/v2/registries/{id}", 204, deletes((*store.Store).DeleteRegistryAuth)},
 
 	{"GET", "/v2/serverless", 200, (*server).listEndpointsV2},
 	{"POST", "/v2/serverless", 201, (*server).createEndpointV2},
 	{"GET", "/v2/serverless/{id}", 200, (*server).getEndpointV2},
 	{"PATCH", "/v2/serverless/{id}", 200, (*server).updateEndpointV2},
-	{"DELETE", "/v2/serverless/{id}", 204, (*server).deleteEndpoint},
+	{"DELETE", "/v2/serverless/{id}", 204, deletes((*store.Store).DeleteEndpoint)},
 	{"GET", "/v2/serverless/{id}/releases", 200, (*server).listReleasesV2},
 	{"GET", "/v2/serverless/{id}/workers", 200, (*server).listWorkersV2},
 	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, (*server).workerLogsV2},

@@ -135,26 +135,12 @@ func (s *server) getTemplateV1(c *call) (any, error) {
 	return newTemplateV1(t), err
 }
 
-func (s *server) createTemplateV1(c *call) (any, error) {
-	body, err := decode[templateBodyV1](c, creating)
-	if err != nil {
-		return nil, err
-	}
+func createTemplateV1(s *server, c *call, body templateBodyV1) (store.Template, error) {
 	t := templateDefaultsV1()
 	body.apply(&t)
-	t, err = s.store.CreateTemplate(c.ctx(), t)
-	return newTemplateV1(t), err
+	return s.store.CreateTemplate(c.ctx(), t)
 }
 
-func (s *server) updateTemplateV1(c *call) (any, error) {
-	body, err := decode[templateBodyV1](c, updating)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
-	return newTemplateV1(t), err
-}
-
-func (s *server) deleteTemplate(c *call) (any, error) {
-	return nil, s.store.DeleteTemplate(c.ctx(), c.id)
+func updateTemplateV1(s *server, c *call, body templateBodyV1) (store.Template, error) {
+	return s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
 }
