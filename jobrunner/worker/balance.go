@@ -87,8 +87,8 @@ func (p *pool) open() (address string, done func()) {
 	var least *worker
 	fewest := 0
 	for w := range p.workers {
-		if open, ready := w.openRequests(); ready && (least == nil || open < fewest) {
-			least, fewest = w, open
+		if v := w.now(); v.ready && (least == nil || v.jobs < fewest) {
+			least, fewest = w, v.jobs
 		}
 	}
 	if least == nil {
@@ -97,19 +97,12 @@ func (p *pool) open() (address string, done func()) {
 	return least.open()
 }
 
-// openRequests are those in the worker's hands, and whether it takes more.
-func (w *worker) openRequests() (n int, ready bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.hands), w.stays() && w.isReady()
-}
-
 // open counts a request, as a job in the worker's hands; done is nil where it
 // takes none any more.
 func (w *worker) open() (address string, done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.stays() || !w.isReady() {
+	if !w.isReady() {
 		return "", nil
 	}
 	h := w.add(engine.Ref{Endpoint: w.pool.id, ID: uuid.NewString()})
@@ -121,10 +114,7 @@ func (w *worker) open() (address string, done func()) {
 // requests is the load of an endpoint behind a load balancer.
 func (p *pool) requests() (load engine.Load) {
 	load.Waiting, _ = p.balance.state()
-	for _, w := range p.list() {
-		n, _ := w.openRequests()
-		load.Running += n
-	}
+	p.find(func(w *worker) bool { load.Running += w.now().jobs; return false })
 	return load
 }
 

@@ -84,11 +84,12 @@ func (p *Pools) spreadFreed() {
 			return
 		}
 		for _, one := range p.all() {
-			for _, w := range one.list() {
-				if w.current() == Throttled {
+			one.find(func(w *worker) bool {
+				if w.now().State == Throttled {
 					hint(w.retry)
 				}
-			}
+				return false
+			})
 		}
 	}
 }

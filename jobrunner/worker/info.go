@@ -105,7 +105,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	for w := range one.each() {
-		c.add(w.current())
+		c.add(w.now().State)
 	}
 	return c
 }
@@ -136,16 +136,9 @@ func (p *Pools) Log(endpoint, worker string) (*Log, bool) {
 // the deployment's clock; "": there is none.
 func (p *Pools) OffClock() (endpoint string) {
 	for _, one := range p.all() {
-		if one.find((*worker).offClock) != nil {
+		if one.find(func(w *worker) bool { return w.now().offClock }) != nil {
 			endpoint = one.id
 		}
 	}
 	return endpoint
-}
-
-// offClock tells whether it runs a job and does not follow the deployment's clock.
-func (w *worker) offClock() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.hands) > 0 && !w.followsClock
 }

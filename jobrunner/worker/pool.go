@@ -109,13 +109,6 @@ func (p *pool) drain() []*worker {
 	return slices.Collect(maps.Keys(p.workers))
 }
 
-// list is all workers that are not gone.
-func (p *pool) list() []*worker {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.workers))
-}
-
 // find is a worker that a test holds for, nil for none.
 func (p *pool) find(test func(w *worker) bool) *worker {
 	p.mu.Lock()
@@ -152,7 +145,7 @@ func (p *pool) waitsFor() (reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for w := range p.each() {
-		if state := w.current(); state == Idle || state == Running {
+		if state := w.now().State; state == Idle || state == Running {
 			return ""
 		}
 	}
@@ -227,12 +220,11 @@ func (p *pool) load(ctx context.Context) (engine.Load, error) {
 // will take a job that waits.
 func (p *pool) staying() (staying, spare int) {
 	for w := range p.workers {
-		if !w.stays() {
-			continue
-		}
-		staying++
-		if state := w.current(); state != Running && state != Unhealthy {
-			spare++
+		if v := w.now(); v.staying {
+			staying++
+			if v.State != Running && v.State != Unhealthy {
+				spare++
+			}
 		}
 	}
 	return staying, spare
@@ -249,11 +241,11 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 		if staying <= settings.Min {
 			return recheck
 		}
-		state, jobs, since := w.load()
-		if !w.stays() || jobs > 0 || state == Unhealthy || state != Idle && load.Waiting > 0 {
+		v := w.now()
+		if !v.staying || v.jobs > 0 || v.State == Unhealthy || v.State != Idle && load.Waiting > 0 {
 			continue
 		}
-		if left := since.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
+		if left := v.since.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
 			again = min(again, left)
 			continue
 		}
@@ -318,7 +310,7 @@ func (p *pool) archive(workers ...*worker) {
 // begins when it is. The pool is locked.
 func (p *pool) failing() bool {
 	for w := range p.workers {
-		if w.current() == Unhealthy && !w.stale() {
+		if v := w.now(); v.State == Unhealthy && !v.stale {
 			return true
 		}
 	}

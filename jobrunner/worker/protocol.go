@@ -30,7 +30,7 @@ func (p *Pools) find(endpoint, id string) (*worker, error) {
 	if one == nil {
 		return nil, ErrNoWorker
 	}
-	if w := one.find(func(w *worker) bool { return w.id == id && w.isProcess() }); w != nil {
+	if w := one.find(func(w *worker) bool { return w.id == id && w.now().speaks }); w != nil {
 		return w, nil
 	}
 	return nil, ErrNoWorker

@@ -8,14 +8,13 @@ func (p *pool) roll() (surge int) {
 	var busy *worker // the oldest that is stale and has a job
 	var starting, ready, leaving bool
 	for w := range p.workers {
-		state, jobs, _ := w.load()
-		switch {
-		case !w.stays():
-			leaving = leaving || w.stale()
-		case !w.stale():
-			ready = ready || state == Idle
-			starting = starting || state == Initializing || state == Throttled
-		case jobs == 0:
+		switch v := w.now(); {
+		case !v.staying:
+			leaving = leaving || v.stale
+		case !v.stale:
+			ready = ready || v.State == Idle
+			starting = starting || v.State == Initializing || v.State == Throttled
+		case v.jobs == 0:
 			w.drain()
 		case busy == nil || w.number < busy.number:
 			busy = w

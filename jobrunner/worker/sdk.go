@@ -28,12 +28,12 @@ func (p *Pools) SDK(endpoint, worker, release string) {
 
 // shared tells whether another worker runs in the working folder of this one.
 func (p *Pools) shared(w *worker) bool {
-	folder := w.workFolder()
+	folder := w.now().folder
 	if folder == "" {
 		return false
 	}
 	for _, one := range p.all() {
-		if one.find(func(other *worker) bool { return other != w && other.isProcess() && other.workFolder() == folder }) != nil {
+		if one.find(func(other *worker) bool { v := other.now(); return other != w && v.speaks && v.folder == folder }) != nil {
 			return true
 		}
 	}

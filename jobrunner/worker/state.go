@@ -70,20 +70,29 @@ func (w *worker) fail(reason string) {
 	w.reason = reason
 }
 
-// load is what the worker does, how many jobs it has, and since when it is idle.
-func (w *worker) load() (state State, jobs int, since time.Time) {
+// view is how a worker stands at a moment.
+type view struct {
+	State
+	since          time.Time // when it last became idle
+	jobs           int
+	ready          bool // works, and may take more
+	offClock       bool // runs a job and does not follow the deployment's clock
+	speaks         bool // the worker protocol
+	folder         string
+	stale, staying bool
+}
+
+func (w *worker) now() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.state, len(w.hands), w.since
+	return view{
+		State: w.state, since: w.since, jobs: len(w.hands), ready: w.isReady(), offClock: len(w.hands) > 0 && !w.followsClock,
+		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.stays(),
+	}
 }
 
-func (w *worker) current() State {
-	state, _, _ := w.load()
-	return state
-}
-
-// isReady tells whether it works. The worker is locked.
-func (w *worker) isReady() bool { return w.state == Idle || w.state == Running }
+// isReady tells whether it works, and may take more. The worker is locked.
+func (w *worker) isReady() bool { return w.stays() && (w.state == Idle || w.state == Running) }
 
 // Counts are an endpoint's workers by state.
 type Counts struct {

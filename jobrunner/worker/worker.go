@@ -155,20 +155,6 @@ func (w *worker) drain() {
 
 func (w *worker) stale() bool { return w.made.Version != w.pool.settings().Version }
 
-// isProcess tells whether it speaks the worker protocol.
-func (w *worker) isProcess() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.speaks
-}
-
-// workFolder is where its process works; "": in a folder of its own.
-func (w *worker) workFolder() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.folder
-}
-
 // hold puts jobs into the worker's hands.
 func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 	w.mu.Lock()
