@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
@@ -20,7 +21,7 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 	if c.Remote {
 		metrics = withKey(keys, metrics)
 	}
-	metrics = page.Local(c.Remote, named("GET /metrics", metrics))
+	metrics = page.Local(c.Remote, named("GET /metrics", reading(metrics)))
 	profiles := page.Local(false, named("GET /debug/pprof/{profile}", profiles()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -44,16 +45,26 @@ func named(pattern string, next http.Handler) http.Handler {
 	})
 }
 
+// reading serves GET and HEAD alone.
+func reading(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			httpanswer.Error.Refuse(w, httpanswer.NotAllowed(r, http.MethodGet, http.MethodHead))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // withKey asks for a key that is not for certain endpoints only.
 func withKey(keys *apikey.Keys, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := keys.Authorize(r)
 		switch {
 		case err != nil:
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			answerJSON(w, http.StatusUnauthorized, map[string]string{"error": err.Error()})
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
 		case who.Restricted():
-			answerJSON(w, http.StatusForbidden, map[string]string{"error": "this key is for some endpoints only: the metrics are of all"})
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this key is for some endpoints only: the metrics are of all"))
 		default:
 			next.ServeHTTP(w, r)
 		}

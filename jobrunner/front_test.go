@@ -132,3 +132,26 @@ func TestQuietDoors(t *testing.T) {
 		t.Errorf("the log says %s", d.log)
 	}
 }
+
+// The metrics are read: any method but GET and HEAD is 405, and says so.
+func TestMetricsAreRead(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{})
+	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 405, "POST": 405, "DELETE": 405, "MADEUP": 405} {
+		req, err := http.NewRequestWithContext(t.Context(), method, d.url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		allow := ""
+		if want == 405 {
+			allow = "GET, HEAD"
+		}
+		if resp.StatusCode != want || resp.Header.Get("Allow") != allow {
+			t.Errorf("%s: %d, Allow %q", method, resp.StatusCode, resp.Header.Get("Allow"))
+		}
+	}
+}

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
@@ -22,31 +21,48 @@ import (
 // load balancer is its workers' own.
 func route(management, jobs, workers, balancer http.Handler, balanced func(endpoint string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rest, isV2 := strings.CutPrefix(r.URL.Path, "/v2/")
-		first, _, deeper := strings.Cut(rest, "/")
-		if isV2 && !slices.Contains(store.Reserved, first) && balanced(first) {
+		endpoint, below := endpointOf(r.URL.Path)
+		switch {
+		case endpoint != "" && balanced(endpoint):
 			r.Pattern = "/v2/{endpoint_id}/{path...}" // for those who count requests
 			balancer.ServeHTTP(w, r)
-			return
-		}
-		if workerapi.Owns(r.URL.Path) && !slices.Contains(store.Reserved, first) {
+		case endpoint != "" && workerapi.Owns(r.URL.Path):
 			workers.ServeHTTP(w, r)
-			return
-		}
-		if isV2 && deeper && !slices.Contains(store.Reserved, first) || strings.HasPrefix(r.URL.Path, "/live/") {
+		case below, strings.HasPrefix(r.URL.Path, "/live/"):
 			jobs.ServeHTTP(w, r)
-			return
+		default:
+			management.ServeHTTP(w, r)
 		}
-		management.ServeHTTP(w, r)
 	})
+}
+
+// endpointOf is the endpoint whose path it is, "" for the other paths, and
+// whether more follows the id.
+func endpointOf(path string) (id string, below bool) {
+	path, isV2 := strings.CutPrefix(path, "/v2/")
+	id, _, below = strings.Cut(path, "/")
+	if !isV2 || slices.Contains(store.Reserved, id) {
+		return "", false
+	}
+	return id, below
+}
+
+// formOf is how the API that owns a path refuses a request.
+func formOf(path string) httpanswer.Form {
+	switch endpoint, _ := endpointOf(path); {
+	case strings.HasPrefix(path, "/v1/"):
+		return httpanswer.Message
+	case strings.HasPrefix(path, "/v2/") && endpoint == "":
+		return httpanswer.Problem
+	}
+	return httpanswer.Error
 }
 
 // observe gives every request an id, counts it, writes a line about it, and
 // turns a panic into an answer.
 func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, started := uuid.NewString(), time.Now()
-		w.Header().Set("X-Request-Id", id)
+		id, started := httpanswer.SetRequestID(w.Header()), time.Now()
 		answer := &answer{ResponseWriter: w}
 		end := m.Begin()
 		defer func() {
@@ -56,9 +72,8 @@ func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 			} else if p != nil {
 				log.ErrorContext(r.Context(), "a handler panicked", "request", id, "panic", p, "stack", string(debug.Stack()))
 				if answer.status == 0 {
-					answer.Header().Set("Content-Type", "application/json")
-					answer.WriteHeader(http.StatusInternalServerError)
-					_, _ = answer.Write([]byte(`{"error":"the deployment failed to answer: its log says why","message":"the deployment failed to answer: its log says why"}`))
+					form := formOf(r.URL.Path)
+					form.Refuse(answer, form.Internal(w.Header()))
 				}
 			}
 			end(r, answer.status)

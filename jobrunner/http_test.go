@@ -13,24 +13,40 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 )
 
-// A panic in a handler is an answer of 500 in JSON, and a line in the log.
+// A panic in a handler is an answer of 500 in the form of the API that was
+// asked, and a line in the log under the request's id.
 func TestPanicIsAnAnswer(t *testing.T) {
-	var log bytes.Buffer
-	server := httptest.NewServer(observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		panic("planted")
-	})))
-	resp, err := http.Get(server.URL + "/v2/ep/run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	server.Close()
-	var decoded map[string]string
-	if err := json.Unmarshal(body, &decoded); err != nil || resp.StatusCode != 500 || decoded["error"] == "" || strings.Contains(string(body), "planted") {
-		t.Errorf("answered %d %s", resp.StatusCode, body)
-	}
-	if !strings.Contains(log.String(), "planted") || !strings.Contains(log.String(), resp.Header.Get("X-Request-Id")) {
-		t.Errorf("the log says %s", &log)
+	for path, c := range map[string]struct{ contentType, text string }{
+		"/v2/ep/run":           {"application/json", "error"},
+		"/live/v2/ep/run":      {"application/json", "error"},
+		"/ui/snapshot":         {"application/json", "error"},
+		"/v1/templates":        {"application/json", "message"},
+		"/v2/templates":        {"application/problem+json", "detail"},
+		"/v2/serverless/ep":    {"application/problem+json", "detail"},
+		"/v2/catalog/gpus/rtx": {"application/problem+json", "detail"},
+	} {
+		var log bytes.Buffer
+		server := httptest.NewServer(observe(slog.New(slog.NewTextHandler(&log, nil)), metrics.New(metrics.Config{}), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			panic("planted")
+		})))
+		resp, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		server.Close()
+		var decoded map[string]any
+		err = json.Unmarshal(body, &decoded)
+		if err != nil || resp.StatusCode != 500 || resp.Header.Get("Content-Type") != c.contentType || decoded[c.text] == nil || strings.Contains(string(body), "planted") {
+			t.Errorf("%s answered %d %s %s", path, resp.StatusCode, resp.Header.Get("Content-Type"), body)
+		}
+		if status := decoded["status"]; c.text == "detail" && status != 500.0 {
+			t.Errorf("%s: the status in the body is %v", path, status)
+		}
+		id := resp.Header.Get("X-Request-Id")
+		if id == "" || !strings.Contains(log.String(), "planted") || !strings.Contains(log.String(), id) {
+			t.Errorf("%s: request %q; the log says %s", path, id, &log)
+		}
 	}
 }

@@ -193,7 +193,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 	behind := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: time, Logger: c.Logger})
 	handler := route(management, jobs, workers, behind, j.pools.Balanced)
 	if c.AdminClock {
-		handler = clockDoor(time, keys, j.pools.OffClock, handler)
+		handler = serveClock(time, keys, j.pools.OffClock, handler)
 	}
 	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, fault.Handler(handler, time))))
 	return nil
@@ -247,7 +247,7 @@ func (j *Jobrunner) sync(ctx context.Context, id string) {
 	default:
 		switch {
 		case err == nil:
-		case sqldb.Temporary(err):
+		case engine.Temporary(err):
 			j.resyncs.later(id, func() { j.sync(ctx, id) })
 		default:
 			j.log.ErrorContext(ctx, "an endpoint's change does not count before a restart", "endpoint", id, "error", err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -73,7 +72,7 @@ func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
 				err = j.agree(ctx, c)
 			}
 			if err != nil {
-				if !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
+				if !failing && ctx.Err() == nil && !engine.Temporary(err) {
 					j.log.ErrorContext(ctx, "what other processes change could not be read", "error", err)
 				}
 				failing = true

@@ -6,7 +6,6 @@ package balancer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -79,28 +79,25 @@ type targetKey struct{}
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	who, err := b.Keys.Authorize(r)
 	if err != nil {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		refuse(w, http.StatusUnauthorized, err.Error())
+		refuse(w, http.StatusUnauthorized, "%s", err)
 		return
 	}
 	endpoint, t := split(r.URL)
 	if !who.MayUse(endpoint) {
-		refuse(w, http.StatusForbidden, "this API key is not for endpoint "+endpoint+": ask for one that is")
+		refuse(w, http.StatusForbidden, "this API key is not for endpoint %s: ask for one that is", endpoint)
 		return
 	}
 	address, done, err := b.pick(r.Context(), endpoint)
 	if err != nil {
 		if httplimit.Stopping(r.Context()) {
-			w.Header().Set("Retry-After", httplimit.RetryAfter)
-			refuse(w, http.StatusServiceUnavailable, httplimit.ErrStopping.Error())
+			httpanswer.Error.Fail(w, r, b.Logger, err)
 			return
 		}
 		if r.Context().Err() != nil {
 			abandon()
 		}
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusBadRequest, "no worker of endpoint "+endpoint+" is ready, after "+patience.String()+
-			": its workers and their logs say why; with all workers busy, raise the maximum")
+		refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why; with all workers busy, raise the maximum", endpoint, patience)
 		return
 	}
 	defer done()
@@ -161,7 +158,7 @@ func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
 	b.Logger.WarnContext(r.Context(), "a worker did not answer a request", "path", r.URL.Path, "error", err)
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		refuse(w, statusTimeout, "the worker did not begin to answer within "+longest.String())
+		refuse(w, statusTimeout, "the worker did not begin to answer within %s", longest)
 		return
 	}
 	refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
@@ -171,9 +168,6 @@ func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
 // its own side must not take the end of the handler for a 200.
 func abandon() { panic(http.ErrAbortHandler) }
 
-func refuse(w http.ResponseWriter, status int, text string) {
-	body, _ := json.Marshal(map[string]string{"error": text}) // strings always can be
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+func refuse(w http.ResponseWriter, status int, format string, args ...any) {
+	httpanswer.Error.Refuse(w, httpanswer.Refuse(status, format, args...))
 }

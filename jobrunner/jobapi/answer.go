@@ -3,9 +3,9 @@ package jobapi
 import (
 	"context"
 	"net/http"
-	"strconv"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -60,8 +60,4 @@ func appendList[T any](b []byte, all []T, one func(b []byte, v T) []byte) []byte
 	return append(b, ']')
 }
 
-func write(w http.ResponseWriter, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a client that is gone needs no answer
-}
+func write(w http.ResponseWriter, body []byte) { httpanswer.Bytes(w, http.StatusOK, body) }

@@ -4,22 +4,20 @@ package jobapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/unavailable"
 )
 
 // Config is what the API stands on.
@@ -62,24 +60,14 @@ var ErrNoEndpoint = errors.New("no such endpoint")
 
 // operation is what a path below /v2/{endpoint_id} does.
 type operation struct {
-	methods []string         // none: it is not served at the described door
-	live    []string         // the methods at the live door
-	limit   limits.Operation // what it counts as
-	path    path
-	serve   func(*api, http.ResponseWriter, *http.Request, target) error
+	limit limits.Operation // what it counts as
+	live  bool
+	job   bool // its path names one
+	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// path is what follows the name of an operation.
-type path int
-
-const (
-	nothing path = iota
-	jobID
-	anyRoute // that the handler knows
-)
-
-// target is what a request is about, and by which door it came: the described
-// one, /v2/…, or that of the public SDKs, /live/v2/….
+// target is what a request is about, and in which dialect: the described one,
+// /v2/…, or that of the public SDKs, /live/v2/….
 type target struct {
 	owner    string // of the key
 	endpoint string
@@ -94,19 +82,41 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-var operations = map[string]operation{
-	"run":         {post, post, limits.Run, nothing, (*api).run},
-	"runsync":     {post, post, limits.RunSync, nothing, (*api).runSync},
-	"status":      {get, getOrPost, limits.Status, jobID, (*api).status},
-	"status-sync": {nil, getOrPost, limits.Status, jobID, (*api).statusSync},
-	"stream":      {get, getOrPost, limits.Stream, jobID, (*api).stream},
-	"cancel":      {post, post, limits.Cancel, jobID, (*api).cancel},
-	"retry":       {post, post, limits.None, jobID, (*api).retry},
-	"purge-queue": {post, post, limits.PurgeQueue, nothing, (*api).purgeQueue},
-	"health":      {get, get, limits.None, nothing, (*api).health},
-	"requests":    {get, get, limits.Requests, nothing, (*api).requests},
-	"openai":      {getOrPost, getOrPost, limits.OpenAI, anyRoute, (*api).openAI},
+// operations are those of the described dialect and of the live one, with the
+// methods of each. None: it is not served there.
+var operations = []struct {
+	path            string // below the endpoint
+	described, live []string
+	limit           limits.Operation
+	serve           func(*api, http.ResponseWriter, *http.Request, target) error
+}{
+	{"/run", post, post, limits.Run, (*api).run},
+	{"/runsync", post, post, limits.RunSync, (*api).runSync},
+	{"/status/{job_id}", get, getOrPost, limits.Status, (*api).status},
+	{"/status-sync/{job_id}", nil, getOrPost, limits.Status, (*api).statusSync},
+	{"/stream/{job_id}", get, getOrPost, limits.Stream, (*api).stream},
+	{"/cancel/{job_id}", post, post, limits.Cancel, (*api).cancel},
+	{"/retry/{job_id}", post, post, limits.None, (*api).retry},
+	{"/purge-queue", post, post, limits.PurgeQueue, (*api).purgeQueue},
+	{"/health", get, get, limits.None, (*api).health},
+	{"/requests", get, get, limits.Requests, (*api).requests},
+	{openAIPath, getOrPost, getOrPost, limits.OpenAI, (*api).openAI},
 }
+
+// openAIPath takes any route that the handler knows.
+const openAIPath = "/openai/{route...}"
+
+var routes = func() (t httproute.Table[*operation]) {
+	for _, o := range operations {
+		for _, method := range o.described {
+			t.Add(method, "/v2/{endpoint_id}"+o.path, &operation{o.limit, false, o.path != openAIPath, o.serve})
+		}
+		for _, method := range o.live {
+			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.path != openAIPath, o.serve})
+		}
+	}
+	return t
+}()
 
 type api struct {
 	Config
@@ -130,10 +140,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	user, err := a.Keys.Authorize(r)
 	if err != nil {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		return refuse(http.StatusUnauthorized, "%s", err)
+		return httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
-	op, t, err := find(w, r)
+	op, t, err := find(r)
 	if err != nil {
 		return err
 	}
@@ -143,9 +152,9 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !user.MayUse(t.endpoint) {
-		return refuse(http.StatusForbidden, "this API key is not for endpoint %s: ask for one that is", t.endpoint)
+		return httpanswer.Refuse(http.StatusForbidden, "this API key is not for endpoint %s: ask for one that is", t.endpoint)
 	}
-	done, err := a.admit(w, user, op, t, endpoint)
+	done, err := a.admit(user, op, t, endpoint)
 	if err != nil {
 		fault.Acts("refused-"+limits.Table[op.limit].Name, r, func(w http.ResponseWriter, r *http.Request) { _ = op.serve(a, w, r, t) })
 		if r.ContentLength != 0 { // else net/http reads the body before it answers, however slowly that comes
@@ -158,74 +167,28 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 }
 
 // find tells what a path and its method mean.
-func find(w http.ResponseWriter, r *http.Request) (op operation, t target, err error) {
-	rest := strings.TrimPrefix(r.URL.Path, "/")
-	if below, ok := strings.CutPrefix(rest, "live/"); ok {
-		rest, t.live = below, true
-	}
-	segments := strings.SplitN(rest, "/", 4)
-	if len(segments) < 3 || segments[0] != "v2" {
-		return op, t, refuse(http.StatusNotFound, "no such path: the job API is /v2/{endpoint_id}/run, /runsync, /status/{job_id}, …")
-	}
-	t.endpoint = segments[1]
-	name, tail := segments[2], strings.Join(segments[3:], "")
-	op, ok := operations[name]
-	methods := op.methods
-	if t.live {
-		methods = op.live
-	}
+func find(r *http.Request) (*operation, target, error) {
+	found := routes.Find(r.Method, r.URL.Path)
 	switch {
-	case !ok, len(methods) == 0, (op.path == nothing) != (len(segments) == 3), op.path == jobID && strings.Contains(tail, "/"), op.path != nothing && tail == "":
-		return op, t, refuse(http.StatusNotFound, "no such operation on an endpoint: %s", strings.Join(segments[2:], "/"))
-	case !slices.Contains(methods, r.Method):
-		return op, t, wrongMethod(w, r, name, methods)
-	case op.path == jobID:
-		t.job = tail
-	case op.path == anyRoute:
-		t.route = "/" + tail
+	case found.Allow == nil:
+		return nil, target{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s: the job API is /v2/{endpoint_id}/run, /runsync, /status/{job_id}, …", r.URL.Path)
+	case found.Pattern == "":
+		return nil, target{}, httpanswer.NotAllowed(r, found.Allow...)
 	}
-	r.Pattern = op.path.pattern(r.Method, name, t.live)
+	r.Pattern = found.Pattern
+	op, t := found.Does, target{endpoint: found.Values[0], live: found.Does.live}
+	if op.job {
+		t.job = found.Values[1]
+	} else {
+		t.route = "/" + found.Values[1]
+	}
 	return op, t, nil
-}
-
-// pattern is the path as a template, for those who count requests.
-func (p path) pattern(method, name string, live bool) string {
-	door := "/v2"
-	if live {
-		door = "/live/v2"
-	}
-	rest := map[path]string{jobID: "/{job_id}", anyRoute: "/{route}"}[p]
-	return method + " " + door + "/{endpoint_id}/" + name + rest
-}
-
-func wrongMethod(w http.ResponseWriter, r *http.Request, name string, methods []string) error {
-	allow := strings.Join(methods, ", ")
-	w.Header().Set("Allow", allow)
-	return refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", name, allow, r.Method)
 }
 
 // fail answers an error as {"error": text}.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := http.StatusInternalServerError, "the deployment failed to answer: its log says why"
-	scarce, reason := unavailable.Answer(r.Context(), w.Header(), err)
-	var refused *refusal
-	switch {
-	case errors.As(err, &refused):
-		status, text = refused.status, refused.text
-	case errors.Is(err, ErrNoEndpoint), errors.Is(err, engine.ErrNotFound):
-		status, text = http.StatusNotFound, err.Error()
-	case scarce != 0:
-		status, text = scarce, reason
-	case r.Context().Err() != nil: // nobody is there to read
-	default:
-		a.Logger.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err)
+	if refusal := new(httpanswer.Refusal); !errors.As(err, &refusal) && (errors.Is(err, ErrNoEndpoint) || errors.Is(err, engine.ErrNotFound)) {
+		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(errorBody(text))
-}
-
-func errorBody(text string) []byte {
-	body, _ := json.Marshal(map[string]string{"error": text}) // strings always can be
-	return body
+	httpanswer.Error.Fail(w, r, a.Logger, err)
 }

@@ -7,33 +7,35 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 )
 
 // admit lets a request in until done is called, or refuses it with 429 and when
 // to come again (service description, Limits; field notes, 429). Nothing of the
 // request was read by then.
-func (a *api) admit(w http.ResponseWriter, user apikey.Identity, op operation, t target, e Endpoint) (done func(), err error) {
+func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
 	if a.NoLimits {
 		return func() {}, nil
 	}
 	if limits.Table[op.limit].Queues {
 		if waiting := a.Engine.Counts(t.endpoint).InQueue; limits.QueueFull(waiting, e.WorkersMax) {
-			return nil, tooMany(w, time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
+			return nil, tooMany(time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
 		}
 	}
 	done, err = a.limiter.Admit(limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
 		func() int { return a.Workers(t.endpoint).Running })
 	var exceeded *limits.Exceeded
 	if errors.As(err, &exceeded) {
-		err = tooMany(w, exceeded.After, "%s", exceeded)
+		err = tooMany(exceeded.After, "%s", exceeded)
 	}
 	return done, err
 }
 
 // tooMany tells to wait for whole seconds.
-func tooMany(w http.ResponseWriter, after time.Duration, format string, args ...any) error {
+func tooMany(after time.Duration, format string, args ...any) error {
 	seconds := max(1, int64((after+time.Second-1)/time.Second))
-	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
-	return refuse(http.StatusTooManyRequests, format, args...)
+	refusal := httpanswer.Refuse(http.StatusTooManyRequests, format, args...)
+	refusal.RetryAfter = strconv.FormatInt(seconds, 10)
+	return refusal
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
@@ -40,7 +41,7 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 		// One that is over already stays as it is.
 		_, cancelling := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
 		if errors.Is(err, engine.ErrNotFound) {
-			err, cancelling = refuse(http.StatusInternalServerError, "the job was removed before it was over"), nil
+			err, cancelling = httpanswer.Refuse(http.StatusInternalServerError, "the job was removed before it was over"), nil
 		}
 		return p.fail(errors.Join(err, cancelling))
 	}
@@ -55,7 +56,7 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	}
 	if r.Method == http.MethodGet {
 		if route != openAIModels && !strings.HasPrefix(route, openAIModels+"/") {
-			return nil, nil, wrongMethod(w, r, "openai"+route, post)
+			return nil, nil, httpanswer.NotAllowed(r, http.MethodPost)
 		}
 		appendMember(&input, "openai_route", named)
 		input.WriteByte('}')
@@ -68,7 +69,7 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	body = bytes.TrimSpace(body)
 	if !rawjson.Valid(body) || !isObject(body) {
 		hold.Release()
-		return nil, nil, refuse(http.StatusBadRequest, "the body must be a JSON object")
+		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object")
 	}
 	input.Grow(len(body) + len(named) + len(`{"openai_input":,"openai_route":}`))
 	appendMember(&input, "openai_input", body)
@@ -92,7 +93,7 @@ func (a *api) passOn(ctx context.Context, p *passage, t target) error {
 		return httplimit.ErrStopping
 	}
 	if job.State == engine.InQueue {
-		return refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
+		return httpanswer.Refuse(http.StatusGatewayTimeout, "no worker took the job within %s", openAIWait)
 	}
 	err = a.hold(ctx, t, engine.MaxTTL, func() (over bool, err error) {
 		for more := true; more; {
@@ -116,11 +117,11 @@ func (a *api) passOn(ctx context.Context, p *passage, t target) error {
 	case engine.Completed:
 		return p.end(job.Output)
 	case engine.TimedOut:
-		return refuse(http.StatusGatewayTimeout, "the job ran longer than its execution time-out")
+		return httpanswer.Refuse(http.StatusGatewayTimeout, "the job ran longer than its execution time-out")
 	case engine.Cancelled:
-		return refuse(http.StatusInternalServerError, "the job was cancelled")
+		return httpanswer.Refuse(http.StatusInternalServerError, "the job was cancelled")
 	}
-	return refuse(http.StatusInternalServerError, "%s", job.Error)
+	return httpanswer.Refuse(http.StatusInternalServerError, "%s", job.Error)
 }
 
 // passage is the way of a handler's chunks to a client. The first chunk says
@@ -137,7 +138,7 @@ type passage struct {
 func (p *passage) pass(chunks [][]byte, retries int) error {
 	if retries > p.retries {
 		if p.begun { // the client can't take back what it has
-			return refuse(http.StatusInternalServerError, "the worker died")
+			return httpanswer.Refuse(http.StatusInternalServerError, "the worker died")
 		}
 		p.retries, p.kept = retries, nil
 	}
@@ -222,9 +223,9 @@ func (p *passage) fail(err error) error {
 	if !p.begun {
 		return err
 	}
-	var refused *refusal
-	if p.events && errors.As(err, &refused) {
-		return p.write("data: " + string(errorBody(refused.text)) + "\n\n")
+	var refusal *httpanswer.Refusal
+	if p.events && errors.As(err, &refusal) {
+		return p.write("data: " + string(httpanswer.ErrorBody(refusal)) + "\n\n")
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // retry queues a job again that failed or timed out (description: POST /retry;
@@ -14,7 +15,7 @@ func (a *api) retry(w http.ResponseWriter, r *http.Request, t target) error {
 	job, err := a.Engine.Retry(r.Context(), t.endpoint, t.job)
 	var refused *engine.NotRetryable
 	if errors.As(err, &refused) {
-		return refuse(http.StatusBadRequest, "%s", refused)
+		return httpanswer.Refuse(http.StatusBadRequest, "%s", refused)
 	}
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
@@ -34,11 +34,11 @@ var (
 
 // readBody reads a body of at most limit bytes, of which the caller makes a
 // multiple. It must be UTF-8: whatever a worker is handed it must be able to read.
-// What is wrong with it is a *refusal. The caller releases the hold when it is done
+// What is wrong with it is a *httpanswer.Refusal. The caller releases the hold when it is done
 // with the bytes.
 func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Hold, error) {
 	if r.ContentLength > limit {
-		return nil, nil, tooLarge(w, limit)
+		return nil, nil, tooLarge(limit)
 	}
 	if r.ContentLength < 0 && fault.On("chunked-no-limit") {
 		limit *= 10
@@ -47,26 +47,22 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return nil, nil, tooLarge(w, limit)
-	case errors.Is(err, httplimit.ErrMemory):
-		w.Header().Set("Connection", "close") // else the rest of the body is read
-		return nil, nil, err
-	case errors.Is(err, httplimit.ErrSlowBody):
-		return nil, nil, refuse(http.StatusRequestTimeout, "%s", err)
+		return nil, nil, tooLarge(limit)
 	case err != nil:
-		return nil, nil, refuse(http.StatusBadRequest, "the body could not be read: %s", err)
+		return nil, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
 	if !utf8.Valid(body) && !fault.On("any-utf8") {
 		hold.Release()
-		return nil, nil, refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
+		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
 	}
 	return body, hold, nil
 }
 
 // tooLarge refuses without reading on: the connection ends with the answer.
-func tooLarge(w http.ResponseWriter, limit int64) error {
-	w.Header().Set("Connection", "close")
-	return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
+func tooLarge(limit int64) error {
+	refusal := httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send a reference to the data instead, such as a URL", limit)
+	refusal.Close = true
+	return refusal
 }
 
 func parseSubmission(body []byte) (job engine.NewJob, err error) {
@@ -80,9 +76,9 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	input, ok := members["input"]
 	switch {
 	case !ok:
-		return job, refuse(http.StatusBadRequest, "input is missing: send {\"input\": {…}}")
+		return job, httpanswer.Refuse(http.StatusBadRequest, "input is missing: send {\"input\": {…}}")
 	case !isObject(input):
-		return job, refuse(http.StatusBadRequest, "input must be a JSON object")
+		return job, httpanswer.Refuse(http.StatusBadRequest, "input must be a JSON object")
 	}
 	job.Input = fault.Data("submission.input", input)
 	if job.Webhook, err = webhook(members["webhook"]); err != nil {
@@ -138,12 +134,12 @@ func appendMember(object *bytes.Buffer, name string, value json.RawMessage) {
 // malformed says why a body is no JSON object.
 func malformed(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return refuse(http.StatusBadRequest, "the body is empty: send {\"input\": {…}}")
+		return httpanswer.Refuse(http.StatusBadRequest, "the body is empty: send {\"input\": {…}}")
 	}
 	if fault := rawjson.Fault(body); fault != nil {
-		return refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
+		return httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON, %s", fault)
 	}
-	return refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
+	return httpanswer.Refuse(http.StatusBadRequest, "the body must be a JSON object with an input")
 }
 
 func webhook(raw json.RawMessage) (string, error) {
@@ -152,11 +148,11 @@ func webhook(raw json.RawMessage) (string, error) {
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		return "", refuse(http.StatusBadRequest, "webhook must be a string")
+		return "", httpanswer.Refuse(http.StatusBadRequest, "webhook must be a string")
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", refuse(http.StatusBadRequest, "webhook must be an http or https URL")
+		return "", httpanswer.Refuse(http.StatusBadRequest, "webhook must be an http or https URL")
 	}
 	return text, nil
 }
@@ -171,7 +167,7 @@ func (a *api) checkWebhook(text string) error {
 		err = a.Webhook(u)
 	}
 	if err != nil {
-		return refuse(http.StatusBadRequest, "%s", err)
+		return httpanswer.Refuse(http.StatusBadRequest, "%s", err)
 	}
 	return nil
 }
@@ -185,12 +181,12 @@ func checkS3Config(raw json.RawMessage) error {
 	}
 	members, ok := rawjson.Members(raw, s3Members...)
 	if !ok {
-		return refuse(http.StatusBadRequest, "s3Config must be an object")
+		return httpanswer.Refuse(http.StatusBadRequest, "s3Config must be an object")
 	}
 	for _, name := range s3Members {
 		var text string
 		if v := members[name]; !absent(v) && json.Unmarshal(v, &text) != nil {
-			return refuse(http.StatusBadRequest, "s3Config.%s must be a string", name)
+			return httpanswer.Refuse(http.StatusBadRequest, "s3Config.%s must be a string", name)
 		}
 	}
 	return nil
@@ -202,10 +198,10 @@ func readPolicy(job *engine.NewJob, raw json.RawMessage) (err error) {
 	}
 	members, ok := rawjson.Members(raw, "lowPriority", "executionTimeout", "ttl")
 	if !ok {
-		return refuse(http.StatusBadRequest, "policy must be an object")
+		return httpanswer.Refuse(http.StatusBadRequest, "policy must be an object")
 	}
 	if v := members["lowPriority"]; !absent(v) && json.Unmarshal(v, &job.Low) != nil {
-		return refuse(http.StatusBadRequest, "policy.lowPriority must be true or false")
+		return httpanswer.Refuse(http.StatusBadRequest, "policy.lowPriority must be true or false")
 	}
 	if job.Timeout, err = milliseconds("policy.executionTimeout", members["executionTimeout"], executionBounds); err != nil {
 		return err
@@ -221,10 +217,10 @@ func milliseconds(name string, raw json.RawMessage, b bounds) (time.Duration, er
 	}
 	var n float64
 	if json.Unmarshal(raw, &n) != nil || n != math.Trunc(n) {
-		return 0, refuse(http.StatusBadRequest, "%s must be an integer of milliseconds", name)
+		return 0, httpanswer.Refuse(http.StatusBadRequest, "%s must be an integer of milliseconds", name)
 	}
 	if n < float64(b.min.Milliseconds()) || n > float64(b.max.Milliseconds()) {
-		return 0, refuse(http.StatusBadRequest, "%s must be from %d to %d ms", name, b.min.Milliseconds(), b.max.Milliseconds())
+		return 0, httpanswer.Refuse(http.StatusBadRequest, "%s must be from %d to %d ms", name, b.min.Milliseconds(), b.max.Milliseconds())
 	}
 	return time.Duration(n) * time.Millisecond, nil
 }
@@ -242,16 +238,4 @@ func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "
 
 func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' || fault.On("input-of-any-kind")
-}
-
-// refusal is an answer that says what is wrong with a request.
-type refusal struct {
-	status int
-	text   string
-}
-
-func (r *refusal) Error() string { return r.text }
-
-func refuse(status int, format string, args ...any) error {
-	return &refusal{status, fmt.Sprintf(format, args...)}
 }

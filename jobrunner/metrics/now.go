@@ -11,7 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Source tells how things are at this moment.
@@ -85,7 +84,7 @@ func (n *now) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	endpoints, err := n.source.Endpoints(ctx)
 	switch {
-	case sqldb.Temporary(err): // what is counted here is known all the same
+	case engine.Temporary(err): // what is counted here is known all the same
 		for _, c := range n.jobs.collectors() {
 			c.Collect(out)
 		}

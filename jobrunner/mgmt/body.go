@@ -15,7 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
@@ -54,18 +54,13 @@ func decode[T any](c *call, p phase) (T, error) {
 	var body T
 	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), treeFactor, false)
 	defer hold.Release()
-	if errors.Is(err, httplimit.ErrMemory) {
-		return body, err
+	if err != nil {
+		return body, httpanswer.BodyRefused(c.ctx(), err)
 	}
-	var tree any
-	if err == nil {
-		if n := rawjson.Count(text, maxValues); n >= maxValues {
-			return body, failf(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)
-		}
-		tree, err = parse(bytes.NewReader(text))
-	} else {
-		_, err = parse(failed{err})
+	if n := rawjson.Count(text, maxValues); n >= maxValues {
+		return body, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)
 	}
+	tree, err := parse(bytes.NewReader(text))
 	if err != nil {
 		return body, err
 	}
@@ -76,11 +71,6 @@ func decode[T any](c *call, p phase) (T, error) {
 	}
 	return body, nil
 }
-
-// failed is a body that could not be read.
-type failed struct{ err error }
-
-func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
 // parse reads exactly one JSON value.
 func parse(r io.Reader) (tree any, err error) {
@@ -95,18 +85,13 @@ func parse(r io.Reader) (tree any, err error) {
 			}
 		}
 	}
-	var large *http.MaxBytesError
 	switch {
 	case err == nil:
 		return tree, nil
-	case errors.As(err, &large):
-		return nil, failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
-	case errors.Is(err, httplimit.ErrSlowBody):
-		return nil, failf(http.StatusRequestTimeout, "%s", err)
 	case errors.Is(err, io.EOF):
-		return nil, failf(http.StatusBadRequest, "the request has no body: a JSON object is expected")
+		return nil, httpanswer.Refuse(http.StatusBadRequest, "the request has no body: a JSON object is expected")
 	}
-	return nil, failf(http.StatusBadRequest, "the body is not valid JSON: %v", err)
+	return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not valid JSON: %v", err)
 }
 
 // decoder fills a value from a JSON tree and collects what is wrong.

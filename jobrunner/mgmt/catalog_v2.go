@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // The levels of availability that one machine has: what is there, and what is
@@ -213,7 +214,7 @@ func inCatalog(known bool, what, id string) error {
 	if known {
 		return nil
 	}
-	return failf(http.StatusNotFound, "the catalog has no %s %q", what, id)
+	return httpanswer.Refuse(http.StatusNotFound, "the catalog has no %s %q", what, id)
 }
 
 // cpuQuery narrows what counts as available.

@@ -266,27 +266,13 @@ func (s *server) getEndpointV1(c *call) (any, error) {
 	return out[0], nil
 }
 
-func (s *server) createEndpointV1(c *call) (any, error) {
-	body, err := decode[endpointBodyV1](c, creating)
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+func createEndpointV1(s *server, c *call, body endpointBodyV1) (store.Endpoint, error) {
+	return s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpointDefaultsV1()
 		return e, body.apply(tx, &e)
 	})
-	return newEndpointV1(e), err
 }
 
-func (s *server) updateEndpointV1(c *call) (any, error) {
-	body, err := decode[endpointBodyV1](c, updating)
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
-	return newEndpointV1(e), err
-}
-
-func (s *server) deleteEndpoint(c *call) (any, error) {
-	return nil, s.store.DeleteEndpoint(c.ctx(), c.id)
+func updateEndpointV1(s *server, c *call, body endpointBodyV1) (store.Endpoint, error) {
+	return s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
 }

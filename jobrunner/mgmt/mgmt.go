@@ -17,6 +17,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -86,7 +87,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
 		c.version = 1
 	}
-	setRequestID(w.Header())
+	httpanswer.SetRequestID(w.Header())
 	status, body, err := s.serve(c)
 	if err != nil {
 		s.fail(c, err)
@@ -96,26 +97,26 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream.ServeHTTP(w, r)
 		return
 	}
-	answer(w, status, "application/json", body)
+	httpanswer.JSON(w, status, body)
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
-	user, err := s.authenticate(c)
+	user, err := s.Keys.Authorize(c.http)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
 	if c.version == 2 {
 		if err := s.limit(user.Owner, c.writer.Header()); err != nil {
 			return 0, nil, err
 		}
 	}
-	if err := authorize(user); err != nil {
-		return 0, nil, err
+	if user.Restricted() { // what this API shows and changes is all the user's
+		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is for the job API of certain endpoints only: the management API needs one without that restriction")
 	}
-	route, err := find(c)
+	op, err := find(c)
 	if err != nil {
 		return 0, nil, err
 	}
-	body, err = route.handle(s, c)
-	return route.success, body, err
+	body, err = op.handle(s, c)
+	return op.success, body, err
 }

@@ -33,35 +33,10 @@ func newNetworkVolumeV1(v store.NetworkVolume) networkVolumeV1 {
 	return networkVolumeV1{ID: v.ID, Name: v.Name, Size: v.Size, DataCenterID: v.DataCenter}
 }
 
-func (s *server) listNetworkVolumesV1(c *call) (any, error) {
-	all, err := s.store.NetworkVolumes(c.ctx())
-	return each(all, newNetworkVolumeV1), err
+func createNetworkVolumeV1(s *server, c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
+	return s.store.CreateNetworkVolume(c.ctx(), store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID, Type: ownTier})
 }
 
-func (s *server) getNetworkVolumeV1(c *call) (any, error) {
-	v, err := s.store.NetworkVolume(c.ctx(), c.id)
-	return newNetworkVolumeV1(v), err
-}
-
-func (s *server) createNetworkVolumeV1(c *call) (any, error) {
-	body, err := decode[networkVolumeBodyV1](c, creating)
-	if err != nil {
-		return nil, err
-	}
-	v := store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID, Type: ownTier}
-	v, err = s.store.CreateNetworkVolume(c.ctx(), v)
-	return newNetworkVolumeV1(v), err
-}
-
-func (s *server) updateNetworkVolumeV1(c *call) (any, error) {
-	body, err := decode[networkVolumeBodyV1](c, updating)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
-	return newNetworkVolumeV1(v), err
-}
-
-func (s *server) deleteNetworkVolume(c *call) (any, error) {
-	return nil, s.store.DeleteNetworkVolume(c.ctx(), c.id)
+func updateNetworkVolumeV1(s *server, c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
+	return s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
 }

@@ -33,36 +33,12 @@ func newNetworkVolumeV2(v store.NetworkVolume) networkVolumeV2 {
 	return networkVolumeV2{ID: v.ID, Name: v.Name, Size: v.Size, DataCenter: v.DataCenter, Type: v.Type}
 }
 
-type networkVolumesV2 struct {
-	NetworkVolumes []networkVolumeV2 `json:"networkVolumes"`
-}
-
-func (s *server) listNetworkVolumesV2(c *call) (any, error) {
-	all, err := s.store.NetworkVolumes(c.ctx())
-	return networkVolumesV2{each(all, newNetworkVolumeV2)}, err
-}
-
-func (s *server) getNetworkVolumeV2(c *call) (any, error) {
-	v, err := s.store.NetworkVolume(c.ctx(), c.id)
-	return newNetworkVolumeV2(v), err
-}
-
-func (s *server) createNetworkVolumeV2(c *call) (any, error) {
-	body, err := decode[networkVolumeBodyV2](c, creating)
-	if err != nil {
-		return nil, err
-	}
+func createNetworkVolumeV2(s *server, c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
 	v := store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenter, Type: ownTier}
 	set(&v.Type, body.Type)
-	v, err = s.store.CreateNetworkVolume(c.ctx(), v)
-	return newNetworkVolumeV2(v), err
+	return s.store.CreateNetworkVolume(c.ctx(), v)
 }
 
-func (s *server) updateNetworkVolumeV2(c *call) (any, error) {
-	body, err := decode[networkVolumeBodyV2](c, updating)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
-	return newNetworkVolumeV2(v), err
+func updateNetworkVolumeV2(s *server, c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
+	return s.store.UpdateNetworkVolume(c.ctx(), c.id, store.VolumeChange{Name: body.Name, Size: body.Size})
 }

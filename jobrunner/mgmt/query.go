@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // query reads the parameters of a catalog call and collects what is wrong with
@@ -116,7 +118,7 @@ func (q *query) err() error {
 	case len(q.faults) > 0:
 		return invalid(q.faults...)
 	case q.refusal != "":
-		return failf(http.StatusBadRequest, "%s", q.refusal)
+		return httpanswer.Refuse(http.StatusBadRequest, "%s", q.refusal)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // windows are the quotas of management API v2 (its document, RateLimit-Policy).
@@ -69,7 +70,7 @@ func (l *limiter) count(h http.Header) error {
 	l.show(h, now)
 	if full != "" {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
-		return failf(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", full, wait)
+		return httpanswer.Refuse(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", full, wait)
 	}
 	return nil
 }

@@ -18,25 +18,6 @@ type registryAuth struct {
 
 func newRegistryAuth(r store.RegistryAuth) registryAuth { return registryAuth{ID: r.ID, Name: r.Name} }
 
-func (s *server) listRegistryAuthsV1(c *call) (any, error) {
-	all, err := s.store.RegistryAuths(c.ctx())
-	return each(all, newRegistryAuth), err
-}
-
-func (s *server) getRegistryAuth(c *call) (any, error) {
-	r, err := s.store.RegistryAuth(c.ctx(), c.id)
-	return newRegistryAuth(r), err
-}
-
-func (s *server) createRegistryAuthV1(c *call) (any, error) {
-	body, err := decode[registryAuthBodyV1](c, creating)
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.store.CreateRegistryAuth(c.ctx(), *body.Name, store.Credentials{Username: *body.Username, Password: *body.Password})
-	return newRegistryAuth(r), err
-}
-
-func (s *server) deleteRegistryAuth(c *call) (any, error) {
-	return nil, s.store.DeleteRegistryAuth(c.ctx(), c.id)
+func createRegistryAuthV1(s *server, c *call, body registryAuthBodyV1) (store.RegistryAuth, error) {
+	return s.store.CreateRegistryAuth(c.ctx(), *body.Name, store.Credentials{Username: *body.Username, Password: *body.Password})
 }

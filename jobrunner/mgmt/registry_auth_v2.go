@@ -9,20 +9,6 @@ type registryAuthBodyV2 struct {
 	Password *string `json:"password" rule:"must min=1"`
 }
 
-type registriesV2 struct {
-	Registries []registryAuth `json:"registries"`
-}
-
-func (s *server) listRegistryAuthsV2(c *call) (any, error) {
-	all, err := s.store.RegistryAuths(c.ctx())
-	return registriesV2{each(all, newRegistryAuth)}, err
-}
-
-func (s *server) createRegistryAuthV2(c *call) (any, error) {
-	body, err := decode[registryAuthBodyV2](c, creating)
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.store.CreateRegistryAuth(c.ctx(), *body.Name, store.Credentials{Username: *body.Username, Password: *body.Password})
-	return newRegistryAuth(r), err
+func createRegistryAuthV2(s *server, c *call, body registryAuthBodyV2) (store.RegistryAuth, error) {
+	return createRegistryAuthV1(s, c, registryAuthBodyV1(body))
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -91,7 +92,7 @@ func asksFor(c *call, names ...string) (map[string]bool, error) {
 		}
 		var err error
 		if on[name], err = strconv.ParseBool(value); err != nil {
-			return nil, failf(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, short(value))
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, short(value))
 		}
 	}
 	return on, nil
@@ -128,32 +129,18 @@ func (s *server) getTemplateV1(c *call) (any, error) {
 		return nil, err
 	}
 	if hidden[c.id] {
-		return nil, failf(http.StatusNotFound, "template %q is bound to an endpoint: ask with includeEndpointBoundTemplates=true", c.id)
+		return nil, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: ask with includeEndpointBoundTemplates=true", c.id)
 	}
 	t, err := s.store.Template(c.ctx(), c.id)
 	return newTemplateV1(t), err
 }
 
-func (s *server) createTemplateV1(c *call) (any, error) {
-	body, err := decode[templateBodyV1](c, creating)
-	if err != nil {
-		return nil, err
-	}
+func createTemplateV1(s *server, c *call, body templateBodyV1) (store.Template, error) {
 	t := templateDefaultsV1()
 	body.apply(&t)
-	t, err = s.store.CreateTemplate(c.ctx(), t)
-	return newTemplateV1(t), err
+	return s.store.CreateTemplate(c.ctx(), t)
 }
 
-func (s *server) updateTemplateV1(c *call) (any, error) {
-	body, err := decode[templateBodyV1](c, updating)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
-	return newTemplateV1(t), err
-}
-
-func (s *server) deleteTemplate(c *call) (any, error) {
-	return nil, s.store.DeleteTemplate(c.ctx(), c.id)
+func updateTemplateV1(s *server, c *call, body templateBodyV1) (store.Template, error) {
+	return s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
 }

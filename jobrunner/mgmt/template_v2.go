@@ -74,36 +74,12 @@ func newTemplateV2(t store.Template) templateV2 {
 	return w
 }
 
-type templatesV2 struct {
-	Templates []templateV2 `json:"templates"`
-}
-
-func (s *server) listTemplatesV2(c *call) (any, error) {
-	all, err := s.store.Templates(c.ctx())
-	return templatesV2{each(all, newTemplateV2)}, err
-}
-
-func (s *server) getTemplateV2(c *call) (any, error) {
-	t, err := s.store.Template(c.ctx(), c.id)
-	return newTemplateV2(t), err
-}
-
-func (s *server) createTemplateV2(c *call) (any, error) {
-	body, err := decode[templateBodyV2](c, creating)
-	if err != nil {
-		return nil, err
-	}
+func createTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
 	t := templateDefaultsV2()
 	body.apply(&t)
-	t, err = s.store.CreateTemplate(c.ctx(), t)
-	return newTemplateV2(t), err
+	return s.store.CreateTemplate(c.ctx(), t)
 }
 
-func (s *server) updateTemplateV2(c *call) (any, error) {
-	body, err := decode[templateBodyV2](c, updating)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
-	return newTemplateV2(t), err
+func updateTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
+	return s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
 }

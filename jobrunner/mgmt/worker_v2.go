@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -179,7 +180,7 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 	}
 	log, ok := s.Workers.Log(c.id, c.worker)
 	if !ok {
-		return nil, failf(http.StatusNotFound, "endpoint %q has no worker %q: it never was, or ended too long ago", c.id, c.worker)
+		return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it never was, or ended too long ago", c.id, c.worker)
 	}
 	out := logStream{log: log}
 	query := c.http.URL.Query()
@@ -187,7 +188,7 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 	case "", fromContainer, fromSystem:
 		out.only = source
 	default:
-		return nil, failf(http.StatusBadRequest, "source is %s or %s, not %q", fromContainer, fromSystem, short(source))
+		return nil, httpanswer.Refuse(http.StatusBadRequest, "source is %s or %s, not %q", fromContainer, fromSystem, short(source))
 	}
 	since := c.http.Header.Get("Last-Event-ID")
 	if number, err := lineOf(since); err == nil {
@@ -200,7 +201,7 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 	if since != "" {
 		at, err := time.Parse(time.RFC3339Nano, since)
 		if err != nil {
-			return nil, failf(http.StatusBadRequest, "since is a time like 2026-06-01T12:05:04Z, not %q", short(since))
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "since is a time like 2026-06-01T12:05:04Z, not %q", short(since))
 		}
 		out.at = at
 		return out, nil
@@ -209,7 +210,7 @@ func (s *server) workerLogsV2(c *call) (any, error) {
 	if text := query.Get("tail"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > maxTail {
-			return nil, failf(http.StatusBadRequest, "tail is a number of lines from 0 to %d, not %q", maxTail, short(text))
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "tail is a number of lines from 0 to %d, not %q", maxTail, short(text))
 		}
 		tail = n
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // idForm is what the id of an endpoint or a job may be: nothing in it changes
@@ -23,13 +25,13 @@ var ofJob = []string{"cancel", "retry", "status", "stream"}
 
 // call is POST /ui/call?endpoint=ID&op=OPERATION&id=JOB: an operation of the job
 // API for who is signed in, answered as the public SDKs read it.
-func (p *Page) call(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
 	endpoint, op, id := query.Get("endpoint"), query.Get("op"), query.Get("id")
 	method, ok := callOf[op]
 	about := slices.Contains(ofJob, op)
 	if p.Jobs == nil || !ok || !idForm.MatchString(endpoint) || about != idForm.MatchString(id) || !about && id != "" {
-		return &refusal{http.StatusNotFound, "There is no such operation: expected op=run, runsync, status, stream, cancel or retry, with endpoint and, for the last four, id."}
+		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation: expected op=run, runsync, status, stream, cancel or retry, with endpoint and, for the last four, id.")
 	}
 	path := strings.TrimSuffix("/live/v2/"+endpoint+"/"+op+"/"+id, "/")
 	inner := r.Clone(r.Context())

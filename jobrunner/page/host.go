@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // Local has only requests served that name this machine by a name of its own.
@@ -18,7 +20,7 @@ func Local(remote bool, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownName(r.Host) {
-			answer(w, &refusal{http.StatusMisdirectedRequest, "This deployment is for this machine alone: open it as http://127.0.0.1 or http://localhost, with its port."})
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusMisdirectedRequest, "This deployment is for this machine alone: open it as http://127.0.0.1 or http://localhost, with its port."))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -13,7 +13,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -26,6 +25,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 //go:embed assets
@@ -174,7 +174,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 type door struct {
 	methods []string
 	public  bool // needs no session
-	serve   func(*Page, http.ResponseWriter, *http.Request) *refusal
+	serve   func(*Page, http.ResponseWriter, *http.Request) *httpanswer.Refusal
 }
 
 var (
@@ -200,22 +200,21 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if refused := p.serve(w, r); refused != nil {
-		answer(w, refused)
+		httpanswer.Error.Refuse(w, refused)
 	}
 }
 
-func (p *Page) serve(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	d, ok := doors[r.URL.Path]
 	if !ok {
 		return p.file(w, r)
 	}
 	r.Pattern = r.URL.Path
 	if !slices.Contains(d.methods, r.Method) {
-		w.Header().Set("Allow", strings.Join(d.methods, ", "))
-		return &refusal{http.StatusMethodNotAllowed, r.URL.Path + " takes " + strings.Join(d.methods, ", ") + "."}
+		return httpanswer.NotAllowed(r, d.methods...)
 	}
 	if foreign(r) {
-		return &refusal{http.StatusForbidden, "The page's data is for the page alone."}
+		return httpanswer.Refuse(http.StatusForbidden, "The page's data is for the page alone.")
 	}
 	if !d.public {
 		if refused := p.sessions.authorize(r); refused != nil {
@@ -225,7 +224,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) *refusal {
 	return d.serve(p, w, r)
 }
 
-func (p *Page) file(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) file(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	name := strings.TrimPrefix(r.URL.Path, "/ui/")
 	if r.URL.Path == "/" {
 		name = "index.html"
@@ -233,10 +232,9 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request) *refusal {
 	f, ok := p.files[name]
 	switch {
 	case !ok:
-		return &refusal{http.StatusNotFound, "There is nothing here. The page is at /."}
+		return httpanswer.Refuse(http.StatusNotFound, "There is nothing here. The page is at /.")
 	case !slices.Contains(get, r.Method):
-		w.Header().Set("Allow", strings.Join(get, ", "))
-		return &refusal{http.StatusMethodNotAllowed, "The page takes GET and HEAD."}
+		return httpanswer.NotAllowed(r, get...)
 	}
 	r.Pattern = "GET /ui/{file}"
 	w.Header().Set("Content-Type", f.kind)
@@ -248,20 +246,4 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	_, _ = w.Write(f.content)
 	return nil
-}
-
-// refusal says why there is no answer, in a sentence for the reader of the page.
-type refusal struct {
-	status int
-	text   string
-}
-
-func answer(w http.ResponseWriter, r *refusal) {
-	write(w, r.status, map[string]string{"error": r.text})
-}
-
-func write(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a reader who is gone needs no answer
 }

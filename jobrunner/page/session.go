@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -49,7 +50,7 @@ func (s *sessions) newCode() string {
 }
 
 // signIn answers the token of a new session, or why there is none.
-func (s *sessions) signIn(key, code string) (token string, refused *refusal) {
+func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.Refusal) {
 	if code == "" {
 		if refused := s.check(key); refused != nil {
 			return "", refused
@@ -60,7 +61,7 @@ func (s *sessions) signIn(key, code string) (token string, refused *refusal) {
 	now := s.now()
 	if code != "" {
 		if s.code == "" || now.After(s.until) || subtle.ConstantTimeCompare([]byte(code), []byte(s.code)) != 1 {
-			return "", &refusal{http.StatusUnauthorized, "This link was used already, or is too old. Sign in with the API key."}
+			return "", httpanswer.Refuse(http.StatusUnauthorized, "This link was used already, or is too old. Sign in with the API key.")
 		}
 		s.code, key = "", ""
 	}
@@ -73,20 +74,20 @@ func (s *sessions) signIn(key, code string) (token string, refused *refusal) {
 }
 
 // check tells whether a key opens the page.
-func (s *sessions) check(key string) *refusal {
+func (s *sessions) check(key string) *httpanswer.Refusal {
 	who, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
 	switch {
 	case err != nil:
-		return &refusal{http.StatusUnauthorized, "The API key is missing or unknown."}
+		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing or unknown.")
 	case who.Restricted():
-		return &refusal{http.StatusForbidden, "This API key is for the job API of certain endpoints only. The page shows everything: it needs a key without that restriction."}
+		return httpanswer.Refuse(http.StatusForbidden, "This API key is for the job API of certain endpoints only. The page shows everything: it needs a key without that restriction.")
 	}
 	return nil
 }
 
 // authorize tells whether a request comes from a browser that is signed in, or
 // carries a key itself.
-func (s *sessions) authorize(r *http.Request) *refusal {
+func (s *sessions) authorize(r *http.Request) *httpanswer.Refusal {
 	if key := r.Header.Get("Authorization"); key != "" {
 		who, err := s.keys.Authorize(r)
 		if err == nil && !who.Restricted() {
@@ -95,7 +96,7 @@ func (s *sessions) authorize(r *http.Request) *refusal {
 	}
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return &refusal{http.StatusUnauthorized, "Sign in with the API key."}
+		return httpanswer.Refuse(http.StatusUnauthorized, "Sign in with the API key.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *sessions) authorize(r *http.Request) *refusal {
 		}
 		return nil
 	}
-	return &refusal{http.StatusUnauthorized, "The session is over. Sign in with the API key."}
+	return httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
 }
 
 func (s *sessions) signOut(r *http.Request) {
@@ -149,7 +150,7 @@ func cookie(r *http.Request, token string) *http.Cookie {
 }
 
 // session is POST /ui/session {"key"} or {"code"}, and DELETE /ui/session.
-func (p *Page) session(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) session(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	if r.Method == http.MethodDelete {
 		p.sessions.signOut(r)
 		http.SetCookie(w, cookie(r, ""))
@@ -158,9 +159,9 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	var body struct{ Key, Code string }
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSignIn)).Decode(&body); errors.Is(err, httplimit.ErrSlowBody) {
-		return &refusal{http.StatusRequestTimeout, "The key or code did not arrive in time."}
+		return httpanswer.Refuse(http.StatusRequestTimeout, "The key or code did not arrive in time.")
 	} else if err != nil {
-		return &refusal{http.StatusBadRequest, `Send {"key": "…"} or {"code": "…"}.`}
+		return httpanswer.Refuse(http.StatusBadRequest, `Send {"key": "…"} or {"code": "…"}.`)
 	}
 	token, refused := p.sessions.signIn(body.Key, body.Code)
 	if refused != nil {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // What one answer holds at most.
@@ -106,7 +106,7 @@ type (
 
 // snapshot is GET /ui/snapshot: everything, or with ?endpoint=ID what concerns
 // that endpoint.
-func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoints, err := p.Source.Endpoints(r.Context())
 	if err != nil {
 		return p.failed(r, err)
@@ -134,7 +134,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 		}
 	}
 	if !found {
-		return &refusal{http.StatusNotFound, "There is no such endpoint, or none any more."}
+		return httpanswer.Refuse(http.StatusNotFound, "There is no such endpoint, or none any more.")
 	}
 	slices.SortStableFunc(s.Workers, func(a, b workerJSON) int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
@@ -150,7 +150,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *refusal {
 	for _, j := range jobs {
 		s.Jobs = append(s.Jobs, describeJob(j))
 	}
-	write(w, http.StatusOK, s)
+	httpanswer.JSON(w, http.StatusOK, s)
 	return nil
 }
 
@@ -220,11 +220,11 @@ func (p *Page) gpusNow(now time.Time, workers []workerJSON) gpusJSON {
 
 // job is GET /ui/job?endpoint=ID&id=ID: a job with its output, and what its
 // worker wrote while it ran.
-func (p *Page) job(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	endpoint, id := r.URL.Query().Get("endpoint"), r.URL.Query().Get("id")
 	j, err := p.Source.Job(r.Context(), endpoint, id)
 	if errors.Is(err, engine.ErrNotFound) {
-		return &refusal{http.StatusNotFound, "The job is gone: its time to live or the retention of its result is over."}
+		return httpanswer.Refuse(http.StatusNotFound, "The job is gone: its time to live or the retention of its result is over.")
 	} else if err != nil {
 		return p.failed(r, err)
 	}
@@ -249,7 +249,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *refusal {
 		lines, body.Logged = p.Source.Log(endpoint, j.Worker)
 		body.Log = describeLog(slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Time.Before(from) || l.Time.After(until) }))
 	}
-	write(w, http.StatusOK, body)
+	httpanswer.JSON(w, http.StatusOK, body)
 	return nil
 }
 
@@ -274,12 +274,12 @@ func describeLog(lines []Line) []lineJSON {
 }
 
 // log is GET /ui/log?endpoint=ID&worker=ID.
-func (p *Page) log(w http.ResponseWriter, r *http.Request) *refusal {
+func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	lines, ok := p.Source.Log(r.URL.Query().Get("endpoint"), r.URL.Query().Get("worker"))
 	if !ok {
-		return &refusal{http.StatusNotFound, "There is no log of that worker, or none any more."}
+		return httpanswer.Refuse(http.StatusNotFound, "There is no log of that worker, or none any more.")
 	}
-	write(w, http.StatusOK, map[string]any{"log": describeLog(lines)})
+	httpanswer.JSON(w, http.StatusOK, map[string]any{"log": describeLog(lines)})
 	return nil
 }
 
@@ -292,12 +292,12 @@ func cut(output []byte) (text string, rest int) {
 	return string(output[:n]), len(output) - n
 }
 
-func (p *Page) failed(r *http.Request, err error) *refusal {
-	if sqldb.Classify(err) != sqldb.Fault {
-		return &refusal{http.StatusServiceUnavailable, "The deployment's database is not available at the moment."}
+func (p *Page) failed(r *http.Request, err error) *httpanswer.Refusal {
+	if engine.OutageOf(err) != nil {
+		return httpanswer.Refuse(http.StatusServiceUnavailable, "The deployment's database is not available at the moment.")
 	}
 	if r.Context().Err() == nil {
 		p.Logger.ErrorContext(r.Context(), "the page could not be filled", "path", r.URL.Path, "error", err)
 	}
-	return &refusal{http.StatusInternalServerError, "The deployment failed to answer: its log says why."}
+	return httpanswer.Refuse(http.StatusInternalServerError, "The deployment failed to answer: its log says why.")
 }

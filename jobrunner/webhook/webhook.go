@@ -21,7 +21,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 var (
@@ -117,7 +116,7 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 		progress, next, err := s.startSome(ctx)
 		switch {
 		case err != nil:
-			if ctx.Err() == nil && !sqldb.Temporary(err) {
+			if ctx.Err() == nil && !engine.Temporary(err) {
 				s.Logger.Error("looking for webhooks to call", "error", err)
 			}
 			return retake

@@ -4,71 +4,91 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// backoff keeps a pool from starting workers all the time that can't work. The
-// pool's lock guards it.
+// backoff keeps a pool from starting workers all the time that can't work. It
+// locks itself, and calls nobody.
 type backoff struct {
+	mu       sync.Mutex
 	failures int       // in a row
 	retryAt  time.Time // when workers are started again; zero: now
-	failed   []*worker // that are UNHEALTHY until then
 	latest   string    // failure, until a worker is ready
-	said     []string  // the failures that the log has, as signatures
+	logged   []string  // the failures that the log has, as signatures
 }
 
-// fail notes that a worker could not work. Those that fail together count once.
-func (p *pool) fail(w *worker, failure string) {
-	failure = logline.Shorten(failure, maxReason)
-	w.on(failed)
-	w.reason = failure
-	p.failed = append(p.failed, w)
-	if same := signature(failure); !slices.Contains(p.said, same) {
-		p.said = append(p.said, same)
-		p.said = p.said[max(0, len(p.said)-saidMost):]
-		p.logger.Warn("the jobs of an endpoint wait: a worker can't work", "endpoint", p.id, "worker", w.id, "reason", failure)
+// fail notes that a worker could not work, and tells whether the log lacks that.
+// A stale worker delays none of the next version. Workers that fail together
+// count once.
+func (b *backoff) fail(failure string, stale bool, now time.Time) (isNew bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if same := signature(failure); !slices.Contains(b.logged, same) {
+		isNew = true
+		b.logged = append(b.logged, same)
+		b.logged = b.logged[max(0, len(b.logged)-maxLogged):]
 	}
-	if w.stale() {
-		return
+	if stale {
+		return isNew
 	}
-	p.latest = failure
-	if p.backsOff() {
-		return
+	b.latest = failure
+	if !b.retryAt.IsZero() {
+		return isNew
 	}
 	pause := lastRetry
-	if p.failures < 10 {
-		pause = min(firstRetry<<p.failures, lastRetry)
+	if b.failures < 10 {
+		pause = min(firstRetry<<b.failures, lastRetry)
 	}
-	p.failures++
-	p.retryAt = p.clock.Now().Add(pause)
+	b.failures++
+	b.retryAt = now.Add(pause)
+	return isNew
 }
 
-func (p *pool) backsOff() bool { return !p.retryAt.IsZero() }
-
-// failing tells whether a worker has failed that is not gone yet: the pause
-// begins when it is.
-func (p *pool) failing() bool {
-	for w := range p.workers {
-		if w.state == Unhealthy && !w.stale() {
-			return true
-		}
-	}
-	return false
-}
-
-// forgive ends a pause that is over, and says when to look again.
-func (p *pool) forgive(now time.Time) (again time.Duration) {
-	if left := p.retryAt.Sub(now); p.backsOff() && left > 0 {
+// pause is how long no worker is started yet. One that is over is forgotten.
+func (b *backoff) pause(now time.Time) (left time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if left = b.retryAt.Sub(now); !b.retryAt.IsZero() && left > 0 {
 		return left
 	}
-	p.retryAt = time.Time{}
-	for _, w := range p.failed {
-		p.bury(w)
-	}
-	p.failed = nil
-	return recheck
+	b.retryAt = time.Time{}
+	return 0
+}
+
+// ready notes that a worker asks for jobs.
+func (b *backoff) ready() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.latest = ""
+}
+
+// serves notes that a worker takes requests.
+func (b *backoff) serves() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = 0
+}
+
+// works notes that a worker did a job.
+func (b *backoff) works() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures, b.logged, b.latest = 0, nil, ""
+}
+
+// renew gives a new version of the endpoint a fresh start.
+func (b *backoff) renew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures, b.logged, b.latest, b.retryAt = 0, nil, "", time.Time{}
+}
+
+// failure is the latest one, "" once a worker was ready after it.
+func (b *backoff) failure() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.latest
 }
 
 // signature is the same for failures that differ in an address, a time, an id or
@@ -85,29 +105,5 @@ func signature(failure string) string {
 // varying are words with a digit in them.
 var varying = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 
-// saidMost bounds the failures that are remembered as said.
-const saidMost = 20
-
-// waitsFor is why no worker of the endpoint can work, and its jobs wait; "" while
-// one does. One that starts anew after a failure changes nothing before it is
-// ready. The pool is locked.
-func (p *pool) waitsFor() (reason string) {
-	for w := range p.each() {
-		if w.state == Idle || w.state == Running {
-			return ""
-		}
-	}
-	return p.latest
-}
-
-// works notes that a worker did a job.
-func (p *pool) works() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failures, p.said, p.latest = 0, nil, ""
-}
-
-// renew gives a new version of the endpoint a fresh start.
-func (p *pool) renew() {
-	p.failures, p.said, p.latest, p.retryAt = 0, nil, "", time.Time{}
-}
+// maxLogged bounds the failures that are remembered as logged.
+const maxLogged = 20

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,18 +15,40 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// balance is what an endpoint behind a load balancer has in place of a queue.
-// It is guarded by pool.mu.
+// balance is what an endpoint behind a load balancer has in place of a queue. It
+// locks itself, and calls nobody.
 type balance struct {
+	mu      sync.Mutex
 	waiting int           // requests that no worker is ready for
-	readied chan struct{} // closed when a worker may be
+	ready   chan struct{} // closed when a worker may be
+}
+
+// wait counts a request that waits for a worker, or that does so no more.
+func (b *balance) wait(more int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting += more
+}
+
+func (b *balance) state() (waiting int, ready <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting, b.ready
+}
+
+// wakeWaiting has the requests that wait look for a worker again.
+func (b *balance) wakeWaiting() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.ready)
+	b.ready = make(chan struct{})
 }
 
 // Balanced tells whether an endpoint's workers serve HTTP behind a load
 // balancer.
 func (p *Pools) Balanced(endpoint string) bool {
 	one := p.of(endpoint)
-	return one != nil && one.current().Balanced
+	return one != nil && one.settings().Balanced
 }
 
 // Pick answers the address of the ready worker with the fewest open requests,
@@ -37,23 +60,18 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 		return "", nil, ErrNoWorker
 	}
 	for {
-		one.mu.Lock()
-		if w := one.fewest(); w != nil {
-			defer one.mu.Unlock()
-			return w.address, w.open(), nil
+		_, ready := one.balance.state() // before the look at the workers: none is missed
+		if address, done := one.open(); done != nil {
+			return address, done, nil
 		}
-		one.waiting++
-		readied := one.readied
-		one.mu.Unlock()
+		one.balance.wait(1)
 		one.poke()
 		select {
-		case <-readied:
+		case <-ready:
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		one.mu.Lock()
-		one.waiting--
-		one.mu.Unlock()
+		one.balance.wait(-1)
 		if err != nil {
 			one.poke()
 			return "", nil, err
@@ -61,39 +79,42 @@ func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done
 	}
 }
 
-// fewest is the ready worker with the fewest open requests, nil for none. The
-// pool is locked.
-func (p *pool) fewest() (least *worker) {
+// open counts a request for the ready worker with the fewest; done is nil where
+// none is ready.
+func (p *pool) open() (address string, done func()) {
+	p.mu.Lock() // one request at a time: the next one counts this one
+	defer p.mu.Unlock()
+	var least *worker
+	fewest := 0
 	for w := range p.workers {
-		if w.stays() && (w.state == Idle || w.state == Running) && (least == nil || len(w.hands) < len(least.hands)) {
-			least = w
+		if v := w.now(); v.ready && (least == nil || v.jobs < fewest) {
+			least, fewest = w, v.jobs
 		}
 	}
-	return least
+	if least == nil {
+		return "", nil
+	}
+	return least.open()
 }
 
-// open counts a request, as a job in the worker's hands. The pool is locked.
-func (w *worker) open() (done func()) {
-	h := &held{ref: engine.Ref{Endpoint: w.pool.id, ID: uuid.NewString()}, release: func() {}}
-	w.hands[h.ref.ID] = h
-	w.had = true
+// open counts a request, as a job in the worker's hands; done is nil where it
+// takes none any more.
+func (w *worker) open() (address string, done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.isReady() {
+		return "", nil
+	}
+	h := w.add(engine.Ref{Endpoint: w.pool.id, ID: uuid.NewString()})
 	w.on(took)
 	w.handsChanged()
-	return func() {
-		w.pool.mu.Lock()
-		defer w.pool.mu.Unlock()
-		w.drop(h)
-	}
+	return w.address, func() { w.drop(h) }
 }
 
 // requests is the load of an endpoint behind a load balancer.
 func (p *pool) requests() (load engine.Load) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	load.Waiting = p.waiting
-	for w := range p.workers {
-		load.Running += len(w.hands)
-	}
+	load.Waiting, _ = p.balance.state()
+	p.find(func(w *worker) bool { load.Running += w.now().jobs; return false })
 	return load
 }
 
@@ -157,21 +178,17 @@ func ask(ctx context.Context, client *http.Client, url string) string {
 
 // serves notes that the worker takes requests.
 func (w *worker) serves(address string) {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
 	w.address = address
 	w.on(asked)
-	w.pool.failures = 0
-	close(w.pool.readied)
-	w.pool.readied = make(chan struct{})
+	w.mu.Unlock()
+	w.pool.backoff.serves()
+	w.pool.balance.wakeWaiting()
 }
 
 // unfit notes that the worker does not work any more, and has it killed.
 func (w *worker) unfit(reason string) {
-	w.pool.mu.Lock()
-	w.on(failed)
-	w.reason = reason
-	w.pool.mu.Unlock()
+	w.fail(reason)
 	w.pool.logger.Warn("a worker is killed: it is not healthy", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
 	w.killedFor(reason)
 	w.kill()

@@ -11,7 +11,7 @@ import (
 // ended notes the end of a process that ended by itself: in its log, in the
 // jobrunner's, in its reason, and, through that, in the errors of its jobs.
 func (w *worker) ended(exit string) {
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.hands))
 	asked, unfit := w.state != Initializing, w.state == Unhealthy
 	leaves := !w.stays() && len(jobs) == 0 && exit == exitOK // as it was to
@@ -29,7 +29,7 @@ func (w *worker) ended(exit string) {
 	case w.state != Unhealthy:
 		w.reason = "its process ended with " + exit + doing(jobs)
 	}
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	w.log.note("the process ended with " + exit + doing(jobs))
 	if !starts && !leaves && !unfit { // its reason is said elsewhere
 		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
@@ -39,7 +39,7 @@ func (w *worker) ended(exit string) {
 // exitOK is how a process ends that found nothing wrong.
 const exitOK = "exit status 0"
 
-// unstarted is why a worker did not start whose process has ended. The pool is
+// unstarted is why a worker did not start whose process has ended. The worker is
 // locked.
 func (w *worker) unstarted(exit string) string {
 	switch {
@@ -66,16 +66,16 @@ func doing(jobs []string) string {
 
 // killedFor notes why the jobrunner kills the worker.
 func (w *worker) killedFor(reason string) {
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	w.death = cmp.Or(w.death, "SIGKILL from the jobrunner: "+reason)
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	w.log.note("the worker is killed: " + reason)
 }
 
 // loss is why the jobs in the worker's hands are lost.
 func (w *worker) loss() string {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.death == "" {
 		return ""
 	}
@@ -85,8 +85,8 @@ func (w *worker) loss() string {
 // failure is why the worker could not work, with the end of its log.
 func (w *worker) failure() string {
 	w.log.finish()
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.state != Unhealthy {
 		return ""
 	}

@@ -20,11 +20,11 @@ func (w *worker) acquire(ctx context.Context) bool {
 	}
 	for w.stays() {
 		given, err := w.devicesFor(*w.made.GPU)
-		w.pool.mu.Lock()
+		w.mu.Lock()
 		if err == nil {
 			w.devices = given
 			w.on(placed)
-			w.pool.mu.Unlock()
+			w.mu.Unlock()
 			return true
 		}
 		w.on(refused)
@@ -32,7 +32,7 @@ func (w *worker) acquire(ctx context.Context) bool {
 			w.reason = err.Error()
 			w.pool.logger.InfoContext(ctx, "a worker waits for GPUs", "endpoint", w.pool.id, "worker", w.id, "reason", w.reason)
 		}
-		w.pool.mu.Unlock()
+		w.mu.Unlock()
 		select {
 		case <-w.retry:
 		case <-w.taking.Done():
@@ -84,13 +84,12 @@ func (p *Pools) spreadFreed() {
 			return
 		}
 		for _, one := range p.all() {
-			one.mu.Lock()
-			for w := range one.workers {
-				if w.state == Throttled {
+			one.find(func(w *worker) bool {
+				if w.now().State == Throttled {
 					hint(w.retry)
 				}
-			}
-			one.mu.Unlock()
+				return false
+			})
 		}
 	}
 }

@@ -52,8 +52,6 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	w.hold([]engine.Taken{job}, func(h *held) { mine = h })
 	leaves := func(outcome string) {
 		w.parts(ctx, mine, outcome)
-		w.pool.mu.Lock()
-		defer w.pool.mu.Unlock()
 		w.drop(mine)
 	}
 	own, stop := context.WithCancel(ctx)
@@ -93,7 +91,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		case got == engine.Stale:
 			outcome = stopped
 		case report.Result():
-			w.pool.works()
+			w.pool.backoff.works()
 		}
 		leaves(outcome)
 	}

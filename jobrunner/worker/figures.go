@@ -13,13 +13,13 @@ const stopped = "STOPPED"
 
 // parts logs how a job left the worker's hands, with what the worker and its
 // GPUs do at that moment. It is called while they are still the worker's, and
-// without the pool's lock: a driver may take a while to answer. The ends of jobs
+// without the worker's lock: a driver may take a while to answer. The ends of jobs
 // without a GPU are too many, and say too little, for any but the closest look.
 func (w *worker) parts(ctx context.Context, h *held, outcome string) {
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	devices, process, parted := w.devices, w.process, h.parted
 	h.parted = true
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	level := slog.LevelDebug
 	if len(devices) > 0 {
 		level = slog.LevelInfo

@@ -31,23 +31,23 @@ func (p *Pools) Workers(endpoint string) []Info {
 	if one == nil {
 		return nil
 	}
-	type pair struct {
+	type shown struct {
+		Info
 		number int64
-		info   Info
 		runs   Process
 	}
 	one.mu.Lock()
-	var all []pair
+	var all []shown
 	for w := range one.each() {
-		if w.state != ending {
-			all = append(all, pair{w.number, w.info(), w.process})
+		if info, process := w.info(); info.State != ending {
+			all = append(all, shown{info, w.number, process})
 		}
 	}
 	one.mu.Unlock()
-	slices.SortFunc(all, func(a, b pair) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b shown) int { return cmp.Compare(a.number, b.number) })
 	infos := make([]Info, len(all))
 	for i, w := range all {
-		infos[i] = w.info
+		infos[i] = w.Info
 		if w.runs != nil {
 			infos[i].Usage = w.runs.Usage() // may take a while
 		}
@@ -62,10 +62,7 @@ func (p *Pools) Failure(endpoint string) string {
 	if one == nil {
 		return ""
 	}
-	one.mu.Lock()
-	reason := one.waitsFor()
-	one.mu.Unlock()
-	lines := strings.Split(reason, "\n")
+	lines := strings.Split(one.waitsFor(), "\n")
 	if len(lines) == 1 {
 		return lines[0]
 	}
@@ -83,18 +80,20 @@ func (p *Pools) Died(endpoint string) (infos []Info) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	for _, w := range one.past {
-		if w.reason != "" && w.state != Unhealthy {
-			infos = append(infos, w.info())
+		if info, _ := w.info(); info.Reason != "" && info.State != Unhealthy {
+			infos = append(infos, info)
 		}
 	}
 	return infos
 }
 
-func (w *worker) info() Info {
+func (w *worker) info() (Info, Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return Info{
 		ID: w.id, State: w.state, Reason: w.reason, Version: w.made.Version, Stale: w.stale(), Image: w.made.Image,
 		StartedAt: w.started, Devices: w.devices, Jobs: len(w.hands), Advice: strings.Trim(strings.Join(w.advice[:], " "), " "),
-	}
+	}, w.process
 }
 
 // Counts counts an endpoint's workers.
@@ -106,7 +105,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	for w := range one.each() {
-		c.add(w.state)
+		c.add(w.now().State)
 	}
 	return c
 }
@@ -137,13 +136,9 @@ func (p *Pools) Log(endpoint, worker string) (*Log, bool) {
 // the deployment's clock; "": there is none.
 func (p *Pools) OffClock() (endpoint string) {
 	for _, one := range p.all() {
-		one.mu.Lock()
-		for w := range one.workers {
-			if len(w.hands) > 0 && !w.followsClock {
-				endpoint = one.id
-			}
+		if one.find(func(w *worker) bool { return w.now().offClock }) != nil {
+			endpoint = one.id
 		}
-		one.mu.Unlock()
 	}
 	return endpoint
 }

@@ -7,7 +7,7 @@ import (
 
 // pace notices a worker that lets time pass between its jobs although others
 // wait. The public SDK looks for a free slot only once a second: a worker with
-// one slot does one job a second at most. The pool's lock guards it.
+// one slot does one job a second at most. The worker's lock guards it.
 type pace struct {
 	since   time.Time     // the first of the takes in a row that found a job at once
 	emptied time.Time     // when the last job left its hands
@@ -22,7 +22,7 @@ const (
 	pausedMost = 0.3                   // of the time
 )
 
-// paced notes a take: when it was asked for, and what came when. The pool is
+// paced notes a take: when it was asked for, and what came when. The worker is
 // locked.
 func (w *worker) paced(asked time.Time, jobs int, alone bool) {
 	now, p := w.pool.clock.Now(), &w.pace
@@ -51,12 +51,11 @@ const (
 )
 
 // advise notes an advice, or with "" that it does not count any more. The log has
-// it once for each version of the endpoint. The pool is locked.
+// it once for each version of the endpoint. The worker is locked.
 func (w *worker) advise(about int, text string) {
 	w.advice[about] = text
-	if text == "" || w.pool.advised[about] == w.made.Version+1 {
+	if version := w.made.Version + 1; text == "" || w.pool.advised[about].Swap(version) == version {
 		return
 	}
-	w.pool.advised[about] = w.made.Version + 1
 	w.pool.logger.Warn("advice on a worker: "+text, "endpoint", w.pool.id, "worker", w.id)
 }

@@ -2,49 +2,73 @@ package worker
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
-// pool is the workers of one endpoint. One goroutine decides how many there
-// are; mu guards who they are and what they do.
-type pool struct {
+// home is what the workers of one endpoint stand on and tell of themselves. It
+// knows none of them: what a worker calls here never comes back to a worker.
+type home struct {
 	id     string
 	config Config
 	queue  Queue
 	clock  *clock.Clock
 	logger *slog.Logger
-	wake   chan struct{}
-	done   chan struct{}
-	stop   context.CancelFunc
 
-	mu       sync.Mutex
-	settings Endpoint
-	workers  map[*worker]bool // all that are not gone
-	drained  bool             // there are to be none
-	past     []*worker        // that are, the latest last
-	number   int64            // of workers so far
-	added    time.Time
-	advised  [advices]int64 // versions, from 1 on, for which the log has an advice
-	backoff
-	balance
+	latest  atomic.Pointer[Endpoint] // its settings
+	wake    chan struct{}            // the load is to be evaluated
+	advised [advices]atomic.Int64    // versions, from 1 on, for which the log has an advice
+	backoff backoff
+	balance balance
+}
+
+func (h *home) settings() Endpoint { return *h.latest.Load() }
+
+// poke has the load evaluated.
+func (h *home) poke() { hint(h.wake) }
+
+// take is how a worker takes jobs.
+func (h *home) take(w *worker, most int) engine.Take {
+	return engine.Take{Endpoint: h.id, Worker: w.id, Max: most, Timeout: h.latest.Load().Timeout}
+}
+
+// pool is the workers of one endpoint. One goroutine decides how many there
+// are; mu guards who they are. A worker has a lock of its own for what it does,
+// which is taken while mu is held, and never the other way round.
+type pool struct {
+	home
+	done chan struct{}
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	workers map[*worker]bool // all that are not gone
+	failed  []*worker        // that are UNHEALTHY until others are started
+	past    []*worker        // that ended, the latest last
+	drained bool             // there are to be none
+	number  int64            // of workers so far
+	added   time.Time
 }
 
 func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 	ctx, stop := context.WithCancel(ctx)
 	p := &pool{
-		id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger, stop: stop,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		settings: settings, workers: map[*worker]bool{}, balance: balance{readied: make(chan struct{})},
+		home: home{
+			id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger,
+			wake: make(chan struct{}, 1), balance: balance{ready: make(chan struct{})},
+		},
+		done: make(chan struct{}), stop: stop, workers: map[*worker]bool{},
 	}
+	p.latest.Store(&settings)
 	go p.govern(ctx)
 	return p
 }
@@ -80,9 +104,52 @@ func (p *pool) drain() []*worker {
 	defer p.mu.Unlock()
 	p.drained = true
 	for w := range p.workers {
-		w.takeNone()
+		w.drain()
 	}
 	return slices.Collect(maps.Keys(p.workers))
+}
+
+// find is a worker that a test holds for, nil for none.
+func (p *pool) find(test func(w *worker) bool) *worker {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.workers {
+		if test(w) {
+			return w
+		}
+	}
+	return nil
+}
+
+// each are all workers that have a state: those that live, and those that
+// failed and are not replaced yet. The pool is locked.
+func (p *pool) each() iter.Seq[*worker] {
+	return func(yield func(*worker) bool) {
+		for w := range p.workers {
+			if !yield(w) {
+				return
+			}
+		}
+		for _, w := range p.failed {
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// waitsFor is why no worker of the endpoint can work, and its jobs wait; "" while
+// one does. One that starts anew after a failure changes nothing before it is
+// ready.
+func (p *pool) waitsFor() (reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.each() {
+		if state := w.now().State; state == Idle || state == Running {
+			return ""
+		}
+	}
+	return p.backoff.failure()
 }
 
 // evaluate starts the workers that are missing, lets those leave that are not
@@ -90,7 +157,7 @@ func (p *pool) drain() []*worker {
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
 	load, err := p.load(ctx)
 	if err != nil {
-		if ctx.Err() == nil && !sqldb.Temporary(err) {
+		if ctx.Err() == nil && !engine.Temporary(err) {
 			p.logger.Error("the load of an endpoint could not be read", "endpoint", p.id, "error", err)
 		}
 		return retake
@@ -101,20 +168,30 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		return recheck
 	}
 	now := p.clock.Now()
-	retry := p.forgive(now)
+	settings, pause := p.settings(), p.backoff.pause(now)
+	if pause == 0 {
+		p.replaceFailed()
+	}
 	surge := p.roll()
 	staying, spare := p.staying()
-	want, again := p.settings.wanted(load, staying, spare, now, p.added)
-	want = min(want+surge, p.settings.Max)
-	again = min(again, retry, p.retire(load, now))
-	if p.backsOff() || p.failing() {
+	want, again := settings.wanted(load, staying, spare, now, p.added)
+	want = min(want+surge, settings.Max)
+	again = min(again, p.retire(load, now))
+	if pause > 0 {
+		return min(again, pause)
+	}
+	if p.failing() {
 		return again
 	}
-	for ; staying < want && len(p.workers) < p.settings.Max; staying++ {
-		w := newWorker(ctx, p)
+	for ; staying < want && len(p.workers) < settings.Max; staying++ {
+		p.number++
+		w := newWorker(ctx, &p.home, p.number)
 		p.workers[w] = true
 		p.added = now
-		workers.Go(func() { w.live(ctx) })
+		workers.Go(func() {
+			p.left(w, w.live(ctx))
+			close(w.gone)
+		})
 	}
 	return again
 }
@@ -122,7 +199,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 // load is what asks for workers: jobs, or requests where there is no queue. How
 // long the oldest job waits is read only where it decides.
 func (p *pool) load(ctx context.Context) (engine.Load, error) {
-	settings := p.current()
+	settings := p.settings()
 	if settings.Balanced {
 		return p.requests(), nil
 	}
@@ -143,12 +220,11 @@ func (p *pool) load(ctx context.Context) (engine.Load, error) {
 // will take a job that waits.
 func (p *pool) staying() (staying, spare int) {
 	for w := range p.workers {
-		if !w.stays() {
-			continue
-		}
-		staying++
-		if w.state != Running && w.state != Unhealthy {
-			spare++
+		if v := w.now(); v.staying {
+			staying++
+			if v.State != Running && v.State != Unhealthy {
+				spare++
+			}
 		}
 	}
 	return staying, spare
@@ -159,71 +235,84 @@ func (p *pool) staying() (staying, spare int) {
 // that does not work yet is needed while jobs wait.
 func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 	again = recheck
+	settings := p.settings()
 	staying, _ := p.staying()
 	for w := range p.workers {
-		if staying <= p.settings.Min {
+		if staying <= settings.Min {
 			return recheck
 		}
-		if !w.stays() || len(w.hands) > 0 || w.state == Unhealthy || w.state != Idle && load.Waiting > 0 {
+		v := w.now()
+		if !v.staying || v.jobs > 0 || v.State == Unhealthy || v.State != Idle && load.Waiting > 0 {
 			continue
 		}
-		if left := w.since.Add(p.settings.IdleTimeout).Sub(now); left > 0 && staying <= p.settings.Max {
+		if left := v.since.Add(settings.IdleTimeout).Sub(now); left > 0 && staying <= settings.Max {
 			again = min(again, left)
 			continue
 		}
-		w.takeNone()
+		w.drain()
 		staying--
 	}
 	for w := range p.workers {
-		if staying > p.settings.Max && w.stays() {
-			w.takeNone() // it leaves when its jobs are done
+		if staying > settings.Max && w.stays() {
+			w.drain() // it leaves when its jobs are done
 			staying--
 		}
 	}
 	return again
 }
 
+// update makes settings count. One call at a time.
 func (p *pool) update(settings Endpoint) {
-	p.mu.Lock()
-	same := reflect.DeepEqual(settings, p.settings)
-	if settings.Version != p.settings.Version {
-		p.renew()
+	before := p.settings()
+	p.latest.Store(&settings)
+	if settings.Version != before.Version {
+		p.backoff.renew()
 	}
-	p.settings = settings
-	p.mu.Unlock()
-	if !same {
+	if !reflect.DeepEqual(settings, before) {
 		p.poke()
 	}
 }
 
-func (p *pool) current() Endpoint {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.settings
-}
-
-// take is how a worker takes jobs.
-func (p *pool) take(w *worker, most int) engine.Take {
-	return engine.Take{Endpoint: p.id, Worker: w.id, Max: most, Timeout: p.current().Timeout}
-}
-
-// left notes that nothing of a worker is there any more.
+// left notes that nothing of a worker is there any more, and why it could not
+// work.
 func (p *pool) left(w *worker, failure string) {
+	if failure != "" {
+		failure = logline.Shorten(failure, maxReason)
+		w.fail(failure)
+		if p.backoff.fail(failure, w.stale(), p.clock.Now()) {
+			p.logger.Warn("the jobs of an endpoint wait: a worker can't work", "endpoint", p.id, "worker", w.id, "reason", failure)
+		}
+	}
 	p.mu.Lock()
 	delete(p.workers, w)
 	if failure != "" {
-		p.fail(w, failure)
+		p.failed = append(p.failed, w)
 	} else {
-		p.bury(w)
+		p.archive(w)
 	}
 	p.mu.Unlock()
 	p.poke()
 }
 
-// bury keeps what a worker wrote for a while.
-func (p *pool) bury(w *worker) {
-	p.past = append(p.past, w)
+// replaceFailed archives the workers that failed: others take their places.
+func (p *pool) replaceFailed() {
+	p.archive(p.failed...)
+	p.failed = nil
+}
+
+// archive keeps what workers wrote for a while. The pool is locked.
+func (p *pool) archive(workers ...*worker) {
+	p.past = append(p.past, workers...)
 	p.past = p.past[max(0, len(p.past)-keptPast):]
 }
 
-func (p *pool) poke() { hint(p.wake) }
+// failing tells whether a worker has failed that is not gone yet: the pause
+// begins when it is. The pool is locked.
+func (p *pool) failing() bool {
+	for w := range p.workers {
+		if v := w.now(); v.State == Unhealthy && !v.stale {
+			return true
+		}
+	}
+	return false
+}

@@ -1,5 +1,30 @@
 // Package worker starts, feeds, watches, scales and ends the workers of
 // endpoints. Workers reach the queue by Take and Report alone.
+//
+// # The life of a worker
+//
+// What happens to a worker (state.go) changes its state so, and not otherwise:
+//
+//	              refused    placed        asked  took     emptied  failed     ends
+//	INITIALIZING  THROTTLED                IDLE   RUNNING           UNHEALTHY  ENDING
+//	THROTTLED                INITIALIZING                           UNHEALTHY  ENDING
+//	IDLE                                          RUNNING           UNHEALTHY  ENDING
+//	RUNNING                                                IDLE     UNHEALTHY  ENDING
+//	UNHEALTHY
+//	ENDING
+//
+// Beside that it goes one way, from the top to the bottom:
+//
+//	takes jobs  until drain: its pool has no use for it, or it can't work any more
+//	drains      until its last job is over, it is killed, or its process has ended
+//	ends        its process is killed and its jobs are given back (end)
+//	is gone     its pool keeps its log for a while (left)
+//
+// # Who locks what
+//
+// Pools knows the pools, a pool its workers, a worker its jobs: each has one lock,
+// which is taken in this order. What workers tell upwards goes to their home,
+// which has the back-off and the requests that wait, and knows no worker.
 package worker
 
 import (

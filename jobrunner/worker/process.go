@@ -12,15 +12,15 @@ import (
 
 // begins notes that the worker runs.
 func (w *worker) begins(process Process) {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.process, w.started = process, w.pool.clock.Now()
 }
 
 // ready notes that the worker asks for jobs.
 func (w *worker) ready() {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.on(asked)
 }
 
@@ -39,14 +39,14 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 		w.watching.Go(func() { w.probe(w.life, spec) })
 	}
 	ended := w.wait(ctx, process)
-	w.takeNone()
+	w.drain()
 	w.takers.Wait() // what they bring is the worker's
 	if ended {
 		w.ended(process.Exit())
 	}
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	w.on(ends) // before its jobs are gone: without them it would look idle
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	if ended {
 		w.lose(ctx)
 	}
@@ -75,9 +75,9 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 		late = timer.C
 	}
 	for {
-		w.pool.mu.Lock()
+		w.mu.Lock()
 		empty, changed := len(w.hands) == 0, w.changed
-		w.pool.mu.Unlock()
+		w.mu.Unlock()
 		if empty {
 			return false
 		}
@@ -98,9 +98,9 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 // lose gives back the jobs of a worker that has ended. Where the deployment
 // ends they stay the worker's: the next start queues them again.
 func (w *worker) lose(ctx context.Context) {
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	jobs := slices.Collect(maps.Values(w.hands))
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	for _, h := range jobs {
 		if ctx.Err() == nil && !w.made.Balanced {
 			if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause(w.loss())); err != nil && ctx.Err() == nil {
@@ -109,15 +109,13 @@ func (w *worker) lose(ctx context.Context) {
 			}
 		}
 		outcome := engine.Lost().Outcome()
-		w.pool.mu.Lock()
+		w.mu.Lock()
 		if h.stop {
 			outcome = stopped
 		}
-		w.pool.mu.Unlock()
+		w.mu.Unlock()
 		w.parts(ctx, h, outcome)
-		w.pool.mu.Lock()
 		w.drop(h)
-		w.pool.mu.Unlock()
 	}
 }
 

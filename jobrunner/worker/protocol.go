@@ -30,12 +30,8 @@ func (p *Pools) find(endpoint, id string) (*worker, error) {
 	if one == nil {
 		return nil, ErrNoWorker
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	for w := range one.workers {
-		if w.id == id && w.speaks {
-			return w, nil
-		}
+	if w := one.find(func(w *worker) bool { return w.id == id && w.now().speaks }); w != nil {
+		return w, nil
 	}
 	return nil, ErrNoWorker
 }
@@ -65,24 +61,24 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 	if err != nil && both.Err() != nil {
 		err = nil
 	}
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	w.paced(asked, len(jobs), alone)
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	w.hold(jobs, w.watch)
 	return jobs, err
 }
 
 // empty tells whether the worker has no job.
 func (w *worker) empty() bool {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return len(w.hands) == 0
 }
 
 // asks notes that the worker asks for a job; false: it is to have none.
 func (w *worker) asks() bool {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !w.stays() {
 		return false
 	}
@@ -91,7 +87,7 @@ func (w *worker) asks() bool {
 	return true
 }
 
-// watch watches over a job in the worker's hands. The pool is locked.
+// watch watches over a job in the worker's hands. The worker is locked.
 func (w *worker) watch(h *held) {
 	own, release := context.WithCancel(w.life)
 	h.release = release
@@ -99,10 +95,10 @@ func (w *worker) watch(h *held) {
 		if !w.taken(own, h.ref) {
 			return
 		}
-		w.pool.mu.Lock()
+		w.mu.Lock()
 		h.stop = true
 		w.handsChanged()
-		w.pool.mu.Unlock()
+		w.mu.Unlock()
 		if w.pool.clock.Sleep(own, stopGrace) == nil && w.recorded(own, h) {
 			w.condemn(h.ref.ID)
 		}
@@ -113,9 +109,9 @@ func (w *worker) watch(h *held) {
 // ended, as it does with the job's end.
 func (w *worker) recorded(ctx context.Context, h *held) bool {
 	for {
-		w.pool.mu.Lock()
+		w.mu.Lock()
 		busy, changed := h.results > 0, w.changed
-		w.pool.mu.Unlock()
+		w.mu.Unlock()
 		if !busy {
 			return ctx.Err() == nil
 		}
@@ -127,7 +123,7 @@ func (w *worker) recorded(ctx context.Context, h *held) bool {
 	}
 }
 
-// mayStop wakes who names the jobs to stop, where a post held that off. The pool
+// mayStop wakes who names the jobs to stop, where a post held that off. The worker
 // is locked.
 func (w *worker) mayStop(h *held) {
 	if h.stop {
@@ -142,16 +138,16 @@ func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 	if err != nil {
 		return func() {}
 	}
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	h := w.hands[job]
 	if h == nil {
 		return func() {}
 	}
 	h.posts++
 	return func() {
-		w.pool.mu.Lock()
-		defer w.pool.mu.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		h.posts--
 		w.mayStop(h)
 	}
@@ -186,8 +182,8 @@ func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, e
 }
 
 func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for id, h := range w.hands {
 		if h.stop && !h.lost && h.posts == 0 && h.results == 0 && h.told.IsZero() {
 			h.told = w.pool.clock.Now()
@@ -206,12 +202,12 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	if err != nil {
 		return err
 	}
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	h := w.hands[job]
 	if h != nil && r.Ends() {
 		h.results++
 	}
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	if h == nil {
 		return nil
 	}
@@ -223,15 +219,15 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 	}
 	if err != nil {
 		if r.Ends() {
-			w.pool.mu.Lock()
-			defer w.pool.mu.Unlock()
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			h.results--
 			w.mayStop(h)
 		}
 		return err
 	}
 	if r.Result() && got == engine.Accepted {
-		w.pool.works()
+		w.pool.backoff.works()
 	}
 	if outcome := r.Outcome(); outcome != "" {
 		if got == engine.Stale {
@@ -239,15 +235,15 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 		}
 		w.parts(ctx, h, outcome)
 	}
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	h.missing = time.Time{} // it has the job
 	if r.Ends() {
 		if replace {
-			w.takeNone()
+			w.endTaking()
 		}
 		h.results--
-		w.drop(h)
+		w.remove(h)
 	}
 	return nil
 }
@@ -284,9 +280,9 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 	if err != nil {
 		return err
 	}
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	if slices.ContainsFunc(has, func(id string) bool { return w.hands[id] == nil }) {
-		w.pool.mu.Unlock()
+		w.mu.Unlock()
 		return nil
 	}
 	now := w.pool.clock.Now()
@@ -305,12 +301,10 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 			lost = append(lost, h)
 		}
 	}
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	for _, h := range obeyed {
 		w.parts(ctx, h, stopped)
-		w.pool.mu.Lock()
 		w.drop(h)
-		w.pool.mu.Unlock()
 	}
 	for _, h := range lost {
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
@@ -320,16 +314,14 @@ func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string
 			return err
 		}
 		w.parts(ctx, h, engine.Lost().Outcome())
-		w.pool.mu.Lock()
 		w.drop(h)
-		w.pool.mu.Unlock()
 	}
 	return nil
 }
 
 func (w *worker) loses(h *held, lost bool) {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	h.lost = lost
 }
 
@@ -340,16 +332,13 @@ func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) er
 	if err != nil {
 		return err
 	}
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
-	if w.state == Unhealthy { // it is known
-		return nil
-	}
-	if w.on(failed); w.state != Unhealthy { // it ends anyway
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.on(failed) { // it is known, or it ends anyway
 		return nil
 	}
 	w.reason = reason
-	w.takeNone()
+	w.endTaking()
 	w.watching.Go(func() {
 		if w.pool.clock.Sleep(w.life, stopGrace) == nil {
 			w.kill()

@@ -8,14 +8,14 @@ func (p *pool) roll() (surge int) {
 	var busy *worker // the oldest that is stale and has a job
 	var starting, ready, leaving bool
 	for w := range p.workers {
-		switch {
-		case !w.stays():
-			leaving = leaving || w.stale()
-		case !w.stale():
-			ready = ready || w.state == Idle
-			starting = starting || w.state == Initializing || w.state == Throttled
-		case len(w.hands) == 0:
-			w.takeNone()
+		switch v := w.now(); {
+		case !v.staying:
+			leaving = leaving || v.stale
+		case !v.stale:
+			ready = ready || v.State == Idle
+			starting = starting || v.State == Initializing || v.State == Throttled
+		case v.jobs == 0:
+			w.drain()
 		case busy == nil || w.number < busy.number:
 			busy = w
 		}
@@ -23,8 +23,8 @@ func (p *pool) roll() (surge int) {
 	switch {
 	case busy == nil, leaving, starting:
 		return 0
-	case ready || len(p.workers) >= p.settings.Max:
-		busy.takeNone()
+	case ready || len(p.workers) >= p.settings().Max:
+		busy.drain()
 		return 0
 	}
 	return 1

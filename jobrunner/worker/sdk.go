@@ -13,33 +13,29 @@ func (p *Pools) SDK(endpoint, worker, release string) {
 	if err != nil {
 		return
 	}
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	known := w.sdk == release
 	w.sdk = release
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	if known || !keepsJobsInFolder(release) || !p.shared(w) {
 		return
 	}
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.advise(adviceOnFolder, fmt.Sprintf("release %s of the public SDK keeps which jobs it runs in a file of its working folder, which it shares with other workers here: "+
 		"they take each other's jobs for their own, and after a while ask for no more. Use release 1.10 or later, one worker, or containers (docs/guides/worker.md)", release))
 }
 
 // shared tells whether another worker runs in the working folder of this one.
 func (p *Pools) shared(w *worker) bool {
-	if w.folder == "" {
+	folder := w.now().folder
+	if folder == "" {
 		return false
 	}
 	for _, one := range p.all() {
-		one.mu.Lock()
-		for other := range one.workers {
-			if other != w && other.speaks && other.folder == w.folder {
-				one.mu.Unlock()
-				return true
-			}
+		if one.find(func(other *worker) bool { v := other.now(); return other != w && v.speaks && v.folder == folder }) != nil {
+			return true
 		}
-		one.mu.Unlock()
 	}
 	return false
 }

@@ -1,5 +1,7 @@
 package worker
 
+import "time"
+
 // State is what a worker does, in the words of API v2.
 type State string
 
@@ -28,8 +30,8 @@ const (
 	ends                 // nothing of it is needed any more
 )
 
-// transitions are all ways from one state to another. An event that a state
-// does not have changes nothing.
+// transitions are all ways from one state to another, as the package's
+// documentation draws them. An event that a state does not have changes nothing.
 var transitions = map[event]map[State]State{
 	refused: {Initializing: Throttled},
 	placed:  {Throttled: Initializing},
@@ -40,11 +42,12 @@ var transitions = map[event]map[State]State{
 	ends:    {Initializing: ending, Throttled: ending, Idle: ending, Running: ending},
 }
 
-// on makes an event count. The pool is locked.
-func (w *worker) on(e event) {
+// on makes an event count, and tells whether it changed the state. The worker
+// is locked.
+func (w *worker) on(e event) bool {
 	next, ok := transitions[e][w.state]
 	if !ok {
-		return
+		return false
 	}
 	w.state = next
 	switch next {
@@ -53,10 +56,43 @@ func (w *worker) on(e event) {
 	}
 	if next == Idle {
 		w.since = w.pool.clock.Now()
-		w.pool.latest = ""
+		w.pool.backoff.ready()
 	}
 	w.pool.poke()
+	return true
 }
+
+// fail notes why the worker can't work.
+func (w *worker) fail(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on(failed)
+	w.reason = reason
+}
+
+// view is how a worker stands at a moment.
+type view struct {
+	State
+	since          time.Time // when it last became idle
+	jobs           int
+	ready          bool // works, and may take more
+	offClock       bool // runs a job and does not follow the deployment's clock
+	speaks         bool // the worker protocol
+	folder         string
+	stale, staying bool
+}
+
+func (w *worker) now() view {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return view{
+		State: w.state, since: w.since, jobs: len(w.hands), ready: w.isReady(), offClock: len(w.hands) > 0 && !w.followsClock,
+		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.stays(),
+	}
+}
+
+// isReady tells whether it works, and may take more. The worker is locked.
+func (w *worker) isReady() bool { return w.stays() && (w.state == Idle || w.state == Running) }
 
 // Counts are an endpoint's workers by state.
 type Counts struct {

@@ -3,8 +3,6 @@ package worker
 import (
 	"context"
 	"crypto/rand"
-	"iter"
-	"maps"
 	"sync"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // worker is one from its start to its end; who takes its place is another one.
@@ -22,21 +19,21 @@ type worker struct {
 	key    string // of a process, at the worker protocol
 	number int64  // in the order of the starts
 	made   Endpoint
-	pool   *pool
+	pool   *home
 	log    *Log
 
-	taking   context.Context // ends when it is to take no more jobs, and to leave when its hands are empty
-	takeNone context.CancelFunc
-	life     context.Context // ends when nothing of it runs any more
-	end      context.CancelFunc
-	takers   sync.WaitGroup // calls that may bring a job
-	retry    chan struct{}  // a hint that devices may be free now
-	killed   chan struct{}  // closed when it must end at once
-	gone     chan struct{}  // closed when nothing of it is left
-	kill     func()         // closes killed
-	watching sync.WaitGroup // over its jobs
+	taking    context.Context    // ends when it is to take no more jobs, and to leave when its hands are empty
+	endTaking context.CancelFunc // of taking; drain calls it
+	life      context.Context    // ends when nothing of it runs any more
+	end       context.CancelFunc
+	takers    sync.WaitGroup // calls that may bring a job
+	retry     chan struct{}  // a hint that devices may be free now
+	killed    chan struct{}  // closed when it must end at once
+	gone      chan struct{}  // closed when nothing of it is left
+	kill      func()         // closes killed
+	watching  sync.WaitGroup // over its jobs
 
-	// guarded by pool.mu
+	mu           sync.Mutex // of all below; while it is held nobody takes a pool's
 	state        State
 	reason       string
 	since        time.Time // when it last became idle
@@ -74,31 +71,28 @@ type held struct {
 // startDelay is how long a worker takes to start, beside what its program takes.
 var startDelay = fault.Value("worker.startDelay", time.Duration(0))
 
-// newWorker is called with the pool locked.
-func newWorker(ctx context.Context, p *pool) *worker {
-	p.number++
+func newWorker(ctx context.Context, p *home, number int64) *worker {
 	w := &worker{
-		id: uuid.NewString()[:13], key: rand.Text(), number: p.number, made: p.settings, pool: p,
+		id: uuid.NewString()[:13], key: rand.Text(), number: number, made: p.settings(), pool: p,
 		retry: make(chan struct{}, 1), killed: make(chan struct{}), gone: make(chan struct{}),
 		state: Initializing, since: p.clock.Now(), hands: map[string]*held{}, changed: make(chan struct{}),
 	}
 	w.kill = sync.OnceFunc(func() { close(w.killed) })
 	w.log = newLog(p.clock, w.id, p.config.LogTo)
 	w.log.hide(w.key)
-	w.taking, w.takeNone = context.WithCancel(ctx)
+	w.taking, w.endTaking = context.WithCancel(ctx)
 	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx))
 	return w
 }
 
-// live is the worker's life. ctx ends it at once, and leaves its jobs to the
-// next start of the deployment.
-func (w *worker) live(ctx context.Context) {
-	failure := w.run(ctx)
-	w.takeNone()
+// live is the worker's life, and answers why it could not work; "" is a good end.
+// ctx ends it at once, and leaves its jobs to the next start of the deployment.
+func (w *worker) live(ctx context.Context) (failure string) {
+	failure = w.run(ctx)
+	w.drain()
 	w.end()
 	w.log.finish()
-	w.pool.left(w, failure)
-	close(w.gone)
+	return failure
 }
 
 // run answers why the worker could not work; "" is a good end.
@@ -116,9 +110,9 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	if err != nil {
 		return err.Error()
 	}
-	w.pool.mu.Lock()
+	w.mu.Lock()
 	w.followsClock, w.speaks, w.folder = program.FollowsClock, program.Start != nil && !w.made.Balanced, program.Folder
-	w.pool.mu.Unlock()
+	w.mu.Unlock()
 	// What is built in needs no device, whatever its endpoint asks for: it would
 	// not use any, and an example that names GPUs runs everywhere.
 	if !program.FollowsClock {
@@ -128,7 +122,7 @@ func (w *worker) run(ctx context.Context) (failure string) {
 		}
 	}
 	spec, err := w.spec(ctx, program)
-	for sqldb.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
+	for engine.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
 		spec, err = w.spec(ctx, program)
 	}
 	switch {
@@ -149,19 +143,24 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	return w.serve(ctx, program.Start, spec)
 }
 
+// stays tells whether it may take more jobs.
 func (w *worker) stays() bool { return w.taking.Err() == nil }
 
-func (w *worker) stale() bool { return w.made.Version != w.pool.settings.Version }
+// drain has the worker take no more jobs, and leave when it has none.
+func (w *worker) drain() {
+	w.mu.Lock() // a call that may bring a job is counted before or refused
+	defer w.mu.Unlock()
+	w.endTaking()
+}
+
+func (w *worker) stale() bool { return w.made.Version != w.pool.settings().Version }
 
 // hold puts jobs into the worker's hands.
 func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
-	w.pool.mu.Lock()
-	defer w.pool.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, job := range jobs {
-		h := &held{ref: job.Ref, taken: w.pool.clock.Now(), release: func() {}}
-		w.hands[job.ID] = h
-		w.had = true
-		each(h)
+		each(w.add(job.Ref))
 	}
 	if len(jobs) > 0 {
 		w.on(took)
@@ -169,8 +168,23 @@ func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 	}
 }
 
-// drop takes a job out of the worker's hands. The pool is locked.
+// add puts one job into the worker's hands. The worker is locked.
+func (w *worker) add(ref engine.Ref) *held {
+	h := &held{ref: ref, taken: w.pool.clock.Now(), release: func() {}}
+	w.hands[ref.ID] = h
+	w.had = true
+	return h
+}
+
+// drop takes a job out of the worker's hands.
 func (w *worker) drop(h *held) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.remove(h)
+}
+
+// remove is drop. The worker is locked.
+func (w *worker) remove(h *held) {
 	if w.hands[h.ref.ID] != h {
 		return
 	}
@@ -183,26 +197,9 @@ func (w *worker) drop(h *held) {
 	}
 }
 
-// handsChanged wakes who waits for it. The pool is locked.
+// handsChanged wakes who waits for it. The worker is locked.
 func (w *worker) handsChanged() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 	w.pool.poke()
-}
-
-// each are all workers that have a state: those that live, and those that
-// failed and are not replaced yet. The pool is locked.
-func (p *pool) each() iter.Seq[*worker] {
-	return func(yield func(*worker) bool) {
-		for w := range maps.Keys(p.workers) {
-			if !yield(w) {
-				return
-			}
-		}
-		for _, w := range p.failed {
-			if !yield(w) {
-				return
-			}
-		}
-	}
 }

@@ -3,6 +3,8 @@ package workerapi
 import (
 	"net/http"
 	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // ping takes note of a sign of life, or of what a worker found wrong with
@@ -17,7 +19,7 @@ func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error)
 		a.Workers.SDK(t.endpoint, t.worker, release)
 	}
 	if err == nil {
-		answer(w, http.StatusOK, struct{}{})
+		httpanswer.Bytes(w, http.StatusOK, []byte("{}"))
 	}
 	return err
 }

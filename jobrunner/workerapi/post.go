@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
@@ -22,7 +22,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	}
 	defer hold.Release()
 	if p.output == nil {
-		return refuse(http.StatusBadRequest, "the chunk has no output: post {\"output\": …}")
+		return httpanswer.Refuse(http.StatusBadRequest, "the chunk has no output: post {\"output\": …}")
 	}
 	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
 }
@@ -51,7 +51,7 @@ func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 func (a *api) report(w http.ResponseWriter, r *http.Request, t target, report engine.Report, replace bool) error {
 	err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, report, replace)
 	if err == nil {
-		answer(w, http.StatusOK, struct{}{})
+		httpanswer.Bytes(w, http.StatusOK, []byte("{}"))
 	}
 	return err
 }
@@ -78,14 +78,14 @@ func (p post) report() engine.Report {
 
 // unusableError is of a body that says nothing: 400.
 type unusableError struct {
-	*refusal
+	*httpanswer.Refusal
 	progress bool // it would have been a progress update
 }
 
-func (e *unusableError) Unwrap() error { return e.refusal }
+func (e *unusableError) Unwrap() error { return e.Refusal }
 
 func unusable(body []byte, format string, args ...any) error {
-	return &unusableError{&refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}, beginsAsProgress(body)}
+	return &unusableError{httpanswer.Refuse(http.StatusBadRequest, format, args...), beginsAsProgress(body)}
 }
 
 // readPost reads a body. What is wrong with it is an *unusableError; where it
@@ -99,10 +99,10 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 		return p, nil, err
 	}
 	if errors.Is(err, httplimit.ErrSlowBody) {
-		return p, nil, refuse(http.StatusRequestTimeout, "%s", err)
+		return p, nil, httpanswer.Refuse(http.StatusRequestTimeout, "%s", err)
 	}
 	if err != nil {
-		return p, nil, refuse(http.StatusBadRequest, "the body did not come whole: %s", err)
+		return p, nil, httpanswer.Refuse(http.StatusBadRequest, "the body did not come whole: %s", err)
 	}
 	if len(body) > maxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxWaste)

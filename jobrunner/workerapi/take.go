@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // take answers one job as an object, or 204.
@@ -21,7 +22,7 @@ func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	write(w, http.StatusOK, appendJob(nil, jobs[0]))
+	httpanswer.Bytes(w, http.StatusOK, appendJob(nil, jobs[0]))
 	return nil
 }
 
@@ -47,7 +48,7 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 		}
 		body = appendJob(body, job)
 	}
-	write(w, http.StatusOK, append(body, ']'))
+	httpanswer.Bytes(w, http.StatusOK, append(body, ']'))
 	return nil
 }
 
@@ -100,7 +101,8 @@ func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
 	case len(ids) == 0:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		answer(w, http.StatusOK, map[string][]string{"jobsToStop": ids})
+		body, _ := json.Marshal(map[string][]string{"jobsToStop": ids}) // strings always can be
+		httpanswer.Bytes(w, http.StatusOK, body)
 	}
 	return nil
 }

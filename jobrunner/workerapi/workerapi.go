@@ -5,19 +5,17 @@ package workerapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/unavailable"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -59,10 +57,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// route is what a path below /v2/{endpoint_id} does.
-type route struct {
-	method string
-	job    bool // the path ends with the id of a job
+// operation is what a path below /v2/{endpoint_id} does.
+type operation struct {
 	// held is for a poll that a worker repeats at once when it fails.
 	held  bool
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
@@ -74,33 +70,41 @@ type target struct {
 	query                 url.Values
 }
 
-// A ping with status=unhealthy makes the seventh route.
-var routes = map[string]route{
-	"job-take":       {http.MethodGet, false, true, (*api).take},
-	"job-take-batch": {http.MethodGet, false, true, (*api).takeBatch},
-	"job-stop":       {http.MethodGet, false, false, (*api).stops},
-	"job-stream":     {http.MethodPost, true, false, (*api).stream},
-	"job-done":       {http.MethodPost, true, false, (*api).done},
-	"ping":           {http.MethodGet, false, false, (*api).ping},
-}
+// routes are the paths of the protocol. A ping with status=unhealthy makes the
+// seventh.
+var routes = func() (t httproute.Table[operation]) {
+	t.Add("GET", "/v2/{endpoint_id}/job-take/{worker_id}", operation{true, (*api).take})
+	t.Add("GET", "/v2/{endpoint_id}/job-take-batch/{worker_id}", operation{true, (*api).takeBatch})
+	t.Add("GET", "/v2/{endpoint_id}/job-stop/{worker_id}", operation{false, (*api).stops})
+	t.Add("POST", "/v2/{endpoint_id}/job-stream/{worker_id}/{job_id}", operation{false, (*api).stream})
+	t.Add("POST", "/v2/{endpoint_id}/job-done/{worker_id}/{job_id}", operation{false, (*api).done})
+	t.Add("GET", "/v2/{endpoint_id}/ping/{worker_id}", operation{false, (*api).ping})
+	return t
+}()
+
+// repeated tells of each operation whether a worker repeats it all the time, or
+// at each chunk of an output.
+var repeated = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
 
 // Owns tells whether a path is one of the worker protocol.
 func Owns(path string) bool {
-	_, ok := routes[operation(path)]
+	_, ok := repeated[operationOf(path)]
 	return ok
 }
 
 // Polls tells whether a path is of a request that a worker repeats all the time,
 // or at each chunk of an output: a result of a job is none of them.
-func Polls(path string) bool { return Owns(path) && operation(path) != "job-done" }
+func Polls(path string) bool { return repeated[operationOf(path)] }
 
-// operation is what a path below /v2/{endpoint_id} names, "" for any other path.
-func operation(path string) string {
-	segments := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)
-	if len(segments) < 4 || segments[0] != "v2" {
+// operationOf is what a path below /v2/{endpoint_id} names, "" for any other path.
+func operationOf(path string) string {
+	path, ok := strings.CutPrefix(path, "/v2/")
+	_, path, _ = strings.Cut(path, "/")
+	name, _, more := strings.Cut(path, "/")
+	if !ok || !more {
 		return ""
 	}
-	return segments[2]
+	return name
 }
 
 type api struct{ Config }
@@ -117,14 +121,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route answers 404 for the path, 405 for the method, 401 without a key, 404
 // for a worker that is not there, and 401 for a key that is not the worker's.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
-	route, t, err := find(w, r)
+	op, t, err := find(r)
 	if err != nil {
 		return err
 	}
 	if err = a.authorize(r, t); err == nil {
-		err = route.serve(a, w, r, t)
+		err = op.serve(a, w, r, t)
 	}
-	if err != nil && route.held {
+	if err != nil && op.held {
 		pause(r.Context(), refusalHeld)
 	}
 	return err
@@ -132,25 +136,17 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 
 // find tells what a path and its method mean. Some workers append parameters
 // with & to a path that has no query.
-func find(w http.ResponseWriter, r *http.Request) (route, target, error) {
-	path, more, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "&")
-	segments := strings.Split(path, "/")
-	if len(segments) < 4 || segments[0] != "v2" {
-		return route{}, target{}, refuse(http.StatusNotFound, "no such path: the worker protocol is /v2/{endpoint_id}/job-take/{worker_id}, …")
-	}
-	found, ok := routes[segments[2]]
-	t := target{endpoint: segments[1], worker: segments[3], query: query(r.URL.RawQuery, more)}
+func find(r *http.Request) (operation, target, error) {
+	path, more, _ := strings.Cut(r.URL.Path, "&")
+	found := routes.Find(r.Method, path)
 	switch {
-	case !ok, t.worker == "", found.job != (len(segments) == 5), !found.job && len(segments) != 4:
-		return route{}, target{}, refuse(http.StatusNotFound, "no such operation of a worker: %s", strings.Join(segments[2:], "/"))
-	case r.Method != found.method:
-		w.Header().Set("Allow", found.method)
-		return route{}, target{}, refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", segments[2], found.method, r.Method)
-	case found.job:
-		t.job = segments[4]
+	case found.Allow == nil:
+		return operation{}, target{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s: the worker protocol is /v2/{endpoint_id}/job-take/{worker_id}, …", path)
+	case found.Pattern == "":
+		return operation{}, target{}, httpanswer.NotAllowed(r, found.Allow...)
 	}
-	r.Pattern = found.pattern(segments[2])
-	return found, t, nil
+	r.Pattern = found.Pattern
+	return found.Does, target{found.Values[0], found.Values[1], found.Values[2], query(r.URL.RawQuery, more)}, nil
 }
 
 // query reads parameters from wherever a worker put them.
@@ -165,73 +161,26 @@ func query(raws ...string) url.Values {
 	return all
 }
 
-// pattern is the path as a template, for those who count requests.
-func (r route) pattern(name string) string {
-	p := r.method + " /v2/{endpoint_id}/" + name + "/{worker_id}"
-	if r.job {
-		p += "/{job_id}"
-	}
-	return p
-}
-
-var errNoKey = errors.New("the worker's key is missing: send it as Authorization, bare or as Bearer <key>")
-
 func (a *api) authorize(r *http.Request, t target) error {
 	key := strings.TrimSpace(r.Header.Get("Authorization"))
 	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
 		key = strings.TrimSpace(rest)
 	}
 	if key == "" {
-		return errNoKey
+		return httpanswer.Refuse(http.StatusUnauthorized, "the worker's key is missing: send it as Authorization, bare or as Bearer <key>")
 	}
 	return a.Workers.Authorize(t.endpoint, t.worker, key)
 }
 
-// refusal is an answer that says what is wrong with a request.
-type refusal struct {
-	status int
-	text   string
-}
-
-func (r *refusal) Error() string { return r.text }
-
-func refuse(status int, format string, args ...any) error {
-	return &refusal{status, fmt.Sprintf(format, args...)}
-}
-
 // fail answers an error as {"error": text}. A worker tries 5xx again.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := http.StatusInternalServerError, "the deployment failed to answer: its log says why"
-	scarce, reason := unavailable.Answer(r.Context(), w.Header(), err)
-	var refused *refusal
 	switch {
-	case errors.As(err, &refused):
-		status, text = refused.status, refused.text
 	case errors.Is(err, worker.ErrNoWorker):
-		status, text = http.StatusNotFound, err.Error()
-	case errors.Is(err, worker.ErrKey), errors.Is(err, errNoKey):
-		status, text = http.StatusUnauthorized, err.Error()
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	case scarce != 0:
-		status, text = scarce, reason
-	case r.Context().Err() != nil: // nobody is there to read
-	default:
-		a.Logger.ErrorContext(r.Context(), "a worker's request failed", "request", r.Pattern, "error", err)
+		err = httpanswer.Refuse(http.StatusNotFound, "%s", err)
+	case errors.Is(err, worker.ErrKey):
+		err = httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
-	answer(w, status, map[string]string{"error": text})
-}
-
-// answer writes JSON.
-func answer(w http.ResponseWriter, status int, body any) {
-	text, _ := json.Marshal(body) // maps and lists of strings always can be
-	write(w, status, text)
-}
-
-func write(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // some clients read no chunks
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a worker that is gone needs no answer
+	httpanswer.Error.Fail(w, r, a.Logger, err)
 }
 
 // pause waits in real time, which is a worker's: its deployment's clock may be

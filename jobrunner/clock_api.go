@@ -2,27 +2,27 @@ package jobrunner
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
 // maxAdvance bounds one step of the clock: a little over the longest time to
 // live of a job.
 const maxAdvance = 8 * 24 * time.Hour
 
-// clockDoor lets whoever holds an unrestricted key read and advance the
+// serveClock lets whoever holds an unrestricted key read and advance the
 // deployment's clock: GET /clock, and POST /clock {"advance": milliseconds}.
 // POST /clock {"stop": true} makes it stand still but for that.
 // It is there only where Config.AdminClock asks for it. While a worker runs a job
 // that does not follow the clock, which offClock names the endpoint of, it is
 // not advanced: the job would time out without having had the time.
-func clockDoor(c *clock.Clock, keys *apikey.Keys, offClock func() string, next http.Handler) http.Handler {
-	refuse := func(w http.ResponseWriter, status int, text string) {
-		answerJSON(w, status, map[string]string{"error": text})
+func serveClock(c *clock.Clock, keys *apikey.Keys, offClock func() string, next http.Handler) http.Handler {
+	refuse := func(w http.ResponseWriter, status int, format string, args ...any) {
+		httpanswer.Error.Refuse(w, httpanswer.Refuse(status, format, args...))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/clock" {
@@ -31,7 +31,7 @@ func clockDoor(c *clock.Clock, keys *apikey.Keys, offClock func() string, next h
 		}
 		switch who, err := keys.Authorize(r); {
 		case err != nil:
-			refuse(w, http.StatusUnauthorized, err.Error())
+			refuse(w, http.StatusUnauthorized, "%s", err)
 			return
 		case who.Restricted():
 			refuse(w, http.StatusForbidden, "this key is for some endpoints only: the clock is everybody's")
@@ -50,25 +50,18 @@ func clockDoor(c *clock.Clock, keys *apikey.Keys, offClock func() string, next h
 				break
 			}
 			if err != nil || body.Stop || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
-				refuse(w, http.StatusBadRequest, fmt.Sprintf("send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds()))
+				refuse(w, http.StatusBadRequest, "send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds())
 				return
 			}
 			if endpoint := offClock(); endpoint != "" {
-				refuse(w, http.StatusConflict, "a worker of endpoint "+endpoint+" runs a job in real time: advance the clock when the job has ended")
+				refuse(w, http.StatusConflict, "a worker of endpoint %s runs a job in real time: advance the clock when the job has ended", endpoint)
 				return
 			}
 			c.Advance(time.Duration(body.Advance) * time.Millisecond)
 		default:
-			w.Header().Set("Allow", "GET, POST")
-			refuse(w, http.StatusMethodNotAllowed, "/clock takes GET and POST")
+			httpanswer.Error.Refuse(w, httpanswer.NotAllowed(r, http.MethodGet, http.MethodPost))
 			return
 		}
-		answerJSON(w, http.StatusOK, map[string]string{"now": c.Now().UTC().Format(time.RFC3339Nano)})
+		httpanswer.JSON(w, http.StatusOK, map[string]string{"now": c.Now().UTC().Format(time.RFC3339Nano)})
 	})
-}
-
-func answerJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that is gone needs no answer
 }

@@ -1,0 +1,59 @@
+// Package httpanswer writes what the deployment answers to HTTP requests: JSON,
+// and refusals in the form of the API that was asked.
+package httpanswer
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+)
+
+// RequestID is the header that names a request, in answers and in the log.
+const RequestID = "X-Request-Id"
+
+// SetRequestID gives an answer an id of its own, unless it has one, and
+// returns it.
+func SetRequestID(h http.Header) string {
+	id := h.Get(RequestID)
+	if id == "" {
+		id = uuid.NewString()
+		h.Set(RequestID, id)
+	}
+	return id
+}
+
+// JSON answers a value as JSON. A 204 has no body.
+func JSON(w http.ResponseWriter, status int, value any) {
+	if status == http.StatusNoContent {
+		w.WriteHeader(status)
+		return
+	}
+	Bytes(w, status, encode(value))
+}
+
+// Bytes answers JSON that is encoded already.
+func Bytes(w http.ResponseWriter, status int, body []byte) {
+	write(w, status, "application/json", body)
+}
+
+func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body))) // some clients read no chunks
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that is gone needs no answer
+}
+
+// encode ends with a line break.
+func encode(value any) []byte {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // wire types always have a JSON form
+	}
+	return text.Bytes()
+}

@@ -1,0 +1,86 @@
+package httpanswer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Each form says what is wrong in its own body; headers go with the status.
+func TestForms(t *testing.T) {
+	full := &Refusal{Status: 422, Text: "the request is not valid", Faults: []string{"a: <b>", "c"}, Allow: []string{"GET", "POST"}, RetryAfter: "7", Close: true}
+	for _, c := range []struct {
+		form              Form
+		refusal           *Refusal
+		status            int
+		contentType, body string
+	}{
+		{Error, Refuse(404, "no %s", "job"), 404, "application/json", `{"error":"no job"}`},
+		{Error, full, 422, "application/json", `{"error":"the request is not valid: a: <b>; c"}`},
+		{Message, Refuse(404, "no job"), 404, "application/json", `{"message":"no job"}` + "\n"},
+		{Message, full, 400, "application/json", `{"message":"the request is not valid: a: <b>; c"}` + "\n"},
+		{Problem, Refuse(404, "no job"), 404, "application/problem+json", `{"title":"Not Found","status":404,"detail":"no job"}` + "\n"},
+		{Problem, full, 422, "application/problem+json", `{"title":"Unprocessable Entity","status":422,"detail":"the request is not valid","errors":["a: <b>","c"]}` + "\n"},
+	} {
+		w := httptest.NewRecorder()
+		c.form.Refuse(w, c.refusal)
+		h := w.Header()
+		if w.Code != c.status || w.Body.String() != c.body || h.Get("Content-Type") != c.contentType || h.Get("Content-Length") != fmt.Sprint(len(c.body)) {
+			t.Errorf("%d %v %q", w.Code, h, w.Body)
+		}
+		if c.refusal == full && (h.Get("Allow") != "GET, POST" || h.Get("Retry-After") != "7" || h.Get("Connection") != "close") ||
+			c.refusal != full && (h.Get("Allow") != "" || h.Get("Retry-After") != "" || h.Get("Connection") != "") || h.Get("WWW-Authenticate") != "" {
+			t.Errorf("%v", h)
+		}
+	}
+	w := httptest.NewRecorder()
+	Error.Refuse(w, Refuse(http.StatusUnauthorized, "no key"))
+	if w.Header().Get("WWW-Authenticate") != "Bearer" {
+		t.Errorf("a 401 with %v", w.Header())
+	}
+}
+
+// An error is a refusal, a shortage with when to come again, or the
+// deployment's own failure, which alone is logged and tells nothing of itself.
+func TestFail(t *testing.T) {
+	stopping, stop := context.WithCancelCause(t.Context())
+	stop(httplimit.ErrStopping)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		err    error
+		status int
+		after  string
+	}{
+		"refusal":             {t.Context(), fmt.Errorf("x: %w", Refuse(418, "tea")), 418, ""},
+		"refusal at a stop":   {stopping, Refuse(418, "tea"), 418, ""},
+		"no memory":           {t.Context(), fmt.Errorf("x: %w", httplimit.ErrMemory), 503, "5"},
+		"full disk":           {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrFull), 507, ""},
+		"no database":         {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrUnavailable), 503, "2"},
+		"the database closes": {t.Context(), fmt.Errorf("secret: %w", sqldb.ErrClosed), 503, "2"},
+		"a stop":              {stopping, context.Canceled, 503, "5"},
+		"nobody is there":     {gone, errors.New("secret"), 503, ""},
+		"a defect":            {t.Context(), errors.New("secret"), 500, ""},
+	} {
+		var log bytes.Buffer
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(c.ctx, "GET", "/v2/templates", nil)
+		Problem.Fail(w, r, slog.New(slog.NewTextHandler(&log, nil)), c.err)
+		if w.Code != c.status || w.Header().Get("Retry-After") != c.after || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+		id := w.Header().Get(RequestID)
+		if (c.status == 500) != strings.Contains(log.String(), "secret") || c.status == 500 && (id == "" || !strings.Contains(log.String(), id) || !strings.Contains(w.Body.String(), id)) {
+			t.Errorf("%s: request %q, the log says %s", name, id, &log)
+		}
+	}
+}

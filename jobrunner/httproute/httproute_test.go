@@ -1,0 +1,78 @@
+package httproute
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+)
+
+func table(headAsGet bool) *Table[string] {
+	t := &Table[string]{HeadAsGet: headAsGet}
+	t.Add(http.MethodGet, "/v2/things", "list")
+	t.Add(http.MethodPost, "/v2/things", "create")
+	t.Add(http.MethodGet, "/v2/things/special", "special")
+	t.Add(http.MethodGet, "/v2/things/{id}", "get")
+	t.Add(http.MethodGet, "/v2/things/{id}/parts/{part}", "part")
+	t.Add(http.MethodPost, "/v2/things/{id}/pass/{route...}", "pass")
+	return t
+}
+
+// A path is taken as it is: neither cleaned, nor redirected, nor decoded.
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		method, path, want, pattern string
+		values                      [3]string
+		allow                       []string
+	}{
+		{"GET", "/v2/things", "list", "GET /v2/things", [3]string{}, []string{"GET", "POST"}},
+		{"POST", "/v2/things", "create", "POST /v2/things", [3]string{}, []string{"GET", "POST"}},
+		{"DELETE", "/v2/things", "", "", [3]string{}, []string{"GET", "POST"}},
+		{"HEAD", "/v2/things", "", "", [3]string{}, []string{"GET", "POST"}},
+		{"GET", "/v2/things/special", "special", "GET /v2/things/special", [3]string{}, []string{"GET"}},
+		{"GET", "/v2/things/a%2Fb", "get", "GET /v2/things/{id}", [3]string{"a%2Fb"}, []string{"GET"}},
+		{"GET", "/v2/things/..", "get", "GET /v2/things/{id}", [3]string{".."}, []string{"GET"}},
+		{"GET", "/v2/things/{id}", "get", "GET /v2/things/{id}", [3]string{"{id}"}, []string{"GET"}},
+		{"GET", "/v2/things/a/parts/b", "part", "GET /v2/things/{id}/parts/{part}", [3]string{"a", "b"}, []string{"GET"}},
+		{"POST", "/v2/things/a/pass/v1//models/", "pass", "POST /v2/things/{id}/pass/{route...}", [3]string{"a", "v1//models/"}, []string{"POST"}},
+		{"POST", "/v2/things/a/pass//", "pass", "POST /v2/things/{id}/pass/{route...}", [3]string{"a", "/"}, []string{"POST"}},
+		{method: "GET", path: "/v2/things/"},
+		{method: "GET", path: "/v2//things"},
+		{method: "GET", path: "//v2/things"},
+		{method: "GET", path: "/v2/things/a/"},
+		{method: "GET", path: "/v2/things/a/parts"},
+		{method: "GET", path: "/v2/things//parts/b"},
+		{method: "POST", path: "/v2/things/a/pass/"},
+		{method: "POST", path: "/v2/things/a/pass"},
+		{method: "GET", path: "/v2"},
+		{method: "GET", path: "/"},
+		{method: "OPTIONS", path: "*"},
+		{method: "GET", path: ""},
+	} {
+		m := table(false).Find(c.method, c.path)
+		if m.Does != c.want || m.Pattern != c.pattern || !slices.Equal(m.Allow, c.allow) || m.Pattern != "" && m.Values != c.values {
+			t.Errorf("%s %q: found %+v", c.method, c.path, m)
+		}
+	}
+}
+
+func TestHeadAsGet(t *testing.T) {
+	m := table(true).Find(http.MethodHead, "/v2/things")
+	if m.Does != "list" || m.Pattern != "GET /v2/things" || !slices.Equal(m.Allow, []string{"GET", "HEAD", "POST"}) {
+		t.Errorf("found %+v", m)
+	}
+}
+
+// Every request of the job API passes here.
+func TestFindDoesNotAllocate(t *testing.T) {
+	of := table(false)
+	if n := testing.AllocsPerRun(100, func() { of.Find(http.MethodGet, "/v2/things/a/parts/b") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	of := table(false)
+	for b.Loop() {
+		of.Find(http.MethodGet, "/v2/things/a/parts/b")
+	}
+}
