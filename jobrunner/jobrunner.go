@@ -18,7 +18,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/balancer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
@@ -109,9 +108,6 @@ type Jobrunner struct {
 // New opens the state and starts the workers that it asks for. The caller ends
 // the deployment with Close.
 func New(ctx context.Context, c Config) (*Jobrunner, error) {
-	if err := fault.Check(); err != nil {
-		return nil, err
-	}
 	if c.APIKey == "" {
 		return nil, errors.New("a deployment needs an API key")
 	}
@@ -195,7 +191,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 	if c.AdminClock {
 		handler = serveClock(time, keys, j.pools.OffClock, handler)
 	}
-	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, fault.Handler(handler, time))))
+	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, handler)))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
@@ -57,8 +56,5 @@ func (q *queues) changed(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.changes++
-	if fault.On("deleted-endpoint-answers") {
-		return
-	}
 	delete(q.known, id)
 }

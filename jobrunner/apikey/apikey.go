@@ -15,8 +15,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // Default is the owner of the deployment's own key.
@@ -38,7 +36,7 @@ func (i Identity) Restricted() bool { return len(i.Endpoints) > 0 }
 
 // MayUse tells whether the key is for an endpoint's job API.
 func (i Identity) MayUse(endpoint string) bool {
-	return !i.Restricted() || fault.On("no-ownership") || slices.Contains(i.Endpoints, endpoint)
+	return !i.Restricted() || slices.Contains(i.Endpoints, endpoint)
 }
 
 // Keys are the keys of a deployment.
@@ -74,7 +72,7 @@ func (k *Keys) Authorize(r *http.Request) (Identity, error) {
 		sent = strings.TrimSpace(rest)
 	}
 	got := sum(sent)
-	if k.open && got.equal(k.own) || fault.On("any-key") && sent != "" {
+	if k.open && got.equal(k.own) {
 		return Identity{Owner: Default}, nil
 	}
 	if k.file == nil || sent == "" {

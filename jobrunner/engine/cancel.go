@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -18,7 +17,7 @@ func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
 		return Job{}, err
 	}
 	job, err := e.Get(ctx, endpoint, id)
-	if err == nil && !job.State.Terminal() && !fault.On("cancel-once") { // retried just now
+	if err == nil && !job.State.Terminal() { // retried just now
 		return e.Cancel(ctx, endpoint, id)
 	}
 	return job, err

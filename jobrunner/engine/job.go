@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // State is a job's status, in the words of the API.
@@ -74,7 +72,7 @@ func (n NewJob) webhookOwner() string {
 
 // retention is how long the result is kept.
 func (n NewJob) retention() time.Duration {
-	if !n.Sync || fault.On("runsync-with-wait-kept-long") && n.Wait > 0 {
+	if !n.Sync {
 		return asyncRetention
 	}
 	return min(max(syncRetention, n.Wait), maxSyncRetention)

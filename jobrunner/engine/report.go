@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -37,7 +36,7 @@ const (
 
 // Done says that the handler ended well, with an output in JSON or, nil, none.
 func Done(output []byte) Report {
-	return Report{kind: done, output: fault.Data("result.output", output)}
+	return Report{kind: done, output: output}
 }
 
 // Fail says that the handler failed, and why; it may have left an output.
@@ -51,7 +50,7 @@ func Progress(output []byte) Report { return Report{kind: progress, output: outp
 // of more than MaxChunk is passed on as several chunks (split says how), the
 // last of which has the metrics.
 func Chunk(output, metrics []byte) Report {
-	return Report{kind: chunk, chunks: chunks(fault.Data("chunk.output", output), metrics)}
+	return Report{kind: chunk, chunks: chunks(output, metrics)}
 }
 
 // Chunks is Chunk for several outputs, in their order.

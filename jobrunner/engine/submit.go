@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -33,9 +32,6 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 	now := e.now()
 	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
-	if fault.On("low-priority-no-ttl") && n.Low || fault.On("runsync-no-ttl") && n.Sync {
-		gone = now + MaxTTL.Milliseconds()
-	}
 	var taker *place
 	if e.mayTake() {
 		taker = e.hub.claim(n.Endpoint)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -109,11 +108,7 @@ func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 // dueSteps are what time does to jobs, in the order in which it is done.
 var dueSteps = []func(tx *sqldb.Tx, now int64) ([]change, error){
 	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		gone, err := remove(tx, removed, now, sweepChunk)
-		if fault.On("expired-stay-counted") {
-			return nil, err
-		}
-		return gone, err
+		return remove(tx, removed, now, sweepChunk)
 	},
 	func(tx *sqldb.Tx, now int64) ([]change, error) {
 		return update(tx, TimedOut, timedOutAll, now, sweepChunk)

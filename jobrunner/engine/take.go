@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -39,9 +38,6 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		job := &jobs[i]
 		if err := tx.Later(taken, job.Worker, e.process, job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
 			return nil, nil, err
-		}
-		if job.Attempt > 1 {
-			job.Input = fault.Data("retried.input", job.Input)
 		}
 	}
 	return jobs, changes, nil

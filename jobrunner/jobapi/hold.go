@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -26,17 +25,11 @@ func (a *api) hold(ctx context.Context, t target, wait time.Duration, look func(
 // holdBy is hold with a watch that has begun, and which it ends.
 func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duration, look func() (enough bool, err error)) error {
 	defer watch.Stop()
-	switch {
-	case fault.On("wait-5-percent-more"):
-		wait += wait / 20
-	case fault.On("wait-5-percent-less"):
-		wait -= wait / 20
-	}
 	elapsed := a.Clock.NewTimer(wait)
 	defer elapsed.Stop()
 	for over := false; ; {
 		enough, err := look()
-		if err != nil && !sqldb.Temporary(err) || enough && !fault.On("wait-to-the-end") || over {
+		if err != nil && !sqldb.Temporary(err) || enough || over {
 			return err
 		}
 		var again <-chan time.Time
@@ -104,11 +97,6 @@ func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait t
 	}
 	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
 		return err
-	}
-	if fault.On("wait-cancels-queued") && job.State == engine.InQueue {
-		if _, err := a.Engine.Cancel(r.Context(), t.endpoint, job.ID); err != nil {
-			return err
-		}
 	}
 	return a.answerJob(w, r, t, job, size)
 }

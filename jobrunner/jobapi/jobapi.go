@@ -13,7 +13,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
@@ -156,7 +155,6 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := a.admit(user, op, t, endpoint)
 	if err != nil {
-		fault.Acts("refused-"+limits.Table[op.limit].Name, r, func(w http.ResponseWriter, r *http.Request) { _ = op.serve(a, w, r, t) })
 		if r.ContentLength != 0 { // else net/http reads the body before it answers, however slowly that comes
 			w.Header().Set("Connection", "close")
 		}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -42,14 +41,6 @@ func (a *api) runSync(w http.ResponseWriter, r *http.Request, t target) error {
 		return err
 	}
 	n.Sync, n.Wait = true, asked
-	switch {
-	case fault.On("runsync-low-priority-ignored"):
-		n.Low = false
-	case fault.On("runsync-time-out-ignored"):
-		n.Timeout = 0
-	case fault.On("wait-no-webhook") && asked > 0:
-		n.Webhook = ""
-	}
 	job, watch, err := a.queue(r.Context(), n)
 	hold.Release()
 	if err != nil {

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
 // streamWait is how long a stream that has nothing new is held, where the
 // client does not say (field notes: /stream).
-var streamWait = fault.Value("jobapi.streamWait", 10*time.Second)
+const streamWait = 10 * time.Second
 
 // streamShape is the header that tells a client which form a stream has, and
 // where it is served in the other one.

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
@@ -27,9 +26,9 @@ var (
 )
 
 // Greatest bodies in bytes (description, B, rule 1; MB is 2^20 here).
-var (
-	maxRun     = fault.Value[int64]("jobapi.maxRun", 10<<20)
-	maxRunSync = fault.Value[int64]("jobapi.maxRunSync", 20<<20)
+const (
+	maxRun     = 10 << 20
+	maxRunSync = 20 << 20
 )
 
 // readBody reads a body of at most limit bytes, of which the caller makes a
@@ -40,9 +39,6 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	if r.ContentLength > limit {
 		return nil, nil, tooLarge(limit)
 	}
-	if r.ContentLength < 0 && fault.On("chunked-no-limit") {
-		limit *= 10
-	}
 	body, hold, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), multiple, false)
 	var over *http.MaxBytesError
 	switch {
@@ -51,7 +47,7 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple i
 	case err != nil:
 		return nil, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
-	if !utf8.Valid(body) && !fault.On("any-utf8") {
+	if !utf8.Valid(body) {
 		hold.Release()
 		return nil, nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not JSON: its text is not UTF-8")
 	}
@@ -66,9 +62,6 @@ func tooLarge(limit int64) error {
 }
 
 func parseSubmission(body []byte) (job engine.NewJob, err error) {
-	if fault.On("text-after-json") {
-		body = firstValue(body)
-	}
 	members, ok := rawjson.Members(body, "input", "webhook", "policy", "s3Config")
 	if !ok {
 		return job, malformed(body)
@@ -80,7 +73,7 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	case !isObject(input):
 		return job, httpanswer.Refuse(http.StatusBadRequest, "input must be a JSON object")
 	}
-	job.Input = fault.Data("submission.input", input)
+	job.Input = input
 	if job.Webhook, err = webhook(members["webhook"]); err != nil {
 		return job, err
 	}
@@ -92,15 +85,6 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	}
 	job.Rest = rest(members)
 	return job, nil
-}
-
-// firstValue is what a program reads that does not look further.
-func firstValue(body []byte) []byte {
-	var first json.RawMessage
-	if json.NewDecoder(bytes.NewReader(body)).Decode(&first) != nil {
-		return body
-	}
-	return first
 }
 
 // rest is what a worker sees beside the input.
@@ -237,5 +221,5 @@ func queryDuration(r *http.Request, name string, b bounds, otherwise time.Durati
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 func isObject(raw json.RawMessage) bool {
-	return len(raw) > 0 && raw[0] == '{' || fault.On("input-of-any-kind")
+	return len(raw) > 0 && raw[0] == '{'
 }

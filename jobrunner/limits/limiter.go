@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // Key is what is limited together: one user's requests of one operation at one
@@ -41,7 +40,6 @@ type Limiter struct {
 type bucket struct {
 	open     int
 	accepted []time.Duration // times within the last Window, oldest first
-	other                    // how a variant for the conformance suite counts
 }
 
 // New has seen no requests.
@@ -58,12 +56,6 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 		return func() {}, nil
 	}
 	limit := Table[k.Operation]
-	if fault.On("one-bucket") {
-		k.Operation = None
-	}
-	if fault.On("one-endpoint") {
-		k.Endpoint = ""
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now().Sub(l.start)
@@ -74,14 +66,8 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 		l.buckets[k] = b
 	}
 	b.forget(now)
-	if fault.On("status-window-short") && k.Operation == Status || fault.On("cancel-window-short") && k.Operation == Cancel {
-		b.forget(now + Window/20)
-	}
-	if refused, differs := b.differently(now, limit, running); differs {
-		return func() { l.done(b) }, refused
-	}
-	if open := l.open(k, b); limit.Concurrent > 0 && open >= limit.Concurrent {
-		return nil, &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, open), time.Second}
+	if limit.Concurrent > 0 && b.open >= limit.Concurrent {
+		return nil, &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, b.open), time.Second}
 	}
 	if rate := limit.Rate; len(b.accepted) >= rate {
 		if limit.PerWorker > 0 {
@@ -97,19 +83,6 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 	b.open++
 	b.accepted = append(b.accepted, now)
 	return func() { l.done(b) }, nil
-}
-
-// open counts the requests that are under way.
-func (l *Limiter) open(k Key, b *bucket) (n int) {
-	if !fault.On("open-of-all-operations") && !fault.On("open-at-all-endpoints") {
-		return b.open
-	}
-	for other, b := range l.buckets {
-		if other.Endpoint == k.Endpoint && fault.On("open-of-all-operations") || other.Operation == k.Operation && fault.On("open-at-all-endpoints") {
-			n += b.open
-		}
-	}
-	return n
 }
 
 func (l *Limiter) done(b *bucket) {

@@ -2,8 +2,6 @@ package limits
 
 import (
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // Operation is what a request of the job API counts as.
@@ -22,7 +20,7 @@ const (
 )
 
 // Window is the time in which requests are counted.
-var Window = fault.Value("limits.Window", 10*time.Second)
+const Window = 10 * time.Second
 
 // Limit is what an operation allows one user at one endpoint.
 type Limit struct {
@@ -35,7 +33,7 @@ type Limit struct {
 
 // Table has every operation's limit (service description, Limits, Rate limits;
 // requests per worker: field notes, job API).
-var Table = fault.Value("limits.Table", [...]Limit{
+var Table = [...]Limit{
 	Run:        {"run", 1000, 200, 200, true},
 	RunSync:    {"runsync", 2000, 400, 400, true},
 	Status:     {"status", 2000, 400, 400, false},
@@ -44,7 +42,7 @@ var Table = fault.Value("limits.Table", [...]Limit{
 	PurgeQueue: {"purge-queue", 2, 0, 0, false},
 	OpenAI:     {"openai", 2000, 400, 400, true},
 	Requests:   {"requests", 10, 0, 2, false},
-})
+}
 
 // A queue takes no more jobs while it holds more than both of these (field
 // notes, job API, requests per worker).

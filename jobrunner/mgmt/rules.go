@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // rule is what a member of a request body must obey. It stands beside the
@@ -66,7 +64,7 @@ func members(t reflect.Type) []member {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" {
-			out = append(out, member{name, f.Index, parseRule(fault.Rule(t.Name()+"."+name, f.Tag.Get("rule")))})
+			out = append(out, member{name, f.Index, parseRule(f.Tag.Get("rule"))})
 		}
 	}
 	memberCache.Store(t, out)

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
@@ -33,7 +32,7 @@ func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
 			c.forget()
 		}
 		var err error
-		if s, err = c.lite.Prepare(c.dialect.rewrite(fault.SQL(query))); err != nil {
+		if s, err = c.lite.Prepare(c.dialect.rewrite(query)); err != nil {
 			return nil, err
 		}
 		c.prepared[query] = s
@@ -94,7 +93,7 @@ func (c *conn) query(query string, args ...any) (Rows, error) {
 
 // script runs one or several statements without arguments, once.
 func (c *conn) script(statements string) error {
-	return c.lite.Script(c.dialect.rewrite(fault.SQL(statements)))
+	return c.lite.Script(c.dialect.rewrite(statements))
 }
 
 // alone has nothing to wait for: one goroutine writes.

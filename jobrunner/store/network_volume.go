@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 )
 
 // NetworkVolume is storage that workers of a data center can mount. Its name
@@ -53,7 +51,7 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 			return err
 		}
 		if change.Size != nil {
-			if *change.Size < v.Size && !fault.On("volume-shrinks") || *change.Size == v.Size && !fault.On("volume-same-size") {
+			if *change.Size <= v.Size {
 				return refusef("network volume %q has %d GB and can only grow: a size of %d GB is not above that", id, v.Size, *change.Size)
 			}
 			v.Size = *change.Size

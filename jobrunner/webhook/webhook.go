@@ -20,15 +20,11 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
-)
-
-var (
-	tries = fault.Value("webhook.tries", 3)            // of one job
-	gap   = fault.Value("webhook.gap", 10*time.Second) // from the end of a call to the next
 )
 
 const (
+	tries   = 3                // of one job
+	gap     = 10 * time.Second // from the end of a call to the next
 	timeout = 10 * time.Second // of a call
 
 	// Until a call is due again whose process died.
@@ -201,11 +197,8 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	var again time.Time
 	var forbidden *ForbiddenError
 	last := c.Attempt+1 >= tries || errors.As(err, &forbidden)
-	if (err != nil || fault.On("webhook-again")) && !last {
+	if err != nil && !last {
 		again = s.Clock.Now().Add(gap)
-		if fault.On("webhook-gap-doubles") && c.Attempt == 1 {
-			again = again.Add(gap)
-		}
 	}
 	if s.Observe != nil {
 		s.Observe(err, last)
@@ -235,12 +228,9 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	// The receiver lives in real time, whatever the deployment's clock says.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(fault.Data("webhook.body", body(c))))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body(c)))
 	if err != nil {
 		return errors.New("its URL is none")
-	}
-	if fault.On("webhook-get") {
-		req.Method, req.Body, req.ContentLength = http.MethodGet, nil, 0
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "gpucloud-jobrunner")

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/fault"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
@@ -68,9 +67,6 @@ type held struct {
 	release context.CancelFunc
 }
 
-// startDelay is how long a worker takes to start, beside what its program takes.
-var startDelay = fault.Value("worker.startDelay", time.Duration(0))
-
 func newWorker(ctx context.Context, p *home, number int64) *worker {
 	w := &worker{
 		id: uuid.NewString()[:13], key: rand.Text(), number: number, made: p.settings(), pool: p,
@@ -97,15 +93,6 @@ func (w *worker) live(ctx context.Context) (failure string) {
 
 // run answers why the worker could not work; "" is a good end.
 func (w *worker) run(ctx context.Context) (failure string) {
-	if startDelay > 0 {
-		timer := w.pool.clock.NewTimer(startDelay)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-w.taking.Done():
-			return ""
-		}
-	}
 	program, err := w.pool.config.Programs.Program(w.made.Image)
 	if err != nil {
 		return err.Error()

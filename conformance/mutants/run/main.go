@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path"
 	"path/filepath"
@@ -33,6 +32,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants/overlay"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
@@ -78,8 +78,8 @@ func within(ctx context.Context, do func(binary string) error) error {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "jobrunner")
-	if err := build(ctx, binary, "mutants"); err != nil {
-		return fmt.Errorf("building the jobrunner with its faults: %w", err)
+	if err := overlay.Build(ctx, binary); err != nil {
+		return err
 	}
 	return do(binary)
 }
@@ -117,14 +117,6 @@ func matches(patterns, id string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// build builds the jobrunner, with its faults where the tag is mutants.
-func build(ctx context.Context, binary, tag string) error {
-	const program = "github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner"
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", tag, "-o", binary, program)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return cmd.Run()
 }
 
 // variable is where a jobrunner that was built for it finds its fault.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants/overlay"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
 // sample are some mutants of each kind of fault; make mutants has all of them.
@@ -51,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var built = sync.OnceValue(func() error { return build(context.Background(), filepath.Join(dir, "jobrunner"), "mutants") })
+var built = sync.OnceValue(func() error { return overlay.Build(context.Background(), filepath.Join(dir, "jobrunner")) })
 
 // withFaults is the jobrunner that has faults to choose.
 func withFaults(t *testing.T) string {
@@ -101,9 +103,10 @@ func TestSample(t *testing.T) {
 
 // The program that people run has no faults to choose: it does not know the
 // variable, and keeps what its mutants break.
-func TestNoFaultWithoutTheTag(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "jobrunner")
-	if err := build(t.Context(), binary, ""); err != nil {
+func TestNoFaultInTheProduct(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "jobrunner")
+	if err := gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"); err != nil {
 		t.Fatal(err)
 	}
 	program, err := os.ReadFile(binary)
@@ -131,17 +134,24 @@ func TestNoFaultWithoutTheTag(t *testing.T) {
 // A fault is in a statement or at a point that there is: one that was written anew
 // leaves its mutants without effect.
 func TestFaultsAreInTheSource(t *testing.T) {
-	var source strings.Builder
-	err := filepath.WalkDir("../../../jobrunner", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		source.Write(text)
-		return err
-	})
-	if err != nil {
+	const root = "../../.."
+	patched := t.TempDir()
+	if _, err := overlay.Write(t.Context(), root, patched); err != nil {
 		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, dir := range []string{root, patched} {
+		err := filepath.WalkDir(filepath.Join(dir, "jobrunner"), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			source.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	inSource := func(id, text string) {
 		list, err := faults(text)

@@ -1,6 +1,6 @@
 // Package fault makes a jobrunner wrong in one chosen place, to prove that the
-// conformance suite notices. Only a build with the tag mutants can be wrong;
-// in every other one the functions here are empty and cost nothing.
+// conformance suite notices. The product does not import it: the patches in
+// ../patches do, and ../overlay builds a jobrunner with them.
 //
 // The same makes it different in places where the contract leaves a choice, to
 // prove that the suite fails nothing that is merely different.
