@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // feed hands jobs to a handler, one after the other, until the worker is to
@@ -25,7 +24,7 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 			jobs, err = taker.Take(w.taking, w.pool.take(w, 1))
 		}
 		if err != nil && w.stays() {
-			if !sqldb.Temporary(err) {
+			if !engine.Temporary(err) {
 				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
 			}
 			if w.pool.clock.Sleep(w.taking, retake) != nil {
@@ -103,7 +102,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	reports.Add(1)
 	return true, taker.Report(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
 		defer reports.Done()
-		if sqldb.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
+		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
 			got, err = w.report(ctx, job.Ref, report)
 		}
 		told(got, err)
@@ -121,7 +120,7 @@ var (
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
 	for {
 		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)
-		if !sqldb.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
+		if !engine.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
 			return got, err
 		}
 	}
