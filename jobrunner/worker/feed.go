@@ -8,11 +8,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// feed hands jobs to a handler, one after the other, until the worker is to
+// feed passes jobs to a handler, one after the other, until the worker is to
 // leave or dies of a job.
 func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
-	w.begins(nil)
-	w.ready()
+	w.noteStart(nil)
+	w.noteReady()
 	var reports sync.WaitGroup // under way
 	defer reports.Wait()
 	taker := w.pool.queue.NewTaker()
@@ -50,12 +50,12 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	var mine *held
 	w.hold([]engine.Taken{job}, func(h *held) { mine = h })
 	leaves := func(outcome string) {
-		w.parts(ctx, mine, outcome)
+		w.logJobEnd(ctx, mine, outcome)
 		w.drop(mine)
 	}
 	own, stop := context.WithCancel(ctx)
 	w.watching.Go(func() {
-		if w.taken(own, job.Ref) {
+		if w.waitUntilRevoked(own, job.Ref) {
 			stop()
 		}
 	})
@@ -90,7 +90,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		case got == engine.Stale:
 			outcome = stopped
 		case report.Result():
-			w.pool.backoff.works()
+			w.pool.backoff.jobDone()
 		}
 		leaves(outcome)
 	}
@@ -126,9 +126,9 @@ func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (e
 	}
 }
 
-// taken waits until a job is not the worker's any more, whoever took it away,
+// waitUntilRevoked waits until a job is not the worker's any more, whoever took it away,
 // and then is true; it is false when ctx has ended.
-func (w *worker) taken(ctx context.Context, ref engine.Ref) bool {
+func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
 	timer := w.pool.clock.NewTimer(lookAgain)
