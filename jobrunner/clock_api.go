@@ -21,47 +21,45 @@ const maxAdvance = 8 * 24 * time.Hour
 // that does not follow the clock, which offClock names the endpoint of, it is
 // not advanced: the job would time out without having had the time.
 func serveClock(c *clock.Clock, keys *apikey.Keys, offClock func() string, next http.Handler) http.Handler {
-	refuse := func(w http.ResponseWriter, status int, format string, args ...any) {
-		httpanswer.Error.Refuse(w, httpanswer.Refuse(status, format, args...))
+	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
+		var body struct {
+			Advance int64 `json:"advance"`
+			Stop    bool  `json:"stop"`
+		}
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&body)
+		if body.Stop && body.Advance == 0 && err == nil {
+			c.Stop()
+			return nil
+		}
+		if err != nil || body.Stop || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
+			return httpanswer.Refuse(http.StatusBadRequest, "send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds())
+		}
+		if endpoint := offClock(); endpoint != "" {
+			return httpanswer.Refuse(http.StatusConflict, "a worker of endpoint %s runs a job in real time: advance the clock when the job has ended", endpoint)
+		}
+		c.Advance(time.Duration(body.Advance) * time.Millisecond)
+		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/clock" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		switch who, err := keys.Authorize(r); {
-		case err != nil:
-			refuse(w, http.StatusUnauthorized, "%s", err)
-			return
-		case who.Restricted():
-			refuse(w, http.StatusForbidden, "this key is for some endpoints only: the clock is everybody's")
-			return
-		}
+	served := withKey(keys, "the clock is everybody's", func(w http.ResponseWriter, r *http.Request) {
+		var refusal *httpanswer.Refusal
 		switch r.Method {
 		case http.MethodGet:
 		case http.MethodPost:
-			var body struct {
-				Advance int64 `json:"advance"`
-				Stop    bool  `json:"stop"`
-			}
-			err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&body)
-			if body.Stop && body.Advance == 0 && err == nil {
-				c.Stop()
-				break
-			}
-			if err != nil || body.Stop || body.Advance < 1 || body.Advance > maxAdvance.Milliseconds() {
-				refuse(w, http.StatusBadRequest, "send {\"advance\": milliseconds}, from 1 to %d, or {\"stop\": true}", maxAdvance.Milliseconds())
-				return
-			}
-			if endpoint := offClock(); endpoint != "" {
-				refuse(w, http.StatusConflict, "a worker of endpoint %s runs a job in real time: advance the clock when the job has ended", endpoint)
-				return
-			}
-			c.Advance(time.Duration(body.Advance) * time.Millisecond)
+			refusal = change(w, r)
 		default:
-			httpanswer.Error.Refuse(w, httpanswer.NotAllowed(r, http.MethodGet, http.MethodPost))
+			refusal = httpanswer.NotAllowed(r, http.MethodGet, http.MethodPost)
+		}
+		if refusal != nil {
+			httpanswer.Error.Refuse(w, refusal)
 			return
 		}
 		httpanswer.JSON(w, http.StatusOK, map[string]string{"now": c.Now().UTC().Format(time.RFC3339Nano)})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/clock" {
+			served(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }

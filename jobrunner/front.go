@@ -19,7 +19,7 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 	shown := page.Local(c.Remote, j.page.Load())
 	metrics := j.metrics.Handler()
 	if c.Remote {
-		metrics = withKey(keys, metrics)
+		metrics = withKey(keys, "the metrics are of all", metrics.ServeHTTP)
 	}
 	metrics = page.Local(c.Remote, named("GET /metrics", reading(metrics)))
 	profiles := page.Local(false, named("GET /debug/pprof/{profile}", profiles()))
@@ -57,18 +57,18 @@ func reading(next http.Handler) http.Handler {
 }
 
 // withKey asks for a key that is not for certain endpoints only.
-func withKey(keys *apikey.Keys, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func withKey(keys *apikey.Keys, why string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := keys.Authorize(r)
 		switch {
 		case err != nil:
 			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
 		case who.Restricted():
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this key is for some endpoints only: the metrics are of all"))
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this key is for some endpoints only: %s", why))
 		default:
-			next.ServeHTTP(w, r)
+			next(w, r)
 		}
-	})
+	}
 }
 
 // profiles are those of net/http/pprof, but for the command line, which may

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
@@ -106,3 +107,14 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// importance is that of a request's line in the log. What asks every few seconds
+// by itself is no news while it is answered well: the page, those who scrape
+// metrics, and workers that poll and ping.
+func importance(path string, status int) slog.Level {
+	switch {
+	case path == "/metrics", page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}

@@ -31,6 +31,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
+// MaxStateMemory is what a state in memory may have, in bytes.
+const MaxStateMemory = sqldb.MaxMemory
+
 // Config says what a deployment is.
 type Config struct {
 	// DataDir holds the state. Empty keeps it in memory: it ends with Close.
@@ -58,7 +61,7 @@ type Config struct {
 	// as much again that of job outputs that are being answered; 0 is
 	// httplimit.DefaultMemory.
 	BodyMemory int64
-	// StateMemory bounds a state in memory, in bytes; 0 is sqldb.MaxMemory.
+	// StateMemory bounds a state in memory, in bytes; 0 is MaxStateMemory.
 	StateMemory int64
 	// AdminClock lets clients advance the deployment's clock, at /clock: for
 	// tests of what takes long.

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // httpLimits are what clients may cost the deployment.
@@ -25,7 +25,7 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if l.BodyMemory < 0 {
 		return c, fmt.Errorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
 	}
-	if most := sqldb.MaxMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > most {
+	if most := jobrunner.MaxStateMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > most {
 		return c, fmt.Errorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", most, l.EphemeralMemory)
 	}
 	c.Most, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress

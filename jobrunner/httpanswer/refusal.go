@@ -1,6 +1,7 @@
 package httpanswer
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -38,7 +39,31 @@ func (r *Refusal) Error() string {
 	return r.Text + ": " + strings.Join(r.Faults, "; ")
 }
 
-func (r *Refusal) setHeader(h http.Header) {
+// Form is the body by which an API refuses a request.
+type Form int
+
+const (
+	// Error is {"error": text}: the job API, the worker protocol, and what is for
+	// those who operate the deployment.
+	Error Form = iota
+	// Message is {"message": text}: version 1 of the management API, which knows
+	// 400 for all that is wrong with a body.
+	Message
+	// Problem is version 2 of the management API (RFC 9457).
+	Problem
+)
+
+// problem is a body of the form Problem.
+type problem struct {
+	Title  string   `json:"title"`
+	Status int      `json:"status"`
+	Detail string   `json:"detail"`
+	Errors []string `json:"errors,omitempty"`
+}
+
+// Refuse answers a refusal.
+func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
+	h := w.Header()
 	if r.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
@@ -51,4 +76,20 @@ func (r *Refusal) setHeader(h http.Header) {
 	if r.Close {
 		h.Set("Connection", "close")
 	}
+	switch status := r.Status; f {
+	case Problem:
+		write(w, status, "application/problem+json", encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
+	case Message:
+		if status == http.StatusUnprocessableEntity {
+			status = http.StatusBadRequest
+		}
+		JSON(w, status, map[string]string{"message": r.Error()})
+	default:
+		Bytes(w, r.Status, ErrorBody(r))
+	}
+}
+
+// ErrorBody is the body of a refusal in the form Error, on one line.
+func ErrorBody(r *Refusal) []byte {
+	return bytes.TrimSpace(encode(map[string]string{"error": r.Error()}))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // lookAgain is the pause after a look that failed because the database was not
@@ -29,7 +28,7 @@ func (a *api) holdBy(ctx context.Context, watch *engine.Watch, wait time.Duratio
 	defer elapsed.Stop()
 	for over := false; ; {
 		enough, err := look()
-		if err != nil && !sqldb.Temporary(err) || enough || over {
+		if err != nil && !engine.Temporary(err) || enough || over {
 			return err
 		}
 		var again <-chan time.Time
@@ -58,12 +57,12 @@ func (a *api) answerEnd(w http.ResponseWriter, r *http.Request, t target, wait t
 	size := 0
 	err := a.hold(r.Context(), t, wait, func() (enough bool, err error) {
 		now, bytes, err := a.look(httplimit.Answering(r.Context()), t)
-		if err == nil || !sqldb.Temporary(err) {
+		if err == nil || !engine.Temporary(err) {
 			job, size = now, bytes
 		}
 		return job.State.Terminal(), err
 	})
-	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
+	if err != nil && (job.State == "" || !engine.Temporary(err)) {
 		return err
 	}
 	return a.answerJob(w, r, t, job, size)
@@ -76,7 +75,7 @@ func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait t
 	size, unread := 0, false // unread: the job may have ended
 	read := func() error {
 		now, bytes, err := a.look(httplimit.Answering(r.Context()), t)
-		if err == nil || !sqldb.Temporary(err) {
+		if err == nil || !engine.Temporary(err) {
 			job, size, unread = now, bytes, false
 		}
 		return err
@@ -95,7 +94,7 @@ func (a *api) answerOwn(w http.ResponseWriter, r *http.Request, t target, wait t
 	if err == nil && !job.State.Terminal() { // the wait is over
 		err = read()
 	}
-	if err != nil && (job.State == "" || !sqldb.Temporary(err)) {
+	if err != nil && (job.State == "" || !engine.Temporary(err)) {
 		return err
 	}
 	return a.answerJob(w, r, t, job, size)

@@ -74,9 +74,15 @@ func list[T any, P interface {
 	*T
 	record
 }](ctx context.Context, s *Store) ([]T, error) {
+	return documents(ctx, s, func(doc []byte, one *T) error { return decode(doc, P(one)) },
+		"SELECT doc FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
+}
+
+// documents are what a query finds, in its order.
+func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, one *T) error, query string, args ...any) ([]T, error) {
 	out := []T{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
-		rows, err := r.Query("SELECT doc FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
+		rows, err := r.Query(query, args...)
 		if err != nil {
 			return err
 		}
@@ -87,7 +93,7 @@ func list[T any, P interface {
 				return err
 			}
 			var one T
-			if err := decode(doc, P(&one)); err != nil {
+			if err := decode(doc, &one); err != nil {
 				return err
 			}
 			out = append(out, one)

@@ -3,14 +3,11 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Release is a version of what an endpoint's workers are made of.
@@ -97,25 +94,12 @@ func (tx *Tx) release(e Endpoint, changed []Change) error {
 }
 
 // Releases are those of an endpoint, the newest first.
-func (s *Store) Releases(ctx context.Context, endpoint string) (out []Release, err error) {
-	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
-		rows, err := r.Query("SELECT doc FROM releases WHERE endpoint = ? ORDER BY version DESC", endpoint)
-		if err != nil {
-			return err
+func (s *Store) Releases(ctx context.Context, endpoint string) ([]Release, error) {
+	decode := func(doc []byte, one *Release) error {
+		if err := json.Unmarshal(doc, one); err != nil {
+			return fmt.Errorf("a release of endpoint %s: %w", endpoint, err)
 		}
-		defer func() { _ = rows.Close() }() // an error of reading is in Err
-		for rows.Next() {
-			var doc sql.RawBytes
-			if err := rows.Scan(&doc); err != nil {
-				return err
-			}
-			var one Release
-			if err := json.Unmarshal(doc, &one); err != nil {
-				return fmt.Errorf("a release of endpoint %s: %w", endpoint, err)
-			}
-			out = append(out, one)
-		}
-		return rows.Err()
-	})
-	return out, err
+		return nil
+	}
+	return documents(ctx, s, decode, "SELECT doc FROM releases WHERE endpoint = ? ORDER BY version DESC", endpoint)
 }

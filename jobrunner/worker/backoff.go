@@ -18,7 +18,7 @@ type backoff struct {
 	logged   []string  // the failures that the log has, as signatures
 }
 
-// fail notes that a worker could not work, and tells whether the log lacks that.
+// fail notes that a worker could not work, and tells whether the log reconcileJobs that.
 // A stale worker delays none of the next version. Workers that fail together
 // count once.
 func (b *backoff) fail(failure string, stale bool, now time.Time) (isNew bool) {
@@ -63,15 +63,15 @@ func (b *backoff) ready() {
 	b.latest = ""
 }
 
-// serves notes that a worker takes requests.
-func (b *backoff) serves() {
+// serving notes that a worker takes requests.
+func (b *backoff) serving() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures = 0
 }
 
-// works notes that a worker did a job.
-func (b *backoff) works() {
+// jobDone notes that a worker did a job.
+func (b *backoff) jobDone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures, b.logged, b.latest = 0, nil, ""
@@ -94,7 +94,7 @@ func (b *backoff) failure() string {
 // signature is the same for failures that differ in an address, a time, an id or
 // a count alone. An exit status is none of these.
 func signature(failure string) string {
-	return varying.ReplaceAllStringFunc(failure, func(word string) string {
+	return varyingWord.ReplaceAllStringFunc(failure, func(word string) string {
 		if strings.HasPrefix(word, "exit status ") {
 			return word
 		}
@@ -102,8 +102,8 @@ func signature(failure string) string {
 	})
 }
 
-// varying are words with a digit in them.
-var varying = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
+// varyingWord are words with a digit in them.
+var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
 
 // maxLogged bounds the failures that are remembered as logged.
 const maxLogged = 20

@@ -47,7 +47,7 @@ func (b *balance) wakeWaiting() {
 // Balanced tells whether an endpoint's workers serve HTTP behind a load
 // balancer.
 func (p *Pools) Balanced(endpoint string) bool {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	return one != nil && one.settings().Balanced
 }
 
@@ -55,7 +55,7 @@ func (p *Pools) Balanced(endpoint string) bool {
 // host:port, and counts one more for it until done is called. It waits for a
 // worker until ctx ends, whose error it then answers.
 func (p *Pools) Pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return "", nil, ErrNoWorker
 	}
@@ -97,7 +97,7 @@ func (p *pool) open() (address string, done func()) {
 	return least.open()
 }
 
-// open counts a request, as a job in the worker's hands; done is nil where it
+// open counts a request, as a job that the worker holds; done is nil where it
 // takes none any more.
 func (w *worker) open() (address string, done func()) {
 	w.mu.Lock()
@@ -107,7 +107,7 @@ func (w *worker) open() (address string, done func()) {
 	}
 	h := w.add(engine.Ref{Endpoint: w.pool.id, ID: uuid.NewString()})
 	w.on(took)
-	w.handsChanged()
+	w.jobsChanged()
 	return w.address, func() { w.drop(h) }
 }
 
@@ -125,7 +125,7 @@ const healthPath = "HEALTH_CHECK_PATH"
 // yet, anything else is neither. A worker that was ready and then is not for
 // several times is killed.
 func (w *worker) probe(ctx context.Context, spec *Spec) {
-	path := w.made.Env[healthPath]
+	path := w.settings.Env[healthPath]
 	if path == "" {
 		path = "/ping"
 	}
@@ -142,12 +142,12 @@ func (w *worker) probe(ctx context.Context, spec *Spec) {
 			missed = 0
 			if !ready {
 				ready = true
-				w.serves(address)
+				w.noteServing(address)
 			}
 		case !ready:
 		default:
 			if missed++; missed == probesMissed {
-				w.unfit(fmt.Sprintf("its health check at %s failed %d times: %s", path, missed, answer))
+				w.killUnhealthy(fmt.Sprintf("its health check at %s failed %d times: %s", path, missed, answer))
 				return
 			}
 		}
@@ -176,21 +176,21 @@ func ask(ctx context.Context, client *http.Client, url string) string {
 	return strconv.Itoa(answer.StatusCode)
 }
 
-// serves notes that the worker takes requests.
-func (w *worker) serves(address string) {
+// noteServing notes that the worker takes requests.
+func (w *worker) noteServing(address string) {
 	w.mu.Lock()
 	w.address = address
 	w.on(asked)
 	w.mu.Unlock()
-	w.pool.backoff.serves()
+	w.pool.backoff.serving()
 	w.pool.balance.wakeWaiting()
 }
 
-// unfit notes that the worker does not work any more, and has it killed.
-func (w *worker) unfit(reason string) {
+// killUnhealthy notes that the worker does not work any more, and has it killed.
+func (w *worker) killUnhealthy(reason string) {
 	w.fail(reason)
 	w.pool.logger.Warn("a worker is killed: it is not healthy", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
-	w.killedFor(reason)
+	w.noteKill(reason)
 	w.kill()
 }
 

@@ -20,7 +20,7 @@ import (
 // machine alone, where the test is.
 func beacon(ctx context.Context, job Job, o order) ([]byte, error) {
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" || u.Host == "" {
-		return nil, errors.New("url is no http address of this machine")
+		return nil, errors.New("invalid url: expected an http address of this machine")
 	}
 	end := job.Clock.Now().Add(time.Duration(o.MS) * time.Millisecond)
 	for n := 0; ; n++ {
@@ -66,7 +66,7 @@ func signal(ctx context.Context, job Job, to string, n int) error {
 	return ctx.Err()
 }
 
-var errNotHere = errors.New("url is no address of this machine")
+var errNotHere = errors.New("invalid url: expected an address of this machine")
 
 // beacons makes the calls, at no address but the machine's own, whatever a name
 // is looked up as and wherever an answer points.

@@ -74,7 +74,7 @@ func (c *chunks) flush() error {
 	return c.err
 }
 
-// chunks are those of a job in the worker's hands, until ctx ends.
+// chunks are those of a job that the worker holds, until ctx ends.
 func (w *worker) chunks(ctx context.Context, job engine.Taken) *chunks {
 	return newChunks(func(outputs [][]byte) error {
 		switch got, err := w.report(ctx, job.Ref, engine.Chunks(outputs)); {

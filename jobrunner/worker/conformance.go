@@ -43,7 +43,7 @@ func (o *order) read(input []byte) error {
 		members, ok = rawjson.Members(body, names...)
 	}
 	if !ok {
-		return errors.New("it is no object")
+		return errors.New("expected a JSON object")
 	}
 	for name, field := range fields {
 		if text, ok := members[name]; ok {
@@ -77,7 +77,7 @@ var ops = map[string]func(ctx context.Context, job Job, o order) ([]byte, error)
 func conformance(ctx context.Context, job Job) ([]byte, error) {
 	var o order
 	if err := o.read(job.Input); err != nil {
-		return nil, fmt.Errorf("the input is no order: %w", err)
+		return nil, fmt.Errorf("invalid input of builtin/conformance: %w", err)
 	}
 	op, ok := ops[o.Op]
 	switch {
@@ -99,7 +99,7 @@ func pause(ctx context.Context, job Job, o order) error {
 }
 
 func fail(_ context.Context, job Job, o order) ([]byte, error) {
-	if o.spent(job) {
+	if o.succeedsNow(job) {
 		return job.Input, nil
 	}
 	switch {
@@ -112,15 +112,15 @@ func fail(_ context.Context, job Job, o order) ([]byte, error) {
 }
 
 func crash(_ context.Context, job Job, o order) ([]byte, error) {
-	if o.spent(job) {
+	if o.succeedsNow(job) {
 		return job.Input, nil
 	}
 	return nil, ErrCrashed
 }
 
-// spent tells that the job was dispatched often enough to go on, by its
+// succeedsNow tells that the job was dispatched often enough to go on, by its
 // worker's death or by a client's retry.
-func (o order) spent(job Job) bool { return o.Times != nil && job.Attempt > *o.Times }
+func (o order) succeedsNow(job Job) bool { return o.Times != nil && job.Attempt > *o.Times }
 
 func stream(ctx context.Context, job Job, o order) ([]byte, error) {
 	for i := range o.N {

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// ended notes the end of a process that ended by itself: in its log, in the
+// noteExit notes the end of a process that ended by itself: in its log, in the
 // jobrunner's, in its reason, and, through that, in the errors of its jobs.
-func (w *worker) ended(exit string) {
+func (w *worker) noteExit(exit string) {
 	w.mu.Lock()
-	jobs := slices.Sorted(maps.Keys(w.hands))
+	jobs := slices.Sorted(maps.Keys(w.jobs))
 	asked, unfit := w.state != Initializing, w.state == Unhealthy
 	leaves := !w.stays() && len(jobs) == 0 && exit == exitOK // as it was to
 	if w.death == "" {
 		w.death = exit
 	}
-	starts := !w.had && w.state != Unhealthy && (!asked || w.pool.clock.Now().Sub(w.started) <= newborn)
+	starts := !w.hadJob && w.state != Unhealthy && (!asked || w.pool.clock.Now().Sub(w.started) <= startWindow)
 	switch {
 	case starts && asked:
 		w.on(failed)
 		w.reason, w.crashed = "it ended right after its start, with "+exit, true
 	case starts:
 		w.on(failed)
-		w.reason, w.crashed = w.unstarted(exit), exit != exitOK // what ends well has no cause in its log
+		w.reason, w.crashed = w.startFailure(exit), exit != exitOK // what ends well has no cause in its log
 	case w.state != Unhealthy:
-		w.reason = "its process ended with " + exit + doing(jobs)
+		w.reason = "its process ended with " + exit + describeJobs(jobs)
 	}
 	w.mu.Unlock()
-	w.log.note("the process ended with " + exit + doing(jobs))
+	w.log.note("the process ended with " + exit + describeJobs(jobs))
 	if !starts && !leaves && !unfit { // its reason is said elsewhere
 		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
 	}
@@ -39,22 +39,22 @@ func (w *worker) ended(exit string) {
 // exitOK is how a process ends that found nothing wrong.
 const exitOK = "exit status 0"
 
-// unstarted is why a worker did not start whose process has ended. The worker is
+// startFailure is why a worker did not start whose process has ended. The worker is
 // locked.
-func (w *worker) unstarted(exit string) string {
+func (w *worker) startFailure(exit string) string {
 	switch {
-	case exit == exitOK && w.made.Balanced:
+	case exit == exitOK && w.settings.Balanced:
 		return "it ended right after its start, with " + exit + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
 	case exit == exitOK:
 		return "it ended with " + exit + " and never asked for a job: does its program call serverless.start({\"handler\": …})?"
-	case w.pool.clock.Now().Sub(w.started) > newborn:
+	case w.pool.clock.Now().Sub(w.started) > startWindow:
 		return "it ended before it was ready, with " + exit
 	}
 	return "it ended right after its start, with " + exit
 }
 
-// doing says what a worker was at.
-func doing(jobs []string) string {
+// describeJobs says what a worker was at.
+func describeJobs(jobs []string) string {
 	switch len(jobs) {
 	case 0:
 		return ""
@@ -64,16 +64,16 @@ func doing(jobs []string) string {
 	return fmt.Sprintf(", while it ran %d jobs: %s", len(jobs), strings.Join(jobs, ", "))
 }
 
-// killedFor notes why the jobrunner kills the worker.
-func (w *worker) killedFor(reason string) {
+// noteKill notes why the jobrunner kills the worker.
+func (w *worker) noteKill(reason string) {
 	w.mu.Lock()
 	w.death = cmp.Or(w.death, "SIGKILL from the jobrunner: "+reason)
 	w.mu.Unlock()
 	w.log.note("the worker is killed: " + reason)
 }
 
-// loss is why the jobs in the worker's hands are lost.
-func (w *worker) loss() string {
+// lossReason is why the jobs that the worker holds are lost.
+func (w *worker) lossReason() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.death == "" {

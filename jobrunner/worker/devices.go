@@ -15,11 +15,11 @@ import (
 // false: it is to leave before that. On a machine without GPUs all workers run
 // on the CPU.
 func (w *worker) acquire(ctx context.Context) bool {
-	if w.made.GPU == nil || w.pool.config.Devices == nil {
+	if w.settings.GPU == nil || w.pool.config.Devices == nil {
 		return w.stays()
 	}
 	for w.stays() {
-		given, err := w.devicesFor(*w.made.GPU)
+		given, err := w.devicesFor(*w.settings.GPU)
 		w.mu.Lock()
 		if err == nil {
 			w.devices = given
@@ -74,9 +74,9 @@ func requestOf(want store.GPU) (gpu.Request, error) {
 // maxGPUs is beyond any machine.
 const maxGPUs = 1 << 10
 
-// spreadFreed passes the hint that devices may be free on to all workers that
+// forwardFreed passes the hint that devices may be free on to all workers that
 // wait for some. Who is first in line is served first, whoever asks first.
-func (p *Pools) spreadFreed() {
+func (p *Pools) forwardFreed() {
 	for {
 		select {
 		case <-p.config.Devices.Freed():

@@ -41,7 +41,7 @@ type fake struct {
 	begun time.Time
 
 	// guarded by of.mu
-	jobs   map[string]context.CancelFunc // in its hands
+	jobs   map[string]context.CancelFunc // that it holds
 	alive  bool
 	killed bool // or about to be
 }
@@ -195,7 +195,7 @@ func (w *fake) stops() {
 	}
 }
 
-// pings names what the worker has in its hands, again and again.
+// pings names what the worker holds, again and again.
 func (w *fake) pings() {
 	for w.sleep(2*time.Second) == nil {
 		w.of.mu.Lock()

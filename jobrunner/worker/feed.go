@@ -6,14 +6,13 @@ import (
 	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// feed hands jobs to a handler, one after the other, until the worker is to
+// feed passes jobs to a handler, one after the other, until the worker is to
 // leave or dies of a job.
 func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
-	w.begins(nil)
-	w.ready()
+	w.noteStart(nil)
+	w.noteReady()
 	var reports sync.WaitGroup // under way
 	defer reports.Wait()
 	taker := w.pool.queue.NewTaker()
@@ -25,7 +24,7 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 			jobs, err = taker.Take(w.taking, w.pool.take(w, 1))
 		}
 		if err != nil && w.stays() {
-			if !sqldb.Temporary(err) {
+			if !engine.Temporary(err) {
 				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
 			}
 			if w.pool.clock.Sleep(w.taking, retake) != nil {
@@ -51,12 +50,12 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	var mine *held
 	w.hold([]engine.Taken{job}, func(h *held) { mine = h })
 	leaves := func(outcome string) {
-		w.parts(ctx, mine, outcome)
+		w.logJobEnd(ctx, mine, outcome)
 		w.drop(mine)
 	}
 	own, stop := context.WithCancel(ctx)
 	w.watching.Go(func() {
-		if w.taken(own, job.Ref) {
+		if w.waitUntilRevoked(own, job.Ref) {
 			stop()
 		}
 	})
@@ -91,7 +90,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		case got == engine.Stale:
 			outcome = stopped
 		case report.Result():
-			w.pool.backoff.works()
+			w.pool.backoff.jobDone()
 		}
 		leaves(outcome)
 	}
@@ -103,7 +102,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	reports.Add(1)
 	return true, taker.Report(context.WithoutCancel(ctx), job.Ref, report, w.pool.take(w, 1), func(got engine.Directive, err error) {
 		defer reports.Done()
-		if sqldb.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
+		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
 			got, err = w.report(ctx, job.Ref, report)
 		}
 		told(got, err)
@@ -121,15 +120,15 @@ var (
 func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (engine.Directive, error) {
 	for {
 		got, err := w.pool.queue.Report(context.WithoutCancel(ctx), ref, r)
-		if !sqldb.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
+		if !engine.Temporary(err) || w.pool.clock.Sleep(ctx, retake) != nil {
 			return got, err
 		}
 	}
 }
 
-// taken waits until a job is not the worker's any more, whoever took it away,
+// waitUntilRevoked waits until a job is not the worker's any more, whoever took it away,
 // and then is true; it is false when ctx has ended.
-func (w *worker) taken(ctx context.Context, ref engine.Ref) bool {
+func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
 	timer := w.pool.clock.NewTimer(lookAgain)

@@ -11,25 +11,25 @@ import (
 // stopped is how a job ends that its worker was told to stop, or was killed for.
 const stopped = "STOPPED"
 
-// parts logs how a job left the worker's hands, with what the worker and its
+// logJobEnd logs how a job left the worker, with what the worker and its
 // GPUs do at that moment. It is called while they are still the worker's, and
 // without the worker's lock: a driver may take a while to answer. The ends of jobs
 // without a GPU are too many, and say too little, for any but the closest look.
-func (w *worker) parts(ctx context.Context, h *held, outcome string) {
+func (w *worker) logJobEnd(ctx context.Context, h *held, outcome string) {
 	w.mu.Lock()
-	devices, process, parted := w.devices, w.process, h.parted
-	h.parted = true
+	devices, process, endLogged := w.devices, w.process, h.endLogged
+	h.endLogged = true
 	w.mu.Unlock()
 	level := slog.LevelDebug
 	if len(devices) > 0 {
 		level = slog.LevelInfo
 	}
-	if parted || w.made.Balanced || !w.pool.logger.Enabled(ctx, level) {
+	if endLogged || w.settings.Balanced || !w.pool.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.String("endpoint", w.pool.id), slog.String("worker", w.id), slog.String("job", h.ref.ID), slog.String("outcome", outcome),
-		slog.Duration("ran", w.pool.clock.Now().Sub(h.taken)),
+		slog.Duration("ran", w.pool.clock.Now().Sub(h.takenAt)),
 	}
 	if process != nil {
 		if used := process.Usage(); used != (Usage{}) {

@@ -21,13 +21,13 @@ type Info struct {
 	StartedAt time.Time // zero before its start
 	Devices   []gpu.Device
 	Usage     Usage
-	Jobs      int // in its hands
+	Jobs      int // that it holds
 }
 
 // Workers are an endpoint's, the oldest first. Those whose end is under way are
 // not among them.
 func (p *Pools) Workers(endpoint string) []Info {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (p *Pools) Workers(endpoint string) []Info {
 // Failure is why no worker of an endpoint can work, for people, in one line; ""
 // while one works, or may yet.
 func (p *Pools) Failure(endpoint string) string {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return ""
 	}
@@ -73,7 +73,7 @@ func (p *Pools) Failure(endpoint string) string {
 // Died are an endpoint's latest workers that worked and ended otherwise than they
 // were to, the oldest first, each with its reason.
 func (p *Pools) Died(endpoint string) (infos []Info) {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return nil
 	}
@@ -91,14 +91,14 @@ func (w *worker) info() (Info, Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Info{
-		ID: w.id, State: w.state, Reason: w.reason, Version: w.made.Version, Stale: w.stale(), Image: w.made.Image,
-		StartedAt: w.started, Devices: w.devices, Jobs: len(w.hands), Advice: strings.Trim(strings.Join(w.advice[:], " "), " "),
+		ID: w.id, State: w.state, Reason: w.reason, Version: w.settings.Version, Stale: w.stale(), Image: w.settings.Image,
+		StartedAt: w.started, Devices: w.devices, Jobs: len(w.jobs), Advice: strings.Trim(strings.Join(w.advice[:], " "), " "),
 	}, w.process
 }
 
 // Counts counts an endpoint's workers.
 func (p *Pools) Counts(endpoint string) (c Counts) {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return c
 	}
@@ -113,7 +113,7 @@ func (p *Pools) Counts(endpoint string) (c Counts) {
 // Log is what a worker wrote; false: there is no such worker, or it ended too
 // long ago.
 func (p *Pools) Log(endpoint, worker string) (*Log, bool) {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return nil, false
 	}

@@ -12,8 +12,8 @@ const (
 	// it was given before the job counts as lost: what it says may have been on its
 	// way when it was given the job.
 	missGrace = 5 * time.Second
-	// settled is how long a worker may take to note a job that it was given.
-	settled = time.Second
+	// settleTime is how long a worker may take to note a job that it was given.
+	settleTime = time.Second
 	// lookAgain is when it is looked whether a job is still its worker's although
 	// nobody said anything: what happened before one listened one would not hear.
 	lookAgain = time.Second
@@ -23,7 +23,7 @@ const (
 	deliveryPatience = 50 * time.Second
 	// retake is the pause after an error of the engine.
 	retake = time.Second
-	// pingEvery is how often a process is to say what it has in its hands: more
+	// pingEvery is how often a process is to say which jobs it holds: more
 	// than once within a grace.
 	pingEvery = 2 * time.Second
 )
@@ -32,9 +32,9 @@ const (
 const (
 	firstRetry = time.Second // doubled at each further failure
 	lastRetry  = time.Minute
-	// newborn is for how long the end of a worker that had no job is a failure of
+	// startWindow is for how long the end of a worker that had no job is a failure of
 	// its start.
-	newborn = time.Minute
+	startWindow = time.Minute
 )
 
 // What is kept of what workers write.

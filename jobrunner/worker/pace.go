@@ -10,7 +10,7 @@ import (
 // one slot does one job a second at most. The worker's lock guards it.
 type pace struct {
 	since   time.Time     // the first of the takes in a row that found a job at once
-	emptied time.Time     // when the last job left its hands
+	emptied time.Time     // when the last job left it
 	takes   int           // in a row, after the first
 	paused  time.Duration // between its jobs, since then
 }
@@ -22,9 +22,9 @@ const (
 	pausedMost = 0.3                   // of the time
 )
 
-// paced notes a take: when it was asked for, and what came when. The worker is
+// notePace notes a take: when it was asked for, and what came when. The worker is
 // locked.
-func (w *worker) paced(asked time.Time, jobs int, alone bool) {
+func (w *worker) notePace(asked time.Time, jobs int, alone bool) {
 	now, p := w.pool.clock.Now(), &w.pace
 	if jobs != 1 || !alone || now.Sub(asked) > atOnce {
 		*p = pace{emptied: p.emptied}
@@ -54,7 +54,7 @@ const (
 // it once for each version of the endpoint. The worker is locked.
 func (w *worker) advise(about int, text string) {
 	w.advice[about] = text
-	if version := w.made.Version + 1; text == "" || w.pool.advised[about].Swap(version) == version {
+	if version := w.settings.Version + 1; text == "" || w.pool.advised[about].Swap(version) == version {
 		return
 	}
 	w.pool.logger.Warn("advice on a worker: "+text, "endpoint", w.pool.id, "worker", w.id)

@@ -69,7 +69,7 @@ func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 		done: make(chan struct{}), stop: stop, workers: map[*worker]bool{},
 	}
 	p.latest.Store(&settings)
-	go p.govern(ctx)
+	go p.run(ctx)
 	return p
 }
 
@@ -79,8 +79,8 @@ func (p *pool) close() {
 	<-p.done
 }
 
-// govern evaluates the load whenever something happened that may matter.
-func (p *pool) govern(ctx context.Context) {
+// run evaluates the load whenever something happened that may matter.
+func (p *pool) run(ctx context.Context) {
 	defer close(p.done)
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -172,7 +172,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if pause == 0 {
 		p.replaceFailed()
 	}
-	surge := p.roll()
+	surge := p.rollOut()
 	staying, spare := p.staying()
 	want, again := settings.wanted(load, staying, spare, now, p.added)
 	want = min(want+surge, settings.Max)
@@ -189,7 +189,7 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		p.workers[w] = true
 		p.added = now
 		workers.Go(func() {
-			p.left(w, w.live(ctx))
+			p.noteEnd(w, w.live(ctx))
 			close(w.gone)
 		})
 	}
@@ -273,9 +273,9 @@ func (p *pool) update(settings Endpoint) {
 	}
 }
 
-// left notes that nothing of a worker is there any more, and why it could not
+// noteEnd notes that nothing of a worker is there any more, and why it could not
 // work.
-func (p *pool) left(w *worker, failure string) {
+func (p *pool) noteEnd(w *worker, failure string) {
 	if failure != "" {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)

@@ -81,7 +81,7 @@ func TestAProcessStartsForTheFirstJob(t *testing.T) {
 	})
 }
 
-// A worker has nothing in its hands as soon as it said what came of its job.
+// A worker holds nothing as soon as it said what came of its job.
 func TestAResultFreesTheWorker(t *testing.T) {
 	bubbleOf(t, newFakes(1), func(f *fixture) {
 		f.pools.Set(colored(1, 1))

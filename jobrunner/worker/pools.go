@@ -18,7 +18,7 @@
 //	takes jobs  until drain: its pool has no use for it, or it can't work any more
 //	drains      until its last job is over, it is killed, or its process has ended
 //	ends        its process is killed and its jobs are given back (end)
-//	is gone     its pool keeps its log for a while (left)
+//	is gone     its pool keeps its log for a while (noteEnd)
 //
 // # Who locks what
 //
@@ -123,7 +123,7 @@ func New(c Config) *Pools {
 	p := &Pools{config: c, pools: map[string]*pool{}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	if c.Devices != nil {
-		p.spread.Go(p.spreadFreed)
+		p.spread.Go(p.forwardFreed)
 	}
 	return p
 }
@@ -156,12 +156,12 @@ func (p *Pools) Remove(endpoint string) {
 
 // Queued says that a job waits.
 func (p *Pools) Queued(endpoint string) {
-	if one := p.of(endpoint); one != nil {
+	if one := p.pool(endpoint); one != nil {
 		one.poke()
 	}
 }
 
-func (p *Pools) of(endpoint string) *pool {
+func (p *Pools) pool(endpoint string) *pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pools[endpoint]
@@ -196,7 +196,7 @@ func (p *Pools) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all workers and waits for them. Jobs in their hands go back to the
+// Close ends all workers and waits for them. Jobs that they hold go back to the
 // queue when the engine is next opened.
 func (p *Pools) Close() {
 	p.stop()

@@ -10,15 +10,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// begins notes that the worker runs.
-func (w *worker) begins(process Process) {
+// noteStart notes that the worker runs.
+func (w *worker) noteStart(process Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.process, w.started = process, w.pool.clock.Now()
 }
 
-// ready notes that the worker asks for jobs.
-func (w *worker) ready() {
+// noteReady notes that the worker asks for jobs.
+func (w *worker) noteReady() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.on(asked)
@@ -34,24 +34,24 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 		}
 		return "it could not be started: " + err.Error()
 	}
-	w.begins(process)
-	if w.made.Balanced {
+	w.noteStart(process)
+	if w.settings.Balanced {
 		w.watching.Go(func() { w.probe(w.life, spec) })
 	}
 	ended := w.wait(ctx, process)
 	w.drain()
 	w.takers.Wait() // what they bring is the worker's
 	if ended {
-		w.ended(process.Exit())
+		w.noteExit(process.Exit())
 	}
 	w.mu.Lock()
 	w.on(ends) // before its jobs are gone: without them it would look idle
 	w.mu.Unlock()
 	if ended {
-		w.lose(ctx)
+		w.giveBackJobs(ctx)
 	}
 	process.Kill() // with all that a process that ended leaves behind
-	w.lose(ctx)
+	w.giveBackJobs(ctx)
 	w.end()
 	w.watching.Wait()
 	return w.failure()
@@ -69,14 +69,14 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 	}
 	w.takers.Wait()
 	var late <-chan time.Time
-	if w.made.Balanced { // nothing else bounds a request
+	if w.settings.Balanced { // nothing else bounds a request
 		timer := w.pool.clock.NewTimer(longestDrain)
 		defer timer.Stop()
 		late = timer.C
 	}
 	for {
 		w.mu.Lock()
-		empty, changed := len(w.hands) == 0, w.changed
+		empty, changed := len(w.jobs) == 0, w.changed
 		w.mu.Unlock()
 		if empty {
 			return false
@@ -95,34 +95,34 @@ func (w *worker) wait(ctx context.Context, process Process) (ended bool) {
 	}
 }
 
-// lose gives back the jobs of a worker that has ended. Where the deployment
+// giveBackJobs gives back the jobs of a worker that has ended. Where the deployment
 // ends they stay the worker's: the next start queues them again.
-func (w *worker) lose(ctx context.Context) {
+func (w *worker) giveBackJobs(ctx context.Context) {
 	w.mu.Lock()
-	jobs := slices.Collect(maps.Values(w.hands))
+	jobs := slices.Collect(maps.Values(w.jobs))
 	w.mu.Unlock()
 	for _, h := range jobs {
-		if ctx.Err() == nil && !w.made.Balanced {
-			if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause(w.loss())); err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil && !w.settings.Balanced {
+			if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause(w.lossReason())); err != nil && ctx.Err() == nil {
 				w.pool.logger.Error("a job of a worker that ended could not be queued again; its time-out ends it",
 					"endpoint", w.pool.id, "job", h.ref.ID, "error", err)
 			}
 		}
 		outcome := engine.Lost().Outcome()
 		w.mu.Lock()
-		if h.stop {
+		if h.revoked {
 			outcome = stopped
 		}
 		w.mu.Unlock()
-		w.parts(ctx, h, outcome)
+		w.logJobEnd(ctx, h, outcome)
 		w.drop(h)
 	}
 }
 
-// condemn has a worker killed for a job that it does not stop.
-func (w *worker) condemn(job string) {
+// killUnresponsive has a worker killed for a job that it does not stop.
+func (w *worker) killUnresponsive(job string) {
 	reason := fmt.Sprintf("it did not stop a job within %s", stopGrace)
 	w.pool.logger.Warn("a worker is killed: "+reason, "endpoint", w.pool.id, "worker", w.id, "job", job)
-	w.killedFor(fmt.Sprintf("%s (%s)", reason, job))
+	w.noteKill(fmt.Sprintf("%s (%s)", reason, job))
 	w.kill()
 }

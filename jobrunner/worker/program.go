@@ -77,7 +77,7 @@ type Usage struct {
 // worker is to stop.
 type Handler func(ctx context.Context, job Job) (output []byte, err error)
 
-// Job is a job in a handler's hands.
+// Job is a job for a handler.
 type Job struct {
 	engine.Taken
 	Spec  *Spec        // of the worker

@@ -26,7 +26,7 @@ func (p *Pools) Authorize(endpoint, worker, key string) error {
 
 // find finds a worker that is a process, or about to be one.
 func (p *Pools) find(endpoint, id string) (*worker, error) {
-	one := p.of(endpoint)
+	one := p.pool(endpoint)
 	if one == nil {
 		return nil, ErrNoWorker
 	}
@@ -43,7 +43,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 	if err != nil {
 		return nil, err
 	}
-	if !w.asks() {
+	if !w.beginTake() {
 		// What was open when it was to leave is answered at once. Whoever asks after
 		// that would ask again at once.
 		select {
@@ -62,7 +62,7 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 		err = nil
 	}
 	w.mu.Lock()
-	w.paced(asked, len(jobs), alone)
+	w.notePace(asked, len(jobs), alone)
 	w.mu.Unlock()
 	w.hold(jobs, w.watch)
 	return jobs, err
@@ -72,11 +72,11 @@ func (p *Pools) Take(ctx context.Context, endpoint, worker string, max int) ([]e
 func (w *worker) empty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.hands) == 0
+	return len(w.jobs) == 0
 }
 
-// asks notes that the worker asks for a job; false: it is to have none.
-func (w *worker) asks() bool {
+// beginTake notes that the worker asks for a job; false: it is to have none.
+func (w *worker) beginTake() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.stays() {
@@ -87,20 +87,20 @@ func (w *worker) asks() bool {
 	return true
 }
 
-// watch watches over a job in the worker's hands. The worker is locked.
+// watch watches over a job that the worker holds. The worker is locked.
 func (w *worker) watch(h *held) {
 	own, release := context.WithCancel(w.life)
 	h.release = release
 	w.watching.Go(func() {
-		if !w.taken(own, h.ref) {
+		if !w.waitUntilRevoked(own, h.ref) {
 			return
 		}
 		w.mu.Lock()
-		h.stop = true
-		w.handsChanged()
+		h.revoked = true
+		w.jobsChanged()
 		w.mu.Unlock()
 		if w.pool.clock.Sleep(own, stopGrace) == nil && w.recorded(own, h) {
-			w.condemn(h.ref.ID)
+			w.killUnresponsive(h.ref.ID)
 		}
 	})
 }
@@ -123,11 +123,11 @@ func (w *worker) recorded(ctx context.Context, h *held) bool {
 	}
 }
 
-// mayStop wakes who names the jobs to stop, where a post held that off. The worker
+// wakeStops wakes who names the jobs to stop, where a post held that off. The worker
 // is locked.
-func (w *worker) mayStop(h *held) {
-	if h.stop {
-		w.handsChanged()
+func (w *worker) wakeStops(h *held) {
+	if h.revoked {
+		w.jobsChanged()
 	}
 }
 
@@ -140,7 +140,7 @@ func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.hands[job]
+	h := w.jobs[job]
 	if h == nil {
 		return func() {}
 	}
@@ -149,7 +149,7 @@ func (p *Pools) Posting(endpoint, worker, job string) (done func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		h.posts--
-		w.mayStop(h)
+		w.wakeStops(h)
 	}
 }
 
@@ -184,9 +184,9 @@ func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, e
 func (w *worker) toStop() (ids []string, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, h := range w.hands {
-		if h.stop && !h.lost && h.posts == 0 && h.results == 0 && h.told.IsZero() {
-			h.told = w.pool.clock.Now()
+	for id, h := range w.jobs {
+		if h.revoked && !h.lost && h.posts == 0 && h.results == 0 && h.toldAt.IsZero() {
+			h.toldAt = w.pool.clock.Now()
 			ids = append(ids, id)
 		}
 	}
@@ -203,7 +203,7 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 		return err
 	}
 	w.mu.Lock()
-	h := w.hands[job]
+	h := w.jobs[job]
 	if h != nil && r.Ends() {
 		h.results++
 	}
@@ -222,22 +222,22 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			h.results--
-			w.mayStop(h)
+			w.wakeStops(h)
 		}
 		return err
 	}
 	if r.Result() && got == engine.Accepted {
-		w.pool.backoff.works()
+		w.pool.backoff.jobDone()
 	}
 	if outcome := r.Outcome(); outcome != "" {
 		if got == engine.Stale {
 			outcome = stopped
 		}
-		w.parts(ctx, h, outcome)
+		w.logJobEnd(ctx, h, outcome)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h.missing = time.Time{} // it has the job
+	h.missingSince = time.Time{} // it has the job
 	if r.Ends() {
 		if replace {
 			w.endTaking()
@@ -262,64 +262,64 @@ func (w *worker) awaitDelivery(ctx context.Context, ref engine.Ref) error {
 // worker does not hold tells of nothing lost: releases 1.7.12 to 1.9 of the
 // public SDK name what any worker started in the same folder runs.
 func (p *Pools) Ping(ctx context.Context, endpoint, worker string, jobs []string) error {
-	return p.lacks(ctx, endpoint, worker, jobs, false)
+	return p.reconcileJobs(ctx, endpoint, worker, jobs, false)
 }
 
-// Idle says that the worker asks for jobs and has none in its hands: it began
+// Idle says that the worker asks for jobs and holds none: it began
 // anew, or a result did not get through. Of a job that it was given just now it
 // may not know yet; that one is lost where this is told again after a grace.
 func (p *Pools) Idle(ctx context.Context, endpoint, worker string) error {
-	return p.lacks(ctx, endpoint, worker, nil, true)
+	return p.reconcileJobs(ctx, endpoint, worker, nil, true)
 }
 
-// lacks gives back the jobs that a worker has lost. Those that it was told to
+// reconcileJobs gives back the jobs that a worker has lost. Those that it was told to
 // stop have stopped, unless a ping says so that was sent before it had the job.
 // Who asks for jobs knows what it has, but for the latest.
-func (p *Pools) lacks(ctx context.Context, endpoint, worker string, has []string, asks bool) error {
+func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has []string, asks bool) error {
 	w, err := p.find(endpoint, worker)
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
-	if slices.ContainsFunc(has, func(id string) bool { return w.hands[id] == nil }) {
+	if slices.ContainsFunc(has, func(id string) bool { return w.jobs[id] == nil }) {
 		w.mu.Unlock()
 		return nil
 	}
 	now := w.pool.clock.Now()
 	var lost, obeyed []*held
-	for id, h := range w.hands {
+	for id, h := range w.jobs {
 		if slices.Contains(has, id) {
 			continue
 		}
-		if h.missing.IsZero() {
-			h.missing = now
+		if h.missingSince.IsZero() {
+			h.missingSince = now
 		}
 		switch {
-		case !h.told.IsZero() && (asks || now.Sub(h.told) >= settled):
+		case !h.toldAt.IsZero() && (asks || now.Sub(h.toldAt) >= settleTime):
 			obeyed = append(obeyed, h)
-		case now.Sub(h.missing) >= missGrace, asks && now.Sub(h.taken) >= settled:
+		case now.Sub(h.missingSince) >= missGrace, asks && now.Sub(h.takenAt) >= settleTime:
 			lost = append(lost, h)
 		}
 	}
 	w.mu.Unlock()
 	for _, h := range obeyed {
-		w.parts(ctx, h, stopped)
+		w.logJobEnd(ctx, h, stopped)
 		w.drop(h)
 	}
 	for _, h := range lost {
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
-		w.loses(h, true)
+		w.markLost(h, true)
 		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it, and began anew")); err != nil {
-			w.loses(h, false)
+			w.markLost(h, false)
 			return err
 		}
-		w.parts(ctx, h, engine.Lost().Outcome())
+		w.logJobEnd(ctx, h, engine.Lost().Outcome())
 		w.drop(h)
 	}
 	return nil
 }
 
-func (w *worker) loses(h *held, lost bool) {
+func (w *worker) markLost(h *held, lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h.lost = lost

@@ -1,10 +1,10 @@
 package worker
 
-// roll replaces workers of an older version. Those without a job leave at once.
+// rollOut replaces workers of an older version. Those without a job leave at once.
 // The others leave one after the other, each when a fresh one is ready; at the
-// maximum one leaves first. None leaves before its jobs are done. roll says how
+// maximum one leaves first. None leaves before its jobs are done. rollOut says how
 // many fresh workers are needed beside those that the load asks for.
-func (p *pool) roll() (surge int) {
+func (p *pool) rollOut() (surge int) {
 	var busy *worker // the oldest that is stale and has a job
 	var starting, ready, leaving bool
 	for w := range p.workers {

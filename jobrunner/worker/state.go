@@ -25,7 +25,7 @@ const (
 	placed               // it has its devices
 	asked                // for a job
 	took                 // a job
-	emptied              // the last job has left its hands
+	emptied              // the last job has left it
 	failed               // it is no worker any more, or never was
 	ends                 // nothing of it is needed any more
 )
@@ -86,7 +86,7 @@ func (w *worker) now() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return view{
-		State: w.state, since: w.since, jobs: len(w.hands), ready: w.isReady(), offClock: len(w.hands) > 0 && !w.followsClock,
+		State: w.state, since: w.since, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
 		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.stays(),
 	}
 }

@@ -26,7 +26,7 @@ func (q slowReports) Report(ctx context.Context, ref engine.Ref, r engine.Report
 	return got, err
 }
 
-// stopping is one worker, with one job in its hands, that asks what to stop.
+// stopping is one worker, that holds one job and asks what to stop.
 type stopping struct {
 	t      *testing.T
 	engine *engine.Engine

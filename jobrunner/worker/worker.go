@@ -14,14 +14,14 @@ import (
 
 // worker is one from its start to its end; who takes its place is another one.
 type worker struct {
-	id     string
-	key    string // of a process, at the worker protocol
-	number int64  // in the order of the starts
-	made   Endpoint
-	pool   *home
-	log    *Log
+	id       string
+	key      string // of a process, at the worker protocol
+	number   int64  // in the order of the starts
+	settings Endpoint
+	pool     *home
+	log      *Log
 
-	taking    context.Context    // ends when it is to take no more jobs, and to leave when its hands are empty
+	taking    context.Context    // ends when it is to take no more jobs, and to leave when it holds none
 	endTaking context.CancelFunc // of taking; drain calls it
 	life      context.Context    // ends when nothing of it runs any more
 	end       context.CancelFunc
@@ -37,9 +37,9 @@ type worker struct {
 	reason       string
 	since        time.Time // when it last became idle
 	started      time.Time
-	hands        map[string]*held // by job
-	changed      chan struct{}    // closed when hands change
-	had          bool             // a job
+	jobs         map[string]*held // by job
+	changed      chan struct{}    // closed when jobs changes
+	hadJob       bool             // a job
 	crashed      bool             // at its start
 	death        string           // what became of its process, for people; "" for the end of its own accord
 	devices      []gpu.Device
@@ -53,25 +53,25 @@ type worker struct {
 	pace         pace
 }
 
-// held is a job in a worker's hands.
+// held is a job that a worker holds.
 type held struct {
-	ref     engine.Ref
-	taken   time.Time
-	missing time.Time // when the worker first said that it does not have it
-	lost    bool      // the worker said that it has lost it: it is not told to stop what it may be given again
-	stop    bool      // it is not the worker's any more
-	told    time.Time // when the worker was told so; zero: it does not know
-	posts   int       // about it that are under way: it may be over, and is not to stop
-	results int       // of the posts, those that are being recorded
-	parted  bool      // its end is in the log
-	release context.CancelFunc
+	ref          engine.Ref
+	takenAt      time.Time
+	missingSince time.Time // when the worker first said that it does not have it
+	lost         bool      // the worker said that it has lost it: it is not told to stop what it may be given again
+	revoked      bool      // it is not the worker's any more
+	toldAt       time.Time // when the worker was told so; zero: it does not know
+	posts        int       // about it that are under way: it may be over, and is not to stop
+	results      int       // of the posts, those that are being recorded
+	endLogged    bool      // its end is in the log
+	release      context.CancelFunc
 }
 
 func newWorker(ctx context.Context, p *home, number int64) *worker {
 	w := &worker{
-		id: uuid.NewString()[:13], key: rand.Text(), number: number, made: p.settings(), pool: p,
+		id: uuid.NewString()[:13], key: rand.Text(), number: number, settings: p.settings(), pool: p,
 		retry: make(chan struct{}, 1), killed: make(chan struct{}), gone: make(chan struct{}),
-		state: Initializing, since: p.clock.Now(), hands: map[string]*held{}, changed: make(chan struct{}),
+		state: Initializing, since: p.clock.Now(), jobs: map[string]*held{}, changed: make(chan struct{}),
 	}
 	w.kill = sync.OnceFunc(func() { close(w.killed) })
 	w.log = newLog(p.clock, w.id, p.config.LogTo)
@@ -93,12 +93,12 @@ func (w *worker) live(ctx context.Context) (failure string) {
 
 // run answers why the worker could not work; "" is a good end.
 func (w *worker) run(ctx context.Context) (failure string) {
-	program, err := w.pool.config.Programs.Program(w.made.Image)
+	program, err := w.pool.config.Programs.Program(w.settings.Image)
 	if err != nil {
 		return err.Error()
 	}
 	w.mu.Lock()
-	w.followsClock, w.speaks, w.folder = program.FollowsClock, program.Start != nil && !w.made.Balanced, program.Folder
+	w.followsClock, w.speaks, w.folder = program.FollowsClock, program.Start != nil && !w.settings.Balanced, program.Folder
 	w.mu.Unlock()
 	// What is built in needs no device, whatever its endpoint asks for: it would
 	// not use any, and an example that names GPUs runs everywhere.
@@ -140,9 +140,9 @@ func (w *worker) drain() {
 	w.endTaking()
 }
 
-func (w *worker) stale() bool { return w.made.Version != w.pool.settings().Version }
+func (w *worker) stale() bool { return w.settings.Version != w.pool.settings().Version }
 
-// hold puts jobs into the worker's hands.
+// hold gives the worker jobs.
 func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,19 +151,19 @@ func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 	}
 	if len(jobs) > 0 {
 		w.on(took)
-		w.handsChanged()
+		w.jobsChanged()
 	}
 }
 
-// add puts one job into the worker's hands. The worker is locked.
+// add gives the worker one job. The worker is locked.
 func (w *worker) add(ref engine.Ref) *held {
-	h := &held{ref: ref, taken: w.pool.clock.Now(), release: func() {}}
-	w.hands[ref.ID] = h
-	w.had = true
+	h := &held{ref: ref, takenAt: w.pool.clock.Now(), release: func() {}}
+	w.jobs[ref.ID] = h
+	w.hadJob = true
 	return h
 }
 
-// drop takes a job out of the worker's hands.
+// drop takes a job from the worker.
 func (w *worker) drop(h *held) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,20 +172,20 @@ func (w *worker) drop(h *held) {
 
 // remove is drop. The worker is locked.
 func (w *worker) remove(h *held) {
-	if w.hands[h.ref.ID] != h {
+	if w.jobs[h.ref.ID] != h {
 		return
 	}
 	h.release()
-	delete(w.hands, h.ref.ID)
-	w.handsChanged()
-	if len(w.hands) == 0 {
+	delete(w.jobs, h.ref.ID)
+	w.jobsChanged()
+	if len(w.jobs) == 0 {
 		w.pace.emptied = w.pool.clock.Now()
 		w.on(emptied)
 	}
 }
 
-// handsChanged wakes who waits for it. The worker is locked.
-func (w *worker) handsChanged() {
+// jobsChanged wakes who waits for it. The worker is locked.
+func (w *worker) jobsChanged() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 	w.pool.poke()

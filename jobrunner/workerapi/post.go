@@ -96,13 +96,10 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 	}
 	body, hold, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), 1, true)
 	if errors.Is(err, httplimit.ErrMemory) {
-		return p, nil, err
-	}
-	if errors.Is(err, httplimit.ErrSlowBody) {
-		return p, nil, httpanswer.Refuse(http.StatusRequestTimeout, "%s", err)
+		return p, nil, err // the connection is of use for the next try
 	}
 	if err != nil {
-		return p, nil, httpanswer.Refuse(http.StatusBadRequest, "the body did not come whole: %s", err)
+		return p, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
 	if len(body) > maxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxWaste)

@@ -1,21 +1,82 @@
 package overlay
 
 import (
+	"bytes"
+	"flag"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "write patches anew whose sources have moved a little")
+
+const module = "../../.."
 
 // The patches apply to the product's sources as they are, and what comes of it
 // compiles.
 func TestPatchesApply(t *testing.T) {
-	const root = "../../.."
-	overlay, err := Write(t.Context(), root, t.TempDir())
+	if *update {
+		renew(t)
+	}
+	overlay, err := Write(t.Context(), module, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	vet := exec.CommandContext(t.Context(), "go", "vet", "-overlay", overlay, "./jobrunner/...")
-	vet.Dir = root
+	vet.Dir = module
 	if out, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("the jobrunner with its faults does not compile: %v\n%s", err, out)
+	}
+}
+
+// renew applies each patch with less context, and writes it with that of now.
+func renew(t *testing.T) {
+	t.Helper()
+	root, err := filepath.Abs(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := filepath.Glob(filepath.Join(root, patchFolder, "*.patch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, patch := range patches {
+		dir := t.TempDir()
+		git := func(args ...string) []byte {
+			cmd := exec.CommandContext(t.Context(), "git", args...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+			out, err := cmd.Output()
+			if failed, ok := err.(*exec.ExitError); ok && failed.ExitCode() != 1 || err != nil && !ok { //nolint:errorlint // as os/exec answers it
+				t.Fatalf("%s: git %s: %v", filepath.Base(patch), strings.Join(args, " "), err)
+			}
+			return out
+		}
+		git("init", "-q")
+		files, err := touched(patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if err := copyFile(filepath.Join(root, file), filepath.Join(dir, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		git("add", "-A")
+		git("apply", "-C1", "--recount", "--whitespace=nowarn", patch)
+		git("add", "-AN")
+		var text bytes.Buffer
+		for line := range bytes.Lines(git("diff", "-U1")) {
+			if !bytes.HasPrefix(line, []byte("diff --git ")) && !bytes.HasPrefix(line, []byte("index ")) && !bytes.HasPrefix(line, []byte("new file mode ")) {
+				text.Write(line)
+			}
+		}
+		if text.Len() == 0 {
+			t.Fatalf("%s does not apply with less context either: conformance/README.md says how it is made anew", filepath.Base(patch))
+		}
+		if err := os.WriteFile(patch, text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -3,11 +3,39 @@ package httpanswer
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
+
+// Fail answers an error: a Refusal as it is, a shortage by when to try again.
+// Anything else is the deployment's own failure, of which the log has more.
+func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	refusal := new(Refusal)
+	if !errors.As(err, &refusal) {
+		refusal = shortage(r.Context(), err)
+	}
+	switch {
+	case refusal != nil:
+	case r.Context().Err() != nil: // nobody is there to read
+		refusal = Refuse(http.StatusServiceUnavailable, "the request was withdrawn")
+	default:
+		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
+		refusal = f.Internal(w.Header())
+	}
+	f.Refuse(w, refusal)
+}
+
+// Internal says that the deployment failed, and under which id its log has more.
+func (f Form) Internal(h http.Header) *Refusal {
+	const text = "the deployment failed to answer: its log says why"
+	if f == Error {
+		return Refuse(http.StatusInternalServerError, text)
+	}
+	return Refuse(http.StatusInternalServerError, text+", under the request id %s", SetRequestID(h))
+}
 
 // shortage is the refusal for an error that is neither the client's fault nor a
 // defect: no memory is left for a body, the disk is full, the database does not
