@@ -45,7 +45,7 @@ type Client struct {
 	RecentCreates RecentCreates
 
 	answered atomic.Bool
-	pace     pace
+	throttle throttle
 	outage   outage
 }
 
@@ -150,8 +150,8 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		recent: func() bool { return c.RecentCreates.concern(call.URL, text) },
 	}
 	if !call.Untracked {
-		policy.pace = &c.pace
-		if err := c.pace.enter(ctx); err != nil {
+		policy.throttle = &c.throttle
+		if err := c.throttle.acquire(ctx); err != nil {
 			return a, c.NotSent(call, err)
 		}
 		policy.entered = true
