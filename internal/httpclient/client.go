@@ -38,9 +38,9 @@ type Client struct {
 
 	// BeforeWrite is asked before each write; its error keeps the write from
 	// being sent.
-	BeforeWrite func(ctx context.Context, url string) error
+	BeforeWrite func(ctx context.Context, target string) error
 	// IsAPIError tells whether an error came in the form of the API itself.
-	IsAPIError func(url string, status int, answer []byte) bool
+	IsAPIError func(target string, status int, answer []byte) bool
 
 	RecentCreates RecentCreates
 
