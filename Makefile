@@ -87,8 +87,12 @@ lint: ## What CI checks beside the tests.
 	cd tools && go build -o ../bin/ tool
 	bin/golangci-lint run ./...
 
+# tfplugindocs empties the guides of the folder that it writes to, so that it
+# writes to one of its own.
 docs: ## Generated documentation: docs/contract.md, docs/clauses.md, and docs/ of the provider.
 	go generate ./internal/testkit/contract ./conformance/clauses
 	cd tools && go build -o ../bin/ tool
 	terraform fmt -recursive examples
-	bin/tfplugindocs generate --provider-name gpucloud --rendered-provider-name gpucloud
+	rm -rf bin/docs docs/resources
+	bin/tfplugindocs generate --provider-name gpucloud --rendered-provider-name gpucloud --rendered-website-dir bin/docs
+	cp -R bin/docs/. docs/

@@ -122,7 +122,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	run.API = client
-	run.Planned = planned.For(strings.TrimRight(s.BaseURL, "/"))
+	run.Planned = planned.Open(strings.TrimRight(s.BaseURL, "/"))
 }
 
 // commandLine names Terraform with its version, and OpenTofu without: it gives a
@@ -140,17 +140,17 @@ func (s settings) unknown() bool {
 
 // resolve takes each setting from the block, else from its variable.
 func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
-	base, _ := pick(s.BaseURL, "GPUCLOUD_BASE_URL")
+	base, _ := attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
 	if base == "" {
-		missing(diags, "base_url", "GPUCLOUD_BASE_URL", "the address of the management API")
+		reportMissing(diags, "base_url", "GPUCLOUD_BASE_URL", "the address of the management API")
 	}
-	key, source := pick(s.APIKey, "GPUCLOUD_API_KEY")
+	key, source := attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
 	if key == "" {
-		missing(diags, "api_key", "GPUCLOUD_API_KEY", "an API key of the deployment")
+		reportMissing(diags, "api_key", "GPUCLOUD_API_KEY", "an API key of the deployment")
 	} else if source == "" {
 		source = "the api_key attribute of the provider block"
 	}
-	version, from := pick(s.APIVersion, "GPUCLOUD_API_VERSION")
+	version, from := attributeOrEnv(s.APIVersion, "GPUCLOUD_API_VERSION")
 	switch version {
 	case "":
 		version = string(api.V2)
@@ -159,19 +159,19 @@ func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 		diags.AddAttributeError(path.Root("api_version"), "Invalid api_version",
 			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", from, version))
 	}
-	queue, _ := pick(s.QueueURL, "GPUCLOUD_QUEUE_URL")
+	queue, _ := attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
 	return api.Settings{
 		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: api.Version(version),
 		RequestTimeout: s.requestTimeout(diags),
 	}
 }
 
-// timeouts bound request_timeout.
-var timeouts = [2]time.Duration{time.Second, time.Hour}
+// timeoutBounds are those of request_timeout.
+var timeoutBounds = [2]time.Duration{time.Second, time.Hour}
 
 // requestTimeout is 0 for the client's own default.
 func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
-	text, from := pick(s.Timeout, "GPUCLOUD_REQUEST_TIMEOUT")
+	text, from := attributeOrEnv(s.Timeout, "GPUCLOUD_REQUEST_TIMEOUT")
 	if text == "" {
 		return 0
 	}
@@ -179,22 +179,22 @@ func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 		from = "request_timeout"
 	}
 	timeout, err := time.ParseDuration(text)
-	if err != nil || timeout < timeouts[0] || timeout > timeouts[1] {
+	if err != nil || timeout < timeoutBounds[0] || timeout > timeoutBounds[1] {
 		diags.AddAttributeError(path.Root("request_timeout"), "Invalid request_timeout",
-			fmt.Sprintf("%s is %q. Write a duration from %s to %s, such as 90s or 2m.", from, text, timeouts[0], timeouts[1]))
+			fmt.Sprintf("%s is %q. Write a duration from %s to %s, such as 90s or 2m.", from, text, timeoutBounds[0], timeoutBounds[1]))
 	}
 	return timeout
 }
 
-// pick returns a setting's value, and the variable that it came from.
-func pick(attribute types.String, variable string) (v, from string) {
+// attributeOrEnv returns a setting's value, and the variable that it came from.
+func attributeOrEnv(attribute types.String, variable string) (v, from string) {
 	if v := attribute.ValueString(); v != "" {
 		return v, ""
 	}
 	return os.Getenv(variable), variable
 }
 
-func missing(diags *diag.Diagnostics, attribute, variable, what string) {
+func reportMissing(diags *diag.Diagnostics, attribute, variable, what string) {
 	diags.AddAttributeError(path.Root(attribute), "Missing setting "+attribute,
 		fmt.Sprintf("The provider needs %s: set %s in the provider block, or %s in the environment. "+
 			"To try it on this machine, start a local deployment with `jobrunner serve`: it prints the variables to export.", what, attribute, variable))

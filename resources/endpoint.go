@@ -29,11 +29,11 @@ var Endpoint = &kit.Kind[endpoint]{
 		{Version: api.V2, Attribute: "gpu.excluded_types"},
 		{Version: api.V2, Attribute: "flashboot", Except: []string{"OFF", "FLASHBOOT"}},
 	},
-	Notes:    func(m *endpoint) any { return &m.Notes },
+	Private:  func(m *endpoint) any { return &m.Private },
 	Validate: validateEndpoint,
 	Plan:     planEndpoint,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
-		want, err := plan.wanted(ctx, c)
+		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return nil
 		}
@@ -47,7 +47,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		want, err := plan.wanted(ctx, c)
+		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		return plan.applied(ctx, c, template, got)
+		return plan.recordApplied(ctx, c, template, got)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		got, err := c.Endpoints.Get(ctx, state.ID.ValueString())
@@ -65,14 +65,14 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err := state.flatten(ctx, c, got); err != nil {
 			return err
 		}
-		return state.compare(ctx, c, got)
+		return state.recordRead(ctx, c, got)
 	},
 	Update: func(ctx context.Context, c *api.Client, _, state, plan *endpoint) error {
 		template, err := plan.template(ctx, c)
 		if err != nil {
 			return err
 		}
-		want, err := plan.wanted(ctx, c)
+		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -85,15 +85,15 @@ var Endpoint = &kit.Kind[endpoint]{
 		switch {
 		case template == nil:
 		case plan.appliesTemplate(state):
-			if template, err = plan.asPlanned(ctx, c, template); err != nil {
+			if template, err = plan.templateAsPlanned(ctx, c, template); err != nil {
 				return err
 			}
 			want.ApplyTemplate = true
-			was, err := state.expand(ctx)
+			prior, err := state.expand(ctx)
 			if err != nil {
 				return err
 			}
-			inherit(&want, was, *template)
+			inherit(&want, prior, *template)
 		default: // no part of the container changes
 			have.TemplateID, have.Container = want.TemplateID, want.Container
 		}
@@ -101,7 +101,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		return plan.applied(ctx, c, template, got)
+		return plan.recordApplied(ctx, c, template, got)
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		return c.Endpoints.Delete(ctx, state.ID.ValueString())

@@ -34,7 +34,7 @@ type endpoint struct {
 	RequestURLs    types.Object `tfsdk:"request_urls"`
 	FromTemplate   types.Object `tfsdk:"from_template"`
 
-	Notes endpointNotes `tfsdk:"-"`
+	Private endpointPrivate `tfsdk:"-"`
 }
 
 type endpointGPU struct {
@@ -125,9 +125,9 @@ func (m *endpoint) expand(ctx context.Context) (want api.Endpoint, err error) {
 	return want, nil
 }
 
-// wanted is expand, with GPU types translated where the version selects by
+// desired is expand, with GPU types translated where the version selects by
 // pool.
-func (m *endpoint) wanted(ctx context.Context, c *api.Client) (api.Endpoint, error) {
+func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, error) {
 	want, err := m.expand(ctx)
 	if err != nil || want.GPU == nil || len(want.GPU.TypeIDs) == 0 {
 		return want, err
@@ -201,9 +201,9 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 	}
 	workers := &endpointWorkers{types.Int64Value(got.Workers.Min), types.Int64Value(got.Workers.Max), types.Int64PointerValue(got.Workers.IdleTimeout)}
 	if m.Type.ValueString() == queue && got.Scaling.Type == requestCount {
-		if was, err := value.As[endpointWorkers](ctx, m.Workers); err != nil {
+		if prior, err := value.As[endpointWorkers](ctx, m.Workers); err != nil {
 			return err
-		} else if was == nil || was.IdleTimeout.IsNull() {
+		} else if prior == nil || prior.IdleTimeout.IsNull() {
 			workers.IdleTimeout = types.Int64Null() // v1 returns one that nobody asked for
 		}
 	}
@@ -234,7 +234,7 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 }
 
 // flattenContainer compares, beside a template, only what the endpoint says of
-// its own; the rest is the template's copy, which compare looks at.
+// its own; the rest is the template's copy, which recordRead looks at.
 func (m *endpoint) flattenContainer(got api.Container, imported bool) {
 	own := imported || m.TemplateID.IsNull()
 	if got.Image != nil && (own || !m.Image.IsNull()) {
@@ -267,19 +267,19 @@ func (m *endpoint) flattenContainer(got api.Container, imported bool) {
 }
 
 func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, linked bool) (types.Object, error) {
-	was, err := value.As[endpointGPU](ctx, m.GPU)
+	prior, err := value.As[endpointGPU](ctx, m.GPU)
 	if err != nil {
 		return m.GPU, err
 	}
-	if got == nil || was == nil && anyGPU(*got) {
+	if got == nil || prior == nil && isDefaultGPU(*got) {
 		return value.Object[endpointGPU](ctx, gpuAttribute, nil)
 	}
 	gpu := endpointGPU{
 		Pools: types.SetNull(types.StringType), ExcludedTypes: types.SetNull(types.StringType),
 		TypeIDs: types.ListNull(types.StringType), AllowedCUDAVersions: types.SetNull(types.StringType),
 	}
-	if was != nil {
-		gpu = *was
+	if prior != nil {
+		gpu = *prior
 	}
 	switch {
 	case len(got.TypeIDs) > 0: // v1
@@ -309,19 +309,19 @@ func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, 
 	return value.Object(ctx, gpuAttribute, &gpu)
 }
 
-// anyGPU is what a server answers for an endpoint that asked for no GPU in
+// isDefaultGPU tells whether a server answers so for an endpoint that asked for no GPU in
 // particular.
-func anyGPU(got api.GPU) bool {
+func isDefaultGPU(got api.GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs)+len(got.AllowedCUDAVersions) == 0 && got.MinCUDAVersion == "" && got.Count <= 1
 }
 
 func (m *endpoint) flattenCPU(ctx context.Context, c *api.Client, got api.Endpoint) error {
-	was, err := m.cpu(ctx)
+	prior, err := m.cpu(ctx)
 	if err != nil {
 		return err
 	}
-	before := make([]api.CPU, len(was))
-	for i, cpu := range was {
+	before := make([]api.CPU, len(prior))
+	for i, cpu := range prior {
 		before[i] = api.CPU{ID: cpu.ID.ValueString(), VCPUCount: cpu.VCPUCount.ValueInt64()}
 	}
 	// v1 may leave them out, and states no order.
@@ -358,8 +358,8 @@ func (m *endpoint) flattenURLs(ctx context.Context, c *api.Client, got api.Endpo
 }
 
 func sameCPU(a, b []api.CPU) bool {
-	compare := func(a, b api.CPU) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.VCPUCount, b.VCPUCount)) }
-	return slices.Equal(slices.SortedFunc(slices.Values(a), compare), slices.SortedFunc(slices.Values(b), compare))
+	recordRead := func(a, b api.CPU) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.VCPUCount, b.VCPUCount)) }
+	return slices.Equal(slices.SortedFunc(slices.Values(a), recordRead), slices.SortedFunc(slices.Values(b), recordRead))
 }
 
 func sameElements(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }

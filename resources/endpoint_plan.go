@@ -74,7 +74,7 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
-	planTemplateOf(ctx, p)
+	planFromTemplate(ctx, p)
 	if p.State == nil || p.Updates(ctx) {
 		checkVolumes(ctx, p, p.Plan.NetworkVolumes)
 		checkRegistry(ctx, p, p.Plan.Registry)
@@ -213,13 +213,13 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 	if len(excluded) == 0 {
 		return
 	}
-	types, err := p.API.GPUTypes(ctx)
+	catalog, err := p.API.GPUTypes(ctx)
 	if err != nil {
 		p.Warn("gpu.excluded_types", "Could not read the GPU catalog", "Whether the pools hold the excluded types is checked by the API alone, in the apply. %s", err)
 		return
 	}
 	var known, inPools []string
-	for _, t := range types {
+	for _, t := range catalog {
 		known = append(known, t.Pool)
 		if slices.Contains(pools, t.Pool) {
 			inPools = append(inPools, t.ID)
@@ -247,10 +247,10 @@ func isSelectionError(err error) bool {
 	return errors.As(err, &s)
 }
 
-// planTemplateOf plans the update that applies the template (again): because
+// planFromTemplate plans the update that applies the template (again): because
 // the template changes in this very run, because it did since it was last
 // applied, or because somebody changed the endpoint's copy.
-func planTemplateOf(ctx context.Context, p *planrule.Plan[endpoint]) {
+func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	p.Plan.FromTemplate = types.ObjectUnknown(fromTemplateTypes)
 	switch {
 	case p.Plan.TemplateID.IsNull():
@@ -260,55 +260,55 @@ func planTemplateOf(ctx context.Context, p *planrule.Plan[endpoint]) {
 		return
 	}
 	var planned templateSettings
-	changes := plannedTemplate(ctx, p, &planned)
+	changes := loadPlannedTemplate(ctx, p, &planned)
 	if p.State != nil && !p.Changes(ctx, "template_id") && !p.State.FromTemplate.IsNull() {
-		wanted := p.State.Notes.Template
+		desired := p.State.Private.Template
 		switch {
 		case changes:
-			wanted = &planned
-		case wanted != nil && p.State.Notes.Linked: // a link carries no CUDA versions
-			wanted.OpenCUDA = true
+			desired = &planned
+		case desired != nil && p.State.Private.Linked: // a link carries no CUDA versions
+			desired.OpenCUDA = true
 		}
 		p.Plan.FromTemplate = p.State.FromTemplate
-		if wanted != nil && p.API != nil {
-			if o, err := p.Plan.inherited(ctx, p.API, *wanted, p.State.FromTemplate); err == nil {
+		if desired != nil && p.API != nil {
+			if o, err := p.Plan.settingsFromTemplate(ctx, p.API, *desired, p.State.FromTemplate); err == nil {
 				p.Plan.FromTemplate = o
 			}
 		}
 	}
 	if !changes {
-		checkTemplateOf(ctx, p, nil)
+		checkTemplate(ctx, p, nil)
 	} else {
-		checkTemplateOf(ctx, p, &planned)
+		checkTemplate(ctx, p, &planned)
 	}
 }
 
-// plannedTemplate tells what this run plans to change of the template. Of a note
+// loadPlannedTemplate tells what this run plans to change of the template. Of a note
 // that an earlier plan may have left, only what the template has by now is known:
 // the rest is known after the apply.
-func plannedTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) bool {
+func loadPlannedTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) bool {
 	id := p.Plan.TemplateID.ValueString()
 	found, sure := p.Planned.Load(templateKey(id), planned)
 	if !found || sure || p.API == nil {
 		return found
 	}
-	now, err := p.API.Templates.Fresh(ctx, id)
+	now, err := p.API.Templates.GetFresh(ctx, id)
 	if err != nil {
-		return false // planTemplateOf reads it too, and says what is the matter
+		return false // planFromTemplate reads it too, and says what is the matter
 	}
-	planned.open(settingsOf(p.API, now))
+	planned.markUnknown(settingsOf(p.API, now))
 	return true
 }
 
-// checkTemplateOf refuses to plan what needs a template that is gone, or that
+// checkTemplate refuses to plan what needs a template that is gone, or that
 // is not for serverless workers. Planned is what this run changes of it.
-func checkTemplateOf(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) {
+func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) {
 	id := p.Plan.TemplateID.ValueString()
 	switch {
 	case p.API == nil:
 		return
 	case p.State != nil && !p.Updates(ctx):
-		if p.State.Notes.Template == nil && !p.State.FromTemplate.IsNull() {
+		if p.State.Private.Template == nil && !p.State.FromTemplate.IsNull() {
 			p.Warn("template_id", "The template is gone", "Template %s does not exist any more. The endpoint keeps the settings that it copied, and the next change of it will fail: set template_id to the id of a template that exists.", id)
 		}
 		return

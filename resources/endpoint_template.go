@@ -31,8 +31,8 @@ type fromTemplate struct {
 	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
 }
 
-// endpointNotes are the endpoint's private state.
-type endpointNotes struct {
+// endpointPrivate is the endpoint's private state.
+type endpointPrivate struct {
 	Template *templateSettings // as last read or applied; nil where there is none
 	Linked   bool              // API v1 has returned the link to the template
 }
@@ -57,11 +57,11 @@ const noTemplate = "there is no such template to follow. Set template_id to the 
 // inherit adds what an update has to spell out, because the API takes it from
 // a template at create alone: the CUDA versions. Beside a floor there are none.
 // v1 returns none of a template: there only what the endpoint had is cleared.
-func inherit(want *api.Endpoint, was api.Endpoint, t api.Template) {
+func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 	if want.GPU == nil || len(want.GPU.AllowedCUDAVersions) > 0 {
 		return
 	}
-	if t.AllowedCUDAVersions == nil && (was.GPU == nil || len(was.GPU.AllowedCUDAVersions) == 0) {
+	if t.AllowedCUDAVersions == nil && (prior.GPU == nil || len(prior.GPU.AllowedCUDAVersions) == 0) {
 		return
 	}
 	want.GPU.AllowedCUDAVersions = []string{}
@@ -75,11 +75,11 @@ func inherit(want *api.Endpoint, was api.Endpoint, t api.Template) {
 func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	return !m.TemplateID.Equal(state.TemplateID) || !m.FromTemplate.Equal(state.FromTemplate) ||
 		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) ||
-		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.cudaOf().Equal(state.cudaOf())
+		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.ownCUDA().Equal(state.ownCUDA())
 }
 
-// cudaOf are the CUDA constraints that the endpoint says of its own.
-func (m *endpoint) cudaOf() types.Tuple {
+// ownCUDA are the CUDA constraints that the endpoint says of its own.
+func (m *endpoint) ownCUDA() types.Tuple {
 	elements := []attr.Value{types.SetNull(types.StringType), types.StringNull()}
 	if a := m.GPU.Attributes(); len(a) > 0 {
 		elements = []attr.Value{a["allowed_cuda_versions"], a["min_cuda_version"]}
@@ -87,9 +87,9 @@ func (m *endpoint) cudaOf() types.Tuple {
 	return types.TupleValueMust([]attr.Type{types.SetType{ElemType: types.StringType}, types.StringType}, elements)
 }
 
-// applied takes over the answer to a create or update, and records which
+// recordApplied takes over the answer to a create or update, and records which
 // settings of the template it carried.
-func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
+func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Template, got api.Endpoint) error {
 	// The id first: whatever fails from here on, the endpoint exists.
 	m.ID = types.StringValue(got.ID)
 	templateID, urls := m.TemplateID, m.RequestURLs
@@ -101,29 +101,29 @@ func (m *endpoint) applied(ctx context.Context, c *api.Client, t *api.Template, 
 		m.RequestURLs = urls
 	}
 	if t == nil {
-		m.FromTemplate, m.Notes = types.ObjectNull(fromTemplateTypes), endpointNotes{}
+		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{}
 		return nil
 	}
 	linked, seen := m.linked(got), settingsOf(c, *t)
-	m.Notes = endpointNotes{Template: &seen, Linked: linked || m.Notes.Linked && c.Version == api.V1}
+	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1}
 	if fullyKnown(m.FromTemplate) {
 		return nil
 	}
 	return m.setFromTemplate(ctx, c, got, seen, linked)
 }
 
-// compare records what a read saw of the endpoint's copy and of the template.
-func (m *endpoint) compare(ctx context.Context, c *api.Client, got api.Endpoint) error {
+// recordRead records what a read saw of the endpoint's copy and of the template.
+func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoint) error {
 	linked := m.linked(got)
-	if c.Version == api.V1 && m.Notes.Linked && !linked {
+	if c.Version == api.V1 && m.Private.Linked && !linked {
 		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, and so cut the link
 	}
 	if m.TemplateID.IsNull() {
-		m.FromTemplate, m.Notes = types.ObjectNull(fromTemplateTypes), endpointNotes{}
+		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{}
 		return nil
 	}
-	m.Notes.Linked = m.Notes.Linked || linked
-	m.Notes.Template = nil
+	m.Private.Linked = m.Private.Linked || linked
+	m.Private.Template = nil
 	t, err := m.template(ctx, c)
 	if err != nil && !api.IsNotFound(err) {
 		return err
@@ -131,7 +131,7 @@ func (m *endpoint) compare(ctx context.Context, c *api.Client, got api.Endpoint)
 	var seen templateSettings
 	if t != nil {
 		seen = settingsOf(c, *t)
-		m.Notes.Template = &seen
+		m.Private.Template = &seen
 	}
 	return m.setFromTemplate(ctx, c, got, seen, linked && t != nil)
 }
@@ -141,7 +141,7 @@ func (m *endpoint) linked(got api.Endpoint) bool {
 	return got.TemplateID != nil && *got.TemplateID != "" && *got.TemplateID == m.TemplateID.ValueString()
 }
 
-// setFromTemplate sets it from_template: to the endpoint's copy, or by a link to what the
+// setFromTemplate sets from_template: to the endpoint's copy, or by a link to what the
 // template has. Where the version returns neither, it stays as it was.
 func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.Endpoint, seen templateSettings, linked bool) (err error) {
 	switch {
@@ -155,7 +155,7 @@ func (m *endpoint) setFromTemplate(ctx context.Context, c *api.Client, got api.E
 	default:
 		return m.setEnvironment(ctx, c, got)
 	}
-	m.FromTemplate, err = m.inherited(ctx, c, seen, types.ObjectNull(fromTemplateTypes))
+	m.FromTemplate, err = m.settingsFromTemplate(ctx, c, seen, types.ObjectNull(fromTemplateTypes))
 	return err
 }
 
@@ -178,21 +178,21 @@ func (m *endpoint) ownVariables() map[string]bool {
 	return own
 }
 
-// inherited is what the endpoint has of settings beside its own. Where they
+// settingsFromTemplate is what the endpoint has of settings beside its own. Where they
 // leave something open, it stays as it was.
-func (m *endpoint) inherited(ctx context.Context, c *api.Client, s templateSettings, was types.Object) (types.Object, error) {
-	before, err := value.As[fromTemplate](ctx, was)
+func (m *endpoint) settingsFromTemplate(ctx context.Context, c *api.Client, s templateSettings, prior types.Object) (types.Object, error) {
+	before, err := value.As[fromTemplate](ctx, prior)
 	if err != nil {
-		return was, err
+		return prior, err
 	}
 	if before == nil {
 		before = &fromTemplate{Ports: types.SetNull(types.StringType), AllowedCUDAVersions: types.SetNull(types.StringType)}
 	}
 	gpu, err := value.As[endpointGPU](ctx, m.GPU)
 	if err != nil {
-		return was, err
+		return prior, err
 	}
-	if ports := value.Strings(before.Ports); s.OpenPorts && filledPorts(ports) {
+	if ports := value.Strings(before.Ports); s.OpenPorts && areDefaultPorts(ports) {
 		s.Ports = ports
 	}
 	if s.OpenCUDA {
@@ -244,18 +244,18 @@ func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	}
 }
 
-// asPlanned is the template that the plan saw, as it was read before or is now:
+// templateAsPlanned is the template that the plan saw, as it was read before or is now:
 // another process of this run may have changed it in between.
-func (m *endpoint) asPlanned(ctx context.Context, c *api.Client, t *api.Template) (*api.Template, error) {
+func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client, t *api.Template) (*api.Template, error) {
 	for _, read := range []func() (api.Template, error){
 		func() (api.Template, error) { return *t, nil },
-		func() (api.Template, error) { return c.Templates.Fresh(ctx, t.ID) },
+		func() (api.Template, error) { return c.Templates.GetFresh(ctx, t.ID) },
 	} {
 		template, err := read()
 		if err != nil {
 			return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: err}
 		}
-		now, err := m.inherited(ctx, c, settingsOf(c, template), m.FromTemplate)
+		now, err := m.settingsFromTemplate(ctx, c, settingsOf(c, template), m.FromTemplate)
 		if err != nil || matchesPlan(m.FromTemplate, now) {
 			return &template, err
 		}
@@ -284,7 +284,7 @@ func matchesPlan(planned, now types.Object) bool {
 }
 
 func openPorts(ports types.Set) bool {
-	return len(ports.Elements()) == 0 || filledPorts(value.Strings(ports))
+	return len(ports.Elements()) == 0 || areDefaultPorts(value.Strings(ports))
 }
 
 func fullyKnown(o types.Object) bool {

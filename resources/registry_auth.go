@@ -28,7 +28,7 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Title:    "registry auth",
 	Schema:   registryAuthSchema,
 	ID:       func(m *registryAuth) *types.String { return &m.ID },
-	Notes:    func(m *registryAuth) any { return &m.Notes },
+	Private:  func(m *registryAuth) any { return &m.Private },
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.ExistingMatch {
@@ -42,7 +42,7 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		}
 		// As an error it would be tainted, and with create_before_destroy its
 		// replacement could never have the name.
-		plan.Notes.Incomplete = true
+		plan.Private.Incomplete = true
 		return &diagnostics.Warning{Err: err}
 	},
 	Read: func(ctx context.Context, c *api.Client, state *registryAuth) error {
@@ -62,7 +62,7 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 		if err := createRegistryAuth(ctx, c, config, plan); err != nil {
 			return fmt.Errorf("the registry auth with the old credentials is deleted, and the one with the new credentials could not be created. Apply again: %w", err)
 		}
-		plan.Notes.Incomplete = false
+		plan.Private.Incomplete = false
 		return nil
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *registryAuth) error {
@@ -139,11 +139,11 @@ type registryAuth struct {
 	PasswordWO        types.String `tfsdk:"password_wo"`
 	PasswordWOVersion types.Int64  `tfsdk:"password_wo_version"`
 
-	Notes registryAuthNotes `tfsdk:"-"`
+	Private registryAuthPrivate `tfsdk:"-"`
 }
 
-// registryAuthNotes are the auth's private state.
-type registryAuthNotes struct {
+// registryAuthPrivate is the auth's private state.
+type registryAuthPrivate struct {
 	Incomplete bool // the answer to its create was lost: whether it has the credentials is not known
 }
 
@@ -175,7 +175,7 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 		return
 	case p.Changes(ctx, "name"): // replaced
 		return
-	case !p.State.Notes.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
+	case !p.State.Private.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
 		return
 	default:
 		p.Plan.ID = types.StringUnknown()

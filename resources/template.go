@@ -249,7 +249,7 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 				"To keep the template, apply this change once with api_version = %q.", p.Version, attribute, p.State.ID.ValueString(), string(version))
 		}
 	}
-	noteTemplate(ctx, p)
+	recordPlannedTemplate(ctx, p)
 }
 
 // immutableOf lists the planned changes that the version can't make in place:
@@ -355,22 +355,22 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 
 // orElse is what the version returned, else what the state knows. After an
 // import on a version that can't tell it is the default.
-func orElse(got *bool, was types.Bool) types.Bool {
+func orElse(got *bool, prior types.Bool) types.Bool {
 	switch {
 	case got != nil:
 		return types.BoolValue(*got)
-	case was.IsNull(), was.IsUnknown():
+	case prior.IsNull(), prior.IsUnknown():
 		return types.BoolValue(true)
 	}
-	return was
+	return prior
 }
 
-// keepArgs is now, or was where both split into the same arguments: v1 keeps a
+// keepArgs is now, or prior where both split into the same arguments: v1 keeps a
 // list, and what it returns may be quoted differently. Blanks split into none.
-func keepArgs(was, now types.String) types.String {
-	known := !was.IsNull() && !was.IsUnknown() && !now.IsUnknown()
-	if known && slices.Equal(argv(was.ValueString()), argv(now.ValueString())) {
-		return was
+func keepArgs(prior, now types.String) types.String {
+	known := !prior.IsNull() && !prior.IsUnknown() && !now.IsUnknown()
+	if known && slices.Equal(argv(prior.ValueString()), argv(now.ValueString())) {
+		return prior
 	}
 	return now
 }
@@ -386,9 +386,9 @@ func argv(args string) []string {
 
 // keepPorts is got, or null where the state has none and the server filled in
 // the ports that v1 gives to a template without any.
-func keepPorts(was types.Set, got []string) types.Set {
-	if len(was.Elements()) == 0 && filledPorts(got) {
+func keepPorts(prior types.Set, got []string) types.Set {
+	if len(prior.Elements()) == 0 && areDefaultPorts(got) {
 		got = nil
 	}
-	return value.KeepSet(was, got)
+	return value.KeepSet(prior, got)
 }

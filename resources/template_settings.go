@@ -71,8 +71,8 @@ func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 	return s
 }
 
-// open makes unknown what differs from other settings.
-func (s *templateSettings) open(other templateSettings) {
+// markUnknown makes unknown what differs from other settings.
+func (s *templateSettings) markUnknown(other templateSettings) {
 	for attribute, same := range map[string]bool{
 		"image": s.Image == other.Image, "args": s.Args == other.Args, "disk": s.Disk == other.Disk, "env": maps.Equal(s.Env, other.Env),
 		"ports": s.OpenPorts || slices.Equal(s.Ports, other.Ports), "registry": s.Registry == other.Registry,
@@ -94,11 +94,11 @@ func cudaVersionsOf(e api.Endpoint) []string {
 // templateAttributes are the attributes of a template that its settings hold.
 var templateAttributes = []string{"image", "args", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"}
 
-// noteTemplate records the settings that this run plans to change, for the
+// recordPlannedTemplate records the settings that this run plans to change, for the
 // endpoints that follow the template and are planned after it. What stays as it
 // was is not noted: an endpoint has seen it, and the process that applies plans
 // only what changes.
-func noteTemplate(ctx context.Context, p *planrule.Plan[template]) {
+func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	key := templateKey(p.State.ID.ValueString())
 	var err error
 	if slices.ContainsFunc(templateAttributes, func(a string) bool { return p.Changes(ctx, a) }) {
@@ -149,9 +149,9 @@ func digests(c *api.Client, env map[string]string) map[string]string {
 	return out
 }
 
-// filledPorts tells whether these are the ports that API v1 gives to a template
+// areDefaultPorts tells whether these are the ports that API v1 gives to a template
 // without any.
-func filledPorts(ports []string) bool {
+func areDefaultPorts(ports []string) bool {
 	return slices.Equal(sorted(ports), []string{"22/tcp", "8888/http"})
 }
 

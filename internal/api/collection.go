@@ -11,8 +11,8 @@ import "context"
 type Collection[T any] interface {
 	List(ctx context.Context) ([]T, error)
 	Get(ctx context.Context, id string) (T, error)
-	// Fresh is Get past what was read before: another process may have written.
-	Fresh(ctx context.Context, id string) (T, error)
+	// GetFresh is Get past what was read before: another process may have written.
+	GetFresh(ctx context.Context, id string) (T, error)
 	// Create accounts for what it made: a lost answer is settled, or is an
 	// *UnresolvedCreateError.
 	Create(ctx context.Context, want T) (T, error)

@@ -40,13 +40,13 @@ func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	if err != nil {
 		return none, fmt.Errorf("encoding the body: %w", err)
 	}
-	attempt := &creation[T]{want: want, body: string(encoded)}
+	attempt := &pendingCreate[T]{want: want, body: string(encoded)}
 	defer r.cache.beginWrite()()
 	c := httpclient.Call{Method: http.MethodPost, URL: r.settings.BaseURL + r.path, Body: body, Secrets: r.secrets(want)}
 	for try := 1; ; try++ {
 		attempt.last = try == httpclient.MaxTries
 		got, err := r.createOnce(ctx, c, attempt)
-		if !errors.Is(err, errNothingMade) || attempt.last || ctx.Err() != nil {
+		if !errors.Is(err, errNothingCreated) || attempt.last || ctx.Err() != nil {
 			return got, err
 		}
 		if wait, ok := httpclient.Backoff(try, err); !ok || httpclient.Sleep(ctx, wait) != nil {
@@ -55,8 +55,8 @@ func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	}
 }
 
-// creation is one object that this run is making.
-type creation[T any] struct {
+// pendingCreate is one object that this run is making.
+type pendingCreate[T any] struct {
 	want      T
 	body      string
 	before    map[string]bool // ids right before the POST; nil where the list is refused
@@ -64,10 +64,10 @@ type creation[T any] struct {
 	last      bool            // no further POST follows
 }
 
-// errNothingMade marks the failure of a create that may safely be sent again.
-var errNothingMade = errors.New("nothing was made")
+// errNothingCreated marks the failure of a create that may safely be sent again.
+var errNothingCreated = errors.New("nothing was made")
 
-func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a *creation[T]) (T, error) {
+func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a *pendingCreate[T]) (T, error) {
 	var none T
 	if err := r.creates.begin(ctx); err != nil {
 		return none, r.NotSent(c, err)

@@ -299,9 +299,9 @@ func TestNameThatIsTaken(t *testing.T) {
 				if c.before {
 					s.add(theirs(c.image))
 				}
-				twins := run.Templates.ExistingMatches(t.Context(), want)
-				if c.before != (len(twins) == 1 && twins[0].Name && twins[0].Same == (c.image == "i")) {
-					t.Errorf("twins: %+v", twins)
+				matches := run.Templates.ExistingMatches(t.Context(), want)
+				if c.before != (len(matches) == 1 && matches[0].NameTaken && matches[0].Equal == (c.image == "i")) {
+					t.Errorf("matches: %+v", matches)
 				}
 				if !c.before {
 					s.add(theirs(c.image))

@@ -12,10 +12,10 @@ import (
 type createTracker[T any] struct {
 	mu        sync.Mutex
 	inFlight  int
-	ambiguous []*creation[T]
-	resolving *creation[T]    // of the ambiguous creates
-	accounted map[string]bool // ids that this run made, read or deleted
-	changed   chan struct{}   // closed by the next change
+	ambiguous []*pendingCreate[T]
+	resolving *pendingCreate[T] // of the ambiguous creates
+	accounted map[string]bool   // ids that this run made, read or deleted
+	changed   chan struct{}     // closed by the next change
 }
 
 // wait waits for ready, which is called under the lock and whose effects hold
@@ -72,7 +72,7 @@ func (t *createTracker[T]) finish(id string) {
 }
 
 // awaitTurn waits for the turn of a create whose answer was lost.
-func (t *createTracker[T]) awaitTurn(ctx context.Context, a *creation[T]) error {
+func (t *createTracker[T]) awaitTurn(ctx context.Context, a *pendingCreate[T]) error {
 	t.change(func() {
 		t.inFlight--
 		t.ambiguous = append(t.ambiguous, a)
@@ -90,9 +90,9 @@ func (t *createTracker[T]) awaitTurn(ctx context.Context, a *creation[T]) error 
 	return err
 }
 
-func (t *createTracker[T]) resolved(a *creation[T]) {
+func (t *createTracker[T]) resolved(a *pendingCreate[T]) {
 	t.change(func() {
-		t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *creation[T]) bool { return a == b })
+		t.ambiguous = slices.DeleteFunc(t.ambiguous, func(b *pendingCreate[T]) bool { return a == b })
 		if t.resolving == a {
 			t.resolving = nil
 		}
@@ -101,7 +101,7 @@ func (t *createTracker[T]) resolved(a *creation[T]) {
 
 // claims counts the lost creates, a included, that could have made one of the
 // objects in question; alike tells that all of them asked for the same.
-func (t *createTracker[T]) claims(a *creation[T], could func(*creation[T]) bool) (n int, alike bool) {
+func (t *createTracker[T]) claims(a *pendingCreate[T], could func(*pendingCreate[T]) bool) (n int, alike bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	alike = true

@@ -23,11 +23,12 @@ func sameFixedOfEndpoint(got, want Endpoint) bool {
 	return (want.Type == "" || got.Type == "" || got.Type == want.Type) &&
 		(got.TemplateID == nil || agrees(got.TemplateID, want.TemplateID)) &&
 		(got.CPU == nil || len(want.CPU) > 0) &&
-		(got.GPU == nil || want.GPU != nil || anyOf(*got.GPU))
+		(got.GPU == nil || want.GPU != nil || acceptsAnyGPU(*got.GPU))
 }
 
-// anyOf is what a server answers for an endpoint that may run on any GPU.
-func anyOf(got GPU) bool {
+// acceptsAnyGPU tells whether a server answers so for an endpoint that may run on
+// any GPU.
+func acceptsAnyGPU(got GPU) bool {
 	return len(got.Pools)+len(got.TypeIDs) == 0 && got.Count <= 1
 }
 

@@ -7,28 +7,28 @@ import (
 
 // ExistingMatch is an object that a planned create would stand beside, or collide with.
 type ExistingMatch struct {
-	ID   string
-	Same bool // equal in all that the API returns
-	Name bool // has the name, which is unique
+	ID        string
+	Equal     bool // equal in all that the API returns
+	NameTaken bool // has the name, which is unique
 }
 
 // Warning words what a plan says of the match. Title is the kind's in messages,
 // typeName the resource type's. Each summary has its id: of warnings with the
 // same summary Terraform shows one.
-func (t ExistingMatch) Warning(title, typeName string) (summary, detail string) {
-	command := importCommand(typeName, t.ID)
-	if t.Name {
+func (m ExistingMatch) Warning(title, typeName string) (summary, detail string) {
+	command := importCommand(typeName, m.ID)
+	if m.NameTaken {
 		settings := "other settings"
-		if t.Same {
+		if m.Equal {
 			settings = "the same settings as far as the API shows them"
 		}
-		return fmt.Sprintf("The name of the %s is taken: %s", title, t.ID),
+		return fmt.Sprintf("The name of the %s is taken: %s", title, m.ID),
 			fmt.Sprintf("%s has this name, which is unique, with %s. The apply fails unless it removes or renames %s first: an object that was there before is never taken over. "+
-				"If an interrupted apply left it, import it before you apply: %s\nIf it is managed elsewhere, choose another name.", t.ID, settings, t.ID, command)
+				"If an interrupted apply left it, import it before you apply: %s\nIf it is managed elsewhere, choose another name.", m.ID, settings, m.ID, command)
 	}
-	return fmt.Sprintf("An equal %s exists already: %s", title, t.ID),
+	return fmt.Sprintf("An equal %s exists already: %s", title, m.ID),
 		fmt.Sprintf("%s has the same name and settings, and nothing that was read so far manages it. If an interrupted apply left it, import it before you apply: %s\n"+
-			"Otherwise go on: the apply creates another one.", t.ID, command)
+			"Otherwise go on: the apply creates another one.", m.ID, command)
 }
 
 // ExistingMatches returns the objects that a create of want could be taken for: equal
@@ -50,8 +50,8 @@ func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matche
 		if err != nil || r.name(o) != r.name(want) || r.creates.isAccounted(e.id) {
 			continue
 		}
-		if same := !r.writeOnly && r.same(o, want); same || r.uniqueNames {
-			matches = append(matches, ExistingMatch{ID: e.id, Same: same, Name: r.uniqueNames})
+		if equal := !r.writeOnly && r.same(o, want); equal || r.uniqueNames {
+			matches = append(matches, ExistingMatch{ID: e.id, Equal: equal, NameTaken: r.uniqueNames})
 		}
 	}
 	if !r.cache.unwritten() {

@@ -39,14 +39,14 @@ func TestEqualObjectThatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{})
 		c := pipe(t, deployment(func() { <-listed }), api.Settings{SharedReads: true})
-		twins := make(chan []api.ExistingMatch)
-		go func() { twins <- c.Templates.ExistingMatches(t.Context(), want) }()
+		matches := make(chan []api.ExistingMatch)
+		go func() { matches <- c.Templates.ExistingMatches(t.Context(), want) }()
 		synctest.Wait()
 		if _, err := c.RegistryAuths.Create(t.Context(), api.RegistryAuth{Name: "r", Username: "u", Password: "p"}); err != nil {
 			t.Error(err)
 		}
 		close(listed)
-		if got := <-twins; len(got) != 1 || got[0].ID != "old" {
+		if got := <-matches; len(got) != 1 || got[0].ID != "old" {
 			t.Errorf("the plan finds %+v", got)
 		}
 		isNotTakenOver(t, c)

@@ -151,7 +151,7 @@ func TestRefusalThatProvesTheAPI(t *testing.T) {
 }
 
 // An object that this run has read is managed: it is neither what a lost create
-// made nor a twin, also where the list did not show it before the create.
+// made nor an existing match, also where the list did not show it before the create.
 func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 	equal := func() map[string]any {
 		return map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
@@ -188,8 +188,8 @@ func TestObjectThatWasReadIsNotTakenOver(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if twins := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); (len(twins) == 0) != reads {
-				t.Errorf("read before: %t, twins: %+v", reads, twins)
+			if matches := c.NetworkVolumes.ExistingMatches(t.Context(), volume("v")); (len(matches) == 0) != reads {
+				t.Errorf("read before: %t, matches: %+v", reads, matches)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func refusesName(status int) bool {
 }
 
 // resolveByName looks for the object that has the name.
-func (r *restCollection[T]) resolveByName(ctx context.Context, a *creation[T], failure *Error, interrupted bool) (T, error) {
+func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
 	found, err := r.lookUp(ctx, a, named, failure.Ambiguous())
@@ -36,7 +36,7 @@ func (r *restCollection[T]) resolveByName(ctx context.Context, a *creation[T], f
 	case err != nil:
 		return none, r.unresolved(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
 	case len(found) == 0 && failure.Ambiguous():
-		return none, notMade{r.unresolved(failure, fmt.Sprintf("no %s has its name, so it was not created", r.kind))}
+		return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("no %s has its name, so it was not created", r.kind))}
 	case len(found) == 0:
 		return none, failure
 	}
@@ -48,7 +48,7 @@ func (r *restCollection[T]) resolveByName(ctx context.Context, a *creation[T], f
 		return none, r.unresolved(failure, fmt.Sprintf("a %s has the name, and whether it was there before is not known, since the list was refused", r.kind), o)
 	case r.writeOnly:
 		if ctx.Err() == nil && !interrupted && !a.last && r.Delete(ctx, id) == nil {
-			return none, notMade{r.unresolved(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
+			return none, nothingCreated{r.unresolved(failure, fmt.Sprintf("%s had its name, and was deleted", id))}
 		}
 		r.creates.account(id)
 		return o, fmt.Errorf("%w It was then looked for: %s is new and has the name. Whether it holds the credentials is not known: the next apply makes it again", withoutAdvice{failure}, id)
@@ -60,7 +60,7 @@ func (r *restCollection[T]) resolveByName(ctx context.Context, a *creation[T], f
 }
 
 // resolveByNewObjects looks for the only object that can be the one that was made.
-func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *creation[T], failure *Error) (T, error) {
+func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingCreate[T], failure *Error) (T, error) {
 	var none T
 	if a.before == nil {
 		return none, r.unresolved(failure, fmt.Sprintf("whether it was created is not known, since the list of %ss is refused", r.kind))
@@ -76,7 +76,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *creation
 			equal = append(equal, o)
 		}
 	}
-	switch claims, alike := r.creates.claims(a, func(b *creation[T]) bool {
+	switch claims, alike := r.creates.claims(a, func(b *pendingCreate[T]) bool {
 		return slices.ContainsFunc(equal, func(o T) bool { return r.same(o, b.want) })
 	}); {
 	case len(equal) > 0 && alike && len(equal) <= claims:
@@ -89,7 +89,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *creation
 	}
 	unseen := r.unresolved(failure, fmt.Sprintf("no new %s of its name has appeared, so it was most likely not created", r.kind))
 	if failure.Status == http.StatusServiceUnavailable && failure.RetryAfter > 0 {
-		return none, notMade{unseen} // the server asks for it
+		return none, nothingCreated{unseen} // the server asks for it
 	}
 	return none, unseen
 }
@@ -97,7 +97,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *creation
 // lookUp lists until something is found that this run has not made otherwise;
 // with patience it lists several times, as what was just made may take a
 // moment to show.
-func (r *restCollection[T]) lookUp(ctx context.Context, a *creation[T], fits func(T) bool, patient bool) ([]T, error) {
+func (r *restCollection[T]) lookUp(ctx context.Context, a *pendingCreate[T], fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
 		if n > 0 && (!patient || r.uniqueNames) {
 			break // another POST is harmless, or nothing was made just now

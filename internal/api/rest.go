@@ -74,7 +74,7 @@ func (r *restCollection[T]) Get(ctx context.Context, id string) (T, error) {
 	return r.decode(raw)
 }
 
-func (r *restCollection[T]) Fresh(ctx context.Context, id string) (T, error) {
+func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (T, error) {
 	return r.fetchObject(ctx, id)
 }
 
@@ -154,22 +154,22 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 		return err
 	}
 	elements, listing := r.fetchList(ctx)
-	doubtful := *e
+	doubt := *e
 	refused, isAnswer := errors.AsType[*Error](listing)
 	switch {
 	case isAnswer && refused.Status == http.StatusForbidden && refused.OtherServer == "":
 		return err
 	case isAnswer:
-		doubtful = *refused
-		doubtful.OtherServer = cmp.Or(refused.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
+		doubt = *refused
+		doubt.OtherServer = cmp.Or(refused.OtherServer, "another server's, as the list of "+r.kind+"s can't be read there")
 	case listing != nil:
 		return listing
 	case slices.ContainsFunc(elements, func(other element) bool { return other.id == id }):
-		doubtful.OtherServer = "something between the provider and the API, whose list still has it"
+		doubt.OtherServer = "something between the provider and the API, whose list still has it"
 	default:
 		return err
 	}
-	return &doubtful
+	return &doubt
 }
 
 // fetchObject reads an object by its id, whatever is kept of it.

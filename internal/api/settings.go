@@ -59,13 +59,13 @@ func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 // validated returns the settings with their defaults filled in.
 func (s Settings) validated() (Settings, error) {
 	var err error
-	if s.BaseURL, err = address("base_url", s.BaseURL); err != nil {
+	if s.BaseURL, err = validAddress("base_url", s.BaseURL); err != nil {
 		return s, err
 	}
 	if s.QueueURL == "" {
 		s.QueueURL = s.BaseURL
 	}
-	if s.QueueURL, err = address("queue_url", s.QueueURL); err != nil {
+	if s.QueueURL, err = validAddress("queue_url", s.QueueURL); err != nil {
 		return s, err
 	}
 	if s.APIKey == "" {
@@ -96,8 +96,8 @@ func (s Settings) validated() (Settings, error) {
 	return s, nil
 }
 
-// address checks a base address and trims its trailing slashes.
-func address(setting, raw string) (string, error) {
+// validAddress checks a base address and trims its trailing slashes.
+func validAddress(setting, raw string) (string, error) {
 	refuse := func(problem string) (string, error) { return "", &SettingError{setting, problem} }
 	if raw == "" {
 		return refuse("is empty: set the address of the deployment, such as http://127.0.0.1:8420.")

@@ -61,8 +61,8 @@ type withoutAdvice struct{ cause *Error }
 func (e withoutAdvice) Error() string { return e.cause.Sentence() }
 func (e withoutAdvice) Unwrap() error { return e.cause }
 
-// notMade is a failed create that may be sent again.
-type notMade struct{ error }
+// nothingCreated is a failed create that may be sent again.
+type nothingCreated struct{ error }
 
-func (e notMade) Unwrap() error      { return e.error }
-func (notMade) Is(target error) bool { return target == errNothingMade }
+func (e nothingCreated) Unwrap() error      { return e.error }
+func (nothingCreated) Is(target error) bool { return target == errNothingCreated }

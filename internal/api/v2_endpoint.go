@@ -68,7 +68,7 @@ func containerV2(c *Container) (patch, error) {
 // all its settings, so that the endpoint's own are said again with it. An
 // endpoint that follows a template which is not applied keeps its settings.
 func endpointPatchV2(have, want Endpoint) (patch, error) {
-	says := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
+	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
 	want = aligned(have, want)
 	p, err := changed(new(newEndpointV2(have)), newEndpointV2(want))
 	if err != nil {
@@ -92,14 +92,14 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 		}
 		maps.Copy(p, settings.without(before))
 	}
-	return p, patchGPUV2(p, have.GPU, want.GPU, apply && says)
+	return p, patchGPUV2(p, have.GPU, want.GPU, apply && setsCUDA)
 }
 
 // patchGPUV2 narrows the change of gpu to what differs in it. Pools and
 // exclusions are one selection and always stand completeGroups. Applying a template
-// does not set its CUDA versions, so that sayCUDA has them said.
-func patchGPUV2(p patch, have, want *GPU, sayCUDA bool) error {
-	if _, differs := p["gpu"]; !differs && !sayCUDA {
+// does not set its CUDA versions, so that withCUDA has them said.
+func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
+	if _, differs := p["gpu"]; !differs && !withCUDA {
 		return nil
 	}
 	gpu, err := changed(have, *want)
@@ -111,7 +111,7 @@ func patchGPUV2(p patch, have, want *GPU, sayCUDA bool) error {
 		return err
 	}
 	gpu["pools"], gpu["excludedTypes"] = all["pools"], all["excludedTypes"]
-	if sayCUDA {
+	if withCUDA {
 		gpu["allowedCudaVersions"] = all["allowedCudaVersions"]
 	}
 	p["gpu"], err = json.Marshal(gpu)

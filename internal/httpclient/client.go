@@ -38,14 +38,14 @@ type Client struct {
 
 	// BeforeWrite is asked before each write; its error keeps the write from
 	// being sent.
-	BeforeWrite func(ctx context.Context, url string) error
+	BeforeWrite func(ctx context.Context, target string) error
 	// IsAPIError tells whether an error came in the form of the API itself.
-	IsAPIError func(url string, status int, answer []byte) bool
+	IsAPIError func(target string, status int, answer []byte) bool
 
 	RecentCreates RecentCreates
 
 	answered atomic.Bool
-	pace     pace
+	throttle throttle
 	outage   outage
 }
 
@@ -150,8 +150,8 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		recent: func() bool { return c.RecentCreates.concern(call.URL, text) },
 	}
 	if !call.Untracked {
-		policy.pace = &c.pace
-		if err := c.pace.enter(ctx); err != nil {
+		policy.throttle = &c.throttle
+		if err := c.throttle.acquire(ctx); err != nil {
 			return a, c.NotSent(call, err)
 		}
 		policy.entered = true

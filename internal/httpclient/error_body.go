@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// errorBody is what an error document says. foreign marks text that came from
+// errorBody is what an error document says. raw marks text that came from
 // something else than the API, such as a proxy.
 type errorBody struct {
 	title, detail string
 	fields        []string
-	foreign       bool
+	raw           bool
 }
 
 // parseErrorBody reads every form in use: RFC 9457 (v2), {"message": …} (v1)
@@ -25,9 +25,9 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 	}
 	if json.Unmarshal(body, &doc) != nil {
 		if isHTML(contentType, body) {
-			return errorBody{foreign: true, detail: "an HTML page, so this may not be the address of the API"}
+			return errorBody{raw: true, detail: "an HTML page, so this may not be the address of the API"}
 		}
-		return errorBody{foreign: true, detail: string(body)}
+		return errorBody{raw: true, detail: string(body)}
 	}
 	out := errorBody{title: string(doc.Title)}
 	for _, text := range []FreeText{doc.Detail, doc.Message, doc.Error} {
@@ -39,7 +39,7 @@ func parseErrorBody(contentType string, body []byte) errorBody {
 		out.fields = append(out.fields, string(text))
 	}
 	if out.detail == "" && len(out.fields) == 0 && out.title == "" {
-		return errorBody{foreign: true, detail: string(body)}
+		return errorBody{raw: true, detail: string(body)}
 	}
 	return out
 }

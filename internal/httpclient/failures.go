@@ -27,12 +27,12 @@ func (c *Client) noAnswer(call Call, tries int, cause error) *Error {
 		e.Detail = "interrupted"
 	case errors.Is(cause, errTooLarge):
 		e.Detail = fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)
-	case timedOut(cause) && neverSent(cause):
+	case isTimeout(cause) && neverSent(cause):
 		e.Detail = fmt.Sprintf("no connection within %s", min(connectTimeout, e.timeout))
-	case timedOut(cause):
+	case isTimeout(cause):
 		e.Detail, e.TimedOut = fmt.Sprintf("no answer within %s", e.timeout), true
 	default:
-		e.Detail = c.clean(call, innermost(cause).Error(), maxDetail)
+		e.Detail = c.sanitize(call, innermost(cause).Error(), maxDetail)
 	}
 	return e
 }
@@ -43,21 +43,21 @@ func (c *Client) refused(call Call, a answer) *Error {
 	e.Title = http.StatusText(a.resp.StatusCode)
 	body := parseErrorBody(a.resp.Header.Get("Content-Type"), a.body)
 	if !call.Untracked && c.IsAPIError != nil && !c.IsAPIError(call.URL, a.resp.StatusCode, a.body) {
-		e.OtherServer = c.clean(call, describeServer(a.resp, a.body), maxDetail)
+		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
 	}
 	if body.title != "" {
-		e.Title = c.clean(call, body.title, maxDetail)
+		e.Title = c.sanitize(call, body.title, maxDetail)
 	}
-	e.Detail = c.clean(call, body.detail, maxDetail)
-	if body.foreign {
-		e.Detail = c.clean(call, body.detail, maxExcerpt)
+	e.Detail = c.sanitize(call, body.detail, maxDetail)
+	if body.raw {
+		e.Detail = c.sanitize(call, body.detail, maxExcerpt)
 	}
 	for _, field := range body.fields[:min(len(body.fields), maxFields)] {
-		e.Fields = append(e.Fields, c.clean(call, field, maxDetail))
+		e.Fields = append(e.Fields, c.sanitize(call, field, maxDetail))
 	}
 	if to, err := a.resp.Location(); err == nil {
 		to.User, to.RawQuery, to.Fragment = nil, "", ""
-		e.Detail = "redirected to " + c.clean(call, to.String(), maxDetail)
+		e.Detail = "redirected to " + c.sanitize(call, to.String(), maxDetail)
 	}
 	return e
 }
@@ -66,9 +66,9 @@ func (c *Client) refused(call Call, a answer) *Error {
 func (c *Client) unreadable(call Call, a answer, cause error) *Error {
 	e := c.newAnswered(call, a)
 	e.Title = http.StatusText(a.resp.StatusCode)
-	e.Detail = "the answer is not what this API answers: " + c.clean(call, cause.Error(), maxDetail)
+	e.Detail = "the answer is not what this API answers: " + c.sanitize(call, cause.Error(), maxDetail)
 	if !call.Untracked {
-		e.OtherServer = c.clean(call, describeServer(a.resp, a.body), maxDetail)
+		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
 	}
 	return e
 }
@@ -76,14 +76,14 @@ func (c *Client) unreadable(call Call, a answer, cause error) *Error {
 func (c *Client) newAnswered(call Call, a answer) *Error {
 	e := c.newError(call, a.tries)
 	e.Status = a.resp.StatusCode
-	e.RequestID = c.clean(call, a.resp.Header.Get("X-Request-Id"), maxExcerpt)
+	e.RequestID = c.sanitize(call, a.resp.Header.Get("X-Request-Id"), maxExcerpt)
 	e.RetryAfter, _ = retryAfter(a.resp)
 	return e
 }
 
 func (c *Client) newError(call Call, tries int) *Error {
 	return &Error{
-		Method: call.Method, URL: c.clean(call, call.URL, maxDetail), Tries: tries,
+		Method: call.Method, URL: c.sanitize(call, call.URL, maxDetail), Tries: tries,
 		keySource: c.KeySource, timeout: c.Timeout + call.ExtraTime,
 	}
 }

@@ -65,11 +65,11 @@ func FuzzErrorBody(f *testing.F) {
 // people can wait for, and after it a request is sent.
 func FuzzRateLimit(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, limit, policy, after string) {
-		var p pace
+		var p throttle
 		started := time.Now()
 		for _, status := range []int{200, 429, 429, 200} {
 			p.inFlight++
-			p.leave(&http.Response{StatusCode: status, Header: http.Header{"Ratelimit": {limit}, "Ratelimit-Policy": {policy}, "Retry-After": {after}}})
+			p.release(&http.Response{StatusCode: status, Header: http.Header{"Ratelimit": {limit}, "Ratelimit-Policy": {policy}, "Retry-After": {after}}})
 		}
 		if p.inFlight != 0 {
 			t.Errorf("%d requests are under way", p.inFlight)

@@ -55,7 +55,7 @@ func duringOutage(call Call, cause *Error) error {
 func (c *Client) isDeploymentWide(e *Error) bool {
 	switch e.Status {
 	case 0:
-		return !e.callerTimedOut && !e.betweenTries && (neverSent(e.cause) || permanent(e.cause) && !errors.Is(e.cause, errTooLarge))
+		return !e.callerTimedOut && !e.betweenTries && (neverSent(e.cause) || isPermanent(e.cause) && !errors.Is(e.cause, errTooLarge))
 	case http.StatusUnauthorized:
 		return !c.Answered() // else it may be about this object alone
 	}

@@ -11,9 +11,9 @@ import (
 
 const redacted = "[redacted]"
 
-// clean makes foreign text fit for a message: no secret by value, one line of
+// sanitize makes foreign text fit for a message: no secret by value, one line of
 // printable characters, at most max of them.
-func (c *Client) clean(call Call, text string, max int) string {
+func (c *Client) sanitize(call Call, text string, max int) string {
 	for _, secret := range append([]string{c.APIKey}, call.Secrets...) {
 		for _, form := range spellings(secret) {
 			text = strings.ReplaceAll(text, form, redacted)

@@ -52,9 +52,9 @@ func backoff(failures int) time.Duration { return min(firstBackoff<<(failures-1)
 // long as the call.
 type retryPolicy struct {
 	caller     context.Context
-	cancel     func() // ends the call's own context
-	pace       *pace  // nil for none
-	entered    bool   // the pace counts this try as in flight
+	cancel     func()    // ends the call's own context
+	throttle   *throttle // nil for none
+	entered    bool      // the throttle counts this try as in flight
 	repeatable bool
 	recent     func() bool // the call is about an object created moments ago
 	unproven   bool        // the API has not answered at the address yet
@@ -70,8 +70,8 @@ type retryPolicy struct {
 // check is asked after each try, and again once the body was read. A wait that would outlast the context is not
 // begun: the caller learns what the server said instead.
 func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
-	p.leavePace(resp)
-	again := p.caller.Err() == nil && p.again(resp, err)
+	p.releaseThrottle(resp)
+	again := p.caller.Err() == nil && p.shouldRetry(resp, err)
 	if deadline, ok := p.caller.Deadline(); ok && time.Until(deadline) < p.wait {
 		again = false
 	}
@@ -84,24 +84,24 @@ func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (
 
 // prepare ends a wait before the next try.
 func (p *retryPolicy) prepare(*http.Request) error {
-	if p.pace != nil {
-		if err := p.pace.enter(p.caller); err != nil {
+	if p.throttle != nil {
+		if err := p.throttle.acquire(p.caller); err != nil {
 			return err
 		}
 		p.entered = true
 	}
 	if !p.resume() {
-		p.leavePace(nil)
+		p.releaseThrottle(nil)
 		return p.caller.Err()
 	}
 	p.resume = nil
 	return nil
 }
 
-// leavePace ends a try for the pace; resp is nil where there is no answer.
-func (p *retryPolicy) leavePace(resp *http.Response) {
+// releaseThrottle ends a try for the throttle; resp is nil where there is no answer.
+func (p *retryPolicy) releaseThrottle(resp *http.Response) {
 	if p.entered {
-		p.pace.leave(resp)
+		p.throttle.release(resp)
 		p.entered = false
 	}
 }
@@ -113,13 +113,13 @@ func (p *retryPolicy) backoff(_, _ time.Duration, _ int, _ *http.Response) time.
 	return p.wait
 }
 
-// again says whether to try again and sets the wait before.
-func (p *retryPolicy) again(resp *http.Response, err error) bool {
+// shouldRetry decides whether to try again, and sets the wait before.
+func (p *retryPolicy) shouldRetry(resp *http.Response, err error) bool {
 	if err != nil {
-		if p.unproven && p.failures > 0 && neverSent(err) && timedOut(err) {
+		if p.unproven && p.failures > 0 && neverSent(err) && isTimeout(err) {
 			return false // it is not about to answer
 		}
-		return !permanent(err) && (p.repeatable || neverSent(err)) && p.afterFailure()
+		return !isPermanent(err) && (p.repeatable || neverSent(err)) && p.afterFailure()
 	}
 	asked, given := retryAfter(resp)
 	switch status := resp.StatusCode; {
@@ -165,7 +165,7 @@ func (p *retryPolicy) afterFailure() bool {
 	return true
 }
 
-func timedOut(err error) bool {
+func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
@@ -176,8 +176,8 @@ func neverSent(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// permanent tells whether another try would fail the same way.
-func permanent(err error) bool {
+// isPermanent tells whether another try would fail the same way.
+func isPermanent(err error) bool {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	name, unresolved := errors.AsType[*net.DNSError](err)
 	return untrusted || unresolved && name.IsNotFound || errors.Is(err, errTooLarge)

@@ -35,9 +35,9 @@ type Kind[M any] struct {
 	// Loss says what a deletion loses for good, for the plan's reader; "" is
 	// nothing.
 	Loss func(state *M) string
-	// Notes points at what the private state keeps of the object: a struct that
+	// Private points at what the private state keeps of the object: a struct that
 	// JSON can hold, in a field of the model with the tag tfsdk:"-".
-	Notes func(*M) any
+	Private func(*M) any
 
 	Create func(ctx context.Context, c *api.Client, config, plan *M) error
 	Read   func(ctx context.Context, c *api.Client, state *M) error
@@ -51,8 +51,8 @@ type Run struct {
 	API      *api.Client
 	Planned  *planned.Notes
 
-	said diagnostics.Run
+	reported diagnostics.Run
 }
 
 // Resource makes the framework's constructor for the kind.
-func (k *Kind[M]) Resource() resource.Resource { return &managed[M]{kind: k} }
+func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }

@@ -11,7 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-func (r *managed[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	config := new(M)
 	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
 	if r.kind.Validate != nil && !resp.Diagnostics.HasError() {
@@ -19,7 +19,7 @@ func (r *managed[M]) ValidateConfig(ctx context.Context, req resource.ValidateCo
 	}
 }
 
-func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		r.warnOfLoss(ctx, req, resp)
 		return
@@ -28,9 +28,9 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 	if run == nil {
 		run = &Run{Planned: new(planned.Notes)}
 	}
-	p := planrule.New[M](ctx, run.API, run.Planned, &run.said, &req, resp)
+	p := planrule.New[M](ctx, run.API, run.Planned, &run.reported, &req, resp)
 	if p.State != nil {
-		r.kind.loadNotes(ctx, p.State, req.Private)
+		r.kind.loadPrivate(ctx, p.State, req.Private)
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -49,7 +49,7 @@ func (r *managed[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequ
 	}
 }
 
-func (r *managed[M]) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+func (r *kindResource[M]) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
 	if r.kind.Loss == nil || resp.Diagnostics.HasError() {

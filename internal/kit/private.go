@@ -19,9 +19,9 @@ type private interface {
 }
 
 const (
-	madeKey  = "made"  // when, RFC 3339 in quotes
-	seenKey  = "seen"  // present once a read has found it
-	notesKey = "notes" // of the kind
+	madeKey = "made"  // when, RFC 3339 in quotes
+	seenKey = "seen"  // present once a read has found it
+	kindKey = "notes" // of the kind
 )
 
 // recordCreateTime records that the object was made just now, and not read since.
@@ -41,26 +41,26 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private)
 	}
 }
 
-// loadNotes fills the model's notes from the private state. Notes of another
-// form are those of another release, and say nothing.
-func (k *Kind[M]) loadNotes(ctx context.Context, m *M, p private) {
-	if k.Notes == nil {
+// loadPrivate fills the model's private part from the private state. That of another
+// form is another release's, and is dropped.
+func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p private) {
+	if k.Private == nil {
 		return
 	}
-	text, _ := p.GetKey(ctx, notesKey)
-	if notes := k.Notes(m); json.Unmarshal(text, notes) != nil {
-		reflect.ValueOf(notes).Elem().SetZero()
+	text, _ := p.GetKey(ctx, kindKey)
+	if kept := k.Private(m); json.Unmarshal(text, kept) != nil {
+		reflect.ValueOf(kept).Elem().SetZero()
 	}
 }
 
-func (k *Kind[M]) saveNotes(ctx context.Context, m *M, p private, diags *diag.Diagnostics) {
-	if k.Notes == nil {
+func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p private, diags *diag.Diagnostics) {
+	if k.Private == nil {
 		return
 	}
-	text, err := json.Marshal(k.Notes(m))
+	text, err := json.Marshal(k.Private(m))
 	if err != nil {
 		diags.AddError("Could not keep the private state", err.Error())
 		return
 	}
-	diags.Append(p.SetKey(ctx, notesKey, text)...)
+	diags.Append(p.SetKey(ctx, kindKey, text)...)
 }

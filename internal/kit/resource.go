@@ -16,25 +16,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-type managed[M any] struct {
+type kindResource[M any] struct {
 	kind *Kind[M]
 	run  *Run
 }
 
-func (r *managed[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+func (r *kindResource[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + r.kind.Name
 }
 
-func (r *managed[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+func (r *kindResource[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = r.kind.Schema
 }
 
-func (r *managed[M]) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+func (r *kindResource[M]) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	r.run, _ = req.ProviderData.(*Run)
 }
 
 // client returns the API, or explains why there is none.
-func (r *managed[M]) client(diags *diag.Diagnostics) *api.Client {
+func (r *kindResource[M]) client(diags *diag.Diagnostics) *api.Client {
 	if r.run == nil || r.run.API == nil {
 		diags.AddError("The provider's settings are not known yet",
 			"A setting of the provider block comes from a resource that has not been applied. "+
@@ -44,15 +44,15 @@ func (r *managed[M]) client(diags *diag.Diagnostics) *api.Client {
 	return r.run.API
 }
 
-func (r *managed[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
+func (r *kindResource[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
 
-func (r *managed[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
+func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err error) {
 	about := diagnostics.Subject{Title: r.kind.Title, TypeName: r.typeName(), Schema: r.kind.Schema}
-	r.run.said.Report(diags, about, verb, id, err)
+	r.run.reported.Report(diags, about, verb, id, err)
 }
 
 // prior reads what the state has of an object, its private part included.
-func (r *managed[M]) prior(ctx context.Context, from tfsdk.State, p private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
+func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
 	diags.Append(from.Get(ctx, state)...)
 	if diags.HasError() {
@@ -60,17 +60,17 @@ func (r *managed[M]) prior(ctx context.Context, from tfsdk.State, p private, dia
 	}
 	id = r.kind.ID(state).ValueString()
 	restoreCreateTime(ctx, c, id, p)
-	r.kind.loadNotes(ctx, state, p)
+	r.kind.loadPrivate(ctx, state, p)
 	return c, state, id
 }
 
 // save writes an object to the state, its private part included.
-func (r *managed[M]) save(ctx context.Context, m *M, to *tfsdk.State, p private, diags *diag.Diagnostics) {
-	r.kind.saveNotes(ctx, m, p, diags)
+func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, p private, diags *diag.Diagnostics) {
+	r.kind.savePrivate(ctx, m, p, diags)
 	diags.Append(to.Set(ctx, m)...)
 }
 
-func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	c := r.client(&resp.Diagnostics)
 	var config, plan M
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -91,10 +91,10 @@ func (r *managed[M]) Create(ctx context.Context, req resource.CreateRequest, res
 	}
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	r.save(ctx, &plan, &resp.State, resp.Private, &resp.Diagnostics)
-	forgetUnknown(&resp.State)
+	dropUnknowns(&resp.State)
 }
 
-func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -110,7 +110,7 @@ func (r *managed[M]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 	}
 }
 
-func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	var config, plan M
 	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
@@ -118,13 +118,13 @@ func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.kind.loadNotes(ctx, &plan, req.Private)
+	r.kind.loadPrivate(ctx, &plan, req.Private)
 	if err := r.kind.Update(ctx, c, &config, state, &plan); err != nil {
 		r.report(&resp.Diagnostics, "update", id, err)
 		// An update that makes the object again may fail with the new one there:
 		// the state keeps that, with the settings from before.
-		if made := *r.kind.ID(&plan); !made.IsUnknown() && made.ValueString() != id {
-			*r.kind.ID(state) = made
+		if newID := *r.kind.ID(&plan); !newID.IsUnknown() && newID.ValueString() != id {
+			*r.kind.ID(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 		}
@@ -136,7 +136,7 @@ func (r *managed[M]) Update(ctx context.Context, req resource.UpdateRequest, res
 	r.save(ctx, &plan, &resp.State, resp.Private, &resp.Diagnostics)
 }
 
-func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -146,7 +146,7 @@ func (r *managed[M]) Delete(ctx context.Context, req resource.DeleteRequest, res
 	}
 }
 
-func (r *managed[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	if !api.ValidID(req.ID) {
 		resp.Diagnostics.AddError("Invalid import ID",
 			fmt.Sprintf("Expected the id of a %s as the API shows it, with letters, digits, - and _ only; got %q.", r.kind.Title, req.ID))
@@ -155,8 +155,8 @@ func (r *managed[M]) ImportState(ctx context.Context, req resource.ImportStateRe
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), req, resp)
 }
 
-// forgetUnknown makes the state of a create that stopped half-way storable.
-func forgetUnknown(state *tfsdk.State) {
+// dropUnknowns makes the state of a create that stopped half-way storable.
+func dropUnknowns(state *tfsdk.State) {
 	known, err := tftypes.Transform(state.Raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.IsKnown() {
 			return v, nil

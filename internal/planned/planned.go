@@ -20,10 +20,10 @@ import (
 // Terraform and deployment. Terraform plans again before it applies, in new
 // processes.
 type Notes struct {
-	dir   string    // "" where there is no place to share
-	since time.Time // of this configuration
-	here  sync.Map  // JSON texts by key, of this process
-	peers map[string]bool
+	dir          string // "" where there is no place to share
+	configuredAt time.Time
+	local        sync.Map // JSON texts by key, of this process
+	peers        map[string]bool
 }
 
 // note is what a file holds.
@@ -36,16 +36,16 @@ type note struct {
 // test plans many times.
 const lifetime = time.Hour
 
-// fileClock is how far the times of files may be behind.
-const fileClock = 20 * time.Millisecond
+// clockTolerance is how far the times of files may be behind.
+const clockTolerance = 20 * time.Millisecond
 
-// began is when this process did.
-var began = time.Now()
+// processStart is when this process began.
+var processStart = time.Now()
 
-// For shares notes between the providers of this Terraform that reach the
+// Open shares notes between the providers of this Terraform that reach the
 // deployment at an address. It removes those of a Terraform that has ended.
-func For(baseURL string) *Notes {
-	n := &Notes{since: time.Now(), peers: map[string]bool{}}
+func Open(baseURL string) *Notes {
+	n := &Notes{configuredAt: time.Now(), peers: map[string]bool{}}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return n
@@ -58,10 +58,10 @@ func For(baseURL string) *Notes {
 		}
 	}
 	sum := sha256.Sum256([]byte(baseURL))
-	n.dir = filepath.Join(root, process(os.Getppid()), hex.EncodeToString(sum[:16]))
+	n.dir = filepath.Join(root, identity(os.Getppid()), hex.EncodeToString(sum[:16]))
 	files, _ := os.ReadDir(n.dir)
 	for _, f := range files {
-		if read, _, err := readNote(filepath.Join(n.dir, f.Name())); err == nil && read.Writer != process(os.Getpid()) && running(read.Writer) {
+		if read, _, err := readNote(filepath.Join(n.dir, f.Name())); err == nil && read.Writer != identity(os.Getpid()) && running(read.Writer) {
 			n.peers[read.Writer] = true
 		}
 	}
@@ -92,11 +92,11 @@ func (n *Notes) Store(key string, value any) error {
 	if err != nil {
 		return err
 	}
-	n.here.Store(key, text)
+	n.local.Store(key, text)
 	if n.dir == "" {
 		return nil
 	}
-	if text, err = json.Marshal(note{process(os.Getpid()), text}); err != nil {
+	if text, err = json.Marshal(note{identity(os.Getpid()), text}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(n.dir, 0o700); err != nil {
@@ -118,7 +118,7 @@ func (n *Notes) Store(key string, value any) error {
 // this one was configured, or since this one began. Else an earlier plan may have
 // left it, which was never applied.
 func (n *Notes) Load(key string, value any) (found, sure bool) {
-	if text, ok := n.here.Load(key); ok {
+	if text, ok := n.local.Load(key); ok {
 		return json.Unmarshal(text.([]byte), value) == nil, true
 	}
 	if n.dir == "" {
@@ -128,16 +128,16 @@ func (n *Notes) Load(key string, value any) (found, sure bool) {
 	if err != nil || time.Since(at) > lifetime || json.Unmarshal(read.Value, value) != nil {
 		return false, false
 	}
-	since := began
-	if read.Writer == process(os.Getpid()) {
-		since = n.since
+	since := processStart
+	if read.Writer == identity(os.Getpid()) {
+		since = n.configuredAt
 	}
-	return true, n.peers[read.Writer] || !at.Before(since.Add(-fileClock))
+	return true, n.peers[read.Writer] || !at.Before(since.Add(-clockTolerance))
 }
 
 // Delete removes a note, whoever wrote it.
 func (n *Notes) Delete(key string) error {
-	n.here.Delete(key)
+	n.local.Delete(key)
 	if n.dir == "" {
 		return nil
 	}

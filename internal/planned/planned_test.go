@@ -13,7 +13,7 @@ func TestNotesAreShared(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache) // Linux
 	t.Setenv("HOME", cache)           // elsewhere
-	one, another, elsewhere := planned.For("http://a"), planned.For("http://a"), planned.For("http://b")
+	one, another, elsewhere := planned.Open("http://a"), planned.Open("http://a"), planned.Open("http://b")
 	load := func(n *planned.Notes) string {
 		var v string
 		found, sure := n.Load("template/t", &v)
@@ -42,7 +42,7 @@ func TestNotesAreShared(t *testing.T) {
 func TestNotesWithoutACache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
-	n := planned.For("http://a")
+	n := planned.Open("http://a")
 	var v string
 	if err := n.Store("k", "v"); err != nil {
 		t.Error(err)
@@ -64,12 +64,12 @@ func TestNotesOfAnEarlierPlan(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("HOME", cache)
-	if err := planned.For("http://a").Store("k", "v"); err != nil {
+	if err := planned.Open("http://a").Store("k", "v"); err != nil {
 		t.Fatal(err)
 	}
 	var v string
 	for range 100 { // the times of files are coarse
-		if found, sure := planned.For("http://a").Load("k", &v); found && !sure {
+		if found, sure := planned.Open("http://a").Load("k", &v); found && !sure {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

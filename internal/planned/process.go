@@ -9,33 +9,33 @@ import (
 	"syscall"
 )
 
-// process names a process for good: its identity may come again.
-func process(pid int) string {
+// identity names a process: its id alone may be given to another process later.
+func identity(pid int) string {
 	id := strconv.Itoa(pid)
-	return strings.TrimSuffix(id+"-"+beginning(id), "-")
+	return strings.TrimSuffix(id+"-"+startTime(id), "-")
 }
 
-// beginning is when a process began, where the system tells.
-func beginning(pid string) string {
+// startTime is when a process started, where the system tells it.
+func startTime(pid string) string {
 	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {
 		return ""
 	}
 	// The fields are counted behind the program's name, which may hold blanks.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	const startTime = 19
-	if len(fields) <= startTime {
+	const field = 19
+	if len(fields) <= field {
 		return ""
 	}
-	return fields[startTime]
+	return fields[field]
 }
 
-// running tells whether a process that was named has not ended. What names no
-// process has.
+// running tells whether the process of an identity has not ended. What is no
+// identity has ended.
 func running(name string) bool {
 	id, _, _ := strings.Cut(name, "-")
 	pid, err := strconv.Atoi(id)
-	if err != nil || process(pid) != name {
+	if err != nil || identity(pid) != name {
 		return false
 	}
 	p, err := os.FindProcess(pid)

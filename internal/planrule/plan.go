@@ -27,16 +27,16 @@ type Plan[M any] struct {
 	Planned             *planned.Notes
 	Config, State, Plan *M // State is nil for a create
 
-	said *diagnostics.Run
+	run  *diagnostics.Run
 	req  *resource.ModifyPlanRequest
 	resp *resource.ModifyPlanResponse
 }
 
 // New reads a change.
-func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, said *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
+func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
 		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Planned: notes, Config: new(M), Plan: new(M),
-		said: said, req: req, resp: resp,
+		run: run, req: req, resp: resp,
 	}
 	if c != nil {
 		p.Version = c.Version
@@ -53,7 +53,7 @@ func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, said *
 // Fail refuses the plan because a question to the API failed. A failure of the
 // whole deployment is said once in a run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
-	p.said.Fail(p.Check, attribute, summary, err)
+	p.run.Fail(p.Check, attribute, summary, err)
 }
 
 // Updates tells whether the object is changed in place or replaced.

@@ -36,52 +36,52 @@ func StringMap(m types.Map) map[string]string {
 	return out
 }
 
-// KeepString is got, or was where both are empty (null and "" are one).
-func KeepString(was types.String, got string) types.String {
+// KeepString is got, or prior where both are empty (null and "" are one).
+func KeepString(prior types.String, got string) types.String {
 	switch {
 	case got != "":
 		return types.StringValue(got)
-	case was.ValueString() == "" && !was.IsUnknown():
-		return was
+	case prior.ValueString() == "" && !prior.IsUnknown():
+		return prior
 	}
 	return types.StringNull()
 }
 
-// KeepInt is got, or was where both are zero (null and 0 are one).
-func KeepInt(was types.Int64, got int64) types.Int64 {
+// KeepInt is got, or prior where both are zero (null and 0 are one).
+func KeepInt(prior types.Int64, got int64) types.Int64 {
 	switch {
 	case got != 0:
 		return types.Int64Value(got)
-	case was.ValueInt64() == 0 && !was.IsUnknown():
-		return was
+	case prior.ValueInt64() == 0 && !prior.IsUnknown():
+		return prior
 	}
 	return types.Int64Null()
 }
 
-// KeepSet is got, or was where both are empty (null and [] are one).
-func KeepSet(was types.Set, got []string) types.Set {
+// KeepSet is got, or prior where both are empty (null and [] are one).
+func KeepSet(prior types.Set, got []string) types.Set {
 	switch {
 	case len(got) > 0:
 		return types.SetValueMust(types.StringType, elements(got))
-	case len(was.Elements()) == 0 && !was.IsUnknown():
-		return was
+	case len(prior.Elements()) == 0 && !prior.IsUnknown():
+		return prior
 	}
 	return types.SetNull(types.StringType)
 }
 
-// KeepList is got, or was where both are empty (null and [] are one).
-func KeepList(was types.List, got []string) types.List {
+// KeepList is got, or prior where both are empty (null and [] are one).
+func KeepList(prior types.List, got []string) types.List {
 	switch {
 	case len(got) > 0:
 		return types.ListValueMust(types.StringType, elements(got))
-	case len(was.Elements()) == 0 && !was.IsUnknown():
-		return was
+	case len(prior.Elements()) == 0 && !prior.IsUnknown():
+		return prior
 	}
 	return types.ListNull(types.StringType)
 }
 
-// KeepMap is got, or was where both are empty (null and {} are one).
-func KeepMap(was types.Map, got map[string]string) types.Map {
+// KeepMap is got, or prior where both are empty (null and {} are one).
+func KeepMap(prior types.Map, got map[string]string) types.Map {
 	switch {
 	case len(got) > 0:
 		values := make(map[string]attr.Value, len(got))
@@ -89,8 +89,8 @@ func KeepMap(was types.Map, got map[string]string) types.Map {
 			values[k] = types.StringValue(v)
 		}
 		return types.MapValueMust(types.StringType, values)
-	case len(was.Elements()) == 0 && !was.IsUnknown():
-		return was
+	case len(prior.Elements()) == 0 && !prior.IsUnknown():
+		return prior
 	}
 	return types.MapNull(types.StringType)
 }

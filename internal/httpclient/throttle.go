@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// pace keeps all requests of a client to the server's limits, so that one that
+// throttle keeps all requests of a client to the server's rate limits, so that one that
 // is refused holds the others back, and none is sent that would be refused.
 //
 // A server announces its windows in RateLimit and RateLimit-Policy (v2 document:
 // RateLimitHeader). They are kept to once it has refused a request because one
 // was used up: a server may announce limits that it does not enforce.
-type pace struct {
+type throttle struct {
 	mu       sync.Mutex
 	enforced bool
 	until    time.Time // that a refusal asked for
@@ -24,36 +24,36 @@ type pace struct {
 	changed  chan struct{} // closed by the next answer
 }
 
-// window is one quota. left goes down with each request; an answer corrects it.
+// window is one quota. Each request takes from what remains; an answer corrects it.
 type window struct {
-	left, quota int
-	leastLeft   int // that an answer of this window announced
-	resets      time.Time
-	length      time.Duration
+	remaining, quota int
+	leastRemaining   int // that an answer of this window announced
+	resetAt          time.Time
+	length           time.Duration
 }
 
-// enter waits until a request may be sent. A wait that would be too long, or
+// acquire waits until a request may be sent. A wait that would be too long, or
 // outlast the caller, is not begun: the server's refusal says more than ours.
-func (p *pace) enter(ctx context.Context) error {
+func (t *throttle) acquire(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p.mu.Lock()
-		wait := p.wait(time.Now())
+		t.mu.Lock()
+		wait := t.wait(time.Now())
 		if deadline, ok := ctx.Deadline(); wait <= 0 || wait > longestWait || ok && time.Until(deadline) < wait {
-			for _, w := range p.windows {
-				w.left--
+			for _, w := range t.windows {
+				w.remaining--
 			}
-			p.inFlight++
-			p.mu.Unlock()
+			t.inFlight++
+			t.mu.Unlock()
 			return nil
 		}
-		if p.changed == nil {
-			p.changed = make(chan struct{})
+		if t.changed == nil {
+			t.changed = make(chan struct{})
 		}
-		changed := p.changed
-		p.mu.Unlock()
+		changed := t.changed
+		t.mu.Unlock()
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -65,58 +65,59 @@ func (p *pace) enter(ctx context.Context) error {
 }
 
 // wait is how long no request may be sent.
-func (p *pace) wait(now time.Time) time.Duration {
-	wait := p.until.Sub(now)
-	for _, w := range p.windows {
-		if !now.Before(w.resets) { // the next one begins with the next request
-			w.left, w.leastLeft, w.resets = w.quota, w.quota, now.Add(w.length)
+func (t *throttle) wait(now time.Time) time.Duration {
+	wait := t.until.Sub(now)
+	for _, w := range t.windows {
+		if !now.Before(w.resetAt) { // the next one begins with the next request
+			w.remaining, w.leastRemaining, w.resetAt = w.quota, w.quota, now.Add(w.length)
 		}
-		if p.enforced && w.left <= 0 {
-			wait = max(wait, w.resets.Sub(now))
+		if t.enforced && w.remaining <= 0 {
+			wait = max(wait, w.resetAt.Sub(now))
 		}
 	}
 	return wait
 }
 
-// leave reads the limits that an answer announces; resp is nil where there is none.
-func (p *pace) leave(resp *http.Response) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.inFlight--
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
+// release ends a request and reads the limits that its answer announces; resp is
+// nil where there is no answer.
+func (t *throttle) release(resp *http.Response) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight--
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
 	}
 	if resp == nil {
 		return
 	}
 	now, refused := time.Now(), resp.StatusCode == http.StatusTooManyRequests
 	if refused {
-		if asked, given := retryAfter(resp); given && asked <= longestWait && now.Add(asked).After(p.until) {
-			p.until = now.Add(asked)
+		if asked, given := retryAfter(resp); given && asked <= longestWait && now.Add(asked).After(t.until) {
+			t.until = now.Add(asked)
 		}
 	}
 	quotas := rateMembers(resp.Header.Get("RateLimit-Policy"), "q", "w")
 	for name, state := range rateMembers(resp.Header.Get("RateLimit"), "r", "t") {
-		p.enforced = p.enforced || refused && state[0] == 0
-		if p.windows == nil {
-			p.windows = map[string]*window{}
+		t.enforced = t.enforced || refused && state[0] == 0
+		if t.windows == nil {
+			t.windows = map[string]*window{}
 		}
 		policy, ok := quotas[name]
 		if !ok {
 			policy = [2]int{1 << 30, state[1]}
 		}
 		w := &window{
-			leastLeft: state[0], quota: max(policy[0], 1), // else nothing would ever be sent again
-			resets: now.Add(seconds(state[1])),
-			length: seconds(policy[1]),
+			leastRemaining: state[0], quota: max(policy[0], 1), // else nothing would ever be sent again
+			resetAt: now.Add(seconds(state[1])),
+			length:  seconds(policy[1]),
 		}
 		// Answers overtake each other: within a window less is left, never more.
-		if before := p.windows[name]; before != nil && w.resets.Sub(before.resets) < 2*time.Second {
-			w.leastLeft = min(w.leastLeft, before.leastLeft)
+		if before := t.windows[name]; before != nil && w.resetAt.Sub(before.resetAt) < 2*time.Second {
+			w.leastRemaining = min(w.leastRemaining, before.leastRemaining)
 		}
-		w.left = w.leastLeft - p.inFlight // which the server may not have counted yet
-		p.windows[name] = w
+		w.remaining = w.leastRemaining - t.inFlight // which the server may not have counted yet
+		t.windows[name] = w
 	}
 }
 
