@@ -126,6 +126,7 @@ const scenarioCount = 13
 // Each scenario has its own directory, home and temporary files, also where all
 // run at once, and nothing of it is left.
 func TestClientHasItsOwnDirectory(t *testing.T) {
+	t.Parallel()
 	for _, parallel := range []string{"--parallel=1", "--parallel=13"} {
 		above := t.TempDir()
 		dir, log := filepath.Join(above, "here"), filepath.Join(t.TempDir(), "log")
@@ -432,6 +433,7 @@ func TestClientIsAskedToEnd(t *testing.T) {
 // What a client started ends with it: what it leaves running, and what ignores
 // SIGTERM when the time is over.
 func TestClientLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		script, timeout string
 		exit            int
@@ -480,6 +482,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 // The README's line, with a real Terraform and the provider, in the directory of
 // the quickstart as it is, twice.
 func TestClientIsTerraform(t *testing.T) {
+	t.Parallel()
 	cli, err := tfcli.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -495,7 +498,11 @@ func TestClientIsTerraform(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := left(t, quickstart)
-	for range 2 {
+	runs := 2 // the first leaves nothing that the second finds
+	if testing.Short() {
+		runs = 1
+	}
+	for range runs {
 		cmd := command(t, "client", "--", cli, "apply", "-auto-approve", "-var", "registry_token=anything")
 		cmd.Dir, cmd.Env = quickstart, append(cmd.Env, "HOME="+home, "TMPDIR="+t.TempDir())
 		said := ends(t, cmd, 0)
