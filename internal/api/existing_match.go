@@ -40,7 +40,7 @@ func (r *restCollection[T]) ExistingMatches(ctx context.Context, want T) (matche
 	if !r.cache.unwritten() {
 		return nil
 	}
-	elements, err := r.sharedList(ctx)
+	elements, err := r.sharedList(ctx, false)
 	if err != nil {
 		r.cache.stopMatching()
 		return nil

@@ -34,7 +34,7 @@ type listCache struct {
 	order         []string
 	absentMembers map[string]bool // members that a read by id did not return either
 
-	listUnavailable    bool  // objects are read by id instead
+	listFailure        error // for which objects are read by id instead; nil for none
 	listError          error // of a list that is not asked for again
 	matchesUnavailable bool  // a list failed while existing matches were looked for
 
@@ -107,7 +107,7 @@ func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) 
 func (s *listCache) lookup(id string) (raw json.RawMessage, generation int, list bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objects[id], s.generation, !s.complete && !s.anyWrites && !s.listUnavailable
+	return s.objects[id], s.generation, !s.complete && !s.anyWrites && s.listFailure == nil
 }
 
 // store keeps one object that was asked for at a generation.
@@ -148,7 +148,7 @@ func (s *listCache) list() (elements []element, ok bool) {
 }
 
 // read returns an object: a kept one, one of the first list, or one that is
-// asked for by itself. Absence is told by the last alone.
+// asked for by itself. Only the last of these can report absence.
 func (r *restCollection[T]) read(ctx context.Context, id string) (json.RawMessage, error) {
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
@@ -156,7 +156,7 @@ func (r *restCollection[T]) read(ctx context.Context, id string) (json.RawMessag
 	r.creates.accountRead(id)
 	raw, generation, list := r.cache.lookup(id)
 	if list {
-		if _, err := r.sharedList(ctx); err != nil && !r.readsMayWork(err) {
+		if _, err := r.sharedList(ctx, true); err != nil && !r.readsMayWork(err) {
 			return nil, err
 		}
 		raw, generation, _ = r.cache.lookup(id)
@@ -181,7 +181,7 @@ func (r *restCollection[T]) readsMayWork(err error) bool {
 	}
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
-	r.cache.listUnavailable = true
+	r.cache.listFailure = err
 	return true
 }
 
@@ -196,8 +196,8 @@ func listRefused(err error) bool {
 }
 
 // sharedList is the list: the kept one, or one that everybody who asks at the
-// moment shares.
-func (r *restCollection[T]) sharedList(ctx context.Context) ([]element, error) {
+// moment shares. Reads do not ask again for a list that failed for another read.
+func (r *restCollection[T]) sharedList(ctx context.Context, read bool) ([]element, error) {
 	s := r.cache
 	if !s.shared {
 		return r.fetchList(ctx)
@@ -210,9 +210,14 @@ func (r *restCollection[T]) sharedList(ctx context.Context) ([]element, error) {
 		if elements, ok := s.list(); ok { // another list ended after the look above
 			return elements, nil
 		}
+		if err := s.failure(); read && err != nil {
+			return nil, err
+		}
 		elements, err := r.fetchList(ctx)
 		if err == nil {
 			s.storeList(generation, elements)
+		} else if read {
+			r.readsMayWork(err)
 		}
 		return elements, err
 	})
@@ -221,7 +226,7 @@ func (r *restCollection[T]) sharedList(ctx context.Context) ([]element, error) {
 // probe is the list as evidence that this API answers.
 func (r *restCollection[T]) probe() probe {
 	return probe{r.settings.BaseURL + r.path, func(ctx context.Context) error {
-		_, err := r.sharedList(ctx)
+		_, err := r.sharedList(ctx, false)
 		return err
 	}}
 }
@@ -239,6 +244,12 @@ func (r *restCollection[T]) fetchList(ctx context.Context, secrets ...string) ([
 		return nil, err
 	}
 	return list.elements, nil
+}
+
+func (s *listCache) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listFailure
 }
 
 func (s *listCache) refusal() error {

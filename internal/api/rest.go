@@ -52,7 +52,7 @@ type restCollection[T any] struct {
 }
 
 func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
-	elements, err := r.sharedList(ctx)
+	elements, err := r.sharedList(ctx, false)
 	if err != nil {
 		return nil, err
 	}
