@@ -11,7 +11,7 @@ import (
 func Server(version string) tfprotov6.ProviderServer { return pluginserver.New(New(version)()) }
 
 // Serve serves it to the command line that started this process, or with
-// debugging to one that is told how to find it.
+// debugging to one that TF_REATTACH_PROVIDERS tells how to find it.
 func Serve(version string, debugging bool) error {
 	var options []tf6server.ServeOpt
 	if debugging {

@@ -294,7 +294,7 @@ func loadPlannedTemplate(ctx context.Context, p *planrule.Plan[endpoint], planne
 	}
 	now, err := p.API.Templates.GetFresh(ctx, id)
 	if err != nil {
-		return false // planFromTemplate reads it too, and says what is the matter
+		return false // planFromTemplate reads it too, and reports the error
 	}
 	planned.markUnknown(settingsOf(p.API, now))
 	return true

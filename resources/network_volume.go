@@ -114,12 +114,12 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 	}
 	if p.State == nil {
 		if p.Version == api.V1 && p.Config.Type.IsNull() {
-			p.Plan.Type = types.StringNull() // v1 never tells the tier
+			p.Plan.Type = types.StringNull() // v1 never returns the tier
 		}
 		return
 	}
 	immutable := []string{"data_center"}
-	if !p.State.Type.IsNull() { // null: v1 never told the tier
+	if !p.State.Type.IsNull() { // null: v1 never returned the tier
 		immutable = append(immutable, "type")
 	}
 	for _, attribute := range immutable {

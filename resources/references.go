@@ -10,7 +10,7 @@ import (
 )
 
 // The API refuses a create or change that names an object which does not exist.
-// A plan says so before.
+// A plan refuses it before.
 
 func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], id types.String) {
 	if p.API != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// templateSettings are what workers get from a template, in one form whoever
-// tells them: the API, a plan, or an endpoint's copy. They are noted in private
+// templateSettings are what workers get from a template, in one form for all
+// sources: the API, a plan, or an endpoint's copy. They are noted in private
 // states and between processes: of what may be a secret there are digests alone.
 type templateSettings struct {
 	Image      string

@@ -55,6 +55,7 @@ type SelectionError struct {
 	NoPool, Unknown []string // sorted
 }
 
+// Error lists the types by reason.
 func (e *SelectionError) Error() string {
 	var parts []string
 	if len(e.NoPool) > 0 {

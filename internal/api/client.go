@@ -34,8 +34,8 @@ type deployment struct {
 	verification verification
 }
 
-// RestoreCreateTime tells when an object was made, where an earlier run knows it: for a
-// while a 404 about it is asked again.
+// RestoreCreateTime takes the time of a create from an earlier run: for a while a
+// 404 about the object is asked again.
 func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
 // New makes a client. It sends nothing. An error is a *SettingError.

@@ -50,7 +50,7 @@ type Job struct {
 	Error         string          `json:"error"`
 }
 
-// UnmarshalJSON also reads an error that is no text.
+// UnmarshalJSON also reads an error in another form than text.
 func (j *Job) UnmarshalJSON(data []byte) error {
 	type plain Job
 	wire := struct {
@@ -100,7 +100,7 @@ func (j *Jobs) Run(ctx context.Context, endpointID string, s Submission) (Job, e
 
 // RunSync submits a job and waits for its end, for as long as wait says (1 s to
 // 5 min, rounded to milliseconds; 0 is the service's 90 s). A job that is not
-// finished by then is no error.
+// finished by then is not an error.
 func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wait time.Duration) (Job, error) {
 	c := httpclient.Call{ExtraTime: defaultWait}
 	if wait > 0 {

@@ -54,6 +54,7 @@ type SettingError struct {
 	Problem string
 }
 
+// Error names the setting and the fix.
 func (e *SettingError) Error() string { return e.Setting + " " + e.Problem }
 
 // validated returns the settings with their defaults filled in.

@@ -24,6 +24,7 @@ type UnresolvedCreateError struct {
 	Cause      *Error
 }
 
+// Error says what failed, what was found and what to do.
 func (e *UnresolvedCreateError) Error() string {
 	text := e.Cause.Sentence() + " It was then looked for: " + e.Verdict
 	if len(e.Candidates) > 0 {
@@ -37,6 +38,7 @@ func (e *UnresolvedCreateError) Error() string {
 	return text
 }
 
+// Unwrap is the failure of the create.
 func (e *UnresolvedCreateError) Unwrap() error { return e.Cause }
 
 // Imports lists the commands that import the candidates.

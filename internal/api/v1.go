@@ -34,8 +34,8 @@ func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
 	return r
 }
 
-// completeGroups completes an update: members of a group have one meaning, and where
-// one changes, the others are said too.
+// completeGroups adds to an update what belongs to a change: the members of a
+// group have one meaning, and are sent together.
 func completeGroups(p patch, want any, groups [][]string) error {
 	all, err := members(want)
 	if err != nil {

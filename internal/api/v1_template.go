@@ -30,7 +30,7 @@ type templateV1 struct {
 	Env                     map[string]string `json:"env,omitempty" clear:"{}"`
 	IsPublic                bool              `json:"isPublic"`
 	IsServerless            *bool             `json:"isServerless,omitempty"`
-	Ports                   []string          `json:"ports"` // always said, as volumeInGb: the server would fill in its own
+	Ports                   []string          `json:"ports"` // always sent, as volumeInGb is: the server would fill in its own
 	Readme                  string            `json:"readme,omitempty" clear:"\"\""`
 	VolumeInGB              int64             `json:"volumeInGb"`
 	VolumeMountPath         *string           `json:"volumeMountPath,omitempty"`

@@ -52,7 +52,7 @@ func (s Scaling) ofType() Scaling {
 	return s
 }
 
-// containerV2 are the members of a request body that say the container.
+// containerV2 are the container's members of a request body.
 func containerV2(c *Container) (patch, error) {
 	p, err := members(c)
 	if c != nil && c.Ports != nil && len(*c.Ports) == 0 {
@@ -65,7 +65,7 @@ func containerV2(c *Container) (patch, error) {
 }
 
 // endpointPatchV2 makes the body of an update. Applying a template takes over
-// all its settings, so that the endpoint's own are said again with it. An
+// all its settings, so that the endpoint's own are sent again with it. An
 // endpoint that follows a template which is not applied keeps its settings.
 func endpointPatchV2(have, want Endpoint) (patch, error) {
 	setsCUDA := want.GPU != nil && want.GPU.AllowedCUDAVersions != nil
@@ -97,7 +97,7 @@ func endpointPatchV2(have, want Endpoint) (patch, error) {
 
 // patchGPUV2 narrows the change of gpu to what differs in it. Pools and
 // exclusions are one selection and always stand completeGroups. Applying a template
-// does not set its CUDA versions, so that withCUDA has them said.
+// does not set its CUDA versions, so that withCUDA sends them.
 func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	if _, differs := p["gpu"]; !differs && !withCUDA {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 )
 
+// The commands of the two command lines.
 const (
 	Terraform = "terraform"
 	OpenTofu  = "tofu"

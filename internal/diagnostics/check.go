@@ -1,5 +1,5 @@
-// Package diagnostics words what the provider says to the user of a kind, at the
-// attribute that is meant.
+// Package diagnostics makes errors and warnings for the user of a kind, at the
+// attribute that they are about.
 package diagnostics
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
-// Check is where a rule says what it refuses. Attributes are dotted paths.
+// Check takes the errors and warnings of a rule. Attributes are dotted paths.
 type Check struct{ Diagnostics *diag.Diagnostics }
 
 // Error refuses the value of an attribute.

@@ -20,17 +20,23 @@ type AttributeError struct {
 	Err       error
 }
 
+// Error is the text of Err.
 func (e *AttributeError) Error() string { return e.Err.Error() }
+
+// Unwrap is Err.
 func (e *AttributeError) Unwrap() error { return e.Err }
 
-// Warning is what a verb that succeeded has to say.
+// Warning is a verb's success with a reservation.
 type Warning struct{ Err error }
 
+// Error is the text of Err.
 func (w *Warning) Error() string { return w.Err.Error() }
+
+// Unwrap is Err.
 func (w *Warning) Unwrap() error { return w.Err }
 
-// Run remembers what one run of the provider has said: a failure of the whole
-// deployment is told once.
+// Run is one run of the provider, which reports a failure of the whole deployment
+// once.
 type Run struct{ outageReported atomic.Bool }
 
 // Subject is the kind that a diagnostic is about.
@@ -74,7 +80,7 @@ func (r *Run) Report(diags *diag.Diagnostics, about Subject, verb, id string, er
 	diags.AddError(summary, text)
 }
 
-// Fail says at an attribute that a question to the API failed.
+// Fail reports at an attribute that a question to the API failed.
 func (r *Run) Fail(c Check, attribute, summary string, err error) {
 	if r.alreadyReported(err) {
 		c.Diagnostics.AddError(notTried, "")

@@ -96,7 +96,7 @@ func (e *Error) outcome() string {
 	return "Nothing was changed."
 }
 
-// Remedy is what a person can do about it.
+// Remedy is what a person can do about the failure.
 func (e *Error) Remedy() string {
 	switch {
 	case e.callerTimedOut:

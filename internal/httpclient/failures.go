@@ -10,7 +10,7 @@ import (
 
 // Longest parts of an error, in characters.
 const (
-	maxExcerpt = 200  // of a body that is no error document
+	maxExcerpt = 200  // of a body that is not an error document
 	maxDetail  = 2000 // of the detail, or of a field error
 	maxFields  = 50   // field errors
 )

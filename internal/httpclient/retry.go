@@ -67,8 +67,8 @@ type retryPolicy struct {
 	resume           func() bool // set during a wait, which an interrupted caller ends
 }
 
-// check is asked after each try, and again once the body was read. A wait that would outlast the context is not
-// begun: the caller learns what the server said instead.
+// check is asked after each try, and again once the body was read. A wait that would
+// outlast the context is not begun: the caller gets the server's answer instead.
 func (p *retryPolicy) check(_ context.Context, resp *http.Response, err error) (bool, error) {
 	p.releaseThrottle(resp)
 	again := p.caller.Err() == nil && p.shouldRetry(resp, err)

@@ -130,7 +130,7 @@ var rateMember = regexp.MustCompile(`"([^"]*)"((?:;[a-z]+=[0-9]+)*)`)
 var rateParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+)`)
 
 // rateMembers reads two numbers of each member of a structured field. A member
-// that lacks one is no limit.
+// that lacks one is ignored.
 func rateMembers(field, first, second string) map[string][2]int {
 	out := map[string][2]int{}
 	for _, m := range rateMember.FindAllStringSubmatch(field, -1) {

@@ -29,11 +29,11 @@ type Kind[M any] struct {
 	Only     []planrule.Only
 	Validate func(ctx context.Context, c diagnostics.Check, config *M) // what the configuration alone tells
 	Plan     func(ctx context.Context, p *planrule.Plan[M])
-	// ExistingMatches finds what a planned create could be taken for; the plan's reader
-	// is told.
+	// ExistingMatches finds what a planned create could be taken for; the plan warns
+	// of it.
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
-	// Loss says what a deletion loses for good, for the plan's reader; "" is
-	// nothing.
+	// Loss describes what a deletion loses for good, for a warning in the plan; ""
+	// is nothing.
 	Loss func(state *M) string
 	// Private points at what the private state keeps of the object: a struct that
 	// JSON can hold, in a field of the model with the tag tfsdk:"-".

@@ -49,6 +49,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 }
 
+// warnOfLoss warns of a deletion.
 func (r *kindResource[M]) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(req.State.Get(ctx, state)...)

@@ -30,8 +30,8 @@ func recordCreateTime(ctx context.Context, p private, diags *diag.Diagnostics) {
 	diags.Append(p.SetKey(ctx, seenKey, nil)...)
 }
 
-// restoreCreateTime tells the client when an object was made: until a read has found it
-// once, a 404 does not prove that it is gone.
+// restoreCreateTime gives the client the time of a create: until a read has found
+// the object once, a 404 does not prove that it is gone.
 func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private) {
 	text, _ := p.GetKey(ctx, madeKey)
 	seen, _ := p.GetKey(ctx, seenKey)

@@ -113,8 +113,8 @@ func (n *Notes) Store(key string, value any) error {
 	return os.Rename(temporary.Name(), n.file(key))
 }
 
-// Load reads a note; found is false where there is none. Sure tells that it is of
-// this walk of Terraform: written by this process, by one that was running when
+// Load reads a note; found is false where there is none. Sure is true for a note
+// of this walk of Terraform: written by this process, by one that was running when
 // this one was configured, or since this one began. Else an earlier plan may have
 // left it, which was never applied.
 func (n *Notes) Load(key string, value any) (found, sure bool) {

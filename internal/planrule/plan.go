@@ -51,7 +51,7 @@ func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, run *d
 }
 
 // Fail refuses the plan because a question to the API failed. A failure of the
-// whole deployment is said once in a run.
+// whole deployment is reported once in a run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
 }

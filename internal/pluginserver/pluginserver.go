@@ -75,7 +75,7 @@ func (s *server) fractions(ctx context.Context, typeName string, config *tfproto
 	}
 	value, err := config.Unmarshal(content.Type().TerraformType(ctx))
 	if err != nil {
-		return nil // the framework says what is the matter
+		return nil // the framework reports the error
 	}
 	err = tftypes.Walk(value, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
 		if !v.Type().Is(tftypes.Number) || v.IsNull() || !v.IsKnown() {
