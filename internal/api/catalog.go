@@ -39,7 +39,7 @@ func (c *catalog) gpuTypes(ctx context.Context) ([]GPUType, error) {
 }
 
 func (c *catalog) fetch(ctx context.Context) ([]GPUType, error) {
-	answer := keyedList[GPUType]{member: "gpus"}
+	answer := listOf[GPUType]{member: "gpus"}
 	err := c.deployment.Do(ctx, httpclient.Call{
 		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/catalog/gpus",
 	}, &answer)

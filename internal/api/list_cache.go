@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -45,6 +46,14 @@ type listCache struct {
 type element struct {
 	id  string
 	raw json.RawMessage
+}
+
+// UnmarshalJSON reads an element of an answer.
+func (e *element) UnmarshalJSON(data []byte) error {
+	var head struct{ ID string }
+	err := json.Unmarshal(data, &head)
+	e.id, e.raw = head.ID, slices.Clone(data)
+	return err
 }
 
 // beginWrite begins a write and returns its end.
@@ -238,12 +247,12 @@ func (r *restCollection[T]) fetchList(ctx context.Context, secrets ...string) ([
 		return nil, err
 	}
 	c := httpclient.Call{Method: http.MethodGet, URL: r.settings.BaseURL + r.path, Query: r.query, Secrets: secrets}
-	list := listOf{member: r.member}
+	list := listOf[element]{member: r.member}
 	if err := r.Do(ctx, c, &list); err != nil {
 		r.cache.recordRefusal(err)
 		return nil, err
 	}
-	return list.elements, nil
+	return list.objects, nil
 }
 
 func (s *listCache) failure() error {
@@ -265,34 +274,4 @@ func (s *listCache) recordRefusal(err error) {
 	if s.shared && statusOf(err) == http.StatusForbidden {
 		s.listError = err
 	}
-}
-
-// listOf decodes a list: API v1's bare array, or the member of API v2's
-// object. A missing member must not pass for an empty list: everything would
-// seem to be gone.
-type listOf struct {
-	member   string // "" for a bare array
-	elements []element
-}
-
-func (l *listOf) UnmarshalJSON(data []byte) error {
-	keyed := keyedList[json.RawMessage]{member: l.member}
-	var err error
-	if l.member == "" {
-		err = json.Unmarshal(data, &keyed.objects)
-	} else {
-		err = json.Unmarshal(data, &keyed)
-	}
-	if err != nil {
-		return err
-	}
-	l.elements = make([]element, len(keyed.objects))
-	for i, raw := range keyed.objects {
-		var head struct{ ID string }
-		if err := json.Unmarshal(raw, &head); err != nil {
-			return err
-		}
-		l.elements[i] = element{head.ID, raw}
-	}
-	return nil
 }

@@ -65,11 +65,10 @@ func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
 	return out, nil
 }
 
-func (r *restCollection[T]) Get(ctx context.Context, id string) (T, error) {
+func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err error) {
 	raw, err := r.read(ctx, id)
 	if err != nil {
-		var none T
-		return none, err
+		return got, err
 	}
 	return r.decode(raw)
 }
@@ -78,22 +77,21 @@ func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (T, error) 
 	return r.fetchObject(ctx, id)
 }
 
-func (r *restCollection[T]) Update(ctx context.Context, have, want T) (T, error) {
-	var none T
+func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, err error) {
 	changes, err := r.update(have, want)
 	if err != nil {
-		return none, err
+		return got, err
 	}
 	if len(changes) == 0 {
 		return r.Get(ctx, r.id(have))
 	}
 	c, err := r.callByID(http.MethodPatch, r.id(have))
 	if err != nil {
-		return none, err
+		return got, err
 	}
 	c.Body, c.Secrets = changes, r.secrets(want)
 	defer r.cache.beginWrite()()
-	got, err := r.sendForObject(ctx, c)
+	got, err = r.sendForObject(ctx, c)
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
 		if now, failed := r.fetchObject(ctx, r.id(have), c.Secrets...); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
@@ -173,11 +171,10 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 }
 
 // fetchObject reads an object by its id, whatever is kept of it.
-func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets ...string) (T, error) {
+func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets ...string) (got T, err error) {
 	raw, err := r.fetch(ctx, id, false, secrets...)
 	if err != nil {
-		var none T
-		return none, err
+		return got, err
 	}
 	return r.decode(raw)
 }
@@ -220,14 +217,19 @@ func (r *restCollection[T]) secrets(of T) []string {
 	return r.secretsOf(of)
 }
 
-// keyedList is a list's answer in API v2. A missing member must not pass for an
-// empty list: everything would seem to be gone.
-type keyedList[W any] struct {
-	member  string
+// listOf decodes a list: API v1's bare array, or the member of API v2's
+// object. A missing member must not pass for an empty list: everything would
+// seem to be gone.
+type listOf[W any] struct {
+	member  string // "" for a bare array
 	objects []W
 }
 
-func (l *keyedList[W]) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON reads an answer.
+func (l *listOf[W]) UnmarshalJSON(data []byte) error {
+	if l.member == "" {
+		return json.Unmarshal(data, &l.objects)
+	}
 	var answer map[string]json.RawMessage
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return err
