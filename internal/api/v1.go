@@ -34,6 +34,20 @@ func registryAuthsV1(d *deployment, cache *listCache) Collection[RegistryAuth] {
 	return r
 }
 
+// changedV1 compares two objects in their form on the wire. What v1 can't express
+// differs from whatever it can.
+func changedV1[T, W any](form func(T) (W, error), have, want T) (p patch, after W, err error) {
+	if after, err = form(want); err != nil {
+		return nil, after, err
+	}
+	var before *W
+	if w, err := form(have); err == nil {
+		before = &w
+	}
+	p, err = changed(before, after)
+	return p, after, err
+}
+
 // completeGroups adds to an update what belongs to a change: the members of a
 // group have one meaning, and are sent together.
 func completeGroups(p patch, want any, groups [][]string) error {

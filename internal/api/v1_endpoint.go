@@ -145,15 +145,7 @@ func inexpressible(field, value string) error {
 // that was made without a link.
 func endpointPatchV1(have, want Endpoint) (patch, error) {
 	want = aligned(have, want)
-	after, err := newEndpointV1(want)
-	if err != nil {
-		return nil, err
-	}
-	var before *endpointV1 // nil: what v1 can't express differs from whatever it can
-	if w, err := newEndpointV1(have); err == nil {
-		before = &w
-	}
-	p, err := changed(before, after)
+	p, after, err := changedV1(newEndpointV1, have, want)
 	if err != nil {
 		return nil, err
 	}

@@ -61,15 +61,7 @@ func newTemplateV1(t Template) (templateV1, error) {
 }
 
 func templatePatchV1(have, want Template) (patch, error) {
-	after, err := newTemplateV1(want)
-	if err != nil {
-		return nil, err
-	}
-	var before *templateV1 // nil: what v1 can't express differs from whatever it can
-	if w, err := newTemplateV1(have); err == nil {
-		before = &w
-	}
-	p, err := changed(before, after)
+	p, after, err := changedV1(newTemplateV1, have, want)
 	if err != nil {
 		return nil, err
 	}
