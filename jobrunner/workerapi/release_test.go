@@ -125,11 +125,9 @@ func tryReleases(folder string, releases []string) (status int) {
 	table := releaseTable(releases, verdicts)
 	fmt.Print(table)
 	if *updateReleases {
-		for _, file := range []string{"../../templates/guides/worker.md", "../../docs/guides/worker.md"} {
-			if err := putTable(file, table); err != nil {
-				fmt.Println(err)
-				status = 1
-			}
+		if err := putTable("../../docs/guides/worker.md", table); err != nil {
+			fmt.Println(err)
+			status = 1
 		}
 	}
 	return status
