@@ -49,7 +49,7 @@ func TestBeacon(t *testing.T) {
 		t.Error("the handler went where an answer pointed")
 	}
 	for _, url := range []string{"http://192.0.2.1/x", "http://169.254.169.254/", "ftp://127.0.0.1/", "http://"} {
-		order(url, "", `"error":"url is no`)
+		order(url, "", `"error":"invalid url: expected an `)
 	}
 }
 

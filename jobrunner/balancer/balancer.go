@@ -37,10 +37,10 @@ type Config struct {
 }
 
 const (
-	// patience is how long a request waits for a worker to be ready.
-	patience = 2 * time.Minute
-	// longest is how long a worker may take to begin its answer.
-	longest = 5*time.Minute + 30*time.Second
+	// readyTimeout is how long a request waits for a worker to be ready.
+	readyTimeout = 2 * time.Minute
+	// responseTimeout is how long a worker may take to begin its answer.
+	responseTimeout = 5*time.Minute + 30*time.Second
 )
 
 // statusTimeout says that the worker took too long. It has no name in net/http.
@@ -58,14 +58,14 @@ func New(c Config) http.Handler {
 	transport := &http.Transport{
 		// On a connection that was used before, net/http may send a request again.
 		DisableKeepAlives:     true,
-		ResponseHeaderTimeout: longest,
+		ResponseHeaderTimeout: responseTimeout,
 		DisableCompression:    true, // bodies pass as they are
 	}
 	b.proxy = &httputil.ReverseProxy{
 		Rewrite:       rewrite,
 		Transport:     transport,
 		FlushInterval: -1, // what a worker streams is passed on at once
-		ErrorHandler:  b.failed,
+		ErrorHandler:  b.answerError,
 		ErrorLog:      slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	return b
@@ -94,10 +94,10 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if r.Context().Err() != nil {
-			abandon()
+			abortConnection()
 		}
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why; with all workers busy, raise the maximum", endpoint, patience)
+		refuse(w, http.StatusBadRequest, "no worker of endpoint %s is ready, after %s: its workers and their logs say why; with all workers busy, raise the maximum", endpoint, readyTimeout)
 		return
 	}
 	defer done()
@@ -123,7 +123,7 @@ func split(u *url.URL) (endpoint string, t target) {
 func (b *balancer) pick(ctx context.Context, endpoint string) (address string, done func(), err error) {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	timer := b.Clock.NewTimer(patience)
+	timer := b.Clock.NewTimer(readyTimeout)
 	defer timer.Stop()
 	go func() {
 		select {
@@ -146,27 +146,27 @@ func rewrite(p *httputil.ProxyRequest) {
 	p.SetXForwarded()
 }
 
-func (b *balancer) failed(w http.ResponseWriter, r *http.Request, err error) {
+func (b *balancer) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	if httplimit.Stopping(r.Context()) {
 		w.Header().Set("Retry-After", httplimit.RetryAfter)
 		refuse(w, http.StatusServiceUnavailable, "the deployment stopped before the worker answered. The request was sent once")
 		return
 	}
 	if r.Context().Err() != nil {
-		abandon()
+		abortConnection()
 	}
 	b.Logger.WarnContext(r.Context(), "a worker did not answer a request", "path", r.URL.Path, "error", err)
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		refuse(w, statusTimeout, "the worker did not begin to answer within %s", longest)
+		refuse(w, statusTimeout, "the worker did not begin to answer within %s", responseTimeout)
 		return
 	}
 	refuse(w, http.StatusBadGateway, "the worker broke off before it answered: its log may say why. The request was sent once")
 }
 
-// abandon ends the connection of a client that is gone. One that has only ended
+// abortConnection ends the connection of a client that is gone. One that has only ended
 // its own side must not take the end of the handler for a 200.
-func abandon() { panic(http.ErrAbortHandler) }
+func abortConnection() { panic(http.ErrAbortHandler) }
 
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
 	httpanswer.Error.Refuse(w, httpanswer.Refuse(status, format, args...))

@@ -227,7 +227,7 @@ func TestARequestWaitsForAWorkerOnlySoLong(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+key)
 		answer, started := httptest.NewRecorder(), time.Now()
 		handler(new(one)).ServeHTTP(answer, r)
-		if waited := time.Since(started); waited != patience || answer.Code != http.StatusBadRequest {
+		if waited := time.Since(started); waited != readyTimeout || answer.Code != http.StatusBadRequest {
 			t.Errorf("%d after %s: %s", answer.Code, waited, answer.Body)
 		}
 	})

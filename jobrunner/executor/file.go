@@ -257,7 +257,7 @@ func (l *localSettings) check(r *rule, folder string) error {
 
 func checkName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("%q is no name of an environment variable", name)
+		return fmt.Errorf("invalid environment variable name %q", name)
 	}
 	if reserved(name) {
 		return fmt.Errorf("%s can't be set here: the jobrunner sets it for each worker", name)
@@ -273,7 +273,7 @@ func (c *containerSettings) check() error {
 	}
 	for _, option := range c.Options {
 		if !strings.HasPrefix(option.value, "-") {
-			return flawf(option.line, "%q is no option: write each with its value as one word, such as --shm-size=1g", option.value)
+			return flawf(option.line, "invalid option %q: write each with its value as one word, such as --shm-size=1g", option.value)
 		}
 	}
 	return nil

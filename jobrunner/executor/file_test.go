@@ -90,7 +90,7 @@ func TestFlawsOfTheFile(t *testing.T) {
 		"no such file":      {"rules:\n  - image: a/b\n    process:\n      run: [./nosuch]\n", "4", "nosuch"},
 		"no such folder":    {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      dir: nosuch\n", "5", "no folder"},
 		"template":          {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      template: all\n", "5", "template is args"},
-		"env: a name":       {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        A-B: x\n", "6", "no name"},
+		"env: a name":       {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        A-B: x\n", "6", "invalid environment variable name"},
 		"env: reserved":     {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      env:\n        RUNPOD_WEBHOOK_GET_JOB: x\n", "6", "sets it"},
 		"inherit: reserved": {"rules:\n  - image: a/b\n    process:\n      run: [sh]\n      inherit:\n        - A\n        - CUDA_VISIBLE_DEVICES\n", "7", "sets it"},
 		"twice":             {"rules:\n  - image: a/b\n    container: {}\n  - image: a/b\n    container: {}\n", "4", "line 2"},

@@ -39,7 +39,7 @@ func NewHandler(image, file string, python ...string) (h Handler, err error) {
 	case err != nil:
 		return h, err
 	case !info.Mode().IsRegular():
-		return h, fmt.Errorf("%s is no file with a program", h.File)
+		return h, fmt.Errorf("%s is not a regular file", h.File)
 	}
 	switch suffix := filepath.Ext(h.File); {
 	case suffix == ".py":

@@ -99,7 +99,7 @@ func (l *localSettings) find(name string) (string, error) {
 		}
 		found, err := exec.LookPath(path)
 		if err != nil {
-			return "", fmt.Errorf("%s is no program that can be started: %w", path, errors.Unwrap(err))
+			return "", fmt.Errorf("the program %s cannot be started: %w", path, errors.Unwrap(err))
 		}
 		return found, nil
 	}

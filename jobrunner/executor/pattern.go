@@ -70,7 +70,7 @@ func class(text string) (form string, n int, err error) {
 		set, not = rest, "^"
 	}
 	if set == "" || strings.ContainsAny(set, `\^[/`) {
-		return "", 0, errors.New("what is in [] is no set of characters: write it like [a-z0-9]")
+		return "", 0, errors.New("invalid set of characters in []: expected for example [a-z0-9]")
 	}
 	return "[" + not + set + "]", end + 1, nil
 }

@@ -83,7 +83,7 @@ func readMachine(name string, text []byte) (Driver, []Device, error) {
 func (m machine) devices() (driver Driver, devices []Device, at string, err error) {
 	driver = Driver{Version: or(string(m.Driver.Version), defaultDriver), CUDA: or(string(m.Driver.CUDA), defaultCUDA)}
 	if !cudaForm.MatchString(driver.CUDA) {
-		return driver, nil, "$.driver.cuda", fmt.Errorf("cuda %q is no CUDA version: write it like 12.8", driver.CUDA)
+		return driver, nil, "$.driver.cuda", fmt.Errorf("invalid CUDA version %q: expected for example 12.8", driver.CUDA)
 	}
 	index := 0
 	for i, g := range m.GPUs {
@@ -131,7 +131,7 @@ func (g machineGPU) check() (memory int64, member string, err error) {
 	for i, p := range *g.MIG {
 		form := profileForm.FindStringSubmatch(p)
 		if form == nil {
-			return 0, fmt.Sprintf(".mig[%d]", i), fmt.Errorf("%q is no profile of a MIG instance: write it like 1g.18gb", p)
+			return 0, fmt.Sprintf(".mig[%d]", i), fmt.Errorf("invalid MIG profile %q: expected for example 1g.18gb", p)
 		}
 		n, _ := strconv.Atoi(form[1]) // a digit
 		slices += n

@@ -121,7 +121,7 @@ func (r *reader) readDriver() {
 
 func (r *reader) watch() {
 	looked := time.Now()
-	for !r.stopped(0) {
+	for !r.waitStopped(0) {
 		if r.hear() || time.Since(looked) >= lookAgain {
 			r.refresh()
 			looked = time.Now()
@@ -129,8 +129,8 @@ func (r *reader) watch() {
 	}
 }
 
-// stopped waits a while for the end.
-func (r *reader) stopped(wait time.Duration) bool {
+// waitStopped waits a while for the end.
+func (r *reader) waitStopped(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -105,7 +105,7 @@ func (r *reader) register(g *physical) {
 // to look at the GPUs.
 func (r *reader) hear() bool {
 	if r.events == nil {
-		r.stopped(listenFor)
+		r.waitStopped(listenFor)
 		return false
 	}
 	event, ret := r.events.Wait(uint32(listenFor.Milliseconds()))
@@ -116,10 +116,10 @@ func (r *reader) hear() bool {
 	case nvml.ERROR_TIMEOUT:
 		return false
 	case nvml.ERROR_GPU_IS_LOST:
-		r.stopped(listenFor) // it may say so again and again
+		r.waitStopped(listenFor) // it may say so again and again
 		return true
 	default:
-		r.stopped(listenFor)
+		r.waitStopped(listenFor)
 		return false
 	}
 }

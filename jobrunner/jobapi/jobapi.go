@@ -119,8 +119,8 @@ var routes = func() (t httproute.Table[*operation]) {
 
 type api struct {
 	Config
-	limiter   *limits.Limiter
-	explained sync.Map // endpoints whose SDKs were told of where streams are
+	limiter *limits.Limiter
+	advised sync.Map // endpoints whose SDKs were told of where streams are
 }
 
 // New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….

@@ -97,7 +97,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.answerJob(w, r, t, job, size)
 }
 
-// statusSync is status that waits for the job's end, at the live door alone
+// statusSync is status that waits for the job's end, in the live dialect alone
 // (field notes: /status-sync).
 func (a *api) statusSync(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, engine.DefaultWait)

@@ -20,20 +20,20 @@ func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (
 	}
 	if limits.Table[op.limit].Queues {
 		if waiting := a.Engine.Counts(t.endpoint).InQueue; limits.QueueFull(waiting, e.WorkersMax) {
-			return nil, tooMany(time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
+			return nil, rateLimited(time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
 		}
 	}
 	done, err = a.limiter.Admit(limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
 		func() int { return a.Workers(t.endpoint).Running })
 	var exceeded *limits.Exceeded
 	if errors.As(err, &exceeded) {
-		err = tooMany(exceeded.After, "%s", exceeded)
+		err = rateLimited(exceeded.After, "%s", exceeded)
 	}
 	return done, err
 }
 
-// tooMany tells to wait for whole seconds.
-func tooMany(after time.Duration, format string, args ...any) error {
+// rateLimited tells to wait for whole seconds.
+func rateLimited(after time.Duration, format string, args ...any) error {
 	seconds := max(1, int64((after+time.Second-1)/time.Second))
 	refusal := httpanswer.Refuse(http.StatusTooManyRequests, format, args...)
 	refusal.RetryAfter = strconv.FormatInt(seconds, 10)

@@ -34,10 +34,10 @@ func (a *api) openAI(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	watch.Stop() // the passage has its own
+	watch.Stop() // relay has its own
 	t.job = job.ID
-	p := &passage{w: w}
-	if err := a.passOn(r.Context(), p, t); err != nil {
+	p := &relayAnswer{w: w}
+	if err := a.relay(r.Context(), p, t); err != nil {
 		// One that is over already stays as it is.
 		_, cancelling := a.Engine.Cancel(context.WithoutCancel(r.Context()), t.endpoint, t.job)
 		if errors.Is(err, engine.ErrNotFound) {
@@ -78,9 +78,9 @@ func (a *api) openAIInput(w http.ResponseWriter, r *http.Request, route string) 
 	return input.Bytes(), hold, nil
 }
 
-// passOn waits for a worker, and then passes on what it gives until the job is
+// relay waits for a worker, and then passes on what it gives until the job is
 // over. An error ends the job.
-func (a *api) passOn(ctx context.Context, p *passage, t target) error {
+func (a *api) relay(ctx context.Context, p *relayAnswer, t target) error {
 	var job engine.Job
 	err := a.hold(ctx, t, openAIWait, func() (taken bool, err error) {
 		job, err = a.Engine.Get(httplimit.Answering(ctx), t.endpoint, t.job)
@@ -124,23 +124,23 @@ func (a *api) passOn(ctx context.Context, p *passage, t target) error {
 	return httpanswer.Refuse(http.StatusInternalServerError, "%s", job.Error)
 }
 
-// passage is the way of a handler's chunks to a client. The first chunk says
+// relayAnswer is the way of a handler's chunks to a client. The first chunk says
 // which: text is passed on as it comes, anything else is kept for one answer.
-type passage struct {
-	w       http.ResponseWriter
-	begun   bool // the answer is under way, as text
-	events  bool // of server-sent events
-	retries int
-	kept    []json.RawMessage
+type relayAnswer struct {
+	w         http.ResponseWriter
+	started   bool // the answer is under way, as text
+	events    bool // of server-sent events
+	retries   int
+	collected []json.RawMessage
 }
 
 // pass takes chunks of a job that was dispatched again so many times.
-func (p *passage) pass(chunks [][]byte, retries int) error {
+func (p *relayAnswer) pass(chunks [][]byte, retries int) error {
 	if retries > p.retries {
-		if p.begun { // the client can't take back what it has
+		if p.started { // the client can't take back what it has
 			return httpanswer.Refuse(http.StatusInternalServerError, "the worker died")
 		}
-		p.retries, p.kept = retries, nil
+		p.retries, p.collected = retries, nil
 	}
 	for _, c := range chunks {
 		var chunk struct {
@@ -153,8 +153,8 @@ func (p *passage) pass(chunks [][]byte, retries int) error {
 		isText := json.Unmarshal(chunk.Output, &text) == nil
 		switch {
 		case isText && text == "":
-		case p.kept != nil || !isText && !p.begun:
-			p.kept = append(p.kept, chunk.Output)
+		case p.collected != nil || !isText && !p.started:
+			p.collected = append(p.collected, chunk.Output)
 		case isText:
 			if err := p.write(text); err != nil {
 				return err
@@ -168,9 +168,9 @@ func (p *passage) pass(chunks [][]byte, retries int) error {
 	return nil
 }
 
-func (p *passage) write(text string) error {
-	if !p.begun {
-		p.begun, p.events = true, isEvent(text)
+func (p *relayAnswer) write(text string) error {
+	if !p.started {
+		p.started, p.events = true, isEvent(text)
 		p.w.Header().Set("Content-Type", textType(text))
 		p.w.Header().Set("Cache-Control", "no-cache")
 	}
@@ -202,14 +202,14 @@ func textType(text string) string {
 
 // end answers with what the handler gave as a whole: its one chunk, or the list
 // of them, or its output.
-func (p *passage) end(output []byte) error {
+func (p *relayAnswer) end(output []byte) error {
 	switch {
-	case p.begun:
+	case p.started:
 		return nil
-	case len(p.kept) == 1:
-		output = p.kept[0]
-	case len(p.kept) > 1:
-		output = appendList(nil, p.kept, func(b []byte, v json.RawMessage) []byte { return append(b, v...) })
+	case len(p.collected) == 1:
+		output = p.collected[0]
+	case len(p.collected) > 1:
+		output = appendList(nil, p.collected, func(b []byte, v json.RawMessage) []byte { return append(b, v...) })
 	case output == nil:
 		output = []byte("null")
 	}
@@ -219,8 +219,8 @@ func (p *passage) end(output []byte) error {
 
 // fail tells of an error by the answer's status, or where that is under way by
 // a last event, or by breaking it off.
-func (p *passage) fail(err error) error {
-	if !p.begun {
+func (p *relayAnswer) fail(err error) error {
+	if !p.started {
 		return err
 	}
 	var refusal *httpanswer.Refusal

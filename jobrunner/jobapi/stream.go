@@ -20,14 +20,14 @@ const streamShape = "X-Stream-Shape"
 // publicSDKs are how the public SDKs name themselves.
 const publicSDKs = "runpod"
 
-// explainStream says to who reads the described door what it is about: the public
+// explainStream says to who reads the described dialect what it is about: the public
 // SDKs expect an object, and end with an error that does not tell why.
 func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set(streamShape, "array of chunks; {status, stream} is at /live"+r.URL.Path)
 	if !strings.Contains(strings.ToLower(r.UserAgent()), publicSDKs) {
 		return
 	}
-	if _, said := a.explained.LoadOrStore(t.endpoint, true); !said {
+	if _, said := a.advised.LoadOrStore(t.endpoint, true); !said {
 		a.Logger.WarnContext(r.Context(), "a public SDK reads a stream at /v2, where it is an array of chunks as the contract says, and not the object that the SDK expects: set its base URL to /live/v2",
 			"endpoint", t.endpoint, "client", r.UserAgent())
 	}
@@ -35,7 +35,7 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 
 // stream answers the chunks that nobody has read yet. Where there are none the
 // answer waits until some come, the job ends, or the wait is over (description:
-// GET /stream). The described door answers the chunks alone, the live one the
+// GET /stream). The described dialect answers the chunks alone, the live one the
 // status with them: a terminal status comes with the last chunks.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	wait, err := queryDuration(r, "wait", waitBounds, streamWait)

@@ -83,12 +83,12 @@ func parseSubmission(body []byte) (job engine.NewJob, err error) {
 	if err := readPolicy(&job, members["policy"]); err != nil {
 		return job, err
 	}
-	job.Rest = rest(members)
+	job.Rest = besideInput(members)
 	return job, nil
 }
 
-// rest is what a worker sees beside the input.
-func rest(members map[string]json.RawMessage) []byte {
+// besideInput is what a worker sees beside the input.
+func besideInput(members map[string]json.RawMessage) []byte {
 	var text bytes.Buffer
 	for _, name := range []string{"policy", "s3Config", "webhook"} {
 		if v := members[name]; !absent(v) {

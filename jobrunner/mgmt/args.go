@@ -8,9 +8,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// words are a container's args as version 1 shows them. Args that a shell
+// splitArgs are a container's args as version 1 shows them. Args that a shell
 // could not read are one word.
-func words(args string) []string {
+func splitArgs(args string) []string {
 	split, err := shellquote.Split(args)
 	if err != nil {
 		return []string{args}
@@ -18,10 +18,10 @@ func words(args string) []string {
 	return list(split)
 }
 
-// setWords makes args of words, and leaves args as version 2 wrote them where
+// setArgs makes args of words, and leaves args as version 2 wrote them where
 // they mean the same.
-func setWords(c *store.Container, sent *[]string) {
-	if sent != nil && !slices.Equal(*sent, words(c.Args)) {
+func setArgs(c *store.Container, sent *[]string) {
+	if sent != nil && !slices.Equal(*sent, splitArgs(c.Args)) {
 		c.Args = shellquote.Join(*sent...)
 	}
 }

@@ -35,7 +35,7 @@ type gpuTypeV2 struct {
 	Price        gpuPriceV2        `json:"price"`
 	MaxCount     maxCountV2        `json:"maxCount"`
 	Availability string            `json:"availability,omitempty"`
-	DataCenters  []placeV2         `json:"dataCenters,omitempty"`
+	DataCenters  []availabilityV2  `json:"dataCenters,omitempty"`
 	CUDAVersions []cudaAvailableV2 `json:"cudaVersions,omitempty"`
 }
 
@@ -55,23 +55,23 @@ type cudaAvailableV2 struct {
 	Available bool   `json:"available"`
 }
 
-// placeV2 is the availability of something in a data center, or of a data
+// availabilityV2 is the availability of something in a data center, or of a data
 // center's something.
-type placeV2 struct {
+type availabilityV2 struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
 	Availability string `json:"availability"`
 }
 
 type cpuTypeV2 struct {
-	ID           string      `json:"id"`
-	Name         string      `json:"name"`
-	Group        string      `json:"group"`
-	VCPU         vcpuRangeV2 `json:"vcpu"`
-	RAMGBPerVCPU float64     `json:"ramGbPerVcpu"`
-	Price        cpuPriceV2  `json:"price"`
-	Availability string      `json:"availability,omitempty"`
-	DataCenters  []placeV2   `json:"dataCenters,omitempty"`
+	ID           string           `json:"id"`
+	Name         string           `json:"name"`
+	Group        string           `json:"group"`
+	VCPU         vcpuRangeV2      `json:"vcpu"`
+	RAMGBPerVCPU float64          `json:"ramGbPerVcpu"`
+	Price        cpuPriceV2       `json:"price"`
+	Availability string           `json:"availability,omitempty"`
+	DataCenters  []availabilityV2 `json:"dataCenters,omitempty"`
 }
 
 type vcpuRangeV2 struct {
@@ -85,14 +85,14 @@ type cpuPriceV2 struct {
 }
 
 type dataCenterV2 struct {
-	ID                 string    `json:"id"`
-	Name               string    `json:"name"`
-	Region             string    `json:"region"`
-	GlobalNetwork      bool      `json:"globalNetwork"`
-	NetworkVolumeTypes []string  `json:"networkVolumeTypes"`
-	Compliance         []string  `json:"compliance"`
-	GPUAvailability    []placeV2 `json:"gpuAvailability,omitempty"`
-	CPUAvailability    []placeV2 `json:"cpuAvailability,omitempty"`
+	ID                 string           `json:"id"`
+	Name               string           `json:"name"`
+	Region             string           `json:"region"`
+	GlobalNetwork      bool             `json:"globalNetwork"`
+	NetworkVolumeTypes []string         `json:"networkVolumeTypes"`
+	Compliance         []string         `json:"compliance"`
+	GPUAvailability    []availabilityV2 `json:"gpuAvailability,omitempty"`
+	CPUAvailability    []availabilityV2 `json:"cpuAvailability,omitempty"`
 }
 
 type gpuTypesV2 struct {
@@ -171,10 +171,10 @@ func newGPUType(g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
 }
 
 // places are the data centers in some countries, or in all.
-func places(countries []string) (out []placeV2) {
+func places(countries []string) (out []availabilityV2) {
 	for _, d := range catalog.DataCenters {
 		if len(countries) == 0 || slices.Contains(countries, d.Country) {
-			out = append(out, placeV2{d.ID, d.Name, inStock})
+			out = append(out, availabilityV2{d.ID, d.Name, inStock})
 		}
 	}
 	return out
@@ -266,13 +266,13 @@ func (s *server) newDataCenter(d catalog.DataCenter, include []string) dataCente
 		stock := s.Stock()
 		for _, g := range catalog.GPUsWith(stock) {
 			if stock[g.ID].Count > 0 {
-				w.GPUAvailability = append(w.GPUAvailability, placeV2{g.ID, g.Name, inStock})
+				w.GPUAvailability = append(w.GPUAvailability, availabilityV2{g.ID, g.Name, inStock})
 			}
 		}
 	}
 	if slices.Contains(include, "CPU_AVAILABILITY") {
-		w.CPUAvailability = each(catalog.CPUs, func(f catalog.CPU) placeV2 {
-			return placeV2{f.ID, f.Name, inStock}
+		w.CPUAvailability = each(catalog.CPUs, func(f catalog.CPU) availabilityV2 {
+			return availabilityV2{f.ID, f.Name, inStock}
 		})
 	}
 	return w

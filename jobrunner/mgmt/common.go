@@ -50,5 +50,5 @@ func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// whole is the next integer, of those that a float64 tells apart.
-func whole(f float64) int64 { return int64(min(math.Ceil(f), 1<<53)) }
+// ceil is the next integer, of those that a float64 tells apart.
+func ceil(f float64) int64 { return int64(min(math.Ceil(f), 1<<53)) }

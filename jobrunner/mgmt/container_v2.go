@@ -24,7 +24,7 @@ func (b containerBodyV2) apply(c *store.Container) {
 	}
 }
 
-func (b containerBodyV2) says() bool { return b != containerBodyV2{} }
+func (b containerBodyV2) isSet() bool { return b != containerBodyV2{} }
 
 // containerV2 are the container settings in an answer.
 type containerV2 struct {

@@ -46,7 +46,7 @@ type scalingV2 struct {
 
 func newScalingV2(s store.Scaling) scalingV2 {
 	if s.Type == store.RequestCount {
-		return scalingV2{Type: s.Type, RequestCount: new(whole(s.Value))}
+		return scalingV2{Type: s.Type, RequestCount: new(ceil(s.Value))}
 	}
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
@@ -135,7 +135,7 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 		env := mergedEnv(t.Env, b.Env)
 		b.Env, cudaVersions = &env, t.AllowedCUDAVersions
 	}
-	if b.says() {
+	if b.isSet() {
 		e.TemplateID = ""
 		b.containerBodyV2.apply(&e.Container)
 	}

@@ -192,7 +192,7 @@ func newEndpointV1(e store.Endpoint) endpointV1 {
 		ID: e.ID, Name: e.Name, TemplateID: e.TemplateID,
 		DataCenterIDs: e.DataCenterIDs, NetworkVolumeIDs: list(e.NetworkVolumes),
 		WorkersMin: e.WorkersMin, WorkersMax: e.WorkersMax, IdleTimeout: e.IdleTimeout,
-		ScalerType: e.Scaling.Type, ScalerValue: whole(e.Scaling.Value), // version 2 has fractions of seconds
+		ScalerType: e.Scaling.Type, ScalerValue: ceil(e.Scaling.Value), // version 2 has fractions of seconds
 		ExecutionTimeoutMS: e.Timeout, Env: dictionary(e.Env), CreatedAt: timestamp(e.Created), Version: e.Version,
 	}
 	if len(e.DataCenterIDs) == 0 {
@@ -225,7 +225,7 @@ func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.
 // withTemplates puts the linked templates into answers, where the call asks
 // for them.
 func (s *server) withTemplates(c *call, out []endpointV1) ([]endpointV1, error) {
-	on, err := asksFor(c, "includeTemplate", "includeWorkers")
+	on, err := includeFlags(c, "includeTemplate", "includeWorkers")
 	if err != nil || !on["includeTemplate"] {
 		return out, err
 	}

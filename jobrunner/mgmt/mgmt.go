@@ -55,7 +55,7 @@ func New(c Config) http.Handler {
 		c.Stock = func() map[string]catalog.Stock { return nil }
 	}
 	if c.Workers == nil {
-		c.Workers = nobody{}
+		c.Workers = noWorkers{}
 	}
 	c.QueueURL = strings.TrimRight(c.QueueURL, "/")
 	return &server{Config: c, store: c.Store}

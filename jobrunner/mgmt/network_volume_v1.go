@@ -10,12 +10,12 @@ type networkVolumeBodyV1 struct {
 }
 
 func (b *networkVolumeBodyV1) check(p phase) []string {
-	return anythingSaid(p, b.Name != nil || b.Size != nil)
+	return requireChange(p, b.Name != nil || b.Size != nil)
 }
 
-// anythingSaid refuses an update that changes nothing, in both versions.
-func anythingSaid(p phase, said bool) []string {
-	if p == updating && !said {
+// requireChange refuses an update that changes nothing, in both versions.
+func requireChange(p phase, changes bool) []string {
+	if p == updating && !changes {
 		return []string{"got no properties, want 'name' or 'size'"}
 	}
 	return nil

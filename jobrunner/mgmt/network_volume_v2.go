@@ -17,7 +17,7 @@ type networkVolumeBodyV2 struct {
 }
 
 func (b *networkVolumeBodyV2) check(p phase) []string {
-	return anythingSaid(p, b.Name != nil || b.Size != nil)
+	return requireChange(p, b.Name != nil || b.Size != nil)
 }
 
 // networkVolumeV2 is a network volume in an answer.

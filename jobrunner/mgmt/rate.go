@@ -29,7 +29,7 @@ var windows = []struct {
 func (s *server) limit(owner string, h http.Header) error {
 	if !s.Limits {
 		l := newLimiter(s.Clock)
-		l.show(h, l.renew())
+		l.show(h, l.resetElapsed())
 		return nil
 	}
 	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // there are as many as owners
@@ -55,11 +55,11 @@ func newLimiter(c *clock.Clock) *limiter {
 func (l *limiter) count(h http.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.renew()
+	now := l.resetElapsed()
 	full, wait := "", int64(0)
 	for i, w := range windows {
 		if l.used[i] >= w.quota {
-			full, wait = w.name, max(wait, l.left(i, now))
+			full, wait = w.name, max(wait, l.secondsLeft(i, now))
 		}
 	}
 	if full == "" {
@@ -75,8 +75,8 @@ func (l *limiter) count(h http.Header) error {
 	return nil
 }
 
-// renew begins the windows again that are over.
-func (l *limiter) renew() (now time.Time) {
+// resetElapsed begins the windows again that are over.
+func (l *limiter) resetElapsed() (now time.Time) {
 	now = l.clock.Now()
 	for i, w := range windows {
 		if now.Sub(l.start[i]) >= w.length {
@@ -91,14 +91,14 @@ func (l *limiter) show(h http.Header, now time.Time) {
 	var policy, state []string
 	for i, w := range windows {
 		policy = append(policy, fmt.Sprintf("%q;q=%d;w=%d", w.name, w.quota, int64(w.length.Seconds())))
-		state = append(state, fmt.Sprintf("%q;r=%d;t=%d", w.name, w.quota-l.used[i], l.left(i, now)))
+		state = append(state, fmt.Sprintf("%q;r=%d;t=%d", w.name, w.quota-l.used[i], l.secondsLeft(i, now)))
 	}
 	h.Set("RateLimit-Policy", strings.Join(policy, ", "))
 	h.Set("RateLimit", strings.Join(state, ", "))
 }
 
-// left is the number of seconds until a window ends, rounded up.
-func (l *limiter) left(i int, now time.Time) int64 {
+// secondsLeft is the number of seconds until a window ends, rounded up.
+func (l *limiter) secondsLeft(i int, now time.Time) int64 {
 	d := l.start[i].Add(windows[i].length).Sub(now)
 	return int64((d + time.Second - 1) / time.Second)
 }

@@ -107,7 +107,7 @@ func parseRule(tag string) (r rule) {
 		case key == "form" && forms[value] != nil:
 			r.form = forms[value]
 		default:
-			panic(fmt.Sprintf("rule %q: %q is none", tag, word))
+			panic(fmt.Sprintf("invalid rule %q: unknown word %q", tag, word))
 		}
 	}
 	return r

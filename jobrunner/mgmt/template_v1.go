@@ -35,7 +35,7 @@ func (b templateBodyV1) apply(t *store.Template) {
 		t.Registry = b.ContainerRegistryAuthID.Value
 	}
 	set(&t.Entrypoint, b.DockerEntrypoint)
-	setWords(&t.Container, b.DockerStartCmd)
+	setArgs(&t.Container, b.DockerStartCmd)
 	set(&t.Env, b.Env)
 	set(&t.Public, b.IsPublic)
 	set(&t.Serverless, b.IsServerless)
@@ -75,15 +75,15 @@ func newTemplateV1(t store.Template) templateV1 {
 	return templateV1{
 		ID: t.ID, Name: t.Name, ImageName: t.Image, Category: t.Category,
 		ContainerDiskInGB: t.Disk, ContainerRegistryAuthID: t.Registry,
-		DockerEntrypoint: list(t.Entrypoint), DockerStartCmd: words(t.Args),
+		DockerEntrypoint: list(t.Entrypoint), DockerStartCmd: splitArgs(t.Args),
 		Env: dictionary(t.Env), IsPublic: t.Public, IsServerless: t.Serverless, Ports: list(t.Ports), Readme: t.Readme,
 		VolumeInGB: t.Volume.Size, VolumeMountPath: t.Volume.Path,
 	}
 }
 
-// asksFor tells which of the parameters that widen an answer of version 1 are on.
+// includeFlags tells which of the parameters that widen an answer of version 1 are on.
 // The operation knows all of them, and refuses one that is neither true nor false.
-func asksFor(c *call, names ...string) (map[string]bool, error) {
+func includeFlags(c *call, names ...string) (map[string]bool, error) {
 	on, query := map[string]bool{}, c.http.URL.Query()
 	for _, name := range names {
 		value := query.Get(name)
@@ -101,7 +101,7 @@ func asksFor(c *call, names ...string) (map[string]bool, error) {
 // hiddenV1 finds the templates that lists and reads leave out: those that an
 // endpoint is linked to, unless the call asks for them.
 func (s *server) hiddenV1(c *call) (map[string]bool, error) {
-	on, err := asksFor(c, "includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
+	on, err := includeFlags(c, "includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
 	if err != nil || on["includeEndpointBoundTemplates"] {
 		return nil, err
 	}

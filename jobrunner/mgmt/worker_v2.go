@@ -20,11 +20,11 @@ type Workers interface {
 	Log(endpoint, worker string) (*worker.Log, bool)
 }
 
-// nobody has no workers.
-type nobody struct{}
+// noWorkers are those of a deployment without any.
+type noWorkers struct{}
 
-func (nobody) Workers(string) []worker.Info        { return nil }
-func (nobody) Log(_, _ string) (*worker.Log, bool) { return nil, false }
+func (noWorkers) Workers(string) []worker.Info        { return nil }
+func (noWorkers) Log(_, _ string) (*worker.Log, bool) { return nil, false }
 
 // place is the data center that everything here is in. The deployment is on one
 // machine, which has none.

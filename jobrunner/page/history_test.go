@@ -149,10 +149,10 @@ func TestCut(t *testing.T) {
 	for len(long) <= maxOutput {
 		long = append(long, "é"...)
 	}
-	if text, rest := cut(long); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
+	if text, rest := truncate(long); len(text)+rest != len(long) || rest == 0 || text[len(text)-2:] != "é" {
 		t.Errorf("%d bytes of %d, %d left out", len(text), len(long), rest)
 	}
-	if text, rest := cut([]byte(`{"a":1}`)); text != `{"a":1}` || rest != 0 {
+	if text, rest := truncate([]byte(`{"a":1}`)); text != `{"a":1}` || rest != 0 {
 		t.Errorf("%s, %d left out", text, rest)
 	}
 }

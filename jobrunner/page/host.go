@@ -13,7 +13,7 @@ import (
 // A deployment on a loopback address is reached by no other name, unless a site
 // has had its own name resolved to this machine so that its scripts may read
 // what is here. Where remote is true, the deployment has names that nobody here
-// knows, and every door asks for a key.
+// knows, and every path asks for a key.
 func Local(remote bool, next http.Handler) http.Handler {
 	if remote {
 		return next

@@ -170,16 +170,16 @@ func Owns(path string) bool { return path == "/" || path == "/ui" || strings.Has
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// door is one address of the page.
-type door struct {
+// route is one address of the page.
+type route struct {
 	methods []string
 	public  bool // needs no session
 	serve   func(*Page, http.ResponseWriter, *http.Request) *httpanswer.Refusal
 }
 
 var (
-	get   = []string{http.MethodGet, http.MethodHead}
-	doors = map[string]door{
+	get    = []string{http.MethodGet, http.MethodHead}
+	routes = map[string]route{
 		"/ui/session":  {[]string{http.MethodPost, http.MethodDelete}, true, (*Page).session},
 		"/ui/snapshot": {get, false, (*Page).snapshot},
 		"/ui/job":      {get, false, (*Page).job},
@@ -205,7 +205,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
-	d, ok := doors[r.URL.Path]
+	d, ok := routes[r.URL.Path]
 	if !ok {
 		return p.file(w, r)
 	}

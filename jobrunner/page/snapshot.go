@@ -237,7 +237,7 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	}
 	body.jobJSON = describeJob(j)
 	body.Error = logline.Failure(j.Error)
-	body.Output, body.Cut = cut(j.Output)
+	body.Output, body.Cut = truncate(j.Output)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
 		from := j.Queued.Add(j.Delay).Truncate(time.Second)
@@ -283,8 +283,8 @@ func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	return nil
 }
 
-// cut leaves whole characters, and says how many bytes it left out.
-func cut(output []byte) (text string, rest int) {
+// truncate leaves whole characters, and says how many bytes it left out.
+func truncate(output []byte) (text string, rest int) {
 	n := min(len(output), maxOutput)
 	for n > 0 && n < len(output) && !utf8.RuneStart(output[n]) {
 		n--

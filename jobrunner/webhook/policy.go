@@ -21,7 +21,7 @@ import (
 //
 // A Policy with hosts allows these and no others, at any address.
 type Policy struct {
-	hosts  []allowed
+	hosts  []allowedHost
 	remote bool // other machines may submit jobs: this machine is not called
 }
 
@@ -34,15 +34,15 @@ func NewPolicy(hosts []string, remote bool) (Policy, error) {
 		name, below := strings.CutPrefix(strings.ToLower(strings.TrimSpace(text)), "*.")
 		u, err := url.Parse("http://" + name)
 		if err != nil || u.Host != name || u.Hostname() == "" || strings.HasSuffix(name, ":") || strings.ContainsAny(u.Hostname(), "*[]") {
-			return Policy{}, fmt.Errorf("%q is no host to allow webhooks at: write example.com, *.example.com, 192.0.2.1 or example.com:8080", text)
+			return Policy{}, fmt.Errorf("invalid webhook host %q: expected for example example.com, *.example.com, 192.0.2.1 or example.com:8080", text)
 		}
-		p.hosts = append(p.hosts, allowed{u.Hostname(), u.Port(), below})
+		p.hosts = append(p.hosts, allowedHost{u.Hostname(), u.Port(), below})
 	}
 	return p, nil
 }
 
-// allowed is a host at which webhooks may be called.
-type allowed struct {
+// allowedHost is a host at which webhooks may be called.
+type allowedHost struct {
 	name  string
 	port  string // "": any
 	below bool   // all names below it are meant, and not itself
@@ -68,13 +68,13 @@ func (p Policy) Check(u *url.URL) error {
 		if host := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")); p.remote && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
 			return p.checkAddress(netip.IPv6Loopback())
 		}
-	case !slices.ContainsFunc(p.hosts, func(a allowed) bool { return a.matches(u) }):
+	case !slices.ContainsFunc(p.hosts, func(a allowedHost) bool { return a.matches(u) }):
 		return forbid("webhook at a host that this deployment does not call: %s", u.Host)
 	}
 	return nil
 }
 
-func (a allowed) matches(u *url.URL) bool {
+func (a allowedHost) matches(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	switch {
 	case a.port != "" && a.port != port(u):

@@ -30,8 +30,8 @@ const (
 	// Until a call is due again whose process died.
 	claim = timeout + 5*time.Second
 
-	recheck = time.Hour   // for what another process ordered before it died
-	retake  = time.Second // after an error of the engine
+	recheck    = time.Hour   // for what another process ordered before it died
+	errorDelay = time.Second // after an error of the engine
 )
 
 // Queue is what a Sender needs of the engine.
@@ -115,7 +115,7 @@ func (s *Sender) startDue(ctx context.Context) time.Duration {
 			if ctx.Err() == nil && !engine.Temporary(err) {
 				s.Logger.Error("looking for webhooks to call", "error", err)
 			}
-			return retake
+			return errorDelay
 		case progress: // a queue may have another call that is due
 		case next.IsZero():
 			return recheck
@@ -220,7 +220,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return errors.New("its URL is none")
+		return errors.New("invalid webhook URL")
 	}
 	if err := s.Policy.Check(u); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (s *Sender) post(ctx context.Context, c *engine.Call) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body(c)))
 	if err != nil {
-		return errors.New("its URL is none")
+		return errors.New("invalid webhook URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "gpucloud-jobrunner")

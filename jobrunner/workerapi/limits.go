@@ -4,12 +4,12 @@ import "time"
 
 // How long a request is held.
 const (
-	// held is for a poll without news: well below the 90 s at which the public
+	// pollTimeout is for a poll without news: well below the 90 s at which the public
 	// SDK gives up, and below the 60 s of common proxies.
-	held = 50 * time.Second
-	// refusalHeld is for a failed poll for jobs, which the SDK repeats at once: it
+	pollTimeout = 50 * time.Second
+	// refusalDelay is for a failed poll for jobs, which the SDK repeats at once: it
 	// would spin.
-	refusalHeld = time.Second
+	refusalDelay = time.Second
 )
 
 const (
@@ -18,9 +18,9 @@ const (
 	// maxBody bounds what a worker posts, in bytes. The contract has no limit for
 	// outputs; the public service refuses with 400 above about as much.
 	maxBody = 20 << 20
-	// maxWaste bounds what is read of a body that is too large, in bytes: a worker
+	// maxDiscarded bounds what is read of a body that is too large, in bytes: a worker
 	// that may finish its post reads the answer, any other a broken connection.
-	maxWaste = 256 << 20
+	maxDiscarded = 256 << 20
 	// maxReason bounds the reason of an unhealthy worker, in bytes.
 	maxReason = 1000
 	// maxRelease bounds the name of a release of the SDK, in bytes.

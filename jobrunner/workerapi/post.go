@@ -102,16 +102,16 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 		return p, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
 	if len(body) > maxBody {
-		_, _ = io.CopyN(io.Discard, r.Body, maxWaste)
+		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
 		return p, hold, unusable(body, "it is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	members, ok := rawjson.Members(body, "output", "metrics", "status", "stopPod", "error")
 	if !ok {
 		if fault := rawjson.Fault(body); fault != nil {
-			return p, hold, unusable(body, "it is no JSON object, %s", fault)
+			return p, hold, unusable(body, "it is not a JSON object, %s", fault)
 		}
-		return p, hold, unusable(body, "it is no JSON object")
+		return p, hold, unusable(body, "it is not a JSON object")
 	}
 	p.output, p.metrics = members["output"], members["metrics"]
 	if len(p.metrics) > 0 && p.metrics[0] != '{' {

@@ -60,7 +60,7 @@ func (a *api) wait(r *http.Request, t target, most int) ([]engine.Taken, error) 
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), held)
+	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
 	jobs, err := a.Workers.Take(ctx, t.endpoint, t.worker, most)
 	if err != nil || r.Context().Err() == nil {
@@ -92,7 +92,7 @@ func appendJob(b []byte, job engine.Taken) []byte {
 
 // stops answers the jobs that the worker should stop, or 204.
 func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
-	ctx, cancel := context.WithTimeout(r.Context(), held)
+	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
 	ids, err := a.Workers.Stops(ctx, t.endpoint, t.worker)
 	switch {

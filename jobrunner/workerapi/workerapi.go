@@ -59,9 +59,9 @@ type Config struct {
 
 // operation is what a path below /v2/{endpoint_id} does.
 type operation struct {
-	// held is for a poll that a worker repeats at once when it fails.
-	held  bool
-	serve func(*api, http.ResponseWriter, *http.Request, target) error
+	// delaysRefusal is for a poll that a worker repeats at once when it fails.
+	delaysRefusal bool
+	serve         func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
 // target is what a request is about.
@@ -128,8 +128,8 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err = a.authorize(r, t); err == nil {
 		err = op.serve(a, w, r, t)
 	}
-	if err != nil && op.held {
-		pause(r.Context(), refusalHeld)
+	if err != nil && op.delaysRefusal {
+		pause(r.Context(), refusalDelay)
 	}
 	return err
 }
