@@ -17,14 +17,14 @@ func (e *Engine) Active(ctx context.Context) (map[string]Counts, error) {
 	}
 	if !e.db.Shared() {
 		for _, endpoint := range e.Endpoints() {
-			note(endpoint, e.known(endpoint))
+			note(endpoint, e.localCounts(endpoint))
 		}
 		return active, nil
 	}
 	all := counts{all: map[string]*Counts{}}
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
 		clear(all.all)
-		return sumUp(r, all.of, tallied)
+		return addTallies(r, all.of, selectTallies)
 	})
 	for endpoint, c := range all.all {
 		note(endpoint, *c)

@@ -57,9 +57,9 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 					return nil, nil
 				}
 				gone := e.now() + DefaultTTL.Milliseconds()
-				k, err := tx.Insert(submitted, "ep", "other", 0, "", "", 0, NewJob{}.retention().Milliseconds(), 0, 0, 0, gone, gone)
+				k, err := tx.Insert(insertJob, "ep", "other", 0, "", "", 0, NewJob{}.retention().Milliseconds(), 0, 0, 0, gone, gone)
 				if err == nil {
-					err = tx.Later(addInput, k, []byte("{}"), nil)
+					err = tx.Later(insertInput, k, []byte("{}"), nil)
 				}
 				return []change{{endpoint: "ep", id: "other", from: none, to: InQueue, due: gone}}, err
 			})

@@ -11,7 +11,7 @@ import (
 func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
 	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		now := e.now()
-		return update(tx, Cancelled, cancelled, now, now, endpoint, id, now, now)
+		return update(tx, Cancelled, cancelJob, now, now, endpoint, id, now, now)
 	})
 	if err != nil {
 		return Job{}, err

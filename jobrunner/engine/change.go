@@ -9,17 +9,17 @@ import (
 
 // change is what a statement did to one job, for those who count and wait.
 type change struct {
-	k        int64
-	endpoint string
-	id       string
-	low      bool
-	from, to State
-	due      int64 // the next time at which time itself changes the job
-	webhook  string
-	owner    string // of the webhook
-	retries  int
-	retry    bool // it is dispatched again
-	handed   bool // it is in a worker's hands already
+	k          int64
+	endpoint   string
+	id         string
+	low        bool
+	from, to   State
+	due        int64 // the next time at which time itself changes the job
+	webhook    string
+	owner      string // of the webhook
+	retries    int
+	retry      bool // it is dispatched again
+	dispatched bool // it is in a worker's hands already
 
 	queued  int64         // the last time
 	started int64         // the run that ended; 0: it never ran
@@ -29,7 +29,7 @@ type change struct {
 
 // apply tells everybody who must know of changes that were committed.
 func (e *Engine) apply(changes ...change) {
-	e.tell(changes)
+	e.notifyOthers(changes)
 	e.counts.apply(changes)
 	var due int64
 	for _, c := range changes {

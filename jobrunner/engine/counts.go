@@ -82,16 +82,16 @@ func (c *Counts) add(s State, low bool, n int) {
 	}
 }
 
-// count reads what the database has of all endpoints, once.
-func (e *Engine) count(ctx context.Context) error {
+// loadCounts reads what the database has of all endpoints, once.
+func (e *Engine) loadCounts(ctx context.Context) error {
 	all := &counts{all: map[string]*Counts{}}
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return sumUp(r, all.of, tallied) })
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error { return addTallies(r, all.of, selectTallies) })
 	e.counts.all = all.all
 	return err
 }
 
-// sumUp adds tallies to the counts of their endpoints.
-func sumUp(r *sqldb.Reader, of func(endpoint string) *Counts, query string, args ...any) error {
+// addTallies adds tallies to the counts of their endpoints.
+func addTallies(r *sqldb.Reader, of func(endpoint string) *Counts, query string, args ...any) error {
 	return each(r, query, func(scan func(...any) error) error {
 		var endpoint string
 		var n Counts
@@ -125,7 +125,7 @@ func (e *Engine) Counts(endpoint string) Counts {
 		if !sqldb.Temporary(err) {
 			e.log.Error("counting the jobs of an endpoint", "endpoint", endpoint, "error", err)
 		}
-		return e.known(endpoint)
+		return e.localCounts(endpoint)
 	}
 	return c
 }
@@ -133,26 +133,26 @@ func (e *Engine) Counts(endpoint string) Counts {
 // CountsNow is Counts that answers an error where the database can't be asked.
 func (e *Engine) CountsNow(ctx context.Context, endpoint string) (Counts, error) {
 	if !e.db.Shared() {
-		return e.known(endpoint), nil
+		return e.localCounts(endpoint), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	return e.ask(ctx, endpoint)
+	return e.readCounts(ctx, endpoint)
 }
 
 const countTimeout = 5 * time.Second
 
-// ask reads what the database has of one endpoint.
-func (e *Engine) ask(ctx context.Context, endpoint string) (c Counts, err error) {
+// readCounts reads what the database has of one endpoint.
+func (e *Engine) readCounts(ctx context.Context, endpoint string) (c Counts, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		c = Counts{}
-		return sumUp(r, func(string) *Counts { return &c }, tallyOne, endpoint)
+		return addTallies(r, func(string) *Counts { return &c }, selectTally, endpoint)
 	})
 	return c, err
 }
 
-// known is what the changes that this process made come to.
-func (e *Engine) known(endpoint string) Counts {
+// localCounts is what the changes that this process made come to.
+func (e *Engine) localCounts(endpoint string) Counts {
 	e.counts.mu.Lock()
 	defer e.counts.mu.Unlock()
 	one := e.counts.all[endpoint]
@@ -196,10 +196,10 @@ type Load struct {
 
 // Demand is Load without Oldest, which costs no read of an embedded database.
 func (e *Engine) Demand(ctx context.Context, endpoint string) (Load, error) {
-	c := e.known(endpoint)
+	c := e.localCounts(endpoint)
 	if e.db.Shared() {
 		var err error
-		if c, err = e.ask(ctx, endpoint); err != nil {
+		if c, err = e.readCounts(ctx, endpoint); err != nil {
 			return Load{}, err
 		}
 	}
@@ -214,7 +214,7 @@ func (e *Engine) Load(ctx context.Context, endpoint string) (Load, error) {
 	}
 	var queued int64
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(longestWaiting, endpoint, e.now()).Scan(&queued)
+		return r.QueryRow(oldestQueued, endpoint, e.now()).Scan(&queued)
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows): // taken meanwhile

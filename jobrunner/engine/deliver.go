@@ -28,9 +28,9 @@ type delivery struct {
 // it waited for the database, so did a report.
 var errKept = errors.New("a report was kept meanwhile")
 
-// knows answers errKept where more was kept than there was before the last
+// checkNothingKept answers errKept where more was kept than there was before the last
 // delivery.
-func (e *Engine) knows(kept int64) error {
+func (e *Engine) checkNothingKept(kept int64) error {
 	if e.spool.kept.Load() != kept {
 		return errKept
 	}
@@ -112,9 +112,9 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	at := min(one.At, e.now()) // the clock may have been set back since
 	switch one.Kind {
 	case jobReturn:
-		return e.giveBack(ctx, one.Ref, at)
+		return e.returnJob(ctx, one.Ref, at)
 	case callOutcome:
-		return e.noteCall(ctx, c.K, c.Until, c.Again)
+		return e.recordCall(ctx, c.K, c.Until, c.Again)
 	}
 	got, streamed, err := e.report(ctx, one.Ref, c.report(one.Report), at, one.Streamed, Take{}, nil)
 	if err == nil && got == Stale {
@@ -129,15 +129,15 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 	return err
 }
 
-// giveBack puts a job back into the queue that may have been handed out, and
+// returnJob puts a job back into the queue that may have been handed out, and
 // never reached the worker: IN_PROGRESS → IN_QUEUE.
-func (e *Engine) giveBack(ctx context.Context, ref Ref, at int64) error {
+func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {
 	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		// The transaction that handed it out may still be under way.
-		if _, err := tx.Exec(locked, ref.Endpoint, ref.ID); err != nil {
+		if _, err := tx.Exec(lockJob, ref.Endpoint, ref.ID); err != nil {
 			return nil, err
 		}
-		return update(tx, InQueue, returnedOne, e.now(), ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at)
+		return update(tx, InQueue, returnHeld, e.now(), ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at)
 	})
 	return err
 }

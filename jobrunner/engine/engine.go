@@ -52,7 +52,7 @@ type Engine struct {
 	counts   counts
 	spool    *spool
 	delivery delivery
-	drains   drains
+	drains   undeliveredChunks
 	resumes  atomic.Bool // jobs that ran at the last stop are still to be put back
 
 	observer func(Event)
@@ -95,7 +95,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	if err != nil && !e.resumes.Load() {
 		return nil, fmt.Errorf("putting interrupted jobs back into the queue: %w", err)
 	}
-	if err := e.count(ctx); err != nil {
+	if err := e.loadCounts(ctx); err != nil {
 		return nil, fmt.Errorf("counting the jobs: %w", err)
 	}
 	sweeping, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -103,7 +103,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	e.swept.Go(func() { e.sweep(sweeping) })
 	e.swept.Go(func() { e.deliverAll(sweeping) })
 	if e.db.Shared() {
-		e.db.Listen(e.told)
+		e.db.Listen(e.receiveHint)
 		e.swept.Go(func() { e.watchOthers(sweeping) })
 	}
 	return e, nil
@@ -137,14 +137,14 @@ func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 		if err != nil {
 			return err
 		}
-		again, err := update(tx, InQueue, requeuedOrphans, now, maxRetries, lease)
+		again, err := update(tx, InQueue, requeueOrphans, now, maxRetries, lease)
 		if err := errors.Join(err, requeue(tx, again)); err != nil {
 			return err
 		}
-		over, err := update(tx, Failed, givenUpOrphans, now, now, maxRetries, lease)
+		over, err := update(tx, Failed, failOrphans, now, now, maxRetries, lease)
 		changes = append(again, over...)
 		tx.Note(changes)
-		return errors.Join(err, giveUp(tx, over, now, "the jobrunner that ran it was killed"))
+		return errors.Join(err, setLostError(tx, over, now, "the jobrunner that ran it was killed"))
 	})
 	return changes, err
 }

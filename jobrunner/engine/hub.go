@@ -93,7 +93,7 @@ func (h *hub) changed(c change) {
 	for w := range h.jobs[jobKey{c.endpoint, c.id}] {
 		w.changed(c)
 	}
-	if c.to == InQueue && !c.handed {
+	if c.to == InQueue && !c.dispatched {
 		h.wakeTaker(c.endpoint)
 	}
 }
@@ -123,9 +123,9 @@ func (h *hub) lookAgain() {
 
 // place is that of a taker in the line of an endpoint.
 type place struct {
-	take  Take
-	hint  chan struct{} // that there may be a job
-	given chan []Taken  // what a submission took for it; none: it was in vain
+	take     Take
+	woken    chan struct{} // that there may be a job
+	assigned chan []Taken  // what a submission took for it; none: it was in vain
 
 	// guarded by hub.mu
 	at      *list.Element // nil once it is out of the line
@@ -133,8 +133,8 @@ type place struct {
 	claimed bool
 }
 
-// await puts a taker at the end of an endpoint's line.
-func (h *hub) await(t Take) *place {
+// enter puts a taker at the end of an endpoint's line.
+func (h *hub) enter(t Take) *place {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.takers == nil {
@@ -143,13 +143,13 @@ func (h *hub) await(t Take) *place {
 	if h.takers[t.Endpoint] == nil {
 		h.takers[t.Endpoint] = list.New()
 	}
-	p := &place{take: t, hint: make(chan struct{}, 1), given: make(chan []Taken, 1)}
+	p := &place{take: t, woken: make(chan struct{}, 1), assigned: make(chan []Taken, 1)}
 	p.at = h.takers[t.Endpoint].PushBack(p)
 	return p
 }
 
-// waits tells whether a taker is still in the line, to take what it says.
-func (h *hub) waits(p *place, t Take) bool {
+// isInLine tells whether a taker is still in the line, to take what it says.
+func (h *hub) isInLine(p *place, t Take) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return p.at != nil && p.take == t
@@ -192,7 +192,7 @@ func (h *hub) leave(p *place) (claimed bool) {
 		return false
 	}
 	select {
-	case <-p.hint:
+	case <-p.woken:
 		h.wakeTaker(p.take.Endpoint)
 	default:
 	}
@@ -213,7 +213,7 @@ func (h *hub) wakeTaker(endpoint string) {
 	}
 	p := line.Front().Value.(*place)
 	h.remove(p)
-	hint(p.hint)
+	hint(p.woken)
 }
 
 func (h *hub) remove(p *place) {

@@ -18,7 +18,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 		var gone []change
 		gone, err = e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 			now := e.now()
-			gone, err := remove(tx, purged, endpoint, now, turn, last, sweepChunk)
+			gone, err := remove(tx, deleteQueued, endpoint, now, turn, last, sweepChunk)
 			if err != nil {
 				return nil, err
 			}
@@ -42,7 +42,7 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 func (e *Engine) endOfQueue(ctx context.Context) (turn, last int64, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		turn = e.now()
-		return r.QueryRow(newest).Scan(&last)
+		return r.QueryRow(newestKey).Scan(&last)
 	})
 	return turn, last, err
 }

@@ -25,7 +25,7 @@ func (e *Engine) GetUpTo(ctx context.Context, endpoint, id string, most int) (Jo
 		if sqldb.Classify(e.deliver(ctx)) == sqldb.Outage {
 			return job, size, nil // as it stood: what its worker said may be on its way
 		}
-		if err = e.settle(ctx, endpoint, id, kept); err == nil {
+		if err = e.expireOverdue(ctx, endpoint, id, kept); err == nil {
 			job, size, _, err = e.read(ctx, endpoint, id, most)
 			break
 		}
@@ -43,7 +43,7 @@ func (e *Engine) read(ctx context.Context, endpoint, id string, most int) (job J
 	var queued, started, deadline, finished int64
 	now := e.now()
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(oneJob, most, endpoint, id, now).Scan(&job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &size, &job.Error)
+		return r.QueryRow(selectJob, most, endpoint, id, now).Scan(&job.State, &queued, &started, &deadline, &finished, &job.Worker, &job.Retries, &job.Output, &size, &job.Error)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return Job{}, 0, false, ErrNotFound
@@ -78,7 +78,7 @@ func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err e
 			}
 			job.times(queued, started, finished)
 			return job, err
-		}, recent, maxRecentOutput, endpoint, now, maxRecent)
+		}, recentJobs, maxRecentOutput, endpoint, now, maxRecent)
 		return err
 	})
 	return jobs, err
@@ -88,9 +88,9 @@ func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err e
 // for "". Outputs are left out; long errors are cut.
 func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job, err error) {
 	now := e.now()
-	query, args := latest, []any{maxLatestError, now, n}
+	query, args := latestJobs, []any{maxLatestError, now, n}
 	if endpoint != "" {
-		query, args = latestOf, []any{maxLatestError, endpoint, now, n}
+		query, args = latestJobsOf, []any{maxLatestError, endpoint, now, n}
 	}
 	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
 		jobs, err = collect(r, func(rows sqldb.Rows) (job Job, err error) {
@@ -107,15 +107,15 @@ func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job
 	return jobs, err
 }
 
-// settle notes that a running job's time is over, unless more was kept:
+// expireOverdue notes that a running job's time is over, unless more was kept:
 // IN_PROGRESS → TIMED_OUT.
-func (e *Engine) settle(ctx context.Context, endpoint, id string, kept int64) error {
+func (e *Engine) expireOverdue(ctx context.Context, endpoint, id string, kept int64) error {
 	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		if err := e.knows(kept); err != nil {
+		if err := e.checkNothingKept(kept); err != nil {
 			return nil, err
 		}
 		now := e.now()
-		return update(tx, TimedOut, timedOutOne, endpoint, id, now, now)
+		return update(tx, TimedOut, timeOutJob, endpoint, id, now, now)
 	})
 	return err
 }
@@ -125,7 +125,7 @@ func (e *Engine) settle(ctx context.Context, endpoint, id string, kept int64) er
 func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
 	ms, due := ttl.Milliseconds(), int64(0)
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
-		return tx.QueryRow(setTTL, ms, ms, ms, endpoint, id, e.now()).Scan(&due)
+		return tx.QueryRow(updateTTL, ms, ms, ms, endpoint, id, e.now()).Scan(&due)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrNotFound

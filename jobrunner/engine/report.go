@@ -26,36 +26,38 @@ type Report struct {
 type reportKind int
 
 const (
-	done reportKind = iota
-	fail
-	progress
-	chunk
-	beat
-	lost
+	reportDone reportKind = iota
+	reportFail
+	reportProgress
+	reportChunk
+	reportBeat
+	reportLost
 )
 
 // Done says that the handler ended well, with an output in JSON or, nil, none.
 func Done(output []byte) Report {
-	return Report{kind: done, output: output}
+	return Report{kind: reportDone, output: output}
 }
 
 // Fail says that the handler failed, and why; it may have left an output.
-func Fail(err string, output []byte) Report { return Report{kind: fail, err: err, output: output} }
+func Fail(err string, output []byte) Report {
+	return Report{kind: reportFail, err: err, output: output}
+}
 
 // Progress passes on an output of a job that goes on.
-func Progress(output []byte) Report { return Report{kind: progress, output: output} }
+func Progress(output []byte) Report { return Report{kind: reportProgress, output: output} }
 
 // Chunk passes on a part of the output of a job that goes on, in JSON, to
 // whoever reads the job's stream, and metrics, a JSON object or nil. An output
 // of more than MaxChunk is passed on as several chunks (split says how), the
 // last of which has the metrics.
 func Chunk(output, metrics []byte) Report {
-	return Report{kind: chunk, chunks: chunks(output, metrics)}
+	return Report{kind: reportChunk, chunks: chunks(output, metrics)}
 }
 
 // Chunks is Chunk for several outputs, in their order.
 func Chunks(outputs [][]byte) Report {
-	r := Report{kind: chunk}
+	r := Report{kind: reportChunk}
 	for _, output := range outputs {
 		r.chunks = append(r.chunks, Chunk(output, nil).chunks...)
 	}
@@ -64,21 +66,21 @@ func Chunks(outputs [][]byte) Report {
 
 // Beat says that the worker lives, and will say so again within the lease;
 // 0 is for workers that are watched by other means.
-func Beat(lease time.Duration) Report { return Report{kind: beat, lease: lease} }
+func Beat(lease time.Duration) Report { return Report{kind: reportBeat, lease: lease} }
 
 // Lost says that the worker died. The job is dispatched once more; lost again,
 // it has failed.
-func Lost() Report { return Report{kind: lost} }
+func Lost() Report { return Report{kind: reportLost} }
 
 // LostBecause is Lost with what happened to the worker, such as "its worker died
 // with exit status 3", for the error of a job that is not dispatched again.
-func LostBecause(reason string) Report { return Report{kind: lost, reason: reason} }
+func LostBecause(reason string) Report { return Report{kind: reportLost, reason: reason} }
 
 // final tells that the job is out of the worker's hands after it.
-func (k reportKind) final() bool { return k == done || k == fail || k == lost }
+func (k reportKind) final() bool { return k == reportDone || k == reportFail || k == reportLost }
 
 // supersedes tells that the latest one of several is enough.
-func (k reportKind) supersedes() bool { return k == progress || k == beat }
+func (k reportKind) supersedes() bool { return k == reportProgress || k == reportBeat }
 
 // size is how much there is to keep of it, in bytes.
 func (r Report) size() int {
@@ -93,17 +95,17 @@ func (r Report) size() int {
 func (r Report) Ends() bool { return r.kind.final() }
 
 // Result tells whether the handler ended, well or not.
-func (r Report) Result() bool { return r.kind == done || r.kind == fail }
+func (r Report) Result() bool { return r.kind == reportDone || r.kind == reportFail }
 
 // Outcome names the end that a report makes, for people: COMPLETED, FAILED or
 // LOST; "" for one that makes none.
 func (r Report) Outcome() string {
 	switch r.kind {
-	case done:
+	case reportDone:
 		return string(Completed)
-	case fail:
+	case reportFail:
 		return string(Failed)
-	case lost:
+	case reportLost:
 		return "LOST"
 	}
 	return ""
@@ -137,7 +139,7 @@ func (e *Engine) Report(ctx context.Context, ref Ref, r Report) (Directive, erro
 
 // reportAndTake is Report that takes what is next in the same transaction for h,
 // where that is not nil: see report.
-func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take, h *handing) (Directive, error) {
+func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take, h *handoff) (Directive, error) {
 	at, streamed := e.now(), int64(0)
 	if !e.spool.has(ref) {
 		got, after, err := e.report(ctx, ref, r, at, 0, next, h)
@@ -161,8 +163,8 @@ func (e *Engine) reportAndTake(ctx context.Context, ref Ref, r Report, next Take
 // commit leaves unknown whether it counts. Done twice a report is Stale, but for
 // chunks: of those streamed is how many the job then has, and was, of an earlier
 // attempt, what that was to make it.
-func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, next Take, h *handing) (got Directive, streamed int64, err error) {
-	takes := h != nil && e.mayTake()
+func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, next Take, h *handoff) (got Directive, streamed int64, err error) {
+	takes := h != nil && e.canTake()
 	var jobs []Taken
 	accepted, lease := false, int64(0)
 	_, err = e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
@@ -180,7 +182,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 			if jobs == nil {
 				jobs = []Taken{}
 			}
-			h.give(tx, jobs)
+			h.sendAhead(tx, jobs)
 		}
 		return changes, err
 	})
@@ -190,7 +192,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, was, next, h)
 	}
 	if takes {
-		e.handed(h, jobs, err)
+		e.returnUnsent(h, jobs, err)
 	}
 	if err != nil {
 		return Stale, streamed, err
@@ -206,21 +208,21 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 // record keeps what a report says, unless the job is not the worker's any more.
 func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes []change, accepted bool, streamed, lease int64, err error) {
 	now := e.now()
-	mine := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
+	holder := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
 	switch r.kind {
-	case done:
-		changes, err = end(tx, Completed, completed, now, at, mine)
-	case fail:
-		changes, err = end(tx, Failed, failed, now, at, mine)
-	case lost:
-		changes, err = loseOne(tx, now, r.reason, mine)
-	case chunk:
-		changes, streamed, err = stream(tx, ref, r.chunks, was, mine)
+	case reportDone:
+		changes, err = endRun(tx, Completed, completeJob, now, at, holder)
+	case reportFail:
+		changes, err = endRun(tx, Failed, failJob, now, at, holder)
+	case reportLost:
+		changes, err = loseJob(tx, now, r.reason, holder)
+	case reportChunk:
+		changes, streamed, err = stream(tx, ref, r.chunks, was, holder)
 	default:
 		if r.lease > 0 {
 			lease = now + r.lease.Milliseconds()
 		}
-		accepted, err = beatOne(tx, r, lease, mine)
+		accepted, err = heartbeat(tx, r, lease, holder)
 		return nil, accepted, 0, lease, err
 	}
 	if len(changes) == 0 || err != nil {
@@ -230,39 +232,39 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 		c := &changes[0]
 		c.job = &Job{Endpoint: c.endpoint, ID: c.id, State: c.to, Worker: ref.Worker, Retries: c.retries, Output: r.output, Error: r.err}
 		c.job.times(c.queued, c.started, at)
-		err = finish(tx, *c, now, r.output, r.err)
+		err = keepResult(tx, *c, now, r.output, r.err)
 	}
 	return changes, err == nil, streamed, 0, err
 }
 
-// end ends the job that is the worker's, where it still is, with a statement.
-func end(tx *sqldb.Tx, to State, statement string, now, at int64, mine []any) ([]change, error) {
-	changes, err := update(tx, to, ending, slices.Concat([]any{now}, mine)...)
+// endRun ends the job that is the worker's, where it still is, with a statement.
+func endRun(tx *sqldb.Tx, to State, statement string, now, at int64, holder []any) ([]change, error) {
+	changes, err := update(tx, to, lockHeldJob, slices.Concat([]any{now}, holder)...)
 	for _, c := range changes {
 		err = errors.Join(err, tx.Later(statement, at, now, c.k))
 	}
 	return changes, err
 }
 
-// finish keeps what a job leaves, and orders the call that tells of its end.
-func finish(tx *sqldb.Tx, c change, now int64, output []byte, message string) error {
-	if err := tx.Later(setOutput, c.k, output, message); err != nil {
+// keepResult keeps what a job leaves, and orders the call that tells of its end.
+func keepResult(tx *sqldb.Tx, c change, now int64, output []byte, message string) error {
+	if err := tx.Later(upsertOutput, c.k, output, message); err != nil {
 		return err
 	}
 	if c.webhook == "" {
 		return nil
 	}
-	return order(tx, c, now)
+	return insertCall(tx, c, now)
 }
 
-// loseOne settles a job whose worker died.
-func loseOne(tx *sqldb.Tx, now int64, reason string, mine []any) ([]change, error) {
-	again, err := update(tx, InQueue, requeuedOne, slices.Concat([]any{now, maxRetries}, mine)...)
+// loseJob settles a job whose worker died.
+func loseJob(tx *sqldb.Tx, now int64, reason string, holder []any) ([]change, error) {
+	again, err := update(tx, InQueue, requeueHeld, slices.Concat([]any{now, maxRetries}, holder)...)
 	if err != nil || len(again) > 0 {
 		return again, errors.Join(err, requeue(tx, again))
 	}
-	over, err := update(tx, Failed, givenUpOne, slices.Concat([]any{now, now, maxRetries}, mine)...)
-	return over, errors.Join(err, giveUp(tx, over, now, reason))
+	over, err := update(tx, Failed, failHeld, slices.Concat([]any{now, now, maxRetries}, holder)...)
+	return over, errors.Join(err, setLostError(tx, over, now, reason))
 }
 
 // requeue takes away what the run that is over left, and counts the retry.
@@ -270,7 +272,7 @@ func requeue(tx *sqldb.Tx, changes []change) error {
 	for i := range changes {
 		c := &changes[i]
 		c.retry = true
-		for _, statement := range []string{noOutput, noChunks} {
+		for _, statement := range []string{deleteOutput, deleteChunks} {
 			if err := tx.Later(statement, c.k); err != nil {
 				return err
 			}
@@ -279,26 +281,26 @@ func requeue(tx *sqldb.Tx, changes []change) error {
 	return nil
 }
 
-// giveUp says in the job why it failed: its worker died, unless more is known.
-func giveUp(tx *sqldb.Tx, changes []change, now int64, reason string) error {
+// setLostError says in the job why it failed: its worker died, unless more is known.
+func setLostError(tx *sqldb.Tx, changes []change, now int64, reason string) error {
 	reason = cmp.Or(reason, "its worker died")
 	for _, c := range changes {
-		if err := finish(tx, c, now, nil, fmt.Sprintf("job timed out after %d retries: %s", c.retries, reason)); err != nil {
+		if err := keepResult(tx, c, now, nil, fmt.Sprintf("job timed out after %d retries: %s", c.retries, reason)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// beatOne takes note that the worker lives, and of what it has so far.
-func beatOne(tx *sqldb.Tx, r Report, lease int64, mine []any) (accepted bool, err error) {
+// heartbeat takes note that the worker lives, and of what it has so far.
+func heartbeat(tx *sqldb.Tx, r Report, lease int64, holder []any) (accepted bool, err error) {
 	var k int64
-	err = tx.QueryRow(beaten, slices.Concat([]any{lease, lease}, mine)...).Scan(&k)
+	err = tx.QueryRow(extendLease, slices.Concat([]any{lease, lease}, holder)...).Scan(&k)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
-	if err == nil && r.kind == progress {
-		err = tx.Later(setOutput, k, r.output, "")
+	if err == nil && r.kind == reportProgress {
+		err = tx.Later(upsertOutput, k, r.output, "")
 	}
 	return err == nil, err
 }

@@ -26,7 +26,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 	changes, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) ([]change, error) {
 		now = e.now()
 		for _, from := range []State{Failed, TimedOut} {
-			changes, err := update(tx, InQueue, retried, now, now, from, endpoint, id, now)
+			changes, err := update(tx, InQueue, retryJob, now, now, from, endpoint, id, now)
 			if err != nil {
 				return nil, err
 			}
@@ -55,7 +55,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 
 // anew takes away what the former runs left.
 func anew(tx *sqldb.Tx, c change) error {
-	for _, statement := range []string{noOutput, noChunks, noWebhook} {
+	for _, statement := range []string{deleteOutput, deleteChunks, deleteWebhook} {
 		if _, err := tx.Exec(statement, c.k); err != nil {
 			return err
 		}

@@ -18,10 +18,10 @@ const (
 		SELECT submitted, queued, started, finished FROM jobs WHERE k > (SELECT COALESCE(MAX(k), 0) - 1000 FROM jobs)
 		UNION ALL SELECT submitted, queued, started, finished FROM jobs WHERE state = 'IN_PROGRESS' AND deadline > 0) AS recent_times`
 	// Moves all times of jobs back. Arguments: by how much, nine times.
-	rewound = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
+	rewindJobs = `UPDATE jobs SET submitted = submitted - ?, turn = turn - ?, queued = queued - ?, expires = expires - ?, gone = gone - ?,
 		started = CASE WHEN started > 0 THEN started - ? ELSE 0 END, deadline = CASE WHEN deadline > 0 THEN deadline - ? ELSE 0 END,
 		lease = CASE WHEN lease > 0 THEN lease - ? ELSE 0 END, finished = CASE WHEN finished > 0 THEN finished - ? ELSE 0 END`
-	rewoundCalls = `UPDATE webhooks SET next_at = next_at - ?`
+	rewindWebhooks = `UPDATE webhooks SET next_at = next_at - ?`
 )
 
 // rewind moves the times of all jobs back where the clock was set back since
@@ -44,10 +44,10 @@ func (e *Engine) rewind(ctx context.Context) error {
 			return nil
 		}
 		by = ahead
-		if _, err := tx.Exec(rewound, by, by, by, by, by, by, by, by, by); err != nil {
+		if _, err := tx.Exec(rewindJobs, by, by, by, by, by, by, by, by, by); err != nil {
 			return err
 		}
-		_, err = tx.Exec(rewoundCalls, by)
+		_, err = tx.Exec(rewindWebhooks, by)
 		return err
 	})
 	if err == nil && by > 0 {

@@ -40,7 +40,7 @@ func (e *Engine) join(ctx context.Context) error {
 	}
 	e.process = uuid.NewString()
 	return e.db.Write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(processBeats, e.process)
+		_, err := tx.Exec(upsertProcess, e.process)
 		return err
 	})
 }
@@ -49,7 +49,7 @@ func (e *Engine) join(ctx context.Context) error {
 // those of a process that died.
 func (e *Engine) leave(ctx context.Context) {
 	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		if _, err := tx.Exec(processLeaves, e.process); err != nil {
+		if _, err := tx.Exec(deleteProcess, e.process); err != nil {
 			return nil, err
 		}
 		now := e.now()
@@ -57,9 +57,9 @@ func (e *Engine) leave(ctx context.Context) {
 		if err != nil {
 			return nil, err
 		}
-		changes, err := update(tx, InQueue, resumed, now, lease, e.process)
+		changes, err := update(tx, InQueue, requeueOwn, now, lease, e.process)
 		for _, c := range changes {
-			for _, statement := range []string{noOutput, noChunks} {
+			for _, statement := range []string{deleteOutput, deleteChunks} {
 				if _, err := tx.Exec(statement, c.k); err != nil {
 					return nil, err
 				}
@@ -83,7 +83,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		err := e.lookAround(ctx, seen)
+		err := e.checkProcesses(ctx, seen)
 		if err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
 			e.log.Error("looking at what the other processes did", "error", err)
 		}
@@ -93,7 +93,7 @@ func (e *Engine) watchOthers(ctx context.Context) {
 	}
 }
 
-func (e *Engine) lookAround(ctx context.Context, seen map[string]process) error {
+func (e *Engine) checkProcesses(ctx context.Context, seen map[string]process) error {
 	gone, err := e.beat(ctx, seen)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (e *Engine) lookAround(ctx context.Context, seen map[string]process) error 
 	for endpoint, takers := range e.hub.waiting() {
 		var jobs int
 		err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-			return r.QueryRow(waitingJobs, endpoint, e.now(), takers).Scan(&jobs)
+			return r.QueryRow(countWaiting, endpoint, e.now(), takers).Scan(&jobs)
 		})
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (e *Engine) lookAround(ctx context.Context, seen map[string]process) error 
 func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, err error) {
 	var others map[string]int64
 	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		if _, err = tx.Exec(processBeats, e.process); err != nil {
+		if _, err = tx.Exec(upsertProcess, e.process); err != nil {
 			return err
 		}
 		others, err = e.others(tx)
@@ -152,7 +152,7 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 		}
 		var struck int64
 		err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-			struck, err = tx.Exec(processGone, id, beats)
+			struck, err = tx.Exec(deleteStaleProcess, id, beats)
 			return err
 		})
 		if err != nil {
@@ -176,7 +176,7 @@ func (e *Engine) others(tx *sqldb.Tx) (map[string]int64, error) {
 	}
 	rows, err := collect(tx, func(r sqldb.Rows) (one row, err error) {
 		return one, r.Scan(&one.id, &one.beats)
-	}, processesElse, e.process)
+	}, otherProcesses, e.process)
 	others := map[string]int64{}
 	for _, one := range rows {
 		others[one.id] = one.beats
@@ -195,9 +195,9 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	return err
 }
 
-// tell hints to the other processes at what changed. That a job was taken is
+// notifyOthers hints to the other processes at what changed. That a job was taken is
 // nothing that anybody waits for.
-func (e *Engine) tell(changes []change) {
+func (e *Engine) notifyOthers(changes []change) {
 	if !e.db.Shared() {
 		return
 	}
@@ -209,8 +209,8 @@ func (e *Engine) tell(changes []change) {
 	}
 }
 
-// told passes a hint of another process on to those who wait here.
-func (e *Engine) told(what string) {
+// receiveHint passes a hint of another process on to those who wait here.
+func (e *Engine) receiveHint(what string) {
 	if parts := strings.Split(what, "\t"); len(parts) == 3 {
 		e.hub.changed(change{endpoint: parts[0], id: parts[1], to: State(parts[2])})
 	}

@@ -30,24 +30,24 @@ func openEmpty(t *testing.T) (*Engine, *sqldb.DB) {
 
 // withBusyHost fills in the list of busy hosts.
 func withBusyHost(statement string) string {
-	statement, _ = notAt(statement, []BusyHost{{}})
+	statement, _ = withBusyHosts(statement, []BusyHost{{}})
 	return statement
 }
 
 // byIndex are the statements about one job, one endpoint, or what the sweeper
 // asks.
 var byIndex = map[string]string{
-	"tally": tally, "noTallies": noTallies, "tallyOne": tallyOne, "taken": taken, "completed": completed, "failed": failed, "cancelled": cancelled, "beaten": beaten, "setTTL": setTTL,
-	"timedOutOne": timedOutOne, "timedOutAll": timedOutAll,
-	"requeuedOne": requeuedOne, "requeuedAll": requeuedAll, "givenUpOne": givenUpOne, "givenUpAll": givenUpAll,
-	"removed": removed, "dropped": dropped, "oneJob": oneJob, "longestWaiting": longestWaiting,
+	"tally": addTally, "noTallies": deleteTallies, "tallyOne": selectTally, "taken": startJob, "completed": completeJob, "failed": failJob, "cancelled": cancelJob, "beaten": extendLease, "setTTL": updateTTL,
+	"timedOutOne": timeOutJob, "timedOutAll": timeOutDue,
+	"requeuedOne": requeueHeld, "requeuedAll": requeueExpired, "givenUpOne": failHeld, "givenUpAll": failExpired,
+	"removed": deleteGone, "dropped": deleteOfEndpoint, "oneJob": selectJob, "longestWaiting": oldestQueued,
 	"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
-	"noOutput": noOutput, "noChunks": noChunks, "resumed": resumed, "requeuedOrphans": requeuedOrphans, "givenUpOrphans": givenUpOrphans, "returnedOne": returnedOne,
-	"locked": locked, "latestTimes": latestTimes, "streamedSoFar": streamedSoFar, "waitingJobs": waitingJobs,
-	"retried": retried, "purged": purged, "purgeableLeft": purgeableLeft, "newest": newest, "noWebhook": noWebhook,
-	"chunked": chunked, "drained": drained, "undrained": undrained, "held": held, "recent": recent, "latestOf": latestOf,
-	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimed),
-	"called": called, "callOver": callOver, "callAgain": callAgain,
+	"noOutput": deleteOutput, "noChunks": deleteChunks, "resumed": requeueOwn, "requeuedOrphans": requeueOrphans, "givenUpOrphans": failOrphans, "returnedOne": returnHeld,
+	"locked": lockJob, "latestTimes": latestTimes, "streamedSoFar": selectStreamed, "waitingJobs": countWaiting,
+	"retried": retryJob, "purged": deleteQueued, "purgeableLeft": purgeableLeft, "newest": newestKey, "noWebhook": deleteWebhook,
+	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "held": selectHeld, "recent": recentJobs, "latestOf": latestJobsOf,
+	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimWebhook),
+	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
 }
 
 // Whatever is done for one job, and whatever the sweeper asks, finds its rows

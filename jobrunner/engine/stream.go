@@ -24,14 +24,14 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	}
 	last := int64(0)
 	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
-		last, more, err = upTo(r, endpoint, id, e.now())
+		last, more, err = lastReadable(r, endpoint, id, e.now())
 		return err
 	})
 	if err != nil {
 		return job, nil, false, err
 	}
 	key := jobKey{endpoint, id}
-	all := e.drains.take(key)
+	all := e.drains.takeOut(key)
 	if last > 0 {
 		if all, err = e.drain(ctx, key, last, all); err != nil {
 			return job, nil, false, err
@@ -45,55 +45,55 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 
 // drain takes the chunks up to a number out of the database, and joins those
 // that an earlier drain may have taken out and did not hand over.
-func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []numbered) (all []numbered, err error) {
+func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []numberedChunk) (all []numberedChunk, err error) {
 	err = e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		all = nil
-		all, err = collect(tx, func(rows sqldb.Rows) (n numbered, err error) {
+		all, err = collect(tx, func(rows sqldb.Rows) (n numberedChunk, err error) {
 			return n, rows.Scan(&n.seq, &n.chunk)
-		}, drained, key.endpoint, key.id, e.now(), last)
+		}, deleteReadChunks, key.endpoint, key.id, e.now(), last)
 		return err
 	})
 	for _, n := range before {
-		if !slices.ContainsFunc(all, func(o numbered) bool { return o.seq == n.seq }) {
+		if !slices.ContainsFunc(all, func(o numberedChunk) bool { return o.seq == n.seq }) {
 			all = append(all, n)
 		}
 	}
-	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(all, func(a, b numberedChunk) int { return cmp.Compare(a.seq, b.seq) })
 	if err != nil {
 		e.drains.put(key, all)
 	}
 	return all, err
 }
 
-// numbered is a chunk with its number.
-type numbered struct {
+// numberedChunk is a chunk with its number.
+type numberedChunk struct {
 	seq   int64
 	chunk []byte
 }
 
-// drains are chunks that may be gone from the database, by a commit whose answer
+// undeliveredChunks are chunks that may be gone from the database, by a commit whose answer
 // was lost, and were not handed over. The next read of the job has them.
-type drains struct {
+type undeliveredChunks struct {
 	mu  sync.Mutex
-	all map[jobKey][]numbered
+	all map[jobKey][]numberedChunk
 }
 
 // maxDrains bounds the jobs of which chunks are held: each has maxDrain bytes.
 const maxDrains = 16
 
-func (d *drains) put(key jobKey, chunks []numbered) {
+func (d *undeliveredChunks) put(key jobKey, chunks []numberedChunk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(chunks) == 0 || len(d.all) >= maxDrains {
 		return
 	}
 	if d.all == nil {
-		d.all = map[jobKey][]numbered{}
+		d.all = map[jobKey][]numberedChunk{}
 	}
 	d.all[key] = chunks
 }
 
-func (d *drains) take(key jobKey) []numbered {
+func (d *undeliveredChunks) takeOut(key jobKey) []numberedChunk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	chunks := d.all[key]
@@ -101,10 +101,10 @@ func (d *drains) take(key jobKey) []numbered {
 	return chunks
 }
 
-// upTo is the number of the last chunk that one read hands over, 0 where there
+// lastReadable is the number of the last chunk that one read hands over, 0 where there
 // is none, and whether there are more.
-func upTo(r *sqldb.Reader, endpoint, id string, now int64) (last int64, more bool, err error) {
-	rows, err := r.Query(undrained, endpoint, id, now)
+func lastReadable(r *sqldb.Reader, endpoint, id string, now int64) (last int64, more bool, err error) {
+	rows, err := r.Query(unreadChunks, endpoint, id, now)
 	if err != nil {
 		return 0, false, err
 	}
@@ -125,11 +125,11 @@ func upTo(r *sqldb.Reader, endpoint, id string, now int64) (last int64, more boo
 
 // stream keeps chunks until they are read, unless an earlier attempt, after
 // which there were to be so many, did so. It tells how many there are then.
-func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, mine []any) (_ []change, last int64, err error) {
+func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, holder []any) (_ []change, last int64, err error) {
 	var k int64
 	accepted := []change{{endpoint: ref.Endpoint, id: ref.ID, from: InProgress, to: InProgress}}
 	if was > 0 {
-		err := tx.QueryRow(streamedSoFar, mine...).Scan(&last)
+		err := tx.QueryRow(selectStreamed, holder...).Scan(&last)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil, 0, nil
@@ -139,7 +139,7 @@ func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, mine []any) (_ []
 			return accepted, last, nil
 		}
 	}
-	err = tx.QueryRow(chunked, slices.Concat([]any{len(chunks)}, mine)...).Scan(&k, &last)
+	err = tx.QueryRow(addStreamed, slices.Concat([]any{len(chunks)}, holder)...).Scan(&k, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, nil
 	}
@@ -147,7 +147,7 @@ func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, mine []any) (_ []
 		return nil, 0, err
 	}
 	for i, c := range chunks {
-		if err := tx.Later(addChunk, k, last-int64(len(chunks)-1-i), c); err != nil {
+		if err := tx.Later(insertChunk, k, last-int64(len(chunks)-1-i), c); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -160,7 +160,7 @@ func (e *Engine) Holds(ctx context.Context, ref Ref) (bool, error) {
 	now := e.now()
 	var one int
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(held, ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now).Scan(&one)
+		return r.QueryRow(selectHeld, ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now).Scan(&one)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil

@@ -33,13 +33,13 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 	now := e.now()
 	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
 	var taker *place
-	if e.mayTake() {
+	if e.canTake() {
 		taker = e.hub.claim(n.Endpoint)
 	}
 	var next []Taken
-	var h handing
+	var h handoff
 	if taker != nil {
-		h.to = taker.given
+		h.to = taker.assigned
 		defer h.send(nil)
 	}
 	_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
@@ -47,27 +47,27 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
 			return nil, err
 		}
-		k, err := tx.Insert(submitted, n.Endpoint, id, asInt(n.Low), n.Webhook, n.webhookOwner(), n.Timeout.Milliseconds(), n.retention().Milliseconds(),
+		k, err := tx.Insert(insertJob, n.Endpoint, id, boolToInt(n.Low), n.Webhook, n.webhookOwner(), n.Timeout.Milliseconds(), n.retention().Milliseconds(),
 			now, now, now, gone, gone)
 		if err == nil {
-			err = tx.Later(addInput, k, n.Input, n.Rest)
+			err = tx.Later(insertInput, k, n.Input, n.Rest)
 		}
 		if err == nil && taker != nil {
 			next, changes, err = e.take(tx, taker.take)
-			h.give(tx, next)
+			h.sendAhead(tx, next)
 		}
 		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone,
-			handed: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
+			dispatched: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
 		return append([]change{own}, changes...), err
 	})
-	e.handed(&h, next, err)
+	e.returnUnsent(&h, next, err)
 	if err != nil {
 		return Job{}, err
 	}
 	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
 }
 
-func asInt(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}

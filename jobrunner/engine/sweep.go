@@ -108,25 +108,25 @@ func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 // dueSteps are what time does to jobs, in the order in which it is done.
 var dueSteps = []func(tx *sqldb.Tx, now int64) ([]change, error){
 	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		return remove(tx, removed, now, sweepChunk)
+		return remove(tx, deleteGone, now, sweepChunk)
 	},
 	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		return update(tx, TimedOut, timedOutAll, now, sweepChunk)
+		return update(tx, TimedOut, timeOutDue, now, sweepChunk)
 	},
 	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		again, err := update(tx, InQueue, requeuedAll, now, maxRetries, now, sweepChunk)
+		again, err := update(tx, InQueue, requeueExpired, now, maxRetries, now, sweepChunk)
 		return again, errors.Join(err, requeue(tx, again))
 	},
 	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		over, err := update(tx, Failed, givenUpAll, now, now, maxRetries, now, sweepChunk)
-		return over, errors.Join(err, giveUp(tx, over, now, ""))
+		over, err := update(tx, Failed, failExpired, now, now, maxRetries, now, sweepChunk)
+		return over, errors.Join(err, setLostError(tx, over, now, ""))
 	},
 }
 
 // sweepSome does a bounded part of what is due, unless more was kept.
 func (e *Engine) sweepSome(ctx context.Context, kept int64) error {
 	changes, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
-		if err := e.knows(kept); err != nil {
+		if err := e.checkNothingKept(kept); err != nil {
 			return nil, err
 		}
 		now := e.now()
@@ -155,10 +155,10 @@ func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
 		var gone []change
 		err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 			// Nothing of it is counted any more.
-			if _, err := tx.Exec(noTallies, endpoint); err != nil {
+			if _, err := tx.Exec(deleteTallies, endpoint); err != nil {
 				return err
 			}
-			gone, err = remove(tx, dropped, endpoint, sweepChunk)
+			gone, err = remove(tx, deleteOfEndpoint, endpoint, sweepChunk)
 			return err
 		})
 		if err != nil {

@@ -30,49 +30,49 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		keys = append(keys, k)
 		changes = append(changes, change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay})
 		return job, err
-	}, next, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now, t.Max)
+	}, nextJobs, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now, t.Max)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range jobs {
 		job := &jobs[i]
-		if err := tx.Later(taken, job.Worker, e.process, job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
+		if err := tx.Later(startJob, job.Worker, e.process, job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
 			return nil, nil, err
 		}
 	}
 	return jobs, changes, nil
 }
 
-// mayTake tells whether a worker may take jobs beside something else: nothing
-// that may have been handed out before is still to be settled.
-func (e *Engine) mayTake() bool { return e.spool.pending.Load() == 0 }
+// canTake tells whether a submission or a report may take jobs for a worker: no job
+// that may have been dispatched before waits in the spool.
+func (e *Engine) canTake() bool { return e.spool.pending.Load() == 0 }
 
-// handing is what a transaction takes for somebody who waits for it. He has the
-// jobs as soon as they are taken, which may be ahead of the commit: what he reports
-// of them is then in the same one.
-type handing struct {
+// handoff carries jobs from the transaction that takes them to the taker. They
+// arrive as soon as they are taken, which may be ahead of the commit: a report of
+// them is then in the same commit.
+type handoff struct {
 	to   chan []Taken // with room for one
-	over bool         // it was sent
+	sent bool
 	jobs []Taken
 }
 
-func (h *handing) send(jobs []Taken) {
-	if !h.over {
-		h.over, h.jobs = true, jobs
+func (h *handoff) send(jobs []Taken) {
+	if !h.sent {
+		h.sent, h.jobs = true, jobs
 		h.to <- jobs
 	}
 }
 
-// give sends what a transaction took as soon as may be.
-func (h *handing) give(tx *sqldb.Tx, jobs []Taken) {
+// sendAhead sends the jobs as soon as the database allows.
+func (h *handoff) sendAhead(tx *sqldb.Tx, jobs []Taken) {
 	tx.Ahead(func() { h.send(jobs) })
 }
 
-// handed is told what a transaction took in the end, and its error. What it took
-// and did not send, since it ran more than once or its commit may have been done,
-// goes back into the queue. What it sent and did not take is nobody's: a report of
-// it is Stale.
-func (e *Engine) handed(h *handing, taken []Taken, err error) {
+// returnUnsent puts back into the queue what a transaction took and did not send,
+// since it ran more than once, or its commit may have been done in spite of err.
+// What was sent and is not taken in the end belongs to nobody: a report of it is
+// Stale.
+func (e *Engine) returnUnsent(h *handoff, taken []Taken, err error) {
 	if err != nil && !sqldb.Temporary(err) {
 		return
 	}
@@ -96,7 +96,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 		return changes, err
 	})
 	if err != nil {
-		e.handed(&handing{}, jobs, err)
+		e.returnUnsent(&handoff{}, jobs, err)
 		return nil, err
 	}
 	return jobs, nil
@@ -132,9 +132,9 @@ func (t *Taker) Close() {
 func (t *Taker) Take(ctx context.Context, next Take) (jobs []Taken, err error) {
 	hub := &t.engine.hub
 	for woken := false; ; woken = true {
-		if t.place == nil || !hub.waits(t.place, next) {
+		if t.place == nil || !hub.isInLine(t.place, next) {
 			t.Close()
-			t.place = hub.await(next)
+			t.place = hub.enter(next)
 			jobs, err = t.engine.Take(ctx, next)
 		}
 		if len(jobs) == 0 && err == nil {
@@ -157,15 +157,15 @@ func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
 	place := t.place
 	t.engine.hub.ready(place)
 	select {
-	case <-place.hint:
+	case <-place.woken:
 		return nil, nil
-	case jobs := <-place.given:
+	case jobs := <-place.assigned:
 		return jobs, nil
 	case <-ctx.Done():
 	}
 	t.place = nil
 	if t.engine.hub.leave(place) { // a submission takes a job for it at this moment
-		if jobs := <-place.given; len(jobs) > 0 {
+		if jobs := <-place.assigned; len(jobs) > 0 {
 			return jobs, nil
 		}
 	}
@@ -173,14 +173,14 @@ func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
 }
 
 // Report is Engine.Report, and takes jobs that are next where there are some. It
-// answers as soon as these are known: told is called with what came of the report,
+// answers as soon as these are known: recorded is called with what came of the report,
 // from another goroutine, and before Report answers where it took none.
-func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, told func(Directive, error)) []Taken {
+func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
 	t.Close()
-	t.place = t.engine.hub.await(next)
-	h := &handing{to: make(chan []Taken, 1)}
+	t.place = t.engine.hub.enter(next)
+	h := &handoff{to: make(chan []Taken, 1)}
 	go func() {
-		told(t.engine.reportAndTake(ctx, ref, r, next, h))
+		recorded(t.engine.reportAndTake(ctx, ref, r, next, h))
 		h.send(nil)
 	}()
 	jobs := <-h.to

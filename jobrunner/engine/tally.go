@@ -51,7 +51,7 @@ func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
 		if *n == (Counts{}) {
 			continue
 		}
-		if err := tx.Later(tally, endpoint, slot, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried); err != nil {
+		if err := tx.Later(addTally, endpoint, slot, n.InQueue, n.waiting, n.InProgress, n.Completed, n.Failed, n.Retried); err != nil {
 			return err
 		}
 	}

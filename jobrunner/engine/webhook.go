@@ -16,15 +16,15 @@ import (
 // A job that has one to make keeps its row until that is done, although nobody
 // sees it any more when its time is over.
 const (
-	addWebhook = `INSERT INTO webhooks (k, owner, endpoint, url, host, attempt, next_at) VALUES (?, ?, ?, ?, ?, 0, ?)`
+	insertWebhook = `INSERT INTO webhooks (k, owner, endpoint, url, host, attempt, next_at) VALUES (?, ?, ?, ?, ?, 0, ?)`
 	// A job that is not over any more has no end to tell of. Arguments: k.
-	noWebhook = `DELETE FROM webhooks WHERE k = ?`
+	deleteWebhook = `DELETE FROM webhooks WHERE k = ?`
 
 	// Calls at hosts with room. Arguments: owners and hosts.
-	notBusy = `(owner, host) NOT IN ({busy})`
+	hostNotBusy = `(owner, host) NOT IN ({busy})`
 	// The queues of calls, one for each owner and endpoint, and when the next call
 	// of each is due. It jumps from queue to queue in the index, however long they
-	// are. Arguments: those of notBusy.
+	// are. Arguments: those of hostNotBusy.
 	callQueues = `WITH RECURSIVE queues (k) AS (
 			SELECT (SELECT k FROM webhooks ORDER BY owner, endpoint LIMIT 1)
 			UNION ALL
@@ -32,20 +32,20 @@ const (
 					(SELECT k FROM webhooks WHERE owner > previous.owner ORDER BY owner, endpoint LIMIT 1))
 				FROM queues JOIN webhooks AS previous ON previous.k = queues.k)
 		SELECT queue.owner, queue.endpoint,
-				(SELECT next_at FROM webhooks WHERE owner = queue.owner AND endpoint = queue.endpoint AND ` + notBusy + ` ORDER BY next_at LIMIT 1)
+				(SELECT next_at FROM webhooks WHERE owner = queue.owner AND endpoint = queue.endpoint AND ` + hostNotBusy + ` ORDER BY next_at LIMIT 1)
 			FROM queues JOIN webhooks AS queue ON queue.k = queues.k`
 	// Who makes a call keeps it to himself for a time, after which he counts as
-	// dead. Arguments: end of that time, owner, endpoint, now, those of notBusy.
-	claimed = `UPDATE webhooks SET next_at = ? WHERE k {in unlocked (}SELECT k FROM webhooks
-		WHERE owner = ? AND endpoint = ? AND next_at <= ? AND ` + notBusy + ` ORDER BY next_at LIMIT 1{)} RETURNING k, url, host, attempt`
+	// dead. Arguments: end of that time, owner, endpoint, now, those of hostNotBusy.
+	claimWebhook = `UPDATE webhooks SET next_at = ? WHERE k {in unlocked (}SELECT k FROM webhooks
+		WHERE owner = ? AND endpoint = ? AND next_at <= ? AND ` + hostNotBusy + ` ORDER BY next_at LIMIT 1{)} RETURNING k, url, host, attempt`
 	// What the call is about. Arguments: k.
-	called = `SELECT endpoint, id, state, queued, started, finished, worker, retries, output, COALESCE(error, ''), input
+	selectCall = `SELECT endpoint, id, state, queued, started, finished, worker, retries, output, COALESCE(error, ''), input
 		FROM jobs JOIN inputs ON inputs.k = jobs.k LEFT JOIN outputs ON outputs.k = jobs.k WHERE jobs.k = ?`
 
 	// The outcome, while nobody else has taken the call over. Arguments: k, end
 	// of the claim; when there is another call, its time comes first.
-	callOver  = `DELETE FROM webhooks WHERE k = ? AND next_at = ?`
-	callAgain = `UPDATE webhooks SET attempt = attempt + 1, next_at = ? WHERE k = ? AND next_at = ?`
+	deleteCall     = `DELETE FROM webhooks WHERE k = ? AND next_at = ?`
+	rescheduleCall = `UPDATE webhooks SET attempt = attempt + 1, next_at = ? WHERE k = ? AND next_at = ?`
 )
 
 // Call is one of a job's webhook, to be made now.
@@ -79,7 +79,7 @@ func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []Call
 	if err := e.deliver(ctx); sqldb.Classify(err) == sqldb.Outage {
 		return nil, err
 	}
-	statement, args := notAt(callQueues, busy)
+	statement, args := withBusyHosts(callQueues, busy)
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
 		all, err := collect(r, func(rows sqldb.Rows) (q CallQueue, err error) {
 			var next sql.NullInt64
@@ -100,7 +100,7 @@ func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []Call
 // answer is nil where no call is due, another process was quicker, or the job is
 // no longer one to tell of.
 func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
-	statement, others := notAt(claimed, busy)
+	statement, others := withBusyHosts(claimWebhook, busy)
 	call := Call{Owner: q.Owner}
 	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
 		now := e.now()
@@ -123,7 +123,7 @@ func (e *Engine) describe(ctx context.Context, c *Call) error {
 	j := &c.Job
 	var queued, started, finished int64
 	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(called, c.k).Scan(&j.Endpoint, &j.ID, &j.State, &queued, &started, &finished, &j.Worker, &j.Retries, &j.Output, &j.Error, &c.Input)
+		return r.QueryRow(selectCall, c.k).Scan(&j.Endpoint, &j.ID, &j.State, &queued, &started, &finished, &j.Worker, &j.Retries, &j.Output, &j.Error, &c.Input)
 	})
 	j.times(queued, started, finished)
 	if err == nil && !j.State.Terminal() { // a client has just retried it, which withdrew the call
@@ -139,19 +139,19 @@ func (e *Engine) Called(ctx context.Context, c *Call, again time.Time) error {
 	if !again.IsZero() {
 		next = millis(again)
 	}
-	err := e.noteCall(ctx, c.k, c.until, next)
+	err := e.recordCall(ctx, c.k, c.until, next)
 	if sqldb.Temporary(err) {
 		_, err = e.spool.keep(record{Kind: callOutcome, At: e.now()}, content{K: c.k, Until: c.until, Again: next})
 	}
 	return err
 }
 
-// noteCall notes the outcome of a call, which is due again at a time or, with 0,
+// recordCall notes the outcome of a call, which is due again at a time or, with 0,
 // was the last.
-func (e *Engine) noteCall(ctx context.Context, k, until, again int64) error {
-	statement, args := callOver, []any{k, until}
+func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
+	statement, args := deleteCall, []any{k, until}
 	if again > 0 {
-		statement, args = callAgain, []any{again, k, until}
+		statement, args = rescheduleCall, []any{again, k, until}
 	}
 	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(statement, args...)
@@ -168,8 +168,8 @@ func (e *Engine) noteCall(ctx context.Context, k, until, again int64) error {
 	return nil
 }
 
-// notAt leaves the busy hosts out of a statement.
-func notAt(statement string, busy []BusyHost) (string, []any) {
+// withBusyHosts leaves the busy hosts out of a statement.
+func withBusyHosts(statement string, busy []BusyHost) (string, []any) {
 	args := []any{"", ""} // no call has an empty host
 	for _, b := range busy {
 		args = append(args, b.Owner, b.Host)
@@ -177,13 +177,13 @@ func notAt(statement string, busy []BusyHost) (string, []any) {
 	return strings.Replace(statement, "{busy}", "VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(busy)), 1), args
 }
 
-// order orders the call that tells of a job's end.
-func order(tx *sqldb.Tx, c change, now int64) error {
+// insertCall orders the call that tells of a job's end.
+func insertCall(tx *sqldb.Tx, c change, now int64) error {
 	host := hostOf(c.webhook)
 	if host == "" { // nobody could call that
 		return nil
 	}
-	_, err := tx.Exec(addWebhook, c.k, c.owner, c.endpoint, c.webhook, host, now)
+	_, err := tx.Exec(insertWebhook, c.k, c.owner, c.endpoint, c.webhook, host, now)
 	return err
 }
 
