@@ -40,24 +40,24 @@ func openEmbedded(ctx context.Context, c Config) (*embedded, error) {
 		}
 	} else {
 		var err error
-		if source, err = db.prepare(c.Dir); err != nil {
+		if source, err = db.prepareFolder(c.Dir); err != nil {
 			return nil, errors.Join(err, db.close())
 		}
 	}
 	if err := db.connect(ctx, source, pragmas(c), c.Memory); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), explain(err)), db.close())
+		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), classifySQLite(err)), db.close())
 	}
 	if db.file != "" {
-		if err := made(db.file); err != nil {
+		if err := removeNewMark(db.file); err != nil {
 			return nil, errors.Join(fmt.Errorf("making the database %s: %w", c.name(), err), db.close())
 		}
 	}
 	return db, nil
 }
 
-// prepare makes the folder, takes its lock and makes sure that only the owner
+// prepareFolder makes the folder, takes its lock and makes sure that only the owner
 // can read the file (SQLite gives its log the same mode).
-func (db *embedded) prepare(dir string) (source string, err error) {
+func (db *embedded) prepareFolder(dir string) (source string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -137,12 +137,12 @@ func (db *embedded) connect(ctx context.Context, source string, pragmas []string
 		db.opened++
 		db.readers <- r
 	}
-	return db.hold(ctx)
+	return db.fillReserve(ctx)
 }
 
-// hold begins to hold space back. By now the log of a process that was killed
+// fillReserve begins to hold space back. By now the log of a process that was killed
 // is read, and its space can be used again.
-func (db *embedded) hold(ctx context.Context) error {
+func (db *embedded) fillReserve(ctx context.Context) error {
 	if db.reserve == nil {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 		db.memory.RLock()
 		defer db.memory.RUnlock()
 	}
-	return explain(fn(&Reader{queries{c}}))
+	return classifySQLite(fn(&Reader{queries{c}}))
 }
 
 func (db *embedded) beforeCommit(hook func(*Tx, []any) error) { db.writer.hook = hook }

@@ -86,8 +86,8 @@ var sqliteOutages = map[int]bool{
 	sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_CANTOPEN: true, sqlite3.SQLITE_PROTOCOL: true,
 }
 
-// explain gives the errors that a caller can act on their names.
-func explain(err error) error {
+// classifySQLite gives the errors that a caller can act on their names.
+func classifySQLite(err error) error {
 	var e *lite.Error
 	switch {
 	case err == nil || Temporary(err) || !errors.As(err, &e):

@@ -43,8 +43,8 @@ func makeFile(dir string) (path string, err error) {
 	return path, onlyOwnerWrites(path)
 }
 
-// made takes the mark away once the database has content.
-func made(path string) error {
+// removeNewMark takes the mark away once the database has content.
+func removeNewMark(path string) error {
 	err := os.Remove(filepath.Join(filepath.Dir(path), newName))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

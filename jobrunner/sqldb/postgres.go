@@ -144,7 +144,7 @@ func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ bool) error 
 	start := time.Now()
 	for try, pause := 1, postgresBackoff; ; try, pause = try+1, pause*2 {
 		again, err := p.transact(ctx, fn)
-		if !again || try == postgresTries || time.Since(start) > postgresPatience && !collided(err) {
+		if !again || try == postgresTries || time.Since(start) > postgresPatience && !isConflict(err) {
 			return p.explain(err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -216,9 +216,9 @@ func (p *postgres) text(query string) string {
 	return text
 }
 
-// storable replaces what a text in PostgreSQL can't hold: U+0000, and bytes
+// storableTexts replaces what a text in PostgreSQL can't hold: U+0000, and bytes
 // that are no UTF-8, become U+FFFD. No id has either, so that none is found.
-func storable(args []any) []any {
+func storableTexts(args []any) []any {
 	for i, arg := range args {
 		if s, ok := arg.(string); ok && (strings.ContainsRune(s, 0) || !utf8.ValidString(s)) {
 			args = append([]any(nil), args...)
@@ -250,7 +250,7 @@ func (s *postgresReader) room(int64, Use) error                { return errReade
 // to be broken.
 func (s *postgresReader) query(query string, args ...any) (Rows, error) {
 	for try := 1; ; try++ {
-		rows, err := s.once(query, args)
+		rows, err := s.tryQuery(query, args)
 		if err == nil || try == postgresReaders+1 || s.ctx.Err() != nil || time.Since(s.start) > postgresPatience || !isUnavailable(err) {
 			return rows, err
 		}
@@ -258,14 +258,14 @@ func (s *postgresReader) query(query string, args ...any) (Rows, error) {
 	}
 }
 
-func (s *postgresReader) once(query string, args []any) (rows *sql.Rows, err error) {
+func (s *postgresReader) tryQuery(query string, args []any) (rows *sql.Rows, err error) {
 	if s.conn == nil {
 		if s.conn, err = acquire(s.ctx, s.p.readers); err != nil {
 			s.conn = nil
 			return nil, err
 		}
 	}
-	return s.conn.QueryContext(context.WithoutCancel(s.ctx), s.p.text(query), storable(args)...)
+	return s.conn.QueryContext(context.WithoutCancel(s.ctx), s.p.text(query), storableTexts(args)...)
 }
 
 func (s *postgresReader) release() {

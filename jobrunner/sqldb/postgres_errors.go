@@ -35,8 +35,8 @@ var unavailableCodes = []string{
 	"58",    // error of the system under it
 }
 
-// collided tells that the server ended the transaction because of another one.
-func collided(err error) bool {
+// isConflict tells that the server ended the transaction because of another one.
+func isConflict(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == serializationFailure || e.Code == deadlockDetected)
 }
@@ -67,7 +67,7 @@ func (p *postgres) explain(err error) error {
 		return err
 	case errors.As(err, &e) && e.Code == diskFull:
 		return fmt.Errorf("%w (%w)", ErrFull, err)
-	case isUnavailable(err), collided(err): // the latter at every try: there is too much to do
+	case isUnavailable(err), isConflict(err): // the latter at every try: there is too much to do
 		return fmt.Errorf("%w (%s: %w)", ErrUnavailable, p.name, err)
 	}
 	return err

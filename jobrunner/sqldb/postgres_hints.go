@@ -105,7 +105,7 @@ func (p *postgres) listen(f func(hint string)) {
 	p.hints.busy.Go(p.send)
 	p.hints.busy.Go(func() {
 		for pause := relisten; p.hints.ctx.Err() == nil; pause = min(pause*2, maxRelisten) {
-			if p.hear(f) {
+			if p.receiveHints(f) {
 				pause = relisten
 			}
 			p.hints.wait(pause)
@@ -134,9 +134,9 @@ func (p *postgres) send() {
 	}
 }
 
-// hear passes on what others send until the connection breaks. It tells
+// receiveHints passes on what others send until the connection breaks. It tells
 // whether there was one.
-func (p *postgres) hear(f func(hint string)) (heard bool) {
+func (p *postgres) receiveHints(f func(hint string)) (heard bool) {
 	ctx := p.hints.ctx
 	config := p.config.Copy()
 	config.DialFunc = p.dial // notices may be long in coming

@@ -33,14 +33,14 @@ func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
 			_, _ = s.conn.Exec(context.Background(), "ROLLBACK")
 		}
 	}()
-	s.put("BEGIN ISOLATION LEVEL READ COMMITTED")
+	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
 	own := &Tx{queries: queries{s}}
 	err = fn(own)
 	if err == nil && len(own.notes) > 0 && s.p.hook != nil {
 		err = s.p.hook(own, own.notes)
 	}
 	if err != nil {
-		return isUnavailable(err) || collided(err), err
+		return isUnavailable(err) || isConflict(err), err
 	}
 	defer func() {
 		if err == nil && own.ahead != nil {
@@ -55,16 +55,16 @@ func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
 		err = errors.New("the server rolled the transaction back")
 	}
 	over = err == nil
-	return collided(err), err
+	return isConflict(err), err
 }
 
-func (s *postgresTx) put(text string, args ...any) {
+func (s *postgresTx) queueStatement(text string, args ...any) {
 	s.pending = append(s.pending, statement{text, args})
 }
 
-// flight sends what was put off with one more statement, the answers to which are
+// sendBatch sends what was put off with one more statement, the answers to which are
 // the next.
-func (s *postgresTx) flight(text string, args []any) (pgx.BatchResults, error) {
+func (s *postgresTx) sendBatch(text string, args []any) (pgx.BatchResults, error) {
 	batch := new(pgx.Batch)
 	for _, one := range s.pending {
 		batch.Queue(one.text, one.args...)
@@ -83,7 +83,7 @@ func (s *postgresTx) flight(text string, args []any) (pgx.BatchResults, error) {
 }
 
 func (s *postgresTx) send(text string, args ...any) (pgconn.CommandTag, error) {
-	answers, err := s.flight(text, args)
+	answers, err := s.sendBatch(text, args)
 	if err != nil {
 		return pgconn.CommandTag{}, err
 	}
@@ -95,12 +95,12 @@ func (s *postgresTx) send(text string, args ...any) (pgconn.CommandTag, error) {
 }
 
 func (s *postgresTx) exec(query string, args ...any) (rows int64, err error) {
-	tag, err := s.send(s.p.text(query), storable(args)...)
+	tag, err := s.send(s.p.text(query), storableTexts(args)...)
 	return tag.RowsAffected(), err
 }
 
 func (s *postgresTx) later(query string, args ...any) error {
-	s.put(s.p.text(query), storable(args)...)
+	s.queueStatement(s.p.text(query), storableTexts(args)...)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (s *postgresTx) insert(query string, args ...any) (k int64, err error) {
 }
 
 func (s *postgresTx) query(query string, args ...any) (Rows, error) {
-	answers, err := s.flight(s.p.text(query), storable(args))
+	answers, err := s.sendBatch(s.p.text(query), storableTexts(args))
 	if err != nil {
 		return nil, err
 	}

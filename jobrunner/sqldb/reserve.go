@@ -86,10 +86,10 @@ func (w *writer) withReserve(op *write) (err error) {
 		if err := w.reserve.release(part); err != nil {
 			return err
 		}
-		if err = w.try(&[]*write{op}, (*writer).apart); err == nil {
+		if err = w.try(&[]*write{op}, (*writer).runEach); err == nil {
 			err = op.err
 		}
-		if !errors.Is(explain(err), ErrFull) {
+		if !errors.Is(classifySQLite(err), ErrFull) {
 			break
 		}
 	}

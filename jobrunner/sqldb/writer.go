@@ -32,21 +32,21 @@ type writer struct {
 
 // write is one caller's work on its way through the writer.
 type write struct {
-	fn      func(*Tx) error
-	reserve bool         // it may use what is held back for a full disk
-	state   atomic.Int32 // waiting, then taken or withdrawn
-	err     error        // the outcome, once done is closed
-	notes   []any        // of its transaction
-	ahead   func()       // see Tx.Ahead
-	told    bool         // that was called
-	panic   any
-	done    chan struct{}
+	fn          func(*Tx) error
+	reserve     bool         // it may use what is held back for a full disk
+	state       atomic.Int32 // waiting, then taken or withdrawn
+	err         error        // the outcome, once done is closed
+	notes       []any        // of its transaction
+	ahead       func()       // see Tx.Ahead
+	aheadCalled bool         // that was called
+	panic       any
+	done        chan struct{}
 }
 
 const (
-	waiting = iota
-	taken
-	withdrawn
+	writeWaiting = iota
+	writeStarted
+	writeWithdrawn
 )
 
 func startWriter(c *conn, memory *sync.RWMutex, reserve *reserve) *writer {
@@ -76,12 +76,12 @@ func (w *writer) submit(ctx context.Context, fn func(*Tx) error, reserve bool) e
 	select {
 	case <-op.done:
 	case <-ctx.Done():
-		if op.state.CompareAndSwap(waiting, withdrawn) {
+		if op.state.CompareAndSwap(writeWaiting, writeWithdrawn) {
 			return ctx.Err()
 		}
 		<-op.done
 	case <-w.done: // it was queued behind the last batch, or is in it
-		if op.state.CompareAndSwap(waiting, withdrawn) {
+		if op.state.CompareAndSwap(writeWaiting, writeWithdrawn) {
 			return ErrClosed
 		}
 		<-op.done
@@ -125,7 +125,7 @@ func (w *writer) gather(batch []*write) []*write {
 
 // add adds a write to a batch unless it was withdrawn.
 func add(batch []*write, op *write) []*write {
-	if op.state.CompareAndSwap(waiting, taken) {
+	if op.state.CompareAndSwap(writeWaiting, writeStarted) {
 		batch = append(batch, op)
 	}
 	return batch
@@ -143,14 +143,14 @@ func (w *writer) commit(batch []*write) {
 		w.memory.Lock()
 		defer w.memory.Unlock()
 	}
-	err := w.try(&batch, (*writer).together)
+	err := w.try(&batch, (*writer).runAll)
 	if errors.Is(err, errOneFailed) {
-		err = w.try(&batch, (*writer).apart)
+		err = w.try(&batch, (*writer).runEach)
 	}
 	if err != nil {
 		for _, op := range batch {
-			if err := w.try(&[]*write{op}, (*writer).apart); err != nil {
-				op.err = explain(err)
+			if err := w.try(&[]*write{op}, (*writer).runEach); err != nil {
+				op.err = classifySQLite(err)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (w *writer) commit(batch []*write) {
 		w.reserve.refill()
 		for _, op := range batch {
 			if op.reserve && errors.Is(op.err, ErrFull) {
-				op.err = explain(w.withReserve(op))
+				op.err = classifySQLite(w.withReserve(op))
 			}
 		}
 	}
@@ -199,9 +199,9 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write) error) (err e
 // errOneFailed says that a write failed whose neighbours are to stay.
 var errOneFailed = errors.New("a write of the batch failed")
 
-// together runs writes until one fails, and those that come of what ran. Few
+// runAll runs writes until one fails, and those that come of what ran. Few
 // fail, and a savepoint for each costs as much as a statement.
-func (w *writer) together(batch *[]*write) error {
+func (w *writer) runAll(batch *[]*write) error {
 	for next := 0; next < len(*batch); {
 		ahead := false
 		for ; next < len(*batch); next++ {
@@ -210,7 +210,7 @@ func (w *writer) together(batch *[]*write) error {
 			if op.err = op.run(w.conn); op.err != nil || op.panic != nil {
 				return errOneFailed
 			}
-			ahead = op.tell() || ahead
+			ahead = op.callAhead() || ahead
 		}
 		if ahead {
 			*batch = w.gather(*batch)
@@ -219,25 +219,25 @@ func (w *writer) together(batch *[]*write) error {
 	return nil
 }
 
-// apart runs writes so that the failure of one undoes itself alone.
-func (w *writer) apart(batch *[]*write) error {
+// runEach runs writes so that the failure of one undoes itself alone.
+func (w *writer) runEach(batch *[]*write) error {
 	for _, op := range *batch {
-		if err := w.one(op); err != nil {
+		if err := w.runInSavepoint(op); err != nil {
 			return err
 		}
 		if op.err == nil && op.panic == nil {
-			op.tell()
+			op.callAhead()
 		}
 	}
 	return nil
 }
 
-func (w *writer) one(op *write) error {
+func (w *writer) runInSavepoint(op *write) error {
 	op.err, op.panic = nil, nil
 	if _, err := w.conn.exec("SAVEPOINT op"); err != nil {
 		return err
 	}
-	if op.err = explain(op.run(w.conn)); op.err != nil || op.panic != nil {
+	if op.err = classifySQLite(op.run(w.conn)); op.err != nil || op.panic != nil {
 		if _, err := w.conn.exec("ROLLBACK TO op"); err != nil {
 			if op.err != nil {
 				return op.err // it ended the whole transaction
@@ -261,13 +261,13 @@ func (op *write) run(c *conn) error {
 	return op.fn(tx)
 }
 
-// tell calls what is to be called ahead of the commit, once. It tells whether
+// callAhead calls what is to be called ahead of the commit, once. It tells whether
 // something was.
-func (op *write) tell() bool {
-	if op.ahead == nil || op.told {
+func (op *write) callAhead() bool {
+	if op.ahead == nil || op.aheadCalled {
 		return false
 	}
-	op.told = true
+	op.aheadCalled = true
 	op.ahead()
 	return true
 }

@@ -14,18 +14,18 @@ const maxGathered = 1 << 20
 // chunks are what a handler streams, on its way to the queue. The first goes at
 // once; what comes while others are on their way goes together after them.
 type chunks struct {
-	keep func([][]byte) error
+	store func([][]byte) error
 
 	mu      sync.Mutex
 	changed sync.Cond // of mu: less waits, or nothing is on its way
 	waiting [][]byte
 	bytes   int
-	sends   bool
+	sending bool
 	err     error // of the first that was not kept: later ones are not either
 }
 
 func newChunks(keep func([][]byte) error) *chunks {
-	c := &chunks{keep: keep}
+	c := &chunks{store: keep}
 	c.changed.L = &c.mu
 	return c
 }
@@ -41,8 +41,8 @@ func (c *chunks) add(output []byte) error {
 		return c.err
 	}
 	c.waiting, c.bytes = append(c.waiting, output), c.bytes+len(output)
-	if !c.sends {
-		c.sends = true
+	if !c.sending {
+		c.sending = true
 		go c.send()
 	}
 	return nil
@@ -56,11 +56,11 @@ func (c *chunks) send() {
 		c.waiting, c.bytes = nil, 0
 		c.changed.Broadcast()
 		c.mu.Unlock()
-		err := c.keep(next)
+		err := c.store(next)
 		c.mu.Lock()
 		c.err = err
 	}
-	c.sends = false
+	c.sending = false
 	c.changed.Broadcast()
 }
 
@@ -68,7 +68,7 @@ func (c *chunks) send() {
 func (c *chunks) flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.sends {
+	for c.sending {
 		c.changed.Wait()
 	}
 	return c.err
@@ -80,9 +80,9 @@ func (w *worker) chunks(ctx context.Context, job engine.Taken) *chunks {
 		switch got, err := w.report(ctx, job.Ref, engine.Chunks(outputs)); {
 		case err != nil:
 			w.pool.logger.Error("a chunk could not be kept", "endpoint", w.pool.id, "job", job.ID, "error", err)
-			return errNotKept
+			return errChunkNotKept
 		case got == engine.Stale:
-			return errNotMine
+			return errRevoked
 		}
 		return nil
 	})

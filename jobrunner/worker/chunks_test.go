@@ -69,15 +69,15 @@ func TestChunksAreBounded(t *testing.T) {
 func TestChunkThatIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		c := newChunks(func([][]byte) error { tries++; return errNotMine })
+		c := newChunks(func([][]byte) error { tries++; return errRevoked })
 		if err := c.add([]byte("1")); err != nil {
 			t.Error(err)
 		}
-		if err := c.flush(); !errors.Is(err, errNotMine) {
-			t.Errorf("at the end: %v, expected %v", err, errNotMine)
+		if err := c.flush(); !errors.Is(err, errRevoked) {
+			t.Errorf("at the end: %v, expected %v", err, errRevoked)
 		}
-		if err := c.add([]byte("2")); !errors.Is(err, errNotMine) || tries != 1 {
-			t.Errorf("the next: %v after %d tries, expected %v after one", err, tries, errNotMine)
+		if err := c.add([]byte("2")); !errors.Is(err, errRevoked) || tries != 1 {
+			t.Errorf("the next: %v after %d tries, expected %v after one", err, tries, errRevoked)
 		}
 	})
 }

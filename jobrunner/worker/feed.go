@@ -47,29 +47,29 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 // on, and which jobs it took with its report: these may be there before the
 // report is recorded.
 func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Spec, taker *engine.Taker, reports *sync.WaitGroup) (lives bool, next []engine.Taken) {
-	var mine *held
-	w.hold([]engine.Taken{job}, func(h *held) { mine = h })
-	leaves := func(outcome string) {
-		w.logJobEnd(ctx, mine, outcome)
-		w.drop(mine)
+	var inHand *held
+	w.hold([]engine.Taken{job}, func(h *held) { inHand = h })
+	letGo := func(outcome string) {
+		w.logJobEnd(ctx, inHand, outcome)
+		w.drop(inHand)
 	}
-	own, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	w.watching.Go(func() {
-		if w.waitUntilRevoked(own, job.Ref) {
+		if w.waitUntilRevoked(running, job.Ref) {
 			stop()
 		}
 	})
-	streamed := w.chunks(own, job)
-	output, failure := run(own, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
-		if own.Err() != nil {
-			return own.Err()
+	streamed := w.chunks(running, job)
+	output, failure := run(running, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
+		if running.Err() != nil {
+			return running.Err()
 		}
 		return streamed.add(output)
 	}})
 	if err := streamed.flush(); failure == nil {
 		failure = err
 	}
-	stopping := own.Err() != nil
+	stopping := running.Err() != nil
 	stop()
 	w.watching.Wait()
 	report, crashed := engine.Done(output), errors.Is(failure, ErrCrashed)
@@ -77,12 +77,12 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	case crashed:
 		report = engine.Lost()
 	case failure != nil && stopping: // by one who knows what becomes of the job
-		leaves(stopped)
+		letGo(stopped)
 		return true, nil
 	case failure != nil:
 		report = engine.Fail(failure.Error(), output)
 	}
-	told := func(got engine.Directive, err error) {
+	recorded := func(got engine.Directive, err error) {
 		outcome := report.Outcome()
 		switch {
 		case err != nil:
@@ -92,11 +92,11 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		case report.Result():
 			w.pool.backoff.jobDone()
 		}
-		leaves(outcome)
+		letGo(outcome)
 	}
 	// A result is worth more than a prompt stop.
 	if crashed || !w.stays() {
-		told(w.report(ctx, job.Ref, report))
+		recorded(w.report(ctx, job.Ref, report))
 		return !crashed, nil
 	}
 	reports.Add(1)
@@ -105,13 +105,13 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		if engine.Temporary(err) && w.pool.clock.Sleep(ctx, retake) == nil {
 			got, err = w.report(ctx, job.Ref, report)
 		}
-		told(got, err)
+		recorded(got, err)
 	})
 }
 
 var (
-	errNotMine = errors.New("the job is not this worker's any more")
-	errNotKept = errors.New("the deployment could not keep a chunk: its log says why")
+	errRevoked      = errors.New("the job is not this worker's any more")
+	errChunkNotKept = errors.New("the deployment could not keep a chunk: its log says why")
 )
 
 // report reports until that is recorded or kept, or ctx ends; once in any case.
@@ -140,7 +140,7 @@ func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 		case <-ctx.Done():
 			return false
 		}
-		// An error leaves it to the next hint, and to the report.
+		// An error letGo it to the next hint, and to the report.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
 			return true
 		}
