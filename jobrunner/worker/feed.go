@@ -140,7 +140,7 @@ func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 		case <-ctx.Done():
 			return false
 		}
-		// An error letGo it to the next hint, and to the report.
+		// An error leaves it to the next hint, and to the report.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
 			return true
 		}
