@@ -47,6 +47,14 @@ func BenchmarkCold(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		line("`jobrunner serve --ephemeral`", "its first answer", all, ms(listens)+" ms until it listens")
 	})
+	b.Run("finished", func(b *testing.B) {
+		jobs := 1_000_000
+		if *brief {
+			jobs = 1000
+		}
+		all := benchmarkStart(b, bin, jobs)
+		line(fmt.Sprintf("`jobrunner serve` with %d finished jobs", jobs), "the answer about one, and the endpoint's health", all, "")
+	})
 	b.Run("worker", func(b *testing.B) {
 		s := serveCold(b, bin)
 		var all time.Duration
