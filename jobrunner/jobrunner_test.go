@@ -19,9 +19,7 @@ import (
 type deployment struct {
 	t   *testing.T
 	url string
-	log *bytes.Buffer
-
-	logged *locked // writes log
+	log *logBuffer
 }
 
 func deploy(t *testing.T, dir string) *deployment {
@@ -37,9 +35,8 @@ func onEach(t *testing.T, test func(t *testing.T, c jobrunner.Config)) {
 
 func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	t.Helper()
-	d := &deployment{t: t, log: new(bytes.Buffer)}
-	d.logged = &locked{w: d.log}
-	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(d.logged, nil))
+	d := &deployment{t: t, log: new(logBuffer)}
+	c.APIKey, c.Logger = "planted-key", slog.New(slog.NewTextHandler(d.log, nil))
 	j, err := jobrunner.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -55,15 +52,34 @@ func deployWith(t *testing.T, c jobrunner.Config) *deployment {
 	return d
 }
 
-type locked struct {
-	mu sync.Mutex
-	w  io.Writer
+// logBuffer is a log that is read while it is written. The line of a request may
+// come after its answer.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-func (l *locked) Write(b []byte) (int, error) {
+func (l *logBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Write(b)
+	return l.text.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// awaitLog waits until the log has a text n times, and answers all of it.
+func (d *deployment) awaitLog(text string, n int) string {
+	d.t.Helper()
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		log := d.log.String()
+		if strings.Count(log, text) >= n || time.Since(start) > 10*time.Second {
+			return log
+		}
+	}
 }
 
 func (d *deployment) client(v api.Version) *api.Client {
@@ -239,9 +255,9 @@ func TestOneAddress(t *testing.T) {
 			t.Errorf("%s: %d %v %s", path, status, header, body)
 		}
 	}
-	lines := strings.Count(d.log.String(), "\n")
-	if lines != 10 || !strings.Contains(d.log.String(), "GET /v2/catalog/gpus") || strings.Contains(d.log.String(), "planted-key") {
-		t.Errorf("the log has %d lines for 10 calls:\n%s", lines, d.log)
+	log := d.awaitLog("\n", 10)
+	if lines := strings.Count(log, "\n"); lines != 10 || !strings.Contains(log, "GET /v2/catalog/gpus") || strings.Contains(log, "planted-key") {
+		t.Errorf("the log has %d lines for 10 calls:\n%s", lines, log)
 	}
 }
 

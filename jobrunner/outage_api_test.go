@@ -100,8 +100,8 @@ func TestEachAPIWhileTheDatabaseIsAway(t *testing.T) {
 		}
 	}
 	o.ended(&acknowledged{})
-	if n := strings.Count(o.logged(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
-		t.Errorf("%d lines of errors in the log, want one of each outage:\n%s", n, o.logged())
+	if n := strings.Count(o.log.String(), "level=ERROR"); n < 1 || n > 3 { // outages in quick succession are one
+		t.Errorf("%d lines of errors in the log, want one of each outage:\n%s", n, o.log.String())
 	}
 }
 

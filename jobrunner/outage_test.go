@@ -30,8 +30,7 @@ import (
 type outage struct {
 	*deployment
 	server *pgtest.Server
-	out    *locked // the log
-	newest string  // endpoint
+	newest string // endpoint
 	// leaks are answers that show what only the database can have said, or that
 	// have a status which no outage explains.
 	mu    sync.Mutex
@@ -48,14 +47,13 @@ func startOutage(t *testing.T) *outage {
 
 func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 	t.Helper()
-	o := &outage{deployment: &deployment{t: t, log: new(bytes.Buffer)}}
-	o.out = &locked{w: o.log}
+	o := &outage{deployment: &deployment{t: t, log: new(logBuffer)}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.url = "http://" + listener.Addr().String()
-	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.out, nil))
+	c.APIKey, c.NoJobLimits, c.URL, c.Logger = "planted-key", true, o.url, slog.New(slog.NewTextHandler(o.log, nil))
 	j, err := jobrunner.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -67,20 +65,13 @@ func startDeployment(t *testing.T, c jobrunner.Config) *outage {
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		if lines := strings.Count(o.logged(), "level=ERROR"); strings.Contains(o.logged(), pgtest.Password) {
+		if lines := strings.Count(o.log.String(), "level=ERROR"); strings.Contains(o.log.String(), pgtest.Password) {
 			t.Error("the password is in the log")
 		} else {
 			t.Logf("%d lines of errors in the log", lines)
 		}
 	})
 	return o
-}
-
-// logged is the log so far.
-func (o *outage) logged() string {
-	o.out.mu.Lock()
-	defer o.out.mu.Unlock()
-	return o.log.String()
 }
 
 // call sends a request and judges its answer: an outage is 503 in the API's own

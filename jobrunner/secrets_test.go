@@ -40,9 +40,7 @@ func TestLogHasNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	d.logged.mu.Lock()
-	defer d.logged.mu.Unlock()
-	if text := d.log.String(); strings.Contains(text, "planted-") || !strings.Contains(text, "/runsync") {
+	if text := d.awaitLog("/runsync", 1); strings.Contains(text, "planted-") || !strings.Contains(text, "/runsync") {
 		t.Errorf("the log says\n%s", text)
 	}
 }
