@@ -1,7 +1,6 @@
 package jobrunner_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
