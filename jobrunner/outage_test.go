@@ -3,7 +3,6 @@
 package jobrunner_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
