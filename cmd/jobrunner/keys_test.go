@@ -106,7 +106,7 @@ func TestRefusedKeys(t *testing.T) {
 		`invalid endpoint id "": expected`:    {"add", "ci", "--endpoint="},
 		`invalid endpoint id "a,b": expected`: {"add", "ci", "--endpoint=a,b"},
 		`invalid key name "a b": expected`:    {"add", "a b"},
-		"take another name":                   {"add", "default"},
+		"choose another name":                 {"add", "default"},
 		"does not exist":                      {"remove", "ci"},
 		"expected \"<name>\"":                 {"add"},
 	} {
