@@ -21,8 +21,8 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 	if c.Remote {
 		metrics = withKey(keys, "the metrics are of all", metrics.ServeHTTP)
 	}
-	metrics = page.Local(c.Remote, named("GET /metrics", reading(metrics)))
-	profiles := page.Local(false, named("GET /debug/pprof/{profile}", profiles()))
+	metrics = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metrics)))
+	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case page.Owns(r.URL.Path):
@@ -37,16 +37,16 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 	})
 }
 
-// named says by what template a request is counted.
-func named(pattern string, next http.Handler) http.Handler {
+// withPattern says by what template a request is counted.
+func withPattern(pattern string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
 		r.Pattern = pattern
 	})
 }
 
-// reading serves GET and HEAD alone.
-func reading(next http.Handler) http.Handler {
+// readOnly serves GET and HEAD alone.
+func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			httpanswer.Error.Refuse(w, httpanswer.NotAllowed(r, http.MethodGet, http.MethodHead))

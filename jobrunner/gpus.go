@@ -8,14 +8,14 @@ import (
 
 // eachGPU tells of every device how it does and who has it, "" for nobody. What
 // a device does not tell is -1.
-func (j *Jobrunner) eachGPU(tell func(d gpu.Device, s gpu.Sample, holder string)) {
+func (j *Jobrunner) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
 	held := j.gpus.Held()
 	for _, d := range j.inventory.Devices() {
 		sample, err := j.inventory.Sample(d.UUID)
 		if err != nil { // it went away meanwhile
 			sample = gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}
 		}
-		tell(d, sample, held[d.UUID])
+		visit(d, sample, held[d.UUID])
 	}
 }
 

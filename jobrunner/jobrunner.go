@@ -105,7 +105,7 @@ type Jobrunner struct {
 
 	volumes volumes
 
-	unfollow func() // ends the watch over what other processes change; nil without one
+	stopWatch func() // ends the watch over what other processes change; nil without one
 }
 
 // New opens the state and starts the workers that it asks for. The caller ends
@@ -127,35 +127,35 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	time := new(clock.Clock)
+	clk := new(clock.Clock)
 	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine, Memory: c.StateMemory, Logger: c.Logger}
 	if c.AdminClock {
-		stored.Watch = time.Work
+		stored.Watch = clk.Work
 	}
 	db, err := sqldb.Open(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
 	j := &Jobrunner{db: db, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs), volumes: volumes{data: c.DataDir}}
-	if err := j.start(ctx, c, time, hooks); err != nil {
+	if err := j.start(ctx, c, clk, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hooks webhook.Policy) (err error) {
-	if err := j.agree(ctx, time); err != nil {
+func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks webhook.Policy) (err error) {
+	if err := j.correctClock(ctx, clk); err != nil {
 		return err
 	}
-	if j.store, err = store.Open(ctx, j.db, time); err != nil {
+	if j.store, err = store.Open(ctx, j.db, clk); err != nil {
 		return err
 	}
-	j.metrics = metrics.New(metrics.Config{Source: metricsSource{j}, Clock: time, Logger: c.Logger, Version: c.Version})
-	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: time, Logger: c.Logger, Observe: j.happened, Spool: spoolDir(c.DataDir)}); err != nil {
+	j.metrics = metrics.New(metrics.Config{Source: metricsSource{j}, Clock: clk, Logger: c.Logger, Version: c.Version})
+	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: clk, Logger: c.Logger, Observe: j.recordEvent, Spool: spoolDir(c.DataDir)}); err != nil {
 		return err
 	}
-	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: time, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
-	j.pools = worker.New(j.workerConfig(c, time))
+	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: clk, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
+	j.pools = worker.New(j.workerConfig(c, clk))
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
@@ -170,35 +170,35 @@ func (j *Jobrunner) start(ctx context.Context, c Config, time *clock.Clock, hook
 		r.Header.Set("Authorization", "Bearer "+c.APIKey) // who is signed in may do everything
 		jobs.ServeHTTP(w, r)
 	}
-	j.page.Store(page.New(page.Config{Source: pageSource{j}, Jobs: call, Keys: keys, Clock: time, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
-	queues := &queues{load: j.store.Endpoint, forgetful: j.db.Shared(), known: map[string]jobapi.Endpoint{}}
+	j.page.Store(page.New(page.Config{Source: pageSource{j}, Jobs: call, Keys: keys, Clock: clk, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
+	queues := &queues{load: j.store.Endpoint, uncached: j.db.Shared(), cache: map[string]jobapi.Endpoint{}}
 	j.store.OnEndpointChange(queues.changed)
 	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 	if j.db.Shared() {
-		j.unfollow = j.follow(context.WithoutCancel(ctx), time)
+		j.stopWatch = j.follow(context.WithoutCancel(ctx), clk)
 	} else {
-		j.unfollow = j.inBackground(ctx, time, j.watchClock)
+		j.stopWatch = j.inBackground(ctx, clk, j.watchClock)
 	}
 
 	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory())
 	bodies := httplimit.NewMemory(memory)
-	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: time, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools, Sample: c.GPUs.Sample})
+	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools, Sample: c.GPUs.Sample})
 	jobs = jobapi.New(jobapi.Config{
 		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.pools.Failure, Webhook: hooks.Check,
-		Clock: time, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
+		Clock: clk, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})
 	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
-	behind := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: time, Logger: c.Logger})
-	handler := route(management, jobs, workers, behind, j.pools.Balanced)
+	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: clk, Logger: c.Logger})
+	handler := route(management, jobs, workers, balance, j.pools.Balanced)
 	if c.AdminClock {
-		handler = serveClock(time, keys, j.pools.OffClock, handler)
+		handler = serveClock(clk, keys, j.pools.OffClock, handler)
 	}
 	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, handler)))
 	return nil
 }
 
-// spoolDir is where what the database can't be told is kept meanwhile.
+// spoolDir is where job reports are stored while the database is unavailable.
 func spoolDir(data string) string {
 	if data == "" {
 		return ""
@@ -249,7 +249,7 @@ func (j *Jobrunner) sync(ctx context.Context, id string) {
 		case engine.Temporary(err):
 			j.resyncs.later(id, func() { j.sync(ctx, id) })
 		default:
-			j.log.ErrorContext(ctx, "an endpoint's change does not count before a restart", "endpoint", id, "error", err)
+			j.log.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)
 		}
 	}
 }
@@ -264,8 +264,8 @@ func (j *Jobrunner) Drain(ctx context.Context) { j.pools.Drain(ctx) }
 // Close ends workers and engine and closes the state. Jobs that run are queued
 // again when the state is next opened.
 func (j *Jobrunner) Close() error {
-	if j.unfollow != nil {
-		j.unfollow()
+	if j.stopWatch != nil {
+		j.stopWatch()
 	}
 	j.resyncs.close()
 	if p := j.page.Load(); p != nil {
@@ -275,7 +275,7 @@ func (j *Jobrunner) Close() error {
 		j.pools.Close()
 	}
 	if err := j.volumes.close(); err != nil {
-		j.log.Error("the folders of network volumes could not be removed", "error", err)
+		j.log.Error("removing the folders of network volumes failed", "error", err)
 	}
 	j.gpus.Close()
 	if j.hooks != nil {

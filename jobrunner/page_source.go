@@ -13,8 +13,8 @@ import (
 // within an hour.
 func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
 
-// happened tells those who count of a job.
-func (j *Jobrunner) happened(e engine.Event) {
+// recordEvent passes an event of a job to the metrics and the page.
+func (j *Jobrunner) recordEvent(e engine.Event) {
 	j.metrics.Job(e)
 	if p := j.page.Load(); p != nil {
 		p.Job(e)

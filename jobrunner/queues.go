@@ -14,11 +14,11 @@ import (
 // reading and decoding the whole of it would be a tenth of a small one's cost.
 type queues struct {
 	load func(ctx context.Context, id string) (store.Endpoint, error)
-	// forgetful remembers nothing: where other processes change endpoints too.
-	forgetful bool
+	// uncached disables the cache: where other processes change endpoints too.
+	uncached bool
 
 	mu      sync.Mutex
-	known   map[string]jobapi.Endpoint
+	cache   map[string]jobapi.Endpoint
 	changes int
 }
 
@@ -26,7 +26,7 @@ type queues struct {
 // with a queue.
 func (q *queues) find(ctx context.Context, id string) (jobapi.Endpoint, error) {
 	q.mu.Lock()
-	found, ok := q.known[id]
+	found, ok := q.cache[id]
 	before := q.changes
 	q.mu.Unlock()
 	if ok {
@@ -45,8 +45,8 @@ func (q *queues) find(ctx context.Context, id string) (jobapi.Endpoint, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// What was read before a change may be what it changed.
-	if q.changes == before && !q.forgetful {
-		q.known[id] = found
+	if q.changes == before && !q.uncached {
+		q.cache[id] = found
 	}
 	return found, nil
 }
@@ -56,5 +56,5 @@ func (q *queues) changed(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.changes++
-	delete(q.known, id)
+	delete(q.cache, id)
 }

@@ -14,7 +14,7 @@ func TestQueuesForget(t *testing.T) {
 	e, reads := store.Endpoint{WorkersMax: 1}, 0
 	during := func() {}
 	var missing error
-	q := &queues{known: map[string]jobapi.Endpoint{}, load: func(context.Context, string) (store.Endpoint, error) {
+	q := &queues{cache: map[string]jobapi.Endpoint{}, load: func(context.Context, string) (store.Endpoint, error) {
 		reads++
 		was := e
 		during()
@@ -39,11 +39,11 @@ func TestQueuesForget(t *testing.T) {
 	during = func() {}
 	expect(3, 3)
 	expect(3, 3)
-	q.forgetful = true
+	q.uncached = true
 	q.changed("ep")
 	expect(3, 4)
 	expect(3, 5)
-	q.forgetful = false
+	q.uncached = false
 	e.Type = store.LoadBalancer
 	if _, err := q.find(t.Context(), "ep"); !errors.Is(err, jobapi.ErrNoEndpoint) {
 		t.Errorf("a load balancer: %v", err)

@@ -18,7 +18,7 @@ type resyncs struct {
 }
 
 // later calls sync after a pause, once however often an endpoint is named in it.
-func (r *resyncs) later(endpoint string, sync func()) {
+func (r *resyncs) later(endpoint string, resync func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || r.timers[endpoint] != nil {
@@ -33,11 +33,11 @@ func (r *resyncs) later(endpoint string, sync func()) {
 		r.mu.Lock()
 		delete(r.timers, endpoint)
 		r.mu.Unlock()
-		sync()
+		resync()
 	})
 }
 
-// close ends what waits, and waits for what goes on.
+// close cancels the pending resyncs, and waits for the running ones.
 func (r *resyncs) close() {
 	r.mu.Lock()
 	r.closed = true

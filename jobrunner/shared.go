@@ -15,9 +15,9 @@ const (
 	agreeEvery  = 60          // so often of that, clocks are compared
 )
 
-// agree corrects the clock to the database's, where processes of several
+// correctClock corrects the clock to the database's, where processes of several
 // machines share one: a deadline that one sets is for all.
-func (j *Jobrunner) agree(ctx context.Context, c *clock.Clock) error {
+func (j *Jobrunner) correctClock(ctx context.Context, c *clock.Clock) error {
 	behind, err := j.db.Behind(ctx, c.Passed)
 	if err == nil {
 		j.logJump(c.Correct(behind), "the database's machine")
@@ -28,7 +28,7 @@ func (j *Jobrunner) agree(ctx context.Context, c *clock.Clock) error {
 const lookEvery = time.Second
 
 // watchClock notices jumps of this machine's clock until ctx ends. Where
-// machines share a database its clock is the one that counts, and agree looks.
+// machines share a database its clock is the one that counts, and correctClock looks.
 func (j *Jobrunner) watchClock(ctx context.Context, c *clock.Clock) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -69,11 +69,11 @@ func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
 				active, err = j.wakeActive(ctx, active)
 			}
 			if err == nil && n%agreeEvery == 0 {
-				err = j.agree(ctx, c)
+				err = j.correctClock(ctx, c)
 			}
 			if err != nil {
 				if !failing && ctx.Err() == nil && !engine.Temporary(err) {
-					j.log.ErrorContext(ctx, "what other processes change could not be read", "error", err)
+					j.log.ErrorContext(ctx, "reading the changes of other processes failed", "error", err)
 				}
 				failing = true
 				continue

@@ -9,11 +9,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// workerConfig is what the pools of workers stand on.
-func (j *Jobrunner) workerConfig(c Config, time *clock.Clock) worker.Config {
+// workerConfig is the configuration of the worker pools.
+func (j *Jobrunner) workerConfig(c Config, clk *clock.Clock) worker.Config {
 	w := worker.Config{
 		Queue: j.engine, Programs: c.Programs, URL: c.URL, Volume: j.volumes.dir, Credentials: j.store.Credentials, Sample: c.GPUs.Sample,
-		LogTo: c.LogWorkers, Clock: time, Logger: c.Logger,
+		LogTo: c.LogWorkers, Clock: clk, Logger: c.Logger,
 	}
 	// Where there is not even a driver, endpoints with GPUs run on the CPU. Where
 	// there is one, they wait for what it may show later.
@@ -23,7 +23,7 @@ func (j *Jobrunner) workerConfig(c Config, time *clock.Clock) worker.Config {
 	return w
 }
 
-// settings are what rules an endpoint's workers.
+// settings are the settings of an endpoint's workers.
 func settings(e store.Endpoint) worker.Endpoint {
 	return worker.Endpoint{
 		ID: e.ID, Container: e.Container, Version: e.Version, GPU: e.GPU, Volumes: e.NetworkVolumes, Balanced: e.Type == store.LoadBalancer,

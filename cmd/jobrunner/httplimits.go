@@ -28,7 +28,7 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if most := jobrunner.MaxStateMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > most {
 		return c, fmt.Errorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", most, l.EphemeralMemory)
 	}
-	c.Most, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress
+	c.Max, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress
 	for _, text := range l.LoadBalancer {
 		network, err := parseNetwork(text)
 		if err != nil {

@@ -103,12 +103,12 @@ func TestRefusedKeys(t *testing.T) {
 	home := t.TempDir()
 	env := environment(home)
 	for text, args := range map[string][]string{
-		`"" can't be the id of an endpoint`:    {"add", "ci", "--endpoint="},
-		`"a,b" can't be the id of an endpoint`: {"add", "ci", "--endpoint=a,b"},
-		`"a b" can't name a key`:               {"add", "a b"},
-		"take another name":                    {"add", "default"},
-		"there is no data folder at":           {"remove", "ci"},
-		"expected \"<name>\"":                  {"add"},
+		`invalid endpoint id "": expected`:    {"add", "ci", "--endpoint="},
+		`invalid endpoint id "a,b": expected`: {"add", "ci", "--endpoint=a,b"},
+		`invalid key name "a b": expected`:    {"add", "a b"},
+		"choose another name":                 {"add", "default"},
+		"does not exist":                      {"remove", "ci"},
+		"expected \"<name>\"":                 {"add"},
 	} {
 		if said := fails(t, env, append([]string{"keys"}, args...)...); !strings.Contains(said, text) {
 			t.Errorf("%v: said %q, not %q", args, said, text)

@@ -20,7 +20,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-func with(key string) *http.Request {
+func requestWith(key string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer "+key)
 	return r
@@ -35,8 +35,8 @@ func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string 
 	return key
 }
 
-// opened are the keys of a deployment whose own is "own", and its log.
-func opened(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
+// openKeys opens the keys of a deployment whose own key is "own", and its log.
+func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	keys, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.NewTextHandler(log, nil)))
@@ -46,52 +46,52 @@ func opened(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	return keys, log
 }
 
-// A key counts from the moment when it is added until that when it is removed,
-// in a deployment that runs all the while.
-func TestKeysComeAndGo(t *testing.T) {
+// A running deployment accepts a key as soon as it is added, and refuses it as
+// soon as it is removed.
+func TestAddAndRemoveWhileRunning(t *testing.T) {
 	dir := t.TempDir()
-	keys, _ := opened(t, dir)
-	wants := func(key string, want apikey.Identity) {
+	keys, _ := openKeys(t, dir)
+	expect := func(key string, want apikey.Identity) {
 		t.Helper()
-		who, err := keys.Authorize(with(key))
+		who, err := keys.Authorize(requestWith(key))
 		if err != nil && !errors.Is(err, apikey.ErrUnknown) || (err != nil) != (want.Owner == "") || !reflect.DeepEqual(who, want) {
 			t.Errorf("got %+v, %v", who, err)
 		}
 	}
-	var nobody apikey.Identity
-	wants("own", apikey.Identity{Owner: "default"})
-	wants("", nobody)
+	var unknown apikey.Identity
+	expect("own", apikey.Identity{Owner: "default"})
+	expect("", unknown)
 
 	commands := apikey.At(dir) // another process
 	all := add(t, commands, "all")
-	wants(all, apikey.Identity{Owner: "all"})
+	expect(all, apikey.Identity{Owner: "all"})
 	some := add(t, commands, "some", "e1", "e2")
-	wants(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
-	wants(all, apikey.Identity{Owner: "all"})
-	wants("own", apikey.Identity{Owner: "default"})
-	wants(some+"x", nobody)
-	wants(some[1:], nobody)
-	wants(strings.ToLower(some), nobody)
-	wants("", nobody)
+	expect(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
+	expect(all, apikey.Identity{Owner: "all"})
+	expect("own", apikey.Identity{Owner: "default"})
+	expect(some+"x", unknown)
+	expect(some[1:], unknown)
+	expect(strings.ToLower(some), unknown)
+	expect("", unknown)
 
 	if err := commands.Remove("all"); err != nil {
 		t.Fatal(err)
 	}
-	wants(all, nobody)
-	wants(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
+	expect(all, unknown)
+	expect(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
 	again := add(t, commands, "all")
-	wants(all, nobody)
-	wants(again, apikey.Identity{Owner: "all"})
+	expect(all, unknown)
+	expect(again, apikey.Identity{Owner: "all"})
 	if err := os.Remove(filepath.Join(dir, apikey.FileName)); err != nil {
 		t.Fatal(err)
 	}
-	wants(some, nobody)
-	wants("own", apikey.Identity{Owner: "default"})
+	expect(some, unknown)
+	expect("own", apikey.Identity{Owner: "default"})
 }
 
-func TestAnEmptyKeyOpensNothing(t *testing.T) {
+func TestEmptyKeyIsUnknown(t *testing.T) {
 	for _, sent := range []string{"", "x"} {
-		if who, err := apikey.New("").Authorize(with(sent)); !errors.Is(err, apikey.ErrUnknown) {
+		if who, err := apikey.New("").Authorize(requestWith(sent)); !errors.Is(err, apikey.ErrUnknown) {
 			t.Errorf("%q: %+v, %v", sent, who, err)
 		}
 	}
@@ -100,12 +100,12 @@ func TestAnEmptyKeyOpensNothing(t *testing.T) {
 func TestMayUse(t *testing.T) {
 	all, some := apikey.Identity{Owner: "a"}, apikey.Identity{Owner: "b", Endpoints: []string{"e1", "e2"}}
 	if all.Restricted() || !all.MayUse("e3") || !some.Restricted() || !some.MayUse("e1") || !some.MayUse("e2") || some.MayUse("e3") || some.MayUse("") {
-		t.Error("who may use what is mixed up")
+		t.Error("MayUse or Restricted is wrong")
 	}
 }
 
-// The file is for its owner alone, and has the key's hash instead of the key.
-func TestWhatIsKept(t *testing.T) {
+// The file is readable by its owner only, and has the key's hash instead of the key.
+func TestStoredFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	key := add(t, apikey.At(dir), "ci", "e1")
 	path := filepath.Join(dir, apikey.FileName)
@@ -115,15 +115,15 @@ func TestWhatIsKept(t *testing.T) {
 	}
 	hash := sha256.Sum256([]byte(key))
 	if bytes.Contains(text, []byte(key)) || !bytes.Contains(text, []byte(hex.EncodeToString(hash[:]))) || len(key) < 26 {
-		t.Errorf("the key is %s, and kept is %s", key, text)
+		t.Errorf("the key is %s, and the file %s", key, text)
 	}
 	for path, mode := range map[string]os.FileMode{path: 0o600, dir: 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("the folder has %v, %v", left, err)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }
 
@@ -144,19 +144,19 @@ func TestRefusals(t *testing.T) {
 	if err := f.Remove("new"); err == nil {
 		t.Error("a key that is not there was removed")
 	}
-	if err := apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"); err == nil || !strings.Contains(err.Error(), "no data folder") {
+	if err := apikey.At(filepath.Join(dir, "nowhere")).Remove("ci"); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("in no folder: %v", err)
 	}
 	if keys, err := f.List(); err != nil || len(keys) != 1 || keys[0].Name != "ci" {
 		t.Errorf("there is %v, %v", keys, err)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("the folder has %v, %v", left, err)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }
 
-// A file that breaks opens nothing, is told of once, and is never replaced by a
-// command that does not understand it.
+// While the file can't be read its keys are unknown, which is logged once, and no
+// command replaces it.
 func TestBrokenFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"keys": [{"na`, "empty": "", "short hash": `{"keys": [{"name": "a", "sha256": "ab"}]}`,
@@ -164,18 +164,18 @@ func TestBrokenFile(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		key := add(t, apikey.At(dir), "ci")
-		keys, log := opened(t, dir)
+		keys, log := openKeys(t, dir)
 		path := filepath.Join(dir, apikey.FileName)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if who, err := keys.Authorize(with(key)); !errors.Is(err, apikey.ErrUnknown) {
+			if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) {
 				t.Errorf("%s: %+v, %v", name, who, err)
 			}
 		}
-		if who, err := keys.Authorize(with("own")); err != nil || who.Owner != "default" {
-			t.Errorf("%s: the own key: %+v, %v", name, who, err)
+		if who, err := keys.Authorize(requestWith("own")); err != nil || who.Owner != "default" {
+			t.Errorf("%s: the deployment's own key: %+v, %v", name, who, err)
 		}
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, path) || strings.Contains(got, key) {
 			t.Errorf("%s: the log is %s", name, got)
@@ -186,24 +186,24 @@ func TestBrokenFile(t *testing.T) {
 		if _, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: a deployment starts with it", name)
 		}
-		if kept, err := os.ReadFile(path); err != nil || string(kept) != text {
-			t.Errorf("%s: the file is now %q, %v", name, kept, err)
+		if content, err := os.ReadFile(path); err != nil || string(content) != text {
+			t.Errorf("%s: the file is now %q, %v", name, content, err)
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 		key = add(t, apikey.At(dir), "ci")
-		if who, err := keys.Authorize(with(key)); err != nil || who.Owner != "ci" {
-			t.Errorf("%s: when it is mended: %+v, %v", name, who, err)
+		if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
+			t.Errorf("%s: after the repair: %+v, %v", name, who, err)
 		}
 	}
 }
 
-// Commands that run at the same time lose no key, while a deployment reads.
-func TestManyCommands(t *testing.T) {
+// Concurrent commands lose no key, while a deployment reads.
+func TestConcurrentCommands(t *testing.T) {
 	dir := t.TempDir()
 	first := add(t, apikey.At(dir), "first")
-	keys, _ := opened(t, dir)
+	keys, _ := openKeys(t, dir)
 	const many = 20
 	var made [many]string
 	var group sync.WaitGroup
@@ -214,31 +214,31 @@ func TestManyCommands(t *testing.T) {
 				t.Error(err)
 			}
 			made[n] = key
-			if who, err := keys.Authorize(with(first)); err != nil || who.Owner != "first" {
+			if who, err := keys.Authorize(requestWith(first)); err != nil || who.Owner != "first" {
 				t.Errorf("meanwhile: %+v, %v", who, err)
 			}
 		})
 	}
 	group.Wait()
 	for n, key := range made {
-		if who, err := keys.Authorize(with(key)); err != nil || who.Owner != fmt.Sprintf("n%d", n) {
+		if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != fmt.Sprintf("n%d", n) {
 			t.Errorf("key %d: %+v, %v", n, who, err)
 		}
 	}
 }
 
-// What an interrupted command left is named, and not taken for granted.
+// The error names the file that an interrupted command left, which stays.
 func TestInterruptedCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		left := filepath.Join(dir, apikey.FileName+".new")
-		if err := os.WriteFile(left, nil, 0o600); err != nil {
+		temp := filepath.Join(dir, apikey.FileName+".new")
+		if err := os.WriteFile(temp, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := apikey.At(dir).Add("ci", nil); err == nil || !strings.Contains(err.Error(), "remove "+left) {
-			t.Errorf("said %v", err)
+		if _, err := apikey.At(dir).Add("ci", nil); err == nil || !strings.Contains(err.Error(), "remove "+temp) {
+			t.Errorf("expected an error that says to remove %s, got %v", temp, err)
 		}
-		if _, err := os.Stat(left); err != nil {
+		if _, err := os.Stat(temp); err != nil {
 			t.Error("the file of another command was removed")
 		}
 	})

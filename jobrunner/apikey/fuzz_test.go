@@ -14,8 +14,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// Whatever a request sends as its key: it opens the deployment where it is the
-// key, with or without the scheme, and nothing else does.
+// Whatever a request sends as its key: it is authorized only if that is a key of
+// the deployment, with or without the scheme.
 func FuzzAuthorize(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
@@ -38,7 +38,7 @@ func FuzzAuthorize(f *testing.F) {
 		case sent == "the-own-key" && (err != nil || who.Owner != apikey.Default || who.Restricted()),
 			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Endpoints: []string{"ep"}})),
 			sent != scoped && sent != "the-own-key" && err == nil:
-			t.Errorf("%q opens %+v, %v", header, who, err)
+			t.Errorf("%q is authorized as %+v, %v", header, who, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "the-own-key") {
 			t.Errorf("%q: the error has the key", header)
@@ -48,8 +48,8 @@ func FuzzAuthorize(f *testing.F) {
 	)
 }
 
-// Whatever is in the keys' file: it opens the keys of its entries alone; a
-// deployment does not start with one that can't be read.
+// Whatever the keys' file says: only the keys of its entries are authorized, and a
+// deployment does not start with a file that can't be read.
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
@@ -84,11 +84,11 @@ func FuzzKeysFile(f *testing.F) {
 				want = apikey.Identity{Owner: key.Name, Endpoints: key.Endpoints}
 			}
 		}
-		if who, err := keys.Authorize(with(added)); err == nil && !reflect.DeepEqual(who, want) {
+		if who, err := keys.Authorize(requestWith(added)); err == nil && !reflect.DeepEqual(who, want) {
 			t.Errorf("%q: the key is %+v, %v, expected %+v", text, who, err, want)
 		}
-		if _, err := keys.Authorize(with("another")); err == nil {
-			t.Errorf("%q opens the deployment to a key that is not in it", text)
+		if _, err := keys.Authorize(requestWith("another")); err == nil {
+			t.Errorf("%q: a key that is not in the file is authorized", text)
 		}
 	},
 		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},

@@ -102,7 +102,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	t.address = address
-	httplimit.Unhurried(r)
+	httplimit.AllowPauses(r)
 	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, t)))
 }
 

@@ -1,9 +1,8 @@
-// Package catalog is what the deployment says about hardware and places: GPU
-// types, the pools that hold them, CPU flavours and data centers. All are open
-// lists: they say what is known, and nothing is refused for not being in them.
+// Package catalog lists the hardware and locations of the contract: GPU types,
+// the pools that hold them, CPU flavours and data centers. All are open lists: an
+// id that is missing from them is not refused.
 //
-// The prices of a deployment on one's own machine are not known. They are
-// answered as 0.
+// A deployment on the user's own machine has no prices. They are answered as 0.
 package catalog
 
 import (
@@ -19,13 +18,13 @@ var CUDAVersions = []string{
 
 // Stock is what the machine has of one GPU type.
 type Stock struct {
-	Count        int64    // that are free
-	CUDAVersions []string // that its driver reports
-	Memory       int64    // GB of one
+	Count        int64    // free GPUs
+	CUDAVersions []string // reported by its driver
+	Memory       int64    // GB of one GPU
 }
 
-// GPUsWith are the known GPU types, and those of a machine's stock that are not
-// known, by id.
+// GPUsWith returns the known GPU types, followed by the unknown ones of a
+// machine's stock, by id.
 func GPUsWith(stock map[string]Stock) []GPU {
 	gpus := slices.Clone(GPUs)
 	for _, id := range slices.Sorted(maps.Keys(stock)) {
@@ -60,7 +59,7 @@ func find[T any](in []T, id string, key func(T) string) (found T, ok bool) {
 	return in[i], true
 }
 
-// PoolOf is the id of the pool that holds a GPU type, "" where none does.
+// PoolOf is the id of the pool that holds a GPU type, "" for a type in no pool.
 func PoolOf(typeID string) string {
 	for _, p := range Pools {
 		if slices.Contains(p.Types, typeID) {
@@ -70,8 +69,8 @@ func PoolOf(typeID string) string {
 	return ""
 }
 
-// TypesIn are the GPU types of the pools less the excluded ones, pool by pool.
-// A pool that is not known adds none.
+// TypesIn returns the GPU types of the pools without the excluded ones, pool by
+// pool. An unknown pool is ignored.
 func TypesIn(pools, excluded []string) []string {
 	types := []string{}
 	for _, id := range pools {
@@ -86,8 +85,8 @@ func TypesIn(pools, excluded []string) []string {
 }
 
 // Select translates GPU types into the fewest pools that hold them, in the
-// order of the types, and the exclusions that leave no other. Types that are
-// in no pool are left out.
+// order of the types, and the other types of those pools as exclusions. Types in
+// no pool are left out.
 func Select(typeIDs []string) (pools, excluded []string) {
 	pools, excluded = []string{}, []string{}
 	for _, t := range typeIDs {

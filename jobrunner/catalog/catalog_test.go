@@ -8,9 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// TestCatalogIsTheContracts: the same ids, in the same order where the
-// contract's order is an answer's.
-func TestCatalogIsTheContracts(t *testing.T) {
+// The catalog has the ids of the contract, in the contract's order.
+func TestCatalogMatchesContract(t *testing.T) {
 	ids := func(n int, id func(int) string) (out []string) {
 		for i := range n {
 			out = append(out, id(i))
@@ -34,16 +33,16 @@ func TestCatalogIsTheContracts(t *testing.T) {
 }
 
 func TestPoolsHoldKnownTypesOnce(t *testing.T) {
-	in := map[string]string{}
+	poolOfType := map[string]string{}
 	for _, p := range catalog.Pools {
 		for _, id := range p.Types {
 			if _, ok := catalog.GPUByID(id); !ok {
 				t.Errorf("%s holds %q, which is not known", p.ID, id)
 			}
-			if in[id] != "" {
-				t.Errorf("%q is in %s and in %s", id, in[id], p.ID)
+			if poolOfType[id] != "" {
+				t.Errorf("%q is in %s and in %s", id, poolOfType[id], p.ID)
 			}
-			in[id] = p.ID
+			poolOfType[id] = p.ID
 			if got := catalog.PoolOf(id); got != p.ID {
 				t.Errorf("the pool of %q is %q", id, got)
 			}
@@ -55,7 +54,7 @@ func TestPoolsHoldKnownTypesOnce(t *testing.T) {
 }
 
 func TestSelection(t *testing.T) {
-	for _, c := range []struct{ types, pools, excluded, means []string }{
+	for _, c := range []struct{ types, pools, excluded, selected []string }{
 		{nil, nil, nil, nil},
 		{[]string{"NVIDIA L4"}, []string{"ADA_24"}, []string{"NVIDIA GeForce RTX 4090"}, []string{"NVIDIA L4"}},
 		{
@@ -69,8 +68,8 @@ func TestSelection(t *testing.T) {
 		if !slices.Equal(pools, c.pools) || !slices.Equal(excluded, c.excluded) {
 			t.Errorf("%q: pools %q less %q", c.types, pools, excluded)
 		}
-		if means := catalog.TypesIn(pools, excluded); !slices.Equal(means, c.means) {
-			t.Errorf("%q: mean %q", c.types, means)
+		if selected := catalog.TypesIn(pools, excluded); !slices.Equal(selected, c.selected) {
+			t.Errorf("%q: pools select %q", c.types, selected)
 		}
 	}
 	if got := catalog.TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil); len(got) != 2 {

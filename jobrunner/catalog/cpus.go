@@ -20,7 +20,7 @@ var CPUs = []CPU{
 	{"cpu5g", "General Purpose", "Gen 5", 2, 32, 4},
 }
 
-// unknownRAM is what a flavour that is not known is taken to have.
+// unknownRAM is the memory assumed for an unknown flavour.
 const unknownRAM = 2 // GB per vCPU
 
 // CPUMemory is the memory in GB of a configuration, at least 1.

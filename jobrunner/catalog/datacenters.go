@@ -1,8 +1,8 @@
 package catalog
 
-// DataCenter is a place. The deployment's one machine stands in for all of
-// them, so that each has both tiers of network volumes; certificates and a
-// network between them it has none.
+// DataCenter is a location. The deployment's one machine stands in for all of
+// them: each has both tiers of network volumes, and none has certificates or a
+// global network.
 type DataCenter struct {
 	ID      string
 	Name    string
@@ -18,18 +18,18 @@ const (
 	oceania      = "OCEANIA"
 )
 
-// Regions are all that the contract has.
+// Regions are all regions of the contract.
 var Regions = []string{
 	northAmerica, "SOUTH_AMERICA", europe, asia, "MIDDLE_EAST", "AFRICA", oceania, "ANTARCTICA", "UNKNOWN",
 }
 
-// Certificates are all that the contract has.
+// Certificates are all compliance certificates of the contract.
 var Certificates = []string{
 	"GDPR", "ISO_IEC_27001", "ISO_14001", "PCI_DSS", "HITRUST", "SOC_1_TYPE_2", "SOC_2_TYPE_2", "SOC_3_TYPE_2",
 	"ITAR", "FISMA_HIGH", "HIPAA", "RENEWABLE",
 }
 
-// VolumeTypes are the tiers of network volumes, a data center's own first.
+// VolumeTypes are the tiers of network volumes, the default first.
 var VolumeTypes = []string{"STANDARD", "HIGH_PERFORMANCE"}
 
 // DataCenters are the known data centers.

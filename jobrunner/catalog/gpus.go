@@ -86,6 +86,6 @@ var GPUs = []GPU{
 	{"NVIDIA RTX A30", "A30", "NVIDIA", 24},
 }
 
-// MaxGPUs is the largest number of GPUs that the catalog quotes for one pod: a
-// common size of the largest machines, not the size of this one.
+// MaxGPUs is the maxCount of every GPU type in the catalog: the usual size of a
+// large machine, not of this one.
 const MaxGPUs = 8

@@ -6,24 +6,23 @@ import (
 	"sync"
 )
 
-// Allocator gives devices to owners, each to one at a time. A request is met
-// whole, with healthy devices of one type, or not at all.
+// Allocator assigns devices to owners, each to one at a time. A request is
+// satisfied whole, with healthy devices of one type, or not at all.
 //
-// Requests that wait for devices in use stand in line. What the first in line
-// could have now is kept for it; where that is not enough, so are the free
-// devices of the best of its types that the machine has enough of. Requests
-// behind it get what is left. So a request for many GPUs is met once enough of
-// them were released, however many small ones come meanwhile; the price is that
-// devices stand idle until then.
+// Requests that wait for devices in use are queued. Devices that would satisfy the
+// first of the queue are reserved for it; where too few are free, so are the free
+// devices of the best of its types that the machine has enough of. Later requests
+// get the rest. So a request for many GPUs does not starve behind small ones; the
+// price is that its reserved devices are idle until enough are released.
 type Allocator struct {
 	inventory Inventory
 	freed     chan struct{}
 	stop      chan struct{}
 	stopped   sync.WaitGroup
 
-	mu   sync.Mutex
-	held map[string]holding // by UUID
-	line []waiting          // the first to come first
+	mu    sync.Mutex
+	held  map[string]holding // by UUID
+	queue []waiter           // first come, first served
 }
 
 type holding struct {
@@ -31,13 +30,13 @@ type holding struct {
 	device Device
 }
 
-type waiting struct {
+type waiter struct {
 	owner string
 	want  Request
 }
 
-// holder is an inventory that wants to know which devices are in use.
-type holder interface{ Hold(uuid string, held bool) }
+// holdObserver is an inventory that is notified which devices are in use.
+type holdObserver interface{ Hold(uuid string, held bool) }
 
 // NewAllocator gives out the devices of an inventory, which stays the caller's
 // to close.
@@ -50,7 +49,7 @@ func NewAllocator(inventory Inventory) *Allocator {
 		for {
 			select {
 			case <-inventory.Changed():
-				a.hint()
+				a.signal()
 			case <-a.stop:
 				return
 			}
@@ -59,72 +58,71 @@ func NewAllocator(inventory Inventory) *Allocator {
 	return a
 }
 
-// Close ends the watch over the inventory. No other call may follow.
+// Close stops watching the inventory. No other call may follow.
 func (a *Allocator) Close() {
 	close(a.stop)
 	a.stopped.Wait()
 }
 
-// Freed is a hint to the one who listens that a request that was refused may be
-// met now. It stays until it is taken.
+// Freed signals that a refused request may succeed now. The signal is buffered
+// until it is received, by one receiver.
 func (a *Allocator) Freed() <-chan struct{} { return a.freed }
 
-func (a *Allocator) hint() {
+func (a *Allocator) signal() {
 	select {
 	case a.freed <- struct{}{}:
 	default:
 	}
 }
 
-// Acquire gives an owner the devices that it asks for, until Release. The error
-// says, for people, why not. An owner that is refused because devices are in
-// use stands in line from then on, and leaves it by Release, or when it is
-// refused for another reason.
+// Acquire assigns devices to an owner until Release. The error says for people why
+// it can't. An owner that is refused because devices are in use is queued, until
+// it acquires them, calls Release, or is refused for another reason.
 func (a *Allocator) Acquire(want Request, owner string) ([]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if has := a.of(owner); len(has) > 0 {
-		return nil, fmt.Errorf("%s has %d GPUs already, and must release them before it asks for others", owner, len(has))
+	if held := a.uuidsOf(owner); len(held) > 0 {
+		return nil, fmt.Errorf("%s has %d GPUs already, and must release them before it asks for others", owner, len(held))
 	}
 	devices := a.inventory.Devices()
 	if why := impossible(want, devices, a.inventory.Driver()); why != nil {
-		a.leave(owner)
+		a.dequeue(owner)
 		return nil, why
 	}
-	free := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" || a.taken(d) })
-	left := free
-	for _, w := range a.line {
+	free := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" || a.inUse(d) })
+	available := free
+	for _, w := range a.queue {
 		if w.owner == owner {
 			break
 		}
-		left = without(left, w.keeps(devices, left))
+		available = without(available, w.reserved(devices, available))
 	}
-	given := choose(want, devices, left)
-	if given == nil {
-		a.wait(owner, want)
-		return nil, busy(want, devices, free, left)
+	chosen := choose(want, devices, available)
+	if chosen == nil {
+		a.enqueue(owner, want)
+		return nil, busy(want, devices, free, available)
 	}
-	a.leave(owner)
-	for _, d := range given {
+	a.dequeue(owner)
+	for _, d := range chosen {
 		a.held[d.UUID] = holding{owner, d}
-		a.tell(d.UUID, true)
+		a.notify(d.UUID, true)
 	}
-	return given, nil
+	return chosen, nil
 }
 
 // choose finds devices for a request among the free ones, nil where there are
 // not enough of any type.
 func choose(want Request, devices, free []Device) []Device {
 	for _, t := range typesFor(want, devices) {
-		if of := ofType(want, t, free); len(of) >= want.count() {
-			return of[:want.count()]
+		if matching := ofType(want, t, free); len(matching) >= want.count() {
+			return matching[:want.count()]
 		}
 	}
 	return nil
 }
 
-// keeps are the free devices that are not for those who come after.
-func (w waiting) keeps(devices, free []Device) []Device {
+// reserved are the free devices that later requests can't have.
+func (w waiter) reserved(devices, free []Device) []Device {
 	if now := choose(w.want, devices, free); now != nil {
 		return now
 	}
@@ -137,23 +135,23 @@ func (w waiting) keeps(devices, free []Device) []Device {
 	return nil
 }
 
-func ofType(want Request, typeID string, devices []Device) (of []Device) {
+func ofType(want Request, typeID string, devices []Device) (matching []Device) {
 	for _, d := range devices {
 		if d.TypeID == typeID && want.fits(d) {
-			of = append(of, d)
+			matching = append(matching, d)
 		}
 	}
-	return of
+	return matching
 }
 
-func without(devices, less []Device) []Device {
+func without(devices, removed []Device) []Device {
 	return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool {
-		return slices.ContainsFunc(less, func(l Device) bool { return l.UUID == d.UUID })
+		return slices.ContainsFunc(removed, func(l Device) bool { return l.UUID == d.UUID })
 	})
 }
 
-// taken reports whether a device is in use, whole or in part.
-func (a *Allocator) taken(d Device) bool {
+// inUse reports whether a device is in use, whole or in part.
+func (a *Allocator) inUse(d Device) bool {
 	if _, ok := a.held[d.UUID]; ok {
 		return true
 	}
@@ -165,41 +163,41 @@ func (a *Allocator) taken(d Device) bool {
 	return false
 }
 
-// wait puts an owner at the end of the line, or leaves it where it stands.
-func (a *Allocator) wait(owner string, want Request) {
-	for i := range a.line {
-		if a.line[i].owner == owner {
-			a.line[i].want = want
+// enqueue puts an owner at the end of the queue; one that is queued keeps its place.
+func (a *Allocator) enqueue(owner string, want Request) {
+	for i := range a.queue {
+		if a.queue[i].owner == owner {
+			a.queue[i].want = want
 			return
 		}
 	}
-	a.line = append(a.line, waiting{owner, want})
+	a.queue = append(a.queue, waiter{owner, want})
 }
 
-// leave takes an owner out of the line, and tells those behind it.
-func (a *Allocator) leave(owner string) {
-	if i := slices.IndexFunc(a.line, func(w waiting) bool { return w.owner == owner }); i >= 0 {
-		a.line = slices.Delete(a.line, i, i+1)
-		if i < len(a.line) {
-			a.hint()
+// dequeue removes an owner from the queue, and signals the owners behind it.
+func (a *Allocator) dequeue(owner string) {
+	if i := slices.IndexFunc(a.queue, func(w waiter) bool { return w.owner == owner }); i >= 0 {
+		a.queue = slices.Delete(a.queue, i, i+1)
+		if i < len(a.queue) {
+			a.signal()
 		}
 	}
 }
 
-// Release takes back what an owner has and its place in line. An owner that is
-// not known is none to release.
+// Release releases an owner's devices and its place in the queue. An unknown owner
+// is ignored.
 func (a *Allocator) Release(owner string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.leave(owner)
-	for _, uuid := range a.of(owner) {
+	a.dequeue(owner)
+	for _, uuid := range a.uuidsOf(owner) {
 		delete(a.held, uuid)
-		a.tell(uuid, false)
-		a.hint()
+		a.notify(uuid, false)
+		a.signal()
 	}
 }
 
-func (a *Allocator) of(owner string) (uuids []string) {
+func (a *Allocator) uuidsOf(owner string) (uuids []string) {
 	for uuid, h := range a.held {
 		if h.owner == owner {
 			uuids = append(uuids, uuid)
@@ -208,13 +206,13 @@ func (a *Allocator) of(owner string) (uuids []string) {
 	return uuids
 }
 
-func (a *Allocator) tell(uuid string, held bool) {
-	if h, ok := a.inventory.(holder); ok {
+func (a *Allocator) notify(uuid string, held bool) {
+	if h, ok := a.inventory.(holdObserver); ok {
 		h.Hold(uuid, held)
 	}
 }
 
-// Held says who has which device, by UUID.
+// Held maps the UUIDs of devices in use to their owners.
 func (a *Allocator) Held() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -225,11 +223,11 @@ func (a *Allocator) Held() map[string]string {
 	return out
 }
 
-// Waiting are the owners in line, the first to be served first.
+// Waiting lists the queued owners, in the order in which they are served.
 func (a *Allocator) Waiting() (owners []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, w := range a.line {
+	for _, w := range a.queue {
 		owners = append(owners, w.owner)
 	}
 	return owners

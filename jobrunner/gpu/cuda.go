@@ -8,17 +8,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// suits says, for people, why a driver does not do for a request, or nothing.
-// A machine reports one CUDA version, the newest of its driver. The allowed
-// versions are matched exactly against it, as the management API v2 says of
-// allowedCudaVersions; the minimum is a floor.
-func (d Driver) suits(want Request) error {
+// supports returns nil, or why the driver can't serve a request, for people. A
+// machine reports one CUDA version, the newest of its driver. It must be one of
+// the allowed versions, as management API v2 says of allowedCudaVersions, and not
+// below the minimum.
+func (d Driver) supports(want Request) error {
 	allowed := func(v string) bool { return catalog.CompareCUDA(v, d.CUDA) == 0 }
 	switch {
 	case len(want.CUDA) == 0 && want.MinimumCUDA == "":
 		return nil
 	case d.CUDA == "":
-		return fmt.Errorf("the CUDA version of this machine's driver is not known, and the endpoint asks for %s", cudaWords(want))
+		return fmt.Errorf("the CUDA version of this machine's driver is not known, and the endpoint asks for %s", requiredCUDA(want))
 	case len(want.CUDA) > 0 && !slices.ContainsFunc(want.CUDA, allowed):
 		return fmt.Errorf("this machine's driver %s reports CUDA %s, and the endpoint allows %s alone: allow %[2]s, or set a minimum instead",
 			d.Version, d.CUDA, strings.Join(want.CUDA, ", "))
@@ -29,7 +29,7 @@ func (d Driver) suits(want Request) error {
 	return nil
 }
 
-func cudaWords(want Request) string {
+func requiredCUDA(want Request) string {
 	if len(want.CUDA) > 0 {
 		return strings.Join(want.CUDA, ", ")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// machine is a simulated machine, as its file says.
+// machine is the file of a simulated machine.
 type machine struct {
 	Driver struct {
 		Version verbatim `yaml:"version"`
@@ -23,7 +23,7 @@ type machine struct {
 	GPUs []machineGPU `yaml:"gpus"`
 }
 
-// verbatim is a scalar as it is written: 12.10 is a version, not the number
+// verbatim is a scalar as written: 12.10 is a version, not the number
 // 12.1.
 type verbatim string
 
@@ -37,13 +37,13 @@ func (v *verbatim) UnmarshalYAML(node ast.Node) error {
 
 type machineGPU struct {
 	Type   string    `yaml:"type"`
-	Count  *int      `yaml:"count"`  // of the same; 1
-	Memory *int64    `yaml:"memory"` // GB; the catalog's
+	Count  *int      `yaml:"count"`  // default: 1
+	Memory *int64    `yaml:"memory"` // GB; default: the catalog's
 	Fault  string    `yaml:"fault"`
 	MIG    *[]string `yaml:"mig"` // profiles of its instances; null: a whole GPU
 }
 
-// What a simulated machine is where its file is silent, and how large it can be.
+// Defaults and limits of a simulated machine.
 const (
 	defaultDriver  = "570.86.15"
 	defaultCUDA    = "12.8"
@@ -79,9 +79,9 @@ func readMachine(name string, text []byte) (Driver, []Device, error) {
 	return driver, devices, nil
 }
 
-// devices are the machine's, or an error with the path of what is wrong.
+// devices lists the machine's devices, or returns an error and the invalid member's path.
 func (m machine) devices() (driver Driver, devices []Device, at string, err error) {
-	driver = Driver{Version: or(string(m.Driver.Version), defaultDriver), CUDA: or(string(m.Driver.CUDA), defaultCUDA)}
+	driver = Driver{Version: orDefault(string(m.Driver.Version), defaultDriver), CUDA: orDefault(string(m.Driver.CUDA), defaultCUDA)}
 	if !cudaForm.MatchString(driver.CUDA) {
 		return driver, nil, "$.driver.cuda", fmt.Errorf("invalid CUDA version %q: expected for example 12.8", driver.CUDA)
 	}
@@ -107,7 +107,7 @@ func (m machine) devices() (driver Driver, devices []Device, at string, err erro
 	return driver, devices, "", nil
 }
 
-// check finds the memory, in bytes, or what is wrong with which member.
+// check returns the memory in bytes, or an error and the invalid member.
 func (g machineGPU) check() (memory int64, member string, err error) {
 	if g.Type == "" {
 		return 0, "", errors.New("a GPU needs a type, such as type: NVIDIA H200")
@@ -142,8 +142,8 @@ func (g machineGPU) check() (memory int64, member string, err error) {
 	return known.Memory * gigabyte, "", nil
 }
 
-// device is one GPU, or its instances. Its place on the machine alone makes the
-// identity, so that it is the same one when the file changes.
+// device is one GPU, or its instances. The UUID depends on the index alone, so
+// that it stays the same when the file changes.
 func (g machineGPU) device(index int, memory int64) (devices []Device) {
 	whole := Device{UUID: "GPU-" + identity(index, -1), Index: index, TypeID: Canonical(g.Type), Memory: memory, Fault: g.Fault}
 	if g.MIG == nil {
@@ -163,7 +163,7 @@ func identity(index, instance int) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "simulated GPU %d.%d", index, instance)).String()
 }
 
-// lineOf finds the line of what is at a path, or of the nearest that holds it.
+// lineOf finds the line of a path, or of its nearest ancestor.
 func lineOf(text []byte, at string) int {
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -198,7 +198,7 @@ func lastStep(path string) int {
 	return i
 }
 
-func or(s, otherwise string) string {
+func orDefault(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}

@@ -14,12 +14,11 @@ import (
 )
 
 // Open reads the machine's GPUs through NVML, the library of the driver. The
-// error says, for people and in a line, why there are none: mostly that there
-// is no driver.
+// error says in one line for people why there are none: mostly that no driver is
+// installed.
 //
-// The GPUs are looked at again every few seconds, and at once when the driver
-// reports an error of one, so that devices fail, return, and are split into MIG
-// instances without a restart.
+// The GPUs are polled every few seconds, and at once when the driver reports an
+// error, so that faults, recoveries and MIG changes need no restart.
 func Open(log *slog.Logger) (Inventory, error) { return open(nvml.New(), log) }
 
 func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
@@ -27,21 +26,21 @@ func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
 		return nil, unavailable(ret)
 	}
 	r := &reader{
-		lib: lib, log: log, can: functions(lib),
+		lib: lib, log: log, available: available(lib),
 		changed: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	r.readDriver()
 	r.listen()
 	r.refresh()
 	if len(r.gpus) == 0 {
-		r.end()
+		r.shutdown()
 		return nil, fmt.Errorf("the NVIDIA driver %s runs, and shows none (look at nvidia-smi)", r.driver.Version)
 	}
 	r.watching.Go(r.watch)
 	return r, nil
 }
 
-// unavailable says why NVML can't be used.
+// unavailable explains why NVML can't be used.
 func unavailable(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
@@ -56,36 +55,36 @@ func unavailable(ret nvml.Return) error {
 	return fmt.Errorf("the NVIDIA driver does not start: %w", ret)
 }
 
-// newer are the functions of NVML that a driver may lack. To call one that is
-// missing ends the process.
-var newer = []string{
+// optionalFunctions are functions of NVML that older drivers lack. A call of a
+// missing one ends the process.
+var optionalFunctions = []string{
 	"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
 	"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
 }
 
-func functions(lib nvml.Interface) map[string]bool {
+func available(lib nvml.Interface) map[string]bool {
 	can := map[string]bool{}
-	for _, name := range newer {
+	for _, name := range optionalFunctions {
 		can[name] = lib.Extensions().LookupSymbol(name) == nil
 	}
 	return can
 }
 
-// reader is the inventory of this machine. One goroutine watches; it alone
-// changes gpus and events.
+// reader is the inventory of this machine. Only the goroutine of watch changes
+// gpus and events.
 type reader struct {
-	lib      nvml.Interface
-	log      *slog.Logger
-	can      map[string]bool // newer functions
-	changed  chan struct{}
-	stop     chan struct{}
-	stopping sync.Once
-	watching sync.WaitGroup
+	lib       nvml.Interface
+	log       *slog.Logger
+	available map[string]bool // by name of an optional function
+	changed   chan struct{}
+	stop      chan struct{}
+	stopOnce  sync.Once
+	watching  sync.WaitGroup
 
 	gpus   []*physical // ordered by index
 	events nvml.EventSet
 
-	// mu guards what others read, and keeps NVML from being shut down under them.
+	// mu guards the fields below, and the shutdown of NVML.
 	mu      sync.RWMutex
 	closed  bool
 	driver  Driver
@@ -93,23 +92,22 @@ type reader struct {
 	handles map[string]handle // by UUID
 }
 
-// handle is what NVML reads a device by.
+// handle is NVML's access to a device.
 type handle struct {
 	device nvml.Device
-	whole  nvml.Device // the GPU of a MIG instance, or the same
+	whole  nvml.Device // the GPU of a MIG instance, else device
 }
 
-// These go by real time, whatever the deployment's clock says: the hardware
-// does.
+// In real time, not the deployment's clock.
 const (
-	lookAgain = 5 * time.Second
-	listenFor = 500 * time.Millisecond // how long Close may take
+	pollInterval = 5 * time.Second
+	listenFor    = 500 * time.Millisecond // the longest that Close waits
 )
 
 func (r *reader) readDriver() {
 	d := Driver{}
 	d.Version, _ = r.lib.SystemGetDriverVersion() // "" where it is not told
-	if r.can["nvmlSystemGetCudaDriverVersion"] {
+	if r.available["nvmlSystemGetCudaDriverVersion"] {
 		if v, ret := r.lib.SystemGetCudaDriverVersion(); ret == nvml.SUCCESS {
 			d.CUDA = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 		}
@@ -120,16 +118,16 @@ func (r *reader) readDriver() {
 }
 
 func (r *reader) watch() {
-	looked := time.Now()
+	refreshed := time.Now()
 	for !r.waitStopped(0) {
-		if r.hear() || time.Since(looked) >= lookAgain {
+		if r.waitEvent() || time.Since(refreshed) >= pollInterval {
 			r.refresh()
-			looked = time.Now()
+			refreshed = time.Now()
 		}
 	}
 }
 
-// waitStopped waits a while for the end.
+// waitStopped waits for Close, and reports whether it was called.
 func (r *reader) waitStopped(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -141,7 +139,7 @@ func (r *reader) waitStopped(wait time.Duration) bool {
 	}
 }
 
-// publish makes what was seen the inventory.
+// publish makes the refreshed devices the inventory.
 func (r *reader) publish() {
 	var devices []Device
 	handles := map[string]handle{}
@@ -159,15 +157,15 @@ func (r *reader) publish() {
 	if slices.Equal(before, devices) {
 		return
 	}
-	r.report(before, devices)
+	r.logChanges(before, devices)
 	select {
 	case r.changed <- struct{}{}:
 	default:
 	}
 }
 
-// report logs what failed and what returned since.
-func (r *reader) report(before, after []Device) {
+// logChanges logs the devices that failed or recovered.
+func (r *reader) logChanges(before, after []Device) {
 	fault := map[string]string{}
 	for _, d := range before {
 		fault[d.UUID] = d.Fault
@@ -197,12 +195,12 @@ func (r *reader) Devices() []Device {
 func (r *reader) Changed() <-chan struct{} { return r.changed }
 
 func (r *reader) Close() {
-	r.stopping.Do(func() { close(r.stop) })
+	r.stopOnce.Do(func() { close(r.stop) })
 	r.watching.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
 		r.closed = true
-		r.end()
+		r.shutdown()
 	}
 }

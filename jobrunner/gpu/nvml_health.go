@@ -10,13 +10,13 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// report is an error that the driver reported of a device.
+// report is an error of a device that the driver reported.
 type report struct {
 	fault string
 	at    time.Time
 }
 
-// remedies are what the driver may ask for before a GPU can be used again.
+// remedies are the driver's recovery actions, for people.
 var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET):           "it needs a reset (nvidia-smi --gpu-reset)",
 	uint32(nvml.GPU_RECOVERY_ACTION_NODE_REBOOT):         "the machine needs a reboot",
@@ -25,13 +25,13 @@ var remedies = map[uint32]string{
 	uint32(nvml.GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN): "its NVLink domain must be recovered",
 }
 
-// judge finds what the driver says is wrong with a GPU that answers. Drivers
-// that tell what it takes to recover know best: where that is nothing, what was
-// reported before is over. With others the memory's error counts say it, and a
-// reported error lasts until the GPU is lost and returns.
-func (r *reader) judge(g *physical) {
+// checkHealth reads the health of a GPU that responds. The recovery action of the
+// driver decides where it is supported: if none is needed, earlier reports are
+// dropped. On older drivers the memory's error counts decide, and a report lasts
+// until the GPU is lost and comes back.
+func (r *reader) checkHealth(g *physical) {
 	g.health = ""
-	if action, told := r.recovery(g.handle); told {
+	if action, ok := r.recovery(g.handle); ok {
 		if action != uint32(nvml.GPU_RECOVERY_ACTION_NONE) {
 			words, ok := remedies[action]
 			if !ok {
@@ -40,7 +40,7 @@ func (r *reader) judge(g *physical) {
 			g.health = words
 			return
 		}
-		over := time.Now().Add(-lookAgain) // the driver had the time to think of it
+		over := time.Now().Add(-pollInterval) // the driver has had time to update its recovery action
 		if g.reported.at.Before(over) {
 			g.reported = report{}
 		}
@@ -54,16 +54,16 @@ func (r *reader) judge(g *physical) {
 	if n, ret := g.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
 		g.health = fmt.Sprintf("%d uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset)", n)
 	}
-	if r.can["nvmlDeviceGetRemappedRows"] {
+	if r.available["nvmlDeviceGetRemappedRows"] {
 		if _, _, _, failed, ret := g.handle.GetRemappedRows(); ret == nvml.SUCCESS && failed {
 			g.health = "bad rows of its memory could not be remapped: the card is to be replaced"
 		}
 	}
 }
 
-// recovery is what the driver asks for, if it tells.
-func (r *reader) recovery(device nvml.Device) (action uint32, told bool) {
-	if !r.can["nvmlDeviceGetFieldValues"] {
+// recovery is the driver's recovery action; ok is false where it reports none.
+func (r *reader) recovery(device nvml.Device) (action uint32, ok bool) {
+	if !r.available["nvmlDeviceGetFieldValues"] {
 		return 0, false
 	}
 	values := []nvml.FieldValue{{FieldId: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
@@ -73,11 +73,10 @@ func (r *reader) recovery(device nvml.Device) (action uint32, told bool) {
 	return binary.NativeEndian.Uint32(values[0].Value[:]), true
 }
 
-// heard are the events that are listened to.
-const heard = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
+// errorEvents are the events to register for.
+const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
 
-// listen makes the set of events. Without one, faults are found when the GPUs
-// are next looked at.
+// listen creates the event set. Without one, faults are found by the next poll.
 func (r *reader) listen() {
 	set, ret := r.lib.EventSetCreate()
 	if ret != nvml.SUCCESS {
@@ -87,23 +86,23 @@ func (r *reader) listen() {
 	r.events = set
 }
 
-// register adds a GPU to the set.
+// register adds a GPU to the event set.
 func (r *reader) register(g *physical) {
 	if r.events == nil {
 		return
 	}
 	offered, ret := g.handle.GetSupportedEventTypes()
-	if ret != nvml.SUCCESS || offered&heard == 0 {
+	if ret != nvml.SUCCESS || offered&errorEvents == 0 {
 		return
 	}
-	if ret := g.handle.RegisterEvents(offered&heard, r.events); ret != nvml.SUCCESS {
+	if ret := g.handle.RegisterEvents(offered&errorEvents, r.events); ret != nvml.SUCCESS {
 		r.log.Warn("errors of a GPU are noticed late: its events can't be heard", "gpu", g.uuid, "error", ret)
 	}
 }
 
-// hear waits a moment for an event, and tells whether there was one after which
-// to look at the GPUs.
-func (r *reader) hear() bool {
+// waitEvent waits for an event up to listenFor, and reports whether one calls for
+// a refresh.
+func (r *reader) waitEvent() bool {
 	if r.events == nil {
 		r.waitStopped(listenFor)
 		return false
@@ -111,12 +110,12 @@ func (r *reader) hear() bool {
 	event, ret := r.events.Wait(uint32(listenFor.Milliseconds()))
 	switch ret {
 	case nvml.SUCCESS:
-		r.note(event)
+		r.record(event)
 		return true
 	case nvml.ERROR_TIMEOUT:
 		return false
 	case nvml.ERROR_GPU_IS_LOST:
-		r.waitStopped(listenFor) // it may say so again and again
+		r.waitStopped(listenFor) // it may be returned repeatedly
 		return true
 	default:
 		r.waitStopped(listenFor)
@@ -124,8 +123,8 @@ func (r *reader) hear() bool {
 	}
 }
 
-// note remembers an error that was reported.
-func (r *reader) note(event nvml.EventData) {
+// record keeps a reported error.
+func (r *reader) record(event nvml.EventData) {
 	fault := ""
 	switch event.EventType {
 	case nvml.EventTypeXidCriticalError:
@@ -136,23 +135,23 @@ func (r *reader) note(event nvml.EventData) {
 	if fault == "" {
 		return
 	}
-	uuid, _ := event.Device.GetUUID() // of one that is lost it is the handle that tells
+	uuid, _ := event.Device.GetUUID() // fails for a lost GPU, which is found by its handle
 	for _, g := range r.gpus {
 		if g.uuid != uuid && g.handle != event.Device {
 			continue
 		}
-		of := &g.reported
+		target := &g.reported
 		for i, d := range g.devices {
 			if id, ret := instanceOf(d); ret && id == event.GpuInstanceId {
-				of = &g.devices[i].reported
+				target = &g.devices[i].reported
 			}
 		}
-		*of = report{fault, time.Now()}
+		*target = report{fault, time.Now()}
 	}
 }
 
-// instanceOf is the number of the MIG instance that a device is.
-func instanceOf(d visible) (id uint32, ok bool) {
+// instanceOf is the id of a device's MIG instance.
+func instanceOf(d allocatable) (id uint32, ok bool) {
 	if d.MIG == "" || d.device == nil {
 		return 0, false
 	}
@@ -160,10 +159,10 @@ func instanceOf(d visible) (id uint32, ok bool) {
 	return uint32(n), ret == nvml.SUCCESS
 }
 
-// revive starts NVML anew after the driver was reloaded.
-func (r *reader) revive() {
+// restart initializes NVML again after the driver was reloaded.
+func (r *reader) restart() {
 	r.mu.Lock()
-	r.end()
+	r.shutdown()
 	ret := r.lib.Init()
 	r.mu.Unlock()
 	if ret == nvml.SUCCESS {
@@ -172,9 +171,8 @@ func (r *reader) revive() {
 	}
 }
 
-// end gives up what was had of NVML. That it fails, where the driver is gone,
-// changes nothing.
-func (r *reader) end() {
+// shutdown releases NVML. Errors of an unloaded driver are ignored.
+func (r *reader) shutdown() {
 	if r.events != nil {
 		_ = r.events.Free()
 		r.events = nil

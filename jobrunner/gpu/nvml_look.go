@@ -11,58 +11,58 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// physical is a GPU of this machine. One that was seen once stays, with a fault,
-// when it is lost.
+// physical is a GPU of this machine. A lost one stays in the inventory, with a
+// fault.
 type physical struct {
 	uuid    string
 	index   int
 	handle  nvml.Device
-	devices []visible
+	devices []allocatable
 
-	lost     string // why it does not answer; "" while it does
-	health   string // what the driver says is wrong with it now
-	reported report // until it is known to be over
+	lostReason string // why it does not respond; "" while it does
+	health     string // its current fault by checkHealth; "": healthy
+	reported   report // the last error, until it is resolved
 }
 
-// visible is what a worker can have of a GPU: all of it, or an instance.
-type visible struct {
+// allocatable is a whole GPU or a MIG instance.
+type allocatable struct {
 	Device
 	handle
 	reported report
 }
 
-func (g *physical) faultOf(d visible) string {
-	return cmp.Or(g.lost, g.health, g.reported.fault, d.reported.fault)
+func (g *physical) faultOf(d allocatable) string {
+	return cmp.Or(g.lostReason, g.health, g.reported.fault, d.reported.fault)
 }
 
-// refresh looks at all GPUs, and makes what it sees the inventory.
+// refresh polls all GPUs and publishes them as the inventory.
 func (r *reader) refresh() {
 	count, ret := r.lib.DeviceGetCount()
 	if ret != nvml.SUCCESS {
 		for _, g := range r.gpus {
-			g.lose("the driver does not answer: " + ret.Error())
+			g.markLost("the driver does not answer: " + ret.Error())
 		}
 		r.publish()
-		r.revive()
+		r.restart()
 		return
 	}
 	seen := map[*physical]bool{}
 	for i := range count {
-		if g := r.look(i); g != nil {
+		if g := r.poll(i); g != nil {
 			seen[g] = true
 		}
 	}
 	for _, g := range r.gpus {
-		if !seen[g] && g.lost == "" {
-			g.lose("lost: the driver does not list it any more")
+		if !seen[g] && g.lostReason == "" {
+			g.markLost("lost: the driver does not list it any more")
 		}
 	}
 	slices.SortStableFunc(r.gpus, func(a, b *physical) int { return cmp.Compare(a.index, b.index) })
 	r.publish()
 }
 
-// look looks at the GPU of an index, nil where that is not known.
-func (r *reader) look(index int) *physical {
+// poll reads the GPU of an index; nil for an unknown GPU that does not respond.
+func (r *reader) poll(index int) *physical {
 	device, ret := r.lib.DeviceGetHandleByIndex(index)
 	uuid := ""
 	if ret == nvml.SUCCESS {
@@ -73,37 +73,37 @@ func (r *reader) look(index int) *physical {
 		if i < 0 {
 			return nil
 		}
-		r.gpus[i].lose("lost: " + ret.Error())
+		r.gpus[i].markLost("lost: " + ret.Error())
 		return r.gpus[i]
 	}
 	i := slices.IndexFunc(r.gpus, func(g *physical) bool { return g.uuid == uuid })
 	if i < 0 {
 		i = len(r.gpus)
-		r.gpus = append(r.gpus, &physical{uuid: uuid, lost: "new"})
+		r.gpus = append(r.gpus, &physical{uuid: uuid, lostReason: "new"})
 	}
 	g := r.gpus[i]
 	g.index, g.handle = index, device
 	memory, ret := device.GetMemoryInfo()
 	if ret != nvml.SUCCESS && g.devices == nil {
-		// One that never answered: all that is known is that it is there.
-		g.devices = []visible{{Device: Device{UUID: uuid, TypeID: r.name(device)}, handle: handle{device, device}}}
+		// Lost since the start: only its UUID and type are known.
+		g.devices = []allocatable{{Device: Device{UUID: uuid, TypeID: r.name(device)}, handle: handle{device, device}}}
 	}
 	if ret != nvml.SUCCESS {
-		g.lose("lost: " + ret.Error())
+		g.markLost("lost: " + ret.Error())
 		return g
 	}
-	if g.lost != "" { // it is new, or was reset
-		g.lost, g.reported = "", report{}
+	if g.lostReason != "" { // new, or reset
+		g.lostReason, g.reported = "", report{}
 		r.register(g)
 	}
-	r.judge(g)
+	r.checkHealth(g)
 	g.devices = r.divide(g, int64(memory.Total))
 	return g
 }
 
-// lose marks a GPU that does not answer.
-func (g *physical) lose(why string) {
-	g.lost = why
+// markLost marks a GPU that does not respond.
+func (g *physical) markLost(why string) {
+	g.lostReason = why
 	for i := range g.devices {
 		g.devices[i].handle = handle{}
 	}
@@ -114,13 +114,13 @@ func (r *reader) name(device nvml.Device) string {
 	return Canonical(name)
 }
 
-// divide finds what workers can have of a GPU: in MIG mode its instances, and
-// nothing else.
-func (r *reader) divide(g *physical, memory int64) (parts []visible) {
+// divide lists what can be allocated of a GPU: in MIG mode its instances
+// only.
+func (r *reader) divide(g *physical, memory int64) (parts []allocatable) {
 	typeID := r.name(g.handle)
 	if !r.split(g.handle) {
 		whole := Device{UUID: g.uuid, TypeID: typeID, Memory: memory}
-		return []visible{{Device: whole, handle: handle{g.handle, g.handle}}}
+		return []allocatable{{Device: whole, handle: handle{g.handle, g.handle}}}
 	}
 	n, _ := g.handle.GetMaxMigDeviceCount() // 0 where it can't be told
 	for i := range n {
@@ -132,12 +132,12 @@ func (r *reader) divide(g *physical, memory int64) (parts []visible) {
 		if ret != nvml.SUCCESS {
 			continue
 		}
-		d := visible{Device: Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.handle}}
+		d := allocatable{Device: Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.handle}}
 		d.TypeID = instanceType(typeID, d.MIG)
 		if memory, ret := instance.GetMemoryInfo(); ret == nvml.SUCCESS {
 			d.Memory = int64(memory.Total)
 		}
-		if i := slices.IndexFunc(g.devices, func(v visible) bool { return v.UUID == uuid }); i >= 0 {
+		if i := slices.IndexFunc(g.devices, func(v allocatable) bool { return v.UUID == uuid }); i >= 0 {
 			d.reported = g.devices[i].reported
 		}
 		parts = append(parts, d)
@@ -146,8 +146,8 @@ func (r *reader) divide(g *physical, memory int64) (parts []visible) {
 }
 
 func (r *reader) split(device nvml.Device) bool {
-	for _, f := range newer[len(newer)-3:] {
-		if !r.can[f] {
+	for _, f := range optionalFunctions[len(optionalFunctions)-3:] {
+		if !r.available[f] {
 			return false
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Sample reads how a device does. A MIG instance shows the temperature of its
-// GPU; the driver doesn't tell its utilization and power.
+// Sample reads a device's load. A MIG instance has the temperature of its GPU; the
+// driver doesn't report its utilization and power.
 func (r *reader) Sample(uuid string) (Sample, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

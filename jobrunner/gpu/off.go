@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// Open says that this build can't see the machine's GPUs.
+// Open fails: this build has no GPU support.
 func Open(*slog.Logger) (Inventory, error) {
 	return nil, errors.New("GPU support is off in this build: it needs Linux and cgo (CGO_ENABLED=1 and a C compiler)")
 }

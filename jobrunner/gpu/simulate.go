@@ -26,11 +26,11 @@ func Presets() (names []string) {
 	return names
 }
 
-// Simulate is the inventory of a machine that isn't there: one of the presets
-// by its name, or what a file in YAML or JSON says. A file is read again when it
-// changes, so that devices fail, return and are replaced; one that can't be read
-// then changes nothing, and is logged. The error says what is wrong in which
-// line. docs/gpu.md describes the file.
+// Simulate is the inventory of a simulated machine: one of the presets by its
+// name, or a file in YAML or JSON. The file is read again when it changes, so that
+// devices fail, recover and are replaced; if it can't be read then, that is
+// logged and the inventory stays. The error names the line. docs/gpu.md describes
+// the file.
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	s := &simulated{
 		name: spec, log: log, held: map[string]bool{},
@@ -50,24 +50,24 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 		return nil, fmt.Errorf("simulated GPUs: %w", err)
 	}
 	if !preset {
-		s.following.Go(s.follow)
+		s.watching.Go(s.watch)
 	}
 	return s, nil
 }
 
-// Simulated tells whether an inventory is of a machine that isn't there.
+// Simulated reports whether an inventory is simulated.
 func Simulated(i Inventory) bool {
 	_, ok := i.(*simulated)
 	return ok
 }
 
 type simulated struct {
-	name      string
-	log       *slog.Logger
-	changed   chan struct{}
-	stop      chan struct{}
-	stopOnce  sync.Once
-	following sync.WaitGroup
+	name     string
+	log      *slog.Logger
+	changed  chan struct{}
+	stop     chan struct{}
+	stopOnce sync.Once
+	watching sync.WaitGroup
 
 	mu      sync.Mutex
 	text    []byte // of the file, as last read
@@ -76,12 +76,12 @@ type simulated struct {
 	held    map[string]bool
 }
 
-// look is how often the file is compared with what was read. People change it,
-// so that it is real time, whatever the deployment's clock says.
-const look = time.Second
+// simulationPoll is how often the file is checked for changes, in real time: people
+// edit it.
+const simulationPoll = time.Second
 
-func (s *simulated) follow() {
-	ticker := time.NewTicker(look)
+func (s *simulated) watch() {
+	ticker := time.NewTicker(simulationPoll)
 	defer ticker.Stop()
 	for {
 		select {
@@ -107,7 +107,7 @@ func (s *simulated) reread() {
 		if text != nil || s.text != nil {
 			s.log.Error("the simulated GPUs stay as they were: their file can't be read", "error", err)
 		}
-		s.text = text // said once
+		s.text = text // logged once
 		return
 	}
 	s.mu.Lock()
@@ -136,10 +136,10 @@ func (s *simulated) Changed() <-chan struct{} { return s.changed }
 
 func (s *simulated) Close() {
 	s.stopOnce.Do(func() { close(s.stop) })
-	s.following.Wait()
+	s.watching.Wait()
 }
 
-// Hold tells whether a device is in use, which its samples show.
+// Hold sets whether a device is in use, which its samples show.
 func (s *simulated) Hold(uuid string, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,9 +159,8 @@ func (s *simulated) Sample(uuid string) (Sample, error) {
 	return Sample{}, noDevice(uuid)
 }
 
-// simulate is how a device does that works hard, or not at all. Like real ones
-// a MIG instance doesn't tell its utilization and power, and a lost device
-// nothing.
+// simulate is the sample of a busy or an idle device. As with real ones, a MIG
+// instance doesn't report its utilization and power, and a lost device nothing.
 func (d Device) simulate(busy bool) Sample {
 	if d.Fault != "" {
 		return Sample{-1, -1, -1, -1}

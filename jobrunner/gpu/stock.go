@@ -2,8 +2,8 @@ package gpu
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 
-// Stock is what the machine has of each GPU type, by type id: of those in use
-// or faulty, that it has them and nothing more.
+// Stock is the machine's stock of GPUs by type id. Types whose GPUs are all in use
+// or faulty have a count of 0.
 func (a *Allocator) Stock() map[string]catalog.Stock {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -15,7 +15,7 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 		if driver.CUDA != "" {
 			s.CUDAVersions = []string{driver.CUDA}
 		}
-		if d.Fault == "" && !a.taken(d) {
+		if d.Fault == "" && !a.inUse(d) {
 			s.Count++
 		}
 		out[d.TypeID] = s
@@ -23,6 +23,6 @@ func (a *Allocator) Stock() map[string]catalog.Stock {
 	return out
 }
 
-// gigabytes is a memory as the catalog tells it: the size that the card is sold
-// with, of which the driver shows a little less.
+// gigabytes rounds up to the nominal size of the catalog: the driver reports a
+// little less.
 func gigabytes(bytes int64) int64 { return (bytes + 1<<30 - 1) >> 30 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Summary tells in a line what GPUs a machine has.
+// Summary describes an inventory in one line.
 func Summary(inventory Inventory) string {
 	devices := inventory.Devices()
 	if len(devices) == 0 {
 		return "none"
 	}
-	words := inventoryWords(devices)
+	words := describeDevices(devices)
 	if d := inventory.Driver(); d.Version != "" {
 		words += fmt.Sprintf(" (driver %s, CUDA %s)", d.Version, d.CUDA)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// Canonical spells a product name as the catalog spells the type. Spaces and
-// case don't count, older drivers leave the maker out, and some cards are in
-// the catalog more than once, of which the first is taken. A name that the
-// catalog doesn't have is a type of its own.
+// Canonical maps a product name to the catalog's type id. It ignores spaces and
+// case, and a missing manufacturer (older drivers); of a card that is in the
+// catalog more than once it takes the first. A name that the catalog doesn't have
+// is a type of its own.
 func Canonical(product string) string {
 	product = strings.Join(strings.Fields(product), " ")
 	short := strings.TrimPrefix(product, "NVIDIA ")
@@ -34,8 +34,8 @@ func firstNamed(card string) string {
 // instanceType is the type of a MIG instance, named as the driver names it.
 func instanceType(typeID, profile string) string { return typeID + " MIG " + profile }
 
-// typesFor are the types that will do for a request, the best first. Where any
-// will do that is the smallest, so that the large ones stay for those who name
+// typesFor lists the types that a request accepts, the best first. For any type
+// that is the smallest, so that the large ones stay free for requests that name
 // them.
 func typesFor(want Request, devices []Device) (types []string) {
 	for _, t := range want.Types {
@@ -58,8 +58,8 @@ func typesFor(want Request, devices []Device) (types []string) {
 	return types
 }
 
-// fits reports whether a device can be one of those that a worker has: CUDA
-// shows a process one MIG instance at most.
+// fits reports whether a device can be allocated to a request: CUDA shows a
+// process one MIG instance at most.
 func (want Request) fits(d Device) bool { return d.MIG == "" || want.count() == 1 }
 
 func (want Request) count() int { return max(1, want.Count) }

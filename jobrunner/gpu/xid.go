@@ -2,10 +2,10 @@ package gpu
 
 import "fmt"
 
-// xid is what the driver reports by a number.
+// xid is an error number of the driver.
 type xid struct {
-	what string
-	// harmless: a program's mistake, or news; the GPU works on.
+	text string
+	// harmless: an error of a program, or information; the GPU stays healthy.
 	harmless bool
 }
 
@@ -31,13 +31,13 @@ var xids = map[uint64]xid{
 	154: {"what it takes to recover has changed", true},
 }
 
-// xidFault is why a GPU can't be used after an XID, "" where it can.
+// xidFault is the fault of a GPU after an XID; "" for a harmless one.
 func xidFault(number uint64) string {
 	switch x, known := xids[number]; {
 	case x.harmless:
 		return ""
 	case known:
-		return fmt.Sprintf("XID %d: %s", number, x.what)
+		return fmt.Sprintf("XID %d: %s", number, x.text)
 	default:
 		return fmt.Sprintf("XID %d", number)
 	}

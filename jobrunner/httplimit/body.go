@@ -1,6 +1,6 @@
-// Package httplimit bounds what clients may cost an HTTP server before and
-// while it serves them: open connections, the time that a slow body or a client
-// that does not read its answer holds one, and the memory of bodies.
+// Package httplimit bounds the resources that clients can take of an HTTP
+// server: open connections, the time for which a slow client holds one, and the
+// memory of bodies.
 package httplimit
 
 import (
@@ -13,164 +13,163 @@ import (
 	"time"
 )
 
-// The least speed of a client: each piece of this many bytes has so long, which
-// is 4 KiB/s. At that speed a body of 20 MiB takes 85 minutes and is accepted.
+// The minimum transfer rate of a client: rateBytes in each rateInterval, which is
+// 4 KiB/s. At that rate a body of 20 MiB takes 85 minutes and is accepted.
 const (
-	pieceBytes = 80 << 10
-	pieceTime  = 20 * time.Second
+	rateBytes    = 80 << 10
+	rateInterval = 20 * time.Second
 )
 
 const (
-	// unhurriedTime is how long a body that a program of the user's own reads may
-	// pause: its protocol may be a conversation.
-	unhurriedTime = time.Minute
-	// drainTime is how long the rest of a body is waited for that no handler read,
-	// and drainBytes how much of it is read, so that the connection can be used
-	// again.
+	// pauseTime is the longest pause of a body that a worker's own program reads:
+	// its protocol may be interactive.
+	pauseTime = time.Minute
+	// drainTime and drainBytes bound how much of an unread body is discarded so that
+	// its connection can be reused.
 	drainTime  = 500 * time.Millisecond
 	drainBytes = 256 << 10
 )
 
-// ErrSlowBody says that a body arrives too slowly. Its answer is 408.
-var ErrSlowBody = fmt.Errorf("the body arrives too slowly: send at least %d KiB in every %s", pieceBytes>>10, pieceTime)
+// ErrSlowBody is the error of a body below the minimum rate; the answer is 408.
+var ErrSlowBody = fmt.Errorf("the body arrives too slowly: send at least %d KiB in every %s", rateBytes>>10, rateInterval)
 
-// Bodies has the bodies of next's requests arrive with a least speed, and
-// answers without waiting for a body that next does not read.
+// Bodies enforces the minimum rate on the bodies of next's requests, and answers
+// without waiting for a body that next does not read.
 func Bodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength == 0 || r.Body == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		b := &body{from: r.Body, conn: http.NewResponseController(w), piece: pieceTime, least: pieceBytes, expect: r.Header.Get("Expect") != ""}
+		b := &body{source: r.Body, conn: http.NewResponseController(w), interval: rateInterval, minBytes: rateBytes, expectsContinue: r.Header.Get("Expect") != ""}
 		r.Body = b
-		next.ServeHTTP(&answer{ResponseWriter: w, body: b}, r)
+		next.ServeHTTP(&responseWriter{ResponseWriter: w, body: b}, r)
 		b.end(w.Header())
 	})
 }
 
-// Unhurried lets the body of a request pause, for up to a minute: another
-// program reads it as it arrives.
-func Unhurried(r *http.Request) {
+// AllowPauses lets the body of a request pause for up to a minute, for a program
+// that reads it as it arrives.
+func AllowPauses(r *http.Request) {
 	if b, ok := r.Body.(*body); ok {
-		b.piece, b.least, b.foreign = unhurriedTime, 1, true
+		b.interval, b.minBytes, b.concurrentReads = pauseTime, 1, true
 	}
 }
 
-// body is a request's body with a least speed.
+// body is a request's body with a minimum rate.
 type body struct {
-	from io.ReadCloser
-	conn *http.ResponseController
+	source io.ReadCloser
+	conn   *http.ResponseController
 
-	piece time.Duration // a piece of least bytes has so long
-	least int
-	// foreign tells that another goroutine may read it while the answer begins.
-	foreign bool
-	expect  bool // the client sends it once the handler reads it
+	interval time.Duration // in which minBytes must arrive
+	minBytes int
+	// concurrentReads: another goroutine may read it while the answer begins.
+	concurrentReads bool
+	expectsContinue bool // the client waits for 100 Continue
 
-	begun  bool
-	waited time.Duration // for the current piece
-	got    int           // of the current piece
-	err    error         // that ended it
+	started  bool
+	waited   time.Duration // in the current interval
+	received int           // likewise, in bytes
+	readErr  error         // the first error, which every later Read returns
 
-	complete atomic.Bool // it was read to its end
+	complete atomic.Bool // read to its end
 	closed   atomic.Bool
 	served   atomic.Bool // the handler has returned: the connection is another request's
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return 0, b.err
+	if b.readErr != nil {
+		return 0, b.readErr
 	}
-	b.begun = true
+	b.started = true
 	start := time.Now()
-	b.deadline(start.Add(b.piece - b.waited))
-	n, err := b.from.Read(p)
+	b.setDeadline(start.Add(b.interval - b.waited))
+	n, err := b.source.Read(p)
 	b.waited += time.Since(start)
-	if b.got += n; b.got >= b.least {
-		b.got, b.waited = 0, 0
+	if b.received += n; b.received >= b.minBytes {
+		b.received, b.waited = 0, 0
 	}
 	switch {
-	case err == nil && b.waited < b.piece:
+	case err == nil && b.waited < b.interval:
 		return n, nil
 	case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
 		err = ErrSlowBody
 	}
-	b.err = err
+	b.readErr = err
 	b.complete.Store(errors.Is(err, io.EOF))
-	b.deadline(time.Time{}) // net/http goes on to watch the connection
+	b.setDeadline(time.Time{}) // net/http goes on to watch the connection
 	return n, err
 }
 
-// Close reads the rest, as net/http does, for a moment.
+// Close discards the rest within drainTime, as net/http does.
 func (b *body) Close() error {
 	if !b.complete.Load() {
-		b.deadline(time.Now().Add(drainTime))
+		b.setDeadline(time.Now().Add(drainTime))
 	}
-	err := b.from.Close()
+	err := b.source.Close()
 	b.closed.Store(true)
-	b.deadline(time.Time{})
+	b.setDeadline(time.Time{})
 	return err
 }
 
-// deadline fails on what is not a connection: there is nothing to wait for then.
-func (b *body) deadline(at time.Time) {
+// setDeadline ignores errors: a writer without a connection has no deadlines.
+func (b *body) setDeadline(at time.Time) {
 	if !b.served.Load() {
 		_ = b.conn.SetReadDeadline(at)
 	}
 }
 
-// drain reads what has arrived of a body before its answer begins. net/http
-// would wait for the rest without end, unless the connection is to be closed.
+// drain discards the part of a body that has arrived before its answer begins.
+// net/http would wait for the rest forever, unless the connection is to be closed.
 func (b *body) drain(h http.Header) {
-	if b.complete.Load() || b.expect && !b.begun {
+	if b.complete.Load() || b.expectsContinue && !b.started {
 		return
 	}
-	if !b.foreign && !b.closed.Load() && b.err == nil {
-		b.deadline(time.Now().Add(drainTime))
-		if _, err := io.CopyN(io.Discard, b.from, drainBytes); errors.Is(err, io.EOF) {
-			b.err = io.EOF
+	if !b.concurrentReads && !b.closed.Load() && b.readErr == nil {
+		b.setDeadline(time.Now().Add(drainTime))
+		if _, err := io.CopyN(io.Discard, b.source, drainBytes); errors.Is(err, io.EOF) {
+			b.readErr = io.EOF
 			b.complete.Store(true)
-			b.deadline(time.Time{})
+			b.setDeadline(time.Time{})
 			return
 		}
-		b.err = http.ErrBodyReadAfterClose
+		b.readErr = http.ErrBodyReadAfterClose
 	}
 	h.Set("Connection", "close")
 }
 
-// end leaves net/http a moment for the rest of the body.
+// end gives net/http drainTime for the rest of the body.
 func (b *body) end(h http.Header) {
 	b.drain(h)
 	if !b.complete.Load() && !b.closed.Load() {
-		b.deadline(time.Now().Add(drainTime))
+		b.setDeadline(time.Now().Add(drainTime))
 	}
 	b.served.Store(true)
 }
 
-// answer drains the body before it begins.
-type answer struct {
+// responseWriter drains the body before the answer begins.
+type responseWriter struct {
 	http.ResponseWriter
-	body  *body
-	begun bool
+	body    *body
+	started bool
 }
 
-func (a *answer) begin(status int) {
-	if !a.begun && status >= http.StatusOK {
-		a.begun = true
+func (a *responseWriter) begin(status int) {
+	if !a.started && status >= http.StatusOK {
+		a.started = true
 		a.body.drain(a.Header())
 	}
 }
 
-func (a *answer) WriteHeader(status int) {
+func (a *responseWriter) WriteHeader(status int) {
 	a.begin(status)
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *answer) Write(p []byte) (int, error) {
+func (a *responseWriter) Write(p []byte) (int, error) {
 	a.begin(http.StatusOK)
 	return a.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -34,7 +34,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 				c.Close()
 			}
 			server.Close()
-			time.Sleep(25 * time.Hour) // until every sender has seen that
+			time.Sleep(25 * time.Hour) // until every sender has seen the close
 		}()
 		test(t, func() net.Conn {
 			c, err := network.Dial(t.Context(), "", "")
@@ -75,8 +75,8 @@ func readAnswer(t *testing.T, from *bufio.Reader) (status int, body string, clos
 	return resp.StatusCode, string(text), resp.Close
 }
 
-// closed expects the end of a connection within seconds.
-func closed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
+// expectClosed expects the end of a connection within seconds.
+func expectClosed(t *testing.T, c net.Conn, from *bufio.Reader, seconds int) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Duration(seconds) * time.Second))
 	if b, err := from.ReadByte(); !errors.Is(err, io.EOF) {
@@ -92,8 +92,8 @@ func readAll(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, len(body))
 }
 
-// A body must come with 4 KiB/s; at a little more than that it may take hours.
-func TestLeastSpeed(t *testing.T) {
+// A body must arrive at 4 KiB/s; at a little more than that it may take hours.
+func TestMinimumRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		length, piece int
 		interval      time.Duration
@@ -118,7 +118,7 @@ func TestLeastSpeed(t *testing.T) {
 					t.Errorf("%d %s after %g s, closing: %v; expected %d after %g s", status, body, took, closes, c.status, c.seconds)
 				}
 				if status == 408 {
-					closed(t, conn, from, 2)
+					expectClosed(t, conn, from, 2)
 				}
 			})
 		})
@@ -126,7 +126,7 @@ func TestLeastSpeed(t *testing.T) {
 }
 
 // An answer that needs no body does not wait for one, and its connection is
-// given free.
+// closed.
 func TestUnreadBody(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 	for name, handler := range map[string]http.HandlerFunc{"refuses": refuse, "says nothing": func(http.ResponseWriter, *http.Request) {}} {
@@ -140,14 +140,14 @@ func TestUnreadBody(t *testing.T) {
 					if took := time.Since(start); took > time.Second || !closes {
 						t.Errorf("answered after %s, closing: %v", took, closes)
 					}
-					closed(t, conn, from, 2)
+					expectClosed(t, conn, from, 2)
 				})
 			})
 		}
 	}
 }
 
-// A body that is there costs the connection nothing, read or unread.
+// A connection is reused after a body that has arrived, read or unread.
 func TestConnectionIsReused(t *testing.T) {
 	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/read" {
@@ -167,7 +167,7 @@ func TestConnectionIsReused(t *testing.T) {
 	})
 }
 
-// A request whose body has come may be held for long, and the next one on its
+// A request whose body has arrived may be held for long, and the next one on its
 // connection is not cancelled either.
 func TestHeldRequests(t *testing.T) {
 	serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
@@ -190,10 +190,10 @@ func TestHeldRequests(t *testing.T) {
 }
 
 // A body that another program reads may pause, for less than a minute.
-func TestUnhurried(t *testing.T) {
+func TestAllowPauses(t *testing.T) {
 	for pause, want := range map[time.Duration]int{50 * time.Second: 200, 70 * time.Second: 408} {
 		serveVirtually(t, func(w http.ResponseWriter, r *http.Request) {
-			httplimit.Unhurried(r)
+			httplimit.AllowPauses(r)
 			readAll(w, r)
 			r.Body.Close()
 		}, func(t *testing.T, dial func() net.Conn) {
@@ -204,13 +204,13 @@ func TestUnhurried(t *testing.T) {
 				t.Errorf("with pauses of %s: %d", pause, status)
 			}
 			if want == 408 {
-				closed(t, conn, from, 2)
+				expectClosed(t, conn, from, 2)
 			}
 		})
 	}
 }
 
-// A client reads its answer with 4 KiB/s at least, or is cut off.
+// A client must read its answer at 4 KiB/s, or is disconnected.
 func TestAnswerIsRead(t *testing.T) {
 	const size = 4 << 20
 	for name, c := range map[string]struct {

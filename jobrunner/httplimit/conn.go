@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// conn is a connection whose client must read what it is sent.
+// conn is a connection with a minimum rate for writes.
 type conn struct {
 	net.Conn
-	listener *Listener
-	address  netip.Prefix // that it counts for; invalid: for none
-	since    time.Time    // it may make room while it waits for a request; guarded by the listener's lock
-	closing  sync.Once
+	listener      *Listener
+	address       netip.Prefix // of the client, for PerAddress; invalid: not counted
+	evictableFrom time.Time    // while it waits for a request; guarded by Listener.mu
+	closeOnce     sync.Once
 }
 
-// Write gives each piece its time. A client that takes less is reset: what the
-// system still holds for it is dropped too.
+// Write sets a deadline for each rateBytes. It resets the connection of a slower
+// client, which also drops what the kernel has buffered for it.
 func (c *conn) Write(p []byte) (written int, err error) {
 	for first := true; first || len(p) > 0; first = false {
-		piece := p[:min(len(p), pieceBytes)]
-		if err := c.SetWriteDeadline(time.Now().Add(pieceTime)); err != nil {
+		piece := p[:min(len(p), rateBytes)]
+		if err := c.SetWriteDeadline(time.Now().Add(rateInterval)); err != nil {
 			return written, err
 		}
 		n, err := c.Conn.Write(piece)
@@ -42,12 +42,12 @@ func (c *conn) Write(p []byte) (written int, err error) {
 
 func (c *conn) Close() error {
 	err := c.Conn.Close()
-	c.closing.Do(func() { c.listener.remove(c) })
+	c.closeOnce.Do(func() { c.listener.remove(c) })
 	return err
 }
 
-// CloseWrite tells the client that nothing more comes, which net/http does
-// before it closes.
+// CloseWrite closes the sending half, as net/http does before it closes a
+// connection.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

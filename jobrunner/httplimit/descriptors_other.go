@@ -4,5 +4,5 @@ package httplimit
 
 import "math"
 
-// descriptors is how many the process may have.
+// descriptors is the process's limit of open file descriptors.
 func descriptors() int { return math.MaxInt32 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// descriptors is how many the process may have.
+// descriptors is the process's limit of open file descriptors.
 func descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {

@@ -18,14 +18,13 @@ import (
 
 // Connections bounds the open connections of a server.
 type Connections struct {
-	// Most is how many there may be; 0 is DefaultConnections. It is lowered to
-	// what the process's table of descriptors has room for.
-	Most int
-	// PerAddress is how many one client address may have, or one /64 network of
-	// IPv6; 0 is DefaultPerAddress. It does not count for loopback addresses and
-	// for Proxies.
+	// Max is the limit of all connections; 0 is DefaultConnections. It is lowered
+	// to the process's limit of descriptors, less a reserve.
+	Max int
+	// PerAddress is the limit for one client address, or one /64 network of IPv6;
+	// 0 is DefaultPerAddress. Loopback addresses and Proxies are exempt.
 	PerAddress int
-	// Proxies are load balancers, which connect for many clients.
+	// Proxies are load balancers, which connect on behalf of many clients.
 	Proxies []netip.Prefix
 	Logger  *slog.Logger
 }
@@ -37,60 +36,59 @@ const (
 )
 
 const (
-	minReserve = 48          // descriptors that are kept from connections, at least
-	maxReserve = 1024        // and at most; between these a quarter of all
-	refusing   = 64          // connections at a time that are told why they are refused, at most
-	firstWait  = time.Second // that a new connection has for its request before it makes room
-	logEvery   = 10 * time.Second
-	firstPause = 5 * time.Millisecond // after a failed accept, doubled each time
-	lastPause  = time.Second
+	minReserve   = 48          // of descriptors, for the database and workers
+	maxReserve   = 1024        // between these it is a quarter of all
+	maxRefusals  = 64          // refused connections that are closed gracefully at a time
+	requestGrace = time.Second // a new connection without a request can be evicted after it
+	logEvery     = 10 * time.Second
+	firstPause   = 5 * time.Millisecond // after a failed accept, doubled each time
+	maxPause     = time.Second
 )
 
-// Listener accepts connections within bounds. Beyond them it closes one that
-// waits for a request, the longest first; where there is none, the new one is
-// answered 503.
+// Listener limits the connections that it accepts. At a limit it evicts the
+// connection that has been idle longest; where none is idle, it answers the new
+// one 503.
 type Listener struct {
 	net.Listener
 	Connections
 	refusals chan struct{}
 	stop     chan struct{}
-	stopping sync.Once
-	spare    *os.File // a descriptor for refusals where there is no other; Accept's own
+	stopOnce sync.Once
+	spare    *os.File // a descriptor kept for refusals; used by Accept alone
 
-	mu      sync.Mutex
-	open    map[*conn]struct{}
-	waiting map[*conn]struct{} // those of open without a request
-	counts  map[netip.Prefix]int
-	logged  map[string]time.Time // when each warning was last written
+	mu         sync.Mutex
+	open       map[*conn]struct{}
+	idle       map[*conn]struct{} // those of open that wait for a request
+	counts     map[netip.Prefix]int
+	lastLogged map[string]time.Time // by warning
 }
 
-// Listen bounds the connections that a listener accepts.
+// Listen limits the connections that a listener accepts.
 func Listen(l net.Listener, c Connections) *Listener {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Most == 0 {
-		c.Most = DefaultConnections
+	if c.Max == 0 {
+		c.Max = DefaultConnections
 	}
 	if c.PerAddress == 0 {
 		c.PerAddress = DefaultPerAddress
 	}
 	all := descriptors()
-	c.Most = min(c.Most, all-reserve(all))
-	spare, _ := os.Open(os.DevNull) // without it refusals wait for a descriptor
+	c.Max = min(c.Max, all-reserve(all))
+	spare, _ := os.Open(os.DevNull) // without it, refusals wait for a free descriptor
 	return &Listener{
-		Listener: l, Connections: c, refusals: make(chan struct{}, min(refusing, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
-		open: map[*conn]struct{}{}, waiting: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, logged: map[string]time.Time{},
+		Listener: l, Connections: c, refusals: make(chan struct{}, min(maxRefusals, reserve(all)/6)), stop: make(chan struct{}), spare: spare,
+		open: map[*conn]struct{}{}, idle: map[*conn]struct{}{}, counts: map[netip.Prefix]int{}, lastLogged: map[string]time.Time{},
 	}
 }
 
-// reserve is how many of the descriptors connections leave to the database and
-// to workers.
+// reserve is the number of descriptors kept for the database and for workers.
 func reserve(descriptors int) int {
 	return min(max(descriptors/4, minReserve), maxReserve, descriptors-1)
 }
 
-// Accept answers errors only of a listener that is closed.
+// Accept returns an error only when the listener is closed.
 func (l *Listener) Accept() (net.Conn, error) {
 	for pause := firstPause; ; {
 		c, err := l.Listener.Accept()
@@ -103,25 +101,25 @@ func (l *Listener) Accept() (net.Conn, error) {
 		case errors.Is(err, net.ErrClosed):
 			return nil, err
 		default:
-			l.warn("no connection could be accepted", "error", err)
-			if exhausted(err) && (l.evict(netip.Prefix{}) || l.refuseOne()) {
+			l.warn("accepting a connection failed", "error", err)
+			if exhausted(err) && (l.evict(netip.Prefix{}) || l.refuseWithSpare()) {
 				continue
 			}
 			select {
 			case <-time.After(pause):
 			case <-l.stop:
 			}
-			pause = min(2*pause, lastPause)
+			pause = min(2*pause, maxPause)
 		}
 	}
 }
 
-// exhausted tells that the process or the system has no descriptor left.
+// exhausted reports whether the process or the system has no descriptor left.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// admit answers nil for a connection that it refused.
+// admit returns nil for a connection that it refused.
 func (l *Listener) admit(raw net.Conn) net.Conn {
 	c := &conn{Conn: raw, listener: l, address: l.addressOf(raw)}
 	for {
@@ -129,12 +127,12 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 		if !full {
 			return c
 		}
-		of := netip.Prefix{}
+		address := netip.Prefix{}
 		if reason == tooManyOfAddress {
-			of = c.address
+			address = c.address
 		}
-		if !l.evict(of) {
-			l.warn("a connection was refused", "reason", reason, "address", raw.RemoteAddr())
+		if !l.evict(address) {
+			l.warn("connection refused", "reason", reason, "address", raw.RemoteAddr())
 			l.refuse(raw, reason)
 			return nil
 		}
@@ -146,8 +144,8 @@ const (
 	tooMany          = "the deployment has too many open connections"
 )
 
-// addressOf is what a connection counts for, invalid for those without a bound
-// of their own.
+// addressOf is the address for which PerAddress counts a connection, invalid for
+// those that are exempt.
 func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -161,7 +159,7 @@ func (l *Listener) addressOf(c net.Conn) netip.Prefix {
 	if ip.Is6() {
 		bits = 64
 	}
-	p, _ := ip.Prefix(bits) // an address has as many
+	p, _ := ip.Prefix(bits) // never fails: bits fits the address
 	return p
 }
 
@@ -171,11 +169,11 @@ func (l *Listener) add(c *conn) (full bool, reason string) {
 	switch {
 	case c.address.IsValid() && l.counts[c.address] >= l.PerAddress:
 		return true, tooManyOfAddress
-	case len(l.open) >= l.Most:
+	case len(l.open) >= l.Max:
 		return true, tooMany
 	}
-	c.since = time.Now().Add(firstWait)
-	l.open[c], l.waiting[c] = struct{}{}, struct{}{}
+	c.evictableFrom = time.Now().Add(requestGrace)
+	l.open[c], l.idle[c] = struct{}{}, struct{}{}
 	if c.address.IsValid() {
 		l.counts[c.address]++
 	}
@@ -189,7 +187,7 @@ func (l *Listener) remove(c *conn) {
 		return
 	}
 	delete(l.open, c)
-	delete(l.waiting, c)
+	delete(l.idle, c)
 	if c.address.IsValid() {
 		if l.counts[c.address]--; l.counts[c.address] == 0 {
 			delete(l.counts, c.address)
@@ -197,8 +195,7 @@ func (l *Listener) remove(c *conn) {
 	}
 }
 
-// State is for http.Server.ConnState: it tells which connections wait for a
-// request.
+// State is an http.Server.ConnState hook that tracks which connections are idle.
 func (l *Listener) State(raw net.Conn, state http.ConnState) {
 	c, ok := raw.(*conn)
 	if !ok {
@@ -210,61 +207,61 @@ func (l *Listener) State(raw net.Conn, state http.ConnState) {
 		return
 	}
 	if state == http.StateIdle {
-		c.since = time.Now()
-		l.waiting[c] = struct{}{}
+		c.evictableFrom = time.Now()
+		l.idle[c] = struct{}{}
 	} else if state != http.StateNew {
-		delete(l.waiting, c)
+		delete(l.idle, c)
 	}
 }
 
-// evict closes the connection that has waited longest for a request, of one
-// address where that is valid, and tells whether there was one.
-func (l *Listener) evict(of netip.Prefix) bool {
+// evict closes the connection that has been idle longest, of one address where
+// that is valid, and reports whether there was one.
+func (l *Listener) evict(address netip.Prefix) bool {
 	l.mu.Lock()
 	var oldest *conn
 	before := time.Now()
-	for c := range l.waiting {
-		if (!of.IsValid() || c.address == of) && !c.since.After(before) {
-			oldest, before = c, c.since
+	for c := range l.idle {
+		if (!address.IsValid() || c.address == address) && !c.evictableFrom.After(before) {
+			oldest, before = c, c.evictableFrom
 		}
 	}
 	l.mu.Unlock()
 	if oldest == nil {
 		return false
 	}
-	_ = oldest.Close() // its client comes again
+	_ = oldest.Close() // its client reconnects
 	return true
 }
 
-// refuseOne gives the spare descriptor to the next client, to be told to come
-// again, and takes it back.
-func (l *Listener) refuseOne() bool {
+// refuseWithSpare accepts the next connection with the spare descriptor, answers
+// it 503, closes it, and opens the spare descriptor again.
+func (l *Listener) refuseWithSpare() bool {
 	if l.spare != nil {
 		_ = l.spare.Close()
 	}
 	var c net.Conn
 	err := os.ErrInvalid
 	if tcp, ok := l.Listener.(*net.TCPListener); ok {
-		_ = tcp.SetDeadline(time.Now().Add(drainTime)) // it may have given up
+		_ = tcp.SetDeadline(time.Now().Add(drainTime)) // the client may have disconnected
 		c, err = tcp.Accept()
 		_ = tcp.SetDeadline(time.Time{})
 	}
 	if err == nil {
-		tell(c, "the deployment has no descriptor left for a connection")
-		drop(c)
+		write503(c, "the deployment has no file descriptor left for a connection")
+		closeDrained(c)
 	}
 	l.spare, _ = os.Open(os.DevNull)
 	return err == nil
 }
 
-// refuse tells a client to come again, and waits a moment for what it sends:
-// closed at once, the connection might lose the answer.
+// refuse answers 503 and discards what the client sends for drainTime: the
+// answer might be lost if the connection were closed at once.
 func (l *Listener) refuse(c net.Conn, reason string) {
-	tell(c, reason)
+	write503(c, reason)
 	select {
 	case l.refusals <- struct{}{}:
 	default:
-		drop(c)
+		closeDrained(c)
 		return
 	}
 	go func() {
@@ -278,17 +275,17 @@ func (l *Listener) refuse(c net.Conn, reason string) {
 	}()
 }
 
-// drop closes a connection, but reads what has arrived: closed with something
-// unread, it would lose what was written.
-func drop(c net.Conn) {
+// closeDrained reads what has arrived, then closes: a connection that is closed
+// with unread data loses what was written.
+func closeDrained(c net.Conn) {
 	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, _ = c.Read(make([]byte, 4<<10))
 	_ = c.Close()
 }
 
-// tell answers 503 in a form that each of the APIs' clients can read. What it
-// writes has room in a new connection's buffer.
-func tell(c net.Conn, reason string) {
+// write503 answers in a form that each of the APIs' clients can read. It fits
+// into a new connection's send buffer.
+func write503(c net.Conn, reason string) {
 	text := reason + ": try again in a few seconds"
 	body := `{"title":"Service Unavailable","status":503,"detail":"` + text + `","error":"` + text + `","message":"` + text + `"}`
 	_ = c.SetWriteDeadline(time.Now().Add(drainTime))
@@ -296,22 +293,22 @@ func tell(c net.Conn, reason string) {
 		strconv.Itoa(len(body))+"\r\n\r\n"+body)
 }
 
-// warn logs the first of many.
+// warn logs each warning at most once in logEvery.
 func (l *Listener) warn(text string, args ...any) {
 	l.mu.Lock()
 	now := time.Now()
-	again := now.Sub(l.logged[text]) < logEvery
-	if !again {
-		l.logged[text] = now
+	recent := now.Sub(l.lastLogged[text]) < logEvery
+	if !recent {
+		l.lastLogged[text] = now
 	}
 	l.mu.Unlock()
-	if !again {
+	if !recent {
 		l.Logger.Log(context.Background(), slog.LevelWarn, text, args...)
 	}
 }
 
 // Close ends Accept. Open connections stay.
 func (l *Listener) Close() error {
-	l.stopping.Do(func() { close(l.stop) })
+	l.stopOnce.Do(func() { close(l.stop) })
 	return l.Listener.Close()
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// elsewhere has connections seem to come from addresses, in their order.
-type elsewhere struct {
+// remoteListener gives its connections remote addresses, in their order.
+type remoteListener struct {
 	net.Listener
-	from <-chan string
+	addresses <-chan string
 }
 
-func (e elsewhere) Accept() (net.Conn, error) {
+func (e remoteListener) Accept() (net.Conn, error) {
 	c, err := e.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return remote{c, &net.TCPAddr{IP: net.ParseIP(<-e.from), Port: 1}}, nil
+	return remoteConn{c, &net.TCPAddr{IP: net.ParseIP(<-e.addresses), Port: 1}}, nil
 }
 
-type remote struct {
+type remoteConn struct {
 	net.Conn
 	address net.Addr
 }
 
-func (r remote) RemoteAddr() net.Addr { return r.address }
+func (r remoteConn) RemoteAddr() net.Addr { return r.address }
 
-// bounded serves within bounds, over TCP. A request for /hold is held until
+// bounded is a server with limits, over TCP. A request for /hold is held until
 // release is closed.
 type bounded struct {
-	t       *testing.T
-	address string
-	held    chan struct{}
-	release chan struct{}
-	from    chan string
+	t         *testing.T
+	address   string
+	holding   chan struct{}
+	release   chan struct{}
+	addresses chan string
 }
 
 func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
@@ -48,11 +48,11 @@ func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bounded{t: t, address: inner.Addr().String(), held: make(chan struct{}), release: make(chan struct{}), from: make(chan string, 1)}
-	listener := httplimit.Listen(elsewhere{inner, b.from}, bounds)
+	b := &bounded{t: t, address: inner.Addr().String(), holding: make(chan struct{}), release: make(chan struct{}), addresses: make(chan string, 1)}
+	listener := httplimit.Listen(remoteListener{inner, b.addresses}, bounds)
 	server := &http.Server{ConnState: listener.State, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hold" {
-			b.held <- struct{}{}
+			b.holding <- struct{}{}
 			<-b.release
 		}
 	})}
@@ -65,7 +65,7 @@ func serveBounded(t *testing.T, bounds httplimit.Connections) *bounded {
 // is a path.
 func (b *bounded) connect(from, path string) *bufio.Reader {
 	b.t.Helper()
-	b.from <- from
+	b.addresses <- from
 	c, err := net.Dial("tcp", b.address)
 	if err != nil {
 		b.t.Fatal(err)
@@ -79,8 +79,8 @@ func (b *bounded) connect(from, path string) *bufio.Reader {
 	return bufio.NewReader(c)
 }
 
-// hold has a request from an address held, and tries again while it is refused:
-// the connection that makes room may not be idle yet.
+// hold sends a request for /hold from an address, again while it is refused: the
+// connection to be evicted may not be idle yet.
 func (b *bounded) hold(from string) *bufio.Reader {
 	b.t.Helper()
 	for {
@@ -91,15 +91,15 @@ func (b *bounded) hold(from string) *bufio.Reader {
 			close(refused)
 		}()
 		select {
-		case <-b.held:
+		case <-b.holding:
 			return r
 		case <-refused:
 		}
 	}
 }
 
-// served expects that an address is served once there is room.
-func (b *bounded) served(from string) {
+// expectServed retries until a request from an address is answered 200.
+func (b *bounded) expectServed(from string) {
 	b.t.Helper()
 	for {
 		resp, err := http.ReadResponse(b.connect(from, "/"), nil)
@@ -116,9 +116,9 @@ func (b *bounded) expect(from *bufio.Reader, want int) {
 	}
 }
 
-// An address has its bound, a /64 of IPv6 counts as one; this machine and load
-// balancers have none. A request that ends gives its place free.
-func TestBoundPerAddress(t *testing.T) {
+// An address has its limit, a /64 of IPv6 counts as one; this machine and load
+// balancers have none. A connection frees its place when its request ends.
+func TestLimitPerAddress(t *testing.T) {
 	b := serveBounded(t, httplimit.Connections{PerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
 	for _, pair := range [][2]string{{"192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::2"}, {"::ffff:203.0.113.9", "203.0.113.9"}} {
 		b.hold(pair[0])
@@ -133,13 +133,13 @@ func TestBoundPerAddress(t *testing.T) {
 		}
 	}
 	close(b.release)
-	b.served("192.0.2.1")
+	b.expectServed("192.0.2.1")
 }
 
-// All together have a bound. Connections make room that are idle, or sent no
-// request for a second; those that serve one don't.
-func TestBoundOfAll(t *testing.T) {
-	b := serveBounded(t, httplimit.Connections{Most: 3})
+// The limit of all connections. Those that are idle, or sent no request for a
+// second, are evicted; those with a request in flight are not.
+func TestLimitOfAll(t *testing.T) {
+	b := serveBounded(t, httplimit.Connections{Max: 3})
 	silent := b.connect("192.0.2.1", "")
 	idle := b.connect("192.0.2.1", "/")
 	b.expect(idle, 200)
@@ -154,5 +154,5 @@ func TestBoundOfAll(t *testing.T) {
 	}
 	b.expect(b.connect("192.0.2.3", "/"), 503)
 	close(b.release)
-	b.served("192.0.2.3")
+	b.expectServed("192.0.2.3")
 }

@@ -1,18 +1,18 @@
 package httplimit
 
-// bodyShare is the part of the machine's memory that bodies under way may take,
-// and answers likewise.
+// bodyShare: request bodies may take one part in so many of the machine's memory,
+// and answers another.
 const bodyShare = 16
 
-// Bounds of the default budget, and what it is where the machine does not tell
-// its memory.
+// Bounds of the default budget, and its value where the machine's memory is
+// unknown.
 const (
 	minBodyMemory     = 64 << 20
 	maxBodyMemory     = 4 << 30
 	unknownBodyMemory = 256 << 20
 )
 
-// DefaultMemory is the budget of bodies where nobody sets one: a sixteenth of
+// DefaultMemory is the default budget of bodies: a sixteenth of
 // the memory that the machine, or the container, has.
 func DefaultMemory() int64 {
 	all := MachineMemory()

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// MachineMemory is how many bytes of memory this process may have: those of the
-// machine, or fewer where a control group says so; 0 where that is not known.
+// MachineMemory is the memory available to this process in bytes: that of the
+// machine, or its control group's lower limit; 0 where it is unknown.
 func MachineMemory() int64 {
 	all := totalMemory()
-	if limit := groupMemory(); limit > 0 && (all == 0 || limit < all) {
+	if limit := cgroupMemory(); limit > 0 && (all == 0 || limit < all) {
 		return limit
 	}
 	return all
@@ -33,9 +33,9 @@ func totalMemory() int64 {
 	return 0
 }
 
-// groupMemory is the least limit of the process's control group and those above
-// it, of version 2 or 1; 0: none.
-func groupMemory() (least int64) {
+// cgroupMemory is the lowest limit of the process's control group and its
+// ancestors, of version 2 or 1; 0: no limit.
+func cgroupMemory() (least int64) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return 0
@@ -45,7 +45,7 @@ func groupMemory() (least int64) {
 		if err != nil {
 			return
 		}
-		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is none
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" means no limit
 		if err == nil && limit > 0 && (least == 0 || limit < least) {
 			least = limit
 		}

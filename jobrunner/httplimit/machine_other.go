@@ -2,5 +2,5 @@
 
 package httplimit
 
-// MachineMemory is not known on this system.
+// MachineMemory is unknown on this system.
 func MachineMemory() int64 { return 0 }

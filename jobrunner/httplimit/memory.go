@@ -10,57 +10,55 @@ import (
 	"time"
 )
 
-// memoryWait is how long an answer waits for memory. Clients wait as long for
-// the jobs themselves.
+// memoryWait is how long Wait waits for memory.
 const memoryWait = 30 * time.Second
 
-// RetryAfter is when to try again, in seconds, what ErrMemory refused.
+// RetryAfter is the Retry-After header of an ErrMemory answer, in seconds.
 const RetryAfter = "5"
 
-// ErrMemory says that there is no memory left for a body. Its answer is 503.
-var ErrMemory = errors.New("the deployment has no memory left for this: other bodies are under way, try again in a few seconds")
+// ErrMemory says that the budget has no room for a body. The answer is 503.
+var ErrMemory = errors.New("the deployment has no memory left for this body: other bodies are in flight, try again in a few seconds")
 
-// Memory is a budget of bytes that bodies under way share. One that is larger
-// than the whole budget is admitted when there is no other. A nil Memory has no
-// bound.
+// Memory is a budget of bytes that bodies in flight share. A body larger than the
+// whole budget is admitted when it is the only one. A nil Memory is unlimited.
 type Memory struct {
 	limit int64
 
 	mu      sync.Mutex
 	used    int64
-	waiting []*waiter // the first one first
+	waiters []*waiter // first come, first served
 }
 
 type waiter struct {
-	bytes int64
-	ready chan struct{}
+	bytes   int64
+	granted chan struct{}
 }
 
 // NewMemory makes a budget.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
-// Hold is a part of the budget. A nil Hold is of no Memory.
+// Hold is a reserved part of the budget. A nil Hold reserves nothing.
 type Hold struct {
 	memory *Memory
 	bytes  int64
 }
 
-// Reserve takes a part of the budget, or answers ErrMemory at once.
+// Reserve takes a part of the budget, or returns ErrMemory at once.
 func (m *Memory) Reserve(bytes int64) (*Hold, error) {
 	if m == nil {
 		return nil, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.waiting) > 0 || !m.fits(bytes) {
+	if len(m.waiters) > 0 || !m.fits(bytes) {
 		return nil, ErrMemory
 	}
 	m.used += bytes
 	return &Hold{m, bytes}, nil
 }
 
-// Wait takes a part of the budget when there is one: ErrMemory after half a
-// minute, or the error of ctx.
+// Wait waits for a part of the budget: it returns ErrMemory after memoryWait, or
+// the error of ctx.
 func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
 	hold, err := m.Reserve(bytes)
 	if err == nil {
@@ -68,13 +66,13 @@ func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
 	}
 	w := &waiter{bytes, make(chan struct{})}
 	m.mu.Lock()
-	m.waiting = append(m.waiting, w)
-	m.serve() // something may have been released since
+	m.waiters = append(m.waiters, w)
+	m.grant() // something may have been released since
 	m.mu.Unlock()
 	timer := time.NewTimer(memoryWait)
 	defer timer.Stop()
 	select {
-	case <-w.ready:
+	case <-w.granted:
 		return &Hold{m, bytes}, nil
 	case <-timer.C:
 		err = ErrMemory
@@ -83,26 +81,26 @@ func (m *Memory) Wait(ctx context.Context, bytes int64) (*Hold, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.waiting, w); i >= 0 {
-		m.waiting = slices.Delete(m.waiting, i, i+1)
-		m.serve()
+	if i := slices.Index(m.waiters, w); i >= 0 {
+		m.waiters = slices.Delete(m.waiters, i, i+1)
+		m.grant()
 		return nil, err
 	}
-	return &Hold{m, bytes}, nil // it was served at the last moment
+	return &Hold{m, bytes}, nil // granted at the last moment
 }
 
 func (m *Memory) fits(bytes int64) bool { return m.used == 0 || m.used+bytes <= m.limit }
 
-// serve gives those who wait their parts, as far as they fit.
-func (m *Memory) serve() {
-	for len(m.waiting) > 0 && m.fits(m.waiting[0].bytes) {
-		m.used += m.waiting[0].bytes
-		close(m.waiting[0].ready)
-		m.waiting = m.waiting[1:]
+// grant reserves for the waiters in their order, as far as the budget allows.
+func (m *Memory) grant() {
+	for len(m.waiters) > 0 && m.fits(m.waiters[0].bytes) {
+		m.used += m.waiters[0].bytes
+		close(m.waiters[0].granted)
+		m.waiters = m.waiters[1:]
 	}
 }
 
-// Resize makes the part another size, however little is left.
+// Resize changes the size of the part, even beyond the budget.
 func (h *Hold) Resize(bytes int64) {
 	if h == nil {
 		return
@@ -111,10 +109,10 @@ func (h *Hold) Resize(bytes int64) {
 	defer h.memory.mu.Unlock()
 	h.memory.used += bytes - h.bytes
 	h.bytes = bytes
-	h.memory.serve()
+	h.memory.grant()
 }
 
-// grow makes the part larger, as far as the budget has room.
+// grow enlarges the part, or returns ErrMemory where the budget has no room.
 func (h *Hold) grow(bytes int64) error {
 	if h == nil {
 		return nil
@@ -132,14 +130,13 @@ func (h *Hold) grow(bytes int64) error {
 // Release gives the part back. It may be called again.
 func (h *Hold) Release() { h.Resize(0) }
 
-// A body is read into a buffer of its length, where the client tells that, else
-// into one that grows from this on.
+// firstBuffer is the first buffer of a body without Content-Length; it grows.
 const firstBuffer = 16 << 10
 
-// ReadBody reads the body of a request from a reader of it, and reserves a
-// multiple of its size, for what the caller makes of it. Until the caller is done
-// with that it keeps the hold. With wait, which is for the deployment's own
-// workers, it waits for the memory.
+// ReadBody reads a request's body from a reader of it, and reserves a multiple of
+// its size, for what the caller makes of it. The caller releases the hold when
+// done with that. With wait, which is for the deployment's own workers, it waits
+// for the memory.
 func (m *Memory) ReadBody(r *http.Request, from io.Reader, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
 	size := max(r.ContentLength+1, firstBuffer) // one more, to see the end
 	if wait {
@@ -158,7 +155,7 @@ func (m *Memory) ReadBody(r *http.Request, from io.Reader, multiple int64, wait 
 			return body, hold, nil
 		}
 		if err == nil && len(body) == cap(body) {
-			// The old and the new buffer are there for a moment.
+			// Both buffers exist while one is copied to the other.
 			if err = hold.grow((2*multiple + 1) * int64(cap(body))); err == nil {
 				body = append(make([]byte, 0, 2*cap(body)), body...)
 				hold.Resize(multiple * int64(cap(body)))

@@ -24,7 +24,7 @@ func reserve(t *testing.T, m *httplimit.Memory, bytes int64) *httplimit.Hold {
 	return h
 }
 
-func full(t *testing.T, m *httplimit.Memory, bytes int64) {
+func expectFull(t *testing.T, m *httplimit.Memory, bytes int64) {
 	t.Helper()
 	if _, err := m.Reserve(bytes); !errors.Is(err, httplimit.ErrMemory) {
 		t.Errorf("reserving %d: %v, expected ErrMemory", bytes, err)
@@ -34,25 +34,25 @@ func full(t *testing.T, m *httplimit.Memory, bytes int64) {
 func TestMemory(t *testing.T) {
 	m := httplimit.NewMemory(100)
 	a := reserve(t, m, 60)
-	full(t, m, 41)
+	expectFull(t, m, 41)
 	b := reserve(t, m, 40)
-	full(t, m, 1)
+	expectFull(t, m, 1)
 	a.Release()
 	a.Release() // counts once
-	full(t, m, 61)
+	expectFull(t, m, 61)
 	c := reserve(t, m, 60)
 	b.Resize(10)
 	c.Release()
 	reserve(t, m, 90).Release()
 	b.Release()
-	huge := reserve(t, m, 1000) // there is no other
-	full(t, m, 1)
-	huge.Release()
-	var none *httplimit.Memory
-	reserve(t, none, 1<<60).Release()
+	oversized := reserve(t, m, 1000) // the only one
+	expectFull(t, m, 1)
+	oversized.Release()
+	var unbounded *httplimit.Memory
+	reserve(t, unbounded, 1<<60).Release()
 }
 
-// Who waits is served in turn, and nobody overtakes.
+// Waiters are served in their order, and nobody overtakes.
 func TestMemoryWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := httplimit.NewMemory(100)
@@ -72,7 +72,7 @@ func TestMemoryWait(t *testing.T) {
 		}
 		wait("large", 90)
 		wait("small", 20)
-		full(t, m, 20)
+		expectFull(t, m, 20)
 		a.Release()
 		if first, second := <-served, <-served; first != "large" || second != "small" {
 			t.Errorf("served %s, %s", first, second)
@@ -90,12 +90,12 @@ func TestMemoryWait(t *testing.T) {
 			t.Error(err)
 		}
 		a.Release()
-		reserve(t, m, 100) // those who gave up left nothing
+		reserve(t, m, 100) // waiters that gave up reserve nothing
 	})
 }
 
-// A body has memory for its length from the start, or where that is not told
-// for what has come of it.
+// A body reserves memory for its Content-Length at the start, or without one for
+// the part that has arrived.
 func TestReadBody(t *testing.T) {
 	text := strings.Repeat("x", 1_000_000)
 	for _, known := range []bool{true, false} {
@@ -108,7 +108,7 @@ func TestReadBody(t *testing.T) {
 		if err != nil || string(body) != text {
 			t.Fatalf("length known: %v: %d bytes, %v", known, len(body), err)
 		}
-		full(t, m, 5_000_000-1_000_000+1)
+		expectFull(t, m, 5_000_000-1_000_000+1)
 		hold.Release()
 		reserve(t, m, 5_000_000)
 
@@ -118,7 +118,7 @@ func TestReadBody(t *testing.T) {
 		if _, _, err := m.ReadBody(r, r.Body, 1, false); !errors.Is(err, httplimit.ErrMemory) {
 			t.Errorf("length known: %v: %v", known, err)
 		}
-		reserve(t, m, 499_999) // nothing is left of it
+		reserve(t, m, 499_999) // nothing is still reserved
 	}
 	m := httplimit.NewMemory(100_000)
 	r := httptest.NewRequest("POST", "/", nil)

@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// ErrStopping is the cause of the end of requests' contexts when the server
+// ErrStopping is the cancellation cause of requests' contexts when the server
 // stops.
-var ErrStopping = errors.New("the deployment is stopping: try again when it runs")
+var ErrStopping = errors.New("the deployment is stopping: try again when it is running")
 
-// Stopping tells that a request's context has ended because the server stops,
-// and not because its client has gone.
+// Stopping reports whether a request's context was cancelled because the server
+// stops, and not because its client disconnected.
 func Stopping(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopping) }
 
-// Answering is the context in which a request is answered: it outlives the
-// server's stop, for the last look.
+// Answering is the context in which a request is answered: one that the server's
+// stop cancelled goes on without cancellation, to read the final state.
 func Answering(ctx context.Context) context.Context {
 	if Stopping(ctx) {
 		return context.WithoutCancel(ctx)

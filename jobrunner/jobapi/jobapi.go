@@ -95,9 +95,9 @@ var operations = []struct {
 	{"/status-sync/{job_id}", nil, getOrPost, limits.Status, (*api).statusSync},
 	{"/stream/{job_id}", get, getOrPost, limits.Stream, (*api).stream},
 	{"/cancel/{job_id}", post, post, limits.Cancel, (*api).cancel},
-	{"/retry/{job_id}", post, post, limits.None, (*api).retry},
+	{"/retry/{job_id}", post, post, limits.Unlimited, (*api).retry},
 	{"/purge-queue", post, post, limits.PurgeQueue, (*api).purgeQueue},
-	{"/health", get, get, limits.None, (*api).health},
+	{"/health", get, get, limits.Unlimited, (*api).health},
 	{"/requests", get, get, limits.Requests, (*api).requests},
 	{openAIPath, getOrPost, getOrPost, limits.OpenAI, (*api).openAI},
 }

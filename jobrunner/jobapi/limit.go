@@ -27,7 +27,7 @@ func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (
 		func() int { return a.Workers(t.endpoint).Running })
 	var exceeded *limits.Exceeded
 	if errors.As(err, &exceeded) {
-		err = rateLimited(exceeded.After, "%s", exceeded)
+		err = rateLimited(exceeded.RetryAfter, "%s", exceeded)
 	}
 	return done, err
 }

@@ -1,5 +1,5 @@
-// Package limits counts the requests of the job API and says when there are too
-// many: how often, how many at a time, and how long a queue.
+// Package limits enforces the job API's limits: request rates, concurrent
+// requests, and the length of a queue.
 package limits
 
 import (
@@ -10,49 +10,49 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// Key is what is limited together: one user's requests of one operation at one
-// endpoint.
+// Key identifies the requests that share a limit: one user's requests for one
+// operation at one endpoint.
 type Key struct {
 	User, Endpoint string
 	Operation      Operation
 }
 
-// Exceeded is the error of a request that is one too many.
+// Exceeded is the error for a request above a limit.
 type Exceeded struct {
-	Text  string
-	After time.Duration // until the next try has a chance
+	Text       string
+	RetryAfter time.Duration
 }
 
 func (e *Exceeded) Error() string { return e.Text }
 
-// Limiter counts requests. It holds a number for each request of the last
-// Window, and nothing of those before.
+// Limiter counts requests in a sliding window. It stores the time of each
+// request accepted within the last Window, and no earlier ones.
 type Limiter struct {
 	clock *clock.Clock
-	start time.Time // all other times count from it
+	start time.Time // accepted and lastSweep are offsets from it
 
-	mu      sync.Mutex
-	buckets map[Key]*bucket
-	swept   time.Duration
+	mu        sync.Mutex
+	buckets   map[Key]*bucket
+	lastSweep time.Duration
 }
 
-// bucket is what is known of a Key's requests.
+// bucket counts one Key's requests.
 type bucket struct {
-	open     int
+	inFlight int
 	accepted []time.Duration // times within the last Window, oldest first
 }
 
-// New has seen no requests.
+// New makes a Limiter with no requests counted.
 func New(c *clock.Clock) *Limiter {
 	return &Limiter{clock: c, start: c.Now(), buckets: map[Key]*bucket{}}
 }
 
-// Admit accepts a request, which lasts until done is called, or answers an
-// *Exceeded; a request that is refused does not count. The rate is the higher
-// of the base and of what the running workers allow; running is only asked
-// where the base is used up.
+// Admit accepts a request, which is in flight until done is called, or returns
+// an *Exceeded; a refused request does not count. The rate is the higher of the
+// base rate and the running workers' rate; running is only called when the base
+// rate is used up.
 func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
-	if k.Operation == None {
+	if k.Operation == Unlimited {
 		return func() {}, nil
 	}
 	limit := Table[k.Operation]
@@ -65,9 +65,9 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 		b = new(bucket)
 		l.buckets[k] = b
 	}
-	b.forget(now)
-	if limit.Concurrent > 0 && b.open >= limit.Concurrent {
-		return nil, &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, b.open), time.Second}
+	b.expire(now)
+	if limit.Concurrent > 0 && b.inFlight >= limit.Concurrent {
+		return nil, &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, b.inFlight), time.Second}
 	}
 	if rate := limit.Rate; len(b.accepted) >= rate {
 		if limit.PerWorker > 0 {
@@ -80,19 +80,19 @@ func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
 			}
 		}
 	}
-	b.open++
+	b.inFlight++
 	b.accepted = append(b.accepted, now)
-	return func() { l.done(b) }, nil
+	return func() { l.release(b) }, nil
 }
 
-func (l *Limiter) done(b *bucket) {
+func (l *Limiter) release(b *bucket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b.open--
+	b.inFlight--
 }
 
-// forget drops what a Window has passed since.
-func (b *bucket) forget(now time.Duration) {
+// expire drops requests older than a Window.
+func (b *bucket) expire(now time.Duration) {
 	n := 0
 	for n < len(b.accepted) && now-b.accepted[n] >= Window {
 		n++
@@ -102,14 +102,14 @@ func (b *bucket) forget(now time.Duration) {
 	}
 }
 
-// sweep drops the buckets that say nothing any more, once in a Window.
+// sweep drops empty buckets, once in a Window.
 func (l *Limiter) sweep(now time.Duration) {
-	if now-l.swept < Window {
+	if now-l.lastSweep < Window {
 		return
 	}
-	l.swept = now
+	l.lastSweep = now
 	for k, b := range l.buckets {
-		if b.forget(now); b.open == 0 && b.accepted == nil {
+		if b.expire(now); b.inFlight == 0 && b.accepted == nil {
 			delete(l.buckets, k)
 		}
 	}

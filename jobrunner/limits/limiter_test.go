@@ -16,21 +16,21 @@ var contract = map[Operation]struct{ rate, perWorker, concurrent int }{
 	Cancel: {100, 20, 20}, PurgeQueue: {2, 0, 0}, OpenAI: {2000, 400, 400}, Requests: {10, 0, 2},
 }
 
-func bubble(t *testing.T, test func(t *testing.T, l *Limiter)) {
+func withLimiter(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, New(new(clock.Clock))) })
 }
 
 func workers(n int) func() int { return func() int { return n } }
 
-// spend admits short requests until one is refused, and tells how many it were
-// and how long to wait.
-func spend(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
+// exhaust admits short requests until one is refused, and returns how many were
+// accepted and how long to wait.
+func exhaust(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
 	for {
 		done, err := l.Admit(k, workers(running))
 		var exceeded *Exceeded
 		if errors.As(err, &exceeded) {
-			return accepted, exceeded.After
+			return accepted, exceeded.RetryAfter
 		}
 		done()
 		accepted++
@@ -39,14 +39,14 @@ func spend(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
 
 func TestRates(t *testing.T) {
 	for op, want := range contract {
-		bubble(t, func(t *testing.T, l *Limiter) {
+		withLimiter(t, func(t *testing.T, l *Limiter) {
 			k := Key{"user", "endpoint", op}
 			for range 3 {
-				if n, after := spend(l, k, 0); n != want.rate || after != Window {
+				if n, after := exhaust(l, k, 0); n != want.rate || after != Window {
 					t.Errorf("%s: %d at once, then a wait of %s", Table[op].Name, n, after)
 				}
 				time.Sleep(Window - time.Nanosecond)
-				if n, after := spend(l, k, 0); n != 0 || after != time.Nanosecond {
+				if n, after := exhaust(l, k, 0); n != 0 || after != time.Nanosecond {
 					t.Errorf("%s: %d just before the window is over, then a wait of %s", Table[op].Name, n, after)
 				}
 				time.Sleep(time.Nanosecond)
@@ -57,7 +57,7 @@ func TestRates(t *testing.T) {
 
 // No window of ten seconds has more than the limit, wherever it begins.
 func TestWindowSlides(t *testing.T) {
-	bubble(t, func(t *testing.T, l *Limiter) {
+	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
 			done, err := l.Admit(k, workers(0))
@@ -67,15 +67,15 @@ func TestWindowSlides(t *testing.T) {
 			done()
 		}
 		time.Sleep(4 * time.Second)
-		if n, after := spend(l, k, 0); n != 4 || after != 6*time.Second {
+		if n, after := exhaust(l, k, 0); n != 4 || after != 6*time.Second {
 			t.Errorf("%d, then a wait of %s", n, after)
 		}
 		time.Sleep(6 * time.Second)
-		if n, after := spend(l, k, 0); n != 6 || after != 4*time.Second {
+		if n, after := exhaust(l, k, 0); n != 6 || after != 4*time.Second {
 			t.Errorf("%d ten seconds after the first six, then a wait of %s", n, after)
 		}
 		time.Sleep(4 * time.Second)
-		if n, after := spend(l, k, 0); n != 4 || after != 6*time.Second {
+		if n, after := exhaust(l, k, 0); n != 4 || after != 6*time.Second {
 			t.Errorf("%d ten seconds after the next four, then a wait of %s", n, after)
 		}
 	})
@@ -84,8 +84,8 @@ func TestWindowSlides(t *testing.T) {
 func TestRunningWorkers(t *testing.T) {
 	for op, want := range contract {
 		for _, running := range []int{1, 4, 5, 6, 20} {
-			bubble(t, func(t *testing.T, l *Limiter) {
-				if n, _ := spend(l, Key{"user", "endpoint", op}, running); n != max(want.rate, running*want.perWorker) {
+			withLimiter(t, func(t *testing.T, l *Limiter) {
+				if n, _ := exhaust(l, Key{"user", "endpoint", op}, running); n != max(want.rate, running*want.perWorker) {
 					t.Errorf("%s with %d workers: %d", Table[op].Name, running, n)
 				}
 			})
@@ -93,25 +93,25 @@ func TestRunningWorkers(t *testing.T) {
 	}
 }
 
-// Workers that end take their part of the limit with them.
+// The limit falls when workers end.
 func TestFewerWorkers(t *testing.T) {
-	bubble(t, func(t *testing.T, l *Limiter) {
+	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Cancel}
-		spend(l, k, 10) // 200
+		exhaust(l, k, 10) // 200
 		time.Sleep(3 * time.Second)
-		if n, after := spend(l, k, 0); n != 0 || after != 7*time.Second {
+		if n, after := exhaust(l, k, 0); n != 0 || after != 7*time.Second {
 			t.Errorf("%d, then a wait of %s", n, after)
 		}
 		time.Sleep(7 * time.Second)
-		if n, _ := spend(l, k, 0); n != 100 {
+		if n, _ := exhaust(l, k, 0); n != 100 {
 			t.Errorf("%d when the window is over", n)
 		}
 	})
 }
 
-func TestRequestsAtATime(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	for op, want := range contract {
-		bubble(t, func(t *testing.T, l *Limiter) {
+		withLimiter(t, func(t *testing.T, l *Limiter) {
 			k := Key{"user", "endpoint", op}
 			var open []func()
 			for {
@@ -130,12 +130,12 @@ func TestRequestsAtATime(t *testing.T) {
 			}
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
 				if done, err := l.Admit(other, workers(0)); err != nil {
-					t.Errorf("%s: %v suffers: %s", Table[op].Name, other, err)
+					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
 				} else {
 					done()
 				}
 			}
-			time.Sleep(Window) // a window does not end them
+			time.Sleep(Window) // a request in flight outlasts the window
 			if _, err := l.Admit(k, workers(0)); (err != nil) != (want.concurrent > 0) {
 				t.Errorf("%s: one more after a while: %v", Table[op].Name, err)
 			}
@@ -147,40 +147,40 @@ func TestRequestsAtATime(t *testing.T) {
 	}
 }
 
-func TestNoneHasNoLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, l *Limiter) {
+func TestUnlimited(t *testing.T) {
+	withLimiter(t, func(t *testing.T, l *Limiter) {
 		for range 5000 {
-			if _, err := l.Admit(Key{"user", "endpoint", None}, workers(0)); err != nil {
+			if _, err := l.Admit(Key{"user", "endpoint", Unlimited}, workers(0)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if len(l.buckets) != 0 {
-			t.Error("what has no limit is counted")
+			t.Error("an unlimited operation is counted")
 		}
 	})
 }
 
-// What says nothing any more is forgotten; what is open is not.
-func TestMemory(t *testing.T) {
-	bubble(t, func(t *testing.T, l *Limiter) {
-		held := Key{"user", "held", RunSync}
-		done, err := l.Admit(held, workers(0))
+// Empty buckets are dropped; requests in flight are kept.
+func TestSweep(t *testing.T) {
+	withLimiter(t, func(t *testing.T, l *Limiter) {
+		inFlight := Key{"user", "in-flight", RunSync}
+		done, err := l.Admit(inFlight, workers(0))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 1000 {
-			spend(l, Key{"user", time.Now().String(), Requests}, 0)
+			exhaust(l, Key{"user", time.Now().String(), Requests}, 0)
 			time.Sleep(Window / 10)
 			if len(l.buckets) > 25 {
 				t.Fatalf("%d buckets", len(l.buckets))
 			}
 		}
-		if b := l.buckets[held]; b == nil || b.open != 1 {
-			t.Errorf("the open request is %+v", b)
+		if b := l.buckets[inFlight]; b == nil || b.inFlight != 1 {
+			t.Errorf("the bucket of the request in flight is %+v", b)
 		}
 		done()
 		time.Sleep(Window)
-		spend(l, Key{"user", "last", Requests}, 0)
+		exhaust(l, Key{"user", "last", Requests}, 0)
 		if len(l.buckets) != 1 {
 			t.Errorf("%d buckets", len(l.buckets))
 		}

@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// Operation is what a request of the job API counts as.
+// Operation is the operation of the job API that a request counts for.
 type Operation int
 
 const (
-	None Operation = iota // has no limits
+	Unlimited Operation = iota
 	Run
 	RunSync
 	Status
@@ -22,7 +22,7 @@ const (
 // Window is the time in which requests are counted.
 const Window = 10 * time.Second
 
-// Limit is what an operation allows one user at one endpoint.
+// Limit bounds one user's requests for an operation at one endpoint.
 type Limit struct {
 	Name       string
 	Rate       int  // requests in any Window
@@ -31,7 +31,7 @@ type Limit struct {
 	Queues     bool // each puts a job into the queue
 }
 
-// Table has every operation's limit (service description, Limits, Rate limits;
+// Table lists every operation's limit (service description, Limits, Rate limits;
 // requests per worker: field notes, job API).
 var Table = [...]Limit{
 	Run:        {"run", 1000, 200, 200, true},
@@ -44,14 +44,14 @@ var Table = [...]Limit{
 	Requests:   {"requests", 10, 0, 2, false},
 }
 
-// A queue takes no more jobs while it holds more than both of these (field
-// notes, job API, requests per worker).
+// A queue is full while it holds more than both of these (field notes, job API,
+// requests per worker).
 const (
 	queueBase      = 50
-	queuePerWorker = 500 // for each of the workers that the endpoint may have
+	queuePerWorker = 500 // for each worker up to workersMax
 )
 
-// QueueFull tells whether a queue that holds so many jobs takes no more.
+// QueueFull reports whether a queue with this many jobs accepts no more.
 func QueueFull(jobs, workersMax int) bool {
 	return jobs > queueBase && jobs > queuePerWorker*workersMax
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a worker writes: what is shown is text, of a known level, and not
-// much longer than what was written.
+// Whatever a worker writes: the parsed line is valid text of a known level, and
+// not much longer than the raw line.
 func FuzzParse(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, raw string) {
 		l := Parse(raw)
@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 	)
 }
 
-// The end of any log, and any text that is shortened, keep to the bound.
+// End, Tail and Shorten keep to their bound.
 func FuzzEnd(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, log string, most int) {
 		most = min(max(most, 8), 1<<16)

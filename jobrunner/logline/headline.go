@@ -5,12 +5,12 @@ import (
 	"regexp"
 )
 
-// raisedForm is the beginning of the JSON by which the public SDK tells what a
-// handler raised.
+// raisedForm is the beginning of the JSON in which the public SDK reports a
+// handler's exception.
 var raisedForm = regexp.MustCompile(`^\s*\{\s*"error_type": "(?:<class ')?([^'"]*)'?>?",\s*"error_message": "((?:[^"\\]|\\.)*)`)
 
-// Headline is the error of a job in a line, such as "ValueError: it is bad", also
-// where its text was cut. Any other error is left as it is.
+// Headline is a job's error in one line, such as "ValueError: it is bad", even if
+// its JSON was truncated. Any other error is unchanged.
 func Headline(text string) string {
 	m := raisedForm.FindStringSubmatch(text)
 	if m == nil {

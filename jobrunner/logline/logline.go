@@ -1,6 +1,6 @@
-// Package logline reads the lines that workers write: the JSON of the public
-// worker SDK and of common loggers, levels in front of a text, and what a
-// handler prints by itself.
+// Package logline parses the lines that workers write: the JSON of the public
+// worker SDK and of common loggers, lines with a level as prefix, and what a
+// handler prints.
 package logline
 
 import (
@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Line is what a line says.
+// Line is a parsed line.
 type Line struct {
 	// Level is DEBUG, INFO, WARN or ERROR; "" for a line that no logger wrote.
 	Level string
 	// Text is the message, with a traceback below it. It may have several lines.
 	Text string
-	Job  string // id of the job that it is about; "" where it does not tell
+	Job  string // id of its job; "" where the line names none
 }
 
-// Printed tells that no logger wrote the line: the handler did, or the runtime
-// under it.
+// Printed reports that no logger wrote the line: the handler or its runtime
+// printed it.
 func (l Line) Printed() bool { return l.Level == "" }
 
-// Quiet tells that the line is for whoever looks for a mistake of the SDK.
-func (l Line) Quiet() bool { return l.Level == "DEBUG" }
+// Debug reports that the line is of level DEBUG.
+func (l Line) Debug() bool { return l.Level == "DEBUG" }
 
-// Parse reads a line.
+// Parse parses a line.
 func Parse(raw string) Line {
 	if strings.HasPrefix(raw, "{") {
 		if l, ok := parseJSON(raw); ok {
@@ -48,7 +48,7 @@ var (
 	jobID    = regexp.MustCompile(`^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-\S+$`)
 )
 
-// The names under which loggers put things, the commonest first.
+// The members' names in common loggers' JSON, the most common first.
 var (
 	messageNames   = []string{"message", "msg", "event"}
 	levelNames     = []string{"level", "levelname", "severity", "lvl"}
@@ -61,35 +61,35 @@ func parseJSON(raw string) (l Line, ok bool) {
 	if json.Unmarshal([]byte(raw), &members) != nil {
 		return l, false
 	}
-	l.Text, ok = first(members, messageNames)
+	l.Text, ok = firstString(members, messageNames)
 	if !ok {
 		return l, false
 	}
-	given, ok := first(members, levelNames)
+	name, ok := firstString(members, levelNames)
 	if !ok {
-		return l, false // it may be what a handler prints of its own
+		return l, false // it may be JSON that a handler prints
 	}
-	l.Level, l.Text = level(given), message(l.Text)
-	l.Job, _ = first(members, jobNames)
-	if trace, ok := first(members, tracebackNames); ok && trace != "" && !strings.Contains(l.Text, trace) {
+	l.Level, l.Text = level(name), message(l.Text)
+	l.Job, _ = firstString(members, jobNames)
+	if trace, ok := firstString(members, tracebackNames); ok && trace != "" && !strings.Contains(l.Text, trace) {
 		l.Text = strings.TrimRight(l.Text, "\n") + "\n" + strings.TrimRight(trace, "\n")
 	}
 	return l, true
 }
 
-// first is the first of some members that is a text.
-func first(members map[string]json.RawMessage, names []string) (text string, ok bool) {
+// firstString is the first of the named members that is a string.
+func firstString(members map[string]json.RawMessage, names []string) (text string, ok bool) {
 	for _, name := range names {
-		if raw, there := members[name]; there && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
+		if raw, present := members[name]; present && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
 			return text, true
 		}
 	}
 	return "", false
 }
 
-// level is one of the four, whatever a logger calls it.
-func level(given string) string {
-	switch strings.ToUpper(given) {
+// level maps a logger's level to one of the four.
+func level(name string) string {
+	switch strings.ToUpper(name) {
 	case "TRACE", "DEBUG", "NOTSET":
 		return "DEBUG"
 	case "WARN", "WARNING":
@@ -100,8 +100,8 @@ func level(given string) string {
 	return "INFO"
 }
 
-// message makes text of what a logger was given: the public SDK logs an
-// exception as the list of its lines, and a handler's error as JSON.
+// message makes a logger's message readable: the public SDK logs an exception as
+// the list of its lines, and a handler's error as JSON.
 func message(text string) string {
 	if before, list, ok := strings.Cut(text, uncaught); ok {
 		return before + uncaughtText + "\n" + strings.TrimRight(unquoteList(list), "\n")
@@ -114,8 +114,8 @@ const (
 	uncaughtText = "Uncaught exception:"
 )
 
-// Failure makes text of the error of a job: the public SDK sends one that a
-// handler raised as JSON with a traceback. Any other error is left as it is.
+// Failure makes a job's error readable: the public SDK sends a handler's exception
+// as JSON with a traceback. Any other error is unchanged.
 func Failure(text string) string {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return text

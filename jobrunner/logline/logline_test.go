@@ -62,7 +62,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// What is cut is cut at the front: the cause of an end stands at its end.
+// End truncates at the front: the cause of a crash is in the last lines.
 func TestEnd(t *testing.T) {
 	lines := []string{`{"message": "heartbeat", "level": "DEBUG"}`, "", "loads", `{"message": "Uncaught exception | ['Traceback:\\n', 'KeyError: 1\\n']", "level": "ERROR"}`, `{"message": "heartbeat", "level": "DEBUG"}`}
 	if got, want := End(lines, 20, 2000), "loads\nUncaught exception:\nTraceback:\nKeyError: 1"; got != want {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// unquoteList joins the texts of a list as Python writes it: ['a\n', "b's\n"].
-// One that was cut in its middle is read as far as it goes: what is no text in
-// quotes is kept as it stands.
+// unquoteList joins the strings of a list as Python writes it: ['a\n', "b's\n"].
+// A truncated list is read to its end: text outside of quotes is kept unchanged.
 func unquoteList(list string) string {
 	var b strings.Builder
 	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(list), "["), "]")
@@ -28,7 +27,7 @@ func unquoteList(list string) string {
 	return b.String()
 }
 
-// closing is where a text in quotes ends, the length of s for one that does not.
+// closing is the index of a string's closing quote, the length of s without one.
 func closing(s string, quote byte) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -41,7 +40,7 @@ func closing(s string, quote byte) int {
 	return len(s)
 }
 
-// unescape reads the escapes of Python's texts.
+// unescape resolves the escapes of Python's strings.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -56,32 +55,32 @@ func unescape(s string) string {
 		if after == "" {
 			return b.String()
 		}
-		var used int
+		var width int
 		switch after[0] {
 		case 'n':
 			b.WriteByte('\n')
-			used = 1
+			width = 1
 		case 't':
 			b.WriteByte('\t')
-			used = 1
+			width = 1
 		case 'r':
-			used = 1
+			width = 1
 		case '\\', '\'', '"':
 			b.WriteByte(after[0])
-			used = 1
+			width = 1
 		case 'x', 'u', 'U':
 			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[after[0]]
 			if len(after) > digits {
 				if n, err := strconv.ParseUint(after[1:1+digits], 16, 32); err == nil {
 					b.WriteRune(rune(n))
-					used = 1 + digits
+					width = 1 + digits
 				}
 			}
 		}
-		if used == 0 {
+		if width == 0 {
 			b.WriteByte('\\')
 		}
-		s = after[used:]
+		s = after[width:]
 	}
 	return b.String()
 }

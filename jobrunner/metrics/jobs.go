@@ -8,22 +8,21 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-// Seconds that jobs wait and run: from a builtin handler to the week that a job
-// may take at most.
+// jobBuckets are seconds that jobs wait and run: from a builtin handler to a
+// week, the maximum for a job.
 var jobBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
-// jobs are counted from what the engine tells. A series lives as long as its
-// endpoint.
+// jobs counts the engine's events. A series lives as long as its endpoint.
 type jobs struct {
 	submitted, ended, retried *prometheus.CounterVec
 	delay, execution          *prometheus.HistogramVec
 
-	mu   sync.Mutex
-	seen map[string]*series // by endpoint
+	mu         sync.Mutex
+	byEndpoint map[string]*series // by endpoint
 }
 
-// series are an endpoint's: to look them up by their labels costs more than to
-// count.
+// series are an endpoint's, cached because a lookup by labels costs more than
+// counting.
 type series struct {
 	submitted, retried prometheus.Counter
 	ended              map[engine.State]prometheus.Counter
@@ -38,16 +37,16 @@ func newJobs() *jobs {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: jobBuckets}, []string{"endpoint"})
 	}
 	return &jobs{
-		submitted: counter("jobs_submitted_total", "Jobs that were accepted since the start.", "endpoint"),
-		ended:     counter("jobs_ended_total", "Jobs that ended since the start, by the state in which they did.", "endpoint", "state"),
-		retried:   counter("jobs_retried_total", "Jobs that were queued again since the start because their worker died.", "endpoint"),
-		delay:     histogram("job_delay_seconds", "How long jobs waited in the queue before a worker took them."),
-		execution: histogram("job_execution_seconds", "How long jobs ran that are over."),
-		seen:      map[string]*series{},
+		submitted:  counter("jobs_submitted_total", "Jobs accepted since the start.", "endpoint"),
+		ended:      counter("jobs_ended_total", "Jobs that ended since the start, by final state.", "endpoint", "state"),
+		retried:    counter("jobs_retried_total", "Jobs that were queued again since the start because their worker died.", "endpoint"),
+		delay:      histogram("job_delay_seconds", "How long jobs waited in the queue before a worker took them."),
+		execution:  histogram("job_execution_seconds", "Execution time of ended jobs."),
+		byEndpoint: map[string]*series{},
 	}
 }
 
-// Job counts what happened to a job.
+// Job counts an event of a job.
 func (m *Metrics) Job(e engine.Event) { m.jobs.count(e) }
 
 func (j *jobs) count(e engine.Event) {
@@ -72,32 +71,32 @@ func (j *jobs) count(e engine.Event) {
 	}
 }
 
-// of are the series of an endpoint. The lock is held.
+// of returns the series of an endpoint. j.mu is held.
 func (j *jobs) of(endpoint string) *series {
-	s := j.seen[endpoint]
+	s := j.byEndpoint[endpoint]
 	if s == nil {
 		s = &series{
 			submitted: j.submitted.WithLabelValues(endpoint), retried: j.retried.WithLabelValues(endpoint),
 			ended: map[engine.State]prometheus.Counter{},
 			delay: j.delay.WithLabelValues(endpoint), execution: j.execution.WithLabelValues(endpoint),
 		}
-		j.seen[endpoint] = s
+		j.byEndpoint[endpoint] = s
 	}
 	return s
 }
 
-// only drops the series of endpoints that are not there any more.
-func (j *jobs) only(there map[string]bool) {
+// keep drops the series of endpoints that no longer exist.
+func (j *jobs) keep(existing map[string]bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for endpoint := range j.seen {
-		if there[endpoint] {
+	for endpoint := range j.byEndpoint {
+		if existing[endpoint] {
 			continue
 		}
-		delete(j.seen, endpoint)
-		gone := prometheus.Labels{"endpoint": endpoint}
+		delete(j.byEndpoint, endpoint)
+		labels := prometheus.Labels{"endpoint": endpoint}
 		for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{j.submitted, j.ended, j.retried, j.delay, j.execution} {
-			vec.DeletePartialMatch(gone)
+			vec.DeletePartialMatch(labels)
 		}
 	}
 }

@@ -1,9 +1,9 @@
-// Package metrics tells Prometheus how a deployment does.
+// Package metrics exports a deployment's metrics to Prometheus.
 //
 // The number of series is bounded by what the deployment itself made: labels
-// are routes of its own, statuses, states, and the ids of the endpoints,
-// workers and GPUs that there are now. Nothing that a client sends becomes one,
-// and what is deleted takes its series along.
+// are its routes, statuses, states, and the ids of the endpoints, workers and
+// GPUs that exist now. No label comes from a client, and deleting an endpoint
+// deletes its series.
 package metrics
 
 import (
@@ -20,12 +20,12 @@ import (
 
 const namespace = "gpucloud"
 
-// Config is what the metrics stand on.
+// Config holds the dependencies of the metrics.
 type Config struct {
 	Source  Source
 	Clock   *clock.Clock
-	Logger  *slog.Logger // of reads that fail
-	Version string       // of the program
+	Logger  *slog.Logger // for reads that fail
+	Version string       // of the jobrunner
 }
 
 // Metrics are a deployment's. Its methods may be called from many goroutines.
@@ -45,51 +45,51 @@ func New(c Config) *Metrics {
 		requests: newRequests(),
 		jobs:     newJobs(),
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "webhook_calls_total", Help: "Calls of webhooks, by how they went.",
+			Namespace: namespace, Name: "webhook_calls_total", Help: "Webhook calls, by result.",
 		}, []string{"result"}),
 	}
-	for _, result := range []string{delivered, again, failed} {
+	for _, result := range []string{delivered, retried, failed} {
 		m.webhooks.WithLabelValues(result)
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "Which build of the jobrunner this is; always 1.",
+		Namespace: namespace, Name: "build_info", Help: "Version of the jobrunner; always 1.",
 		ConstLabels: prometheus.Labels{"version": c.Version, "go": runtime.Version()},
 	})
 	build.Set(1)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
-		m.requests.took, m.requests.open, m.webhooks,
-		&now{source: c.Source, clock: c.Clock, jobs: m.jobs},
+		m.requests.duration, m.requests.open, m.webhooks,
+		&stateCollector{source: c.Source, clock: c.Clock, jobs: m.jobs},
 	)
 	return m
 }
 
-// Handler serves the metrics in the formats that Prometheus reads. What can't
-// be read is left out and logged.
+// Handler serves the metrics in the formats that Prometheus reads. A metric that
+// can't be read is left out and logged.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: failures{m.log}, ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: scrapeLog{m.log}, ErrorHandling: promhttp.ContinueOnError})
 }
 
-type failures struct{ log *slog.Logger }
+type scrapeLog struct{ log *slog.Logger }
 
-func (f failures) Println(v ...any) { f.log.Error("metrics could not be read", "error", v) }
+func (f scrapeLog) Println(v ...any) { f.log.Error("reading metrics failed", "error", v) }
 
-// The results of calls of webhooks.
+// The results of webhook calls.
 const (
 	delivered = "delivered"
-	again     = "retried"
+	retried   = "retried"
 	failed    = "failed"
 )
 
-// Webhook counts a call of a webhook. One that failed is made again or was the
-// last.
+// Webhook counts a webhook call. A failed call is retried unless it was the last
+// attempt.
 func (m *Metrics) Webhook(err error, last bool) {
 	result := delivered
 	switch {
 	case err != nil && last:
 		result = failed
 	case err != nil:
-		result = again
+		result = retried
 	}
 	m.webhooks.WithLabelValues(result).Inc()
 }

@@ -30,7 +30,7 @@ type source struct {
 func (s *source) Endpoints(context.Context) ([]metrics.Endpoint, error) { return s.endpoints, s.err }
 func (s *source) GPUs() []metrics.GPU                                   { return s.gpus }
 
-func full() *source {
+func fullSource() *source {
 	return &source{
 		endpoints: []metrics.Endpoint{{
 			ID: "ep", Jobs: engine.Counts{InQueue: 3, InProgress: 2}, Oldest: time.Now().Add(-time.Hour),
@@ -60,7 +60,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 	return string(text)
 }
 
-func open(s metrics.Source, log io.Writer) *metrics.Metrics {
+func newMetrics(s metrics.Source, log io.Writer) *metrics.Metrics {
 	return metrics.New(metrics.Config{Source: s, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(log, nil)), Version: "1.2.3"})
 }
 
@@ -71,7 +71,7 @@ func request(m *metrics.Metrics, pattern string, status int) {
 
 // Every metric, with its value; and all are as promlint wants them.
 func TestScrape(t *testing.T) {
-	m := open(full(), t.Output())
+	m := newMetrics(fullSource(), t.Output())
 	for _, e := range []engine.Event{
 		{To: engine.InQueue},
 		{From: engine.InQueue, To: engine.InProgress, Delay: 2 * time.Second},
@@ -79,7 +79,7 @@ func TestScrape(t *testing.T) {
 		{From: engine.InProgress, To: engine.Failed, Execution: 20 * time.Second},
 		{From: engine.InQueue, To: engine.Cancelled},
 		{From: engine.Failed, To: engine.InQueue}, // a client's retry
-		{From: engine.Completed},                  // its retention is over
+		{From: engine.Completed},                  // its retention has expired
 	} {
 		e.Endpoint = "ep"
 		m.Job(e)
@@ -127,12 +127,12 @@ func TestScrape(t *testing.T) {
 		"go_goroutines ",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %s", want)
+			t.Errorf("missing %s", want)
 		}
 	}
-	for _, never := range []string{"made", "MADE", `gpu_utilization_ratio{gpu="GPU-2"}`} {
-		if strings.Contains(text, never) {
-			t.Errorf("there is %s", never)
+	for _, unwanted := range []string{"made", "MADE", `gpu_utilization_ratio{gpu="GPU-2"}`} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("unexpected %s", unwanted)
 		}
 	}
 	if t.Failed() {
@@ -147,10 +147,10 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// The series of what is deleted are gone, and those of the others stay.
-func TestSeriesEndWithTheirEndpoint(t *testing.T) {
+// The series of a deleted endpoint are dropped, and those of the others stay.
+func TestDeletedEndpointDropsSeries(t *testing.T) {
 	s := &source{}
-	m := open(s, t.Output())
+	m := newMetrics(s, t.Output())
 	for i := range 100 {
 		id := fmt.Sprint("ep", i)
 		s.endpoints = append(s.endpoints, metrics.Endpoint{ID: id})
@@ -160,23 +160,23 @@ func TestSeriesEndWithTheirEndpoint(t *testing.T) {
 	}
 	before := scrape(t, m)
 	s.endpoints = s.endpoints[:1]
-	scrape(t, m) // looks what is there; the same answer tells already
+	scrape(t, m) // reads the endpoints
 	after := scrape(t, m)
 	if !strings.Contains(before, `"ep99"`) || strings.Contains(after, `"ep99"`) || !strings.Contains(after, `job_delay_seconds_count{endpoint="ep0"} 1`) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 	m.Job(engine.Event{Endpoint: "ep99", To: engine.Completed, Execution: time.Second}) // its last job ends late
 	if text := scrape(t, m); strings.Contains(text, `"ep99"`) {
-		t.Error("a late job brings a deleted endpoint back")
+		t.Error("a late job recreates the series of a deleted endpoint")
 	}
 }
 
-// What can't be read is missing, and said in the log; the rest is there.
+// A metric that can't be read is missing and logged; the rest is served.
 func TestUnreadable(t *testing.T) {
 	var log bytes.Buffer
-	s := full()
+	s := fullSource()
 	s.err = errors.New("planted")
-	text := scrape(t, open(s, &log))
+	text := scrape(t, newMetrics(s, &log))
 	if strings.Contains(text, `endpoint="ep"`) || !strings.Contains(text, "gpucloud_gpu_healthy") || !strings.Contains(log.String(), "planted") {
 		t.Errorf("%s\nlog: %s", text, &log)
 	}

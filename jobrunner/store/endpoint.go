@@ -109,7 +109,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint
 		if err := tx.insert(&e, now); err != nil {
 			return err
 		}
-		tx.touched = append(tx.touched, e.ID)
+		tx.changedEndpoints = append(tx.changedEndpoints, e.ID)
 		out = e
 		return tx.release(e, nil)
 	})
@@ -139,14 +139,14 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	if err := load(tx.tx, &e, id); err != nil {
 		return e, err
 	}
-	before, err := fields(e.made())
+	before, err := fields(e.workerSpec())
 	if err != nil {
 		return e, err
 	}
 	if err := change(&e); err != nil {
 		return e, err
 	}
-	after, err := fields(e.made())
+	after, err := fields(e.workerSpec())
 	if err != nil {
 		return e, err
 	}
@@ -154,7 +154,7 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 	if len(changed) > 0 {
 		e.Version++
 	}
-	tx.touched = append(tx.touched, id)
+	tx.changedEndpoints = append(tx.changedEndpoints, id)
 	if err := tx.save(&e); err != nil || len(changed) == 0 {
 		return e, err
 	}
@@ -164,7 +164,7 @@ func (tx *Tx) updateEndpoint(id string, change func(e *Endpoint) error) (Endpoin
 // DeleteEndpoint deletes an endpoint, and never its template.
 func (s *Store) DeleteEndpoint(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
-		tx.touched = append(tx.touched, id)
+		tx.changedEndpoints = append(tx.changedEndpoints, id)
 		return tx.remove(endpoints, id)
 	})
 }

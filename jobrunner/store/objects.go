@@ -25,7 +25,7 @@ var (
 	endpoints      = kind{"endpoint", "endpoint"}
 )
 
-// Head is what all records have.
+// Head holds the members of every record.
 type Head struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -78,7 +78,7 @@ func list[T any, P interface {
 		"SELECT doc FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
 }
 
-// documents are what a query finds, in its order.
+// documents decodes the rows of a query, in their order.
 func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, one *T) error, query string, args ...any) ([]T, error) {
 	out := []T{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
@@ -113,9 +113,9 @@ func (tx *Tx) insert(r record, now time.Time) error {
 	}
 	_, err = tx.tx.Exec("INSERT INTO objects (id, kind, name, doc) VALUES (?, ?, ?, ?)", h.ID, r.kind().key, h.Name, string(doc))
 	if err != nil {
-		return taken(r, err)
+		return nameConflict(r, err)
 	}
-	return tx.point(r)
+	return tx.saveRefs(r)
 }
 
 // save writes a record that exists.
@@ -126,24 +126,24 @@ func (tx *Tx) save(r record) error {
 	}
 	_, err = tx.tx.Exec("UPDATE objects SET name = ?, doc = ? WHERE id = ?", r.head().Name, string(doc), r.head().ID)
 	if err != nil {
-		return taken(r, err)
+		return nameConflict(r, err)
 	}
 	if _, err := tx.tx.Exec("DELETE FROM refs WHERE owner = ?", r.head().ID); err != nil {
 		return err
 	}
-	return tx.point(r)
+	return tx.saveRefs(r)
 }
 
-// taken tells a name that another record has from other failures.
-func taken(r record, err error) error {
+// nameConflict turns the violation of a unique name into a refusal.
+func nameConflict(r record, err error) error {
 	if sqldb.IsUnique(err) {
 		return refusef("the name %q is taken by another %s: names of %ss are unique", r.head().Name, r.kind().label, r.kind().label)
 	}
 	return err
 }
 
-// point notes which records r names, for the deletion of those.
-func (tx *Tx) point(r record) error {
+// saveRefs stores which records r names, for the deletion of those.
+func (tx *Tx) saveRefs(r record) error {
 	for _, target := range r.refs() {
 		_, err := tx.tx.Exec("INSERT INTO refs (target, owner) VALUES (?, ?) ON CONFLICT (target, owner) DO NOTHING", target, r.head().ID)
 		if err != nil {
@@ -153,7 +153,7 @@ func (tx *Tx) point(r record) error {
 	return nil
 }
 
-// remove deletes a record; what it named is noted no more.
+// remove deletes a record, and with it its refs.
 func (tx *Tx) remove(k kind, id string) error {
 	n, err := tx.tx.Exec("DELETE FROM objects WHERE id = ? AND kind = ?", id, k.key)
 	if err == nil && n == 0 {
@@ -164,8 +164,8 @@ func (tx *Tx) remove(k kind, id string) error {
 
 // exists reports whether there is a record of the kind.
 func (tx *Tx) exists(k kind, id string) (bool, error) {
-	var one int
-	err := tx.tx.QueryRow("SELECT 1 FROM objects WHERE id = ? AND kind = ?", id, k.key).Scan(&one)
+	var found int
+	err := tx.tx.QueryRow("SELECT 1 FROM objects WHERE id = ? AND kind = ?", id, k.key).Scan(&found)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

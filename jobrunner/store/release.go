@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Release is a version of what an endpoint's workers are made of.
+// Release is a version of an endpoint's workerSpec.
 type Release struct {
 	Version int64     `json:"version"`
 	Created time.Time `json:"created"` // UTC, whole milliseconds
@@ -25,11 +25,11 @@ type Change struct {
 	New   json.RawMessage `json:"new"`
 }
 
-// maxReleases bounds what is kept of an endpoint.
+// maxReleases bounds the stored releases of an endpoint.
 const maxReleases = 100
 
-// made is what an endpoint's workers are made of. A change of it is a release.
-type made struct {
+// workerSpec holds the fields of an endpoint that define its workers. A change of it is a release.
+type workerSpec struct {
 	Image      string            `json:"template.imageName"`
 	Entrypoint []string          `json:"template.dockerEntrypoint,omitempty"`
 	Args       string            `json:"template.dockerArgs,omitempty"`
@@ -44,8 +44,8 @@ type made struct {
 	FlashBoot  string            `json:"flashboot"`
 }
 
-func (e *Endpoint) made() made {
-	return made{
+func (e *Endpoint) workerSpec() workerSpec {
+	return workerSpec{
 		Image: e.Image, Entrypoint: e.Entrypoint, Args: e.Args, Disk: e.Disk, Env: e.Env, Ports: e.Ports, Registry: e.Registry,
 		GPU: e.GPU, CPU: e.CPU, Volumes: e.NetworkVolumes, Locations: e.DataCenterIDs, FlashBoot: e.FlashBoot,
 	}
@@ -72,7 +72,7 @@ func changes(before, after map[string]json.RawMessage) (out []Change) {
 	return out
 }
 
-func fields(m made) (out map[string]json.RawMessage, err error) {
+func fields(m workerSpec) (out map[string]json.RawMessage, err error) {
 	text, err := json.Marshal(m)
 	if err == nil {
 		err = json.Unmarshal(text, &out)
@@ -80,7 +80,7 @@ func fields(m made) (out map[string]json.RawMessage, err error) {
 	return out, err
 }
 
-// release keeps that an endpoint changed.
+// release stores a release of an endpoint.
 func (tx *Tx) release(e Endpoint, changed []Change) error {
 	doc, err := json.Marshal(Release{Version: e.Version, Created: tx.now.UTC().Truncate(time.Millisecond), Changes: changed})
 	if err != nil {
@@ -93,7 +93,7 @@ func (tx *Tx) release(e Endpoint, changed []Change) error {
 	return err
 }
 
-// Releases are those of an endpoint, the newest first.
+// Releases lists an endpoint's releases, the newest first.
 func (s *Store) Releases(ctx context.Context, endpoint string) ([]Release, error) {
 	decode := func(doc []byte, one *Release) error {
 		if err := json.Unmarshal(doc, one); err != nil {

@@ -74,9 +74,9 @@ func (s *Store) OnEndpointChange(f func(id string)) {
 
 // Tx is the store inside of one transaction.
 type Tx struct {
-	tx      *sqldb.Tx
-	now     time.Time
-	touched []string // endpoints
+	tx               *sqldb.Tx
+	now              time.Time
+	changedEndpoints []string // endpoints
 }
 
 // write runs fn in a transaction, perhaps more than once, and tells of the
@@ -85,20 +85,20 @@ func (s *Store) write(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.Write, fn)
 }
 
-// delete is write for what frees room, which also a full disk has to take.
+// delete is write for deletions, which must succeed on a full disk too.
 func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
 	return s.transact(ctx, s.db.WriteWithReserve, fn)
 }
 
 func (s *Store) transact(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *Tx) error) error {
-	var touched []string
+	var changed []string
 	err := write(ctx, func(t *sqldb.Tx) error {
 		if err := t.Alone("store"); err != nil {
 			return err
 		}
 		tx := &Tx{tx: t, now: s.clock.Wall()}
 		err := fn(tx)
-		touched = tx.touched
+		changed = tx.changedEndpoints
 		return err
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) transact(ctx context.Context, write func(context.Context, func(*
 	s.mu.Lock()
 	hooks := s.hooks
 	s.mu.Unlock()
-	for _, id := range touched {
+	for _, id := range changed {
 		for _, hook := range hooks {
 			hook(id)
 		}

@@ -13,30 +13,30 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// Source tells how things are at this moment.
+// Source reads the current state of a deployment.
 type Source interface {
-	// Endpoints are those that there are.
+	// Endpoints lists the endpoints that exist.
 	Endpoints(ctx context.Context) ([]Endpoint, error)
 	GPUs() []GPU
 }
 
-// Endpoint is an endpoint as it stands.
+// Endpoint is the current state of an endpoint.
 type Endpoint struct {
 	ID      string
 	Jobs    engine.Counts
-	Oldest  time.Time      // when the job that is next was queued; zero where none waits that starts a worker
-	Workers map[string]int // how many, by state; every state is named
+	Oldest  time.Time      // when the next job was queued; zero where no job waits that starts a worker
+	Workers map[string]int // counts by state; every state is present
 	Each    []Worker
 }
 
-// Worker is what a worker has used.
+// Worker is the resource usage of a worker.
 type Worker struct {
 	ID     string
 	CPU    time.Duration
 	Memory int64 // bytes
 }
 
-// GPU is a device as it stands.
+// GPU is the current state of a device.
 type GPU struct {
 	gpu.Device
 	gpu.Sample
@@ -52,51 +52,51 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	jobsNow   = desc("jobs", "Jobs that wait or run, by state.", "endpoint", "state")
-	oldestAge = desc("queue_oldest_age_seconds", "For how long the job that is next has waited; 0 where none waits.", "endpoint")
+	oldestAge = desc("queue_oldest_age_seconds", "Age of the oldest queued job; 0 for an empty queue.", "endpoint")
 	workers   = desc("workers", "Workers, by state.", "endpoint", "state")
 	workerCPU = desc("worker_cpu_seconds_total", "Processor time that a worker has used.", "endpoint", "worker")
-	workerRAM = desc("worker_memory_bytes", "Memory that a worker has now.", "endpoint", "worker")
+	workerRAM = desc("worker_memory_bytes", "Resident memory of a worker.", "endpoint", "worker")
 
 	gpuInfo        = desc("gpu_info", "A GPU of this machine; always 1.", "gpu", "index", "type", "mig")
 	gpuHealthy     = desc("gpu_healthy", "Whether a GPU can be used.", "gpu")
 	gpuHeld        = desc("gpu_held", "Whether a worker has the GPU.", "gpu")
 	gpuMemory      = desc("gpu_memory_bytes", "Size of a GPU's memory.", "gpu")
-	gpuUtilization = desc("gpu_utilization_ratio", "Part of the time during which a GPU was busy.", "gpu")
-	gpuMemoryUsed  = desc("gpu_memory_used_bytes", "Memory of a GPU that is taken.", "gpu")
+	gpuUtilization = desc("gpu_utilization_ratio", "Fraction of time that a GPU was busy.", "gpu")
+	gpuMemoryUsed  = desc("gpu_memory_used_bytes", "Memory of a GPU in use.", "gpu")
 	gpuPower       = desc("gpu_power_watts", "Power that a GPU draws.", "gpu")
 	gpuTemperature = desc("gpu_temperature_celsius", "Temperature of a GPU.", "gpu")
 )
 
-// now reads the source at each scrape, and passes on what was counted of the
-// endpoints that there still are.
-type now struct {
+// stateCollector reads the source at each scrape, and collects the job counters
+// of the endpoints that still exist.
+type stateCollector struct {
 	source Source
 	clock  *clock.Clock
 	jobs   *jobs
 }
 
-// Describe describes no metric: Collect may leave any of them out.
-func (n *now) Describe(chan<- *prometheus.Desc) {}
+// Describe sends nothing: an unchecked collector may leave any metric out.
+func (n *stateCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (n *now) Collect(out chan<- prometheus.Metric) {
+func (n *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	endpoints, err := n.source.Endpoints(ctx)
 	switch {
-	case engine.Temporary(err): // what is counted here is known all the same
+	case engine.Temporary(err): // the counters in memory are still right
 		for _, c := range n.jobs.collectors() {
 			c.Collect(out)
 		}
 	case err != nil:
 		out <- prometheus.NewInvalidMetric(jobsNow, err)
 	default:
-		there := make(map[string]bool, len(endpoints))
+		existing := make(map[string]bool, len(endpoints))
 		for _, e := range endpoints {
-			there[e.ID] = true
+			existing[e.ID] = true
 			n.endpoint(out, e)
 		}
-		n.jobs.only(there)
+		n.jobs.keep(existing)
 		for _, c := range n.jobs.collectors() {
 			c.Collect(out)
 		}
@@ -110,7 +110,7 @@ func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labe
 	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func (n *now) endpoint(out chan<- prometheus.Metric, e Endpoint) {
+func (n *stateCollector) endpoint(out chan<- prometheus.Metric, e Endpoint) {
 	gauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
 	gauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
 	age := time.Duration(0)
@@ -129,26 +129,26 @@ func (n *now) endpoint(out chan<- prometheus.Metric, e Endpoint) {
 
 func device(out chan<- prometheus.Metric, g GPU) {
 	gauge(out, gpuInfo, 1, g.UUID, strconv.Itoa(g.Index), strings.ToValidUTF8(g.TypeID, "?"), g.MIG)
-	gauge(out, gpuHealthy, truth(g.Fault == ""), g.UUID)
-	gauge(out, gpuHeld, truth(g.Held), g.UUID)
+	gauge(out, gpuHealthy, boolGauge(g.Fault == ""), g.UUID)
+	gauge(out, gpuHeld, boolGauge(g.Held), g.UUID)
 	gauge(out, gpuMemory, float64(g.Memory), g.UUID)
-	for _, one := range []struct {
-		desc *prometheus.Desc
-		raw  int64 // -1: the device does not tell
-		unit float64
+	for _, metric := range []struct {
+		desc  *prometheus.Desc
+		value int64 // -1: the device does not report it
+		unit  float64
 	}{
 		{gpuUtilization, int64(g.Utilization), 100},
 		{gpuMemoryUsed, g.MemoryUsed, 1},
 		{gpuPower, int64(g.Power), 1000},
 		{gpuTemperature, int64(g.Temperature), 1},
 	} {
-		if one.raw >= 0 {
-			gauge(out, one.desc, float64(one.raw)/one.unit, g.UUID)
+		if metric.value >= 0 {
+			gauge(out, metric.desc, float64(metric.value)/metric.unit, g.UUID)
 		}
 	}
 }
 
-func truth(b bool) float64 {
+func boolGauge(b bool) float64 {
 	if b {
 		return 1
 	}
