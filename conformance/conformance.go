@@ -217,7 +217,7 @@ func (r *run) together(ctx context.Context, list []*suite.Case, total int, attem
 
 func (r *run) try(ctx context.Context, one *suite.Case, total int) suite.Attempt {
 	r.tell(func() { r.running = append(r.running, one.ID) }, total, nil)
-	c, _ := clauses.Find(one.All()[0])
+	c, _ := clauses.Find(one.AllClauses()[0])
 	journal := r.journal(one)
 	a := suite.Try(ctx, r.env, one, c.Level == suite.Unspec, journal)
 	r.tell(func() {

@@ -28,7 +28,7 @@ func (s *State) Due() (last time.Time) {
 func (s *State) Select() (clauses []string) {
 	for _, c := range Cases() {
 		if s.has(c.ID) {
-			clauses = append(clauses, c.All()...)
+			clauses = append(clauses, c.AllClauses()...)
 		}
 	}
 	return clauses
@@ -39,7 +39,7 @@ func (s *State) has(id string) bool { return s != nil && s.Journals[id] != nil }
 // deferrable tells whether a case can be put off: calls of the target come when
 // they come.
 func (r *run) deferrable(c *suite.Case) bool {
-	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Hooks == 0
+	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0
 }
 
 // journal is that of a case, nil for one that is not put off.
@@ -53,7 +53,7 @@ func (r *run) journal(c *suite.Case) *suite.Journal {
 		j.Longest = r.MaxWait
 		return j
 	}
-	if c.Takes <= r.MaxWait {
+	if c.WaitTime <= r.MaxWait {
 		return nil
 	}
 	return &suite.Journal{Case: c.ID, Longest: r.MaxWait}

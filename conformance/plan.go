@@ -39,14 +39,14 @@ func Plan(o Options) (Planned, error) {
 			p.Skipped[skip.Code+": "+skip.Reason] = append(p.Skipped[skip.Code+": "+skip.Reason], c.ID)
 			continue
 		}
-		requests, jobs, seconds := c.Costs()
+		requests, jobs, seconds := c.Cost()
 		if r.asks(c)&suite.Create != 0 {
 			requests += fixtureRequests
 		}
 		p.Cases = append(p.Cases, c.ID)
 		p.Requests, p.Jobs, p.Seconds = p.Requests+requests, p.Jobs+jobs, p.Seconds+seconds
 		if !o.Target.Quick() {
-			p.Wait = max(p.Wait, c.Takes)
+			p.Wait = max(p.Wait, c.WaitTime)
 		}
 	}
 	return p, nil

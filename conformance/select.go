@@ -54,7 +54,7 @@ func matches(p string, c clauses.Clause) bool {
 func casesOf(list []clauses.Clause) (some []*suite.Case) {
 	all := cases.All()
 	for i := range all {
-		if slices.ContainsFunc(list, func(c clauses.Clause) bool { return slices.Contains(all[i].All(), c.ID) }) {
+		if slices.ContainsFunc(list, func(c clauses.Clause) bool { return slices.Contains(all[i].AllClauses(), c.ID) }) {
 			some = append(some, &all[i])
 		}
 	}

@@ -24,25 +24,25 @@ var needs = []struct {
 }{
 	{suite.V1, (*Target).HasV1, "version 1 of the management API is not to be judged"},
 	{suite.V2, (*Target).HasV2, "version 2 of the management API is not to be judged"},
-	{suite.Endpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
-	{suite.Own, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.Idle, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.Wide, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.Second, managed, "the case needs a second endpoint, and there is no management API to make it"},
+	{suite.AnyEndpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
+	{suite.OwnEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.IdleEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to make it"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
-	{suite.Hooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
+	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case is for a target that is there for tests alone"},
 	{suite.Advanced, (*Target).Quick, "the case needs a clock that can be advanced"},
-	{suite.Described, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
-	{suite.Live, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
+	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
+	{suite.LiveDialect, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
 }
 
 func hasEndpoint(t *Target) bool { return t.Endpoint != "" || managed(t) }
 func managed(t *Target) bool     { return t.HasV1() || t.HasV2() }
 
 // makes are the needs that the suite makes at the target.
-const makes = suite.Own | suite.Idle | suite.Wide | suite.Second
+const makes = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
 
 // excluded tells why a case does not run.
 func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool) {
@@ -60,14 +60,14 @@ func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool)
 	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run puts off what waits")
 	}
-	if c.Serves != nil && !slices.ContainsFunc(c.Serves, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
-		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Serves, ", "))
+	if c.Operations != nil && !slices.ContainsFunc(c.Operations, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
+		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Operations, ", "))
 	}
 	if missing := r.asks(c) &^ r.Allow; missing != 0 {
 		return skip(report.SkipAllow, "it would "+words(missing)+": --allow "+missing.String())
 	}
-	if !r.Target.Quick() && c.Takes > r.MaxWait && !r.deferrable(c) {
-		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait: --defer", c.Takes))
+	if !r.Target.Quick() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
+		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait: --defer", c.WaitTime))
 	}
 	return o, false
 }
@@ -75,7 +75,7 @@ func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool)
 // asks is what a case does to the target, its fixtures included.
 func (r *run) asks(c *suite.Case) suite.Allow {
 	a := c.Allow
-	if c.Needs&makes != 0 || c.Needs.Has(suite.Endpoint) && r.Target.Endpoint == "" {
+	if c.Needs&makes != 0 || c.Needs.Has(suite.AnyEndpoint) && r.Target.Endpoint == "" {
 		a |= suite.Create
 	}
 	return a
@@ -95,26 +95,26 @@ func words(a suite.Allow) string {
 // left out says nothing where another has judged.
 func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.From, Statement: c.Says, Link: c.Link(), Verdict: report.Skip,
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(), Verdict: report.Skip,
 		Code: report.SkipReason, Reason: c.Untestable,
 	}
 	if res.Reason == "" {
 		res.Reason = "there is no case"
 	}
-	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.More && one.Judges(c.ID) })
+	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.Supplementary && one.Judges(c.ID) })
 	first := true
 	for _, one := range some {
-		if !slices.Contains(one.All(), c.ID) {
+		if !slices.Contains(one.AllClauses(), c.ID) {
 			continue
 		}
 		a := attempts[one.ID]
 		if text := r.watch.fault(one.ID); text.came != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
-			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Did: text.did, Came: text.came, Curl: r.scriptOf(text.x, attempts)}}
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Steps: text.did, Actual: text.came, Curl: r.scriptOf(text.x, attempts)}}
 		}
-		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.More || !one.Judges(c.ID) && ownCase) {
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || !one.Judges(c.ID) && ownCase) {
 			continue // others judge it
 		}
-		if slices.Contains(one.Also, c.ID) {
+		if slices.Contains(one.GivenClauses, c.ID) {
 			a.Outcome = onTheWay(a.Outcome, c.ID)
 		}
 		verdict := a.Verdict
@@ -129,10 +129,10 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		}
 		first = false
 		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = one.ID, verdict, a.Code, a.By, a.Reason, a.Observed
-		res.Failure, res.Took, res.Trace, res.Requests = nil, report.Duration(a.Took), nil, a.Requests
+		res.Failure, res.Took, res.Trace, res.Requests = nil, report.Duration(a.Duration), nil, a.Requests
 		if a.Failure != nil {
 			f := *a.Failure
-			f.Says = fmt.Sprintf("%s (%s)", c.Says, c.From)
+			f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 			res.Failure = &f
 		}
 		if verdict != report.Pass && verdict != report.Skip {
@@ -253,7 +253,7 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 	}
 	for _, x := range a.Trace {
 		e := report.Exchange{
-			At: report.Duration(x.Sent.Sub(a.Began)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
+			At: report.Duration(x.Sent.Sub(a.Started)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
 			Method: x.Request.Method, URL: hide(x.Request.URL), Sent: header(x.Request.Header), Body: cut(x.Request.Body), BodySize: len(x.Request.Body),
 			Status: x.Status, Header: header(x.Header), Answer: cut(x.Body), Size: len(x.Body),
 		}

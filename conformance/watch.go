@@ -126,7 +126,7 @@ func (w *watch) follow(s *suite.Watched, endpoint, id, status string) {
 	s.Status = status
 	// Of two that were under way at the same time, nobody knows which was first.
 	if last.status != "" && last.at.Before(s.Sent) {
-		s.Last, s.Retried = last.status, last.retried
+		s.PreviousStatus, s.RetriedSince = last.status, last.retried
 	}
 	switch {
 	case s.Status == "" || operation == "retry":

@@ -139,7 +139,7 @@ func again(got *report.Report, want map[string]report.Verdict, run func(selected
 // jobrunner does not serve: --local says so of them, and leaves them out.
 func unservedByJobrunner(x report.Result) bool {
 	for _, one := range conformance.Cases() {
-		if slices.Contains(one.All(), x.Clause) && slices.ContainsFunc(one.Serves, func(op string) bool { return slices.Contains(conformance.Unserved(), op) }) {
+		if slices.Contains(one.AllClauses(), x.Clause) && slices.ContainsFunc(one.Operations, func(op string) bool { return slices.Contains(conformance.Unserved(), op) }) {
 			return x.Verdict == report.Fail || x.Verdict == report.Blocked || x.Verdict == report.Inconclusive
 		}
 	}

@@ -19,8 +19,8 @@ import (
 type Clause struct {
 	ID         string
 	Level      suite.Level
-	From       string
-	Says       string
+	Source     string
+	Statement  string
 	Note       string
 	Live       suite.Dialect
 	Untestable string // the reason why no case judges it, "" where one does
@@ -47,9 +47,9 @@ var registry = sync.OnceValue(func() []Clause {
 	list := slices.Clone(withoutCase)
 	stated := map[string]bool{}
 	for _, c := range cases.All() {
-		if id := c.Clause(); c.Says != "" && !stated[id] {
+		if id := c.Clause(); c.Statement != "" && !stated[id] {
 			stated[id] = true
-			list = append(list, Clause{ID: id, Level: c.Level, From: c.From, Says: c.Says, Note: c.Note, Live: c.Live})
+			list = append(list, Clause{ID: id, Level: c.Level, Source: c.Source, Statement: c.Statement, Note: c.Note, Live: c.Live})
 		}
 	}
 	slices.SortFunc(list, func(a, b Clause) int {

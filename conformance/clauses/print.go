@@ -42,7 +42,7 @@ func Markdown() string {
 }
 
 func entry(b *strings.Builder, c Clause) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, plain(c.Says), c.Level, plain(strings.TrimSuffix(c.From, ".")))
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, plain(c.Statement), c.Level, plain(strings.TrimSuffix(c.Source, ".")))
 	if c.Untestable != "" {
 		fmt.Fprintf(b, "No case judges it: %s.\n", plain(strings.TrimSuffix(c.Untestable, ".")))
 	} else if c.Note != "" {

@@ -400,7 +400,7 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 		}
 	}
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.From, Statement: c.Says, Link: c.Link(),
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(),
 		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason),
 	}
 	if worst.play != nil {
@@ -423,9 +423,9 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 
 func (j *judge) failure(c clauses.Clause, o outcome) *report.Failure {
 	f := *o.failure
-	f.Did = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
-	f.Says = fmt.Sprintf("%s (%s)", c.Says, c.From)
-	f.Came = j.secrets.Redact(f.Came)
+	f.Steps = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
+	f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
+	f.Actual = j.secrets.Redact(f.Actual)
 	f.Curl = j.again(o.play.scenario.id, "")
 	return &f
 }

@@ -40,7 +40,7 @@ func unclear(format string, args ...any) outcome {
 
 // failing says what came, and what would have been accepted.
 func failing(came string, accepted ...string) outcome {
-	return outcome{verdict: report.Fail, reason: came, failure: &report.Failure{Accepted: accepted, Came: came}}
+	return outcome{verdict: report.Fail, reason: came, failure: &report.Failure{Accepted: accepted, Actual: came}}
 }
 
 // ended is how the command ended, for people.

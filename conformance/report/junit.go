@@ -170,7 +170,7 @@ func brief(x Result) string {
 	case x.Verdict == Unexpected && text == "":
 		text = "it is kept, and listed as a known deviation"
 	case x.Failure != nil && x.Verdict != Known && x.Verdict != Unexpected:
-		text = x.Failure.Came
+		text = x.Failure.Actual
 		if len(x.Failure.Accepted) > 0 {
 			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; came: " + text
 		}

@@ -139,11 +139,11 @@ type Result struct {
 
 // Failure is a way in which a clause was not kept.
 type Failure struct {
-	Did      string   `json:"did"`
-	Says     string   `json:"says"` // the contract, and where
-	Accepted []string `json:"accepted"`
-	Came     string   `json:"came"`
-	Curl     string   `json:"curl,omitempty"`
+	Steps     string   `json:"did"`
+	Statement string   `json:"says"` // the contract, and where
+	Accepted  []string `json:"accepted"`
+	Actual    string   `json:"came"`
+	Curl      string   `json:"curl,omitempty"`
 }
 
 // Exchange is a request and its answer.

@@ -48,7 +48,7 @@ func sample() *report.Report {
 		switch x.Verdict {
 		case report.Fail, report.Warn, report.Blocked, report.Inconclusive, report.Known:
 			x.Failure = &report.Failure{
-				Did: "POST /v2/abc/run", Says: x.Statement + " (" + x.Source + ")", Accepted: []string{"200", "201 " + hostile}, Came: "500 " + hostile,
+				Steps: "POST /v2/abc/run", Statement: x.Statement + " (" + x.Source + ")", Accepted: []string{"200", "201 " + hostile}, Actual: "500 " + hostile,
 				Curl: "ID=$(curl -sS -i https://gpus.example.com/v2/abc)\nsleep 9\n" + `curl -sS -i -H "Authorization: Bearer $GPUCLOUD_API_KEY" 'https://gpus.example.com/v2/abc/run'`,
 			}
 			x.Trace = trace

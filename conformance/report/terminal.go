@@ -137,11 +137,11 @@ func result(w io.Writer, p painter, x Result) {
 	if x.By != "" {
 		line("stands on", x.By)
 	}
-	line("did", f.Did)
-	line("contract", f.Says)
+	line("did", f.Steps)
+	line("contract", f.Statement)
 	line("source", x.Link)
 	line("accepted", strings.Join(f.Accepted, ", or "))
-	line("came", f.Came)
+	line("came", f.Actual)
 	line("repeat", f.Curl)
 	line("more", "conformance explain "+x.Clause)
 }

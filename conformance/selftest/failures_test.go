@@ -49,8 +49,8 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		if !strings.HasSuffix(x.Link, "/docs/clauses.md#"+strings.ToLower(x.Clause)) {
 			t.Errorf("the link of %s is %q", x.Clause, x.Link)
 		}
-		if !hasNoun(x.Failure.Came) && !answer.MatchString(x.Failure.Came) {
-			t.Errorf("%s came %q: of what?", x.Clause, x.Failure.Came)
+		if !hasNoun(x.Failure.Actual) && !answer.MatchString(x.Failure.Actual) {
+			t.Errorf("%s came %q: of what?", x.Clause, x.Failure.Actual)
 		}
 		for _, secret := range []string{target.Key, target.UserKey, target.OtherKey} {
 			if strings.Contains(x.Failure.Curl, secret) {

@@ -223,7 +223,7 @@ func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verd
 func light(but string) (ids []string) {
 	loads := map[string]bool{but: true}
 	for _, c := range conformance.Cases() {
-		for _, id := range c.All() {
+		for _, id := range c.AllClauses() {
 			loads[id] = loads[id] || c.Allow&suite.Load != 0
 		}
 	}
