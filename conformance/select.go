@@ -11,10 +11,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// selected are the clauses that patterns choose: an id, a glob of ids
-// (JOB-*), an area (JOB), or a level (MUST). One with ! takes its clauses
-// away; only such ones choose all others. It fails for a pattern that none matches.
-func selected(patterns []string) ([]clauses.Clause, error) {
+// selectClauses returns the clauses that patterns select: an id, a glob of ids
+// (JOB-*), an area (JOB), or a level (MUST). A pattern with ! excludes its clauses;
+// with such patterns alone, all others are selected. A pattern without a match is an
+// error.
+func selectClauses(patterns []string) ([]clauses.Clause, error) {
 	all := clauses.All()
 	if len(patterns) == 0 {
 		return all, nil

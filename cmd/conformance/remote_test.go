@@ -64,9 +64,9 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 		leaves    []string // codes and reasons of what is left out
 		least     int      // clauses that are judged of all
 	}{
-		"on the wall's clock": {local.Config{Wall: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
+		"on the wall's clock": {local.Config{RealClock: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
 		"with a clock that is advanced": {
-			local.Config{Wall: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
+			local.Config{RealClock: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package clauses is the registry of what the service description says: one
-// clause to each checkable statement, as its case states it.
+// Package clauses is the registry of clauses: one for each checkable statement of the
+// service description, as its case states it.
 package clauses
 
 import (
@@ -32,8 +32,8 @@ func (c Clause) Area() string {
 	return area
 }
 
-// AsLive is the clause in the dialect of the public SDKs.
-func (c Clause) AsLive() Clause {
+// InLiveDialect returns the clause in the dialect of the public SDKs.
+func (c Clause) InLiveDialect() Clause {
 	if c.Live.Level != "" {
 		c.Level, c.Note = c.Live.Level, c.Live.Why
 	}
@@ -53,13 +53,13 @@ var registry = sync.OnceValue(func() []Clause {
 		}
 	}
 	slices.SortFunc(list, func(a, b Clause) int {
-		return cmp.Or(cmp.Compare(a.area(), b.area()), cmp.Compare(a.number(), b.number()))
+		return cmp.Or(cmp.Compare(a.areaIndex(), b.areaIndex()), cmp.Compare(a.number(), b.number()))
 	})
 	return list
 })
 
-// area is the place of the clause's area.
-func (c Clause) area() int {
+// areaIndex is the position of the clause's area in report.Areas.
+func (c Clause) areaIndex() int {
 	return slices.IndexFunc(report.Areas, func(a report.Area) bool { return a.ID == c.Area() })
 }
 
@@ -69,7 +69,7 @@ func (c Clause) number() int {
 	return n
 }
 
-// Find is the clause of an id.
+// Find returns the clause with an id.
 func Find(id string) (Clause, bool) {
 	list := registry()
 	i := slices.IndexFunc(list, func(c Clause) bool { return c.ID == id })

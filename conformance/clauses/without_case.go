@@ -2,11 +2,11 @@ package clauses
 
 import "github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 
-// ofClients is why no case judges the clauses of clients.
-const ofClients = "it is about clients, and conformance client judges it"
+// reasonForClients is why no case judges the clauses about clients.
+const reasonForClients = "it is about clients, and conformance client judges it"
 
-// withoutCase are the clauses that have no case of their own: those that no case
-// can judge, with the reason, and one that others judge on their way.
+// withoutCase are the clauses without a case: those that no case can judge, with the
+// reason, and one that cases of other clauses judge by Given.
 var withoutCase = []Clause{
 	{
 		ID: "JOB-47", Level: suite.Unspec, Source: "What the service does, 4",
@@ -26,56 +26,56 @@ var withoutCase = []Clause{
 	{
 		ID: "CLI-01", Level: suite.Must, Source: "Authentication, 1",
 		Statement:  "A client sends its key as Authorization: Bearer on every call.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-02", Level: suite.Should, Source: "Errors, 429",
 		Statement:  "A client that is answered 429 backs off exponentially and tries again.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-03", Level: suite.Should, Source: "Events, 1",
 		Statement:  "A receiver of webhooks answers 200.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-04", Level: suite.Must, Source: "States and transitions, Network volume size rule",
 		Statement:  "A client that plans refuses to shrink a volume before it asks.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-05", Level: suite.Must, Source: "Template",
 		Statement:  "A client tells that a name is taken.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-06", Level: suite.Must, Source: "Versioning, 1",
 		Statement:  "A client of version 1 warns after its retirement.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-07", Level: suite.Should, Source: "Errors, 500",
 		Statement:  "A client does not repeat a request that makes something, unless it has seen that it was not made.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-08", Level: suite.Should, Source: "Errors, 400",
 		Statement:  "A client does not repeat a request that was refused: 4xx but 429.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-09", Level: suite.Should, Source: "States and transitions, ttl elapsed",
 		Statement:  "A client that waits for a job takes the 404 of one that is gone for its end, and tells.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-10", Level: suite.Should, Source: "States and transitions, POST /cancel",
 		Statement:  "A client that waits for a job takes CANCELLED for its end, and tells.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 	{
 		ID: "CLI-11", Level: suite.Should, Source: "Authentication, 1",
 		Statement:  "A client shows its key in no output, and sends it in Authorization alone.",
-		Untestable: ofClients,
+		Untestable: reasonForClients,
 	},
 }

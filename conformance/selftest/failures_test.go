@@ -146,7 +146,7 @@ func TestRerunsAreCountedApart(t *testing.T) {
 	}
 	const looks = 20 // polls of jobs, more or less on a busy machine
 	if d := again.Requests - once.Requests; d > looks || d < -looks || again.Jobs != once.Jobs || again.Reruns.Cases < 2 || again.Reruns.Jobs != 2*once.Jobs ||
-		again.Requests+again.Reruns.Requests != all-(first-once.Requests) || again.Reruns.Took <= 0 {
+		again.Requests+again.Reruns.Requests != all-(first-once.Requests) || again.Reruns.Duration <= 0 {
 		t.Errorf("%d requests and %d jobs without reruns; %d and %d with these: %s; %d arrived", once.Requests, once.Jobs, again.Requests, again.Jobs, again.Reruns, all)
 	}
 }

@@ -46,7 +46,7 @@ func Try(ctx context.Context, e *env.Env, one *Case, unspec bool, journal *Journ
 	a.Started, a.Duration, a.Trace = c.startedAt, time.Since(start), c.exchanges()
 	a.Requests = c.exchangesBegun - c.fixtureExchanges
 	cancel() // cancels requests that are still in flight
-	made := c.env.Ledger.Left(one.ID)
+	made := c.env.Ledger.Remaining(one.ID)
 	a.Script = func(last *wire.Exchange) string { return c.scriptTo(last, made) }
 	if a.Code == report.SkipDeferred {
 		return a
@@ -54,7 +54,7 @@ func Try(ctx context.Context, e *env.Env, one *Case, unspec bool, journal *Journ
 	// Objects are deleted whatever the outcome.
 	cleanupCtx, cancelCleanup := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancelCleanup()
-	if err := e.TakeDown(cleanupCtx, one.ID); err != nil {
+	if err := e.DeleteCreated(cleanupCtx, one.ID); err != nil {
 		a.Leaks = strings.Split(err.Error(), "\n")
 	}
 	return a

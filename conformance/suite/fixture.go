@@ -27,12 +27,12 @@ func (c *C) NoteObject(kind, version, path, id string) {
 	if version == "v1" {
 		base = c.env.Target.V1()
 	}
-	c.addToLedger(env.Made{Kind: kind, ID: id, Method: http.MethodDelete, URL: base + "/" + version + path + "/" + id})
+	c.addToLedger(env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: base + "/" + version + path + "/" + id})
 }
 
-func (c *C) addToLedger(m env.Made) {
+func (c *C) addToLedger(m env.Object) {
 	m.Case, m.At = c.Case.ID, c.env.Clock.Now()
-	if slices.ContainsFunc(c.env.Ledger.Left(c.Case.ID), func(x env.Made) bool { return x.URL == m.URL }) {
+	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == m.URL }) {
 		return // the deferred run recorded it
 	}
 	if _, err := c.env.Ledger.Add(m); err != nil {
@@ -45,7 +45,7 @@ func (c *C) addToLedger(m env.Made) {
 func (c *C) NoteJob(endpoint, id string) {
 	c.env.CountJob()
 	if endpoint == c.env.Target.Endpoint {
-		c.addToLedger(env.Made{Kind: "job", ID: id, Method: http.MethodPost, URL: c.env.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
+		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.env.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
 	}
 }
 

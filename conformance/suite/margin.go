@@ -10,7 +10,7 @@ import (
 // Exact tells whether the target's time passes only when the suite lets it: then
 // a limit is judged to the second.
 func (c *C) Exact() bool {
-	return (c.env.Target.Still || c.env.Target.Virtual) && c.env.Target.Lateness == 0
+	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0
 }
 
 const (

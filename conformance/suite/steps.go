@@ -52,12 +52,12 @@ func (c *C) endStep(s *step, x *wire.Exchange) {
 // it created. failed is the exchange whose answer was not accepted, nil where the
 // failure is not about a single one.
 func (c *C) scriptSoFar(failed *wire.Exchange) string {
-	return c.writeScript(c.stepsSoFar(), failed, c.env.Ledger.Left(c.Case.ID))
+	return c.writeScript(c.stepsSoFar(), failed, c.env.Ledger.Remaining(c.Case.ID))
 }
 
 // scriptTo returns the script of a finished case up to an exchange, "" where that
 // belongs to another case.
-func (c *C) scriptTo(last *wire.Exchange, made []env.Made) string {
+func (c *C) scriptTo(last *wire.Exchange, made []env.Object) string {
 	steps := c.stepsSoFar()
 	for i := range steps {
 		if steps[i].Exchange == last {
@@ -78,12 +78,12 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 		case s.count > 1: // from the first to the last
 			x = &wire.Exchange{Request: s.request, Status: x.Status, Sent: x.Sent, Received: s.received, Err: x.Err}
 		}
-		list = append(list, wire.Step{Exchange: x, Times: s.count, Open: s.unanswered > 0})
+		list = append(list, wire.Step{Exchange: x, Count: s.count, Unanswered: s.unanswered > 0})
 	}
 	return list
 }
 
-func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, made []env.Made) string {
+func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, made []env.Object) string {
 	var cleanup []Request
 	for _, m := range made {
 		cleanup = append(cleanup, Request{Method: m.Method, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + c.env.Target.Key}}})
