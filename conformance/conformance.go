@@ -38,15 +38,15 @@ type Options struct {
 	// verdict stays a failure, or becomes INCONCLUSIVE where it passes then.
 	Reruns int
 	Known  Known
-	// Ledger is the file of what the suite makes at a target that is not local.
+	// Ledger is the file that lists the objects created at a target that is not local.
 	Ledger  string
 	Pace    *env.Pace // nil: none
 	Version string    // of the suite, for the report
-	// Defer, where it is not nil, takes the cases that would wait for more than
-	// MaxWait, and what they made stays at the target. Those that are there
-	// already, of an earlier run, go on. See State.
+	// Defer, where it is not nil, receives the cases that would wait for more than
+	// MaxWait; their objects stay at the target. Cases that it already has, from an
+	// earlier run, resume. See State.
 	Defer *State
-	// Progress is told what runs and what is left.
+	// Progress is called with what runs and what remains.
 	Progress func(Progress)
 }
 
@@ -70,7 +70,7 @@ const (
 // Judge judges a target. The error is about the options; whatever the target does
 // is in the report.
 func Judge(ctx context.Context, o Options) (*report.Report, error) {
-	chosen, err := selected(o.Select)
+	chosen, err := selectClauses(o.Select)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 		return nil, fmt.Errorf("the target's API key is missing: set GPUCLOUD_API_KEY")
 	}
 	r := &run{Options: o, started: time.Now()}
-	r.defaults()
+	r.setDefaults()
 	r.report = &report.Report{
 		Schema: report.Schema, Version: o.Version, Started: r.started, Seed: r.Seed, Dialect: "described",
 		Target: report.Target{
@@ -88,7 +88,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	if r.Target.Live {
 		r.report.Dialect = "live"
 		for i := range chosen {
-			chosen[i] = chosen[i].AsLive()
+			chosen[i] = chosen[i].InLiveDialect()
 		}
 	}
 	if err := r.open(ctx); err != nil {
@@ -99,25 +99,25 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	return r.report, nil
 }
 
-// run is a run at work.
+// run is the state of a run.
 type run struct {
 	Options
 	env     *env.Env
 	began   time.Time // by the target's clock
 	started time.Time
 	report  *report.Report
-	watch   *watch
-	// clockFault is why the target's clock can't be advanced, though it should be.
+	watch   *exchangeWatch
+	// clockFault is why advancing the target's clock failed.
 	clockFault error
 
 	mu      sync.Mutex
 	done    int
 	running []string
 
-	reruns *rerun // nil: no failed case was run again
+	reruns *rerunUsage // nil: no failed case was run again
 }
 
-func (r *run) defaults() {
+func (r *run) setDefaults() {
 	if r.Parallel == 0 {
 		r.Parallel = 8
 	}
@@ -166,7 +166,7 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	attempts := map[string]suite.Attempt{}
 	var toRun []*suite.Case
 	for _, one := range some {
-		if o, no := r.excluded(one, refused); no {
+		if o, no := r.skipReason(one, refused); no {
 			attempts[one.ID] = suite.Attempt{Outcome: o}
 			continue
 		}
@@ -174,20 +174,20 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	}
 	r.watch = newWatch(r.env.Target, toRun)
 	r.watch.hide = r.env.Secrets
-	r.env.Seen = r.watch.see
-	for id, a := range r.all(ctx, toRun, len(toRun)) {
+	r.env.OnExchange = r.watch.observe
+	for id, a := range r.runAll(ctx, toRun, len(toRun)) {
 		attempts[id] = a
 	}
-	repeats := r.diagnose(ctx, attempts)
+	repeats := r.rerunFailed(ctx, attempts)
 	for _, c := range chosen {
 		r.report.Results = append(r.report.Results, r.resultOf(c, some, attempts))
 	}
-	r.settle(repeats)
+	r.settleVerdicts(repeats)
 }
 
-// all runs cases side by side, in an order of the seed. total is how many are
-// told of as to be run.
-func (r *run) all(ctx context.Context, list []*suite.Case, total int) map[string]suite.Attempt {
+// runAll runs cases side by side, in an order that the seed decides. total is the number
+// of cases that Progress reports.
+func (r *run) runAll(ctx context.Context, list []*suite.Case, total int) map[string]suite.Attempt {
 	list = slices.Clone(list)
 	random := rand.New(rand.NewPCG(r.Seed, r.Seed))
 	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -195,18 +195,18 @@ func (r *run) all(ctx context.Context, list []*suite.Case, total int) map[string
 	// make late.
 	loads := func(one *suite.Case) bool { return one.Allow&suite.Load != 0 }
 	attempts := map[string]suite.Attempt{}
-	r.together(ctx, slices.DeleteFunc(slices.Clone(list), loads), total, attempts)
-	r.together(ctx, slices.DeleteFunc(list, func(one *suite.Case) bool { return !loads(one) }), total, attempts)
+	r.runParallel(ctx, slices.DeleteFunc(slices.Clone(list), loads), total, attempts)
+	r.runParallel(ctx, slices.DeleteFunc(list, func(one *suite.Case) bool { return !loads(one) }), total, attempts)
 	return attempts
 }
 
-func (r *run) together(ctx context.Context, list []*suite.Case, total int, attempts map[string]suite.Attempt) {
+func (r *run) runParallel(ctx context.Context, list []*suite.Case, total int, attempts map[string]suite.Attempt) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	r.env.Clock.Expect(len(list))
 	for _, one := range list {
 		group.Go(func() {
-			a := r.try(ctx, one, total)
+			a := r.tryCase(ctx, one, total)
 			mu.Lock()
 			defer mu.Unlock()
 			attempts[one.ID] = a
@@ -215,21 +215,21 @@ func (r *run) together(ctx context.Context, list []*suite.Case, total int, attem
 	group.Wait()
 }
 
-func (r *run) try(ctx context.Context, one *suite.Case, total int) suite.Attempt {
-	r.tell(func() { r.running = append(r.running, one.ID) }, total, nil)
-	c, _ := clauses.Find(one.All()[0])
-	journal := r.journal(one)
+func (r *run) tryCase(ctx context.Context, one *suite.Case, total int) suite.Attempt {
+	r.reportProgress(func() { r.running = append(r.running, one.ID) }, total, nil)
+	c, _ := clauses.Find(one.AllClauses()[0])
+	journal := r.journalFor(one)
 	a := suite.Try(ctx, r.env, one, c.Level == suite.Unspec, journal)
-	r.tell(func() {
+	r.reportProgress(func() {
 		r.done++
-		r.keep(journal, a)
+		r.keepJournal(journal, a)
 		r.running = slices.DeleteFunc(r.running, func(id string) bool { return id == one.ID })
 		r.report.Leaked = append(r.report.Leaked, a.Leaks...)
 	}, total, &report.Result{Clause: c.ID, Case: one.ID, Verdict: a.Verdict, Reason: a.Reason})
 	return a
 }
 
-func (r *run) tell(change func(), total int, result *report.Result) {
+func (r *run) reportProgress(change func(), total int, result *report.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
@@ -238,33 +238,33 @@ func (r *run) tell(change func(), total int, result *report.Result) {
 	}
 }
 
-// finish takes down what is left and fills in the sums.
+// finish deletes remaining objects and fills in the sums.
 func (r *run) finish(ctx context.Context) {
 	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()
-	for _, m := range r.env.Ledger.Left("") {
-		if r.report.Preflight == "" && !r.Defer.has(m.Case) {
-			_ = r.env.TakeDown(down, m.Case) // what is left after that is told below
+	for _, m := range r.env.Ledger.Remaining("") {
+		if r.report.Preflight == "" && !r.Defer.hasJournal(m.Case) {
+			_ = r.env.DeleteCreated(down, m.Case) // what is left after that is told below
 		}
 	}
 	r.report.Leaked = nil
-	for _, m := range r.env.Ledger.Left("") {
-		if r.Defer.has(m.Case) {
+	for _, m := range r.env.Ledger.Remaining("") {
+		if r.Defer.hasJournal(m.Case) {
 			continue
 		}
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
 	}
-	r.count()
+	r.fillUsage()
 	_ = r.env.Close() // the report is what counts now
 	r.report.Count()
-	r.report.Exit = code(r.report)
+	r.report.Exit = exitCode(r.report)
 	if ctx.Err() != nil {
 		r.report.Exit = ExitInterrupted
 	}
 }
 
-// code is the one by which the program ends.
-func code(r *report.Report) int {
+// exitCode returns the exit code of the program.
+func exitCode(r *report.Report) int {
 	count := func(some ...report.Verdict) (n int) {
 		for _, v := range some {
 			n += r.Counts[v]

@@ -8,13 +8,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// State is what cases that were put off need to go on, by case. It has no key in
-// it, but answers of the target.
+// State is what deferred cases need to resume, by case. It contains answers of the
+// target, and no key.
 type State struct {
 	Journals map[string]*suite.Journal `json:"journals"`
 }
 
-// Due is when the last of the cases can go on.
+// Due is when the last of the cases can resume.
 func (s *State) Due() (last time.Time) {
 	for _, j := range s.Journals {
 		if j.Due.After(last) {
@@ -27,23 +27,23 @@ func (s *State) Due() (last time.Time) {
 // Select chooses the clauses of the cases.
 func (s *State) Select() (clauses []string) {
 	for _, c := range Cases() {
-		if s.has(c.ID) {
-			clauses = append(clauses, c.All()...)
+		if s.hasJournal(c.ID) {
+			clauses = append(clauses, c.AllClauses()...)
 		}
 	}
 	return clauses
 }
 
-func (s *State) has(id string) bool { return s != nil && s.Journals[id] != nil }
+func (s *State) hasJournal(id string) bool { return s != nil && s.Journals[id] != nil }
 
-// deferrable tells whether a case can be put off: calls of the target come when
-// they come.
+// deferrable tells whether a case can be deferred: one that waits for webhook calls
+// can't.
 func (r *run) deferrable(c *suite.Case) bool {
-	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Hooks == 0
+	return r.Defer != nil && r.Target.Advance == nil && c.Needs&suite.Webhooks == 0
 }
 
-// journal is that of a case, nil for one that is not put off.
-func (r *run) journal(c *suite.Case) *suite.Journal {
+// journalFor returns the journal of a case, nil for one that is not deferrable.
+func (r *run) journalFor(c *suite.Case) *suite.Journal {
 	if !r.deferrable(c) {
 		return nil
 	}
@@ -53,14 +53,14 @@ func (r *run) journal(c *suite.Case) *suite.Journal {
 		j.Longest = r.MaxWait
 		return j
 	}
-	if c.Takes <= r.MaxWait {
+	if c.WaitTime <= r.MaxWait {
 		return nil
 	}
 	return &suite.Journal{Case: c.ID, Longest: r.MaxWait}
 }
 
-// keep keeps the journal of a case that was put off, and no other.
-func (r *run) keep(j *suite.Journal, a suite.Attempt) {
+// keepJournal keeps the journal of a deferred case, and drops any other.
+func (r *run) keepJournal(j *suite.Journal, a suite.Attempt) {
 	switch {
 	case j == nil:
 	case a.Code == report.SkipDeferred:
@@ -73,8 +73,7 @@ func (r *run) keep(j *suite.Journal, a suite.Attempt) {
 	}
 }
 
-// Merge puts the results of a run that went on into the report of the one
-// before.
+// Merge merges the results of a resumed run into the report of the run before.
 func Merge(before, after *report.Report) {
 	for i := range before.Results {
 		at := slices.IndexFunc(after.Results, func(x report.Result) bool { return x.Clause == before.Results[i].Clause })
@@ -85,10 +84,10 @@ func Merge(before, after *report.Report) {
 	before.Requests, before.Jobs = before.Requests+after.Requests, before.Jobs+after.Jobs
 	before.Reruns = before.Reruns.Add(after.Reruns)
 	before.Leaked, before.Preflight = after.Leaked, after.Preflight
-	before.Took += after.Took
-	before.Passed = report.Duration(after.Started.Sub(before.Started)) + after.Took
+	before.Duration += after.Duration
+	before.TargetTime = report.Duration(after.Started.Sub(before.Started)) + after.Duration
 	before.Count()
-	before.Exit = code(before)
+	before.Exit = exitCode(before)
 	if after.Exit == ExitInterrupted {
 		before.Exit = ExitInterrupted
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Deviation is a clause that a deployment is known not to keep.
+// Deviation is a clause that a deployment is known to violate.
 type Deviation struct {
 	Until  time.Time // the day after which it counts no more
 	Reason string
@@ -53,9 +53,9 @@ func ParseKnown(text string) (Known, error) {
 	return known, errors.Join(errs...)
 }
 
-// apply marks the results that the list speaks of, and says what is wrong with
-// the list itself: a line whose time is over, or whose clause is kept.
-func (k Known) apply(results []report.Result, now time.Time) (stale []string) {
+// mark marks the results of listed clauses, and returns the stale lines: those that
+// have expired, and those whose clause passes.
+func (k Known) mark(results []report.Result, now time.Time) (stale []string) {
 	for i := range results {
 		r := &results[i]
 		d, listed := k[r.Clause]

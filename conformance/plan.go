@@ -22,31 +22,31 @@ type Planned struct {
 	Skipped  map[string][]string
 }
 
-// Requests that a fixture takes: made, and taken down.
+// A fixture takes two requests: one creates it, one deletes it.
 const fixtureRequests = 2
 
-// Plan is what Judge would do at most, without asking the target anything.
+// Plan returns the most that Judge would do, without a request to the target.
 func Plan(o Options) (Planned, error) {
-	chosen, err := selected(o.Select)
+	chosen, err := selectClauses(o.Select)
 	if err != nil {
 		return Planned{}, err
 	}
 	r := &run{Options: o}
-	r.defaults()
-	p := Planned{Target: first(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
+	r.setDefaults()
+	p := Planned{Target: firstNonEmpty(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
 	for _, c := range casesOf(chosen) {
-		if skip, no := r.excluded(c, ""); no {
+		if skip, no := r.skipReason(c, ""); no {
 			p.Skipped[skip.Code+": "+skip.Reason] = append(p.Skipped[skip.Code+": "+skip.Reason], c.ID)
 			continue
 		}
-		requests, jobs, seconds := c.Costs()
-		if r.asks(c)&suite.Create != 0 {
+		requests, jobs, seconds := c.Cost()
+		if r.allowNeeded(c)&suite.Create != 0 {
 			requests += fixtureRequests
 		}
 		p.Cases = append(p.Cases, c.ID)
 		p.Requests, p.Jobs, p.Seconds = p.Requests+requests, p.Jobs+jobs, p.Seconds+seconds
-		if !o.Target.Quick() {
-			p.Wait = max(p.Wait, c.Takes)
+		if !o.Target.WaitsForFree() {
+			p.Wait = max(p.Wait, c.WaitTime)
 		}
 	}
 	return p, nil
@@ -54,7 +54,7 @@ func Plan(o Options) (Planned, error) {
 
 const preflightRequests = 5
 
-func first(list ...string) string {
+func firstNonEmpty(list ...string) string {
 	for _, s := range list {
 		if s != "" {
 			return s
@@ -63,7 +63,7 @@ func first(list ...string) string {
 	return ""
 }
 
-// String says it for people.
+// String describes the plan for people.
 func (p Planned) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cases at %s: up to %d requests, %d jobs, %.0f s of workers", len(p.Cases), p.Target, p.Requests, p.Jobs, p.Seconds)

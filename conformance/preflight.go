@@ -15,9 +15,8 @@ import (
 // preflightTime bounds the preflight, and each of its requests.
 const preflightTime = 4 * time.Second
 
-// preflight asks a few questions whose answers tell whether there is a
-// deployment at all. refused is the line that says why not, "" where there is
-// one; notes are what is odd about it.
+// preflight sends a few requests to find out whether the target can be judged.
+// refused says why not, "" where it can; notes are oddities, such as clock skew.
 func preflight(ctx context.Context, e *env.Env) (refused string, notes []string) {
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
@@ -48,7 +47,7 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		err := json.Unmarshal(x.Body, &body)
 		switch {
 		case x.Status == 0:
-			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, reason(ctx, x.Err))), nil
+			return "unreachable: " + e.Secrets.Redact(fmt.Sprintf("GET %s: %v", p.url, unreachableReason(ctx, x.Err))), nil
 		case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
 			faults = append(faults, fmt.Sprintf("the key is refused: GET %s answers %d", p.url, x.Status))
 		case x.Status/100 != 2:
@@ -58,11 +57,11 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 		case !p.looks(body):
 			faults = append(faults, fmt.Sprintf("GET %s answers something else than %s", p.url, p.what))
 		default:
-			nowhere := base(t) + "/conf-nothing-is-here"
+			nowhere := reachableBase(t) + "/conf-nothing-is-here"
 			if x := get(nowhere, t.Key); x.Status/100 == 2 {
 				return e.Secrets.Redact(fmt.Sprintf("not this API: whatever is asked for is answered %d, GET %s too", x.Status, nowhere)), nil
 			}
-			return "", append(notes, clockNote(x)...)
+			return "", append(notes, noteClockSkew(x)...)
 		}
 	}
 	if len(faults) == 0 {
@@ -71,8 +70,8 @@ func preflight(ctx context.Context, e *env.Env) (refused string, notes []string)
 	return "not this API, or not this key: " + e.Secrets.Redact(faults[0]), nil
 }
 
-// base is an address below which there is something.
-func base(t *env.Target) string {
+// reachableBase returns the address of an API that the target has.
+func reachableBase(t *env.Target) string {
 	for _, b := range []string{t.V2(), t.Queue(), t.V1()} {
 		if b != "" {
 			return b
@@ -81,7 +80,7 @@ func base(t *env.Target) string {
 	return ""
 }
 
-func reason(ctx context.Context, err error) any {
+func unreachableReason(ctx context.Context, err error) any {
 	if ctx.Err() != nil {
 		return fmt.Sprintf("no answer within %s", preflightTime)
 	}
@@ -119,10 +118,10 @@ func hasArray(body any) bool {
 	return false
 }
 
-// maxSkew is how far the clocks may be apart before that is worth a note.
+// maxSkew is the clock skew above which a note is added.
 const maxSkew = 5 * time.Second
 
-func clockNote(x *wire.Exchange) []string {
+func noteClockSkew(x *wire.Exchange) []string {
 	date, err := http.ParseTime(x.Header.Get("Date"))
 	if err != nil {
 		return nil

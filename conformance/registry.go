@@ -12,12 +12,12 @@ import (
 
 // Clauses are those that patterns choose, all for none. See `conformance list
 // --help` for the patterns.
-func Clauses(patterns []string) ([]clauses.Clause, error) { return selected(patterns) }
+func Clauses(patterns []string) ([]clauses.Clause, error) { return selectClauses(patterns) }
 
 // Cases are all cases.
 func Cases() []suite.Case { return cases.All() }
 
-// Mutants are the faults of a deployment, in words, that a clause must notice.
+// Mutants returns descriptions of the faults that a clause must detect.
 func Mutants(clause string) (words []string) {
 	for _, m := range mutants.All() {
 		if m.Clause == clause {
@@ -28,12 +28,12 @@ func Mutants(clause string) (words []string) {
 }
 
 //go:embed unserved.tsv
-var unserved string
+var unservedTable string
 
 // Unserved are the operations that the jobrunner does not serve yet, as "GET
 // /v2/pods".
 func Unserved() (operations []string) {
-	for line := range strings.Lines(unserved) {
+	for line := range strings.Lines(unservedTable) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			operations = append(operations, line)
 		}

@@ -6,14 +6,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// rerun is what it takes to run failed cases again, which the figures of the run
-// leave out.
-type rerun struct {
+// rerunUsage is the time and requests of reruns, which the figures of the run exclude.
+type rerunUsage struct {
 	cases      int
 	begin, end usage
 }
 
-// usage is what a run has taken so far.
+// usage is the time and requests of a run so far.
 type usage struct {
 	wall, target   time.Time
 	requests, jobs int64
@@ -23,29 +22,29 @@ func (r *run) usage() usage {
 	return usage{wall: time.Now(), target: r.env.Clock.Now(), requests: r.env.Requests(), jobs: r.env.Jobs()}
 }
 
-// startReruns begins to count for so many reruns.
+// startReruns begins to count the usage of reruns.
 func (r *run) startReruns(cases int) {
-	r.reruns = &rerun{cases: cases, begin: r.usage()}
+	r.reruns = &rerunUsage{cases: cases, begin: r.usage()}
 	r.done = 0 // of these
 }
 
 func (r *run) endReruns() { r.reruns.end = r.usage() }
 
-// count fills in what the run took, and what its reruns did.
-func (r *run) count() {
+// fillUsage fills in the usage of the run and of its reruns.
+func (r *run) fillUsage() {
 	now := r.usage()
-	r.report.Took = report.Duration(now.wall.Sub(r.started))
-	r.report.Passed = report.Duration(now.target.Sub(r.began))
+	r.report.Duration = report.Duration(now.wall.Sub(r.started))
+	r.report.TargetTime = report.Duration(now.target.Sub(r.began))
 	r.report.Requests, r.report.Jobs = now.requests, now.jobs
 	if r.reruns == nil {
 		return
 	}
 	begin, end := r.reruns.begin, r.reruns.end
 	again := &report.Reruns{
-		Cases: r.reruns.cases, Took: report.Duration(end.wall.Sub(begin.wall)), Passed: report.Duration(end.target.Sub(begin.target)),
+		Cases: r.reruns.cases, Duration: report.Duration(end.wall.Sub(begin.wall)), TargetTime: report.Duration(end.target.Sub(begin.target)),
 		Requests: end.requests - begin.requests, Jobs: end.jobs - begin.jobs,
 	}
 	r.report.Reruns = again
-	r.report.Took, r.report.Passed = r.report.Took-again.Took, r.report.Passed-again.Passed
+	r.report.Duration, r.report.TargetTime = r.report.Duration-again.Duration, r.report.TargetTime-again.TargetTime
 	r.report.Requests, r.report.Jobs = r.report.Requests-again.Requests, r.report.Jobs-again.Jobs
 }

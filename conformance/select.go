@@ -11,10 +11,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// selected are the clauses that patterns choose: an id, a glob of ids
-// (JOB-*), an area (JOB), or a level (MUST). One with ! takes its clauses
-// away; only such ones choose all others. It fails for a pattern that none matches.
-func selected(patterns []string) ([]clauses.Clause, error) {
+// selectClauses returns the clauses that patterns select: an id, a glob of ids
+// (JOB-*), an area (JOB), or a level (MUST). A pattern with ! excludes its clauses;
+// with such patterns alone, all others are selected. A pattern without a match is an
+// error.
+func selectClauses(patterns []string) ([]clauses.Clause, error) {
 	all := clauses.All()
 	if len(patterns) == 0 {
 		return all, nil
@@ -54,7 +55,7 @@ func matches(p string, c clauses.Clause) bool {
 func casesOf(list []clauses.Clause) (some []*suite.Case) {
 	all := cases.All()
 	for i := range all {
-		if slices.ContainsFunc(list, func(c clauses.Clause) bool { return slices.Contains(all[i].All(), c.ID) }) {
+		if slices.ContainsFunc(list, func(c clauses.Clause) bool { return slices.Contains(all[i].AllClauses(), c.ID) }) {
 			some = append(some, &all[i])
 		}
 	}

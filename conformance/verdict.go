@@ -15,8 +15,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// needs are what a case may need and the target may lack, with the words for
-// its absence.
+// needs are the needs that a target may not fulfil, with the reason for the skip.
 var needs = []struct {
 	need  suite.Needs
 	there func(t *Target) bool
@@ -24,28 +23,28 @@ var needs = []struct {
 }{
 	{suite.V1, (*Target).HasV1, "version 1 of the management API is not to be judged"},
 	{suite.V2, (*Target).HasV2, "version 2 of the management API is not to be judged"},
-	{suite.Endpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
-	{suite.Own, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.Idle, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.Wide, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
-	{suite.Second, managed, "the case needs a second endpoint, and there is no management API to make it"},
+	{suite.AnyEndpoint, hasEndpoint, "there is no endpoint: give --endpoint-id, or the management API and --allow create"},
+	{suite.OwnEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.IdleEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.WideEndpoint, managed, "the case needs an endpoint of its own, and there is no management API to make it"},
+	{suite.SecondEndpoint, managed, "the case needs a second endpoint, and there is no management API to make it"},
 	{suite.OtherKey, func(t *Target) bool { return t.OtherKey != "" }, "the case needs a valid key without access: set GPUCLOUD_OTHER_API_KEY"},
 	{suite.UserKey, func(t *Target) bool { return t.UserKey != "" }, "the case needs another user's key: set GPUCLOUD_USER_API_KEY"},
-	{suite.Hooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
+	{suite.Webhooks, (*Target).Reachable, "the target can't reach this machine: --hook-url says at which address it does"},
 	{suite.LocalOnly, func(t *Target) bool { return t.Local }, "the case is for a target that is there for tests alone"},
-	{suite.Advanced, (*Target).Quick, "the case needs a clock that can be advanced"},
-	{suite.Described, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
-	{suite.Live, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
+	{suite.Advanced, (*Target).WaitsForFree, "the case needs a clock that can be advanced"},
+	{suite.DescribedDialect, func(t *Target) bool { return !t.Live }, "the case is for the dialect of the description"},
+	{suite.LiveDialect, func(t *Target) bool { return t.Live }, "the case is for the dialect of the public SDKs"},
 }
 
 func hasEndpoint(t *Target) bool { return t.Endpoint != "" || managed(t) }
 func managed(t *Target) bool     { return t.HasV1() || t.HasV2() }
 
-// makes are the needs that the suite makes at the target.
-const makes = suite.Own | suite.Idle | suite.Wide | suite.Second
+// creatableNeeds are the needs that the suite fulfils by creating endpoints.
+const creatableNeeds = suite.OwnEndpoint | suite.IdleEndpoint | suite.WideEndpoint | suite.SecondEndpoint
 
-// excluded tells why a case does not run.
-func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool) {
+// skipReason returns why a case does not run.
+func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, no bool) {
 	skip := func(code, reason string) (suite.Outcome, bool) {
 		return suite.Outcome{Verdict: report.Skip, Code: code, Reason: reason}, true
 	}
@@ -60,28 +59,28 @@ func (r *run) excluded(c *suite.Case, refused string) (o suite.Outcome, no bool)
 	if c.Needs.Has(suite.Advanced) && r.Defer != nil && r.Target.Advance == nil {
 		return skip(report.SkipFeature, "the case needs a clock that can be advanced, and the run puts off what waits")
 	}
-	if c.Serves != nil && !slices.ContainsFunc(c.Serves, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
-		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Serves, ", "))
+	if c.Operations != nil && !slices.ContainsFunc(c.Operations, func(op string) bool { return !slices.Contains(r.Target.Unserved, op) }) {
+		return skip(report.SkipUnserved, "the deployment does not serve it: "+strings.Join(c.Operations, ", "))
 	}
-	if missing := r.asks(c) &^ r.Allow; missing != 0 {
-		return skip(report.SkipAllow, "it would "+words(missing)+": --allow "+missing.String())
+	if missing := r.allowNeeded(c) &^ r.Allow; missing != 0 {
+		return skip(report.SkipAllow, "it would "+allowWords(missing)+": --allow "+missing.String())
 	}
-	if !r.Target.Quick() && c.Takes > r.MaxWait && !r.deferrable(c) {
-		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait: --defer", c.Takes))
+	if !r.Target.WaitsForFree() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
+		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait: --defer", c.WaitTime))
 	}
 	return o, false
 }
 
-// asks is what a case does to the target, its fixtures included.
-func (r *run) asks(c *suite.Case) suite.Allow {
+// allowNeeded returns what a case does to the target, including its fixtures.
+func (r *run) allowNeeded(c *suite.Case) suite.Allow {
 	a := c.Allow
-	if c.Needs&makes != 0 || c.Needs.Has(suite.Endpoint) && r.Target.Endpoint == "" {
+	if c.Needs&creatableNeeds != 0 || c.Needs.Has(suite.AnyEndpoint) && r.Target.Endpoint == "" {
 		a |= suite.Create
 	}
 	return a
 }
 
-func words(a suite.Allow) string {
+func allowWords(a suite.Allow) string {
 	var list []string
 	for _, x := range suite.Allows {
 		if a&x.Allow != 0 {
@@ -91,31 +90,31 @@ func words(a suite.Allow) string {
 	return strings.Join(list, " and ")
 }
 
-// resultOf is what the cases of a clause say of it: the worst of them. One that was
-// left out says nothing where another has judged.
+// resultOf returns the result of a clause: the worst of its cases. A skipped case
+// does not count where another one has judged.
 func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string]suite.Attempt) report.Result {
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.From, Statement: c.Says, Link: c.Link(), Verdict: report.Skip,
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(), Verdict: report.Skip,
 		Code: report.SkipReason, Reason: c.Untestable,
 	}
 	if res.Reason == "" {
 		res.Reason = "there is no case"
 	}
-	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.More && one.Judges(c.ID) })
+	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.Supplementary && one.Judges(c.ID) })
 	first := true
 	for _, one := range some {
-		if !slices.Contains(one.All(), c.ID) {
+		if !slices.Contains(one.AllClauses(), c.ID) {
 			continue
 		}
 		a := attempts[one.ID]
 		if text := r.watch.fault(one.ID); text.came != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
-			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Did: text.did, Came: text.came, Curl: r.scriptOf(text.x, attempts)}}
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Steps: text.did, Actual: text.came, Curl: r.scriptOf(text.x, attempts)}}
 		}
-		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.More || !one.Judges(c.ID) && ownCase) {
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || !one.Judges(c.ID) && ownCase) {
 			continue // others judge it
 		}
-		if slices.Contains(one.Also, c.ID) {
-			a.Outcome = onTheWay(a.Outcome, c.ID)
+		if slices.Contains(one.GivenClauses, c.ID) {
+			a.Outcome = givenOutcome(a.Outcome, c.ID)
 		}
 		verdict := a.Verdict
 		if verdict == report.Fail && c.Level != suite.Must {
@@ -124,15 +123,15 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		if verdict == report.Observed && c.Level != suite.Unspec {
 			verdict = report.Pass
 		}
-		if !first && urgency(verdict, a.Code) >= urgency(res.Verdict, res.Code) {
+		if !first && verdictRank(verdict, a.Code) >= verdictRank(res.Verdict, res.Code) {
 			continue
 		}
 		first = false
 		res.Case, res.Verdict, res.Code, res.By, res.Reason, res.Observed = one.ID, verdict, a.Code, a.By, a.Reason, a.Observed
-		res.Failure, res.Took, res.Trace, res.Requests = nil, report.Duration(a.Took), nil, a.Requests
+		res.Failure, res.Duration, res.Trace, res.Requests = nil, report.Duration(a.Duration), nil, a.Requests
 		if a.Failure != nil {
 			f := *a.Failure
-			f.Says = fmt.Sprintf("%s (%s)", c.Says, c.From)
+			f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
 			res.Failure = &f
 		}
 		if verdict != report.Pass && verdict != report.Skip {
@@ -142,18 +141,18 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 	return res
 }
 
-// urgency orders verdicts, the first of which counts. A case that goes on later may
-// still find something.
-func urgency(v report.Verdict, code string) int {
+// verdictRank orders verdicts, the first of which counts. A deferred case may still
+// fail.
+func verdictRank(v report.Verdict, code string) int {
 	if v == report.Skip && code != report.SkipDeferred {
 		return len(report.Verdicts)
 	}
 	return slices.Index(report.Verdicts, v)
 }
 
-// onTheWay is what the outcome of a case says of a clause that it judges on its
-// way.
-func onTheWay(o suite.Outcome, clause string) suite.Outcome {
+// givenOutcome derives from the outcome of a case that of a clause which the case
+// judges by Given.
+func givenOutcome(o suite.Outcome, clause string) suite.Outcome {
 	switch {
 	case o.Verdict == report.Blocked && o.By == clause:
 		o.Verdict, o.By = report.Fail, ""
@@ -163,11 +162,10 @@ func onTheWay(o suite.Outcome, clause string) suite.Outcome {
 	return o
 }
 
-// settle does what needs all results: a case that is blocked by a clause that is
-// kept is no more than inconclusive, and so is a MUST that is blocked by a weaker
-// clause, which fails no run; failures are looked at again, and the listed
-// deviations are marked.
-func (r *run) settle(repeats map[string]string) {
+// settleVerdicts applies what needs all results: a case that is blocked by a clause
+// that passes is inconclusive, and so is a MUST that is blocked by a weaker clause,
+// which fails no run; results of reruns are added, and known deviations marked.
+func (r *run) settleVerdicts(repeats map[string]string) {
 	verdicts := map[string]report.Verdict{}
 	for _, x := range r.report.Results {
 		verdicts[x.Clause] = x.Verdict
@@ -194,17 +192,17 @@ func (r *run) settle(repeats map[string]string) {
 			x.Reason = "it failed once and then did not: " + x.Reason
 		}
 	}
-	r.report.Stale = r.Known.apply(r.report.Results, time.Now())
+	r.report.Stale = r.Known.mark(r.report.Results, time.Now())
 }
 
-// diagnose runs failed cases again, to see whether they always fail.
-func (r *run) diagnose(ctx context.Context, attempts map[string]suite.Attempt) map[string]string {
+// rerunFailed reruns failed cases, to see whether they always fail.
+func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt) map[string]string {
 	if r.Reruns == 0 {
 		return nil
 	}
 	var failed []*suite.Case
 	for _, one := range casesOf(clauses.All()) {
-		if attempts[one.ID].Verdict == report.Fail && r.journal(one) == nil {
+		if attempts[one.ID].Verdict == report.Fail && r.journalFor(one) == nil {
 			failed = append(failed, one)
 		}
 	}
@@ -215,7 +213,7 @@ func (r *run) diagnose(ctx context.Context, attempts map[string]suite.Attempt) m
 	r.startReruns(len(failed) * r.Reruns)
 	defer r.endReruns()
 	for range r.Reruns {
-		for id, a := range r.all(ctx, failed, len(failed)*r.Reruns) {
+		for id, a := range r.runAll(ctx, failed, len(failed)*r.Reruns) {
 			if a.Verdict != report.Pass && a.Verdict != report.Warn && a.Verdict != report.Observed {
 				counts[id]++
 			}
@@ -228,7 +226,7 @@ func (r *run) diagnose(ctx context.Context, attempts map[string]suite.Attempt) m
 	return repeats
 }
 
-// maxTrace bounds what a report shows of a body.
+// maxTrace bounds the bytes of a body in a report.
 const maxTrace = 4096
 
 func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
@@ -253,7 +251,7 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 	}
 	for _, x := range a.Trace {
 		e := report.Exchange{
-			At: report.Duration(x.Sent.Sub(a.Began)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
+			At: report.Duration(x.Sent.Sub(a.Started)), Took: report.Duration(x.Received.Sub(x.Sent)), Started: x.Sent,
 			Method: x.Request.Method, URL: hide(x.Request.URL), Sent: header(x.Request.Header), Body: cut(x.Request.Body), BodySize: len(x.Request.Body),
 			Status: x.Status, Header: header(x.Header), Answer: cut(x.Body), Size: len(x.Body),
 		}
@@ -265,13 +263,13 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 	return list
 }
 
-// fault is what a case that watches all exchanges found.
-type fault struct {
+// watchFault is a failure found by a case that watches all exchanges.
+type watchFault struct {
 	did, came string
 	x         *wire.Exchange
 }
 
-// scriptOf repeats what some case did up to an exchange.
+// scriptOf returns the script of the case that sent an exchange, up to it.
 func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) string {
 	for _, a := range attempts {
 		if a.Script != nil {
@@ -283,7 +281,7 @@ func (r *run) scriptOf(x *wire.Exchange, attempts map[string]suite.Attempt) stri
 	return x.Request.Curl(r.env.Secrets) // of a rerun, or of what takes down
 }
 
-// told is a short form of an exchange.
-func summary(x *wire.Exchange, hide *wire.Secrets) string {
+// exchangeLine is a short form of an exchange.
+func exchangeLine(x *wire.Exchange, hide *wire.Secrets) string {
 	return fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(hide.Cut(x.Body, 300)))
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// watch shows every exchange to the cases that watch all.
-type watch struct {
+// exchangeWatch passes every exchange to the cases with Watch.
+type exchangeWatch struct {
 	target *env.Target
 	cases  []*suite.Case
 
 	mu     sync.Mutex
-	jobs   map[string]sighting
-	faults map[string]fault // by case; the first one
+	jobs   map[string]jobSighting
+	faults map[string]watchFault // by case; the first one
 	hide   *wire.Secrets
 }
 
-// sighting is when a job was last seen with a status.
-type sighting struct {
+// jobSighting is the last status seen of a job, and when.
+type jobSighting struct {
 	status  string
 	at      time.Time
 	retried bool
@@ -32,8 +32,8 @@ type sighting struct {
 	acknowledged bool
 }
 
-func newWatch(t *env.Target, list []*suite.Case) *watch {
-	w := &watch{target: t, jobs: map[string]sighting{}, faults: map[string]fault{}}
+func newWatch(t *env.Target, list []*suite.Case) *exchangeWatch {
+	w := &exchangeWatch{target: t, jobs: map[string]jobSighting{}, faults: map[string]watchFault{}}
 	for _, c := range list {
 		if c.Watch != nil {
 			w.cases = append(w.cases, c)
@@ -42,19 +42,19 @@ func newWatch(t *env.Target, list []*suite.Case) *watch {
 	return w
 }
 
-func (w *watch) fault(id string) fault {
+func (w *exchangeWatch) fault(id string) watchFault {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.faults[id]
 }
 
-// see takes an exchange as it was made; cases run side by side.
-func (w *watch) see(x *wire.Exchange) {
+// observe passes on an exchange when it has ended; cases run concurrently.
+func (w *exchangeWatch) observe(x *wire.Exchange) {
 	if len(w.cases) == 0 || x.Request.Quiet || x.Status == 0 {
 		return
 	}
 	// A body may be long: only what is remembered is done one after the other.
-	id, status := tells(x)
+	id, status := jobStatusOf(x)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.look(x, id, status)
@@ -63,15 +63,15 @@ func (w *watch) see(x *wire.Exchange) {
 			continue
 		}
 		if text := c.Watch(s); text != "" {
-			w.faults[c.ID] = fault{
-				did: w.hide.Redact(x.Request.Method + " " + x.Request.URL), came: w.hide.Redact(text + ": " + summary(x, w.hide)), x: x,
+			w.faults[c.ID] = watchFault{
+				did: w.hide.Redact(x.Request.Method + " " + x.Request.URL), came: w.hide.Redact(text + ": " + exchangeLine(x, w.hide)), x: x,
 			}
 		}
 	}
 }
 
-// tells are the id and the status in an answer about a job.
-func tells(x *wire.Exchange) (id, status string) {
+// jobStatusOf returns the id and the status in an answer about a job.
+func jobStatusOf(x *wire.Exchange) (id, status string) {
 	body, _ := x.JSON()
 	members, _ := body.(map[string]any) // a stream answers an array, for one
 	id, _ = members["id"].(string)
@@ -80,7 +80,7 @@ func tells(x *wire.Exchange) (id, status string) {
 }
 
 // look tells what an exchange is about, whose body has an id and a status.
-func (w *watch) look(x *wire.Exchange, id, status string) *suite.Watched {
+func (w *exchangeWatch) look(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
 	path, _, _ := strings.Cut(x.Request.URL, "?")
 	switch {
@@ -98,7 +98,7 @@ func (w *watch) look(x *wire.Exchange, id, status string) *suite.Watched {
 }
 
 // follow notes the status that an exchange of the job API tells of a job.
-func (w *watch) follow(s *suite.Watched, endpoint, id, status string) {
+func (w *exchangeWatch) follow(s *suite.Watched, endpoint, id, status string) {
 	operation, asked, _ := strings.Cut(strings.TrimPrefix(s.Path, "/"), "/")
 	switch operation {
 	case "run", "runsync":
@@ -126,14 +126,14 @@ func (w *watch) follow(s *suite.Watched, endpoint, id, status string) {
 	s.Status = status
 	// Of two that were under way at the same time, nobody knows which was first.
 	if last.status != "" && last.at.Before(s.Sent) {
-		s.Last, s.Retried = last.status, last.retried
+		s.PreviousStatus, s.RetriedSince = last.status, last.retried
 	}
 	switch {
 	case s.Status == "" || operation == "retry":
 	case operation == "cancel":
-		w.jobs[s.Job] = sighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
+		w.jobs[s.Job] = jobSighting{status: s.Status, at: s.Received.Add(w.target.Grace()), acknowledged: true}
 	case last.acknowledged && last.status != s.Status && s.Sent.Before(last.at): // from before the cancellation
 	default:
-		w.jobs[s.Job] = sighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
+		w.jobs[s.Job] = jobSighting{status: s.Status, at: s.Received, retried: last.retried && last.status == s.Status}
 	}
 }

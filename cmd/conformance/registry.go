@@ -23,7 +23,7 @@ func (l *list) Run() error {
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, c := range all {
-		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Says)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Statement)
 	}
 	return out.Flush()
 }
@@ -39,7 +39,7 @@ func (e *explain) Run() error {
 		return err
 	}
 	for _, c := range all {
-		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Says, c.From, c.Link())
+		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
 		if c.Note != "" {
 			fmt.Printf("note    %s\n", c.Note)
 		}
@@ -47,13 +47,13 @@ func (e *explain) Run() error {
 			fmt.Printf("note    untestable: %s\n", c.Untestable)
 		}
 		for _, one := range conformance.Cases() {
-			if !slices.Contains(one.All(), c.ID) {
+			if !slices.Contains(one.AllClauses(), c.ID) {
 				continue
 			}
-			requests, jobs, seconds := one.Costs()
+			requests, jobs, seconds := one.Cost()
 			fmt.Printf("case    %s: up to %d requests, %d jobs, %g s of a worker", one.ID, requests, jobs, seconds)
-			if one.Takes > 0 {
-				fmt.Printf(", %s of waiting", one.Takes)
+			if one.WaitTime > 0 {
+				fmt.Printf(", %s of waiting", one.WaitTime)
 			}
 			if one.Allow != 0 {
 				fmt.Printf("; --allow %s", one.Allow)

@@ -64,9 +64,9 @@ func TestRemoteRunsLikeLocal(t *testing.T) {
 		leaves    []string // codes and reasons of what is left out
 		least     int      // clauses that are judged of all
 	}{
-		"on the wall's clock": {local.Config{Wall: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
+		"on the wall's clock": {local.Config{RealClock: true}, []string{longest, "--parallel=64"}, []string{report.SkipBudget, "advanced"}, 150},
 		"with a clock that is advanced": {
-			local.Config{Wall: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
+			local.Config{RealClock: true, Args: []string{"--clock=admin"}}, []string{"--advance"}, nil, 230,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func again(got *report.Report, want map[string]report.Verdict, run func(selected
 // jobrunner does not serve: --local says so of them, and leaves them out.
 func unservedByJobrunner(x report.Result) bool {
 	for _, one := range conformance.Cases() {
-		if slices.Contains(one.All(), x.Clause) && slices.ContainsFunc(one.Serves, func(op string) bool { return slices.Contains(conformance.Unserved(), op) }) {
+		if slices.Contains(one.AllClauses(), x.Clause) && slices.ContainsFunc(one.Operations, func(op string) bool { return slices.Contains(conformance.Unserved(), op) }) {
 			return x.Verdict == report.Fail || x.Verdict == report.Blocked || x.Verdict == report.Inconclusive
 		}
 	}

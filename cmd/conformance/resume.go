@@ -113,7 +113,7 @@ func (r *resume) Run() error {
 		return err
 	}
 	if after.Preflight != "" { // what was put off can still go on
-		return d.Run.tell(after)
+		return d.Run.reportProgress(after)
 	}
 	conformance.Merge(d.Report, after)
 	if len(d.State.Journals) > 0 {
@@ -121,5 +121,5 @@ func (r *resume) Run() error {
 	} else {
 		err = os.Remove(r.File)
 	}
-	return errors.Join(err, d.Run.tell(d.Report))
+	return errors.Join(err, d.Run.reportProgress(d.Report))
 }

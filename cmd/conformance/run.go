@@ -155,11 +155,11 @@ func (r *run) Run() error {
 	if err := later.putOff(r.Defer); err != nil {
 		return err
 	}
-	return r.tell(result)
+	return r.reportProgress(result)
 }
 
 // tell reports, and ends the program with the report's code.
-func (r *run) tell(result *report.Report) error {
+func (r *run) reportProgress(result *report.Report) error {
 	out := r.terminal()
 	report.Terminal(out, result, colours(out))
 	if err := r.write(result); err != nil {
@@ -194,7 +194,7 @@ func (r *run) where(ctx context.Context) (t env.Target, stop func(), err error) 
 // pace is that of a deployment that others use: the management API's public
 // limit is 60 a minute.
 func pace(t *env.Target) *env.Pace {
-	if t.Near() {
+	if t.OnThisMachine() {
 		return nil
 	}
 	return env.NewPace(45, 10)
@@ -272,9 +272,9 @@ func (s *sweep) Run() error {
 	}
 	e := env.New(&env.Target{Key: key}, env.NewReal(1))
 	e.Ledger = ledger
-	n := len(ledger.Left(""))
-	err = e.TakeDown(ctx, "")
-	fmt.Printf("%d of %d things taken down\n", n-len(ledger.Left("")), n)
+	n := len(ledger.Remaining(""))
+	err = e.DeleteCreated(ctx, "")
+	fmt.Printf("%d of %d things taken down\n", n-len(ledger.Remaining("")), n)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return exitError(conformance.ExitLeaked)

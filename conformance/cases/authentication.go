@@ -11,18 +11,18 @@ import (
 // authenticationCases are of the section "Authentication".
 var authenticationCases = []suite.Case{
 	{
-		ID: "AUT-01", Level: suite.Must, From: "Authentication, 1",
-		Says:  "The job API takes the key as Authorization: Bearer.",
-		Needs: suite.Endpoint,
+		ID: "AUT-01", Level: suite.Must, Source: "Authentication, 1",
+		Statement: "The job API takes the key as Authorization: Bearer.",
+		Needs:     suite.AnyEndpoint,
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200).Object("jobs")
 			c.Given("AUT-03", func() { c.Get("/health", suite.WithoutKey()).Is(401) })
 		},
 	},
 	{
-		ID: "AUT-02", Level: suite.Must, From: "Authentication, 1",
-		Says:  "The management API takes the key as Authorization: Bearer.",
-		Needs: suite.V2, Run: func(c *suite.C) {
+		ID: "AUT-02", Level: suite.Must, Source: "Authentication, 1",
+		Statement: "The management API takes the key as Authorization: Bearer.",
+		Needs:     suite.V2, Run: func(c *suite.C) {
 			c.V2("GET", "/templates", nil).Is(200)
 			c.Given("AUT-03", func() { c.V2("GET", "/templates", nil, suite.WithoutKey()).Is(401) })
 		},
@@ -32,77 +32,77 @@ var authenticationCases = []suite.Case{
 		c.Given("AUT-03", func() { c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401) })
 	}},
 	{
-		ID: "AUT-03", Level: suite.Must, From: "Authentication, 2",
-		Says:  "A request without a key is answered 401, whatever the operation, and does nothing.",
-		Needs: suite.Endpoint, Requests: 12,
+		ID: "AUT-03", Level: suite.Must, Source: "Authentication, 2",
+		Statement: "A request without a key is answered 401, whatever the operation, and does nothing.",
+		Needs:     suite.AnyEndpoint, Requests: 12,
 		Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
-			askAll(c, jobOperations, suite.WithoutKey())
-			if c.Alone() {
+			judgeRefusedKey(c, jobOperations, suite.WithoutKey())
+			if c.HasOwnEndpoint() {
 				c.Get("/health").Is(200).Equal("jobs", before)
 			}
 		},
 	},
-	{ID: "AUT-03-jobs", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 75, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(noKey, unauthorized)},
-	{ID: "AUT-03-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, Takes: 5 * time.Second, Run: denyObjects(v1API, noKey)},
-	{ID: "AUT-03-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: denyObjects(v2API, noKey)},
-	{ID: "AUT-03-workers", Needs: suite.V2 | suite.Own, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "AUT-03-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(withoutKey, expectUnauthorized)},
+	{ID: "AUT-03-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, withoutKey)},
+	{ID: "AUT-03-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, withoutKey)},
+	{ID: "AUT-03-workers", Needs: suite.V2 | suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(time.Minute)
-		path := "/serverless/" + c.E + "/workers"
+		path := "/serverless/" + c.Endpoint + "/workers"
 		ids := c.V2("GET", path, nil).Is(200).IDs()
 		if len(ids) == 0 {
 			return
 		}
-		logs := path + "/" + suite.Segment(ids[0]) + "/logs"
+		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"
 		for _, who := range []credential{suite.WithoutKey(), suite.As(c.Nonce())} {
-			unauthorized(c, c.V2("GET", logs, nil, who), func() *suite.Answer { return c.V2("GET", logs, nil) })
+			expectUnauthorized(c, c.V2("GET", logs, nil, who), func() *suite.Answer { return c.V2("GET", logs, nil) })
 		}
 	}},
 	// One operation of each kind of object and method stands for all, which are asked
 	// locally.
 	{ID: "AUT-03-management", Needs: suite.V2, Requests: 25, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
-		askAll(c, sample(), suite.WithoutKey())
+		judgeRefusedKey(c, sampleOperations(), suite.WithoutKey())
 	}},
 	{ID: "AUT-03-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
-		askAll(c, slices.Concat(operationsOfV1, operationsOfV2), suite.WithoutKey())
+		judgeRefusedKey(c, slices.Concat(operationsOfV1, operationsOfV2), suite.WithoutKey())
 	}},
 	{
-		ID: "AUT-04", Level: suite.Must, From: "Authentication, 2",
-		Says:  "A request with an unknown key is answered 401, whatever the operation, and does nothing.",
-		Needs: suite.Endpoint, Requests: 14, Run: func(c *suite.C) {
+		ID: "AUT-04", Level: suite.Must, Source: "Authentication, 2",
+		Statement: "A request with an unknown key is answered 401, whatever the operation, and does nothing.",
+		Needs:     suite.AnyEndpoint, Requests: 14, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			list := jobOperations
 			if !c.Local() {
 				list = onePerKind(list)
 			}
-			askAll(c, list, suite.As(strings.Repeat("x", len(c.Key()))))
+			judgeRefusedKey(c, list, suite.As(strings.Repeat("x", len(c.Key()))))
 		},
 	},
-	{ID: "AUT-04-jobs", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 75, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(wrongKey, unauthorized)},
-	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, Takes: 5 * time.Second, Run: denyObjects(v1API, wrongKey)},
-	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: denyObjects(v2API, wrongKey)},
+	{ID: "AUT-04-jobs", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(wrongKey, expectUnauthorized)},
+	{ID: "AUT-04-v1", Needs: suite.V1, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, wrongKey)},
+	{ID: "AUT-04-v2", Needs: suite.V2, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, wrongKey)},
 	{ID: "AUT-04-management", Needs: suite.V2, Requests: 10, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
 		wrong := suite.As(strings.Repeat("x", len(c.Key())))
 		var methods []contractOperation
-		for _, op := range sample() {
+		for _, op := range sampleOperations() {
 			if !slices.ContainsFunc(methods, func(x contractOperation) bool { return x.api == op.api && x.method == op.method }) {
 				methods = append(methods, op)
 			}
 		}
-		askAll(c, methods, wrong)
+		judgeRefusedKey(c, methods, wrong)
 	}},
 	{ID: "AUT-04-every", Needs: suite.V2 | suite.LocalOnly, Requests: 90, Run: func(c *suite.C) {
 		c.V2("GET", "/serverless", nil).Is(200)
-		askAll(c, slices.Concat(operationsOfV1, operationsOfV2), suite.As(strings.Repeat("x", len(c.Key()))))
+		judgeRefusedKey(c, slices.Concat(operationsOfV1, operationsOfV2), suite.As(strings.Repeat("x", len(c.Key()))))
 	}},
 	{
-		ID: "AUT-05", Level: suite.Must, From: "Authentication, 2",
-		Says:  "A valid key that is not for the resource is refused, whatever the operation, and does nothing; the answer should be 403.",
-		Live:  suite.Dialect{Level: suite.Should, Why: "the operator answers 401 or 403"},
-		Needs: suite.Endpoint | suite.OtherKey,
+		ID: "AUT-05", Level: suite.Must, Source: "Authentication, 2",
+		Statement: "A valid key that is not for the resource is refused, whatever the operation, and does nothing; the answer should be 403.",
+		Live:      suite.Dialect{Level: suite.Should, Why: "the operator answers 401 or 403"},
+		Needs:     suite.AnyEndpoint | suite.OtherKey,
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, a := range []*suite.Answer{
@@ -113,30 +113,30 @@ var authenticationCases = []suite.Case{
 			}
 		},
 	},
-	{ID: "AUT-05-jobs", Needs: suite.Own | suite.OtherKey, Allow: suite.Queue, Jobs: 4, Requests: 75, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(otherKey, forbidden)},
-	{ID: "AUT-05-v1", Needs: suite.V1 | suite.OtherKey, Allow: suite.Create, Requests: 110, Takes: 5 * time.Second, Run: forbidObjects(v1API)},
-	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: forbidObjects(v2API)},
+	{ID: "AUT-05-jobs", Needs: suite.OwnEndpoint | suite.OtherKey, Allow: suite.Queue, Jobs: 4, Requests: 75, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(otherKey, expectForbidden)},
+	{ID: "AUT-05-v1", Needs: suite.V1 | suite.OtherKey, Allow: suite.Create, Requests: 110, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v1API)},
+	{ID: "AUT-05-v2", Needs: suite.V2 | suite.OtherKey, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeForeignAccess(v2API)},
 	{
-		ID: "AUT-06", Level: suite.Unspec, From: "Authentication, 3",
-		Says:  "Whether a bare key is accepted.",
-		Needs: suite.Endpoint, Run: func(c *suite.C) {
+		ID: "AUT-06", Level: suite.Unspec, Source: "Authentication, 3",
+		Statement: "Whether a bare key is accepted.",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			c.Observe("%d", c.Get("/health", suite.With("Authorization", c.Key())).Code)
 		},
 	},
 	{
-		ID: "AUT-07", Level: suite.Should, From: "Authentication, 1",
-		Says:  "The scheme Bearer is read in any case (RFC 9110).",
-		Needs: suite.Endpoint, Run: func(c *suite.C) {
+		ID: "AUT-07", Level: suite.Should, Source: "Authentication, 1",
+		Statement: "The scheme Bearer is read in any case (RFC 9110).",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			c.Get("/health", suite.With("Authorization", "bearer "+c.Key())).Is(200)
 			c.Get("/health", suite.With("Authorization", "BEARER "+c.Key())).Is(200)
 		},
 	},
 	{
-		ID: "AUT-08", Level: suite.Must, From: "Authentication, 2",
-		Says:  "A key that is not sent as the bearer token is none: an empty or partial token, another scheme, another header and the query are answered 401.",
-		Needs: suite.Endpoint, Requests: 10, Run: func(c *suite.C) {
+		ID: "AUT-08", Level: suite.Must, Source: "Authentication, 2",
+		Statement: "A key that is not sent as the bearer token is none: an empty or partial token, another scheme, another header and the query are answered 401.",
+		Needs:     suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
-			for i, form := range otherForms(c) {
+			for i, form := range malformedCredentials(c) {
 				if i%5 == 0 { // all of them are tried locally
 					c.Get("/health", form).Is(401)
 				}
@@ -144,13 +144,13 @@ var authenticationCases = []suite.Case{
 			c.Get("/health?api_key=dummy&token=dummy", suite.WithoutKey()).Is(401)
 		},
 	},
-	{ID: "AUT-08-jobs", Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue, Jobs: 4, Requests: 750, Takes: 20 * time.Second, Seconds: 30, Run: denyJobs(otherForms, unauthorized)},
-	{ID: "AUT-08-v1", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 850, Takes: 5 * time.Second, Run: denyObjects(v1API, otherForms)},
-	{ID: "AUT-08-v2", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 1150, Takes: 5 * time.Second, Run: denyObjects(v2API, otherForms)},
+	{ID: "AUT-08-jobs", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue, Jobs: 4, Requests: 750, WaitTime: 20 * time.Second, Seconds: 30, Run: judgeJobAccess(malformedCredentials, expectUnauthorized)},
+	{ID: "AUT-08-v1", Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 850, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v1API, malformedCredentials)},
+	{ID: "AUT-08-v2", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 1150, WaitTime: 5 * time.Second, Run: judgeObjectAccess(v2API, malformedCredentials)},
 	{
-		ID: "AUT-09", Level: suite.Must, From: "Versioning, 3",
-		Says:  "Version 2 takes the same key.",
-		Needs: suite.V2 | suite.Endpoint, Requests: 10, Run: func(c *suite.C) {
+		ID: "AUT-09", Level: suite.Must, Source: "Versioning, 3",
+		Statement: "Version 2 takes the same key.",
+		Needs:     suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
 				c.V2("GET", path, nil).Is(200)
@@ -159,69 +159,68 @@ var authenticationCases = []suite.Case{
 		},
 	},
 	{
-		ID: "AUT-10", Level: suite.Should, From: "Authentication, 2",
-		Says:  "A 401 and a 403 are JSON and do not show the key that was sent.",
-		Needs: suite.Endpoint, Run: func(c *suite.C) {
+		ID: "AUT-10", Level: suite.Should, Source: "Authentication, 2",
+		Statement: "A 401 and a 403 are JSON and do not show the key that was sent.",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			wrong := c.Secret("WRONG_KEY")
-			a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).Lacks(wrong)
+			a := c.Get("/health", suite.As("Bearer "+wrong)).Is(401).NotContains(wrong)
 			a.JSON()
 			if c.HasV2() {
-				c.V2("GET", "/templates", nil, suite.As("Bearer "+wrong)).Is(401).Lacks(wrong).JSON()
+				c.V2("GET", "/templates", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
 			}
 			if c.HasV1() {
-				c.V1("GET", "/containerregistryauth", nil, suite.As("Bearer "+wrong)).Is(401).Lacks(wrong).JSON()
+				c.V1("GET", "/containerregistryauth", nil, suite.As("Bearer "+wrong)).Is(401).NotContains(wrong).JSON()
 			}
 		},
 	},
-	{ID: "AUT-10-every", Needs: suite.Endpoint | suite.LocalOnly, Requests: 250, Run: func(c *suite.C) {
+	{ID: "AUT-10-every", Needs: suite.AnyEndpoint | suite.LocalOnly, Requests: 250, Run: func(c *suite.C) {
 		c.Get("/health").Is(200)
 		wrong := c.Secret("WRONG_KEY")
 		for _, op := range contract {
-			if !op.api.has(c) {
+			if !op.api.servedBy(c) {
 				continue
 			}
-			hides(op.send(c, c.Nonce(), op.empty(), suite.As(wrong)), 401, wrong)
+			expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(wrong)), 401, wrong)
 			if c.OtherKey() != "" {
-				hides(op.send(c, c.Nonce(), op.empty(), suite.As(c.OtherKey())), 403, c.OtherKey())
+				expectKeyHidden(op.send(c, c.Nonce(), op.emptyBody(), suite.As(c.OtherKey())), 403, c.OtherKey())
 			}
 		}
 	}},
 }
 
-// askAll asks for each operation with a key that opens nothing, so far as the target
-// has the API: for ids that are nothing's, and with bodies in which everything is
-// missing, so that nothing comes of it.
-func askAll(c *suite.C, list []contractOperation, who suite.Option) {
+// judgeRefusedKey sends each operation that the target has with a key without access:
+// with unknown ids and empty bodies, so that no request has an effect.
+func judgeRefusedKey(c *suite.C, list []contractOperation, who suite.Option) {
 	for _, op := range list {
-		if !op.api.has(c) {
+		if !op.api.servedBy(c) {
 			continue
 		}
-		body := op.empty()
+		body := op.emptyBody()
 		if op.api == jobAPI {
-			body = op.good(c, nil, c.Nonce())
+			body = op.validBody(c, nil, c.Nonce())
 		}
 		a := op.send(c, c.Nonce(), body, who)
 		switch {
 		case a.Code == 401:
-		case missing(a) && (c.Unserved(op.String()) || !op.shown):
-		case op.about() && missing(a), body != nil && (a.Code == 400 || a.Code == 422): // which of two errors is answered is open
+		case isMissing(a) && (c.Unserved(op.String()) || !op.described):
+		case op.takesID() && isMissing(a), body != nil && (a.Code == 400 || a.Code == 422): // which of two errors is answered is open
 		default:
 			a.Is(401)
 		}
 	}
 }
 
-// sample are the operations of the management API that the description has and that
-// stand for all: one of each kind of object and method.
-func sample() []contractOperation {
+// sampleOperations are operations of the management API that the description has: one
+// of each kind of object and method.
+func sampleOperations() []contractOperation {
 	return onePerKind(slices.DeleteFunc(slices.Concat(operationsOfV1, operationsOfV2), func(op contractOperation) bool {
-		return !op.shown || !slices.Contains(objectKinds, op.kind)
+		return !op.described || !slices.Contains(objectKinds, op.kind)
 	}))
 }
 
-// hides expects that a refusal with the code is JSON and does not show the key.
-func hides(a *suite.Answer, code int, key string) {
+// expectKeyHidden expects that a refusal with the code is JSON and does not show the key.
+func expectKeyHidden(a *suite.Answer, code int, key string) {
 	if a.Code == code {
-		a.Lacks(key).JSON()
+		a.NotContains(key).JSON()
 	}
 }

@@ -13,55 +13,55 @@ import (
 // concurrencyCases are of "Limits", Rate limits: requests at a time.
 var concurrencyCases = []suite.Case{
 	{
-		ID: "RAT-11", Level: suite.Must, From: "Limits, Rate limits, /runsync",
-		Says:  "More than 400 requests of /runsync at a time are answered 429.",
-		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400, Run: func(c *suite.C) {
+		ID: "RAT-11", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
+		Statement: "More than 400 requests of /runsync at a time are answered 429.",
+		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 445, Jobs: 400, Run: func(c *suite.C) {
 			// With a running worker the limit might be a higher one.
-			hold(c, 400, "POST", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
+			judgeOpenLimit(c, 400, "POST", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		},
 	},
 	{
-		ID: "RAT-12", Level: suite.Must, From: "Limits, Rate limits, /run",
-		Says:  "More than 200 requests of /run at a time are answered 429.",
-		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
-			hold(c, 200, "POST", "/run", nil, suite.Stalled())
+		ID: "RAT-12", Level: suite.Must, Source: "Limits, Rate limits, /run",
+		Statement: "More than 200 requests of /run at a time are answered 429.",
+		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
+			judgeOpenLimit(c, 200, "POST", "/run", nil, suite.Stalled())
 		},
 	},
 	{
-		ID: "RAT-13", Level: suite.Must, From: "Limits, Rate limits, /status",
-		Says:  "More than 400 requests of /status at a time are answered 429.",
-		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 10000, Jobs: 60, Takes: 4 * time.Minute, Run: func(c *suite.C) {
-			meet(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
+		ID: "RAT-13", Level: suite.Must, Source: "Limits, Rate limits, /status",
+		Statement: "More than 400 requests of /status at a time are answered 429.",
+		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 10000, Jobs: 60, WaitTime: 4 * time.Minute, Run: func(c *suite.C) {
+			judgeSimultaneous(c, 400, 440, "GET", func(id string) string { return "/status/" + id + "?ttl=86400000" })
 		},
 	},
 	{
-		ID: "RAT-14", Level: suite.Must, From: "Limits, Rate limits, /stream",
-		Says:  "More than 400 requests of /stream at a time are answered 429.",
-		Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1, Run: func(c *suite.C) {
+		ID: "RAT-14", Level: suite.Must, Source: "Limits, Rate limits, /stream",
+		Statement: "More than 400 requests of /stream at a time are answered 429.",
+		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 480, Jobs: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Hour))
 			j.Running()
-			hold(c, 400, "GET", "/stream/"+j.ID, nil)
+			judgeOpenLimit(c, 400, "GET", "/stream/"+j.ID, nil)
 		},
 	},
 	{
-		ID: "RAT-15", Level: suite.Must, From: "Limits, Rate limits, /cancel",
-		Says:  "More than 20 requests of /cancel at a time are answered 429.",
-		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1800, Jobs: 840, Takes: 4 * time.Minute, Run: func(c *suite.C) {
-			meet(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
+		ID: "RAT-15", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
+		Statement: "More than 20 requests of /cancel at a time are answered 429.",
+		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1800, Jobs: 840, WaitTime: 4 * time.Minute, Run: func(c *suite.C) {
+			judgeSimultaneous(c, 20, 40, "POST", func(id string) string { return "/cancel/" + id })
 		},
 	},
 	{
-		ID: "RAT-16", Level: suite.Must, From: "Limits, Rate limits, /openai/*",
-		Says:  "More than 400 requests of /openai/* at a time are answered 429.",
-		Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400, Run: func(c *suite.C) {
-			routed(c)
-			hold(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
+		ID: "RAT-16", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
+		Statement: "More than 400 requests of /openai/* at a time are answered 429.",
+		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 446, Jobs: 400, Run: func(c *suite.C) {
+			requireOpenAIRoute(c)
+			judgeOpenLimit(c, 400, "POST", "/openai/v1/x", suite.Sleep(time.Hour))
 		},
 	},
 	{
-		ID: "RAT-17", Level: suite.Must, From: "Limits, Rate limits, /requests",
-		Says:  "More than 2 requests of /requests at a time are answered 429.",
-		Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 90, Jobs: 16, Takes: 66 * time.Second, Run: func(c *suite.C) {
+		ID: "RAT-17", Level: suite.Must, Source: "Limits, Rate limits, /requests",
+		Statement: "More than 2 requests of /requests at a time are answered 429.",
+		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 90, Jobs: 16, WaitTime: 66 * time.Second, Run: func(c *suite.C) {
 			// A list that is longer than the buffers of a connection, and that nobody
 			// reads, keeps its request open.
 			var last *suite.Job
@@ -69,7 +69,7 @@ var concurrencyCases = []suite.Case{
 				last = c.Run(suite.Fail(suite.M{"bytes": 1_000_000}))
 			}
 			last.Failed() // and so have those before it: there is one worker
-			n, answered := openAtOnce(c, 2, "GET", "/requests", nil, suite.Unread())
+			n, answered := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
 			if !answered {
 				expectHeld(c, n, 2)
 				return
@@ -80,7 +80,7 @@ var concurrencyCases = []suite.Case{
 			lists := slices.Repeat([]string{"/requests"}, 10)
 			for range tries {
 				c.Sleep(11 * time.Second) // the next window
-				if accepted, _ := c.Together("GET", lists); accepted < len(lists) {
+				if accepted, _ := c.SendSimultaneously("GET", lists); accepted < len(lists) {
 					return
 				}
 			}
@@ -89,13 +89,13 @@ var concurrencyCases = []suite.Case{
 	},
 }
 
-// openRuns does something while as many requests of /run are open as its limit
+// withOpenRuns calls do while as many requests of /run are in flight as the limit
 // allows.
-func openRuns(c *suite.C, do func()) {
+func withOpenRuns(c *suite.C, do func()) {
 	var open []*suite.Pending
 	defer func() {
 		for _, p := range open {
-			p.Drop()
+			p.Abort()
 		}
 	}()
 	for range 200 {
@@ -104,7 +104,7 @@ func openRuns(c *suite.C, do func()) {
 	last := c.Start("POST", "/run", nil, suite.Stalled(), suite.Quiet())
 	open = append(open, last)
 	c.Given("RAT-12", func() {
-		for late := time.Now().Add(refusal); ; time.Sleep(time.Millisecond) {
+		for late := time.Now().Add(refusalPatience); ; time.Sleep(time.Millisecond) {
 			n, answered := countHeld(open)
 			if answered {
 				c.Skip("the deployment answers at once, and nobody can hold so many requests open")
@@ -118,14 +118,14 @@ func openRuns(c *suite.C, do func()) {
 	do()
 }
 
-// refusal is how long a refusal may take of a deployment that hundreds of
-// requests keep busy, on the wall.
-const refusal = 5 * time.Second
+// refusalPatience is how long, in real time, a deployment that is busy with hundreds
+// of requests may take to refuse one.
+const refusalPatience = 5 * time.Second
 
-// hold opens more requests than the limit: as many as it allows must be held, and
+// judgeOpenLimit opens more requests than the limit: as many as it allows must be held, and
 // the others be answered 429.
-func hold(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
-	n, answered := openAtOnce(c, limit, method, path, body, o...)
+func judgeOpenLimit(c *suite.C, limit int, method, path string, body any, o ...suite.Option) {
+	n, answered := countOpen(c, limit, method, path, body, o...)
 	if answered {
 		c.Skip("the deployment answers at once, and nobody can hold so many requests open")
 	}
@@ -137,20 +137,20 @@ func expectHeld(c *suite.C, n, limit int) {
 	c.Expect(n == limit, strconv.Itoa(limit)+" requests that are held", "429 to one more than %d", n)
 }
 
-// openAtOnce is how many of more requests than the limit are open at a time; answered
-// says that one was answered, and nobody can hold them open.
-func openAtOnce(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, answered bool) {
+// countOpen sends more requests than the limit and counts those that stay in flight;
+// answered says that one was answered, so that requests can't be held open.
+func countOpen(c *suite.C, limit int, method, path string, body any, o ...suite.Option) (n int, answered bool) {
 	var open []*suite.Pending
 	defer func() {
 		for _, p := range open {
-			p.Drop()
+			p.Abort()
 		}
 	}()
 	more := max(limit/10, 4)
 	for range limit + more {
 		open = append(open, c.Start(method, path, body, append(o, suite.Quiet())...))
 	}
-	for late := time.Now().Add(refusal); ; {
+	for late := time.Now().Add(refusalPatience); ; {
 		if n, answered = countHeld(open); answered {
 			return n, true
 		}
@@ -163,7 +163,7 @@ func openAtOnce(c *suite.C, limit int, method, path string, body any, o ...suite
 		// One more is refused while all that came before are held, and those that
 		// were on their way have arrived by then.
 		open = append(open, c.Start(method, path, body, o...))
-		for late := time.Now().Add(refusal); n >= limit && time.Now().Before(late); {
+		for late := time.Now().Add(refusalPatience); n >= limit && time.Now().Before(late); {
 			if n, answered = countHeld(open); n == limit || answered {
 				break
 			}
@@ -175,13 +175,13 @@ func openAtOnce(c *suite.C, limit int, method, path string, body any, o ...suite
 	return n, answered
 }
 
-// meet sends requests that nobody can hold open, so many at the same moment.
-// Those that change a job meet behind large ones that are being written: then as
-// many are accepted as the limit allows, and the others are answered 429. Where
-// they do not all meet, more are accepted, and another try may tell.
-func meet(c *suite.C, limit, n int, method string, path func(id string) string) {
+// judgeSimultaneous sends n requests that can't be held open at the same moment.
+// Those that change a job wait behind large submissions that are being written. As
+// many are accepted as the limit allows, and the others are answered 429. Where they
+// did not all overlap, more are accepted, and it tries again.
+func judgeSimultaneous(c *suite.C, limit, n int, method string, path func(id string) string) {
 	const tries = 20
-	large := body(9_000_000)
+	large := submissionOfSize(9_000_000)
 	meetings, least := 0, n
 	for try := range tries {
 		paths := make([]string, n)
@@ -195,9 +195,9 @@ func meet(c *suite.C, limit, n int, method string, path func(id string) string) 
 		writes := []*suite.Pending{
 			c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()), c.Start("POST", "/run", nil, suite.Raw(large), suite.Quiet()),
 		}
-		c.Sent()
+		c.WaitUntilSent()
 		time.Sleep(time.Duration(try%10) * 4 * time.Millisecond) // they are read first
-		accepted, met := c.Together(method, paths)
+		accepted, met := c.SendSimultaneously(method, paths)
 		for _, w := range writes {
 			w.Answer()
 		}
@@ -221,7 +221,7 @@ func meet(c *suite.C, limit, n int, method string, path func(id string) string) 
 func countHeld(all []*suite.Pending) (open int, answered bool) {
 	for _, p := range all {
 		switch {
-		case !p.Over():
+		case !p.Answered():
 			open++
 		case p.Answer().Code/100 == 2:
 			return open, true
@@ -232,17 +232,17 @@ func countHeld(all []*suite.Pending) (open int, answered bool) {
 	return open, false
 }
 
-// fill opens as many requests as are allowed at a time, and returns those that are
-// open.
-func fill(c *suite.C, clause string, limit int, method, path string, body any) (open []*suite.Pending) {
+// openToLimit sends as many requests as are allowed at a time, and returns those in
+// flight.
+func openToLimit(c *suite.C, clause string, limit int, method, path string, body any) (open []*suite.Pending) {
 	for range limit + 20 {
 		open = append(open, c.Start(method, path, body, suite.Quiet()))
 	}
 	held := open
-	for late := time.Now().Add(refusal); len(held) > limit && time.Now().Before(late); time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(refusalPatience); len(held) > limit && time.Now().Before(late); time.Sleep(time.Millisecond) {
 		held = nil
 		for _, p := range open {
-			if !p.Over() {
+			if !p.Answered() {
 				held = append(held, p)
 			}
 		}
@@ -250,7 +250,7 @@ func fill(c *suite.C, clause string, limit int, method, path string, body any) (
 	answered := false
 	c.Given(clause, func() {
 		for _, p := range open {
-			if !p.Over() {
+			if !p.Answered() {
 				continue
 			}
 			a := p.Answer()
@@ -260,14 +260,14 @@ func fill(c *suite.C, clause string, limit int, method, path string, body any) (
 		}
 	})
 	if answered || len(held) != limit {
-		drop(open)
+		abortAll(open)
 		c.Skip("not all of %d requests are open at a time: %d", limit, len(held))
 	}
 	return held
 }
 
-func drop(open []*suite.Pending) {
+func abortAll(open []*suite.Pending) {
 	for _, p := range open {
-		p.Drop()
+		p.Abort()
 	}
 }

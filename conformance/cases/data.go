@@ -8,52 +8,51 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// dataCases are of several sections: whether the data of jobs come as they were
-// sent. The values are those of the generator, whose seed is that of the run; a
-// job that fails got others.
+// dataCases judge statements of several sections: that data of jobs is kept as sent.
+// The values come from the generator, which has the seed of the run.
 var dataCases = []suite.Case{
 	{
-		ID: "DAT-01", Level: suite.Must, From: "Stream chunk",
-		Says:  "The output of a chunk is the JSON value that the handler yielded.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+		ID: "DAT-01", Level: suite.Must, Source: "Stream chunk",
+		Statement: "The output of a chunk is the JSON value that the handler yielded.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
-			outputs := []any{g.all(), suite.M{"text": g.long(30_000)}, g.text(), g.number(), []any{}, suite.M{}, nil, false, 0, ""}
-			for range few(c, 20, 4) {
+			outputs := []any{g.allValues(), suite.M{"text": g.longText(30_000)}, g.text(), g.number(), []any{}, suite.M{}, nil, false, 0, ""}
+			for range countFor(c, 20, 4) {
 				outputs = append(outputs, suite.M{g.name(): g.value(3)})
 			}
-			yields(c, g, outputs)
-			yields(c, g, []any{suite.M{"one": g.value(4)}})
+			expectYielded(c, g, outputs)
+			expectYielded(c, g, []any{suite.M{"one": g.value(4)}})
 		},
 	},
 	{
-		ID: "DAT-02", Level: suite.Should, From: "Job, output",
-		Says:  "Numbers that no double is, such as 2^53+1, come as they were sent.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+		ID: "DAT-02", Level: suite.Should, Source: "Job, output",
+		Statement: "Numbers that no double is, such as 2^53+1, come as they were sent.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
 			input := suite.Fail(suite.M{"times": 1})
 			for i, n := range precise {
 				input[fmt.Sprint(i)] = json.Number(n)
 			}
-			a := c.Post("/runsync", suite.Submission(with(suite.Echo(input), "op", "echo"))).Is(200)
-			ended(c, a).Keeps("output", with(suite.Echo(input), "op", "echo"))
-			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", with(suite.Echo(input), "op", "echo"))
+			a := c.Post("/runsync", suite.Submission(withMember(suite.Echo(input), "op", "echo"))).Is(200)
+			finalAnswer(c, a).EqualExact("output", withMember(suite.Echo(input), "op", "echo"))
+			c.Get("/status/"+a.Str("id")).Is(200).EqualExact("output", withMember(suite.Echo(input), "op", "echo"))
 			job := c.Run(input)
 			job.Failed()
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
-			job.Await(suite.Completed).Keeps("output", input)
+			job.Await(suite.Completed).EqualExact("output", input)
 		},
 	},
 	{
-		ID: "DAT-03", Level: suite.Should, From: "Events, 1",
-		Says:  "What the call of a webhook shows of a job is what the job has.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+		ID: "DAT-03", Level: suite.Should, Source: "Events, 1",
+		Statement: "What the call of a webhook shows of a job is what the job has.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			g := generator{c.Random()}
 			for _, path := range []string{"/run", "/runsync"} {
-				box, input := c.Box(), with(echoed(g), "text", g.long(30_000))
-				body := `{"webhook":` + suite.Text(box.URL) + `,"input":` + g.write(input) + `}`
+				box, input := c.Box(), withMember(echoAll(g), "text", g.longText(30_000))
+				body := `{"webhook":` + suite.JSONText(box.URL) + `,"input":` + g.encode(input) + `}`
 				job := c.JobOf(c.Post(path, nil, suite.Raw(body)).Is(200))
 				job.Completed()
 				var call []byte
-				c.Given("WEB-01", func() { call = called(c, box, 1).Body })
+				c.Given("WEB-01", func() { call = lastCall(c, box, 1).Body })
 				told, err := suite.Decode(call)
 				members, _ := told.(suite.M)
 				if err != nil || members == nil {
@@ -69,9 +68,9 @@ var dataCases = []suite.Case{
 		},
 	},
 	{
-		ID: "DAT-04", Level: suite.Should, From: "Errors, 400",
-		Says:  "A submission whose text is not UTF-8, which JSON is, is answered 400.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "DAT-04", Level: suite.Should, Source: "Errors, 400",
+		Statement: "A submission whose text is not UTF-8, which JSON is, is answered 400.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
 			for _, text := range []string{"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe9t\xe9"} {
 				submitText(c, "/run", `{"input":{"op":"echo","x":"`+text+`"}}`).BadRequest()
@@ -80,9 +79,9 @@ var dataCases = []suite.Case{
 		},
 	},
 	{
-		ID: "DAT-05", Level: suite.Unspec, From: "Job submission body",
-		Says:  "What JSON leaves open: a member twice, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
+		ID: "DAT-05", Level: suite.Unspec, Source: "Job submission body",
+		Statement: "What JSON leaves open: a member twice, a byte order mark, half of a surrogate pair, numbers beyond doubles, thousands of levels.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 8, Seconds: 8, Requests: 40, Run: func(c *suite.C) {
 			for _, x := range []struct{ words, body string }{
 				{"a member twice", `{"input":{"op":"echo","x":1,"x":2}}`},
 				{"input twice", `{"input":{"op":"echo","x":1},"input":{"op":"echo","x":2}}`},
@@ -95,7 +94,7 @@ var dataCases = []suite.Case{
 			} {
 				a := submitText(c, "/runsync", x.body)
 				output, _ := a.Find("output.x")
-				text := suite.Text(output)
+				text := suite.JSONText(output)
 				if len(text) > 20 {
 					text = fmt.Sprintf("%d bytes", len(text))
 				}
@@ -105,9 +104,9 @@ var dataCases = []suite.Case{
 	},
 }
 
-// ended is the answer to a /runsync, or that of the job's end where the worker
-// was started too late for it.
-func ended(c *suite.C, a *suite.Answer) *suite.Answer {
+// finalAnswer returns the answer to a /runsync, or the job's final status where the
+// worker started too late for the wait.
+func finalAnswer(c *suite.C, a *suite.Answer) *suite.Answer {
 	job := c.JobOf(a)
 	if status, _ := a.Find("status"); status == suite.InQueue || status == suite.InProgress {
 		return job.Await(suite.Completed, suite.Failed)
@@ -115,18 +114,18 @@ func ended(c *suite.C, a *suite.Answer) *suite.Answer {
 	return a
 }
 
-// few is a number that is smaller where the target is not for tests alone.
-func few(c *suite.C, local, remote int) int {
+// countFor chooses a count: smaller where the target is not for tests alone.
+func countFor(c *suite.C, local, remote int) int {
 	if c.Local() {
 		return local
 	}
 	return remote
 }
 
-// echoed is an order whose output is all that the generator makes, some of it
-// beside the order's own members.
-func echoed(g generator) suite.M {
-	all := g.all()
+// echoAll is an input of a job that returns all values of the generator, some of them
+// as members beside those of the input itself.
+func echoAll(g generator) suite.M {
+	all := g.allValues()
 	input := suite.M{"data": all}
 	for name, value := range all["names"].(suite.M) {
 		if name != "error" { // with which handlers on the public SDK fail
@@ -136,15 +135,15 @@ func echoed(g generator) suite.M {
 	return suite.Echo(input)
 }
 
-func submission(g generator, input suite.M) string { return g.write(suite.Submission(input)) }
+func submissionText(g generator, input suite.M) string { return g.encode(suite.Submission(input)) }
 
-// sized is the text of an input of so many bytes.
-func sized(g generator, size int) (text string, input suite.M) {
+// inputOfSize returns an input whose JSON text has size bytes.
+func inputOfSize(g generator, size int) (text string, input suite.M) {
 	var long, quoted strings.Builder
 	left := size - len(`{"op":"echo","text":"","pad":""}`)
 	for {
-		part := g.long(50)
-		text := suite.Text(part)
+		part := g.longText(50)
+		text := suite.JSONText(part)
 		if text = text[1 : len(text)-1]; len(text) > left {
 			break
 		}
@@ -157,9 +156,9 @@ func sized(g generator, size int) (text string, input suite.M) {
 	return `{"op":"echo","text":"` + quoted.String() + `","pad":"` + pad + `"}`, input
 }
 
-// yields expects the chunks that a handler yields, as they are.
-func yields(c *suite.C, g generator, outputs []any) {
-	job := c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, suite.Yield(outputs...)))).Is(200))
+// expectYielded expects a stream to have exactly the chunks that a handler yields.
+func expectYielded(c *suite.C, g generator, outputs []any) {
+	job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, suite.Yield(outputs...)))).Is(200))
 	job.Await(suite.Completed)
 	chunks := job.Stream().Is(200).Chunks()
 	if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
@@ -172,7 +171,7 @@ func yields(c *suite.C, g generator, outputs []any) {
 	}
 }
 
-// submitText sends a text that may be refused; a job that it makes is noted.
+// submitText submits a raw body that may be refused; a job that is created is recorded.
 func submitText(c *suite.C, path, text string) *suite.Answer {
 	a := c.Post(path, nil, suite.Raw(text))
 	if id, _ := a.Find("id"); a.Code/100 == 2 {
@@ -183,7 +182,7 @@ func submitText(c *suite.C, path, text string) *suite.Answer {
 	return a
 }
 
-// precise are numbers that no double is.
+// precise are numbers that a double can't represent.
 var precise = []string{
 	"9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "1000000000000000000001",
 	"12345678901234567890123456789012345678901", "0.1234567890123456789", "3.14159265358979323846264338327950288", "1.0000000000000000001e-7",

@@ -7,20 +7,19 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// An effect is an operation on a job, or a time that elapses, and what the
-// description says of it for each state.
+// An effect is an operation on a job or an elapsed time, and what the description
+// says about it for each state.
 type effect struct {
 	name string
-	// clause is the one that says so for a stage, "" where nobody does.
+	// clause returns the clause about a stage, "" where there is none.
 	clause func(s stage) string
 	jobs   int     // beside those of the stage
 	policy suite.M // of the job
-	judge  func(c *suite.C, s stage, p *passage)
+	judge  func(c *suite.C, s stage, p *stagedJob)
 }
 
-// combinationCases are the product. They cost a job or two each, and most of them
-// wait for half an hour: where the clock can't be advanced, the other cases of
-// their clauses judge.
+// combinationCases are the product of stages and effects. Most of them wait for half
+// an hour: where the clock can't be advanced, the other cases of their clauses judge.
 func combinationCases() (all []suite.Case) {
 	for _, e := range effects {
 		for _, s := range stages {
@@ -29,9 +28,9 @@ func combinationCases() (all []suite.Case) {
 				continue
 			}
 			all = append(all, suite.Case{
-				ID: clause + "-" + e.name + "-" + s.name, Needs: suite.Own | suite.Advanced, Allow: suite.Queue,
-				Requests: 80, Jobs: s.jobs + e.jobs, Takes: 2 * time.Hour, Seconds: 1800, More: true,
-				Run: func(c *suite.C) { e.judge(c, s, s.reach(c, e.policy)) },
+				ID: clause + "-" + e.name + "-" + s.name, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue,
+				Requests: 80, Jobs: s.jobs + e.jobs, WaitTime: 2 * time.Hour, Seconds: 1800, Supplementary: true,
+				Run: func(c *suite.C) { e.judge(c, s, s.prepare(c, e.policy)) },
 			})
 		}
 	}
@@ -51,30 +50,30 @@ var effects = []effect{
 	{
 		name: "ttl", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: func(s stage) string {
-			if s.again {
+			if s.retried {
 				return "SUB-26"
 			}
 			return byStatus(map[string]string{
 				suite.InQueue: "SUB-22", suite.InProgress: "SUB-23", suite.Completed: "SUB-24", suite.Failed: "SUB-25", suite.TimedOut: "SUB-25", suite.Cancelled: "SUB-25",
 			})(s)
 		},
-		judge: func(c *suite.C, s stage, p *passage) {
-			over := p.submitted.later(lifetime)
-			if over.just(c) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
+			due := p.submittedAt.add(lifetime)
+			if due.untilJustBefore(c) {
 				there := p.Status()
-				c.Before(there, over.from)
-				hasStatus(c, s, there)
+				c.ExpectBefore(there, due.from)
+				expectStageStatus(c, s, there)
 			}
-			over.isGone(c, p.Job)
+			due.expectDeleted(c, p.Job)
 		},
 	},
-	// What is gone stays gone, whatever is asked of it.
+	// A deleted job stays deleted, whatever request follows.
 	{
 		name: "gone", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: func(stage) string { return "SUB-28" },
-		judge: func(c *suite.C, s stage, p *passage) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			p.Status().Is(200).Equal("status", s.status)
-			p.submitted.later(lifetime).past(c)
+			p.submittedAt.add(lifetime).untilEffective(c)
 			c.Given("SUB-26", func() { p.Status().Is(404) })
 			p.Retry().Is(404)
 			p.Cancel().Is(404)
@@ -82,7 +81,7 @@ var effects = []effect{
 			if p.blocker != nil {
 				p.blocker.Cancel()
 			}
-			c.Sleep(secondRun)
+			c.Sleep(secondRunTime)
 			p.Status().Is(404)
 		},
 	},
@@ -90,41 +89,41 @@ var effects = []effect{
 	{
 		name:   "ttl-query",
 		clause: func(stage) string { return "JOB-44" },
-		judge: func(c *suite.C, s stage, p *passage) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Sleep(2 * time.Minute)
-			ttl := c.Now().Sub(p.submitted.from).Round(time.Second) + 7*time.Minute
-			set := c.Get("/status/"+p.ID+"?ttl="+suite.Text(ttl.Milliseconds())).Is(200).Equal("status", s.status)
-			over := p.submitted.later(ttl)
-			if over.just(c) {
+			ttl := c.Now().Sub(p.submittedAt.from).Round(time.Second) + 7*time.Minute
+			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
+			due := p.submittedAt.add(ttl)
+			if due.untilJustBefore(c) {
 				there := p.Status()
-				c.Before(there, over.from)
-				hasStatus(c, s, there)
+				c.ExpectBefore(there, due.from)
+				expectStageStatus(c, s, there)
 			}
-			over.past(c)
+			due.untilEffective(c)
 			c.Should(func() { p.Status().Is(404) })
-			during(set).later(ttl).isGone(c, p.Job)
+			intervalOf(set).add(ttl).expectDeleted(c, p.Job)
 		},
 	},
 	// What is set while a job waits or runs counts for its result, too.
 	{
 		name: "ttl-of-result", clause: byStatus(map[string]string{suite.InQueue: "JOB-44", suite.InProgress: "JOB-44"}),
-		judge: func(c *suite.C, s stage, p *passage) {
-			set := c.Get("/status/"+p.ID+"?ttl="+suite.Text(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
+		judge: func(c *suite.C, s stage, p *stagedJob) {
+			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
 			p.cancel("JOB-19")
-			p.submitted.later(lifetime).just(c)
+			p.submittedAt.add(lifetime).untilJustBefore(c)
 			c.Should(func() { p.Status().Is(200).Equal("status", suite.Cancelled) })
-			during(set).later(lifetime).isGone(c, p.Job)
+			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
 		},
 	},
 	// and for one that is retried after it.
 	{
 		name: "ttl-of-retry", clause: byStatus(map[string]string{suite.Failed: "SUB-26", suite.TimedOut: "SUB-26"}),
-		judge: func(c *suite.C, s stage, p *passage) {
-			set := c.Get("/status/"+p.ID+"?ttl="+suite.Text(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
+		judge: func(c *suite.C, s stage, p *stagedJob) {
+			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(lifetime.Milliseconds())).Is(200).Equal("status", s.status)
 			p.retry("JOB-22")
-			p.submitted.later(lifetime).just(c)
+			p.submittedAt.add(lifetime).untilJustBefore(c)
 			p.Status().Is(200)
-			during(set).later(lifetime).isGone(c, p.Job)
+			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
 		},
 	},
 	// It can be prolonged, too, but not beyond the retention of a result.
@@ -136,32 +135,32 @@ var effects = []effect{
 			}
 			return "LIM-20"
 		},
-		judge: func(c *suite.C, s stage, p *passage) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Get("/status/"+p.ID+"?ttl=10800000").Is(200).Equal("status", s.status)
-			if suite.Over(s.status) {
-				over := p.ended.later(retention)
-				if over.just(c) {
+			if suite.IsFinal(s.status) {
+				due := p.endedAt.add(retention)
+				if due.untilJustBefore(c) {
 					p.Status().Is(200).Equal("status", s.status)
 				}
-				expired(c, p.Job, over.to)
+				expectExpired(c, p.Job, due.to)
 				return
 			}
-			p.submitted.later(lifetime).past(c)
+			p.submittedAt.add(lifetime).untilEffective(c)
 			p.Status().Is(200).Equal("status", s.status)
-			p.submitted.later(3*time.Hour).isGone(c, p.Job)
+			p.submittedAt.add(3*time.Hour).expectDeleted(c, p.Job)
 		},
 	},
 	// any, retention elapsed → expired; it counts from the last end.
 	{
-		name: "kept", clause: keeps("LIM-11"),
-		judge: func(c *suite.C, s stage, p *passage) {
-			over := p.ended.later(retention)
-			if !over.just(c) {
+		name: "kept", clause: retentionClause("LIM-11"),
+		judge: func(c *suite.C, s stage, p *stagedJob) {
+			due := p.endedAt.add(retention)
+			if !due.untilJustBefore(c) {
 				c.Inconclusive("the end of the job is not known well enough")
 			}
 			there := p.Status()
-			c.Before(there, over.from)
-			hasStatus(c, s, there)
+			c.ExpectBefore(there, due.from)
+			expectStageStatus(c, s, there)
 			if s.status == suite.Completed {
 				there.Equal("output.x", "kept")
 			}
@@ -171,57 +170,57 @@ var effects = []effect{
 		},
 	},
 	{
-		name: "expired", clause: keeps("LIM-12"),
-		judge: func(c *suite.C, s stage, p *passage) {
+		name: "expired", clause: retentionClause("LIM-12"),
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			p.Status().Is(200).Equal("status", s.status)
-			expired(c, p.Job, p.ended.later(retention).to)
+			expectExpired(c, p.Job, p.endedAt.add(retention).to)
 		},
 	},
 	// The retention is that of a result: a job that is not over has none.
 	{
 		name: "not-over", clause: byStatus(map[string]string{suite.InQueue: "LIM-17", suite.InProgress: "LIM-17"}),
-		judge: func(c *suite.C, s stage, p *passage) {
-			if s.status == suite.InProgress && s.again {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
+			if s.status == suite.InProgress && s.retried {
 				p.cancel("JOB-19")
 			} else {
-				c.Until(p.submitted.to.Add(retention + 15*time.Minute))
+				c.Until(p.submittedAt.to.Add(retention + 15*time.Minute))
 				p.Status().Is(200).Equal("status", s.status)
 				p.cancel("JOB-17")
 			}
-			over := p.ended.later(retention)
-			over.just(c)
+			due := p.endedAt.add(retention)
+			due.untilJustBefore(c)
 			c.Should(func() { p.Status().Is(200).Equal("status", suite.Cancelled) })
 		},
 	},
 	// IN_QUEUE, IN_PROGRESS, POST /cancel → CANCELLED.
 	{
 		name: "cancel", clause: byStatus(map[string]string{suite.InQueue: "JOB-17", suite.InProgress: "JOB-19"}),
-		judge: func(c *suite.C, _ stage, p *passage) {
+		judge: func(c *suite.C, _ stage, p *stagedJob) {
 			p.Cancel().Is(200).Equal("id", p.ID).Equal("status", suite.Cancelled)
 			p.Await(suite.Cancelled)
 			if p.blocker != nil {
 				p.blocker.Cancel()
 			}
 			c.Run(suite.Echo()).Completed() // whatever was in the queue before it has begun
-			c.Sleep(secondRun)
+			c.Sleep(secondRunTime)
 			p.Status().Is(200).Equal("status", suite.Cancelled)
 		},
 		jobs: 1,
 	},
 	{
-		name: "cancel", clause: overOnly("JOB-31"),
-		judge: func(c *suite.C, s stage, p *passage) {
+		name: "cancel", clause: finalOnly("JOB-31"),
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			was := p.Status().Is(200).Equal("status", s.status)
 			p.Cancel() // what it answers is open
-			unchanged(was, p.Status())
+			expectSameResult(was, p.Status())
 			c.Sleep(5 * time.Minute)
-			unchanged(was, p.Status())
+			expectSameResult(was, p.Status())
 		},
 	},
 	// FAILED, TIMED_OUT, POST /retry → IN_QUEUE; and from nowhere else.
 	{
 		name: "retry", clause: byStatus(map[string]string{suite.Failed: "JOB-22", suite.TimedOut: "JOB-23"}), jobs: 1,
-		judge: func(c *suite.C, s stage, p *passage) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Sleep(time.Minute)
 			blocker := c.BusyWorker() // so that it is seen to wait again
 			p.Retry().Is(200).Equal("id", p.ID).Equal("status", suite.InQueue)
@@ -236,16 +235,16 @@ var effects = []effect{
 	},
 	{
 		name: "retry", clause: byStatus(map[string]string{suite.Completed: "JOB-27", suite.InQueue: "JOB-28", suite.InProgress: "JOB-29", suite.Cancelled: "JOB-30"}),
-		judge: func(_ *suite.C, s stage, p *passage) {
+		judge: func(_ *suite.C, s stage, p *stagedJob) {
 			was := p.Status().Is(200).Equal("status", s.status)
 			p.Retry().Refused()
-			unchanged(was, p.Status())
+			expectSameResult(was, p.Status())
 		},
 	},
 	// IN_QUEUE, POST /purge-queue → removed; no other.
 	{
 		name: "purge", clause: byStatus(map[string]string{suite.InQueue: "OPS-20"}), jobs: 1,
-		judge: func(c *suite.C, _ stage, p *passage) {
+		judge: func(c *suite.C, _ stage, p *stagedJob) {
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
 			if p.blocker != nil {
 				p.blocker.Cancel()
@@ -254,12 +253,12 @@ var effects = []effect{
 			a := p.Status()
 			status, _ := a.Find("status")
 			c.Expect(a.Code != 200 || slices.Contains([]any{suite.InQueue, suite.Cancelled, nil}, status), "no run of a purged job", "status %v", status)
-			health(c, "jobs.inQueue", 0)
+			expectHealth(c, "jobs.inQueue", 0)
 		},
 	},
 	{
 		name: "purge-count", clause: byStatus(map[string]string{suite.InQueue: "OPS-17"}),
-		judge: func(c *suite.C, _ stage, _ *passage) {
+		judge: func(c *suite.C, _ stage, _ *stagedJob) {
 			c.Post("/purge-queue", nil).Is(200).Equal("removed", 1).Equal("status", "completed")
 		},
 	},
@@ -274,10 +273,10 @@ var effects = []effect{
 			}
 			return "OPS-19"
 		},
-		judge: func(c *suite.C, s stage, p *passage) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			was := p.Status().Is(200).Equal("status", s.status)
 			c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
-			unchanged(was, p.Status())
+			expectSameResult(was, p.Status())
 		},
 	},
 	// The time-out of the policy counts for each run, and only while it lasts.
@@ -292,29 +291,29 @@ var effects = []effect{
 			}
 			return ""
 		},
-		judge: func(c *suite.C, s stage, p *passage) {
-			limit := secondRun
+		judge: func(c *suite.C, s stage, p *stagedJob) {
+			limit := secondRunTime
 			if s.status == suite.InQueue {
 				limit = shortLimit
 				c.Sleep(time.Minute)
 				p.Status().Is(200).Equal("status", suite.InQueue)
 				freed := p.blocker.Cancel()
-				p.requeued = interval{freed.Sent, freed.Received}
-				p.run()
+				p.lastQueued = interval{freed.Sent, freed.Received}
+				p.awaitStart()
 			}
-			over := p.started.later(limit)
-			if over.just(c) {
+			due := p.startedAt.add(limit)
+			if due.untilJustBefore(c) {
 				there := p.Status()
-				c.Before(there, over.from)
+				c.ExpectBefore(there, due.from)
 				there.Is(200).Equal("status", suite.InProgress)
 			}
-			over.by(c, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
+			due.judgeBy(c, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
 	// What /health counts.
 	{
 		name: "health", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}),
-		judge: func(c *suite.C, s stage, p *passage) {
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			queued, running := int64(0), int64(1)
 			if s.status == suite.InQueue {
 				queued, running = 1, 0
@@ -322,31 +321,31 @@ var effects = []effect{
 			if p.blocker != nil {
 				running++
 			}
-			health(c, "jobs.inQueue", queued)
-			health(c, "jobs.inProgress", running)
+			expectHealth(c, "jobs.inQueue", queued)
+			expectHealth(c, "jobs.inProgress", running)
 			c.Given("JOB-19", func() { p.Cancel().Is(200) })
 			if p.blocker != nil {
 				c.Given("JOB-19", func() { p.blocker.Cancel().Is(200) })
 			}
-			health(c, "jobs.inQueue", 0)
-			health(c, "jobs.inProgress", 0)
+			expectHealth(c, "jobs.inQueue", 0)
+			expectHealth(c, "jobs.inProgress", 0)
 		},
 	},
 	{
 		name: "health-gone", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}), policy: suite.M{"ttl": lifetime.Milliseconds()},
-		judge: func(c *suite.C, _ stage, p *passage) {
-			p.submitted.later(lifetime).past(c)
+		judge: func(c *suite.C, _ stage, p *stagedJob) {
+			p.submittedAt.add(lifetime).untilEffective(c)
 			c.Given("SUB-26", func() { p.Status().Is(404) })
 			if p.blocker != nil {
 				c.Given("JOB-19", func() { p.blocker.Cancel().Is(200) })
 			}
-			health(c, "jobs.inQueue", 0)
-			health(c, "jobs.inProgress", 0)
+			expectHealth(c, "jobs.inQueue", 0)
+			expectHealth(c, "jobs.inProgress", 0)
 		},
 	},
 	{
-		name: "health", clause: overOnly("OPS-26"),
-		judge: func(c *suite.C, s stage, p *passage) {
+		name: "health", clause: finalOnly("OPS-26"),
+		judge: func(c *suite.C, s stage, p *stagedJob) {
 			running := int64(0)
 			if p.blocker != nil {
 				running++
@@ -355,18 +354,18 @@ var effects = []effect{
 			if s.status == suite.Completed {
 				completed++
 			}
-			health(c, "jobs.inProgress", running)
-			health(c, "jobs.inQueue", 0)
-			health(c, "jobs.completed", completed)
-			if !s.again && s.status == suite.Failed {
-				health(c, "jobs.failed", 1)
+			expectHealth(c, "jobs.inProgress", running)
+			expectHealth(c, "jobs.inQueue", 0)
+			expectHealth(c, "jobs.completed", completed)
+			if !s.retried && s.status == suite.Failed {
+				expectHealth(c, "jobs.failed", 1)
 			}
-			if !s.again && s.status == suite.Completed {
-				health(c, "jobs.failed", 0)
+			if !s.retried && s.status == suite.Completed {
+				expectHealth(c, "jobs.failed", 0)
 			}
 			// What has ended once is counted once, also when its result is gone.
-			p.ended.later(retention).past(c)
-			health(c, "jobs.completed", completed)
+			p.endedAt.add(retention).untilEffective(c)
+			expectHealth(c, "jobs.completed", completed)
 		},
 	},
 }

@@ -7,49 +7,49 @@ import (
 // endpointCases are of the section "Serverless endpoint".
 var endpointCases = []suite.Case{
 	{
-		ID: "P-01", Level: suite.Must, From: "Endpoints A, POST /endpoints",
-		Says:  "POST /endpoints takes name, templateId, gpuTypeIds, workersMin, workersMax and idleTimeout.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) { endpointV1(c) },
+		ID: "P-01", Level: suite.Must, Source: "Endpoints A, POST /endpoints",
+		Statement: "POST /endpoints takes name, templateId, gpuTypeIds, workersMin, workersMax and idleTimeout.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) { endpointV1(c) },
 	},
 	{
-		ID: "P-02", Level: suite.Must, From: "What the service does, 5",
-		Says:  "An endpoint that was created has its job API under its id.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "P-02", Level: suite.Must, Source: "What the service does, 5",
+		Statement: "An endpoint that was created has its job API under its id.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			var id string
 			c.Given("P-01", func() { id = endpointV1(c) })
-			c.Given("ERR-02", func() { c.Job("GET", suite.Resembling(id), "/health", nil).Is(404) })
+			c.Given("ERR-02", func() { c.Job("GET", suite.SimilarID(id), "/health", nil).Is(404) })
 			c.Job("GET", id, "/health", nil).Is(200).Object("jobs")
 		},
 	},
 	{
-		ID: "P-03", Level: suite.Unspec, From: "Serverless endpoint",
-		Says:  "gpuTypeIds are in the order of priority.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "P-03", Level: suite.Unspec, Source: "Serverless endpoint",
+		Statement: "gpuTypeIds are in the order of priority.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.NewTemplate("v1", suite.M{"isServerless": true})
 			want := c.GPUs(2)
-			a := c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": want, "workersMax": 0}))
+			a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": want, "workersMax": 0}))
 			got, _ := a.Find("gpuTypeIds")
 			c.Observe("%d, the order is kept: %v", a.Code, suite.Same(got, want))
 		},
 	},
 	{
-		ID: "P-04", Level: suite.Unspec, From: "Serverless endpoint",
-		Says:  "scalerType, the unit of idleTimeout, bounds, defaults, and the record.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "P-04", Level: suite.Unspec, Source: "Serverless endpoint",
+		Statement: "scalerType, the unit of idleTimeout, bounds, defaults, and the record.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.NewTemplate("v1", suite.M{"isServerless": true})
-			a := c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "workersMax": 0}))
+			a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "workersMax": 0}))
 			for _, name := range []string{"scalerType", "scalerValue", "idleTimeout", "workersMin", "executionTimeoutMs"} {
 				value, _ := a.Find(name)
-				c.Observe("%s: %s", name, suite.Text(value))
+				c.Observe("%s: %s", name, suite.JSONText(value))
 			}
-			c.Observe("idleTimeout 3601: %d", c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "idleTimeout": 3601})).Code)
+			c.Observe("idleTimeout 3601: %d", c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": t.Str("id"), "idleTimeout": 3601})).Code)
 		},
 	},
 }
 
 func endpointV1(c *suite.C) (id string) {
 	t := c.NewTemplate("v1", suite.M{"isServerless": true})
-	a := c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{
+	a := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{
 		"name": c.Name(), "templateId": t.Str("id"), "gpuTypeIds": c.GPUs(1), "workersMin": 0, "workersMax": 1, "idleTimeout": 5, "scalerType": "QUEUE_DELAY",
 	}))
 	return a.Success().Str("id")

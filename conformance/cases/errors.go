@@ -14,11 +14,11 @@ import (
 // errorCases are of the section "Errors", and of "Versioning", 9.
 var errorCases = []suite.Case{
 	{
-		ID: "ERR-01", Level: suite.Must, From: "Errors, 400",
-		Says:  "Malformed requests and parameters are answered 400.",
-		Needs: suite.Endpoint, Requests: 4, Run: func(c *suite.C) {
+		ID: "ERR-01", Level: suite.Must, Source: "Errors, 400",
+		Statement: "Malformed requests and parameters are answered 400.",
+		Needs:     suite.AnyEndpoint, Requests: 4, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
-			discerns(c)
+			requireDistinction(c)
 			c.Post("/run", nil, suite.Raw("{")).BadRequest()
 			c.Post("/runsync", suite.M{}).BadRequest()
 		},
@@ -29,14 +29,14 @@ var errorCases = []suite.Case{
 		c.V1("POST", "/templates", suite.M{}).BadRequest()
 	}},
 	{
-		ID: "ERR-02", Level: suite.Must, From: "Errors, 404",
-		Says:  "An unknown endpoint, and one that was deleted, is answered 404 by each operation.",
-		Needs: suite.Endpoint, Requests: 12, Run: func(c *suite.C) {
+		ID: "ERR-02", Level: suite.Must, Source: "Errors, 404",
+		Statement: "An unknown endpoint, and one that was deleted, is answered 404 by each operation.",
+		Needs:     suite.AnyEndpoint, Requests: 12, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
-			nowhere := suite.Resembling(c.E)
+			nowhere := suite.SimilarID(c.Endpoint)
 			for _, op := range jobOperations {
-				a := c.Job(op.method, nowhere, op.at("x"), op.good(c, nil, c.Nonce()))
-				if !op.about() || a.Code != 400 { // x may be no id of a job
+				a := c.Job(op.method, nowhere, op.pathFor("x"), op.validBody(c, nil, c.Nonce()))
+				if !op.takesID() || a.Code != 400 { // x may be no id of a job
 					a.Is(404)
 				}
 			}
@@ -47,61 +47,61 @@ var errorCases = []suite.Case{
 		id := c.Nonce()[:14]
 		list := operationsOf(v2API)
 		if !c.Local() {
-			list = onePerKind(slices.DeleteFunc(list, func(op contractOperation) bool { return !op.about() }))
+			list = onePerKind(slices.DeleteFunc(list, func(op contractOperation) bool { return !op.takesID() }))
 		}
 		for _, op := range list {
-			if op.kind == "endpoint" && op.about() {
-				op.send(c, id, op.good(c, nil, c.Nonce())).Is(404, 400) // the id may be malformed
+			if op.kind == "endpoint" && op.takesID() {
+				op.send(c, id, op.validBody(c, nil, c.Nonce())).Is(404, 400) // the id may be malformed
 			}
 		}
 	}},
-	{ID: "ERR-02-deleted", Needs: suite.V2 | suite.Endpoint, Allow: suite.Create | suite.Queue, Jobs: 3, Requests: 45, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-		c.E = c.NewEndpoint(1)
+	{ID: "ERR-02-deleted", Needs: suite.V2 | suite.AnyEndpoint, Allow: suite.Create | suite.Queue, Jobs: 3, Requests: 45, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		c.Endpoint = c.NewEndpoint(1)
 		done := c.Run(suite.Echo())
 		done.Completed()
 		jobs := []*suite.Job{done, c.Blocker(time.Minute), c.Run(suite.Echo())}
-		c.V2("DELETE", "/serverless/"+c.E, nil).Success()
+		c.V2("DELETE", "/serverless/"+c.Endpoint, nil).Success()
 		c.Sleep(consistency)
-		until(c, func() *suite.Answer { return c.Get("/health") }, func(a *suite.Answer) bool { return a.Code/100 == 4 })
+		pollUntil(c, func() *suite.Answer { return c.Get("/health") }, func(a *suite.Answer) bool { return a.Code/100 == 4 })
 		for _, op := range jobOperations {
 			for _, j := range jobs {
-				op.send(c, j.ID, op.good(c, nil, c.Nonce())).Is(404, 410)
-				if !op.about() {
+				op.send(c, j.ID, op.validBody(c, nil, c.Nonce())).Is(404, 410)
+				if !op.takesID() {
 					break
 				}
 			}
 		}
 		for _, op := range operationsOf(v2API) {
-			if op.kind == "endpoint" && op.about() {
-				op.send(c, c.E, op.good(c, nil, c.Nonce())).Is(404, 410)
+			if op.kind == "endpoint" && op.takesID() {
+				op.send(c, c.Endpoint, op.validBody(c, nil, c.Nonce())).Is(404, 410)
 			}
 		}
-		c.V2("GET", "/serverless", nil).Is(200).Lacks(c.E)
+		c.V2("GET", "/serverless", nil).Is(200).NotContains(c.Endpoint)
 	}},
 	{
-		ID: "ERR-03", Level: suite.Must, From: "Errors, 404",
-		Says:  "A job whose ttl is over is answered 404.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+		ID: "ERR-03", Level: suite.Must, Source: "Errors, 404",
+		Statement: "A job whose ttl is over is answered 404.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			c.Blocker(time.Minute)
-			gone(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
+			expectGoneAfterTTL(c, c.Run(suite.Echo(), suite.TTL(10*time.Second)), suite.InQueue)
 		},
 	},
 	{
-		ID: "ERR-04", Level: suite.Must, From: "Errors, 429",
-		Says:  "A request above the rate limit is answered 429.",
-		Needs: suite.Own, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
+		ID: "ERR-04", Level: suite.Must, Source: "Errors, 429",
+		Statement: "A request above the rate limit is answered 429.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 4, Run: func(c *suite.C) {
 			c.Given("RAT-09", func() {
-				purge(c, c.E).Is(200)
-				purge(c, c.E).Is(200)
+				purgeQueue(c, c.Endpoint).Is(200)
+				purgeQueue(c, c.Endpoint).Is(200)
 			})
-			purge(c, c.E).Is(429)
+			purgeQueue(c, c.Endpoint).Is(429)
 		},
 	},
 	{
-		ID: "ERR-05", Level: suite.Unspec, From: "Errors, 500",
-		Says:  "The body of a 500.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-			c.Crashes()
+		ID: "ERR-05", Level: suite.Unspec, Source: "Errors, 500",
+		Statement: "The body of a 500.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+			c.AllowCrash()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
 			p.Sleep(100 * time.Second)
 			a := p.Answer()
@@ -109,21 +109,21 @@ var errorCases = []suite.Case{
 		},
 	},
 	{
-		ID: "ERR-06", Level: suite.Must, From: "Errors",
-		Says:  "An error of version 1 is an object with a message that is a string.",
-		Needs: suite.V1, Watch: errorForm(v1API), Run: func(c *suite.C) {
+		ID: "ERR-06", Level: suite.Must, Source: "Errors",
+		Statement: "An error of version 1 is an object with a message that is a string.",
+		Needs:     suite.V1, Watch: judgeErrorForm(v1API), Run: func(c *suite.C) {
 			c.V1("POST", "/templates", suite.M{}).BadRequest().Str("message")
 			c.V1("GET", "/containerregistryauth", nil, suite.WithoutKey()).Is(401).Str("message")
 			c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400).Str("message")
 		},
 	},
 	{ID: "ERR-06-every", Needs: suite.V1, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseAll(c, v1API, func(a *suite.Answer) { a.Str("message") })
+		refuseEachOperation(c, v1API, func(a *suite.Answer) { a.Str("message") })
 	}},
 	{
-		ID: "ERR-07", Level: suite.Must, From: "Versioning, 9",
-		Says:  "An error of version 2 has title and detail, strings, and status, the integer of its status code (RFC 9457).",
-		Needs: suite.V2, Watch: errorForm(v2API), Run: func(c *suite.C) {
+		ID: "ERR-07", Level: suite.Must, Source: "Versioning, 9",
+		Statement: "An error of version 2 has title and detail, strings, and status, the integer of its status code (RFC 9457).",
+		Needs:     suite.V2, Watch: judgeErrorForm(v2API), Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
 				a.Str("title")
 				a.Str("detail")
@@ -133,33 +133,33 @@ var errorCases = []suite.Case{
 		},
 	},
 	{ID: "ERR-07-every", Needs: suite.V2, Allow: suite.Create, Requests: 250, Run: func(c *suite.C) {
-		refuseAll(c, v2API, func(a *suite.Answer) {
+		refuseEachOperation(c, v2API, func(a *suite.Answer) {
 			a.Str("title")
 			a.Str("detail")
 			a.Equal("status", a.Code)
 		})
 	}},
 	{
-		ID: "ERR-08", Level: suite.Must, From: "Versioning, 9",
-		Says:  "errors of version 2, where it is there, is an array of strings.",
-		Needs: suite.V2, Run: func(c *suite.C) {
+		ID: "ERR-08", Level: suite.Must, Source: "Versioning, 9",
+		Statement: "errors of version 2, where it is there, is an array of strings.",
+		Needs:     suite.V2, Run: func(c *suite.C) {
 			c.V2("GET", "/templates", nil).Is(200)
 			a := c.V2("POST", "/templates", suite.M{"image": 5}).Refused()
 			a.Str("title")
 			if given, there := a.Find("errors"); there {
 				list, ok := given.([]any)
-				c.Expect(ok, "errors: an array", "errors = %s", suite.Text(given))
+				c.Expect(ok, "errors: an array", "errors = %s", suite.JSONText(given))
 				for _, one := range list {
 					_, ok := one.(string)
-					c.Expect(ok, "errors: an array of strings", "errors = %s", suite.Text(given))
+					c.Expect(ok, "errors: an array of strings", "errors = %s", suite.JSONText(given))
 				}
 			}
 		},
 	},
 	{
-		ID: "ERR-09", Level: suite.Should, From: "Versioning, 9",
-		Says:  "An error of version 2 is of the type application/problem+json (RFC 9457).",
-		Needs: suite.V2, Run: func(c *suite.C) {
+		ID: "ERR-09", Level: suite.Should, Source: "Versioning, 9",
+		Statement: "An error of version 2 is of the type application/problem+json (RFC 9457).",
+		Needs:     suite.V2, Run: func(c *suite.C) {
 			for _, a := range v2Errors(c) {
 				a.Equal("status", a.Code)
 				kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
@@ -168,25 +168,25 @@ var errorCases = []suite.Case{
 		},
 	},
 	{ID: "ERR-09-every", Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 500, Run: func(c *suite.C) {
-		refuseAll(c, v2API, func(a *suite.Answer) { a.Type("application/problem+json") })
+		refuseEachOperation(c, v2API, func(a *suite.Answer) { a.ContentType("application/problem+json") })
 	}},
 	{
-		ID: "ERR-10", Level: suite.Unspec, From: "Errors",
-		Says:  "The body of an error of the job API.",
-		Needs: suite.Endpoint, Run: func(c *suite.C) {
+		ID: "ERR-10", Level: suite.Unspec, Source: "Errors",
+		Statement: "The body of an error of the job API.",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			c.Observe("400: %s", c.Post("/run", suite.M{}).Shape())
 			c.Observe("401: %s", c.Get("/health", suite.WithoutKey()).Shape())
 			c.Observe("404: %s", c.Get("/status/"+c.Nonce()).Shape())
 		},
 	},
 	{
-		ID: "ERR-11", Level: suite.Must, From: "Introduction",
-		Says:  "Bodies are JSON.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 15 * time.Second, Seconds: 30,
+		ID: "ERR-11", Level: suite.Must, Source: "Introduction",
+		Statement: "Bodies are JSON.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30,
 		Watch: func(w *suite.Watched) string {
 			// What streams is text, logs and pages too; an answer to HEAD has no body.
 			kind := w.Header.Get("Content-Type")
-			if w.API == "" || len(w.Body) == 0 || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || notOfTheAPI(w) || noOperation(w) {
+			if w.API == "" || len(w.Body) == 0 || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
 				return ""
 			}
 			if _, err := w.JSON(); err != nil {
@@ -200,11 +200,11 @@ var errorCases = []suite.Case{
 			blocker := c.Blocker(30 * time.Second)
 			c.Run(suite.Echo()).Cancel().Is(200).Object("")
 			c.Post("/purge-queue", nil).Is(200).Object("")
-			held(c, "/stream/"+blocker.ID)
+			awaitHeldAnswer(c, "/stream/"+blocker.ID)
 			blocker.Cancel().Is(200).Object("")
 		},
 	},
-	{ID: "ERR-11-every", Needs: suite.Own | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "ERR-11-every", Needs: suite.OwnEndpoint | suite.V2, Allow: suite.Queue, Jobs: 4, Requests: 150, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
 			for _, a := range refuseJobs(c, s, op) {
@@ -217,9 +217,9 @@ var errorCases = []suite.Case{
 		}
 	}},
 	{
-		ID: "ERR-12", Level: suite.Unspec, From: "Errors",
-		Says:  "Which of several errors of a request is answered.",
-		Needs: suite.Endpoint, Requests: 5, Run: func(c *suite.C) {
+		ID: "ERR-12", Level: suite.Unspec, Source: "Errors",
+		Statement: "Which of several errors of a request is answered.",
+		Needs:     suite.AnyEndpoint, Requests: 5, Run: func(c *suite.C) {
 			nowhere := c.Nonce()[:14]
 			c.Observe("no key and no endpoint: %d", c.Job("GET", nowhere, "/health", nil, suite.WithoutKey()).Code)
 			c.Observe("no key and no body: %d", c.Post("/run", nil, suite.WithoutKey()).Code)
@@ -228,23 +228,23 @@ var errorCases = []suite.Case{
 		},
 	},
 	{
-		ID: "ERR-13", Level: suite.Must, From: "Errors, 400",
-		Says:  "A creation by the management API that is refused makes nothing.",
-		Needs: suite.V1, Allow: suite.Create, Requests: 200, Takes: time.Minute, Run: refusedCreations(v1API),
+		ID: "ERR-13", Level: suite.Must, Source: "Errors, 400",
+		Statement: "A creation by the management API that is refused makes nothing.",
+		Needs:     suite.V1, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v1API),
 	},
-	{ID: "ERR-13-v2", Needs: suite.V2, Allow: suite.Create, Requests: 200, Takes: time.Minute, Run: refusedCreations(v2API)},
+	{ID: "ERR-13-v2", Needs: suite.V2, Allow: suite.Create, Requests: 200, WaitTime: time.Minute, Run: judgeRefusedCreations(v2API)},
 	{
-		ID: "ERR-14", Level: suite.Should, From: "Errors, 400",
-		Says:  "A change of the management API that is refused changes nothing.",
-		Needs: suite.V1, Allow: suite.Create, Requests: 400, Takes: time.Minute, Run: refusedChanges(v1API),
+		ID: "ERR-14", Level: suite.Should, Source: "Errors, 400",
+		Statement: "A change of the management API that is refused changes nothing.",
+		Needs:     suite.V1, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v1API),
 	},
-	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, Takes: time.Minute, Run: refusedChanges(v2API)},
+	{ID: "ERR-14-v2", Needs: suite.V2, Allow: suite.Create, Requests: 400, WaitTime: time.Minute, Run: judgeRefusedChanges(v2API)},
 	{
-		ID: "ERR-15", Level: suite.Should, From: "Errors, 404",
-		Says:  "Each operation on an object that is not there, or not any more, is answered 404, by version 1 perhaps 400.",
-		Needs: suite.V1, Allow: suite.Create, Requests: 170, Takes: time.Minute, Run: deleted(v1API),
+		ID: "ERR-15", Level: suite.Should, Source: "Errors, 404",
+		Statement: "Each operation on an object that is not there, or not any more, is answered 404, by version 1 perhaps 400.",
+		Needs:     suite.V1, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v1API),
 	},
-	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, Takes: time.Minute, Run: deleted(v2API)},
+	{ID: "ERR-15-v2", Needs: suite.V2, Allow: suite.Create, Requests: 170, WaitTime: time.Minute, Run: judgeAbsentObjects(v2API)},
 }
 
 // describedPaths are the first segments of the paths of each API.
@@ -254,10 +254,10 @@ var describedPaths = map[string][]string{
 	"jobs": {"run", "runsync", "status", "stream", "cancel", "retry", "purge-queue", "requests", "openai", "health"},
 }
 
-// notOfTheAPI tells whether an answer is one that whoever stands in front of a
-// deployment may give in its own form: to a request that is too large or comes
-// too late, and to paths that the API does not have.
-func notOfTheAPI(w *suite.Watched) bool {
+// isProxyAnswer tells whether a proxy in front of a deployment may have given the
+// answer, in its own form: to a request that is too large or too slow, and at paths
+// that the API does not have.
+func isProxyAnswer(w *suite.Watched) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(w.Path, "/"), "/")
 	first, _, _ = strings.Cut(first, "?")
 	switch w.Exchange.Status {
@@ -268,11 +268,11 @@ func notOfTheAPI(w *suite.Watched) bool {
 	return !slices.Contains(describedPaths[w.API], first)
 }
 
-// noOperation tells whether an answer is that of a router that does not know the path
-// or the method.
-func noOperation(w *suite.Watched) bool {
+// isUnknownRoute tells whether an answer comes from a router without that path or
+// method.
+func isUnknownRoute(w *suite.Watched) bool {
 	_, ok := operationAt(api(w.API), w.Request.Method, w.Path)
-	return !ok && missingCode(w.Exchange.Status)
+	return !ok && isMissingCode(w.Exchange.Status)
 }
 
 // v2Errors are errors of version 2, of several kinds.

@@ -13,12 +13,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// generator makes JSON values, and writes them in any of the forms that JSON has
-// for them. Every implementation of JSON keeps what it makes: strings, names,
-// doubles, and integers that a double holds.
+// generator makes JSON values, and encodes them in any of the forms that JSON allows.
+// Every implementation of JSON keeps its values: strings, names, doubles, and
+// integers that a double can represent.
 type generator struct{ *rand.Rand }
 
-// texts are strings that something on the way may take for something else.
+// texts are strings that an implementation may misread or change.
 var texts = []string{
 	"", " ", "  two  ", "\t", "line\nline\r\nline\r", "\x00", "\x01\x1f\x7f", "\u0085\u00a0", "\u2028\u2029", "\ufeff", "\ufffd\uffff", "\U0010ffff",
 	"é", "e\u0301", "Å", "\u212b", "ﬁ", "İi", "ß", "ǆ", "한", "\u1112\u1161\u11ab", "👩\u200d💻🏳\ufe0f\u200d🌈", "𝒳", "שלום", "\u202eabc",
@@ -75,12 +75,11 @@ func (g generator) text() string {
 	if g.IntN(3) > 0 {
 		return texts[g.IntN(len(texts))]
 	}
-	return g.long(g.IntN(40))
+	return g.longText(g.IntN(40))
 }
 
-// long is a text of so many characters, of one byte to four of UTF-8, in which
-// no part is like another.
-func (g generator) long(characters int) string {
+// longText is a random text of so many characters, each of one to four bytes in UTF-8.
+func (g generator) longText(characters int) string {
 	var b strings.Builder
 	for range characters {
 		r := rune(g.IntN(0x80))
@@ -97,7 +96,7 @@ func (g generator) long(characters int) string {
 	return b.String()
 }
 
-// number is one that a double holds.
+// number is a random number that a double can represent.
 func (g generator) number() json.Number {
 	switch g.IntN(3) {
 	case 0:
@@ -112,9 +111,8 @@ func (g generator) number() json.Number {
 	return json.Number(numbers[g.IntN(len(numbers))])
 }
 
-// all is an object in which each of the texts, names and numbers is, and what
-// else is worth a look.
-func (g generator) all() suite.M {
+// allValues is an object with each of the texts, names and numbers, and more.
+func (g generator) allValues() suite.M {
 	named, texted, numbered := suite.M{}, []any{}, []any{}
 	for i, name := range names {
 		named[name] = i
@@ -139,46 +137,45 @@ func (g generator) all() suite.M {
 	}
 }
 
-// write is a JSON text of a value: with blanks here and there, and characters
-// escaped that need not be.
-func (g generator) write(v any) string {
+// encode returns a JSON text of a value, with random whitespace and escapes.
+func (g generator) encode(v any) string {
 	var b strings.Builder
-	g.append(&b, v)
+	g.encodeTo(&b, v)
 	return b.String()
 }
 
-func (g generator) append(b *strings.Builder, v any) {
+func (g generator) encodeTo(b *strings.Builder, v any) {
 	switch x := v.(type) {
 	case suite.M:
-		b.WriteString("{" + g.blank())
+		b.WriteString("{" + g.whitespace())
 		order := slices.Sorted(maps.Keys(x)) // so that a seed gives one text
 		g.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, name := range order {
 			if i > 0 {
-				b.WriteString("," + g.blank())
+				b.WriteString("," + g.whitespace())
 			}
 			g.quote(b, name)
-			b.WriteString(":" + g.blank())
-			g.append(b, x[name])
+			b.WriteString(":" + g.whitespace())
+			g.encodeTo(b, x[name])
 		}
-		b.WriteString("}" + g.blank())
+		b.WriteString("}" + g.whitespace())
 	case []any:
-		b.WriteString("[" + g.blank())
+		b.WriteString("[" + g.whitespace())
 		for i, element := range x {
 			if i > 0 {
-				b.WriteString("," + g.blank())
+				b.WriteString("," + g.whitespace())
 			}
-			g.append(b, element)
+			g.encodeTo(b, element)
 		}
-		b.WriteString("]" + g.blank())
+		b.WriteString("]" + g.whitespace())
 	case string:
 		g.quote(b, x)
 	default:
-		b.WriteString(suite.Text(x))
+		b.WriteString(suite.JSONText(x))
 	}
 }
 
-func (g generator) blank() string {
+func (g generator) whitespace() string {
 	if g.IntN(20) > 0 {
 		return ""
 	}

@@ -14,11 +14,11 @@ func TestGenerator(t *testing.T) {
 	for seed := range uint64(300) {
 		write := func() (any, string) {
 			g := generator{rand.New(rand.NewPCG(seed, 0))}
-			v := any(g.all())
+			v := any(g.allValues())
 			if seed%3 > 0 {
 				v = g.value(5)
 			}
-			return v, g.write(v)
+			return v, g.encode(v)
 		}
 		v, text := write()
 		if _, again := write(); again != text {
@@ -37,7 +37,7 @@ func TestGenerator(t *testing.T) {
 // Who keeps numbers as doubles keeps all that it makes.
 func TestGeneratedNumbersAreDoubles(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
-	list := g.all()["numbers"].([]any)
+	list := g.allValues()["numbers"].([]any)
 	for range 5000 {
 		list = append(list, g.number())
 	}
@@ -55,7 +55,7 @@ func TestGeneratedNumbersAreDoubles(t *testing.T) {
 func TestSized(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 0))}
 	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20} {
-		text, input := sized(g, size)
+		text, input := inputOfSize(g, size)
 		if got, err := suite.Decode([]byte(text)); err != nil || len(text) != size {
 			t.Errorf("%d bytes, not %d: %v", len(text), size, err)
 		} else if d := suite.Difference(input, got); d != "" {

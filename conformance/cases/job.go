@@ -12,30 +12,30 @@ import (
 // jobCases are of the section "Job": what a job has and shows, and who sees it.
 var jobCases = []suite.Case{
 	{
-		ID: "JOB-01", Level: suite.Must, From: "What the service does, 2",
-		Says:  "The job API of an endpoint is below /v2/{endpoint_id}/ and nowhere else.",
-		Needs: suite.Endpoint,
+		ID: "JOB-01", Level: suite.Must, Source: "What the service does, 2",
+		Statement: "The job API of an endpoint is below /v2/{endpoint_id}/ and nowhere else.",
+		Needs:     suite.AnyEndpoint,
 		Run: func(c *suite.C) {
 			c.Get("/health").Is(200).Object("jobs")
-			bare := c.Do("GET", c.QueueURL()+"/"+c.E+"/health", nil)
+			bare := c.Do("GET", c.QueueURL()+"/"+c.Endpoint+"/health", nil)
 			_, same := bare.Find("jobs") // a web page may be anywhere
 			c.Expect(bare.Code/100 != 2 || !same, "no such path without /v2", "the status code %d", bare.Code)
 		},
 	},
-	{ID: "JOB-01-every", Needs: suite.Own | suite.Second, Allow: suite.Queue, Jobs: 4, Requests: 60, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-01-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
 			for _, id := range s.ids(op) {
-				c.Do(op.method, c.QueueURL()+"/"+c.E+op.at(id), op.good(c, nil, c.Nonce())) // who answers there, and what, is not said
+				c.Do(op.method, c.QueueURL()+"/"+c.Endpoint+op.pathFor(id), op.validBody(c, nil, c.Nonce())) // who answers there, and what, is not said
 			}
 		}
-		purge(c, c.E2).Is(200).Equal("removed", 0) // the queue of another endpoint
-		s.unchanged()
+		purgeQueue(c, c.SecondEndpoint).Is(200).Equal("removed", 0) // the queue of another endpoint
+		s.expectUnchanged()
 	}},
 	{
-		ID: "JOB-02", Level: suite.Must, From: "What the service does, 3",
-		Says:  "A job for which no worker is free waits in the queue.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 2 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-02", Level: suite.Must, Source: "What the service does, 3",
+		Statement: "A job for which no worker is free waits in the queue.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			j.Status().Is(200).Equal("status", suite.InQueue)
@@ -44,9 +44,9 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-03", Level: suite.Must, From: "Job, id",
-		Says:  "A job has an id, which is a string that is not empty.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2,
+		ID: "JOB-03", Level: suite.Must, Source: "Job, id",
+		Statement: "A job has an id, which is a string that is not empty.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2,
 		Run: func(c *suite.C) {
 			for _, path := range []string{"/run", "/runsync"} {
 				id := c.Post(path, suite.Submission(suite.Echo())).Is(200).Str("id")
@@ -56,9 +56,9 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-04", Level: suite.Must, From: "Job, id",
-		Says:  "Two jobs never have the same id.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
+		ID: "JOB-04", Level: suite.Must, Source: "Job, id",
+		Statement: "Two jobs never have the same id.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 100, Requests: 100, Seconds: 100, Run: func(c *suite.C) {
 			ids := map[string]bool{}
 			n := 5
 			if c.Local() {
@@ -72,10 +72,10 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-05", Level: suite.Must, From: "States and transitions",
-		Says:  "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
-		Live:  suite.Dialect{Level: suite.Should, Why: "the operator's documentation of job states lists RUNNING too"},
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 8, Takes: 8 * time.Second,
+		ID: "JOB-05", Level: suite.Must, Source: "States and transitions",
+		Statement: "A status is one of IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED and TIMED_OUT.",
+		Live:      suite.Dialect{Level: suite.Should, Why: "the operator's documentation of job states lists RUNNING too"},
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 8, WaitTime: 8 * time.Second,
 		Watch: func(w *suite.Watched) string {
 			if w.Status != "" && !slices.Contains(suite.Statuses, w.Status) {
 				return fmt.Sprintf("the status %q", w.Status)
@@ -93,9 +93,9 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-09", Level: suite.Must, From: "Job, output",
-		Says:  "The output is the JSON value that the handler returned, of whatever kind.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 14, Requests: 20, Seconds: 14, Run: func(c *suite.C) {
+		ID: "JOB-09", Level: suite.Must, Source: "Job, output",
+		Statement: "The output is the JSON value that the handler returned, of whatever kind.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 14, Requests: 20, Seconds: 14, Run: func(c *suite.C) {
 			for _, v := range []any{
 				suite.M{"a": suite.M{"b": []any{1, "two", nil, true}}}, []any{1, []any{}, suite.M{}}, "text", "", "ünï – 漢字 🚀", int64(9007199254740991), -1, 1e-7, 0, true, false, suite.M{}, []any{},
 			} {
@@ -104,88 +104,88 @@ var jobCases = []suite.Case{
 			c.RunSync(suite.Sleep(0, suite.M{"output": nil})).Answer.Absent("output")
 		},
 	},
-	{ID: "JOB-09-kinds", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 12, Seconds: 12, Requests: 30, Run: func(c *suite.C) {
+	{ID: "JOB-09-kinds", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 12, Seconds: 12, Requests: 30, Run: func(c *suite.C) {
 		g := generator{c.Random()}
-		outputs := []any{g.long(70_000), g.number(), g.text(), []any{g.all()}, g.all()["numbers"], false, 0, "", []any{}}
-		for range few(c, 3, 0) {
+		outputs := []any{g.longText(70_000), g.number(), g.text(), []any{g.allValues()}, g.allValues()["numbers"], false, 0, "", []any{}}
+		for range countFor(c, 3, 0) {
 			outputs = append(outputs, g.value(4))
 		}
 		for _, output := range outputs {
 			if empty, _ := output.(suite.M); output == nil || empty != nil && len(empty) == 0 {
 				continue // see JOB-09
 			}
-			a := c.Post("/runsync", nil, suite.Raw(submission(g, suite.Sleep(0, suite.M{"output": output})))).Is(200)
-			ended(c, a).Keeps("output", output)
-			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", output)
+			a := c.Post("/runsync", nil, suite.Raw(submissionText(g, suite.Sleep(0, suite.M{"output": output})))).Is(200)
+			finalAnswer(c, a).EqualExact("output", output)
+			c.Get("/status/"+a.Str("id")).Is(200).EqualExact("output", output)
 		}
 	}},
 	{
-		ID: "JOB-10", Level: suite.May, From: "Job, output",
-		Says:  "A job that is not over may lack an output, and never has that of another.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-10", Level: suite.May, Source: "Job, output",
+		Statement: "A job that is not over may lack an output, and never has that of another.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			first := c.RunSync(suite.Echo()).Answer.Value("output")
 			c.Blocker(30 * time.Second)
 			waits := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()})).InQueue()
 			output, _ := waits.Find("output")
-			c.Expect(output == nil || !suite.Same(output, first), "no output of another job", "the output %s", suite.Text(output))
+			c.Expect(output == nil || !suite.Same(output, first), "no output of another job", "the output %s", suite.JSONText(output))
 		},
 	},
 	{
-		ID: "JOB-40", Level: suite.Should, From: "Errors, 404",
-		Says:  "An id that no job has is answered 404.",
-		Needs: suite.Endpoint, Requests: 6, Run: func(c *suite.C) {
+		ID: "JOB-40", Level: suite.Should, Source: "Errors, 404",
+		Statement: "An id that no job has is answered 404.",
+		Needs:     suite.AnyEndpoint, Requests: 6, Run: func(c *suite.C) {
 			c.Get("/health").Is(200) // the endpoint is there; the job is not
 			id := c.Nonce()
 			for _, op := range []string{"GET /status/", "GET /stream/", "POST /cancel/", "POST /retry/"} {
-				method, path := split(op)
-				c.Job(method, c.E, path+id, nil).Is(404, 400) // it may have the wrong form
+				method, path := splitOperation(op)
+				c.Job(method, c.Endpoint, path+id, nil).Is(404, 400) // it may have the wrong form
 			}
 		},
 	},
-	{ID: "JOB-40-like", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 40, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-40-like", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, j := range s.jobs() {
-			id := suite.Resembling(j.ID)
-			ofJobs(func(op contractOperation) { op.send(c, id, nil).Is(404) })
+			id := suite.SimilarID(j.ID)
+			eachJobOperation(func(op contractOperation) { op.send(c, id, nil).Is(404) })
 		}
-		s.unchanged()
+		s.expectUnchanged()
 	}},
-	{ID: "JOB-40-form", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 16, Seconds: 1, Run: func(c *suite.C) {
+	{ID: "JOB-40-form", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 16, Seconds: 1, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo())
 		j.Completed()
 		for _, op := range []string{"GET /status/", "GET /stream/", "POST /cancel/", "POST /retry/"} {
-			method, path := split(op)
-			c.Job(method, c.E, path+suite.Resembling(j.ID), nil).Is(404)
+			method, path := splitOperation(op)
+			c.Job(method, c.Endpoint, path+suite.SimilarID(j.ID), nil).Is(404)
 		}
 	}},
 	{
-		ID: "JOB-41", Level: suite.Should, From: "Errors, 404",
-		Says:  "A job is not seen through another endpoint.",
-		Needs: suite.Endpoint | suite.Second, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-41", Level: suite.Should, Source: "Errors, 404",
+		Statement: "A job is not seen through another endpoint.",
+		Needs:     suite.AnyEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			j.Status().Is(200)
-			c.Job("GET", c.E2, "/status/"+j.ID, nil).Is(404, 403)
+			c.Job("GET", c.SecondEndpoint, "/status/"+j.ID, nil).Is(404, 403)
 		},
 	},
-	{ID: "JOB-41-every", Needs: suite.Own | suite.Second, Allow: suite.Queue, Jobs: 4, Requests: 60, Takes: 20 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-41-every", Needs: suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 20 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
-		ofJobs(func(op contractOperation) {
+		eachJobOperation(func(op contractOperation) {
 			for _, j := range s.jobs() {
-				a := c.Job(op.method, c.E2, op.at(j.ID), nil)
+				a := c.Job(op.method, c.SecondEndpoint, op.pathFor(j.ID), nil)
 				c.Expect(a.IsRefusal() || a.Code == 403, op.String()+" through another endpoint: 404 or 403", "the answer %d %.200s", a.Code, a.Body)
 			}
 		})
-		s.setTTL(c.E2)
+		s.requestTTL(c.SecondEndpoint)
 		for _, j := range s.jobs() {
-			c.Job("GET", c.E2, "/requests", nil).Lacks(j.ID)
+			c.Job("GET", c.SecondEndpoint, "/requests", nil).NotContains(j.ID)
 		}
-		c.Job("POST", c.E2, "/purge-queue", nil).Is(200).Equal("removed", 0)
-		s.unchanged()
+		c.Job("POST", c.SecondEndpoint, "/purge-queue", nil).Is(200).Equal("removed", 0)
+		s.expectUnchanged()
 	}},
 	{
-		ID: "JOB-42", Level: suite.Should, From: "Endpoints B, GET /status",
-		Says:  "Reading a status changes nothing.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 25, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-42", Level: suite.Should, Source: "Endpoints B, GET /status",
+		Statement: "Reading a status changes nothing.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 25, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(suite.M{"nonce": c.Nonce()}))
 			first := j.Completed()
 			for range 20 {
@@ -197,9 +197,9 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-43", Level: suite.Must, From: "Endpoints B, GET /status",
-		Says:  "The status of a COMPLETED job has delayTime, executionTime, id and status.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-43", Level: suite.Must, Source: "Endpoints B, GET /status",
+		Statement: "The status of a COMPLETED job has delayTime, executionTime, id and status.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			a := j.Completed().Equal("id", j.ID)
 			a.Int("delayTime")
@@ -207,28 +207,28 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-44", Level: suite.Must, From: "Endpoints B, GET /status",
-		Says:  "?ttl= of /status sets the time to live of the job.",
-		Live:  suite.Dialect{Level: suite.Unspec, Why: "the operator's documentation shows ?ttl=6000"},
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 17 * time.Second, Seconds: 60, Run: func(c *suite.C) {
+		ID: "JOB-44", Level: suite.Must, Source: "Endpoints B, GET /status",
+		Statement: "?ttl= of /status sets the time to live of the job.",
+		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator's documentation shows ?ttl=6000"},
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 60, Run: func(c *suite.C) {
 			c.Blocker(60 * time.Second)
 			j := c.Run(suite.Echo())
 			set := c.Get("/status/" + j.ID + "?ttl=10000").Is(200)
 			c.Until(j.Answer.Sent.Add(9 * time.Second))
 			j.Status().Before(j.Answer.Sent.Add(10 * time.Second)).Is(200)
-			during(set).later(10*time.Second).isGone(c, j) // from where it counts, nothing says
+			intervalOf(set).add(10*time.Second).expectDeleted(c, j) // from where it counts, nothing says
 		},
 	},
-	{ID: "JOB-44-one", Needs: suite.Idle, Allow: suite.Queue, Jobs: 2, Takes: 15 * time.Second, Run: func(c *suite.C) {
+	{ID: "JOB-44-one", Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 15 * time.Second, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Echo()), c.Run(suite.Echo())
 		set := c.Get("/status/" + first.ID + "?ttl=10000").Is(200)
-		during(set).later(10*time.Second).isGone(c, first)
+		intervalOf(set).add(10*time.Second).expectDeleted(c, first)
 		second.Status().Is(200).Equal("status", suite.InQueue)
 	}},
 	{
-		ID: "JOB-45", Level: suite.Unspec, From: "Endpoints B, GET /status",
-		Says:  "The bounds of ?ttl=.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 60, Run: func(c *suite.C) {
+		ID: "JOB-45", Level: suite.Unspec, Source: "Endpoints B, GET /status",
+		Statement: "The bounds of ?ttl=.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 60, Run: func(c *suite.C) {
 			c.Blocker(60 * time.Second)
 			j := c.Run(suite.Echo())
 			for _, ttl := range []string{"6000", "9999", "604800001", "abc"} {
@@ -237,47 +237,47 @@ var jobCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-46", Level: suite.Should, From: "Endpoints B",
-		Says:  "An operation called with another method is refused, and does nothing.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-46", Level: suite.Should, Source: "Endpoints B",
+		Statement: "An operation called with another method is refused, and does nothing.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			for _, op := range []string{"GET /run", "GET /runsync", "GET /cancel/" + j.ID, "GET /retry/" + j.ID, "GET /purge-queue", "POST /health", "POST /status/" + j.ID, "POST /stream/" + j.ID} {
-				method, path := split(op)
-				c.Job(method, c.E, path, nil).Refused()
+				method, path := splitOperation(op)
+				c.Job(method, c.Endpoint, path, nil).Refused()
 			}
 			j.Status().Before(blocker.StartedAfter.Add(30*time.Second)).Is(200).Equal("status", suite.InQueue)
 		},
 	},
-	{ID: "JOB-46-every", Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 120, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-46-every", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 120, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		for _, op := range jobOperations {
 			for _, method := range otherMethods(c, op) {
 				for _, id := range s.ids(op) {
-					noMethod(c, ask(c, jobAPI, method, op.at(id), wrongMethodBody(method)))
+					expectMethodRefused(c, ask(c, jobAPI, method, op.pathFor(id), wrongMethodBody(method)))
 				}
 			}
 		}
-		s.unchanged()
+		s.expectUnchanged()
 	}},
 	{
-		ID: "JOB-48", Level: suite.Must, From: "States and transitions",
-		Says:  "A job changes by POST alone: a GET of /run, /runsync, /cancel, /retry and /purge-queue does nothing.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 60, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-48", Level: suite.Must, Source: "States and transitions",
+		Statement: "A job changes by POST alone: a GET of /run, /runsync, /cancel, /retry and /purge-queue does nothing.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 60, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			s := newScene(c)
 			for _, op := range jobOperations {
 				if op.method == http.MethodPost && !isOpenAI(op) {
 					for _, id := range s.ids(op) {
-						ask(c, jobAPI, http.MethodGet, op.at(id), nil)
+						ask(c, jobAPI, http.MethodGet, op.pathFor(id), nil)
 					}
 				}
 			}
-			s.unchanged()
+			s.expectUnchanged()
 		},
 	},
 }
 
-func split(op string) (method, path string) {
+func splitOperation(op string) (method, path string) {
 	if _, err := fmt.Sscan(op, &method, &path); err != nil {
 		panic(err)
 	}

@@ -10,28 +10,28 @@ import (
 // retryCases are of "States and transitions", POST /retry, and of rule 2 of "Endpoints B".
 var retryCases = []suite.Case{
 	{
-		ID: "JOB-22", Level: suite.Must, From: "States and transitions, POST /retry",
-		Says:  "A job that FAILED is IN_QUEUE again after /retry, which answers id and status.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		ID: "JOB-22", Level: suite.Must, Source: "States and transitions, POST /retry",
+		Statement: "A job that FAILED is IN_QUEUE again after /retry, which answers id and status.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
 			j.Retry().Is(200).Equal("id", j.ID).Equal("status", suite.InQueue)
 			j.Await(suite.Completed)
 		},
 	},
-	{ID: "JOB-22-one", Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Requests: 25, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-22-one", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Requests: 25, Seconds: 30, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Fail()), c.Run(suite.Fail())
 		first.Failed()
 		second.Failed()
 		c.Blocker(time.Minute)
 		first.Retry().Is(200)
 		second.Status().Is(200).Equal("status", suite.Failed)
-		purge(c, c.E).Is(200).Equal("removed", 1)
+		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 1)
 	}},
 	{
-		ID: "JOB-23", Level: suite.Must, From: "States and transitions, POST /retry",
-		Says:  "A job that TIMED_OUT is IN_QUEUE again after /retry.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+		ID: "JOB-23", Level: suite.Must, Source: "States and transitions, POST /retry",
+		Statement: "A job that TIMED_OUT is IN_QUEUE again after /retry.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 7 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second))
 			j.Running()
 			c.Sleep(7 * time.Second)
@@ -41,9 +41,9 @@ var retryCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-24", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "A retried job keeps its id.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		ID: "JOB-24", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "A retried job keeps its id.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
 			j.Retry().Is(200).Equal("id", j.ID)
@@ -51,9 +51,9 @@ var retryCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-25", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "A retried job runs with its original input.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		ID: "JOB-25", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "A retried job runs with its original input.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.Run(suite.Fail(suite.M{"times": 1, "nonce": nonce}))
 			j.Failed()
@@ -61,39 +61,39 @@ var retryCases = []suite.Case{
 			j.Await(suite.Completed).Equal("output.nonce", nonce)
 		},
 	},
-	{ID: "JOB-25-data", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
+	{ID: "JOB-25-data", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 6, Requests: 45, Run: func(c *suite.C) {
 		g := generator{c.Random()}
-		for i, text := range []string{"", g.long(10_000), g.long(300_000)} {
+		for i, text := range []string{"", g.longText(10_000), g.longText(300_000)} {
 			if i == 2 && !c.Local() {
 				break
 			}
-			input := suite.Fail(echoed(g), suite.M{"op": "fail", "times": 1, "text": text})
-			job := c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, input))).Is(200))
+			input := suite.Fail(echoAll(g), suite.M{"op": "fail", "times": 1, "text": text})
+			job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, input))).Is(200))
 			job.Failed()
 			c.Given("JOB-22", func() { job.Retry().Is(200) })
-			job.Await(suite.Completed).Keeps("output", input)
+			job.Await(suite.Completed).EqualExact("output", input)
 		}
 	}},
 	{
-		ID: "JOB-26", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "What a retried job left before is gone.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
+		ID: "JOB-26", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "What a retried job left before is gone.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 13 * time.Second, Seconds: 24, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.Run(suite.Stream(1, 12*time.Second, suite.M{"output": suite.M{"left": nonce}, "message": "ends " + nonce}))
 			j.Running()
 			c.Until(j.StartedBefore.Add(12 * time.Second))
 			first := j.Failed()
-			if !left(first, nonce) {
+			if !showsHandlerOutput(first, nonce) {
 				c.Skip("a job that FAILED shows nothing of what its handler left")
 			}
 			c.Given("JOB-22", func() { j.Retry().Is(200) })
 			for _, a := range []*suite.Answer{j.Await(suite.InQueue, suite.InProgress), j.Running()} {
-				c.Expect(!left(a, nonce), "nothing of what the handler left before", "the body %s", a.Body)
+				c.Expect(!showsHandlerOutput(a, nonce), "nothing of what the handler left before", "the body %s", a.Body)
 			}
 		},
 	},
 	// What a run streamed that was retried is not the stream of the next one.
-	{ID: "JOB-26-chunks", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 70 * time.Second, Seconds: 35, Run: func(c *suite.C) {
+	{ID: "JOB-26-chunks", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 70 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 5*time.Second, suite.M{"message": "failed"}))
 		j.Running()
 		c.Sleep(15*time.Second + c.Grace())
@@ -105,28 +105,28 @@ var retryCases = []suite.Case{
 		chunks := j.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "the 3 chunks of the last run", "%d chunks", len(chunks))
 		for i, chunk := range chunks {
-			c.Expect(number(chunk) == strconv.Itoa(i), "the chunks 0 to 2, each once", "chunk %s in place of %d", number(chunk), i)
+			c.Expect(chunkNumber(chunk) == strconv.Itoa(i), "the chunks 0 to 2, each once", "chunk %s in place of %d", chunkNumber(chunk), i)
 		}
 	}},
-	{ID: "JOB-26-chunks-queued", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 2 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
+	{ID: "JOB-26-chunks-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
 		j := c.Run(suite.Stream(3, 0, suite.M{"message": "failed"}))
 		j.Failed()
 		c.BusyWorker()
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.InQueue()
 		p := c.Start("GET", "/stream/"+j.ID, nil)
-		for n := 0; n < 3 && p.Open(); n++ {
+		for n := 0; n < 3 && p.Unanswered(); n++ {
 			c.Sleep(10 * time.Second)
 		}
-		if !p.Open() {
+		if !p.Unanswered() {
 			a := p.Answer()
-			c.Expect(chunksIn(a) == 0, "no chunk of the former run", "the body %s", a.Body)
+			c.Expect(countChunks(a) == 0, "no chunk of the former run", "the body %s", a.Body)
 		}
 	}},
 	{
-		ID: "JOB-27", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "/retry refuses a job that is COMPLETED, and leaves it as it is.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-27", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "/retry refuses a job that is COMPLETED, and leaves it as it is.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			j := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
 			j.Retry().Refused()
@@ -134,9 +134,9 @@ var retryCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-28", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "/retry refuses a job that is IN_QUEUE.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-28", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "/retry refuses a job that is IN_QUEUE.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			j.InQueue()
@@ -145,9 +145,9 @@ var retryCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-29", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "/retry refuses a job that is IN_PROGRESS.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-29", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "/retry refuses a job that is IN_PROGRESS.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(30 * time.Second))
 			j.Running()
 			j.Retry().Refused()
@@ -155,9 +155,9 @@ var retryCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-30", Level: suite.Must, From: "Endpoints B, rule 2",
-		Says:  "/retry refuses a job that is CANCELLED.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-30", Level: suite.Must, Source: "Endpoints B, rule 2",
+		Statement: "/retry refuses a job that is CANCELLED.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			c.Given("JOB-17", func() {

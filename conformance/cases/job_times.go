@@ -13,31 +13,31 @@ import (
 // should be.
 var jobTimeCases = []suite.Case{
 	{
-		ID: "JOB-06", Level: suite.Must, From: "Job, delayTime",
-		Says:  "delayTime is an integer, and should be in milliseconds.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-06", Level: suite.Must, Source: "Job, delayTime",
+		Statement: "delayTime is an integer, and should be in milliseconds.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			delay := c.RunSync(suite.Echo()).Answer.Int("delayTime")
 			c.Expect(delay >= 0, "a time that is not negative", "delayTime = %d", delay)
 		},
 	},
-	{ID: "JOB-06-waited", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, _ := waitedAndRan(c)
-		takes(c, a, "delayTime", delay)
+	{ID: "JOB-06-waited", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, _ := runAfterWait(c)
+		expectMilliseconds(c, a, "delayTime", delay)
 	}},
-	{ID: "JOB-06-at-once", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
+	{ID: "JOB-06-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 35, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // a worker is ready now
 		j := c.Run(suite.Sleep(runTime))
 		started := j.Running().Received
 		c.Sleep(runTime + c.Grace())
-		takes(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
+		expectMilliseconds(c, j.Completed(), "delayTime", span{0, started.Sub(j.Answer.Sent)})
 	}},
 	// Of a retried job they may count the last run, or all of them.
-	{ID: "JOB-06-retried", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		j, _, waited, _, since := retriedTwice(c)
-		takes(c, j, "delayTime", waited, since)
+	{ID: "JOB-06-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		j, _, waited, _, since := failTwice(c)
+		expectMilliseconds(c, j, "delayTime", waited, since)
 	}},
 	// While it runs, its delay is known.
-	{ID: "JOB-06-running", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-06-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		blocker := c.Run(suite.Sleep(waitTime))
 		started := blocker.Running()
 		j := c.Run(suite.Sleep(runTime))
@@ -45,49 +45,49 @@ var jobTimeCases = []suite.Case{
 		blocker.Completed()
 		a := j.Running()
 		free := blocker.Answer.Sent.Add(waitTime)
-		shows(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
+		expectTimeIfShown(c, a, "delayTime", span{free.Sub(j.Answer.Received), a.Received.Sub(j.Answer.Sent)})
 		j.Cancel()
 	}},
 	{
-		ID: "JOB-07", Level: suite.Must, From: "Job, executionTime",
-		Says:  "executionTime is an integer, and should be in milliseconds.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-07", Level: suite.Must, Source: "Job, executionTime",
+		Statement: "executionTime is an integer, and should be in milliseconds.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			took := c.RunSync(suite.Echo()).Answer.Int("executionTime")
 			c.Expect(took >= 0, "a time that is not negative", "executionTime = %d", took)
 		},
 	},
-	{ID: "JOB-07-ran", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, _, execution := waitedAndRan(c)
-		takes(c, a, "executionTime", execution)
+	{ID: "JOB-07-ran", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, _, execution := runAfterWait(c)
+		expectMilliseconds(c, a, "executionTime", execution)
 	}},
-	{ID: "JOB-07-at-once", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, Takes: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
+	{ID: "JOB-07-at-once", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 40, Jobs: 2, WaitTime: 2 * time.Second, Seconds: 85, Run: func(c *suite.C) {
 		blocker := c.Blocker(waitTime)
 		j := c.Run(suite.Echo())
 		c.Sleep(waitTime + c.Grace())
 		blocker.Completed()
 		ended := j.Completed()
 		// How long it waited counts for nothing.
-		takes(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
+		expectMilliseconds(c, ended, "executionTime", span{0, c.Grace() + ended.Received.Sub(blocker.Answer.Received.Add(waitTime))})
 	}},
 	// Each end has an execution time.
-	{ID: "JOB-07-failed", More: true, Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, execution := waitedAndEnded(c, suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))
-		shows(c, a, "executionTime", execution)
-		shows(c, a, "delayTime", delay)
+	{ID: "JOB-07-failed", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, execution := endAfterWait(c, suite.Failed, suite.Stream(1, runTime, suite.M{"message": "failed"}))
+		expectTimeIfShown(c, a, "executionTime", execution)
+		expectTimeIfShown(c, a, "delayTime", delay)
 	}},
-	{ID: "JOB-07-timed-out", More: true, Clauses: []string{"JOB-06"}, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
-		a, delay, execution := waitedAndEnded(c, suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))
-		shows(c, a, "executionTime", execution)
-		shows(c, a, "delayTime", delay)
+	{ID: "JOB-07-timed-out", Supplementary: true, Clauses: []string{"JOB-06"}, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+		a, delay, execution := endAfterWait(c, suite.TimedOut, suite.Sleep(time.Hour), suite.ExecutionTimeout(runTime))
+		expectTimeIfShown(c, a, "executionTime", execution)
+		expectTimeIfShown(c, a, "delayTime", delay)
 	}},
-	{ID: "JOB-07-retried", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, Takes: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
-		j, last, _, both, _ := retriedTwice(c)
-		takes(c, j, "executionTime", last, both)
+	{ID: "JOB-07-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 90, Jobs: 2, WaitTime: 4 * time.Minute, Seconds: 140, Run: func(c *suite.C) {
+		j, last, _, both, _ := failTwice(c)
+		expectMilliseconds(c, j, "executionTime", last, both)
 	}},
 	{
-		ID: "JOB-08", Level: suite.Unspec, From: "Job, executionTime",
-		Says:  "The unit of executionTime.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
+		ID: "JOB-08", Level: suite.Unspec, Source: "Job, executionTime",
+		Statement: "The unit of executionTime.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 2 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(2 * time.Second))
 			j.Running()
 			c.Sleep(2 * time.Second)
@@ -102,9 +102,9 @@ var jobTimeCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-14", Level: suite.Must, From: "Endpoints B, POST /runsync",
-		Says:  "POST /runsync answers the whole result at once: status, delayTime, executionTime, id, output.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-14", Level: suite.Must, Source: "Endpoints B, POST /runsync",
+		Statement: "POST /runsync answers the whole result at once: status, delayTime, executionTime, id, output.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nonce := c.Nonce()
 			a := c.Post("/runsync", suite.Submission(suite.Echo(suite.M{"nonce": nonce}))).Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 			a.Str("id")
@@ -113,7 +113,7 @@ var jobTimeCases = []suite.Case{
 		},
 	},
 	// The answer to /runsync tells the same.
-	{ID: "JOB-14-times", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "JOB-14-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		blocker := c.Run(suite.Sleep(waitTime))
 		running := blocker.Running()
 		begin := c.Now()
@@ -124,8 +124,8 @@ var jobTimeCases = []suite.Case{
 		a := p.Answer().Is(200).Equal("status", suite.Completed).Equal("output", "done")
 		j, ended := c.JobOf(a), c.Now()
 		free := blocker.Answer.Sent.Add(waitTime)
-		lasts(c, a, "delayTime", span{free.Sub(begin), ended.Sub(begin) - runTime})
-		lasts(c, a, "executionTime", span{runTime, ended.Sub(free)})
+		expectTime(c, a, "delayTime", span{free.Sub(begin), ended.Sub(begin) - runTime})
+		expectTime(c, a, "executionTime", span{runTime, ended.Sub(free)})
 		now := j.Status().Is(200)
 		for _, name := range []string{"delayTime", "executionTime"} {
 			now.Equal(name, a.Value(name))
@@ -139,17 +139,17 @@ const (
 	runTime  = 30 * time.Second
 )
 
-// span is how long something took: from so long to so long.
+// span is the least and the most time that something took.
 type span struct{ least, most time.Duration }
 
-// waitedAndRan is the status of a job that waited for waitTime and then ran for
+// runAfterWait is the status of a job that waited for waitTime and then ran for
 // runTime, and how long the case saw it do so.
-func waitedAndRan(c *suite.C, more ...suite.M) (a *suite.Answer, delay, execution span) {
-	return waitedAndEnded(c, suite.Completed, suite.Sleep(runTime), more...)
+func runAfterWait(c *suite.C, more ...suite.M) (a *suite.Answer, delay, execution span) {
+	return endAfterWait(c, suite.Completed, suite.Sleep(runTime), more...)
 }
 
-// waitedAndEnded is the same of a job that ends in another way.
-func waitedAndEnded(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
+// endAfterWait is runAfterWait for a job that ends with another status.
+func endAfterWait(c *suite.C, status string, input suite.M, more ...suite.M) (a *suite.Answer, delay, execution span) {
 	blocker := c.Run(suite.Sleep(waitTime))
 	started := blocker.Running()
 	j := c.Run(input, more...)
@@ -162,9 +162,9 @@ func waitedAndEnded(c *suite.C, status string, input suite.M, more ...suite.M) (
 	return a, span{free.Sub(j.Answer.Received), running.Received.Sub(j.Answer.Sent)}, span{runTime, a.Received.Sub(free)}
 }
 
-// retriedTwice is a job that failed after runTime, waited for waitTime, and failed
+// failTwice is a job that failed after runTime, waited for waitTime, and failed
 // again.
-func retriedTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
+func failTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) {
 	j := c.Run(suite.Stream(1, runTime, suite.M{"message": "failed"}))
 	j.Running()
 	c.Sleep(runTime + c.Grace())
@@ -186,30 +186,30 @@ func retriedTwice(c *suite.C) (a *suite.Answer, last, waited, both, since span) 
 	return a, last, waited, both, since
 }
 
-// shows judges a time where it is shown: of a job that is not COMPLETED it need
-// not be.
-func shows(c *suite.C, a *suite.Answer, name string, spans ...span) {
+// expectTimeIfShown judges a time where the answer shows it: only a COMPLETED job has to.
+func expectTimeIfShown(c *suite.C, a *suite.Answer, name string, spans ...span) {
 	if v, ok := a.Find(name); ok && v != nil {
-		takes(c, a, name, spans...)
+		expectMilliseconds(c, a, name, spans...)
 	}
 }
 
-// takes expects a time of one of these lengths, which should be in milliseconds.
-func takes(c *suite.C, a *suite.Answer, name string, spans ...span) {
-	milliseconds, text := lasts(c, a, name, spans...)
+// expectMilliseconds expects a time within one of these spans, and warns where it is
+// not in milliseconds.
+func expectMilliseconds(c *suite.C, a *suite.Answer, name string, spans ...span) {
+	milliseconds, text := expectTime(c, a, name, spans...)
 	c.Should(func() {
-		c.Expect(milliseconds, text+" in milliseconds", "the time %s = %s", name, suite.Text(a.Value(name)))
+		c.Expect(milliseconds, text+" in milliseconds", "the time %s = %s", name, suite.JSONText(a.Value(name)))
 	})
 }
 
-// lasts expects a time of one of these lengths in any unit, and tells whether it
-// is in milliseconds.
-func lasts(c *suite.C, a *suite.Answer, name string, spans ...span) (milliseconds bool, accepted string) {
+// expectTime expects a time within one of these spans in any unit, and tells whether
+// it is in milliseconds.
+func expectTime(c *suite.C, a *suite.Answer, name string, spans ...span) (milliseconds bool, accepted string) {
 	value := float64(a.Int(name))
 	fits := func(unit time.Duration) bool {
 		for _, s := range spans {
 			length := time.Duration(value * float64(unit))
-			if length >= s.least-c.Early(time.Second)-unit && length <= s.most+c.Grace()+unit {
+			if length >= s.least-c.EarlyMargin(time.Second)-unit && length <= s.most+c.Grace()+unit {
 				return true
 			}
 		}

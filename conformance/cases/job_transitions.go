@@ -11,18 +11,18 @@ import (
 // transitionCases are of the section "States and transitions", but for /retry and what elapses.
 var transitionCases = []suite.Case{
 	{
-		ID: "JOB-11", Level: suite.Must, From: "States and transitions, POST /run",
-		Says:  "POST /run answers the id and IN_QUEUE, even where a worker is idle.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+		ID: "JOB-11", Level: suite.Must, Source: "States and transitions, POST /run",
+		Statement: "POST /run answers the id and IN_QUEUE, even where a worker is idle.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // a worker is idle now
 			a := c.Post("/run", suite.Submission(suite.Echo())).Is(200).Equal("status", suite.InQueue)
 			c.JobOf(a).Await(suite.Completed)
 		},
 	},
 	{
-		ID: "JOB-12", Level: suite.Must, From: "States and transitions, POST /run",
-		Says:  "POST /run answers before the job is over, however long that takes.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+		ID: "JOB-12", Level: suite.Must, Source: "States and transitions, POST /run",
+		Statement: "POST /run answers before the job is over, however long that takes.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			a := c.Post("/run", suite.Submission(suite.Sleep(30*time.Second))).Is(200)
 			c.JobOf(a)
 			took := a.Received.Sub(a.Sent)
@@ -30,22 +30,22 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-13", Level: suite.Must, From: "States and transitions, POST /runsync",
-		Says:  "POST /runsync waits for the end of the job.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
+		ID: "JOB-13", Level: suite.Must, Source: "States and transitions, POST /runsync",
+		Statement: "POST /runsync waits for the end of the job.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 4 * time.Second, Seconds: 4, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			begin := c.Now()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(3*time.Second)))
 			p.Until(begin.Add(2 * time.Second))
-			p.Held(begin.Add(3 * time.Second))
+			p.ExpectHeld(begin.Add(3 * time.Second))
 			p.Sleep(2 * time.Second)
 			p.Answer().Is(200).Equal("status", suite.Completed)
 		},
 	},
 	{
-		ID: "JOB-15", Level: suite.Must, From: "States and transitions, IN_QUEUE",
-		Says:  "A job that waits goes to IN_PROGRESS when a worker becomes available.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		ID: "JOB-15", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
+		Statement: "A job that waits goes to IN_PROGRESS when a worker becomes available.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			blocker := c.Blocker(5 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute))
 			c.Given("JOB-02", func() {
@@ -56,9 +56,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-16", Level: suite.Must, From: "States and transitions, IN_QUEUE",
-		Says:  "The handler processes the job, once where it succeeds.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-16", Level: suite.Must, Source: "States and transitions, IN_QUEUE",
+		Statement: "The handler processes the job, once where it succeeds.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 3 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Beacon(box, 0, 0)).Await(suite.Completed)
 			c.Sleep(3 * time.Second)
@@ -67,9 +67,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-17", Level: suite.Must, From: "States and transitions, POST /cancel",
-		Says:  "A cancelled job that waited is CANCELLED.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 5,
+		ID: "JOB-17", Level: suite.Must, Source: "States and transitions, POST /cancel",
+		Statement: "A cancelled job that waited is CANCELLED.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 5,
 		Run: func(c *suite.C) {
 			blocker := c.Blocker(30 * time.Second)
 			job := c.Run(suite.Echo())
@@ -79,17 +79,17 @@ var transitionCases = []suite.Case{
 			blocker.Cancel()
 		},
 	},
-	{ID: "JOB-17-one", Needs: suite.Own, Allow: suite.Queue, Jobs: 5, Requests: 30, Takes: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "JOB-17-one", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 5, Requests: 30, WaitTime: 5 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 		s := newScene(c)
 		job := c.Run(suite.Echo())
 		job.InQueue()
 		job.Cancel().Is(200)
-		s.unchanged()
+		s.expectUnchanged()
 	}},
 	{
-		ID: "JOB-18", Level: suite.Must, From: "States and transitions, POST /cancel",
-		Says:  "A job that is cancelled while it waits never starts.",
-		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+		ID: "JOB-18", Level: suite.Must, Source: "States and transitions, POST /cancel",
+		Statement: "A job that is cancelled while it waits never starts.",
+		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 3, WaitTime: 8 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Blocker(5 * time.Second)
 			box, control := c.Box(), c.Box()
 			j := c.Run(suite.Beacon(box, 0, 0))
@@ -104,9 +104,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-19", Level: suite.Must, From: "States and transitions, POST /cancel",
-		Says:  "A cancelled job that ran is CANCELLED.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
+		ID: "JOB-19", Level: suite.Must, Source: "States and transitions, POST /cancel",
+		Statement: "A cancelled job that ran is CANCELLED.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 10, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute))
 			j.Running()
 			j.Cancel().Is(200)
@@ -114,9 +114,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-20", Level: suite.Must, From: "States and transitions, POST /cancel",
-		Says:  "The execution of a cancelled job stops.",
-		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 1, Seconds: 40, Takes: 40 * time.Second,
+		ID: "JOB-20", Level: suite.Must, Source: "States and transitions, POST /cancel",
+		Statement: "The execution of a cancelled job stops.",
+		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, Seconds: 40, WaitTime: 40 * time.Second,
 		Run: func(c *suite.C) {
 			ticks := c.Box()
 			job := c.Run(suite.Beacon(ticks, time.Second, 10*time.Minute))
@@ -136,9 +136,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-21", Level: suite.Must, From: "Endpoints B, POST /cancel",
-		Says:  "POST /cancel answers the id and CANCELLED.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		ID: "JOB-21", Level: suite.Must, Source: "Endpoints B, POST /cancel",
+		Statement: "POST /cancel answers the id and CANCELLED.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			j.InQueue()
@@ -146,9 +146,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-31", Level: suite.Should, From: "States and transitions",
-		Says:  "A job that is over stays as it is unless it is retried.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, Takes: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		ID: "JOB-31", Level: suite.Should, Source: "States and transitions",
+		Statement: "A job that is over stays as it is unless it is retried.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 40, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			done, failed := c.Run(suite.Echo()), c.Run(suite.Fail())
 			late, stopped := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(time.Minute))
 			done.Completed()
@@ -167,9 +167,9 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-32", Level: suite.Must, From: "States and transitions",
-		Says:  "The statuses of a job, in the order in which they are seen, follow the table of transitions.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Requests: 30, Takes: 6 * time.Second, Seconds: 10, Watch: follows, Run: func(c *suite.C) {
+		ID: "JOB-32", Level: suite.Must, Source: "States and transitions",
+		Statement: "The statuses of a job, in the order in which they are seen, follow the table of transitions.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Requests: 30, WaitTime: 6 * time.Second, Seconds: 10, Watch: judgeTransition, Run: func(c *suite.C) {
 			stopped := c.Run(suite.Sleep(3 * time.Second))
 			stopped.Running()
 			waited := c.Run(suite.Echo())
@@ -188,20 +188,20 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-33", Level: suite.Should, From: "States and transitions, POST /cancel",
-		Says:  "A CANCELLED job never becomes COMPLETED.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		ID: "JOB-33", Level: suite.Should, Source: "States and transitions, POST /cancel",
+		Statement: "A CANCELLED job never becomes COMPLETED.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 8 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(5 * time.Second))
 			j.Running()
-			c.Given("JOB-19", func() { c.Before(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
+			c.Given("JOB-19", func() { c.ExpectBefore(j.Cancel().Is(200), j.StartedAfter.Add(5*time.Second)) })
 			c.Sleep(8 * time.Second)
 			j.Status().Is(200).Equal("status", suite.Cancelled)
 		},
 	},
 	{
-		ID: "JOB-34", Level: suite.Unspec, From: "States and transitions",
-		Says:  "The answer to /cancel of a job that is over; the job stays as it is.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-34", Level: suite.Unspec, Source: "States and transitions",
+		Statement: "The answer to /cancel of a job that is over; the job stays as it is.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.RunSync(suite.Echo())
 			a := j.Cancel()
 			status, _ := a.Find("status")
@@ -210,33 +210,33 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-35", Level: suite.Unspec, From: "States and transitions",
-		Says:  "What makes a job COMPLETED; that its handler succeeded does.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-35", Level: suite.Unspec, Source: "States and transitions",
+		Statement: "What makes a job COMPLETED; that its handler succeeded does.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
 			c.Observe("a handler that returns: %s", j.Await(suite.Completed, suite.Failed).Str("status"))
 			c.Should(func() { j.Status().Is(200).Equal("status", suite.Completed) })
 		},
 	},
 	{
-		ID: "JOB-36", Level: suite.Must, From: "Errors, Failed job",
-		Says:  "An error of the handler makes a FAILED job.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-36", Level: suite.Must, Source: "Errors, Failed job",
+		Statement: "An error of the handler makes a FAILED job.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // not everything fails
 			c.Run(suite.Fail()).Await(suite.Failed)
 		},
 	},
 	{
-		ID: "JOB-37", Level: suite.Must, From: "Errors, Failed job",
-		Says:  "An input that the handler refuses makes a FAILED job.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "JOB-37", Level: suite.Must, Source: "Errors, Failed job",
+		Statement: "An input that the handler refuses makes a FAILED job.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.M{"op": "no such op"}).Await(suite.Failed)
 		},
 	},
 	{
-		ID: "JOB-38", Level: suite.Unspec, From: "What the service does, 4",
-		Says:  "How often a job is dispatched whose worker dies.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		ID: "JOB-38", Level: suite.Unspec, Source: "What the service does, 4",
+		Statement: "How often a job is dispatched whose worker dies.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			j := c.Run(suite.Crash())
 			for range 5 { // it may be tried again and again
 				c.Sleep(time.Second)
@@ -248,10 +248,10 @@ var transitionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "JOB-39", Level: suite.Unspec, From: "Errors, 500",
-		Says:  "The answer to a /runsync whose worker crashes.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
-			c.Crashes()
+		ID: "JOB-39", Level: suite.Unspec, Source: "Errors, 500",
+		Statement: "The answer to a /runsync whose worker crashes.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 100 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+			c.AllowCrash()
 			p := c.Start("POST", "/runsync", suite.Submission(suite.Crash()))
 			p.Sleep(100 * time.Second)
 			a := p.Answer()
@@ -261,25 +261,25 @@ var transitionCases = []suite.Case{
 	},
 }
 
-// left tells whether an answer shows something that a handler left: anywhere but
-// in the input, which it may show as well.
-func left(a *suite.Answer, nonce string) bool {
+// showsHandlerOutput tells whether an answer shows a handler's output anywhere but in
+// the input, which it may show, too.
+func showsHandlerOutput(a *suite.Answer, nonce string) bool {
 	for name, value := range a.Object("") {
-		if name != "input" && strings.Contains(suite.Text(value), nonce) {
+		if name != "input" && strings.Contains(suite.JSONText(value), nonce) {
 			return true
 		}
 	}
 	return false
 }
 
-// follows tells whether a status may come after the last one that was seen.
-// What happened in between may not have been seen; what is over stays.
-func follows(w *suite.Watched) string {
+// judgeTransition judges whether a status may follow the one seen before: statuses in
+// between may have been missed, but a final status only changes by a retry.
+func judgeTransition(w *suite.Watched) string {
 	switch {
-	case w.Status == "" || w.Last == "" || !suite.Over(w.Last) || w.Status == w.Last:
+	case w.Status == "" || w.PreviousStatus == "" || !suite.IsFinal(w.PreviousStatus) || w.Status == w.PreviousStatus:
 		return ""
-	case w.Retried && slices.Contains([]string{suite.Failed, suite.TimedOut}, w.Last):
+	case w.RetriedSince && slices.Contains([]string{suite.Failed, suite.TimedOut}, w.PreviousStatus):
 		return ""
 	}
-	return w.Status + " after " + w.Last
+	return w.Status + " after " + w.PreviousStatus
 }

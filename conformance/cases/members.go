@@ -14,11 +14,11 @@ var membersTable string
 
 // kind is a sort of management object in one version of the API.
 type kind struct {
-	name, version string
-	path          string // after the version
-	list          string // the list's name in an answer of version 2
-	made          string // the clause that its creation stands on
-	needs         suite.Needs
+	name, version  string
+	path           string // after the version
+	list           string // the list's key in an answer of version 2
+	creationClause string // the clause about its creation
+	needs          suite.Needs
 	// The operations that the description shows, of the updates the first one: only
 	// in their answers is a wrong value a FAIL.
 	answered, read, listed, changed, deleted bool
@@ -37,35 +37,35 @@ var (
 
 // field is a member of a kind in one version.
 type field struct {
-	path       string // in bodies and answers, with dots
-	mapped     string // in the other version, "" where that has none
-	one        any
-	other      any // nil: none
-	cleared    any // noValue: nothing clears it
-	byOmission any // noValue: no default is told
+	path         string // in bodies and answers, with dots
+	mappedPath   string // in the other version, "" where that has none
+	value        any
+	otherValue   any // nil: none
+	clearedValue any // noValue: nothing clears it
+	defaultValue any // noValue: the default is not described
 	// What the other version shows for one and other.
-	mappedOne, mappedOther any
+	mappedValue, mappedOtherValue any
 
 	described, required, fixed, hidden, mappedHidden bool
-	set, exact, last, alone, local, gpu              bool
+	set, exact, exclusive, single, localOnly, gpu    bool
 }
 
-// noValue stands where the table has none; nil is a value.
+// noValue stands for an empty cell of the table; nil is a value.
 type noValue struct{}
 
-// kinds are those that can be made and read.
+// kinds are those that can be created and read.
 var kinds = func() []kind {
 	list := []kind{
-		{name: "template", version: "v1", path: "/templates", made: "T-01", answered: true, updates: []operation{patch, postUpdate}},
-		{name: "template", version: "v2", path: "/templates", list: "templates", made: "VER-27", answered: true, read: true, listed: true, updates: []operation{patch}},
-		{name: "networkVolume", version: "v1", path: "/networkvolumes", made: "VER-28", changed: true, updates: []operation{postUpdate, patch}},
-		{name: "networkVolume", version: "v2", path: "/network-volumes", list: "networkVolumes", made: "VER-28", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
-		{name: "registryAuth", version: "v1", path: "/containerregistryauth", made: "R-01", listed: true, deleted: true},
-		{name: "registryAuth", version: "v2", path: "/registries", list: "registries", made: "VER-34", answered: true, read: true, listed: true},
-		{name: "endpoint", version: "v1", path: "/endpoints", made: "P-01", updates: []operation{patch, postUpdate}},
-		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", made: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
-		{name: "cpuEndpoint", version: "v1", path: "/endpoints", made: "P-01", updates: []operation{patch, postUpdate}},
-		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", made: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "template", version: "v1", path: "/templates", creationClause: "T-01", answered: true, updates: []operation{patch, postUpdate}},
+		{name: "template", version: "v2", path: "/templates", list: "templates", creationClause: "VER-27", answered: true, read: true, listed: true, updates: []operation{patch}},
+		{name: "networkVolume", version: "v1", path: "/networkvolumes", creationClause: "VER-28", changed: true, updates: []operation{postUpdate, patch}},
+		{name: "networkVolume", version: "v2", path: "/network-volumes", list: "networkVolumes", creationClause: "VER-28", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "registryAuth", version: "v1", path: "/containerregistryauth", creationClause: "R-01", listed: true, deleted: true},
+		{name: "registryAuth", version: "v2", path: "/registries", list: "registries", creationClause: "VER-34", answered: true, read: true, listed: true},
+		{name: "endpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
+		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "cpuEndpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
+		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
 	}
 	for i := range list {
 		k := &list[i]
@@ -100,22 +100,22 @@ func fieldsOf(kind, version string) (fields []field) {
 		marked := func(mark string, version int) bool {
 			return slices.Contains(marks, mark) || slices.Contains(marks, fmt.Sprint(mark, version+1))
 		}
-		one, other, cleared := values(f[3]), values(f[4]), values(f[5])
+		one, other, cleared := columnValues(f[3]), columnValues(f[4]), columnValues(f[5])
 		d := field{
-			path: f[1+own], one: one[own], other: other[own], mappedOne: one[others], mappedOther: other[others], cleared: cleared[own], byOmission: values(f[6+own])[0],
+			path: f[1+own], value: one[own], otherValue: other[own], mappedValue: one[others], mappedOtherValue: other[others], clearedValue: cleared[own], defaultValue: columnValues(f[6+own])[0],
 			described: marked("described", own), required: marked("required", own), fixed: marked("fixed", own), hidden: marked("hidden", own), mappedHidden: marked("hidden", others),
-			set: marked("set", own), exact: marked("map", own), last: marked("last", own), alone: marked("alone", own), local: marked("local", own), gpu: marked("gpu", own),
+			set: marked("set", own), exact: marked("map", own), exclusive: marked("last", own), single: marked("alone", own), localOnly: marked("local", own), gpu: marked("gpu", own),
 		}
 		if f[1+others] != "-" {
-			d.mapped = f[1+others]
+			d.mappedPath = f[1+others]
 		}
 		fields = append(fields, d)
 	}
 	return fields
 }
 
-// values are those of a column: of both versions, or of each.
-func values(column string) (v [2]any) {
+// columnValues are those of a column: of both versions, or of each.
+func columnValues(column string) (v [2]any) {
 	first, second, two := strings.Cut(column, " ~ ")
 	if !two {
 		second = first
@@ -133,19 +133,19 @@ func values(column string) (v [2]any) {
 	return v
 }
 
-// member is the one of an object at a path.
-func member(o suite.M, path string) (v any, there bool) {
+// memberAt returns the member of an object at a path.
+func memberAt(o suite.M, path string) (v any, there bool) {
 	first, rest, deeper := strings.Cut(path, ".")
 	v, there = o[first]
 	if deeper && there {
 		below, _ := v.(suite.M)
-		return member(below, rest)
+		return memberAt(below, rest)
 	}
 	return v, there
 }
 
-// put gives an object a member at a path.
-func put(o suite.M, path string, v any) {
+// setMember sets the member of an object at a path.
+func setMember(o suite.M, path string, v any) {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		o[first] = v
@@ -156,39 +156,39 @@ func put(o suite.M, path string, v any) {
 		below = suite.M{}
 		o[first] = below
 	}
-	put(below, rest, v)
+	setMember(below, rest, v)
 }
 
-// top is the member of a body that a path begins with.
-func top(path string) string {
+// firstSegment returns the first name of a path.
+func firstSegment(path string) string {
 	first, _, _ := strings.Cut(path, ".")
 	return first
 }
 
-// differs says how a member's value is not the wanted one, "" where it is: an
-// object may have further members, and a list without order any.
-func (f field) differs(want, got any) string {
-	return suite.Difference(f.plain(want, want), f.plain(got, want))
+// difference says how a member's value differs from the expected one, "" where it does
+// not: an object may have further members, and unordered lists any order.
+func (f field) difference(want, got any) string {
+	return suite.Difference(f.normalize(want, want), f.normalize(got, want))
 }
 
-// plain is a value without what does not matter to a wanted one.
-func (f field) plain(v, want any) any {
+// normalize removes from a value what does not matter for the comparison.
+func (f field) normalize(v, want any) any {
 	switch x := v.(type) {
 	case []any:
 		list := slices.Clone(x)
 		wants, _ := want.([]any)
 		for i := range list {
 			if len(wants) > 0 {
-				list[i] = f.plain(list[i], wants[0])
+				list[i] = f.normalize(list[i], wants[0])
 			}
 		}
 		if f.set {
-			slices.SortFunc(list, func(a, b any) int { return strings.Compare(suite.Text(a), suite.Text(b)) })
+			slices.SortFunc(list, func(a, b any) int { return strings.Compare(suite.JSONText(a), suite.JSONText(b)) })
 		}
 		return list
 	case suite.M:
 		wants, ok := want.(suite.M)
-		if !ok && top(f.path) == "registry" { // nested, as the description has it
+		if !ok && firstSegment(f.path) == "registry" { // nested, as the description has it
 			return x["id"]
 		}
 		if !ok || f.exact {
@@ -197,7 +197,7 @@ func (f field) plain(v, want any) any {
 		some := suite.M{}
 		for name, value := range x {
 			if w, wanted := wants[name]; wanted {
-				some[name] = f.plain(value, w)
+				some[name] = f.normalize(value, w)
 			}
 		}
 		return some
@@ -205,8 +205,8 @@ func (f field) plain(v, want any) any {
 	return v
 }
 
-// empty tells whether a value is as good as none.
-func empty(v any) bool {
+// isEmpty tells whether a value is equivalent to none.
+func isEmpty(v any) bool {
 	switch x := v.(type) {
 	case nil:
 		return true

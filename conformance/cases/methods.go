@@ -10,9 +10,9 @@ import (
 // allMethods are those that are tried. HEAD and OPTIONS are HTTP's own.
 var allMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// isOpenAI tells whether an operation is of the paths whose shapes are not shown:
-// some of them may be asked with GET.
-func isOpenAI(op contractOperation) bool { return matches(op.path, "/openai/") }
+// isOpenAI tells whether an operation is below /openai, whose routes are not
+// described: some may accept GET.
+func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
 
 // otherMethods are those that the path of an operation does not have, for the first
 // operation of the path.
@@ -41,17 +41,17 @@ func wrongMethodBody(method string) any {
 	return suite.Submission(suite.Echo())
 }
 
-// noMethod expects that a method is refused: 405, 404, whatever 4xx, or 501.
-func noMethod(c *suite.C, a *suite.Answer) {
+// expectMethodRefused expects that a method is refused: with any 4xx, or 501.
+func expectMethodRefused(c *suite.C, a *suite.Answer) {
 	c.Expect(a.IsRefusal() || a.Code == http.StatusNotImplemented, "a refusal of the method: 4xx, or 501", "the code %d", a.Code)
 }
 
-func otherMethodsOf(version api) func(*suite.C) {
+func judgeOtherMethods(version api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, version)
 		var words []string
-		for _, op := range o.asked() {
-			id, _ := o.subject(op)
+		for _, op := range o.askable() {
+			id, _ := o.targetID(op)
 			for _, method := range otherMethods(c, op) {
 				word := c.Nonce()
 				words = append(words, word)
@@ -59,9 +59,9 @@ func otherMethodsOf(version api) func(*suite.C) {
 				if method != http.MethodGet && method != http.MethodDelete {
 					body = suite.M{"name": "conf-" + word}
 				}
-				noMethod(c, ask(c, version, method, op.at(id), body))
+				expectMethodRefused(c, ask(c, version, method, op.pathFor(id), body))
 			}
 		}
-		o.untouched(words...)
+		o.expectUntouched(words...)
 	}
 }

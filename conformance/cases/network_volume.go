@@ -7,46 +7,46 @@ import (
 // volumeCases are of the section "Network volume".
 var volumeCases = []suite.Case{
 	{
-		ID: "V-01", Level: suite.Must, From: "Endpoints A, POST /networkvolumes/{id}/update",
-		Says:  "An update answers dataCenterId, id, name and size, of their types.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-01", Level: suite.Must, Source: "Endpoints A, POST /networkvolumes/{id}/update",
+		Statement: "An update answers dataCenterId, id, name and size, of their types.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
-			a := grow(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id"))
+			a := growVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id"))
 			a.Str("dataCenterId")
 			a.Str("name")
 			a.Int("size")
 		},
 	},
 	{
-		ID: "V-02", Level: suite.Must, From: "Network volume, name",
-		Says:  "Two volumes may have the same name.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-02", Level: suite.Must, Source: "Network volume, name",
+		Statement: "Two volumes may have the same name.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			c.NewVolume("v1", 10, suite.M{"name": name})
 			c.Create("v1", "/networkvolumes", suite.M{"name": name, "size": 10, "dataCenterId": c.DataCenter()}).Success()
 		},
 	},
 	{
-		ID: "V-03", Level: suite.Must, From: "States and transitions, Network volume size rule",
-		Says:  "A larger size is accepted.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-03", Level: suite.Must, Source: "States and transitions, Network volume size rule",
+		Statement: "A larger size is accepted.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
-			grow(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id")).Equal("size", 11)
+			growVolume(c, v, suite.M{"size": 11}).Success().Equal("id", v.Str("id")).Equal("size", 11)
 		},
 	},
 	{
-		ID: "V-04", Level: suite.Must, From: "States and transitions, Network volume size rule",
-		Says:  "The current size is refused.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-04", Level: suite.Must, Source: "States and transitions, Network volume size rule",
+		Statement: "The current size is refused.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
-			c.Given("V-03", func() { grow(c, v, suite.M{"size": 12}).Success().Equal("size", 12) })
-			grow(c, v, suite.M{"size": 12}).Refused()
+			c.Given("V-03", func() { growVolume(c, v, suite.M{"size": 12}).Success().Equal("size", 12) })
+			growVolume(c, v, suite.M{"size": 12}).Refused()
 		},
 	},
 	{
-		ID: "V-05", Level: suite.Must, From: "States and transitions, Network volume size rule",
-		Says:  "A smaller size is refused.",
-		Needs: suite.V1, Allow: suite.Create,
+		ID: "V-05", Level: suite.Must, Source: "States and transitions, Network volume size rule",
+		Statement: "A smaller size is refused.",
+		Needs:     suite.V1, Allow: suite.Create,
 		Run: func(c *suite.C) {
 			id := c.NewVolume("v1", 12).Str("id")
 			update := "/networkvolumes/" + id + "/update"
@@ -56,84 +56,84 @@ var volumeCases = []suite.Case{
 		},
 	},
 	{
-		ID: "V-06", Level: suite.Must, From: "Endpoints A, POST /networkvolumes/{id}/update",
-		Says:  "A name alone changes the name and leaves the size.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-06", Level: suite.Must, Source: "Endpoints A, POST /networkvolumes/{id}/update",
+		Statement: "A name alone changes the name and leaves the size.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v, name := c.NewVolume("v1", 10), c.Name()
-			grow(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
+			growVolume(c, v, suite.M{"name": name}).Success().Equal("name", name).Equal("size", 10)
 		},
 	},
 	{
-		ID: "V-07", Level: suite.Must, From: "Limits, Network volume size",
-		Says:  "A size is 4000 GB at most.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-07", Level: suite.Must, Source: "Limits, Network volume size",
+		Statement: "A size is 4000 GB at most.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
-			grow(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
+			growVolume(c, v, suite.M{"size": 4001}).Is(400, 409, 422)
 			if c.Local() { // elsewhere it costs
-				grow(c, v, suite.M{"size": 4000}).Success().Equal("size", 4000)
+				growVolume(c, v, suite.M{"size": 4000}).Success().Equal("size", 4000)
 			}
 		},
 	},
 	{
-		ID: "V-08", Level: suite.Must, From: "Limits, Network volume size",
-		Says:  "A size is 0 GB at least.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-08", Level: suite.Must, Source: "Limits, Network volume size",
+		Statement: "A size is 0 GB at least.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			for _, size := range []int{-1, 0} {
-				grow(c, v, suite.M{"size": size}).Refused()
+				growVolume(c, v, suite.M{"size": size}).Refused()
 			}
 			c.Create("v1", "/networkvolumes", suite.M{"name": c.Name(), "size": -1, "dataCenterId": c.DataCenter()}).Refused()
-			grow(c, v, suite.M{"size": 11}).Success()
+			growVolume(c, v, suite.M{"size": 11}).Success()
 		},
 	},
 	{
-		ID: "V-09", Level: suite.Should, From: "Endpoints A, POST /networkvolumes/{id}/update",
-		Says:  "A size is an integer.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-09", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update",
+		Statement: "A size is an integer.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
 			for _, size := range []any{10.5, "11", true} {
-				grow(c, v, suite.M{"size": size}).Is(400, 409, 422)
+				growVolume(c, v, suite.M{"size": size}).Is(400, 409, 422)
 			}
 		},
 	},
 	{
-		ID: "V-10", Level: suite.Must, From: "Endpoints A, POST /networkvolumes/{id}/update",
-		Says:  "Name and size can be changed together.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-10", Level: suite.Must, Source: "Endpoints A, POST /networkvolumes/{id}/update",
+		Statement: "Name and size can be changed together.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v, name := c.NewVolume("v1", 10), c.Name()
-			grow(c, v, suite.M{"name": name, "size": 11}).Success().Equal("id", v.Str("id")).Equal("name", name).Equal("size", 11)
+			growVolume(c, v, suite.M{"name": name, "size": 11}).Success().Equal("id", v.Str("id")).Equal("name", name).Equal("size", 11)
 		},
 	},
 	{
-		ID: "V-11", Level: suite.Should, From: "Endpoints A, POST /networkvolumes/{id}/update",
-		Says:  "An update that is refused changes nothing.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-11", Level: suite.Should, Source: "Endpoints A, POST /networkvolumes/{id}/update",
+		Statement: "An update that is refused changes nothing.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v, name := c.NewVolume("v1", 10), c.Name()
-			grow(c, v, suite.M{"name": name, "size": 5}).Refused()
-			a := grow(c, v, suite.M{"size": 11}).Success()
-			c.Expect(!suite.Same(a.Value("name"), name), "the name as it was", "name = %s", suite.Text(a.Value("name")))
+			growVolume(c, v, suite.M{"name": name, "size": 5}).Refused()
+			a := growVolume(c, v, suite.M{"size": 11}).Success()
+			c.Expect(!suite.Same(a.Value("name"), name), "the name as it was", "name = %s", suite.JSONText(a.Value("name")))
 		},
 	},
 	{
-		ID: "V-12", Level: suite.Should, From: "Network volume, dataCenterId",
-		Says:  "An update leaves the data center.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-12", Level: suite.Should, Source: "Network volume, dataCenterId",
+		Statement: "An update leaves the data center.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			v := c.NewVolume("v1", 10)
-			grow(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", v.Value("dataCenterId"))
+			growVolume(c, v, suite.M{"size": 11}).Success().Equal("dataCenterId", v.Value("dataCenterId"))
 		},
 	},
 	{
-		ID: "V-13", Level: suite.Unspec, From: "Endpoints A, POST /networkvolumes/{id}/update",
-		Says:  "An update of a volume that is not there, and one that says nothing.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "V-13", Level: suite.Unspec, Source: "Endpoints A, POST /networkvolumes/{id}/update",
+		Statement: "An update of a volume that is not there, and one that says nothing.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			unknown := c.V1("POST", "/networkvolumes/"+c.Nonce()+"/update", suite.M{"size": 11})
 			c.Observe("unknown: %d", unknown.Code)
-			c.Observe("empty body: %d", grow(c, c.NewVolume("v1", 10), suite.M{}).Code)
+			c.Observe("empty body: %d", growVolume(c, c.NewVolume("v1", 10), suite.M{}).Code)
 			c.Should(func() { unknown.Refused() })
 		},
 	},
 }
 
-func grow(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
+func growVolume(c *suite.C, volume *suite.Answer, body suite.M) *suite.Answer {
 	return c.V1("POST", "/networkvolumes/"+volume.Str("id")+"/update", body)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// api is one of the three that make up the contract.
+// api is one of the three APIs of the contract.
 type api string
 
 const (
@@ -16,14 +16,14 @@ const (
 	v2API  api = "v2"
 )
 
-// operationEffect is what an operation does where it is accepted.
+// operationEffect is what an accepted operation does.
 type operationEffect int
 
 const (
-	reads   operationEffect = iota
-	makes                   // an object, or a job
-	changes                 // the object of the path
-	removes                 // the object of the path, or what waits in the queue
+	effectRead   operationEffect = iota
+	effectCreate                 // an object, or a job
+	effectUpdate                 // the object of the path
+	effectDelete                 // the object of the path, or what waits in the queue
 )
 
 // contractOperation is a method on a path. {id} stands for an object of the kind, and
@@ -32,13 +32,13 @@ type contractOperation struct {
 	api    api
 	method string
 	path   string
-	kind   string // of the object that the operation is about, or that it makes or lists
+	kind   string // of the object that the operation names, creates or lists
 	effect operationEffect
-	// body is a good one, in which every text that may be any has the word in it.
+	// body returns a valid body in which every free text contains the word.
 	body func(c *suite.C, o *realObjects, word string) suite.M
-	// shown says that the service description has the operation. Whether others
-	// are served is up to the deployment.
-	shown bool
+	// described says that the service description has the operation. A deployment need
+	// not serve others.
+	described bool
 }
 
 // contract is the table of the operations. Cases about keys, methods, objects
@@ -56,112 +56,112 @@ func Operations() (list []string) {
 
 // jobOperations are those below /v2/{endpoint_id}.
 var jobOperations = []contractOperation{
-	{jobAPI, "POST", "/run", "job", makes, echoes, true},
-	{jobAPI, "POST", "/runsync", "job", makes, echoes, true},
-	{jobAPI, "GET", "/status/{id}", "job", reads, nil, true},
-	{jobAPI, "GET", "/stream/{id}", "job", reads, nil, true},
-	{jobAPI, "POST", "/cancel/{id}", "job", changes, nil, true},
-	{jobAPI, "POST", "/retry/{id}", "job", changes, nil, true},
-	{jobAPI, "POST", "/purge-queue", "queue", removes, nil, true},
-	{jobAPI, "GET", "/health", "queue", reads, nil, true},
-	{jobAPI, "POST", "/openai/v1/completions", "job", makes, echoes, true},
-	{jobAPI, "GET", "/requests", "queue", reads, nil, true},
+	{jobAPI, "POST", "/run", "job", effectCreate, echoBody, true},
+	{jobAPI, "POST", "/runsync", "job", effectCreate, echoBody, true},
+	{jobAPI, "GET", "/status/{id}", "job", effectRead, nil, true},
+	{jobAPI, "GET", "/stream/{id}", "job", effectRead, nil, true},
+	{jobAPI, "POST", "/cancel/{id}", "job", effectUpdate, nil, true},
+	{jobAPI, "POST", "/retry/{id}", "job", effectUpdate, nil, true},
+	{jobAPI, "POST", "/purge-queue", "queue", effectDelete, nil, true},
+	{jobAPI, "GET", "/health", "queue", effectRead, nil, true},
+	{jobAPI, "POST", "/openai/v1/completions", "job", effectCreate, echoBody, true},
+	{jobAPI, "GET", "/requests", "queue", effectRead, nil, true},
 }
 
 // operationsOfV1 are those of the management API, version 1. Most are left to the
 // deployment by the description.
 var operationsOfV1 = []contractOperation{
-	{v1API, "GET", "/templates", "template", reads, nil, false},
-	{v1API, "POST", "/templates", "template", makes, templateV1, true},
-	{v1API, "GET", "/templates/{id}", "template", reads, nil, false},
-	{v1API, "PATCH", "/templates/{id}", "template", changes, templateChange, false},
-	{v1API, "POST", "/templates/{id}/update", "template", changes, templateChange, false},
-	{v1API, "DELETE", "/templates/{id}", "template", removes, nil, false},
+	{v1API, "GET", "/templates", "template", effectRead, nil, false},
+	{v1API, "POST", "/templates", "template", effectCreate, templateV1, true},
+	{v1API, "GET", "/templates/{id}", "template", effectRead, nil, false},
+	{v1API, "PATCH", "/templates/{id}", "template", effectUpdate, templateChange, false},
+	{v1API, "POST", "/templates/{id}/update", "template", effectUpdate, templateChange, false},
+	{v1API, "DELETE", "/templates/{id}", "template", effectDelete, nil, false},
 
-	{v1API, "GET", "/networkvolumes", "volume", reads, nil, false},
-	{v1API, "POST", "/networkvolumes", "volume", makes, volumeV1, false},
-	{v1API, "GET", "/networkvolumes/{id}", "volume", reads, nil, false},
-	{v1API, "PATCH", "/networkvolumes/{id}", "volume", changes, volumeChange, false},
-	{v1API, "POST", "/networkvolumes/{id}/update", "volume", changes, volumeChange, true},
-	{v1API, "DELETE", "/networkvolumes/{id}", "volume", removes, nil, false},
+	{v1API, "GET", "/networkvolumes", "volume", effectRead, nil, false},
+	{v1API, "POST", "/networkvolumes", "volume", effectCreate, volumeV1, false},
+	{v1API, "GET", "/networkvolumes/{id}", "volume", effectRead, nil, false},
+	{v1API, "PATCH", "/networkvolumes/{id}", "volume", effectUpdate, volumeChange, false},
+	{v1API, "POST", "/networkvolumes/{id}/update", "volume", effectUpdate, volumeChange, true},
+	{v1API, "DELETE", "/networkvolumes/{id}", "volume", effectDelete, nil, false},
 
-	{v1API, "GET", "/containerregistryauth", "registry", reads, nil, true},
-	{v1API, "POST", "/containerregistryauth", "registry", makes, registryAuth, false},
-	{v1API, "GET", "/containerregistryauth/{id}", "registry", reads, nil, false},
-	{v1API, "DELETE", "/containerregistryauth/{id}", "registry", removes, nil, true},
+	{v1API, "GET", "/containerregistryauth", "registry", effectRead, nil, true},
+	{v1API, "POST", "/containerregistryauth", "registry", effectCreate, registryAuth, false},
+	{v1API, "GET", "/containerregistryauth/{id}", "registry", effectRead, nil, false},
+	{v1API, "DELETE", "/containerregistryauth/{id}", "registry", effectDelete, nil, true},
 
-	{v1API, "GET", "/endpoints", "endpoint", reads, nil, false},
-	{v1API, "POST", "/endpoints", "endpoint", makes, endpointBodyV1, true},
-	{v1API, "GET", "/endpoints/{id}", "endpoint", reads, nil, false},
-	{v1API, "PATCH", "/endpoints/{id}", "endpoint", changes, newName, false},
-	{v1API, "POST", "/endpoints/{id}/update", "endpoint", changes, newName, false},
-	{v1API, "DELETE", "/endpoints/{id}", "endpoint", removes, nil, false},
+	{v1API, "GET", "/endpoints", "endpoint", effectRead, nil, false},
+	{v1API, "POST", "/endpoints", "endpoint", effectCreate, endpointBodyV1, true},
+	{v1API, "GET", "/endpoints/{id}", "endpoint", effectRead, nil, false},
+	{v1API, "PATCH", "/endpoints/{id}", "endpoint", effectUpdate, renameBody, false},
+	{v1API, "POST", "/endpoints/{id}/update", "endpoint", effectUpdate, renameBody, false},
+	{v1API, "DELETE", "/endpoints/{id}", "endpoint", effectDelete, nil, false},
 
-	{v1API, "GET", "/pods", "pod", reads, nil, false},
-	{v1API, "GET", "/pods/{id}", "pod", reads, nil, false},
-	{v1API, "DELETE", "/pods/{id}", "pod", removes, nil, false},
-	{v1API, "GET", "/billing/pods", "billing", reads, nil, false},
-	{v1API, "GET", "/billing/endpoints", "billing", reads, nil, false},
-	{v1API, "GET", "/billing/networkvolumes", "billing", reads, nil, false},
+	{v1API, "GET", "/pods", "pod", effectRead, nil, false},
+	{v1API, "GET", "/pods/{id}", "pod", effectRead, nil, false},
+	{v1API, "DELETE", "/pods/{id}", "pod", effectDelete, nil, false},
+	{v1API, "GET", "/billing/pods", "billing", effectRead, nil, false},
+	{v1API, "GET", "/billing/endpoints", "billing", effectRead, nil, false},
+	{v1API, "GET", "/billing/networkvolumes", "billing", effectRead, nil, false},
 }
 
 // operationsOfV2 are those of version 2, which describes itself at /openapi.json.
 var operationsOfV2 = []contractOperation{
-	{v2API, "GET", "/templates", "template", reads, nil, true},
-	{v2API, "POST", "/templates", "template", makes, templateV2, true},
-	{v2API, "GET", "/templates/{id}", "template", reads, nil, true},
-	{v2API, "PATCH", "/templates/{id}", "template", changes, templateChange, true},
-	{v2API, "DELETE", "/templates/{id}", "template", removes, nil, true},
+	{v2API, "GET", "/templates", "template", effectRead, nil, true},
+	{v2API, "POST", "/templates", "template", effectCreate, templateV2, true},
+	{v2API, "GET", "/templates/{id}", "template", effectRead, nil, true},
+	{v2API, "PATCH", "/templates/{id}", "template", effectUpdate, templateChange, true},
+	{v2API, "DELETE", "/templates/{id}", "template", effectDelete, nil, true},
 
-	{v2API, "GET", "/network-volumes", "volume", reads, nil, true},
-	{v2API, "POST", "/network-volumes", "volume", makes, volumeV2, true},
-	{v2API, "GET", "/network-volumes/{id}", "volume", reads, nil, true},
-	{v2API, "PATCH", "/network-volumes/{id}", "volume", changes, volumeChange, true},
-	{v2API, "DELETE", "/network-volumes/{id}", "volume", removes, nil, true},
+	{v2API, "GET", "/network-volumes", "volume", effectRead, nil, true},
+	{v2API, "POST", "/network-volumes", "volume", effectCreate, volumeV2, true},
+	{v2API, "GET", "/network-volumes/{id}", "volume", effectRead, nil, true},
+	{v2API, "PATCH", "/network-volumes/{id}", "volume", effectUpdate, volumeChange, true},
+	{v2API, "DELETE", "/network-volumes/{id}", "volume", effectDelete, nil, true},
 
-	{v2API, "GET", "/registries", "registry", reads, nil, true},
-	{v2API, "POST", "/registries", "registry", makes, registryAuth, true},
-	{v2API, "GET", "/registries/{id}", "registry", reads, nil, true},
-	{v2API, "DELETE", "/registries/{id}", "registry", removes, nil, true},
+	{v2API, "GET", "/registries", "registry", effectRead, nil, true},
+	{v2API, "POST", "/registries", "registry", effectCreate, registryAuth, true},
+	{v2API, "GET", "/registries/{id}", "registry", effectRead, nil, true},
+	{v2API, "DELETE", "/registries/{id}", "registry", effectDelete, nil, true},
 
-	{v2API, "GET", "/serverless", "endpoint", reads, nil, true},
-	{v2API, "POST", "/serverless", "endpoint", makes, endpointBodyV2, true},
-	{v2API, "GET", "/serverless/{id}", "endpoint", reads, nil, true},
-	{v2API, "PATCH", "/serverless/{id}", "endpoint", changes, newName, true},
-	{v2API, "DELETE", "/serverless/{id}", "endpoint", removes, nil, true},
-	{v2API, "GET", "/serverless/{id}/workers", "endpoint", reads, nil, true},
-	{v2API, "GET", "/serverless/{id}/releases", "endpoint", reads, nil, true},
-	{v2API, "GET", "/serverless/{id}/workers/{worker}/logs", "endpoint", reads, nil, true},
+	{v2API, "GET", "/serverless", "endpoint", effectRead, nil, true},
+	{v2API, "POST", "/serverless", "endpoint", effectCreate, endpointBodyV2, true},
+	{v2API, "GET", "/serverless/{id}", "endpoint", effectRead, nil, true},
+	{v2API, "PATCH", "/serverless/{id}", "endpoint", effectUpdate, renameBody, true},
+	{v2API, "DELETE", "/serverless/{id}", "endpoint", effectDelete, nil, true},
+	{v2API, "GET", "/serverless/{id}/workers", "endpoint", effectRead, nil, true},
+	{v2API, "GET", "/serverless/{id}/releases", "endpoint", effectRead, nil, true},
+	{v2API, "GET", "/serverless/{id}/workers/{worker}/logs", "endpoint", effectRead, nil, true},
 
-	{v2API, "GET", "/catalog/gpus", "gpu", reads, nil, true},
-	{v2API, "GET", "/catalog/gpus/{id}", "gpu", reads, nil, true},
-	{v2API, "GET", "/catalog/cpus", "cpu", reads, nil, true},
-	{v2API, "GET", "/catalog/cpus/{id}", "cpu", reads, nil, true},
-	{v2API, "GET", "/catalog/datacenters", "datacenter", reads, nil, true},
-	{v2API, "GET", "/catalog/datacenters/{id}", "datacenter", reads, nil, true},
+	{v2API, "GET", "/catalog/gpus", "gpu", effectRead, nil, true},
+	{v2API, "GET", "/catalog/gpus/{id}", "gpu", effectRead, nil, true},
+	{v2API, "GET", "/catalog/cpus", "cpu", effectRead, nil, true},
+	{v2API, "GET", "/catalog/cpus/{id}", "cpu", effectRead, nil, true},
+	{v2API, "GET", "/catalog/datacenters", "datacenter", effectRead, nil, true},
+	{v2API, "GET", "/catalog/datacenters/{id}", "datacenter", effectRead, nil, true},
 
-	{v2API, "GET", "/pods", "pod", reads, nil, true},
-	{v2API, "GET", "/pods/{id}", "pod", reads, nil, true},
-	{v2API, "PATCH", "/pods/{id}", "pod", changes, newName, true},
-	{v2API, "DELETE", "/pods/{id}", "pod", removes, nil, true},
-	{v2API, "GET", "/pods/{id}/logs", "pod", reads, nil, true},
-	{v2API, "POST", "/pods/{id}/action", "pod", changes, start, true},
+	{v2API, "GET", "/pods", "pod", effectRead, nil, true},
+	{v2API, "GET", "/pods/{id}", "pod", effectRead, nil, true},
+	{v2API, "PATCH", "/pods/{id}", "pod", effectUpdate, renameBody, true},
+	{v2API, "DELETE", "/pods/{id}", "pod", effectDelete, nil, true},
+	{v2API, "GET", "/pods/{id}/logs", "pod", effectRead, nil, true},
+	{v2API, "POST", "/pods/{id}/action", "pod", effectUpdate, startBody, true},
 
-	{v2API, "GET", "/clusters", "cluster", reads, nil, true},
-	{v2API, "GET", "/clusters/{id}", "cluster", reads, nil, true},
-	{v2API, "DELETE", "/clusters/{id}", "cluster", removes, nil, true},
+	{v2API, "GET", "/clusters", "cluster", effectRead, nil, true},
+	{v2API, "GET", "/clusters/{id}", "cluster", effectRead, nil, true},
+	{v2API, "DELETE", "/clusters/{id}", "cluster", effectDelete, nil, true},
 
-	{v2API, "GET", "/registries/delegations", "delegation", reads, nil, true},
-	{v2API, "DELETE", "/registries/delegations/{id}", "delegation", removes, nil, true},
+	{v2API, "GET", "/registries/delegations", "delegation", effectRead, nil, true},
+	{v2API, "DELETE", "/registries/delegations/{id}", "delegation", effectDelete, nil, true},
 
-	{v2API, "GET", "/billing", "billing", reads, nil, true},
-	{v2API, "GET", "/billing/pods", "billing", reads, nil, true},
-	{v2API, "GET", "/billing/serverless", "billing", reads, nil, true},
-	{v2API, "GET", "/billing/endpoints", "billing", reads, nil, true},
-	{v2API, "GET", "/billing/network-volumes", "billing", reads, nil, true},
+	{v2API, "GET", "/billing", "billing", effectRead, nil, true},
+	{v2API, "GET", "/billing/pods", "billing", effectRead, nil, true},
+	{v2API, "GET", "/billing/serverless", "billing", effectRead, nil, true},
+	{v2API, "GET", "/billing/endpoints", "billing", effectRead, nil, true},
+	{v2API, "GET", "/billing/network-volumes", "billing", effectRead, nil, true},
 }
 
-func echoes(_ *suite.C, _ *realObjects, word string) suite.M {
+func echoBody(_ *suite.C, _ *realObjects, word string) suite.M {
 	return suite.Submission(suite.Echo(suite.M{"word": word}))
 }
 
@@ -197,19 +197,21 @@ func registryAuth(c *suite.C, _ *realObjects, word string) suite.M {
 }
 
 func endpointBodyV1(c *suite.C, o *realObjects, word string) suite.M {
-	return c.Endpoint("v1", suite.M{"name": "conf-" + word, "templateId": o.id("serverless template"), "workersMin": 0, "workersMax": 0})
+	return c.EndpointBody("v1", suite.M{"name": "conf-" + word, "templateId": o.id("serverless template"), "workersMin": 0, "workersMax": 0})
 }
 
 func endpointBodyV2(c *suite.C, _ *realObjects, word string) suite.M {
-	return c.Endpoint("v2", suite.M{
+	return c.EndpointBody("v2", suite.M{
 		"name": "conf-" + word, "type": "QUEUE", "image": c.Image(), "env": suite.M{"WORD": word},
 		"workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
 	})
 }
 
-func newName(_ *suite.C, _ *realObjects, word string) suite.M { return suite.M{"name": "conf-" + word} }
+func renameBody(_ *suite.C, _ *realObjects, word string) suite.M {
+	return suite.M{"name": "conf-" + word}
+}
 
-func start(*suite.C, *realObjects, string) suite.M { return suite.M{"action": "start"} }
+func startBody(*suite.C, *realObjects, string) suite.M { return suite.M{"action": "start"} }
 
 // String is "GET /v2/templates/{id}", or "GET /status/{id}" of the job API.
 func (op contractOperation) String() string {
@@ -219,18 +221,17 @@ func (op contractOperation) String() string {
 	return op.method + " /" + string(op.api) + op.path
 }
 
-// about tells whether the path names an object.
-func (op contractOperation) about() bool { return strings.Contains(op.path, "{id}") }
+// takesID tells whether the path has an object's id.
+func (op contractOperation) takesID() bool { return strings.Contains(op.path, "{id}") }
 
-// at is the path for an object.
-func (op contractOperation) at(id string) string {
-	return strings.NewReplacer("{id}", suite.Segment(id), "{worker}", "worker").Replace(op.path)
+// pathFor returns the path for an object.
+func (op contractOperation) pathFor(id string) string {
+	return strings.NewReplacer("{id}", suite.PathSegment(id), "{worker}", "worker").Replace(op.path)
 }
 
-// send asks for the operation on an object. Of the job API it is asked of the
-// case's own endpoint.
+// send sends the operation about an object; one of the job API to the case's endpoint.
 func (op contractOperation) send(c *suite.C, id string, body any, options ...suite.Option) *suite.Answer {
-	return ask(c, op.api, op.method, op.at(id), body, options...)
+	return ask(c, op.api, op.method, op.pathFor(id), body, options...)
 }
 
 func ask(c *suite.C, a api, method, path string, body any, options ...suite.Option) *suite.Answer {
@@ -240,19 +241,19 @@ func ask(c *suite.C, a api, method, path string, body any, options ...suite.Opti
 	case v2API:
 		return c.V2(method, path, body, options...)
 	}
-	return c.Job(method, c.E, path, body, options...)
+	return c.Job(method, c.Endpoint, path, body, options...)
 }
 
-// good is a body of the operation, nil where it takes none.
-func (op contractOperation) good(c *suite.C, o *realObjects, word string) any {
+// validBody returns a valid body of the operation, nil where it takes none.
+func (op contractOperation) validBody(c *suite.C, o *realObjects, word string) any {
 	if op.body == nil {
 		return nil
 	}
 	return op.body(c, o, word)
 }
 
-// has tells whether the target has the API.
-func (a api) has(c *suite.C) bool {
+// servedBy tells whether the target has the API.
+func (a api) servedBy(c *suite.C) bool {
 	return a == jobAPI || a == v1API && c.HasV1() || a == v2API && c.HasV2()
 }
 
@@ -265,14 +266,14 @@ func operationsOf(a api) []contractOperation {
 // or after the endpoint.
 func operationAt(a api, method, path string) (contractOperation, bool) {
 	for _, op := range contract {
-		if op.api == a && op.method == method && matches(op.path, path) {
+		if op.api == a && op.method == method && pathMatches(op.path, path) {
 			return op, true
 		}
 	}
 	return contractOperation{}, false
 }
 
-func matches(pattern, path string) bool {
+func pathMatches(pattern, path string) bool {
 	if strings.HasPrefix(pattern, "/openai/") {
 		return strings.HasPrefix(path, "/openai/")
 	}
@@ -284,14 +285,14 @@ func matches(pattern, path string) bool {
 	})
 }
 
-// missing tells whether an answer may be that of a path that the deployment does
-// not serve.
-func missing(a *suite.Answer) bool { return a.Code == 404 || a.Code == 405 || a.Code == 501 }
+// isMissing tells whether an answer may come from a path that the deployment does not
+// serve.
+func isMissing(a *suite.Answer) bool { return a.Code == 404 || a.Code == 405 || a.Code == 501 }
 
-// ofJobs is for each operation on a job.
-func ofJobs(do func(op contractOperation)) {
+// eachJobOperation calls do for each operation on a job.
+func eachJobOperation(do func(op contractOperation)) {
 	for _, op := range jobOperations {
-		if op.about() {
+		if op.takesID() {
 			do(op)
 		}
 	}

@@ -10,69 +10,69 @@ import (
 // payloadCases are of "Limits": the size of what is sent.
 var payloadCases = []suite.Case{
 	{
-		ID: "LIM-01", Level: suite.Must, From: "Limits, /run payload",
-		Says:  "/run takes a body of 10 MB.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		ID: "LIM-01", Level: suite.Must, Source: "Limits, /run payload",
+		Statement: "/run takes a body of 10 MB.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second) // nobody has to read it
-			c.JobOf(c.Post("/run", nil, suite.Raw(body(10_000_000))).Is(200))
+			c.JobOf(c.Post("/run", nil, suite.Raw(submissionOfSize(10_000_000))).Is(200))
 		},
 	},
 	{
-		ID: "LIM-02", Level: suite.Must, From: "Limits, /run payload",
-		Says:  "/run refuses a body of more than 10 MB.",
-		Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "LIM-02", Level: suite.Must, Source: "Limits, /run payload",
+		Statement: "/run refuses a body of more than 10 MB.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo())
-			tooLarge(c, "/run", 10<<20+1)
+			expectTooLarge(c, "/run", 10<<20+1)
 		},
 	},
 	{
-		ID: "LIM-03", Level: suite.Unspec, From: "Limits, /run payload",
-		Says:  "Whether MB is 10^6 or 2^20 bytes for /run.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		ID: "LIM-03", Level: suite.Unspec, Source: "Limits, /run payload",
+		Statement: "Whether MB is 10^6 or 2^20 bytes for /run.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
-			megabytes(c, "/run", 10)
+			observeMegabyte(c, "/run", 10)
 		},
 	},
 	{
-		ID: "LIM-04", Level: suite.Must, From: "Limits, /runsync payload",
-		Says:  "/runsync takes a body of 20 MB.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/runsync", nil, suite.Raw(body(20_000_000))).Is(200))
+		ID: "LIM-04", Level: suite.Must, Source: "Limits, /runsync payload",
+		Statement: "/runsync takes a body of 20 MB.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(20_000_000))).Is(200))
 		},
 	},
 	{
-		ID: "LIM-05", Level: suite.Must, From: "Limits, /runsync payload",
-		Says:  "/runsync refuses a body of more than 20 MB.",
-		Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "LIM-05", Level: suite.Must, Source: "Limits, /runsync payload",
+		Statement: "/runsync refuses a body of more than 20 MB.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
-			tooLarge(c, "/runsync", 20<<20+1)
+			expectTooLarge(c, "/runsync", 20<<20+1)
 		},
 	},
 	{
-		ID: "LIM-06", Level: suite.Unspec, From: "Limits, /runsync payload",
-		Says:  "Whether MB is 10^6 or 2^20 bytes for /runsync.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			megabytes(c, "/runsync", 20)
+		ID: "LIM-06", Level: suite.Unspec, Source: "Limits, /runsync payload",
+		Statement: "Whether MB is 10^6 or 2^20 bytes for /runsync.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			observeMegabyte(c, "/runsync", 20)
 		},
 	},
 	{
-		ID: "LIM-07", Level: suite.Must, From: "Endpoints B, rule 1",
-		Says:  "The bounds of /run and /runsync are not the same.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
-			c.JobOf(c.Post("/runsync", nil, suite.Raw(body(15_000_000))).Is(200))
-			tooLarge(c, "/run", 15_000_000)
+		ID: "LIM-07", Level: suite.Must, Source: "Endpoints B, rule 1",
+		Statement: "The bounds of /run and /runsync are not the same.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+			c.JobOf(c.Post("/runsync", nil, suite.Raw(submissionOfSize(15_000_000))).Is(200))
+			expectTooLarge(c, "/run", 15_000_000)
 		},
 	},
 	{
-		ID: "LIM-08", Level: suite.Must, From: "States and transitions, POST /run",
-		Says:  "A submission that is refused makes no job.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+		ID: "LIM-08", Level: suite.Must, Source: "States and transitions, POST /run",
+		Statement: "A submission that is refused makes no job.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
-			tooLarge(c, "/run", 10<<20+1)
-			health(c, "jobs.inQueue", 0)
+			expectTooLarge(c, "/run", 10<<20+1)
+			expectHealth(c, "jobs.inQueue", 0)
 		},
 	},
-	{ID: "LIM-08-bodies", Needs: suite.Own, Allow: suite.Queue, Jobs: 30, Requests: 90, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "LIM-08-bodies", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 30, Requests: 90, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(time.Minute)
 		accepted := 0
 		for _, path := range []string{"/run", "/runsync?wait=1000"} {
@@ -87,37 +87,37 @@ var payloadCases = []suite.Case{
 				}
 			}
 		}
-		purge(c, c.E).Is(200).Equal("removed", accepted)
+		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", accepted)
 		for _, query := range []string{"wait=soon", "wait=-1"} {
 			if a := c.Post("/runsync?"+query, suite.Submission(suite.Echo())); a.Code/100 == 2 {
 				c.JobOf(a)
 				return // it took another wait, and its job may be over
 			}
 		}
-		purge(c, c.E).Is(200).Equal("removed", 0)
+		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
 	}},
-	{ID: "LIM-08-large", Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "LIM-08-large", Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: func(c *suite.C) {
 		c.Blocker(time.Minute)
 		for _, large := range largeBodies {
-			tooLarge(c, large.path, large.size)
-			tooLarge(c, large.path, large.size, suite.Chunked())
+			expectTooLarge(c, large.path, large.size)
+			expectTooLarge(c, large.path, large.size, suite.Chunked())
 		}
-		purge(c, c.E).Is(200).Equal("removed", 0)
+		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
 	}},
 	{
-		ID: "LIM-09", Level: suite.Must, From: "Endpoints B, rule 1",
-		Says:  "A body without Content-Length has the same bound.",
-		Needs: suite.Endpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "LIM-09", Level: suite.Must, Source: "Endpoints B, rule 1",
+		Statement: "A body without Content-Length has the same bound.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Run(suite.Echo())
 			for _, large := range largeBodies {
-				tooLarge(c, large.path, large.size, suite.Chunked())
+				expectTooLarge(c, large.path, large.size, suite.Chunked())
 			}
 		},
 	},
 	{
-		ID: "LIM-10", Level: suite.Unspec, From: "Endpoints B, rule 1",
-		Says:  "How large an output may be.",
-		Needs: suite.Own, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
+		ID: "LIM-10", Level: suite.Unspec, Source: "Endpoints B, rule 1",
+		Statement: "How large an output may be.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 2, Seconds: 4, Run: func(c *suite.C) {
 			// What is taken of the larger size is taken of the smaller.
 			for _, n := range []int{21_000_000, 10_000_000} {
 				a := c.Run(suite.Bytes(n)).Await(suite.Completed, suite.Failed, suite.Cancelled, suite.TimedOut)
@@ -132,33 +132,32 @@ var payloadCases = []suite.Case{
 	},
 }
 
-// megabytes observes how the target counts n MB: what it takes of the larger
-// size, it takes of the smaller.
-func megabytes(c *suite.C, path string, n int) {
-	if a := c.Post(path, nil, suite.Raw(body(n<<20))); a.Code/100 == 2 {
+// observeMegabyte observes how many bytes the target counts as n MB.
+func observeMegabyte(c *suite.C, path string, n int) {
+	if a := c.Post(path, nil, suite.Raw(submissionOfSize(n<<20))); a.Code/100 == 2 {
 		c.Observe("MB of 2^20 bytes")
 		return
 	}
-	if a := c.Post(path, nil, suite.Raw(body(n*1_000_000+1))); a.Code/100 == 2 {
+	if a := c.Post(path, nil, suite.Raw(submissionOfSize(n*1_000_000+1))); a.Code/100 == 2 {
 		c.Observe("more than 10^6 and less than 2^20 bytes for a MB")
 		return
 	}
 	c.Observe("MB of 10^6 bytes")
 }
 
-// tooLarge expects that a body of n bytes is refused: by an answer, or by a
+// expectTooLarge expects that a body of n bytes is refused: by an answer, or by a
 // connection that is closed before all of it was sent.
-func tooLarge(c *suite.C, path string, n int, o ...suite.Option) {
-	a := c.Post(path, nil, append(o, suite.Raw(body(n)), suite.MayHangUp())...)
+func expectTooLarge(c *suite.C, path string, n int, o ...suite.Option) {
+	a := c.Post(path, nil, append(o, suite.Raw(submissionOfSize(n)), suite.MayHangUp())...)
 	if a.Code == 0 {
-		c.Get("/health").Is(200) // it is there, and took no more
+		c.Get("/health").Is(200) // the target is up, and accepted nothing
 		return
 	}
 	a.Refused()
 }
 
-// body is a submission of n bytes.
-func body(n int) []byte {
+// submissionOfSize returns a submission of n bytes.
+func submissionOfSize(n int) []byte {
 	const before, after = `{"input":{"op":"sleep","pad":"`, `"}}`
 	b := bytes.Repeat([]byte{'x'}, n)
 	copy(b, before)

@@ -9,19 +9,19 @@ import (
 // policyCases are of "Job submission body", policy: executionTimeout and lowPriority.
 var policyCases = []suite.Case{
 	{
-		ID: "SUB-09", Level: suite.Must, From: "Limits, policy.executionTimeout",
-		Says:  "Without a policy, a job may execute for 600,000 ms.",
-		Needs: suite.Endpoint, Allow: suite.Queue | suite.Spend, Jobs: 2, Takes: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
+		ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
+		Statement: "Without a policy, a job may execute for 600,000 ms.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
 			short, long := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
 			short.Running()
 			long.Running()
-			c.Until(long.StartedAfter.Add(600*time.Second - c.Early(2*time.Second)))
+			c.Until(long.StartedAfter.Add(600*time.Second - c.EarlyMargin(2*time.Second)))
 			long.Status().Before(long.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
 			short.Await(suite.Completed)
-			c.By(long.StartedBefore.Add(600*time.Second), func() { long.Status().Is(200).Equal("status", suite.TimedOut) })
+			c.JudgeBy(long.StartedBefore.Add(600*time.Second), func() { long.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
-	{ID: "SUB-09-runsync", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, Takes: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
+	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // a worker is ready now
 		begin := c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Hour)))
@@ -30,53 +30,53 @@ var policyCases = []suite.Case{
 		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
 			c.Skip("the answer when the wait is over names no job")
 		}
-		runsFor(c, c.JobOf(a), interval{begin, begin}, 10*time.Minute)
+		expectRunsFor(c, c.JobOf(a), interval{begin, begin}, 10*time.Minute)
 	}},
 	{
-		ID: "SUB-10", Level: suite.Must, From: "Errors, Timeout",
-		Says:  "A job that executes longer than its executionTimeout is TIMED_OUT.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
+		ID: "SUB-10", Level: suite.Must, Source: "Errors, Timeout",
+		Statement: "A job that executes longer than its executionTimeout is TIMED_OUT.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 17 * time.Second, Seconds: 17, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(10*time.Second))
 			j.Running()
-			c.Until(j.StartedAfter.Add(10*time.Second - c.Early(time.Second)))
+			c.Until(j.StartedAfter.Add(10*time.Second - c.EarlyMargin(time.Second)))
 			j.Status().Before(j.StartedAfter.Add(10*time.Second)).Is(200).Equal("status", suite.InProgress)
-			c.By(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
+			c.JudgeBy(j.StartedBefore.Add(10*time.Second), func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
 	{
-		ID: "SUB-11", Level: suite.Must, From: "Limits, policy.executionTimeout",
-		Says:  "An executionTimeout of 5 s is accepted.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-11", Level: suite.Must, Source: "Limits, policy.executionTimeout",
+		Statement: "An executionTimeout of 5 s is accepted.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(5*time.Second))).Is(200)).Await(suite.Completed)
 		},
 	},
 	{
-		ID: "SUB-12", Level: suite.Should, From: "Limits, policy.executionTimeout",
-		Says:  "An executionTimeout below 5 s is refused.",
-		Needs: suite.Endpoint, Requests: 4, Run: refusesPolicy("executionTimeout", 4999, 0, -1),
+		ID: "SUB-12", Level: suite.Should, Source: "Limits, policy.executionTimeout",
+		Statement: "An executionTimeout below 5 s is refused.",
+		Needs:     suite.AnyEndpoint, Requests: 4, Run: judgeInvalidPolicy("executionTimeout", 4999, 0, -1),
 	},
 	{
-		ID: "SUB-13", Level: suite.Must, From: "Limits, policy.executionTimeout",
-		Says:  "An executionTimeout of 7 days is accepted.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-13", Level: suite.Must, Source: "Limits, policy.executionTimeout",
+		Statement: "An executionTimeout of 7 days is accepted.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
 		},
 	},
 	// The bounds of a policy are kept, not only accepted.
-	{ID: "SUB-13-kept", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, Takes: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
+	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
-		runsFor(c, j, during(j.Answer), limit)
+		expectRunsFor(c, j, intervalOf(j.Answer), limit)
 	}},
 	{
-		ID: "SUB-14", Level: suite.Should, From: "Limits, policy.executionTimeout",
-		Says:  "An executionTimeout above 7 days is refused.",
-		Needs: suite.Endpoint, Run: refusesPolicy("executionTimeout", 604_800_001),
+		ID: "SUB-14", Level: suite.Should, Source: "Limits, policy.executionTimeout",
+		Statement: "An executionTimeout above 7 days is refused.",
+		Needs:     suite.AnyEndpoint, Run: judgeInvalidPolicy("executionTimeout", 604_800_001),
 	},
 	{
-		ID: "SUB-15", Level: suite.Must, From: "Job submission body, policy",
-		Says:  "An executionTimeout counts for its own job alone.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+		ID: "SUB-15", Level: suite.Must, Source: "Job submission body, policy",
+		Statement: "An executionTimeout counts for its own job alone.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
 			first.Running()
 			c.Sleep(5*time.Second + c.Grace())
@@ -88,9 +88,9 @@ var policyCases = []suite.Case{
 	},
 	// The time-out of the policy comes before that of the endpoint, also for a run
 	// after a retry.
-	{ID: "SUB-15-endpoint", More: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, Takes: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
-		c.E = c.NewEndpoint(3, suite.M{"timeout": 60_000})
-		shown := c.V2("GET", "/serverless/"+c.E, nil)
+	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
+		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
+		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
 		if n, _ := shown.Find("timeout"); shown.Code != 200 || !suite.Same(n, 60_000) {
 			c.Skip("the endpoint shows no time-out")
 		}
@@ -100,16 +100,16 @@ var policyCases = []suite.Case{
 				policy = suite.ExecutionTimeout(limit)
 			}
 			j := c.Run(suite.Sleep(time.Hour), policy)
-			runsFor(c, j, during(j.Answer), limit)
+			expectRunsFor(c, j, intervalOf(j.Answer), limit)
 			var again *suite.Answer
 			c.Given("JOB-23", func() { again = j.Retry().Is(200) })
-			runsFor(c, j, during(again), limit)
+			expectRunsFor(c, j, intervalOf(again), limit)
 		}
 	}},
 	{
-		ID: "SUB-16", Level: suite.Must, From: "Job submission body, policy",
-		Says:  "An executionTimeout counts only while a worker executes the job.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		ID: "SUB-16", Level: suite.Must, Source: "Job submission body, policy",
+		Statement: "An executionTimeout counts only while a worker executes the job.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			blocker := c.Blocker(8 * time.Second)
 			j := c.Run(suite.Sleep(2*time.Second), suite.ExecutionTimeout(5*time.Second))
 			c.Until(blocker.StartedAfter.Add(7 * time.Second))
@@ -123,9 +123,9 @@ var policyCases = []suite.Case{
 		},
 	},
 	{
-		ID: "SUB-17", Level: suite.Must, From: "Job submission body, policy",
-		Says:  "policy.lowPriority is a boolean.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, Run: func(c *suite.C) {
+		ID: "SUB-17", Level: suite.Must, Source: "Job submission body, policy",
+		Statement: "policy.lowPriority is a boolean.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 2, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // starts a worker, which a lowPriority job does not
 			for _, low := range []bool{true, false} {
 				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": low}))).Is(200)).Await(suite.Completed)
@@ -136,9 +136,9 @@ var policyCases = []suite.Case{
 		},
 	},
 	{
-		ID: "SUB-18", Level: suite.Must, From: "Job submission body, policy",
-		Says:  "A lowPriority job starts no worker.",
-		Needs: suite.Own, Allow: suite.Queue, Requests: 25, Jobs: 2, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-18", Level: suite.Must, Source: "Job submission body, policy",
+		Statement: "A lowPriority job starts no worker.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 25, Jobs: 2, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			low := c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true}))
 			for range 6 {
 				c.Sleep(10 * time.Second)
@@ -149,7 +149,7 @@ var policyCases = []suite.Case{
 		},
 	},
 	// A job of low priority expires like any other, and stays one when it is retried.
-	{ID: "SUB-18-retried", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, Takes: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
 		low := c.Run(suite.Fail(suite.M{"times": 1}), suite.Policy(suite.M{"lowPriority": true}))
 		c.Run(suite.Echo()).Completed() // starts a worker, which takes the other one too
 		low.Failed()
@@ -174,20 +174,20 @@ var policyCases = []suite.Case{
 		c.Run(suite.Echo()).Completed()
 		low.Await(suite.Completed)
 	}},
-	{ID: "SUB-18-runsync", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 65 * time.Second, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "SUB-18-runsync", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 65 * time.Second, Seconds: 2, Run: func(c *suite.C) {
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		for range 6 {
 			p.Sleep(10 * time.Second)
-			c.Expect(p.Open(), "no answer while no worker is started", "an answer")
+			c.Expect(p.Unanswered(), "no answer while no worker is started", "an answer")
 		}
 		c.Run(suite.Echo()).Completed() // this one starts a worker
 		p.Answer().Is(200).Equal("status", suite.Completed)
 	}},
 	{
-		ID: "SUB-31", Level: suite.Should, From: "Job submission body, policy",
-		Says:  "A time that is no integer is refused.",
-		Needs: suite.Endpoint, Requests: 8, Run: func(c *suite.C) {
-			discerns(c)
+		ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy",
+		Statement: "A time that is no integer is refused.",
+		Needs:     suite.AnyEndpoint, Requests: 8, Run: func(c *suite.C) {
+			requireDistinction(c)
 			for _, value := range []any{"10000", 10000.5, true} {
 				for _, name := range []string{"executionTimeout", "ttl"} {
 					submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
@@ -199,26 +199,25 @@ var policyCases = []suite.Case{
 
 const day = 24 * time.Hour
 
-// refusesPolicy is for values of a time that are out of its bounds. That those
-// within them are accepted, other cases judge: they cost a job.
-func refusesPolicy(name string, values ...int64) func(c *suite.C) {
+// judgeInvalidPolicy judges values of a time outside its bounds. Other cases judge
+// those within: they cost a job.
+func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	return func(c *suite.C) {
-		discerns(c)
+		requireDistinction(c)
 		for _, value := range values {
 			submit(c, "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{name: value}))).BadRequest()
 		}
 	}
 }
 
-// runsFor expects that a job runs for so long from its start, which follows its
-// queueing, and no longer.
-func runsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
+// expectRunsFor expects that a job runs for limit from its start, and no longer.
+func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
 	started := interval{queued.from, j.Running().Received}
-	over := started.later(limit)
-	if over.just(c) {
+	due := started.add(limit)
+	if due.untilJustBefore(c) {
 		there := j.Status()
-		c.Before(there, over.from)
+		c.ExpectBefore(there, due.from)
 		there.Is(200).Equal("status", suite.InProgress)
 	}
-	over.by(c, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
+	due.judgeBy(c, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 }

@@ -9,9 +9,9 @@ import (
 // queueCases are of the sections "Purge response" and "Health response".
 var queueCases = []suite.Case{
 	{
-		ID: "OPS-17", Level: suite.Must, From: "Purge response",
-		Says:  "/purge-queue answers the number of jobs removed, and the status completed.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Seconds: 30, Run: func(c *suite.C) {
+		ID: "OPS-17", Level: suite.Must, Source: "Purge response",
+		Statement: "/purge-queue answers the number of jobs removed, and the status completed.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			for range 3 {
 				c.Run(suite.Echo())
@@ -21,9 +21,9 @@ var queueCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-18", Level: suite.Must, From: "Endpoints B, rule 3",
-		Says:  "/purge-queue leaves a job that runs alone.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+		ID: "OPS-18", Level: suite.Must, Source: "Endpoints B, rule 3",
+		Statement: "/purge-queue leaves a job that runs alone.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 			running := c.Blocker(5 * time.Second)
 			c.Run(suite.Echo())
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
@@ -33,21 +33,21 @@ var queueCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-19", Level: suite.Must, From: "Endpoints B, rule 3",
-		Says:  "/purge-queue leaves results alone.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
+		ID: "OPS-19", Level: suite.Must, Source: "Endpoints B, rule 3",
+		Statement: "/purge-queue leaves results alone.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, Seconds: 30, Run: func(c *suite.C) {
 			nonce := c.Nonce()
-			over := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
+			due := c.RunSync(suite.Echo(suite.M{"nonce": nonce}))
 			c.Blocker(30 * time.Second)
 			c.Run(suite.Echo())
 			c.Post("/purge-queue", nil).Is(200)
-			over.Status().Is(200).Equal("output.nonce", nonce)
+			due.Status().Is(200).Equal("output.nonce", nonce)
 		},
 	},
 	{
-		ID: "OPS-20", Level: suite.Must, From: "States and transitions, POST /purge-queue",
-		Says:  "A purged job never runs.",
-		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 7 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+		ID: "OPS-20", Level: suite.Must, Source: "States and transitions, POST /purge-queue",
+		Statement: "A purged job never runs.",
+		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 3, WaitTime: 7 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Blocker(5 * time.Second)
 			box, control := c.Box(), c.Box()
 			c.Run(suite.Beacon(box, 0, 0))
@@ -61,9 +61,9 @@ var queueCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-21", Level: suite.Unspec, From: "States and transitions, POST /purge-queue",
-		Says:  "The status of a purged job; it is not IN_QUEUE.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
+		ID: "OPS-21", Level: suite.Unspec, Source: "States and transitions, POST /purge-queue",
+		Statement: "The status of a purged job; it is not IN_QUEUE.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo())
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
@@ -74,16 +74,16 @@ var queueCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-22", Level: suite.Must, From: "Purge response",
-		Says:  "A purge of an empty queue removes 0.",
-		Needs: suite.Own, Allow: suite.Queue, Run: func(c *suite.C) {
+		ID: "OPS-22", Level: suite.Must, Source: "Purge response",
+		Statement: "A purge of an empty queue removes 0.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Run: func(c *suite.C) {
 			c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
 		},
 	},
 	{
-		ID: "OPS-23", Level: suite.Must, From: "Health response",
-		Says:  "/health has five counts of jobs and two of workers, integers all.",
-		Needs: suite.Endpoint, Run: func(c *suite.C) {
+		ID: "OPS-23", Level: suite.Must, Source: "Health response",
+		Statement: "/health has five counts of jobs and two of workers, integers all.",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			a := c.Get("/health").Is(200)
 			for _, path := range []string{"jobs.completed", "jobs.failed", "jobs.inProgress", "jobs.inQueue", "jobs.retried", "workers.idle", "workers.running"} {
 				n := a.Int(path)
@@ -92,43 +92,43 @@ var queueCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-24", Level: suite.Should, From: "Health response",
-		Says:  "jobs.inQueue counts the jobs that wait.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 4, Takes: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+		ID: "OPS-24", Level: suite.Should, Source: "Health response",
+		Statement: "jobs.inQueue counts the jobs that wait.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 4, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
 			c.Blocker(time.Minute)
 			for range 3 {
 				c.Run(suite.Echo())
 			}
-			health(c, "jobs.inQueue", 3)
+			expectHealth(c, "jobs.inQueue", 3)
 			c.Given("OPS-17", func() { c.Post("/purge-queue", nil).Is(200) })
-			health(c, "jobs.inQueue", 0)
+			expectHealth(c, "jobs.inQueue", 0)
 		},
 	},
 	{
-		ID: "OPS-25", Level: suite.Should, From: "Health response",
-		Says:  "jobs.inProgress counts the jobs that run.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-			health(c, "jobs.inProgress", 0)
+		ID: "OPS-25", Level: suite.Should, Source: "Health response",
+		Statement: "jobs.inProgress counts the jobs that run.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+			expectHealth(c, "jobs.inProgress", 0)
 			c.Blocker(time.Minute)
-			health(c, "jobs.inProgress", 1)
+			expectHealth(c, "jobs.inProgress", 1)
 		},
 	},
 	{
-		ID: "OPS-26", Level: suite.Should, From: "Health response",
-		Says:  "jobs.completed and jobs.failed count ends.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
+		ID: "OPS-26", Level: suite.Should, Source: "Health response",
+		Statement: "jobs.completed and jobs.failed count ends.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 10 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200)
 			c.RunSync(suite.Echo())
 			c.Run(suite.Fail()).Failed()
 			c.Run(suite.Fail()).Failed()
-			health(c, "jobs.completed", before.Int("jobs.completed")+1)
-			health(c, "jobs.failed", before.Int("jobs.failed")+2)
+			expectHealth(c, "jobs.completed", before.Int("jobs.completed")+1)
+			expectHealth(c, "jobs.failed", before.Int("jobs.failed")+2)
 		},
 	},
 	{
-		ID: "OPS-27", Level: suite.Unspec, From: "Health response",
-		Says:  "What jobs.retried counts.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 10 * time.Second, Seconds: 3, Requests: 15, Run: func(c *suite.C) {
+		ID: "OPS-27", Level: suite.Unspec, Source: "Health response",
+		Statement: "What jobs.retried counts.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 10 * time.Second, Seconds: 3, Requests: 15, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Int("jobs.retried")
 			j := c.Run(suite.Fail(suite.M{"times": 1}))
 			j.Failed()
@@ -143,36 +143,35 @@ var queueCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-28", Level: suite.Should, From: "Health response",
-		Says:  "workers.running counts the workers that have a job.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 1, Takes: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-			health(c, "workers.running", 0)
+		ID: "OPS-28", Level: suite.Should, Source: "Health response",
+		Statement: "workers.running counts the workers that have a job.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 10 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+			expectHealth(c, "workers.running", 0)
 			c.Blocker(time.Minute)
-			health(c, "workers.running", 1)
+			expectHealth(c, "workers.running", 1)
 		},
 	},
 	{
-		ID: "OPS-29", Level: suite.Unspec, From: "Endpoints B, rule 5",
-		Says:  "POST /openai/* exists.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "OPS-29", Level: suite.Unspec, Source: "Endpoints B, rule 5",
+		Statement: "POST /openai/* exists.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			nowhere := c.Post("/no-such-operation", suite.Echo())
 			a := c.Post("/openai/v1/chat/completions", suite.Echo())
 			c.Observe("%d; a path that does not exist: %d", a.Code, nowhere.Code)
 		},
 	},
 	{
-		ID: "OPS-30", Level: suite.Unspec, From: "Endpoints B, rule 5",
-		Says:  "GET /requests exists.",
-		Needs: suite.Endpoint, Run: func(c *suite.C) {
+		ID: "OPS-30", Level: suite.Unspec, Source: "Endpoints B, rule 5",
+		Statement: "GET /requests exists.",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) {
 			a := c.Get("/requests")
 			c.Observe("%d with %s", a.Code, a.Shape())
 		},
 	},
 }
 
-// health waits until a count is what it should be: counts may come a little
-// late.
-func health(c *suite.C, path string, want int64) {
+// expectHealth expects a count of /health, which may be a little late.
+func expectHealth(c *suite.C, path string, want int64) {
 	var a *suite.Answer
 	for range 5 {
 		if a = c.Get("/health").Is(200); a.Int(path) == want {

@@ -13,9 +13,9 @@ import (
 // rateCases are of "Limits", Rate limits: requests in 10 seconds.
 var rateCases = []suite.Case{
 	{
-		ID: "RAT-01", Level: suite.Must, From: "Limits, Rate limits, /runsync",
-		Says: "More than 2000 requests of /runsync in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Jobs: 1, Takes: 11 * time.Second,
+		ID: "RAT-01", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
+		Statement:    "More than 2000 requests of /runsync in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
 			// Those that are refused for what they say count as well, and cost less.
 			c.RunSync(suite.Echo())
@@ -23,118 +23,118 @@ var rateCases = []suite.Case{
 			begin := c.Now()
 			c.Flood(2000, "POST", "/runsync", nil)
 			if c.Exact() {
-				c.Given("RAT-10", func() { c.Window(begin, 2000, "POST", "/runsync", nil) })
+				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/runsync", nil) })
 			}
 		},
 	},
 	{
-		ID: "RAT-02", Level: suite.Must, From: "Limits, Rate limits, /run",
-		Says: "More than 1000 requests of /run in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Jobs: 1001, Run: func(c *suite.C) {
+		ID: "RAT-02", Level: suite.Must, Source: "Limits, Rate limits, /run",
+		Statement:    "More than 1000 requests of /run in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Jobs: 1001, Run: func(c *suite.C) {
 			// They start no worker, and cost little.
-			flood(c, 1000, "POST", "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
+			judgeRateLimit(c, 1000, "POST", "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		},
 	},
 	{
-		ID: "RAT-03", Level: suite.Must, From: "Limits, Rate limits, /status",
-		Says: "More than 2000 requests of /status in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
-			flood(c, 2000, "GET", "/status/"+nobodys(c), nil)
+		ID: "RAT-03", Level: suite.Must, Source: "Limits, Rate limits, /status",
+		Statement:    "More than 2000 requests of /status in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+			judgeRateLimit(c, 2000, "GET", "/status/"+unknownJobID(c), nil)
 		},
 	},
 	{
-		ID: "RAT-04", Level: suite.Must, From: "Limits, Rate limits, /stream",
-		Says: "More than 2000 requests of /stream in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
-			flood(c, 2000, "GET", "/stream/"+nobodys(c), nil)
+		ID: "RAT-04", Level: suite.Must, Source: "Limits, Rate limits, /stream",
+		Statement:    "More than 2000 requests of /stream in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+			judgeRateLimit(c, 2000, "GET", "/stream/"+unknownJobID(c), nil)
 		},
 	},
 	{
-		ID: "RAT-05", Level: suite.Must, From: "Limits, Rate limits, /cancel",
-		Says: "More than 100 requests of /cancel in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Own, Allow: suite.Queue | suite.Load, Requests: 215, Run: func(c *suite.C) {
-			flood(c, 100, "POST", "/cancel/"+nobodys(c), nil)
+		ID: "RAT-05", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
+		Statement:    "More than 100 requests of /cancel in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 215, Run: func(c *suite.C) {
+			judgeRateLimit(c, 100, "POST", "/cancel/"+unknownJobID(c), nil)
 		},
 	},
 	{
-		ID: "RAT-06", Level: suite.Must, From: "Limits, Rate limits, /purge-queue",
-		Says: "More than 2 requests of /purge-queue in 10 seconds are answered 429.",
-		Also: []string{"RAT-09"}, Needs: suite.Own, Allow: suite.Queue, Requests: 3,
+		ID: "RAT-06", Level: suite.Must, Source: "Limits, Rate limits, /purge-queue",
+		Statement:    "More than 2 requests of /purge-queue in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 3,
 		Run: func(c *suite.C) {
 			c.Flood(2, "POST", "/purge-queue", nil)
 		},
 	},
 	{
-		ID: "RAT-07", Level: suite.Must, From: "Limits, Rate limits, /openai/*",
-		Says: "More than 2000 requests of /openai/* in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		ID: "RAT-07", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
+		Statement:    "More than 2000 requests of /openai/* in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
 			begin := c.Now()
-			c.Flood(2000-routed(c), "POST", "/openai/v1/x", nil) // refused for what it says, as in RAT-01
+			c.Flood(2000-requireOpenAIRoute(c), "POST", "/openai/v1/x", nil) // refused for what it says, as in RAT-01
 			if c.Exact() {
-				c.Given("RAT-10", func() { c.Window(begin, 2000, "POST", "/openai/v1/x", nil) })
+				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/openai/v1/x", nil) })
 			}
 		},
 	},
 	{
-		ID: "RAT-08", Level: suite.Must, From: "Limits, Rate limits, /requests",
-		Says: "More than 10 requests of /requests in 10 seconds are answered 429.",
-		Also: []string{"RAT-09", "RAT-10"}, Needs: suite.Own, Requests: 35, Run: func(c *suite.C) {
-			flood(c, 10, "GET", "/requests", nil)
+		ID: "RAT-08", Level: suite.Must, Source: "Limits, Rate limits, /requests",
+		Statement:    "More than 10 requests of /requests in 10 seconds are answered 429.",
+		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.OwnEndpoint, Requests: 35, Run: func(c *suite.C) {
+			judgeRateLimit(c, 10, "GET", "/requests", nil)
 		},
 	},
 	{
-		ID: "RAT-10", Level: suite.Must, From: "Limits, Rate limits",
-		Says:  "The window of the rates is 10 seconds.",
-		Needs: suite.Own, Allow: suite.Queue, Requests: 32, Takes: 125 * time.Second, Run: func(c *suite.C) {
+		ID: "RAT-10", Level: suite.Must, Source: "Limits, Rate limits",
+		Statement: "The window of the rates is 10 seconds.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 32, WaitTime: 125 * time.Second, Run: func(c *suite.C) {
 			begin := c.Now()
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			c.Window(begin, 2, "POST", "/purge-queue", nil)
+			c.JudgeWindow(begin, 2, "POST", "/purge-queue", nil)
 		},
 	},
 	{
-		ID: "RAT-18", Level: suite.Must, From: "Limits, Rate limits",
-		Says:  "Each operation has limits of its own.",
-		Needs: suite.Own, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
+		ID: "RAT-18", Level: suite.Must, Source: "Limits, Rate limits",
+		Statement: "Each operation has limits of its own.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 15, Run: func(c *suite.C) {
 			c.Given("RAT-08", func() { c.Flood(10, "GET", "/requests", nil) })
-			purge(c, c.E).Is(200)
+			purgeQueue(c, c.Endpoint).Is(200)
 			c.Get("/status/x").Refused()
 		},
 	},
-	{ID: "RAT-18-open", More: true, Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 2, Run: func(c *suite.C) {
-		nobody := nobodys(c)
-		openRuns(c, func() {
+	{ID: "RAT-18-open", Supplementary: true, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 2, Run: func(c *suite.C) {
+		nobody := unknownJobID(c)
+		withOpenRuns(c, func() {
 			c.Get("/status/" + nobody).Is(404)
 			c.Post("/cancel/"+nobody, nil).Is(404)
-			purge(c, c.E).Is(200)
+			purgeQueue(c, c.Endpoint).Is(200)
 		})
 	}},
 	{
-		ID: "RAT-19", Level: suite.Must, From: "Limits, Rate limits",
-		Says:  "Each endpoint has limits of its own.",
-		Needs: suite.Own | suite.Second, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
+		ID: "RAT-19", Level: suite.Must, Source: "Limits, Rate limits",
+		Statement: "Each endpoint has limits of its own.",
+		Needs:     suite.OwnEndpoint | suite.SecondEndpoint, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			purge(c, c.E2).Is(200)
+			purgeQueue(c, c.SecondEndpoint).Is(200)
 		},
 	},
-	{ID: "RAT-19-open", More: true, Needs: suite.Wide | suite.Second | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 1, Run: func(c *suite.C) {
-		openRuns(c, func() { c.Job("POST", c.E2, "/run", suite.Submission(suite.Echo())).Success() })
+	{ID: "RAT-19-open", Supplementary: true, Needs: suite.WideEndpoint | suite.SecondEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 215, Jobs: 1, Run: func(c *suite.C) {
+		withOpenRuns(c, func() { c.Job("POST", c.SecondEndpoint, "/run", suite.Submission(suite.Echo())).Success() })
 	}},
 	{
-		ID: "RAT-20", Level: suite.Must, From: "Limits, Dynamic limit",
-		Says:  "Each user has limits of their own.",
-		Needs: suite.Own | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
+		ID: "RAT-20", Level: suite.Must, Source: "Limits, Dynamic limit",
+		Statement: "Each user has limits of their own.",
+		Needs:     suite.OwnEndpoint | suite.UserKey, Allow: suite.Queue, Requests: 6, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
 			c.Post("/purge-queue", nil, suite.As(c.UserKey())).Is(200)
 		},
 	},
 	{
-		ID: "RAT-21", Level: suite.Must, From: "Limits, Dynamic limit",
-		Says:  "The limit is the higher of the base and of what the running workers allow.",
-		Needs: suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, Takes: time.Minute, Run: func(c *suite.C) {
+		ID: "RAT-21", Level: suite.Must, Source: "Limits, Dynamic limit",
+		Statement: "The limit is the higher of the base and of what the running workers allow.",
+		Needs:     suite.LocalOnly | suite.V2, Allow: suite.Create | suite.Queue | suite.Load, Requests: 2500, Jobs: 120, WaitTime: time.Minute, Run: func(c *suite.C) {
 			// How many requests a worker allows, nothing says: one at least, so that 120
 			// allow more than the 100 of the base, and half of them the half of that.
 			const all, base, most = 120, 100, 1000
-			c.E = c.NewEndpoint(all)
+			c.Endpoint = c.NewEndpoint(all)
 			var jobs []*suite.Job
 			allowed := func(workers int) (n int) {
 				for len(jobs) < workers {
@@ -144,7 +144,7 @@ var rateCases = []suite.Case{
 					j.Running()
 				}
 				c.Sleep(11 * time.Second) // what was asked before counts no more
-				nobody := "/cancel/" + suite.Resembling(jobs[0].ID)
+				nobody := "/cancel/" + suite.SimilarID(jobs[0].ID)
 				for n < most && c.Post(nobody, nil, suite.Quiet()).Code != http.StatusTooManyRequests {
 					n++
 				}
@@ -162,9 +162,9 @@ var rateCases = []suite.Case{
 		},
 	},
 	{
-		ID: "RAT-22", Level: suite.Must, From: "Errors, 429",
-		Says:  "A request that is answered 429 does nothing: it makes no job, cancels none, removes none and reads no stream.",
-		Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
+		ID: "RAT-22", Level: suite.Must, Source: "Errors, 429",
+		Statement: "A request that is answered 429 does nothing: it makes no job, cancels none, removes none and reads no stream.",
+		Needs:     suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Run: func(c *suite.C) {
 			before := c.Get("/health").Is(200).Object("jobs")
 			c.Burst(1000, "POST", "/run", nil)
 			c.Given("RAT-02", func() { c.Post("/run", suite.Submission(suite.Echo())).Is(http.StatusTooManyRequests) })
@@ -172,7 +172,7 @@ var rateCases = []suite.Case{
 			c.Get("/health").Is(200).Equal("jobs", before)
 		},
 	},
-	{ID: "RAT-22-cancel", Needs: suite.Idle, Allow: suite.Queue | suite.Load, Requests: 110, Jobs: 1, Run: func(c *suite.C) {
+	{ID: "RAT-22-cancel", Needs: suite.IdleEndpoint, Allow: suite.Queue | suite.Load, Requests: 110, Jobs: 1, Run: func(c *suite.C) {
 		waiting := c.Run(suite.Echo())
 		c.Given("RAT-05", func() {
 			c.Burst(100, "POST", "/cancel/x", nil)
@@ -180,40 +180,40 @@ var rateCases = []suite.Case{
 		})
 		waiting.Status().Is(200).Equal("status", suite.InQueue)
 	}},
-	{ID: "RAT-22-purge", Needs: suite.Idle, Allow: suite.Queue, Requests: 8, Jobs: 1, Run: func(c *suite.C) {
-		purge(c, c.E).Is(200)
-		purge(c, c.E).Is(200)
+	{ID: "RAT-22-purge", Needs: suite.IdleEndpoint, Allow: suite.Queue, Requests: 8, Jobs: 1, Run: func(c *suite.C) {
+		purgeQueue(c, c.Endpoint).Is(200)
+		purgeQueue(c, c.Endpoint).Is(200)
 		waiting := c.Run(suite.Echo())
-		c.Given("RAT-06", func() { purge(c, c.E).Is(http.StatusTooManyRequests) })
+		c.Given("RAT-06", func() { purgeQueue(c, c.Endpoint).Is(http.StatusTooManyRequests) })
 		waiting.Status().Is(200).Equal("status", suite.InQueue)
 	}},
-	{ID: "RAT-22-runsync", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
-		refusedJob(c, "RAT-11", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
+	{ID: "RAT-22-runsync", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
+		expectNoJobAboveLimit(c, "RAT-11", "/runsync", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 	}},
-	{ID: "RAT-22-openai", Needs: suite.Wide | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
-		routed(c)
-		refusedJob(c, "RAT-16", "/openai/v1/x", suite.Sleep(time.Hour))
+	{ID: "RAT-22-openai", Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 450, Jobs: 400, Run: func(c *suite.C) {
+		requireOpenAIRoute(c)
+		expectNoJobAboveLimit(c, "RAT-16", "/openai/v1/x", suite.Sleep(time.Hour))
 	}},
-	{ID: "RAT-22-stream", Needs: suite.Own | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1500, Jobs: 2, Run: func(c *suite.C) {
+	{ID: "RAT-22-stream", Needs: suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1500, Jobs: 2, Run: func(c *suite.C) {
 		streamed := c.Run(suite.Stream(3, 0))
 		streamed.Completed()
 		waiting := c.Blocker(time.Hour)
-		open := fill(c, "RAT-14", 400, "GET", "/stream/"+waiting.ID, nil)
+		open := openToLimit(c, "RAT-14", 400, "GET", "/stream/"+waiting.ID, nil)
 		c.Given("RAT-14", func() { streamed.Stream().Is(http.StatusTooManyRequests) })
-		drop(open)
+		abortAll(open)
 		// The deployment notices a little later, on the wall, that they are gone.
-		for late := time.Now().Add(refusal); c.Get("/stream/"+c.Nonce()).Code == http.StatusTooManyRequests && time.Now().Before(late); {
+		for late := time.Now().Add(refusalPatience); c.Get("/stream/"+c.Nonce()).Code == http.StatusTooManyRequests && time.Now().Before(late); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		chunks := streamed.Stream().Is(200).Chunks()
 		c.Expect(len(chunks) == 3, "3 chunks, which nobody has read", "%d chunks", len(chunks))
 	}},
 	{
-		ID: "RAT-23", Level: suite.Unspec, From: "Errors, 429",
-		Says:  "The headers of a 429; a Retry-After that is there is kept.",
-		Needs: suite.Own, Allow: suite.Queue, Requests: 5, Takes: 12 * time.Second, Run: func(c *suite.C) {
+		ID: "RAT-23", Level: suite.Unspec, Source: "Errors, 429",
+		Statement: "The headers of a 429; a Retry-After that is there is kept.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Requests: 5, WaitTime: 12 * time.Second, Run: func(c *suite.C) {
 			c.Given("RAT-06", func() { c.Flood(2, "POST", "/purge-queue", nil) })
-			after := purge(c, c.E).Header.Get("Retry-After")
+			after := purgeQueue(c, c.Endpoint).Header.Get("Retry-After")
 			if after == "" {
 				c.Observe("no Retry-After")
 				return
@@ -226,23 +226,23 @@ var rateCases = []suite.Case{
 			c.Should(func() {
 				c.Expect(err == nil && seconds >= 1, "Retry-After: seconds, 1 or more", "Retry-After: %s", after)
 				c.Sleep(time.Duration(seconds) * time.Second)
-				purge(c, c.E).Is(200)
+				purgeQueue(c, c.Endpoint).Is(200)
 			})
 		},
 	},
 	{
-		ID: "RAT-24", Level: suite.Unspec, From: "Limits, Rate limits",
-		Says:  "The rate limits of the management API.",
-		Needs: suite.V2, Run: func(c *suite.C) {
+		ID: "RAT-24", Level: suite.Unspec, Source: "Limits, Rate limits",
+		Statement: "The rate limits of the management API.",
+		Needs:     suite.V2, Run: func(c *suite.C) {
 			a := c.V2("GET", "/templates", nil).Is(200)
 			c.Observe("RateLimit-Policy: %s", a.Header.Get("RateLimit-Policy"))
 		},
 	},
 	{
-		ID: "RAT-25", Level: suite.Should, From: "Versioning, 3",
-		Says:  "Where version 2 shows quotas (RateLimit and RateLimit-Policy, as its own description has them), it shows them with every answer to a valid key, a refusal too.",
-		Needs: suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
-			quotas(c, c.V2("GET", "/templates", nil).Is(200))
+		ID: "RAT-25", Level: suite.Should, Source: "Versioning, 3",
+		Statement: "Where version 2 shows quotas (RateLimit and RateLimit-Policy, as its own description has them), it shows them with every answer to a valid key, a refusal too.",
+		Needs:     suite.V2 | suite.OtherKey, Requests: 4, Run: func(c *suite.C) {
+			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for code, a := range map[int]*suite.Answer{
 				403: c.V2("GET", "/templates", nil, suite.As(c.OtherKey())),
 				404: c.V2("GET", "/templates/"+c.Nonce(), nil),
@@ -255,10 +255,10 @@ var rateCases = []suite.Case{
 		},
 	},
 	{
-		ID: "RAT-26", Level: suite.Should, From: "Versioning, 3",
-		Says:  "Where version 2 shows that a quota is used up (RateLimit with r=0), it refuses the next request.",
-		Needs: suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
-			quotas(c, c.V2("GET", "/templates", nil).Is(200))
+		ID: "RAT-26", Level: suite.Should, Source: "Versioning, 3",
+		Statement: "Where version 2 shows that a quota is used up (RateLimit with r=0), it refuses the next request.",
+		Needs:     suite.V2 | suite.LocalOnly, Requests: 70, Run: func(c *suite.C) {
+			requireQuotas(c, c.V2("GET", "/templates", nil).Is(200))
 			for range 65 {
 				a := c.V2("GET", "/templates", nil)
 				if a.Code/100 != 2 || !usedUp.MatchString(a.Header.Get("RateLimit")) {
@@ -275,46 +275,47 @@ var rateCases = []suite.Case{
 // usedUp is a quota in RateLimit of which nothing is left.
 var usedUp = regexp.MustCompile(`;\s*r=0(\D|$)`)
 
-// quotas skips a case where an answer shows none: which callers have some, the
-// deployment decides.
-func quotas(c *suite.C, a *suite.Answer) {
+// requireQuotas skips a case where an answer shows no quotas: the deployment decides
+// who has some.
+func requireQuotas(c *suite.C, a *suite.Answer) {
 	if a.Header.Get("RateLimit") == "" || a.Header.Get("RateLimit-Policy") == "" {
 		c.Skip("answers show no quotas")
 	}
 }
 
-// nobodys is the id of no job, in the form of one.
-func nobodys(c *suite.C) string {
+// unknownJobID returns an unused id in the form of a job's.
+func unknownJobID(c *suite.C) string {
 	// It starts no worker, whose number may change the limits.
-	return suite.Resembling(c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})).ID)
+	return suite.SimilarID(c.Run(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})).ID)
 }
 
-// routed is how many requests it took to see that the deployment answers below
-// /openai/v1: which routes there are, the description does not show.
-func routed(c *suite.C) int {
+// requireOpenAIRoute skips a case where /openai/v1 has no such route, which the
+// description does not show. It returns how many requests it sent.
+func requireOpenAIRoute(c *suite.C) int {
 	if a := c.Post("/openai/v1/x", nil); a.Code == http.StatusNotFound || a.Code == http.StatusMethodNotAllowed {
 		c.Skip("POST /openai/v1/x is answered %d: which paths are below /openai, the description does not show", a.Code)
 	}
 	return 1
 }
 
-// flood judges a limit, and its window where it costs no time.
-func flood(c *suite.C, limit int, method, path string, body any) {
+// judgeRateLimit judges a rate limit, and its window where waiting costs no time.
+func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Flood(limit, method, path, body)
 	if c.Exact() {
-		c.Given("RAT-10", func() { c.Window(begin, limit, method, path, body) })
+		c.Given("RAT-10", func() { c.JudgeWindow(begin, limit, method, path, body) })
 	}
 }
 
-func purge(c *suite.C, endpoint string) *suite.Answer {
+func purgeQueue(c *suite.C, endpoint string) *suite.Answer {
 	return c.Job("POST", endpoint, "/purge-queue", nil)
 }
 
-// refusedJob expects that a submission that is one too many at a time makes no job.
-func refusedJob(c *suite.C, clause, path string, body any) {
-	open := fill(c, clause, 400, "POST", path, body)
-	defer drop(open)
+// expectNoJobAboveLimit expects that a submission above the limit of requests in
+// flight creates no job.
+func expectNoJobAboveLimit(c *suite.C, clause, path string, body any) {
+	open := openToLimit(c, clause, 400, "POST", path, body)
+	defer abortAll(open)
 	c.Given(clause, func() { c.Post(path, body).Is(http.StatusTooManyRequests) })
 	c.Sleep(4 * time.Second) // /health may be a little late
 	a := c.Get("/health").Is(200)

@@ -11,9 +11,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// refusedBodies expects 400 to submissions that are sent with and without their
-// length, and no job of them. A deployment may ask for the length: 411.
-func refusedBodies(bodies ...string) func(*suite.C) {
+// judgeRefusedBodies expects 400 to submissions with and without Content-Length, and
+// that they create no job. A deployment may require the length: 411.
+func judgeRefusedBodies(bodies ...string) func(*suite.C) {
 	return func(c *suite.C) {
 		c.Blocker(time.Minute)
 		for _, path := range []string{"/run", "/runsync"} {
@@ -24,21 +24,21 @@ func refusedBodies(bodies ...string) func(*suite.C) {
 				}
 			}
 		}
-		purge(c, c.E).Is(200).Equal("removed", 0)
+		purgeQueue(c, c.Endpoint).Is(200).Equal("removed", 0)
 	}
 }
 
-// errorForm judges the errors of all cases at the operations that the description
-// has.
-func errorForm(a api) func(*suite.Watched) string {
+// judgeErrorForm judges the form of the errors that all cases receive from operations
+// of the description.
+func judgeErrorForm(a api) func(*suite.Watched) string {
 	return func(w *suite.Watched) string {
 		op, ok := operationAt(a, w.Request.Method, w.Path)
 		code := w.Exchange.Status
-		if w.API != string(a) || !ok || !op.shown || code < 400 || code == http.StatusNotImplemented {
+		if w.API != string(a) || !ok || !op.described || code < 400 || code == http.StatusNotImplemented {
 			return ""
 		}
 		tree, err := w.JSON()
-		if err != nil && (suite.FromProxy(code) || missingCode(code)) {
+		if err != nil && (suite.FromProxy(code) || isMissingCode(code)) {
 			return "" // of a proxy, or of a path that is not served
 		}
 		body, _ := tree.(suite.M)
@@ -49,37 +49,37 @@ func errorForm(a api) func(*suite.Watched) string {
 		case a == v2API && (!text("title") || !text("detail")):
 			return fmt.Sprintf("%d without a title and a detail that are strings", code)
 		case a == v2API && !suite.Same(body["status"], code):
-			return fmt.Sprintf("%d with the status %s", code, suite.Text(body["status"]))
+			return fmt.Sprintf("%d with the status %s", code, suite.JSONText(body["status"]))
 		}
 		return ""
 	}
 }
 
-func missingCode(code int) bool {
+func isMissingCode(code int) bool {
 	return code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented
 }
 
-// refuseAll asks for each operation in ways that are refused, and hands every
-// refusal on.
-func refuseAll(c *suite.C, a api, form func(*suite.Answer)) {
+// refuseEachOperation sends each operation in ways that are refused, and passes every
+// refusal to form.
+func refuseEachOperation(c *suite.C, a api, form func(*suite.Answer)) {
 	o := newRealObjects(c, a)
-	for _, op := range o.asked() {
-		id, _ := o.subject(op)
+	for _, op := range o.askable() {
+		id, _ := o.targetID(op)
 		send := func(id string, body any, more ...suite.Option) *suite.Answer {
-			if op.effect == makes {
+			if op.effect == effectCreate {
 				return c.Create(string(a), op.path, body, more...)
 			}
 			return op.send(c, id, body, more...)
 		}
 		answers := []*suite.Answer{
-			send(id, op.good(c, o, c.Nonce()), suite.WithoutKey()),
-			send(id, op.good(c, o, c.Nonce()), suite.As(c.Nonce())),
+			send(id, op.validBody(c, o, c.Nonce()), suite.WithoutKey()),
+			send(id, op.validBody(c, o, c.Nonce()), suite.As(c.Nonce())),
 		}
-		if c.OtherKey() != "" && (op.effect != makes || !o.opens(op)) {
-			answers = append(answers, send(id, op.good(c, o, c.Nonce()), suite.As(c.OtherKey())))
+		if c.OtherKey() != "" && (op.effect != effectCreate || !o.otherKeyCanList(op)) {
+			answers = append(answers, send(id, op.validBody(c, o, c.Nonce()), suite.As(c.OtherKey())))
 		}
-		if op.about() {
-			answers = append(answers, send(c.Nonce(), op.good(c, o, c.Nonce())))
+		if op.takesID() {
+			answers = append(answers, send(c.Nonce(), op.validBody(c, o, c.Nonce())))
 		}
 		if op.body != nil {
 			for _, body := range []string{"{", "", "[]", `{"name":5}`, `{"size":"5"}`, "nonsense"} {
@@ -89,7 +89,7 @@ func refuseAll(c *suite.C, a api, form func(*suite.Answer)) {
 		for _, answer := range answers {
 			switch {
 			case answer.Code < 400 || answer.FromProxy():
-			case missing(answer) && !op.shown:
+			case isMissing(answer) && !op.described:
 				c.Should(func() { form(answer) }) // perhaps it is not served
 			default:
 				form(answer)
@@ -98,25 +98,26 @@ func refuseAll(c *suite.C, a api, form func(*suite.Answer)) {
 	}
 }
 
-// opens tells whether the other key lists a kind: it may then make one, too.
-func (o *realObjects) opens(op contractOperation) bool {
-	list, ok := o.list[op.kind]
+// otherKeyCanList tells whether the other key may list a kind: it may then create one,
+// too.
+func (o *realObjects) otherKeyCanList(op contractOperation) bool {
+	list, ok := o.listReads[op.kind]
 	return !ok || list.send(o.c, "", nil, suite.As(o.c.OtherKey())).Code/100 == 2
 }
 
-// refuseJobs asks for an operation of the job API in ways that are refused.
+// refuseJobs sends an operation of the job API in ways that are refused.
 func refuseJobs(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
 	id := ""
-	if op.about() {
+	if op.takesID() {
 		id = s.waiting.ID
-		answers = append(answers, op.send(c, c.Nonce(), nil), op.send(c, s.done.ID, nil, suite.WithoutKey()))
+		answers = append(answers, op.send(c, c.Nonce(), nil), op.send(c, s.completed.ID, nil, suite.WithoutKey()))
 	}
-	good := op.good(c, nil, c.Nonce())
+	good := op.validBody(c, nil, c.Nonce())
 	answers = append(answers, op.send(c, id, good, suite.WithoutKey()), op.send(c, id, good, suite.As(c.Nonce())))
 	if c.OtherKey() != "" {
 		answers = append(answers, op.send(c, id, good, suite.As(c.OtherKey())))
 	}
-	answers = append(answers, c.Job(op.method, c.Nonce()[:14], op.at(id), good))
+	answers = append(answers, c.Job(op.method, c.Nonce()[:14], op.pathFor(id), good))
 	if op.body != nil {
 		for _, body := range []string{"{", "", "[]", "nonsense"} {
 			answers = append(answers, op.send(c, id, nil, suite.Raw(body)))
@@ -124,7 +125,7 @@ func refuseJobs(c *suite.C, s *scene, op contractOperation) (answers []*suite.An
 	}
 	switch op.path {
 	case "/retry/{id}":
-		answers = append(answers, op.send(c, s.waiting.ID, nil), op.send(c, s.done.ID, nil), op.send(c, s.running.ID, nil))
+		answers = append(answers, op.send(c, s.waiting.ID, nil), op.send(c, s.completed.ID, nil), op.send(c, s.running.ID, nil))
 	case "/purge-queue":
 		answers = append(answers, op.send(c, "", nil), op.send(c, "", nil), op.send(c, "", nil))
 	case "/requests":
@@ -139,26 +140,26 @@ func refuseJobs(c *suite.C, s *scene, op contractOperation) (answers []*suite.An
 	return answers
 }
 
-// spoiled are a body's forms with one thing wrong each.
-func spoiled(body suite.M) (list []string) {
-	text := suite.Text(body)
+// malformedVariants are variants of a body with one fault each.
+func malformedVariants(body suite.M) (list []string) {
+	text := suite.JSONText(body)
 	list = append(list, text[:len(text)-1], "["+text+"]", text+text)
 	for _, name := range slices.Sorted(maps.Keys(body)) {
-		for _, wrong := range []any{otherType(body[name]), nil, -1} {
+		for _, wrong := range []any{valueOfOtherType(body[name]), nil, -1} {
 			changed := maps.Clone(body)
 			if changed[name] = wrong; wrong == nil {
 				delete(changed, name)
 			}
-			list = append(list, suite.Text(changed))
+			list = append(list, suite.JSONText(changed))
 		}
 	}
 	more := maps.Clone(body)
 	more["conformance"] = true
-	return append(list, suite.Text(more))
+	return append(list, suite.JSONText(more))
 }
 
-// otherType is a value of another type than this one.
-func otherType(value any) any {
+// valueOfOtherType is a value of another type than this one.
+func valueOfOtherType(value any) any {
 	switch value.(type) {
 	case string:
 		return []any{value}
@@ -170,30 +171,30 @@ func otherType(value any) any {
 	return fmt.Sprint(value)
 }
 
-// refusedCreations judges that a creation that was refused is in no list. What is
-// refused, other clauses say.
-func refusedCreations(a api) func(*suite.C) {
+// judgeRefusedCreations judges that no list shows an object whose creation was
+// refused. Other clauses say what is refused.
+func judgeRefusedCreations(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		if len(o.list) == 0 {
+		if len(o.listReads) == 0 {
 			c.Skip("no list shows what was made")
 		}
 		for _, op := range operationsOf(a) {
-			list, listed := o.list[op.kind]
-			if op.effect != makes || !listed {
+			list, listed := o.listReads[op.kind]
+			if op.effect != effectCreate || !listed {
 				continue
 			}
 			var words []string
-			for _, form := range o.wrongForms(op) {
+			for _, form := range o.malformedBodies(op) {
 				word := c.Nonce()
-				body := strings.ReplaceAll(form, theWord, word)
+				body := strings.ReplaceAll(form, wordPlaceholder, word)
 				if answer := c.Create(string(a), op.path, nil, suite.Raw(body)); answer.Code/100 == 4 {
 					words = append(words, word)
 				}
 			}
 			c.Expect(len(words) > 0, "a refusal of "+op.String()+" with a body that is malformed", "2xx to each")
 			c.Sleep(consistency)
-			lacks(list.send(c, "", nil).Is(200), words)
+			expectNone(list.send(c, "", nil).Is(200), words)
 		}
 	}
 }
@@ -213,46 +214,46 @@ var wrongMembers = map[string][]suite.M{
 	},
 }
 
-// wrongForms are bodies of an operation that may be refused: malformed ones, such as
+// malformedBodies are bodies of an operation that may be refused: malformed ones, such as
 // break a rule, and one with the name of another object.
-func (o *realObjects) wrongForms(op contractOperation) []string {
-	good := op.body(o.c, o, theWord)
-	list := spoiled(good)
+func (o *realObjects) malformedBodies(op contractOperation) []string {
+	good := op.body(o.c, o, wordPlaceholder)
+	list := malformedVariants(good)
 	for _, wrong := range wrongMembers[op.kind] {
 		body := maps.Clone(good)
 		maps.Copy(body, wrong)
-		list = append(list, suite.Text(body))
+		list = append(list, suite.JSONText(body))
 	}
-	if op.effect == makes && o.names[op.kind] != "" {
+	if op.effect == effectCreate && o.names[op.kind] != "" {
 		body := maps.Clone(good)
 		body["name"] = o.names[op.kind]
-		list = append(list, suite.Text(body))
+		list = append(list, suite.JSONText(body))
 	}
 	return list
 }
 
-// theWord stands for a new word in a body.
-const theWord = "the-word-of-a-body"
+// wordPlaceholder is replaced by a new word in each body.
+const wordPlaceholder = "the-word-of-a-body"
 
-// refusedChanges judges that a change that was refused changes nothing.
-func refusedChanges(a api) func(*suite.C) {
+// judgeRefusedChanges judges that a change that was refused changes nothing.
+func judgeRefusedChanges(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		for _, op := range o.asked() {
+		for _, op := range o.askable() {
 			id := o.ids[op.kind]
-			item, readable := o.item[op.kind]
-			if op.effect != changes || id == "" || !readable {
+			item, readable := o.itemReads[op.kind]
+			if op.effect != effectUpdate || id == "" || !readable {
 				continue
 			}
-			for _, form := range o.wrongForms(op) {
+			for _, form := range o.malformedBodies(op) {
 				before := item.send(c, id, nil).Is(200)
 				word := c.Nonce()
-				answer := op.send(c, id, nil, suite.Raw(strings.ReplaceAll(form, theWord, word)))
+				answer := op.send(c, id, nil, suite.Raw(strings.ReplaceAll(form, wordPlaceholder, word)))
 				if answer.Code/100 != 4 {
 					c.Sleep(consistency) // it is changed
 					continue
 				}
-				after := item.send(c, id, nil).Is(200).Lacks(word)
+				after := item.send(c, id, nil).Is(200).NotContains(word)
 				for _, name := range []string{"name", "size", "env"} {
 					if was, ok := before.Find(name); ok {
 						after.Equal(name, was)
@@ -261,7 +262,7 @@ func refusedChanges(a api) func(*suite.C) {
 			}
 		}
 		// A template that an endpoint uses may be refused to go; then it is there.
-		if item, ok := o.item["template"]; ok && o.ids["serverless template"] != "" {
+		if item, ok := o.itemReads["template"]; ok && o.ids["serverless template"] != "" {
 			id := o.ids["serverless template"]
 			item.path = strings.Replace(item.path, "{id}", "{id}?includeEndpointBoundTemplates=true", 1)
 			if ask(c, a, "DELETE", collection(a, "template")+"/"+id, nil).Code/100 == 4 {

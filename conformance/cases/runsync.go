@@ -10,45 +10,45 @@ import (
 // runSyncCases are of "Endpoints B", POST /runsync.
 var runSyncCases = []suite.Case{
 	{
-		ID: "OPS-01", Level: suite.Must, From: "Limits, /runsync wait",
-		Says:  "/runsync waits for 90,000 ms where nothing else is said.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 100, Takes: 100 * time.Second,
+		ID: "OPS-01", Level: suite.Must, Source: "Limits, /runsync wait",
+		Statement: "/runsync waits for 90,000 ms where nothing else is said.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 100, WaitTime: 100 * time.Second,
 		Run: func(c *suite.C) {
 			begin := c.Now()
 			waits := c.Start("POST", "/runsync", suite.Submission(suite.Sleep(200*time.Second)))
-			waits.Until(begin.Add(90*time.Second - c.Early(2*time.Second)))
-			waits.Held(begin.Add(90 * time.Second))
-			waits.Until(begin.Add(90*time.Second + c.Late(10*time.Second)))
-			release(c, waits.Answer())
+			waits.Until(begin.Add(90*time.Second - c.EarlyMargin(2*time.Second)))
+			waits.ExpectHeld(begin.Add(90 * time.Second))
+			waits.Until(begin.Add(90*time.Second + c.LateMargin(10*time.Second)))
+			cancelRunSync(c, waits.Answer())
 		},
 	},
 	{
-		ID: "OPS-02", Level: suite.Must, From: "Endpoints B, POST /runsync",
-		Says:  "A wait of 1,000 ms is accepted and kept.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+		ID: "OPS-02", Level: suite.Must, Source: "Endpoints B, POST /runsync",
+		Statement: "A wait of 1,000 ms is accepted and kept.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 6 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
 			if c.Exact() {
-				p.Until(begin.Add(time.Second - c.Early(0)))
+				p.Until(begin.Add(time.Second - c.EarlyMargin(0)))
 			} else {
 				p.Sleep(500 * time.Millisecond)
 			}
-			if !p.Open() { // it was refused, or not kept
+			if !p.Unanswered() { // it was refused, or not kept
 				early := begin.Add(900 * time.Millisecond).Sub(p.Answer().Is(200).Received)
 				c.Expect(early <= 0, "no answer before the wait of 1 s is over", "an answer at once")
 			}
 			p.Until(begin.Add(time.Second + c.Grace()))
-			release(c, p.Answer()) // what it says, the description leaves open
+			cancelRunSync(c, p.Answer()) // what it says, the description leaves open
 		},
 	},
-	{ID: "OPS-02-elapsed", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 25 * time.Second, Seconds: 40, Run: func(c *suite.C) {
-		waitsFor(c, 20*time.Second)
+	{ID: "OPS-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 25 * time.Second, Seconds: 40, Run: func(c *suite.C) {
+		expectWait(c, 20*time.Second)
 	}},
 	{
-		ID: "OPS-03", Level: suite.Must, From: "Endpoints B, POST /runsync",
-		Says:  "A wait of 300,000 ms is accepted, and the result of a job that ends before is delivered.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
+		ID: "OPS-03", Level: suite.Must, Source: "Endpoints B, POST /runsync",
+		Statement: "A wait of 300,000 ms is accepted, and the result of a job that ends before is delivered.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 205 * time.Second, Seconds: 200, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(200*time.Second, suite.M{"output": "late"})))
 			p.Sleep(200*time.Second + c.Grace())
@@ -56,49 +56,49 @@ var runSyncCases = []suite.Case{
 		},
 	},
 	// The wait is the one that was asked for, wherever it lies between its bounds.
-	{ID: "OPS-03-elapsed", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 310 * time.Second, Seconds: 400, Run: waits300},
+	{ID: "OPS-03-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 310 * time.Second, Seconds: 400, Run: expectFiveMinuteWait},
 	{
-		ID: "OPS-04", Level: suite.Should, From: "Endpoints B, POST /runsync",
-		Says:  "A wait out of its bounds is refused.",
-		Live:  suite.Dialect{Level: suite.Unspec, Why: "the operator does not say what it does with a wait out of bounds"},
-		Needs: suite.Endpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
-			discerns(c)
+		ID: "OPS-04", Level: suite.Should, Source: "Endpoints B, POST /runsync",
+		Statement: "A wait out of its bounds is refused.",
+		Live:      suite.Dialect{Level: suite.Unspec, Why: "the operator does not say what it does with a wait out of bounds"},
+		Needs:     suite.AnyEndpoint, Requests: 9, Allow: suite.Queue, Run: func(c *suite.C) {
+			requireDistinction(c)
 			for _, wait := range []string{"999", "300001", "0", "-1", "abc", "1.5"} {
 				submit(c, "/runsync?wait="+wait, suite.Submission(suite.Echo())).BadRequest()
 			}
 		},
 	},
 	{
-		ID: "OPS-05", Level: suite.Unspec, From: "Endpoints B, rule 6",
-		Says:  "The answer when the wait is over before the job.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 5, Takes: 5 * time.Second,
+		ID: "OPS-05", Level: suite.Unspec, Source: "Endpoints B, rule 6",
+		Statement: "The answer when the wait is over before the job.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 5, WaitTime: 5 * time.Second,
 		Run: func(c *suite.C) {
 			waits := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(time.Minute)))
 			waits.Sleep(time.Second + c.Grace())
 			a := waits.Answer()
 			c.Observe("%d with %s", a.Code, a.Shape())
-			release(c, a)
+			cancelRunSync(c, a)
 		},
 	},
 	{
-		ID: "OPS-06", Level: suite.Should, From: "Endpoints B, rule 6",
-		Says:  "A job goes on when the wait is over.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
+		ID: "OPS-06", Level: suite.Should, Source: "Endpoints B, rule 6",
+		Statement: "A job goes on when the wait is over.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 8, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
-			health(c, "jobs.completed", 1)
+			expectHealth(c, "jobs.completed", 1)
 			p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(8*time.Second, suite.M{"output": "went on"})))
 			p.Sleep(time.Second + c.Grace())
 			a := p.Answer()
 			c.Sleep(8 * time.Second)
 			if id, _ := a.Find("id"); id == nil { // the answer need not have one
-				health(c, "jobs.completed", 2)
+				expectHealth(c, "jobs.completed", 2)
 				return
 			}
 			c.JobOf(a).Await(suite.Completed).Equal("output", "went on")
 		},
 	},
 	// A job that waits when the wait is over goes on waiting, and runs.
-	{ID: "OPS-06-queued", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {
+	{ID: "OPS-06-queued", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 30 * time.Second, Seconds: 22, Run: func(c *suite.C) {
 		c.Blocker(20 * time.Second)
 		box := c.Box()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Beacon(box, 0, 0)))
@@ -110,13 +110,13 @@ var runSyncCases = []suite.Case{
 		c.Expect(len(calls) == 1, "one execution", "%d executions", len(calls))
 	}},
 	{
-		ID: "OPS-07", Level: suite.Must, From: "Endpoints B, POST /runsync",
-		Says:  "/runsync answers when the job is over, not when the wait is.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Takes: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
+		ID: "OPS-07", Level: suite.Must, Source: "Endpoints B, POST /runsync",
+		Statement: "/runsync answers when the job is over, not when the wait is.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 5 * time.Second, Seconds: 3, Run: func(c *suite.C) {
 			c.Run(suite.Echo()).Completed() // a worker is ready now
 			begin := c.Now()
 			p := c.Start("POST", "/runsync?wait=300000", suite.Submission(suite.Sleep(2*time.Second)))
-			p.Until(begin.Add(2*time.Second + c.Late(10*time.Second)))
+			p.Until(begin.Add(2*time.Second + c.LateMargin(10*time.Second)))
 			a := p.Answer().Is(200)
 			c.JobOf(a)
 			a.Equal("status", suite.Completed)
@@ -124,59 +124,59 @@ var runSyncCases = []suite.Case{
 	},
 	// An execution that times out or fails is an end, for which /runsync waits, and
 	// no longer.
-	{ID: "OPS-07-timed-out", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-		endsTheWait(c, suite.TimedOut, suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(10*time.Second)))
+	{ID: "OPS-07-timed-out", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+		expectAnswerAtEnd(c, suite.TimedOut, suite.Submission(suite.Sleep(time.Hour), suite.ExecutionTimeout(10*time.Second)))
 	}},
-	{ID: "OPS-07-failed", More: true, Needs: suite.Own, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
-		endsTheWait(c, suite.Failed, suite.Submission(suite.Stream(1, 10*time.Second, suite.M{"message": "failed"})))
+	{ID: "OPS-07-failed", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 22 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+		expectAnswerAtEnd(c, suite.Failed, suite.Submission(suite.Stream(1, 10*time.Second, suite.M{"message": "failed"})))
 	}},
 }
 
-// release cancels the job of a /runsync whose wait is over. What that is answered,
-// the description leaves open: with or without an id.
-func release(c *suite.C, a *suite.Answer) {
+// cancelRunSync cancels the job of a /runsync whose wait is over. The description
+// leaves open whether that answer has an id.
+func cancelRunSync(c *suite.C, a *suite.Answer) {
 	if id, _ := a.Find("id"); id != nil {
 		c.JobOf(a).Cancel()
 	}
 }
 
-// endsTheWait expects that /runsync answers at the end of a job that does not
+// expectAnswerAtEnd expects that /runsync answers at the end of a job that does not
 // succeed, after ten seconds.
-func endsTheWait(c *suite.C, status string, submission suite.M) {
+func expectAnswerAtEnd(c *suite.C, status string, submission suite.M) {
 	c.Run(suite.Echo()).Completed() // a worker is ready now
 	begin := c.Now()
 	p := c.Start("POST", "/runsync?wait=300000", submission)
-	c.Until(begin.Add(10*time.Second - c.Early(2*time.Second)))
-	c.Expect(p.Open(), "no answer before 10 s", "an answer before that")
+	c.Until(begin.Add(10*time.Second - c.EarlyMargin(2*time.Second)))
+	c.Expect(p.Unanswered(), "no answer before 10 s", "an answer before that")
 	ends := begin.Add(10 * time.Second)
 	if status == suite.TimedOut {
-		c.By(ends, func() { c.Expect(answered(p), "an answer when the job is over", "no answer") })
+		c.JudgeBy(ends, func() { c.Expect(awaitAnswer(p), "an answer when the job is over", "no answer") })
 	}
-	c.Until(ends.Add(c.Late(10 * time.Second)))
+	c.Until(ends.Add(c.LateMargin(10 * time.Second)))
 	a := p.Answer().Is(200).Equal("status", status)
 	c.JobOf(a)
 }
 
-// answered gives an answer that is under way the moment that it needs on the wall.
-func answered(p *suite.Pending) bool {
-	for n := 0; n < 100 && p.Open(); n++ {
+// awaitAnswer waits, in real time, for an answer that is being sent.
+func awaitAnswer(p *suite.Pending) bool {
+	for n := 0; n < 100 && p.Unanswered(); n++ {
 		continue // Open waits for some milliseconds
 	}
-	return p.Over()
+	return p.Answered()
 }
 
-func waits300(c *suite.C) { waitsFor(c, 5*time.Minute) }
+func expectFiveMinuteWait(c *suite.C) { expectWait(c, 5*time.Minute) }
 
-// waitsFor expects that a wait lasts as long as was asked for, in the queue as
-// well as while the job runs.
-func waitsFor(c *suite.C, wait time.Duration) {
+// expectWait expects that a wait lasts as long as requested, both in the queue and
+// while the job runs.
+func expectWait(c *suite.C, wait time.Duration) {
 	begin := c.Now()
 	path := "/runsync?wait=" + strconv.FormatInt(wait.Milliseconds(), 10)
 	submission := suite.Submission(suite.Sleep(2 * wait))
 	runs, queued := c.Start("POST", path, submission), c.Start("POST", path, submission)
-	c.Until(begin.Add(wait - c.Early(2*time.Second)))
-	c.Expect(runs.Open() && queued.Open(), "no answer before "+wait.String(), "an answer before that")
-	c.Until(begin.Add(wait + c.Late(10*time.Second)))
+	c.Until(begin.Add(wait - c.EarlyMargin(2*time.Second)))
+	c.Expect(runs.Unanswered() && queued.Unanswered(), "no answer before "+wait.String(), "an answer before that")
+	c.Until(begin.Add(wait + c.LateMargin(10*time.Second)))
 	runs.Answer()
 	queued.Answer()
 }

@@ -6,37 +6,38 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// A stage is a state of a job and the way into it. What an operation does to a
-// job, or a time that elapses, is the same whichever way the job came: so the
-// cases of this kind are a product, of stages and of effects (effects.go).
+// A stage is a state of a job and the way into it. An operation or an elapsed time has
+// the same effect whichever way the job came: so there is a case for each pair of a
+// stage and an effect (effects.go).
 type stage struct {
-	name   string
-	status string
-	again  bool // the job was retried on its way
-	jobs   int
-	reach  func(c *suite.C, policy suite.M) *passage
+	name    string
+	status  string
+	retried bool // the job was retried on its way
+	jobs    int
+	prepare func(c *suite.C, policy suite.M) *stagedJob
 }
 
-// passage is a job that has reached its stage.
-type passage struct {
+// stagedJob is a job that has reached its stage.
+type stagedJob struct {
 	*suite.Job
-	c                         *suite.C
-	blocker                   *suite.Job
-	submitted, started, ended interval // ended: the last end
-	requeued                  interval // by /retry
+	c                               *suite.C
+	blocker                         *suite.Job
+	submittedAt, startedAt, endedAt interval // ended: the last end
+	lastQueued                      interval // by /retry
 }
 
-// interval is when something happened: not before from, and not after to.
+// interval bounds the time of an event: not before from, and not after to.
 type interval struct{ from, to time.Time }
 
-func during(a *suite.Answer) interval { return interval{a.Sent, a.Received} }
+func intervalOf(a *suite.Answer) interval { return interval{a.Sent, a.Received} }
 
-// later is the interval of what happens so long after it.
-func (i interval) later(d time.Duration) interval { return interval{i.from.Add(d), i.to.Add(d)} }
+// add shifts the interval.
+func (i interval) add(d time.Duration) interval { return interval{i.from.Add(d), i.to.Add(d)} }
 
-// just waits until shortly before it happens, and is false where that has passed.
-func (i interval) just(c *suite.C) bool {
-	t := i.from.Add(-c.Early(2 * time.Second))
+// untilJustBefore waits until shortly before the event, and is false where that time
+// has passed.
+func (i interval) untilJustBefore(c *suite.C) bool {
+	t := i.from.Add(-c.EarlyMargin(2 * time.Second))
 	if !c.Now().Before(t) {
 		return false
 	}
@@ -44,136 +45,138 @@ func (i interval) just(c *suite.C) bool {
 	return true
 }
 
-// past waits until it has happened, as late as that may be.
-func (i interval) past(c *suite.C) { c.Past(i.to) }
+// untilEffective waits until the event must have taken effect.
+func (i interval) untilEffective(c *suite.C) { c.UntilEffective(i.to) }
 
-// by judges what has happened by then; look changes nothing.
-func (i interval) by(c *suite.C, look func()) { c.By(i.to, look) }
+// judgeBy judges the effect of the event; check changes nothing.
+func (i interval) judgeBy(c *suite.C, check func()) { c.JudgeBy(i.to, check) }
 
-// isGone expects that a job whose ttl is over at that time is not there.
-func (i interval) isGone(c *suite.C, j *suite.Job) { i.by(c, func() { j.Status().Is(404) }) }
+// expectDeleted expects that a job whose ttl ends then does not exist any more.
+func (i interval) expectDeleted(c *suite.C, j *suite.Job) {
+	i.judgeBy(c, func() { j.Status().Is(404) })
+}
 
 const (
-	longRun    = 6 * time.Hour    // a run that outlasts its case
-	secondRun  = 15 * time.Minute // a run that ends by itself, by an error or by its time-out
-	shortLimit = 5 * time.Second
+	longRunTime   = 6 * time.Hour    // a run that outlasts its case
+	secondRunTime = 15 * time.Minute // a run that ends by itself, by an error or by its time-out
+	shortLimit    = 5 * time.Second
 )
 
 // stages are the states, each by every way that the table of transitions has.
 var stages = []stage{
-	{"queued", suite.InQueue, false, 2, func(c *suite.C, policy suite.M) *passage {
+	{"queued", suite.InQueue, false, 2, func(c *suite.C, policy suite.M) *stagedJob {
 		blocker := c.BusyWorker()
-		p := submitted(c, suite.Echo(), policy)
+		p := submitStaged(c, suite.Echo(), policy)
 		p.blocker = blocker
 		p.InQueue()
 		return p
 	}},
-	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *passage {
-		p := submitted(c, suite.Echo(), policy, suite.M{"lowPriority": true})
+	{"low-priority", suite.InQueue, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := submitStaged(c, suite.Echo(), policy, suite.M{"lowPriority": true})
 		p.InQueue()
 		return p
 	}},
-	{"running", suite.InProgress, false, 1, func(c *suite.C, policy suite.M) *passage {
-		p := submitted(c, suite.Sleep(longRun), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
-		p.run()
+	{"running", suite.InProgress, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
+		p.awaitStart()
 		return p
 	}},
-	{"completed", suite.Completed, false, 1, func(c *suite.C, policy suite.M) *passage {
-		p := submitted(c, suite.Echo(suite.M{"x": "kept"}), policy)
-		p.end(p.Completed())
+	{"completed", suite.Completed, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := submitStaged(c, suite.Echo(suite.M{"x": "kept"}), policy)
+		p.recordEnd(p.Completed())
 		return p
 	}},
-	{"failed", suite.Failed, false, 1, failedOnce},
-	{"timed-out", suite.TimedOut, false, 1, timedOutOnce},
-	{"cancelled", suite.Cancelled, false, 1, func(c *suite.C, policy suite.M) *passage {
-		p := submitted(c, suite.Sleep(longRun), policy)
-		p.run()
+	{"failed", suite.Failed, false, 1, failOnce},
+	{"timed-out", suite.TimedOut, false, 1, timeOutOnce},
+	{"cancelled", suite.Cancelled, false, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := submitStaged(c, suite.Sleep(longRunTime), policy)
+		p.awaitStart()
 		p.cancel("JOB-19")
 		return p
 	}},
-	{"cancelled-queued", suite.Cancelled, false, 2, func(c *suite.C, policy suite.M) *passage {
+	{"cancelled-queued", suite.Cancelled, false, 2, func(c *suite.C, policy suite.M) *stagedJob {
 		blocker := c.BusyWorker()
-		p := submitted(c, suite.Echo(), policy)
+		p := submitStaged(c, suite.Echo(), policy)
 		p.blocker = blocker
 		p.InQueue()
 		p.cancel("JOB-17")
 		return p
 	}},
-	{"failed-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *passage { return failedOnce(c, policy).queueAgain("JOB-22") }},
-	{"timed-out-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *passage { return timedOutOnce(c, policy).queueAgain("JOB-23") }},
-	{"failed-running", suite.InProgress, true, 1, failedRunning},
-	{"timed-out-running", suite.InProgress, true, 1, timedOutRunning},
-	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *passage {
-		p := submitted(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy)
-		p.end(p.Failed())
+	{"failed-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return failOnce(c, policy).requeue("JOB-22") }},
+	{"timed-out-queued", suite.InQueue, true, 2, func(c *suite.C, policy suite.M) *stagedJob { return timeOutOnce(c, policy).requeue("JOB-23") }},
+	{"failed-running", suite.InProgress, true, 1, rerunAfterFailure},
+	{"timed-out-running", suite.InProgress, true, 1, rerunAfterTimeout},
+	{"failed-completed", suite.Completed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := submitStaged(c, suite.Fail(suite.M{"times": 1, "x": "kept"}), policy)
+		p.recordEnd(p.Failed())
 		c.Sleep(2 * time.Minute)
 		p.retry("JOB-22")
-		p.end(p.Completed())
+		p.recordEnd(p.Completed())
 		return p
 	}},
-	{"failed-failed", suite.Failed, true, 1, func(c *suite.C, policy suite.M) *passage {
-		p := failedOnce(c, policy)
+	{"failed-failed", suite.Failed, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := failOnce(c, policy)
 		c.Sleep(2 * time.Minute)
 		p.retry("JOB-22")
-		p.end(p.Failed())
+		p.recordEnd(p.Failed())
 		return p
 	}},
-	{"timed-out-timed-out", suite.TimedOut, true, 1, func(c *suite.C, policy suite.M) *passage {
-		p := timedOutOnce(c, policy)
+	{"timed-out-timed-out", suite.TimedOut, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := timeOutOnce(c, policy)
 		p.retry("JOB-23")
-		p.run()
-		p.timeOut(shortLimit)
+		p.awaitStart()
+		p.awaitTimeout(shortLimit)
 		return p
 	}},
-	{"failed-cancelled", suite.Cancelled, true, 1, func(c *suite.C, policy suite.M) *passage {
-		p := failedRunning(c, policy)
+	{"failed-cancelled", suite.Cancelled, true, 1, func(c *suite.C, policy suite.M) *stagedJob {
+		p := rerunAfterFailure(c, policy)
 		p.cancel("JOB-19")
 		return p
 	}},
-	{"timed-out-cancelled-queued", suite.Cancelled, true, 2, func(c *suite.C, policy suite.M) *passage {
-		p := timedOutOnce(c, policy).queueAgain("JOB-23")
+	{"timed-out-cancelled-queued", suite.Cancelled, true, 2, func(c *suite.C, policy suite.M) *stagedJob {
+		p := timeOutOnce(c, policy).requeue("JOB-23")
 		p.cancel("JOB-17")
 		return p
 	}},
 }
 
-func failedOnce(c *suite.C, policy suite.M) *passage {
-	p := submitted(c, suite.Fail(suite.M{"output": "left", "message": "failed"}), policy)
-	p.end(p.Failed())
+func failOnce(c *suite.C, policy suite.M) *stagedJob {
+	p := submitStaged(c, suite.Fail(suite.M{"output": "left", "message": "failed"}), policy)
+	p.recordEnd(p.Failed())
 	return p
 }
 
-func timedOutOnce(c *suite.C, policy suite.M) *passage {
-	p := submitted(c, suite.Sleep(longRun), policy, suite.M{"executionTimeout": shortLimit.Milliseconds()})
-	p.run()
-	p.timeOut(shortLimit)
+func timeOutOnce(c *suite.C, policy suite.M) *stagedJob {
+	p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": shortLimit.Milliseconds()})
+	p.awaitStart()
+	p.awaitTimeout(shortLimit)
 	return p
 }
 
-// failedRunning runs again, and fails after secondRun each time.
-func failedRunning(c *suite.C, policy suite.M) *passage {
-	p := submitted(c, suite.Stream(1, secondRun, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
-	p.run()
-	c.Sleep(secondRun + c.Grace())
-	p.end(p.Failed())
-	p.ended = interval{p.started.from.Add(secondRun), p.ended.to}
+// rerunAfterFailure runs again, and fails after secondRun each time.
+func rerunAfterFailure(c *suite.C, policy suite.M) *stagedJob {
+	p := submitStaged(c, suite.Stream(1, secondRunTime, suite.M{"message": "failed"}), policy, suite.M{"executionTimeout": (7 * time.Hour).Milliseconds()})
+	p.awaitStart()
+	c.Sleep(secondRunTime + c.Grace())
+	p.recordEnd(p.Failed())
+	p.endedAt = interval{p.startedAt.from.Add(secondRunTime), p.endedAt.to}
 	p.retry("JOB-22")
-	p.run()
+	p.awaitStart()
 	return p
 }
 
-// timedOutRunning runs again, and times out after secondRun each time.
-func timedOutRunning(c *suite.C, policy suite.M) *passage {
-	p := submitted(c, suite.Sleep(longRun), policy, suite.M{"executionTimeout": secondRun.Milliseconds()})
-	p.run()
-	p.timeOut(secondRun)
+// rerunAfterTimeout runs again, and times out after secondRun each time.
+func rerunAfterTimeout(c *suite.C, policy suite.M) *stagedJob {
+	p := submitStaged(c, suite.Sleep(longRunTime), policy, suite.M{"executionTimeout": secondRunTime.Milliseconds()})
+	p.awaitStart()
+	p.awaitTimeout(secondRunTime)
 	p.retry("JOB-23")
-	p.run()
+	p.awaitStart()
 	return p
 }
 
-// submitted submits a job with these members of the policy.
-func submitted(c *suite.C, input any, policies ...suite.M) *passage {
+// submitStaged submits a job with these members of the policy.
+func submitStaged(c *suite.C, input any, policies ...suite.M) *stagedJob {
 	policy := suite.M{}
 	for _, members := range policies {
 		for name, value := range members {
@@ -181,46 +184,48 @@ func submitted(c *suite.C, input any, policies ...suite.M) *passage {
 		}
 	}
 	j := c.Run(input, suite.Policy(policy))
-	return &passage{Job: j, c: c, submitted: during(j.Answer), requeued: during(j.Answer)}
+	return &stagedJob{Job: j, c: c, submittedAt: intervalOf(j.Answer), lastQueued: intervalOf(j.Answer)}
 }
 
-// run waits for the start, which follows the last queueing.
-func (p *passage) run() { p.started = interval{p.requeued.from, p.Running().Received} }
+// awaitStart waits until the job runs.
+func (p *stagedJob) awaitStart() { p.startedAt = interval{p.lastQueued.from, p.Running().Received} }
 
-// end notes the end that an answer shows.
-func (p *passage) end(shown *suite.Answer) { p.ended = interval{p.requeued.from, shown.Received} }
-
-func (p *passage) timeOut(limit time.Duration) {
-	over := p.started.later(limit)
-	p.c.Until(over.to.Add(p.c.Grace()))
-	p.ended = interval{over.from, p.TimedOut().Received}
+// recordEnd records the end of the job, which an answer shows.
+func (p *stagedJob) recordEnd(shown *suite.Answer) {
+	p.endedAt = interval{p.lastQueued.from, shown.Received}
 }
 
-func (p *passage) cancel(clause string) {
+func (p *stagedJob) awaitTimeout(limit time.Duration) {
+	due := p.startedAt.add(limit)
+	p.c.Until(due.to.Add(p.c.Grace()))
+	p.endedAt = interval{due.from, p.TimedOut().Received}
+}
+
+func (p *stagedJob) cancel(clause string) {
 	p.c.Given(clause, func() {
-		p.ended = during(p.Cancel().Is(200))
+		p.endedAt = intervalOf(p.Cancel().Is(200))
 		p.Await(suite.Cancelled) // a read may come from before the change
 	})
 }
 
-func (p *passage) retry(clause string) {
-	p.c.Given(clause, func() { p.requeued = during(p.Retry().Is(200)) })
+func (p *stagedJob) retry(clause string) {
+	p.c.Given(clause, func() { p.lastQueued = intervalOf(p.Retry().Is(200)) })
 	if !p.c.Exact() {
-		p.c.Sleep(consistency) // a read from before it would show the former end
+		p.c.Sleep(consistency) // a read that lags would show the former end
 	}
 }
 
-// queueAgain retries the job behind one that keeps the worker busy.
-func (p *passage) queueAgain(clause string) *passage {
+// requeue retries the job while another one keeps the worker busy.
+func (p *stagedJob) requeue(clause string) *stagedJob {
 	p.blocker = p.c.BusyWorker()
 	p.retry(clause)
 	p.InQueue()
 	return p
 }
 
-// hasStatus expects the status of a stage. For how long a cancelled job is shown,
-// which has no result, only follows from what is said of results.
-func hasStatus(c *suite.C, s stage, a *suite.Answer) {
+// expectStageStatus expects the status of a stage. A cancelled job has no result, and
+// that it is shown for as long is only derived from the retention of results.
+func expectStageStatus(c *suite.C, s stage, a *suite.Answer) {
 	look := func() { a.Is(200).Equal("status", s.status) }
 	if s.status == suite.Cancelled {
 		c.Should(look)
@@ -229,8 +234,8 @@ func hasStatus(c *suite.C, s stage, a *suite.Answer) {
 	look()
 }
 
-// unchanged expects the status and the output that a job had before.
-func unchanged(was, now *suite.Answer) {
+// expectSameResult expects the same status and output as before.
+func expectSameResult(was, now *suite.Answer) {
 	now.Is(200).Equal("status", was.Str("status"))
 	if output, ok := was.Find("output"); ok {
 		now.Equal("output", output)
@@ -239,23 +244,23 @@ func unchanged(was, now *suite.Answer) {
 	}
 }
 
-func overOnly(clause string) func(s stage) string {
+func finalOnly(clause string) func(s stage) string {
 	return func(s stage) string {
-		if suite.Over(s.status) {
+		if suite.IsFinal(s.status) {
 			return clause
 		}
 		return ""
 	}
 }
 
-// keeps chooses the clause of the first end; that the retention of a retried job
-// is new, another one says.
-func keeps(clause string) func(s stage) string {
+// retentionClause returns the given clause for a job's first end, and LIM-19 for a
+// retried job, whose retention begins anew.
+func retentionClause(clause string) func(s stage) string {
 	return func(s stage) string {
 		switch {
-		case !suite.Over(s.status):
+		case !suite.IsFinal(s.status):
 			return ""
-		case s.again:
+		case s.retried:
 			return "LIM-19"
 		}
 		return clause

@@ -10,30 +10,30 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// objects are those of one kind that a case makes and looks at.
+// objects creates and reads the objects of one kind for a case.
 type objects struct {
-	c     *suite.C
-	k     kind
-	given *given
+	c            *suite.C
+	k            kind
+	placeholders *placeholders
 	// fields are the members that the target can take, and that may be set here.
 	fields []field
 }
 
-// object is one of them: what it should show by the path of each member.
+// object is one of them, with its expected members by path.
 type object struct {
-	id    string
-	wants suite.M
+	id       string
+	expected suite.M
 }
 
-// takes tells whether an object can be given a member: it has it, or what it is
-// a member of.
-func (o object) takes(f field) bool {
-	_, had := o.wants[f.path]
-	if had || f.one != any(noValue{}) || !strings.Contains(f.path, ".") {
-		return had || f.one == any(noValue{})
+// canHold tells whether an object can have a member: it has the member, or the one that
+// contains it.
+func (o object) canHold(f field) bool {
+	_, had := o.expected[f.path]
+	if had || f.value != any(noValue{}) || !strings.Contains(f.path, ".") {
+		return had || f.value == any(noValue{})
 	}
-	for path := range o.wants {
-		if top(path) == top(f.path) {
+	for path := range o.expected {
+		if firstSegment(path) == firstSegment(f.path) {
 			return true
 		}
 	}
@@ -41,24 +41,24 @@ func (o object) takes(f field) bool {
 }
 
 func newObjects(c *suite.C, k kind) *objects {
-	s := &objects{c: c, k: k, given: &given{c: c, known: map[string]any{}, ids: map[string][]string{}}}
+	s := &objects{c: c, k: k, placeholders: &placeholders{c: c, known: map[string]any{}, ids: map[string][]string{}}}
 	extra := suite.M{}
 	if strings.HasSuffix(k.path, "/endpoints") || k.path == "/serverless" {
-		extra = c.Endpoint(k.version, nil)
+		extra = c.EndpointBody(k.version, nil)
 	}
 	chosen := func(name string) bool { return extra[name] != nil }
 	if k.name == "cpuEndpoint" && (chosen("gpu") || chosen("cpu")) {
 		c.Skip("--endpoint-body says what the workers of each endpoint are")
 	}
 	for _, f := range k.fields {
-		if f.local && !c.Local() || chosen(top(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
+		if f.localOnly && !c.Local() || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
 			continue
 		}
 		s.fields = append(s.fields, f)
 	}
 	i := slices.IndexFunc(s.fields, func(f field) bool { return f.path == "gpu.pools" })
 	if i >= 0 {
-		if _, known := s.given.value(s.fields[i].one); !known { // no gpu is taken without
+		if _, known := s.placeholders.resolve(s.fields[i].value); !known { // no gpu is taken without
 			s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.gpu })
 		}
 	}
@@ -68,44 +68,44 @@ func newObjects(c *suite.C, k kind) *objects {
 // exclusive are members that exclude another one.
 var exclusive = map[string]string{"gpu.minCudaVersion": "gpu.allowedCudaVersions", "minCudaVersion": "allowedCudaVersions"}
 
-// values are those of the members that pick answers a value for.
-func (s *objects) values(pick func(field) any) suite.M {
+// chooseValues returns the members for which pick returns a value.
+func (s *objects) chooseValues(pick func(field) any) suite.M {
 	chosen := suite.M{}
 	for _, f := range s.fields {
-		if v, ok := s.given.value(pick(f)); ok {
+		if v, ok := s.placeholders.resolve(pick(f)); ok {
 			chosen[f.path] = v
 		}
 	}
 	return chosen
 }
 
-// one, other and fewest are the values of an object with all members, with all
-// members otherwise, and with those without which nothing is made.
-func (s *objects) one() suite.M {
-	return s.values(func(f field) any {
-		if f.alone {
+// values, otherValues and requiredValues are the values of an object with all members,
+// with all members different, and with the required members alone.
+func (s *objects) values() suite.M {
+	return s.chooseValues(func(f field) any {
+		if f.single {
 			return noValue{}
 		}
-		return f.one
+		return f.value
 	})
 }
 
-func (s *objects) other() suite.M {
-	return s.values(func(f field) any {
-		switch _, known := s.given.value(f.other); {
-		case f.alone, f.last && f.one == any(noValue{}):
+func (s *objects) otherValues() suite.M {
+	return s.chooseValues(func(f field) any {
+		switch _, known := s.placeholders.resolve(f.otherValue); {
+		case f.single, f.exclusive && f.value == any(noValue{}):
 			return noValue{}
-		case f.last, !known:
-			return f.one
+		case f.exclusive, !known:
+			return f.value
 		}
-		return f.other
+		return f.otherValue
 	})
 }
 
-func (s *objects) fewest() suite.M {
-	return s.values(func(f field) any {
+func (s *objects) requiredValues() suite.M {
+	return s.chooseValues(func(f field) any {
 		if f.required {
-			return f.one
+			return f.value
 		}
 		return noValue{}
 	})
@@ -115,7 +115,7 @@ func (s *objects) fewest() suite.M {
 func (s *objects) body(values suite.M) suite.M {
 	body := suite.M{}
 	for _, path := range slices.Sorted(maps.Keys(values)) {
-		put(body, path, values[path])
+		setMember(body, path, values[path])
 	}
 	if scaling, ok := body["scaling"].(suite.M); ok && s.k.version == "v2" {
 		// Each type of scaling has a name of its own for its value.
@@ -126,8 +126,8 @@ func (s *objects) body(values suite.M) suite.M {
 	return body
 }
 
-// seen is an object of an answer, with the members as the table has them.
-func (s *objects) seen(o suite.M) suite.M {
+// asTable returns an object of an answer with the members as in the table.
+func (s *objects) asTable(o suite.M) suite.M {
 	scaling, ok := o["scaling"].(suite.M)
 	if !ok || s.k.version != "v2" {
 		return o
@@ -142,13 +142,13 @@ func (s *objects) seen(o suite.M) suite.M {
 	return o
 }
 
-// create makes an object and judges the answer. A target that does not know what
-// the description does not have is asked for the rest.
+// create creates an object and judges the answer. Where the target refuses members
+// that are not in the description, they are left out.
 func (s *objects) create(values suite.M) object {
 	ask := func() *suite.Answer {
 		body := s.body(values)
 		if s.isEndpoint() {
-			body = s.c.Endpoint(s.k.version, body)
+			body = s.c.EndpointBody(s.k.version, body)
 		}
 		return s.c.Create(s.k.version, s.k.path, body)
 	}
@@ -164,53 +164,52 @@ func (s *objects) create(values suite.M) object {
 	if s.k.name == "registryAuth" && s.k.version == "v1" && a.Code/100 != 2 {
 		s.c.Skip("registry auths can't be made by version 1: %d", a.Code)
 	}
-	o := object{wants: values}
-	s.c.Given(s.k.made, func() { o.id = a.Success().Str("id") })
-	s.tell(s.wrong(o, a.Object(""), s.k.answered, "the answer to the creation"))
+	o := object{expected: values}
+	s.c.Given(s.k.creationClause, func() { o.id = a.Success().Str("id") })
+	s.reportGravest(s.compare(o, a.Object(""), s.k.answered, "the answer to the creation"))
 	return o
 }
 
 func (s *objects) isEndpoint() bool { return s.k.path == "/endpoints" || s.k.path == "/serverless" }
 
-// problem is what is wrong with an answer: a failure where must is set, else no
-// more than a warning.
+// problem is a deviation of an answer: a failure where must is set, else a warning.
 type problem struct {
-	must           bool
-	accepted, came string
+	must             bool
+	accepted, actual string
 }
 
-// tell fails with the gravest of some problems.
-func (s *objects) tell(some []problem) {
+// reportGravest fails or warns with the gravest of some problems.
+func (s *objects) reportGravest(some []problem) {
 	for _, p := range some {
 		if p.must {
-			s.c.Fail(p.came, p.accepted)
+			s.c.Fail(p.actual, p.accepted)
 		}
 	}
 	for _, p := range some {
-		s.c.Should(func() { s.c.Fail(p.came, p.accepted) })
+		s.c.Should(func() { s.c.Fail(p.actual, p.accepted) })
 	}
 }
 
-// settles looks until nothing is wrong, and tells what still is after a while: a
-// read may come from before a change.
-func (s *objects) settles(look func() []problem) {
+// judgeEventually repeats a check until it finds no problem, and reports what remains
+// after a while: reads may lag behind a change.
+func (s *objects) judgeEventually(look func() []problem) {
 	var some []problem
 	eventually(s.c, func() bool {
 		some = look()
 		return len(some) == 0
 	})
-	s.tell(some)
+	s.reportGravest(some)
 }
 
-// wrong compares what an answer shows of an object with what it should. What it
-// leaves out it does not show wrongly; null is shown, and so is what an object
-// lacks that is there.
-func (s *objects) wrong(o object, shown suite.M, must bool, where string) (some []problem) {
-	shown = s.seen(shown)
+// compare compares the object that an answer shows with the expected one. A member that
+// the answer leaves out is not judged; null is, and so is a member that an object
+// within the answer lacks.
+func (s *objects) compare(o object, shown suite.M, must bool, where string) (some []problem) {
+	shown = s.asTable(shown)
 	for _, f := range s.fields {
-		want, known := o.wants[f.path]
-		got, there := member(shown, f.path)
-		if !known || f.hidden || shown[top(f.path)] == nil && !there || empty(want) && empty(got) {
+		want, known := o.expected[f.path]
+		got, there := memberAt(shown, f.path)
+		if !known || f.hidden || shown[firstSegment(f.path)] == nil && !there || isEmpty(want) && isEmpty(got) {
 			continue
 		}
 		some = append(some, f.problems(want, got, f.path, where, must && f.described && got != nil)...)
@@ -220,7 +219,7 @@ func (s *objects) wrong(o object, shown suite.M, must bool, where string) (some 
 
 // problems are those of the value of a member that an answer shows at a path.
 func (f field) problems(want, got any, path, where string, must bool) []problem {
-	d := strings.Replace(f.differs(want, got), "the value", path, 1)
+	d := strings.Replace(f.difference(want, got), "the value", path, 1)
 	if d == "" {
 		return nil
 	}
@@ -231,7 +230,7 @@ func (f field) problems(want, got any, path, where string, must bool) []problem 
 }
 
 // url is the path of an object after the version.
-func (s *objects) url(id string) string { return s.k.path + "/" + suite.Segment(id) }
+func (s *objects) url(id string) string { return s.k.path + "/" + suite.PathSegment(id) }
 
 func (s *objects) ask(method, path string, body any) *suite.Answer {
 	if s.k.version == "v1" {
@@ -240,8 +239,8 @@ func (s *objects) ask(method, path string, body any) *suite.Answer {
 	return s.c.V2(method, path, body)
 }
 
-// single reads an object by itself, nil where that is not served.
-func (s *objects) single(id string) suite.M {
+// read reads a single object, nil where the operation is not served.
+func (s *objects) read(id string) suite.M {
 	a := s.ask("GET", s.url(id), nil)
 	body, _ := a.Find("")
 	shown, _ := body.(suite.M)
@@ -251,9 +250,8 @@ func (s *objects) single(id string) suite.M {
 	return shown
 }
 
-// all lists the objects by id, of all pages that there are; nil where that is not
-// served.
-func (s *objects) all() map[string]suite.M {
+// list returns the objects of all pages by id; nil where the operation is not served.
+func (s *objects) list() map[string]suite.M {
 	list, path := map[string]suite.M{}, s.k.path
 	for range 100 {
 		a := s.ask("GET", path, nil)
@@ -280,21 +278,21 @@ func (s *objects) all() map[string]suite.M {
 	return list
 }
 
-// shows expects objects by themselves and in the list as they should be.
-func (s *objects) shows(when string, some ...object) {
-	s.settles(func() (wrong []problem) {
+// expectShown expects objects to be as they should, read alone and in the list.
+func (s *objects) expectShown(when string, some ...object) {
+	s.judgeEventually(func() (wrong []problem) {
 		for _, o := range some {
-			wrong = append(wrong, s.wrong(o, s.single(o.id), s.k.read, "the read "+when)...)
+			wrong = append(wrong, s.compare(o, s.read(o.id), s.k.read, "the read "+when)...)
 		}
 		return wrong
 	})
-	s.lists(when, some)
+	s.expectListed(when, some)
 }
 
-// lists expects some objects in the list, and others not.
-func (s *objects) lists(when string, some []object, gone ...object) {
-	s.settles(func() (wrong []problem) {
-		list := s.all()
+// expectListed expects some objects in the list, and others not.
+func (s *objects) expectListed(when string, some []object, gone ...object) {
+	s.judgeEventually(func() (wrong []problem) {
+		list := s.list()
 		if list == nil {
 			return nil
 		}
@@ -302,7 +300,7 @@ func (s *objects) lists(when string, some []object, gone ...object) {
 			if list[o.id] == nil {
 				wrong = append(wrong, problem{s.k.listed, "the " + s.k.name + " in the list " + when, "none of " + strconv.Itoa(len(list)) + " with its id"})
 			}
-			wrong = append(wrong, s.wrong(o, list[o.id], s.k.listed, "the list "+when)...)
+			wrong = append(wrong, s.compare(o, list[o.id], s.k.listed, "the list "+when)...)
 		}
 		for _, o := range gone {
 			if list[o.id] != nil {
@@ -313,9 +311,9 @@ func (s *objects) lists(when string, some []object, gone ...object) {
 	})
 }
 
-// leaves expects no answer for an object that was deleted.
-func (s *objects) leaves(o object) {
-	s.settles(func() (wrong []problem) {
+// expectDeleted expects that a deleted object can't be read.
+func (s *objects) expectDeleted(o object) {
+	s.judgeEventually(func() (wrong []problem) {
 		if a := s.ask("GET", s.url(o.id), nil); a.Code/100 == 2 {
 			wrong = append(wrong, problem{false, "no answer for what was deleted", "the status code " + strconv.Itoa(a.Code)})
 		}
@@ -327,7 +325,7 @@ func (s *objects) leaves(o object) {
 // value.
 func (s *objects) changeable(o object) (some []field) {
 	for _, f := range s.fields {
-		if _, known := s.given.value(f.other); known && !f.fixed && !f.alone && o.takes(f) {
+		if _, known := s.placeholders.resolve(f.otherValue); known && !f.fixed && !f.single && o.canHold(f) {
 			some = append(some, f)
 		}
 	}
@@ -341,8 +339,8 @@ func (s *objects) changeable(o object) (some []field) {
 func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	sent := suite.M{}
 	for path, value := range changes {
-		for sibling, was := range o.wants {
-			if !bare && top(sibling) == top(path) {
+		for sibling, was := range o.expected {
+			if !bare && firstSegment(sibling) == firstSegment(path) {
 				sent[sibling] = was
 			}
 		}
@@ -351,8 +349,8 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 	for path, value := range changes {
 		sent[path] = value
 	}
-	if changes["scaling.type"] == "REQUEST_COUNT" || changes["workers.idleTimeout"] != nil && o.wants["scaling.type"] == "REQUEST_COUNT" {
-		delete(o.wants, "workers.idleTimeout") // such an endpoint has none
+	if changes["scaling.type"] == "REQUEST_COUNT" || changes["workers.idleTimeout"] != nil && o.expected["scaling.type"] == "REQUEST_COUNT" {
+		delete(o.expected, "workers.idleTimeout") // such an endpoint has none
 		delete(sent, "workers.idleTimeout")
 		changes = maps.Clone(changes)
 		if delete(changes, "workers.idleTimeout"); len(changes) == 0 {
@@ -365,22 +363,22 @@ func (s *objects) update(o object, changes suite.M, nth int, bare bool) bool {
 		return false
 	}
 	if a.Code/100 != 2 {
-		s.tell([]problem{{described && s.describes(changes), "2xx", strconv.Itoa(a.Code) + " to an update of " + names}})
+		s.reportGravest([]problem{{described && s.describes(changes), "2xx", strconv.Itoa(a.Code) + " to an update of " + names}})
 		return true
 	}
-	maps.Copy(o.wants, changes)
+	maps.Copy(o.expected, changes)
 	if body, _ := a.Find(""); body != nil {
 		if shown, ok := body.(suite.M); ok && shown["id"] != nil {
-			s.tell(s.wrong(o, shown, described, "the answer to the update of "+names))
+			s.reportGravest(s.compare(o, shown, described, "the answer to the update of "+names))
 		}
 	}
-	s.settles(func() []problem {
-		return s.wrong(o, s.single(o.id), described && s.k.read, "the read after the update of "+names)
+	s.judgeEventually(func() []problem {
+		return s.compare(o, s.read(o.id), described && s.k.read, "the read after the update of "+names)
 	})
 	return true
 }
 
-// describes tells whether the description has all of some members.
+// describes tells whether the description has all of these members.
 func (s *objects) describes(some suite.M) bool {
 	return !slices.ContainsFunc(s.fields, func(f field) bool { return some[f.path] != nil && !f.described })
 }

@@ -10,18 +10,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// given finds what the table's values stand for: things of the target, and what
-// the case makes.
-type given struct {
+// placeholders resolves the $names in the table's values to ids of the target's catalog
+// and of objects that the case creates.
+type placeholders struct {
 	c     *suite.C
 	known map[string]any
 	ids   map[string][]string // of the catalog
 	types []suite.M           // of GPUs in the catalog; nil: not asked for
 }
 
-// value is a value of the table with its $names replaced; false where the target
-// lacks one.
-func (g *given) value(v any) (any, bool) {
+// resolve replaces the $names in a value of the table; false where the target lacks one.
+func (g *placeholders) resolve(v any) (any, bool) {
 	switch x := v.(type) {
 	case noValue:
 		return nil, false
@@ -29,12 +28,12 @@ func (g *given) value(v any) (any, bool) {
 		if !strings.HasPrefix(x, "$") {
 			return x, true
 		}
-		found := g.find(x[1:])
+		found := g.lookUp(x[1:])
 		return found, found != nil
 	case []any:
 		list := make([]any, len(x))
 		for i := range x {
-			one, ok := g.value(x[i])
+			one, ok := g.resolve(x[i])
 			if !ok {
 				return nil, false
 			}
@@ -44,7 +43,7 @@ func (g *given) value(v any) (any, bool) {
 	case suite.M:
 		o := suite.M{}
 		for name := range x {
-			one, ok := g.value(x[name])
+			one, ok := g.resolve(x[name])
 			if !ok {
 				return nil, false
 			}
@@ -55,9 +54,9 @@ func (g *given) value(v any) (any, bool) {
 	return v, true
 }
 
-// find is what a name stands for, nil where there is none. A name that ends with
-// a number is one thing, whoever asks.
-func (g *given) find(name string) any {
+// lookUp returns the value of a name, nil where the target has none. A name that ends
+// with a number has the same value throughout the case.
+func (g *placeholders) lookUp(name string) any {
 	switch name {
 	case "name":
 		if g.c.Local() {
@@ -69,21 +68,21 @@ func (g *given) find(name string) any {
 	case "image":
 		return g.c.Image()
 	case "long":
-		return strings.Repeat("A line – \u00e9 e\u0301 漢字 <b>&amp;</b> \"quoted\"\\\n\n", few(g.c, 1500, 50))
+		return strings.Repeat("A line – \u00e9 e\u0301 漢字 <b>&amp;</b> \"quoted\"\\\n\n", countFor(g.c, 1500, 50))
 	case "env":
 		env := suite.M{"B": "ключ \u00e9 e\u0301 漢字 🚀", "with.dot": `a=b;c,"d" <&>`, "lower": "  $HOME \n next line ", "EMPTY": "", "N": "007"}
-		for i := range few(g.c, 150, 10) {
+		for i := range countFor(g.c, 150, 10) {
 			env[fmt.Sprint("VARIABLE_", i)] = strings.Repeat(strconv.Itoa(i), i)
 		}
 		return env
 	}
 	if _, done := g.known[name]; !done {
-		g.known[name] = g.look(name)
+		g.known[name] = g.make(name)
 	}
 	return g.known[name]
 }
 
-func (g *given) look(name string) any {
+func (g *placeholders) make(name string) any {
 	c := g.c
 	switch kind, n := strings.TrimRight(name, "123"), int(name[len(name)-1]-'1'); kind {
 	case "registry":
@@ -104,11 +103,11 @@ func (g *given) look(name string) any {
 		}
 		return c.NewVolume(version, 10).Str("id")
 	case "dataCenter":
-		return nth(g.once("datacenters", c.DataCenters), n)
+		return nthOrNil(g.idsOnce("datacenters", c.DataCenters), n)
 	case "gpu":
-		return nth(g.once("gpus", func() []string { return c.Catalog("gpus") }), n)
+		return nthOrNil(g.idsOnce("gpus", func() []string { return c.Catalog("gpus") }), n)
 	case "cpu":
-		return nth(g.once("cpus", func() []string { return c.Catalog("cpus") }), n)
+		return nthOrNil(g.idsOnce("cpus", func() []string { return c.Catalog("cpus") }), n)
 	case "pool":
 		if pools, _ := g.pools(); n < len(pools) {
 			return pools[n]["pool"]
@@ -122,8 +121,8 @@ func (g *given) look(name string) any {
 	return nil
 }
 
-// once asks for ids of a kind.
-func (g *given) once(kind string, ask func() []string) []string {
+// idsOnce returns the ids of a kind, which it requests once.
+func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 	if _, done := g.ids[kind]; !done {
 		g.ids[kind] = ask()
 	}
@@ -132,7 +131,7 @@ func (g *given) once(kind string, ask func() []string) []string {
 
 // pools are GPU types of different pools, the one of the largest pool first, and
 // how many types those pools have.
-func (g *given) pools() (some []suite.M, types []int) {
+func (g *placeholders) pools() (some []suite.M, types []int) {
 	if g.types == nil && g.c.HasV2() {
 		g.types = []suite.M{}
 		body, _ := g.c.V2("GET", "/catalog/gpus", nil).Find("")
@@ -160,8 +159,8 @@ func (g *given) pools() (some []suite.M, types []int) {
 	return some, types
 }
 
-// nth is the nth of a list, nil where there is none.
-func nth(list []string, n int) any {
+// nthOrNil is the nth of a list, nil where there is none.
+func nthOrNil(list []string, n int) any {
 	if n >= len(list) {
 		return nil
 	}

@@ -14,27 +14,27 @@ import (
 // streamCases are of the section "Stream chunk".
 var streamCases = []suite.Case{
 	{
-		ID: "OPS-08", Level: suite.Must, From: "Stream chunk",
-		Says:  "/stream answers a JSON array.",
-		Needs: suite.Endpoint | suite.Described, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "OPS-08", Level: suite.Must, Source: "Stream chunk",
+		Statement: "/stream answers a JSON array.",
+		Needs:     suite.AnyEndpoint | suite.DescribedDialect, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Array("")
-			c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.Text(chunks))
+			c.Expect(len(chunks) == 3, "an array of the 3 chunks", "%d chunks: %s", len(chunks), suite.JSONText(chunks))
 		},
 	},
 	{
-		ID: "OPS-09", Level: suite.Must, From: "Stream chunk",
-		Says:  "Each chunk has an output.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1,
+		ID: "OPS-09", Level: suite.Must, Source: "Stream chunk",
+		Statement: "Each chunk has an output.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1,
 		Run: func(c *suite.C) {
 			job := c.RunSync(suite.Stream(5, 0))
 			chunks := job.Stream().Is(200).Chunks()
 			c.Expect(len(chunks) == 5, "5 chunks, as many as the handler made", "%d chunks", len(chunks))
 			for i, chunk := range chunks {
-				c.Expect(suite.Same(chunk["output"], suite.M{"n": json.Number(string(rune('0' + i)))}), "a chunk with the output of the handler", "the chunk %s", suite.Text(chunk))
+				c.Expect(suite.Same(chunk["output"], suite.M{"n": json.Number(string(rune('0' + i)))}), "a chunk with the output of the handler", "the chunk %s", suite.JSONText(chunk))
 			}
 		},
 	},
-	{ID: "OPS-09-one", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "OPS-09-one", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 		first, second := c.Run(suite.Stream(2, 0)), c.Run(suite.Stream(3, 0))
 		first.Completed()
 		second.Completed()
@@ -42,9 +42,9 @@ var streamCases = []suite.Case{
 		c.Expect(len(second.Stream().Is(200).Chunks()) == 3, "3 chunks of the second job", "another number")
 	}},
 	{
-		ID: "OPS-10", Level: suite.Must, From: "Stream chunk",
-		Says:  "The metrics of a chunk, where there are some, are numbers, the scenario a string.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "OPS-10", Level: suite.Must, Source: "Stream chunk",
+		Statement: "The metrics of a chunk, where there are some, are numbers, the scenario a string.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			chunks := c.RunSync(suite.Stream(3, 0)).Stream().Is(200).Chunks()
 			c.Given("OPS-09", func() { c.Expect(len(chunks) == 3, "3 chunks", "%d chunks", len(chunks)) })
 			for _, chunk := range chunks {
@@ -53,21 +53,21 @@ var streamCases = []suite.Case{
 					continue
 				}
 				members, ok := given.(suite.M)
-				c.Expect(ok, "metrics: an object", "metrics = %s", suite.Text(given))
+				c.Expect(ok, "metrics: an object", "metrics = %s", suite.JSONText(given))
 				for name, value := range members {
 					_, number := value.(json.Number)
 					_, text := value.(string)
-					c.Expect(!slices.Contains(metrics, name) || number != (name == "scenario") && (number || text), name+": a number, the scenario a string", "metrics.%s = %s", name, suite.Text(value))
+					c.Expect(!slices.Contains(metrics, name) || number != (name == "scenario") && (number || text), name+": a number, the scenario a string", "metrics.%s = %s", name, suite.JSONText(value))
 				}
 			}
 		},
 	},
 	{
-		ID: "OPS-11", Level: suite.Must, From: "Limits, Streamed chunk",
-		Says:  "A chunk is 1 MB at most.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
-			for _, chunk := range large(c, 2_500_000) {
-				size := len(suite.Text(chunk["output"]))
+		ID: "OPS-11", Level: suite.Must, Source: "Limits, Streamed chunk",
+		Statement: "A chunk is 1 MB at most.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 3, Run: func(c *suite.C) {
+			for _, chunk := range largeChunks(c, 2_500_000) {
+				size := len(suite.JSONText(chunk["output"]))
 				if text, ok := chunk["output"].(string); ok {
 					size = len(text) // whether its quotes count is open
 				}
@@ -75,29 +75,29 @@ var streamCases = []suite.Case{
 			}
 			// Only a larger one is split.
 			c.Should(func() {
-				chunks := large(c, 999_000)
+				chunks := largeChunks(c, 999_000)
 				c.Expect(len(chunks) == 1, "one chunk of less than 1 MB", "%d chunks", len(chunks))
 			})
 		},
 	},
 	{
-		ID: "OPS-12", Level: suite.Must, From: "Endpoints B, rule 4",
-		Says:  "A larger output comes in several chunks, with nothing lost.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+		ID: "OPS-12", Level: suite.Must, Source: "Endpoints B, rule 4",
+		Statement: "A larger output comes in several chunks, with nothing lost.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 			var all strings.Builder
-			chunks := large(c, 2_500_000)
+			chunks := largeChunks(c, 2_500_000)
 			for _, chunk := range chunks {
 				part, ok := chunk["output"].(string)
-				c.Expect(ok, "parts of the text", "the chunk %.200s", suite.Text(chunk))
+				c.Expect(ok, "parts of the text", "the chunk %.200s", suite.JSONText(chunk))
 				all.WriteString(part)
 			}
 			c.Expect(all.Len() == 2_500_000 && strings.Trim(all.String(), "x") == "", "the 2,500,000 characters that the handler yielded", "%d characters in %d chunks", all.Len(), len(chunks))
 			c.Expect(len(chunks) >= 3, "3 chunks at least", "%d chunks", len(chunks))
 		},
 	},
-	{ID: "OPS-12-text", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "OPS-12-text", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Run: func(c *suite.C) {
 		// Cut between characters, wherever they are.
-		want := generator{c.Random()}.long(few(c, 900_000, 500_000))
+		want := generator{c.Random()}.longText(countFor(c, 900_000, 500_000))
 		var all strings.Builder
 		chunks := c.RunSync(suite.Yield(want)).Stream().Is(200).Chunks()
 		if len(chunks) > 0 && suite.Same(chunks[0]["output"], suite.M{"n": 0}) {
@@ -111,9 +111,9 @@ var streamCases = []suite.Case{
 		c.Expect(d == "", "the text that the handler yielded, in parts", "%s in %d parts", d, len(chunks))
 	}},
 	{
-		ID: "OPS-13", Level: suite.Should, From: "Endpoints B, GET /stream",
-		Says:  "Chunks come in the order in which they were made, each once.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, Takes: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+		ID: "OPS-13", Level: suite.Should, Source: "Endpoints B, GET /stream",
+		Statement: "Chunks come in the order in which they were made, each once.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Requests: 70, WaitTime: 22 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(100, 200*time.Millisecond))
 			j.Running()
 			var seen []string
@@ -122,7 +122,7 @@ var streamCases = []suite.Case{
 			for asked, quiet := 0, 0; asked < 50 && quiet < 10; asked, quiet = asked+1, quiet+1 {
 				c.Sleep(time.Second)
 				for _, chunk := range j.Stream().Is(200).Chunks() {
-					n := number(chunk)
+					n := chunkNumber(chunk)
 					// A deployment that answers all chunks each time is as good.
 					if n == "0" {
 						seen = nil
@@ -141,9 +141,9 @@ var streamCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-14", Level: suite.Should, From: "What the service does, 2",
-		Says:  "Chunks can be read before the job is over.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		ID: "OPS-14", Level: suite.Should, Source: "What the service does, 2",
+		Statement: "Chunks can be read before the job is over.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 4 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			j := c.Run(suite.Stream(10, time.Second))
 			j.Running()
 			c.Sleep(4 * time.Second)
@@ -153,24 +153,24 @@ var streamCases = []suite.Case{
 		},
 	},
 	{
-		ID: "OPS-15", Level: suite.Unspec, From: "Endpoints B, GET /stream",
-		Says:  "/stream of a job whose handler does not stream.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "OPS-15", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
+		Statement: "/stream of a job whose handler does not stream.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			a := c.RunSync(suite.Echo()).Stream()
 			c.Observe("%d with %s", a.Code, a.Shape())
 		},
 	},
 	{
-		ID: "OPS-16", Level: suite.Unspec, From: "Endpoints B, GET /stream",
-		Says:  "/stream of a job that waits or is over; of one that never was, 404 is expected.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 3, Takes: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
-			over := c.RunSync(suite.Stream(2, 0))
-			c.Observe("over: %d", over.Stream().Code)
-			c.Observe("over, read again: %d", over.Stream().Code)
+		ID: "OPS-16", Level: suite.Unspec, Source: "Endpoints B, GET /stream",
+		Statement: "/stream of a job that waits or is over; of one that never was, 404 is expected.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 3, WaitTime: 15 * time.Second, Seconds: 30, Run: func(c *suite.C) {
+			due := c.RunSync(suite.Stream(2, 0))
+			c.Observe("over: %d", due.Stream().Code)
+			c.Observe("over, read again: %d", due.Stream().Code)
 			c.Blocker(time.Minute)
 			waiting := c.Run(suite.Echo())
-			c.Observe("waiting: %d", held(c, "/stream/"+waiting.ID).Code)
-			c.Observe("of no job: %d", c.Get("/stream/"+suite.Resembling(over.ID)).Code)
+			c.Observe("waiting: %d", awaitHeldAnswer(c, "/stream/"+waiting.ID).Code)
+			c.Observe("of no job: %d", c.Get("/stream/"+suite.SimilarID(due.ID)).Code)
 		},
 	},
 }
@@ -182,22 +182,22 @@ var metrics = []string{
 	"scenario", "stream_index", "swapped",
 }
 
-// held asks for what may be held for some time, and lets that pass.
-func held(c *suite.C, path string) *suite.Answer {
+// awaitHeldAnswer sends a request that may be held for some time, and waits for it.
+func awaitHeldAnswer(c *suite.C, path string) *suite.Answer {
 	p := c.Start("GET", path, nil)
-	for i := 0; i < 3 && p.Open(); i++ {
+	for i := 0; i < 3 && p.Unanswered(); i++ {
 		p.Sleep(5 * time.Second)
 	}
 	return p.Answer()
 }
 
-// large is what a job streams that yields one text of so many characters.
-func large(c *suite.C, n int) []suite.M {
+// largeChunks returns the chunks of a job that yields one text of n characters.
+func largeChunks(c *suite.C, n int) []suite.M {
 	return c.RunSync(suite.Stream(1, 0, suite.M{"bytes": n})).Stream().Is(200).Chunks()
 }
 
-// number is that of a chunk {"output": {"n": 7}}.
-func number(chunk suite.M) string {
+// chunkNumber returns the 7 of a chunk {"output": {"n": 7}}.
+func chunkNumber(chunk suite.M) string {
 	output, _ := chunk["output"].(suite.M)
 	n, _ := output["n"].(json.Number)
 	if f, err := n.Float64(); err == nil && f == math.Trunc(f) {

@@ -9,22 +9,22 @@ import (
 // submissionCases are of the section "Job submission body", but for the policy.
 var submissionCases = []suite.Case{
 	{
-		ID: "SUB-01", Level: suite.Must, From: "Job submission body, input",
-		Says:  "A submission without an input is answered 400.",
-		Needs: suite.Endpoint, Requests: 5,
+		ID: "SUB-01", Level: suite.Must, Source: "Job submission body, input",
+		Statement: "A submission without an input is answered 400.",
+		Needs:     suite.AnyEndpoint, Requests: 5,
 		Run: func(c *suite.C) {
-			discerns(c)
+			requireDistinction(c)
 			for _, path := range []string{"/run", "/runsync"} {
 				c.Post(path, suite.M{}).BadRequest()
 				c.Post(path, suite.M{"policy": suite.M{}}).BadRequest()
 			}
 		},
 	},
-	{ID: "SUB-01-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: refusedBodies(`{}`, `{"policy":{}}`)},
+	{ID: "SUB-01-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 15, Seconds: 30, Run: judgeRefusedBodies(`{}`, `{"policy":{}}`)},
 	{
-		ID: "SUB-02", Level: suite.Must, From: "Job submission body, input",
-		Says:  "An input that is no object is answered 400.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+		ID: "SUB-02", Level: suite.Must, Source: "Job submission body, input",
+		Statement: "An input that is no object is answered 400.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo()) // an object is accepted
 			for _, input := range []any{"text", []any{suite.M{}}, 7, nil, true} {
 				for _, path := range []string{"/run", "/runsync"} {
@@ -33,20 +33,20 @@ var submissionCases = []suite.Case{
 			}
 		},
 	},
-	{ID: "SUB-02-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: refusedBodies(
+	{ID: "SUB-02-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: judgeRefusedBodies(
 		`{"input":"text"}`, `{"input":[{}]}`, `{"input":7}`, `{"input":null}`, `{"input":true}`,
 	)},
 	{
-		ID: "SUB-03", Level: suite.Should, From: "Job submission body, input",
-		Says:  "An empty object is an input.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-03", Level: suite.Should, Source: "Job submission body, input",
+		Statement: "An empty object is an input.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.M{"input": suite.M{}}).Is(200))
 		},
 	},
 	{
-		ID: "SUB-04", Level: suite.Must, From: "Errors, 400",
-		Says:  "A submission that is no JSON object is answered 400.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
+		ID: "SUB-04", Level: suite.Must, Source: "Errors, 400",
+		Statement: "A submission that is no JSON object is answered 400.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 12, Run: func(c *suite.C) {
 			c.RunSync(suite.Echo())
 			for _, path := range []string{"/run", "/runsync"} {
 				for _, body := range []string{`{"input": {"op": "echo"`, ``, `[]`, `[{"input": {}}]`, `nonsense`} {
@@ -55,7 +55,7 @@ var submissionCases = []suite.Case{
 			}
 		},
 	},
-	{ID: "SUB-04-text", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 60, Run: func(c *suite.C) {
+	{ID: "SUB-04-text", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Requests: 60, Run: func(c *suite.C) {
 		c.RunSync(suite.Echo())
 		paths := []string{"/run", "/runsync"}
 		for i, body := range notJSON {
@@ -77,13 +77,13 @@ var submissionCases = []suite.Case{
 			}
 		})
 	}},
-	{ID: "SUB-04-chunked", Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: refusedBodies(
+	{ID: "SUB-04-chunked", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, Requests: 20, Seconds: 30, Run: judgeRefusedBodies(
 		`{"input": {"op": "echo"}`, ``, `[]`, `[{"input": {}}]`, `nonsense`, `"text"`,
 	)},
 	{
-		ID: "SUB-05", Level: suite.Must, From: "Job submission body, input",
-		Says:  "The input reaches the handler as it was sent, whatever its members are called.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-05", Level: suite.Must, Source: "Job submission body, input",
+		Statement: "The input reaches the handler as it was sent, whatever its members are called.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			input := suite.Echo(suite.M{
 				"policy": suite.M{"ttl": "not a policy"}, "webhook": 5, "s3Config": "none", "id": "mine", "input": suite.M{"input": suite.M{}}, "output": nil,
 				"": "empty", "ключ": []any{1.5, nil, "\u0000\"\\"}, "status": "FAILED",
@@ -92,43 +92,43 @@ var submissionCases = []suite.Case{
 			c.JobOf(a).Await(suite.Completed).Equal("output", input)
 		},
 	},
-	{ID: "SUB-05-run", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 4, Seconds: 4, Requests: 25, Run: func(c *suite.C) {
+	{ID: "SUB-05-run", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 4, Seconds: 4, Requests: 25, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		var inputs []suite.M
 		var jobs []*suite.Job
-		for range few(c, 4, 1) {
-			inputs = append(inputs, echoed(g))
-			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, inputs[len(jobs)]))).Is(200)))
+		for range countFor(c, 4, 1) {
+			inputs = append(inputs, echoAll(g))
+			jobs = append(jobs, c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, inputs[len(jobs)]))).Is(200)))
 		}
 		for i, job := range jobs { // each has its own
-			job.Await(suite.Completed).Keeps("output", inputs[i])
+			job.Await(suite.Completed).EqualExact("output", inputs[i])
 		}
 	}},
-	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "SUB-05-runsync", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 2, Seconds: 2, Run: func(c *suite.C) {
 		g := generator{c.Random()}
-		for range few(c, 2, 1) {
-			input := echoed(g)
-			a := c.Post("/runsync", nil, suite.Raw(submission(g, input))).Is(200)
-			ended(c, a).Keeps("output", input)
-			c.Get("/status/"+a.Str("id")).Is(200).Keeps("output", input)
+		for range countFor(c, 2, 1) {
+			input := echoAll(g)
+			a := c.Post("/runsync", nil, suite.Raw(submissionText(g, input))).Is(200)
+			finalAnswer(c, a).EqualExact("output", input)
+			c.Get("/status/"+a.Str("id")).Is(200).EqualExact("output", input)
 		}
 	}},
-	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
+	{ID: "SUB-05-sizes", Clauses: []string{"JOB-09"}, Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 7, Seconds: 7, Requests: 40, Run: func(c *suite.C) {
 		g := generator{c.Random()}
 		sizes := []int{1 << 16, 1 << 20}
 		if c.Local() {
 			sizes = []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 1<<17 + 1, 1<<18 + 1, 1<<20 + 1, 1<<21 + 1}
 		}
 		for i, size := range sizes {
-			text, input := sized(g, size)
+			text, input := inputOfSize(g, size)
 			path := []string{"/run", "/runsync"}[i%2]
-			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).Keeps("output", input)
+			c.JobOf(c.Post(path, nil, suite.Raw(`{"input":`+text+`}`)).Is(200)).Await(suite.Completed).EqualExact("output", input)
 		}
 	}},
-	{ID: "SUB-05-again", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, Takes: time.Minute, Requests: 40, Run: func(c *suite.C) {
+	{ID: "SUB-05-again", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 2, WaitTime: time.Minute, Requests: 40, Run: func(c *suite.C) {
 		g := generator{c.Random()}
-		input := suite.Crash(echoed(g), suite.M{"op": "crash", "times": 1})
-		job := c.JobOf(c.Post("/run", nil, suite.Raw(submission(g, input))).Is(200))
+		input := suite.Crash(echoAll(g), suite.M{"op": "crash", "times": 1})
+		job := c.JobOf(c.Post("/run", nil, suite.Raw(submissionText(g, input))).Is(200))
 		eventually(c, func() bool {
 			status, _ := job.Status().Find("status")
 			return status != suite.InQueue && status != suite.InProgress
@@ -137,12 +137,12 @@ var submissionCases = []suite.Case{
 		if status, _ := a.Find("status"); status != suite.Completed {
 			c.Skip("a job whose worker died is not handed out again, or not yet")
 		}
-		a.Keeps("output", input)
+		a.EqualExact("output", input)
 	}},
 	{
-		ID: "SUB-06", Level: suite.Must, From: "Job submission body",
-		Says:  "webhook, policy and s3Config may each be there or not.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
+		ID: "SUB-06", Level: suite.Must, Source: "Job submission body",
+		Statement: "webhook, policy and s3Config may each be there or not.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, Seconds: 4, Run: func(c *suite.C) {
 			s3 := suite.M{"s3Config": s3Config(c)}
 			for _, more := range []suite.M{{}, {"webhook": c.Box().URL}, {"policy": suite.M{"ttl": 60_000}}, s3} {
 				c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), more)).Is(200)).Await(suite.Completed)
@@ -150,10 +150,10 @@ var submissionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "SUB-07", Level: suite.Should, From: "Job submission body",
-		Says:  "Members of the submission that are of a wrong type are answered 400.",
-		Needs: suite.Endpoint, Requests: 7, Run: func(c *suite.C) {
-			discerns(c)
+		ID: "SUB-07", Level: suite.Should, Source: "Job submission body",
+		Statement: "Members of the submission that are of a wrong type are answered 400.",
+		Needs:     suite.AnyEndpoint, Requests: 7, Run: func(c *suite.C) {
+			requireDistinction(c)
 			for _, more := range []suite.M{
 				{"webhook": 5}, {"policy": "soon"}, {"s3Config": []any{}}, {"s3Config": suite.M{"accessId": 5}}, {"s3Config": suite.M{"bucketName": suite.M{}}},
 			} {
@@ -162,45 +162,45 @@ var submissionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "SUB-08", Level: suite.Unspec, From: "Job submission body",
-		Says:  "Members that the description does not know.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-08", Level: suite.Unspec, Source: "Job submission body",
+		Statement: "Members that the description does not know.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.Observe("%d", submit(c, "/run", suite.Submission(suite.Echo(), suite.M{"unknown": true})).Code)
 		},
 	},
 	{
-		ID: "SUB-29", Level: suite.Must, From: "Job submission body, s3Config",
-		Says:  "s3Config with its four strings is accepted.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-29", Level: suite.Must, Source: "Job submission body, s3Config",
+		Statement: "s3Config with its four strings is accepted.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.M{"s3Config": s3Config(c)})).Is(200)).Await(suite.Completed)
 		},
 	},
 	{
-		ID: "SUB-30", Level: suite.Should, From: "Job submission body, s3Config",
-		Says:  "The secrets of s3Config are shown to nobody.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-30", Level: suite.Should, Source: "Job submission body, s3Config",
+		Statement: "The secrets of s3Config are shown to nobody.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
 			j := c.Run(suite.Stream(2, 0), suite.M{"s3Config": s3, "webhook": box.URL})
 			secret, _ := s3["accessSecret"].(string)
-			j.Answer.Lacks(secret)
-			j.Completed().Lacks(secret)
-			j.Stream().Lacks(secret)
-			c.Get("/requests").Lacks(secret)
+			j.Answer.NotContains(secret)
+			j.Completed().NotContains(secret)
+			j.Stream().NotContains(secret)
+			c.Get("/requests").NotContains(secret)
 		},
 	},
 }
 
-// discerns expects that a request with nothing wrong but the job's id is not
-// answered like a malformed one: who refuses everything keeps no rule.
-func discerns(c *suite.C) {
+// requireDistinction expects that a request with an unknown id is not answered like a
+// malformed one: a target that refuses everything must not pass.
+func requireDistinction(c *suite.C) {
 	malformed := false
 	c.Given("JOB-40", func() { malformed = c.Get("/status/"+c.Nonce()).Is(404, 400).Code == 400 })
 	if malformed { // the id may have had the wrong form
-		c.Given("ERR-02", func() { c.Job("POST", suite.Resembling(c.E), "/run", suite.Submission(suite.Echo())).Is(404) })
+		c.Given("ERR-02", func() { c.Job("POST", suite.SimilarID(c.Endpoint), "/run", suite.Submission(suite.Echo())).Is(404) })
 	}
 }
 
-// submit sends a submission that may be refused; a job that it makes is noted.
+// submit sends a submission that may be refused; a job that is created is recorded.
 func submit(c *suite.C, path string, body any) *suite.Answer {
 	a := c.Post(path, body)
 	if id, ok := a.Find("id"); ok && a.Code/100 == 2 {

@@ -9,18 +9,18 @@ import (
 // templateCases are of the section "Template".
 var templateCases = []suite.Case{
 	{
-		ID: "T-01", Level: suite.Must, From: "Endpoints A, POST /templates",
-		Says:  "POST /templates with a name and an image answers the template.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-01", Level: suite.Must, Source: "Endpoints A, POST /templates",
+		Statement: "POST /templates with a name and an image answers the template.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			a := c.Create("v1", "/templates", suite.M{"name": name, "imageName": c.Image()}).Success().Equal("name", name)
 			c.Expect(a.Str("id") != "", "an id", "an empty id")
 		},
 	},
 	{
-		ID: "T-02", Level: suite.Must, From: "Template",
-		Says:  "The name of a template is unique.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-02", Level: suite.Must, Source: "Template",
+		Statement: "The name of a template is unique.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			c.NewTemplate("v1", suite.M{"name": name})
 			c.Create("v1", "/templates", suite.M{"name": name, "imageName": "another/image"}).Refused()
@@ -28,140 +28,140 @@ var templateCases = []suite.Case{
 		},
 	},
 	{
-		ID: "T-03", Level: suite.Must, From: "Template, imageName",
-		Says:  "A template without imageName is answered 400.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-03", Level: suite.Must, Source: "Template, imageName",
+		Statement: "A template without imageName is answered 400.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			c.Create("v1", "/templates", suite.M{"name": c.Name()}).BadRequest()
 		},
 	},
 	{
-		ID: "T-04", Level: suite.Must, From: "Template, name",
-		Says:  "A template without a name is answered 400.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-04", Level: suite.Must, Source: "Template, name",
+		Statement: "A template without a name is answered 400.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			c.Create("v1", "/templates", suite.M{"imageName": c.Image()}).BadRequest()
 		},
 	},
 	{
-		ID: "T-05", Level: suite.Must, From: "Template, category",
-		Says:  "category is NVIDIA, AMD or CPU, and NVIDIA where nothing is said.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			standard(c, "category", "NVIDIA")
+		ID: "T-05", Level: suite.Must, Source: "Template, category",
+		Statement: "category is NVIDIA, AMD or CPU, and NVIDIA where nothing is said.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectDefault(c, "category", "NVIDIA")
 			for _, category := range []string{"NVIDIA", "AMD", "CPU"} {
-				kept(c, "category", category)
+				expectStored(c, "category", category)
 			}
-			refused(c, "category", "TPU")
+			expectRefused(c, "category", "TPU")
 		},
 	},
 	{
-		ID: "T-06", Level: suite.Must, From: "Template, containerDiskInGb",
-		Says:  "containerDiskInGb is an integer, 50 where nothing is said.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			standard(c, "containerDiskInGb", 50)
-			kept(c, "containerDiskInGb", 7)
-			refused(c, "containerDiskInGb", "7")
+		ID: "T-06", Level: suite.Must, Source: "Template, containerDiskInGb",
+		Statement: "containerDiskInGb is an integer, 50 where nothing is said.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectDefault(c, "containerDiskInGb", 50)
+			expectStored(c, "containerDiskInGb", 7)
+			expectRefused(c, "containerDiskInGb", "7")
 		},
 	},
 	{
-		ID: "T-07", Level: suite.Must, From: "Template, containerRegistryAuthId",
-		Says:  "containerRegistryAuthId is kept.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-07", Level: suite.Must, Source: "Template, containerRegistryAuthId",
+		Statement: "containerRegistryAuthId is kept.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
 			if a.Code/100 != 2 {
 				c.Skip("registry auths can't be made by version 1: %d", a.Code)
 			}
-			kept(c, "containerRegistryAuthId", a.Str("id"))
+			expectStored(c, "containerRegistryAuthId", a.Str("id"))
 		},
 	},
 	{
-		ID: "T-08", Level: suite.Must, From: "Template, dockerEntrypoint",
-		Says:  "dockerEntrypoint is an array of strings, which may be empty.",
-		Needs: suite.V1, Allow: suite.Create, Run: words("dockerEntrypoint"),
+		ID: "T-08", Level: suite.Must, Source: "Template, dockerEntrypoint",
+		Statement: "dockerEntrypoint is an array of strings, which may be empty.",
+		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerEntrypoint"),
 	},
 	{
-		ID: "T-09", Level: suite.Must, From: "Template, dockerStartCmd",
-		Says:  "dockerStartCmd is an array of strings, which may be empty.",
-		Needs: suite.V1, Allow: suite.Create, Run: words("dockerStartCmd"),
+		ID: "T-09", Level: suite.Must, Source: "Template, dockerStartCmd",
+		Statement: "dockerStartCmd is an array of strings, which may be empty.",
+		Needs:     suite.V1, Allow: suite.Create, Run: judgeCommandWords("dockerStartCmd"),
 	},
 	{
-		ID: "T-10", Level: suite.Must, From: "Template, env",
-		Says:  "env maps strings to strings.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			kept(c, "env", suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"})
-			c.Should(func() { refused(c, "env", suite.M{"NUMBER": 5}) })
+		ID: "T-10", Level: suite.Must, Source: "Template, env",
+		Statement: "env maps strings to strings.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectStored(c, "env", suite.M{"PLAIN": "value", "EMPTY": "", "SPACES": "  two  ", "UNICODE": "ключ 漢字", "A_B": "a=b;c"})
+			c.Should(func() { expectRefused(c, "env", suite.M{"NUMBER": 5}) })
 		},
 	},
 	{
-		ID: "T-11", Level: suite.Must, From: "Template, isPublic",
-		Says:  "isPublic is a boolean, false where nothing is said.",
-		Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Run: flag("isPublic"),
+		ID: "T-11", Level: suite.Must, Source: "Template, isPublic",
+		Statement: "isPublic is a boolean, false where nothing is said.",
+		Needs:     suite.V1 | suite.LocalOnly, Allow: suite.Create, Run: judgeFlag("isPublic"),
 	}, // others would see it
 	{
-		ID: "T-12", Level: suite.Must, From: "Template, isServerless",
-		Says:  "isServerless is a boolean, false where nothing is said.",
-		Needs: suite.V1, Allow: suite.Create, Run: flag("isServerless"),
+		ID: "T-12", Level: suite.Must, Source: "Template, isServerless",
+		Statement: "isServerless is a boolean, false where nothing is said.",
+		Needs:     suite.V1, Allow: suite.Create, Run: judgeFlag("isServerless"),
 	},
 	{
-		ID: "T-13", Level: suite.Must, From: "Template, ports",
-		Says:  "ports are kept, each a number, a slash, and http or tcp.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			kept(c, "ports", []any{"8888/http", "22/tcp"})
+		ID: "T-13", Level: suite.Must, Source: "Template, ports",
+		Statement: "ports are kept, each a number, a slash, and http or tcp.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectStored(c, "ports", []any{"8888/http", "22/tcp"})
 			c.Should(func() {
 				for _, port := range []string{"80/udp", "x/http", "80"} {
-					refused(c, "ports", []any{port})
+					expectRefused(c, "ports", []any{port})
 				}
 			})
 		},
 	},
 	{
-		ID: "T-14", Level: suite.Must, From: "Template, readme",
-		Says:  "readme is empty where nothing is said.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			standard(c, "readme", "")
-			kept(c, "readme", "# Title\n\ntext")
+		ID: "T-14", Level: suite.Must, Source: "Template, readme",
+		Statement: "readme is empty where nothing is said.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectDefault(c, "readme", "")
+			expectStored(c, "readme", "# Title\n\ntext")
 		},
 	},
 	{
-		ID: "T-15", Level: suite.Must, From: "Template, volumeInGb",
-		Says:  "volumeInGb is an integer, 20 where nothing is said.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			standard(c, "volumeInGb", 20)
-			kept(c, "volumeInGb", 11)
+		ID: "T-15", Level: suite.Must, Source: "Template, volumeInGb",
+		Statement: "volumeInGb is an integer, 20 where nothing is said.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectDefault(c, "volumeInGb", 20)
+			expectStored(c, "volumeInGb", 11)
 		},
 	},
 	{
-		ID: "T-16", Level: suite.Must, From: "Template, volumeMountPath",
-		Says:  "volumeMountPath is /workspace where nothing is said.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			standard(c, "volumeMountPath", "/workspace")
-			kept(c, "volumeMountPath", "/data")
-			c.Should(func() { refused(c, "volumeMountPath", "relative") })
+		ID: "T-16", Level: suite.Must, Source: "Template, volumeMountPath",
+		Statement: "volumeMountPath is /workspace where nothing is said.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			expectDefault(c, "volumeMountPath", "/workspace")
+			expectStored(c, "volumeMountPath", "/data")
+			c.Should(func() { expectRefused(c, "volumeMountPath", "relative") })
 		},
 	},
 	{
-		ID: "T-17", Level: suite.Must, From: "Template, id",
-		Says:  "A template has an id, a string of its own.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-17", Level: suite.Must, Source: "Template, id",
+		Statement: "A template has an id, a string of its own.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			one, other := c.NewTemplate("v1").Str("id"), c.NewTemplate("v1").Str("id")
 			c.Expect(one != other, "an id of its own for each", "the id %s twice", one)
 		},
 	},
 	{
-		ID: "T-18", Level: suite.Must, From: "Template, earned",
-		Says:  "earned, where it is there, is a number.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			shown(c, "earned").Number("earned")
+		ID: "T-18", Level: suite.Must, Source: "Template, earned",
+		Statement: "earned, where it is there, is a number.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			newTemplateShowing(c, "earned").Number("earned")
 		},
 	},
 	{
-		ID: "T-19", Level: suite.Must, From: "Template, isPlatform",
-		Says:  "The mark of an official template, where it is there, is a boolean, false for a user's own.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-19", Level: suite.Must, Source: "Template, isPlatform",
+		Statement: "The mark of an official template, where it is there, is a boolean, false for a user's own.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a, marked := c.NewTemplate("v1"), false
 			for name := range a.Object("") {
 				// The operator's name stands where the description says Platform.
-				if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && has(a, name) {
+				if slices.Contains([]string{"isPlatform", "isRunpod"}, name) && hasMember(a, name) {
 					a.Bool(name)
 					a.Equal(name, false)
 					marked = true
@@ -173,16 +173,16 @@ var templateCases = []suite.Case{
 		},
 	},
 	{
-		ID: "T-20", Level: suite.Must, From: "Template, runtimeInMin",
-		Says:  "runtimeInMin, where it is there, is an integer.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
-			shown(c, "runtimeInMin").Int("runtimeInMin")
+		ID: "T-20", Level: suite.Must, Source: "Template, runtimeInMin",
+		Statement: "runtimeInMin, where it is there, is an integer.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+			newTemplateShowing(c, "runtimeInMin").Int("runtimeInMin")
 		},
 	},
 	{
-		ID: "T-21", Level: suite.Must, From: "Template",
-		Says:  "The answer has the fields of the creation: the required ones always.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-21", Level: suite.Must, Source: "Template",
+		Statement: "The answer has the fields of the creation: the required ones always.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
 			a.Str("id")
 			a.Str("name")
@@ -190,23 +190,23 @@ var templateCases = []suite.Case{
 		},
 	},
 	{
-		ID: "T-22", Level: suite.Should, From: "Errors, 400",
-		Says:  "A field of a template that is of a wrong type is answered 400.",
-		Needs: suite.V1, Allow: suite.Create, Requests: 20, Run: func(c *suite.C) {
+		ID: "T-22", Level: suite.Should, Source: "Errors, 400",
+		Statement: "A field of a template that is of a wrong type is answered 400.",
+		Needs:     suite.V1, Allow: suite.Create, Requests: 20, Run: func(c *suite.C) {
 			c.NewTemplate("v1")
 			for name, value := range map[string]any{
 				"name": 5, "imageName": []any{}, "category": 5, "containerDiskInGb": "50", "containerRegistryAuthId": 5, "dockerEntrypoint": "sh",
 				"dockerStartCmd": "sh", "env": []any{"A=b"}, "isPublic": "yes", "isServerless": "yes", "ports": "80/http", "readme": 5,
 				"volumeInGb": "20", "volumeMountPath": 5,
 			} {
-				c.Create("v1", "/templates", with(suite.M{"name": c.Name(), "imageName": c.Image()}, name, value)).BadRequest()
+				c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, name, value)).BadRequest()
 			}
 		},
 	},
 	{
-		ID: "T-23", Level: suite.Unspec, From: "Endpoints A",
-		Says:  "The other operations on templates, their status codes, and unknown fields.",
-		Needs: suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "T-23", Level: suite.Unspec, Source: "Endpoints A",
+		Statement: "The other operations on templates, their status codes, and unknown fields.",
+		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			a := c.NewTemplate("v1")
 			id := a.Str("id")
 			c.Observe("create: %d", a.Code)
@@ -219,19 +219,19 @@ var templateCases = []suite.Case{
 	},
 }
 
-// kept makes a template with a field, and expects it in the answer.
-func kept(c *suite.C, field string, value any) {
-	shownIn(c, c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success(), field).Equal(field, value)
+// expectStored creates a template with a field, and expects the field in the answer.
+func expectStored(c *suite.C, field string, value any) {
+	answerWith(c, c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: value}).Success(), field).Equal(field, value)
 }
 
-// standard expects the value that a field has where nothing is said.
-func standard(c *suite.C, field string, value any) {
-	shownIn(c, c.NewTemplate("v1"), field).Equal(field, value)
+// expectDefault expects the value of a field that the creation left out.
+func expectDefault(c *suite.C, field string, value any) {
+	answerWith(c, c.NewTemplate("v1"), field).Equal(field, value)
 }
 
-// shownIn is the answer of a creation, or of a read where only that has the
-// field: neither need have it.
-func shownIn(c *suite.C, made *suite.Answer, field string) *suite.Answer {
+// answerWith returns the answer to a creation or, where only that has the field, to a
+// read. The case is skipped where neither has it.
+func answerWith(c *suite.C, made *suite.Answer, field string) *suite.Answer {
 	if _, there := made.Find(field); there {
 		return made
 	}
@@ -244,41 +244,42 @@ func shownIn(c *suite.C, made *suite.Answer, field string) *suite.Answer {
 	return nil
 }
 
-// refused expects that a template with a field is not made.
-func refused(c *suite.C, field string, value any) {
-	c.Create("v1", "/templates", with(suite.M{"name": c.Name(), "imageName": c.Image()}, field, value)).Refused()
+// expectRefused expects that a template with such a field is refused.
+func expectRefused(c *suite.C, field string, value any) {
+	c.Create("v1", "/templates", withMember(suite.M{"name": c.Name(), "imageName": c.Image()}, field, value)).Refused()
 }
 
-func with(m suite.M, name string, value any) suite.M {
+func withMember(m suite.M, name string, value any) suite.M {
 	m[name] = value
 	return m
 }
 
-func words(field string) func(c *suite.C) {
+func judgeCommandWords(field string) func(c *suite.C) {
 	return func(c *suite.C) {
-		kept(c, field, []any{"sh", "-c", "echo 'two words' \"$X\""})
+		expectStored(c, field, []any{"sh", "-c", "echo 'two words' \"$X\""})
 		c.Create("v1", "/templates", suite.M{"name": c.Name(), "imageName": c.Image(), field: []any{}}).Success()
-		refused(c, field, "sh -c true")
+		expectRefused(c, field, "sh -c true")
 	}
 }
 
-func flag(field string) func(c *suite.C) {
+func judgeFlag(field string) func(c *suite.C) {
 	return func(c *suite.C) {
-		standard(c, field, false)
-		kept(c, field, true)
+		expectDefault(c, field, false)
+		expectStored(c, field, true)
 	}
 }
 
-// shown is a new template whose answer has a field that need not be there.
-func shown(c *suite.C, field string) *suite.Answer {
+// newTemplateShowing creates a template, and skips the case where the answer lacks the
+// field.
+func newTemplateShowing(c *suite.C, field string) *suite.Answer {
 	a := c.NewTemplate("v1")
-	if !has(a, field) {
+	if !hasMember(a, field) {
 		c.Skip("the answer has no %s", field)
 	}
 	return a
 }
 
-func has(a *suite.Answer, name string) bool {
+func hasMember(a *suite.Answer, name string) bool {
 	value, there := a.Find(name)
 	return there && value != nil
 }

@@ -10,17 +10,17 @@ import (
 // ttlCases are of "Job submission body", policy, and of "States and transitions": ttl.
 var ttlCases = []suite.Case{
 	{
-		ID: "SUB-19", Level: suite.Must, From: "Limits, policy.ttl",
-		Says:  "Without a policy, a job lives for 24 hours.",
-		Needs: suite.Idle | suite.Advanced, Allow: suite.Queue, Jobs: 1, Takes: day, Run: func(c *suite.C) {
+		ID: "SUB-19", Level: suite.Must, Source: "Limits, policy.ttl",
+		Statement: "Without a policy, a job lives for 24 hours.",
+		Needs:     suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo())
-			c.Until(j.Answer.Sent.Add(day - c.Early(10*time.Second)))
+			c.Until(j.Answer.Sent.Add(day - c.EarlyMargin(10*time.Second)))
 			j.Status().Is(200).Equal("status", suite.InQueue)
-			during(j.Answer).later(day).isGone(c, j)
+			intervalOf(j.Answer).add(day).expectDeleted(c, j)
 		},
 	},
 	// Without a policy a job of /runsync has the same times.
-	{ID: "SUB-19-runsync", More: true, Needs: suite.Idle | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, Takes: day, Run: func(c *suite.C) {
+	{ID: "SUB-19-runsync", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: day, Run: func(c *suite.C) {
 		begin := c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Echo()))
 		c.Sleep(time.Second + c.Grace())
@@ -29,23 +29,23 @@ var ttlCases = []suite.Case{
 			c.Skip("the answer when the wait is over names no job")
 		}
 		j := c.JobOf(a)
-		over := interval{begin, begin}.later(day)
-		over.just(c)
+		due := interval{begin, begin}.add(day)
+		due.untilJustBefore(c)
 		j.Status().Is(200).Equal("status", suite.InQueue)
-		over.isGone(c, j)
+		due.expectDeleted(c, j)
 	}},
-	{ID: "SUB-19-running", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, Takes: day, Seconds: 90_000, Run: func(c *suite.C) {
+	{ID: "SUB-19-running", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: day, Seconds: 90_000, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(2*day), suite.ExecutionTimeout(2*day))
 		j.Running()
-		over := during(j.Answer).later(day)
-		over.just(c)
+		due := intervalOf(j.Answer).add(day)
+		due.untilJustBefore(c)
 		j.Status().Is(200).Equal("status", suite.InProgress)
-		over.isGone(c, j)
+		due.expectDeleted(c, j)
 	}},
 	{
-		ID: "SUB-20", Level: suite.Must, From: "Limits, policy.ttl",
-		Says:  "A ttl of 10 s is accepted; a lower one should be refused.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-20", Level: suite.Must, Source: "Limits, policy.ttl",
+		Statement: "A ttl of 10 s is accepted; a lower one should be refused.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(10*time.Second))).Is(200))
 			c.Should(func() {
 				submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(9999*time.Millisecond))).BadRequest()
@@ -53,46 +53,46 @@ var ttlCases = []suite.Case{
 		},
 	},
 	{
-		ID: "SUB-21", Level: suite.Must, From: "Limits, policy.ttl",
-		Says:  "A ttl of 7 days is accepted; a higher one should be refused.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-21", Level: suite.Must, Source: "Limits, policy.ttl",
+		Statement: "A ttl of 7 days is accepted; a higher one should be refused.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.TTL(7*day))).Is(200)).Await(suite.Completed)
 			c.Should(func() {
 				submit(c, "/run", suite.Submission(suite.Echo(), suite.TTL(7*day+time.Millisecond))).BadRequest()
 			})
 		},
 	},
-	{ID: "SUB-21-kept", More: true, Needs: suite.Idle | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, Takes: 7 * day, Run: func(c *suite.C) {
+	{ID: "SUB-21-kept", Supplementary: true, Needs: suite.IdleEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 20, Jobs: 1, WaitTime: 7 * day, Run: func(c *suite.C) {
 		j := c.Run(suite.Echo(), suite.TTL(7*day))
-		over := during(j.Answer).later(7 * day)
-		over.just(c)
+		due := intervalOf(j.Answer).add(7 * day)
+		due.untilJustBefore(c)
 		j.Status().Is(200).Equal("status", suite.InQueue)
-		over.isGone(c, j)
+		due.expectDeleted(c, j)
 	}},
 	{
-		ID: "SUB-22", Level: suite.Must, From: "States and transitions, ttl elapsed",
-		Says:    "A job that waits when its ttl is over is gone: 404.",
-		Clauses: []string{"ERR-03"}, Needs: suite.Idle, Allow: suite.Queue, Jobs: 1, Takes: 15 * time.Second,
+		ID: "SUB-22", Level: suite.Must, Source: "States and transitions, ttl elapsed",
+		Statement: "A job that waits when its ttl is over is gone: 404.",
+		Clauses:   []string{"ERR-03"}, Needs: suite.IdleEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 15 * time.Second,
 		Run: func(c *suite.C) {
 			job := c.Run(suite.Echo(), suite.TTL(10*time.Second))
-			c.Until(job.Answer.Sent.Add(10*time.Second - c.Early(2*time.Second)))
+			c.Until(job.Answer.Sent.Add(10*time.Second - c.EarlyMargin(2*time.Second)))
 			there := job.Status()
-			c.Before(there, job.Answer.Sent.Add(10*time.Second))
+			c.ExpectBefore(there, job.Answer.Sent.Add(10*time.Second))
 			there.Is(200).Equal("status", suite.InQueue)
-			during(job.Answer).later(10*time.Second).isGone(c, job)
+			intervalOf(job.Answer).add(10*time.Second).expectDeleted(c, job)
 		},
 	},
 	// A job whose ttl is over in the queue never runs, and neither does one that was
 	// retried.
-	{ID: "SUB-22-never-runs", More: true, Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Requests: 60, Jobs: 3, Takes: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
+	{ID: "SUB-22-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 65 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		blocker := c.Blocker(30 * time.Second)
 		box, control := c.Box(), c.Box()
 		j := c.Run(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second))
-		neverRuns(c, j, blocker, box.Calls, control)
+		expectNeverRuns(c, j, blocker, box.Calls, control)
 	}},
 	// Whoever waits in /runsync for a job whose ttl is over gets no result. What the
 	// answer is, is open.
-	{ID: "SUB-22-runsync", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, Takes: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
+	{ID: "SUB-22-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 4 * time.Minute, Seconds: 32, Run: func(c *suite.C) {
 		blocker := c.Blocker(30 * time.Second)
 		box, control := c.Box(), c.Box()
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Beacon(box, 0, 0), suite.TTL(10*time.Second)))
@@ -102,68 +102,68 @@ var ttlCases = []suite.Case{
 		c.Run(suite.Beacon(control, 0, 0)).Completed()
 		c.Given("JOB-16", func() { c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no beacon") })
 		c.Expect(len(box.Calls()) == 0, "no execution of a job whose ttl is over", "%d executions", len(box.Calls()))
-		noResult(c, p, 2*time.Minute)
+		expectNoResult(c, p, 2*time.Minute)
 	}},
 	{
-		ID: "SUB-23", Level: suite.Must, From: "States and transitions, ttl elapsed",
-		Says:  "A job that runs when its ttl is over is gone: 404.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+		ID: "SUB-23", Level: suite.Must, Source: "States and transitions, ttl elapsed",
+		Statement: "A job that runs when its ttl is over is gone: 404.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second))
 			j.Running()
-			gone(c, j, suite.InProgress)
+			expectGoneAfterTTL(c, j, suite.InProgress)
 		},
 	},
-	{ID: "SUB-23-runsync", More: true, Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
+	{ID: "SUB-23-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 3 * time.Minute, Seconds: 60, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // a worker is ready now
 		p := c.Start("POST", "/runsync?wait=120000", suite.Submission(suite.Sleep(time.Minute, suite.M{"output": "late"}), suite.TTL(10*time.Second)))
 		c.Sleep(10*time.Second + c.Grace())
-		noResult(c, p, 2*time.Minute)
+		expectNoResult(c, p, 2*time.Minute)
 	}},
 	{
-		ID: "SUB-24", Level: suite.Must, From: "States and transitions, ttl elapsed",
-		Says:  "A COMPLETED job is gone when its ttl is over, whatever its retention.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-24", Level: suite.Must, Source: "States and transitions, ttl elapsed",
+		Statement: "A COMPLETED job is gone when its ttl is over, whatever its retention.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
 			j.Completed()
-			gone(c, j, suite.Completed)
+			expectGoneAfterTTL(c, j, suite.Completed)
 		},
 	},
 	{
-		ID: "SUB-25", Level: suite.Must, From: "States and transitions, ttl elapsed",
-		Says:  "FAILED, CANCELLED and TIMED_OUT jobs are gone when their ttl is over.",
-		Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-25", Level: suite.Must, Source: "States and transitions, ttl elapsed",
+		Statement: "FAILED, CANCELLED and TIMED_OUT jobs are gone when their ttl is over.",
+		Needs:     suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			j := c.Run(suite.Fail(), suite.TTL(10*time.Second))
 			j.Failed()
-			gone(c, j, suite.Failed)
+			expectGoneAfterTTL(c, j, suite.Failed)
 		},
 	},
-	{ID: "SUB-25-cancelled", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 12 * time.Second, Seconds: 5, Run: func(c *suite.C) {
+	{ID: "SUB-25-cancelled", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 12 * time.Second, Seconds: 5, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute), suite.TTL(10*time.Second))
 		j.Running()
 		c.Given("JOB-19", func() { j.Cancel().Is(200) })
-		gone(c, j, suite.Cancelled)
+		expectGoneAfterTTL(c, j, suite.Cancelled)
 	}},
-	{ID: "SUB-25-timed-out", Needs: suite.Endpoint, Allow: suite.Queue, Jobs: 1, Takes: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {
+	{ID: "SUB-25-timed-out", Needs: suite.AnyEndpoint, Allow: suite.Queue, Jobs: 1, WaitTime: 32 * time.Second, Seconds: 6, Run: func(c *suite.C) {
 		j := c.Run(suite.Sleep(time.Minute), suite.Policy(suite.M{"ttl": 30_000, "executionTimeout": 5000}))
 		j.Running()
 		c.Sleep(5*time.Second + c.Grace())
 		j.TimedOut()
-		during(j.Answer).later(30*time.Second).isGone(c, j)
+		intervalOf(j.Answer).add(30*time.Second).expectDeleted(c, j)
 	}},
 	{
-		ID: "SUB-26", Level: suite.Must, From: "Limits, policy.ttl",
-		Says:  "The ttl counts from the submission: the wait and the execution together.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
+		ID: "SUB-26", Level: suite.Must, Source: "Limits, policy.ttl",
+		Statement: "The ttl counts from the submission: the wait and the execution together.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 23 * time.Second, Seconds: 20, Run: func(c *suite.C) {
 			c.Blocker(14 * time.Second)
 			j := c.Run(suite.Sleep(time.Minute), suite.TTL(20*time.Second))
 			c.Sleep(16 * time.Second)
 			j.Running()
-			c.Until(j.Answer.Sent.Add(20*time.Second - c.Early(time.Second)))
+			c.Until(j.Answer.Sent.Add(20*time.Second - c.EarlyMargin(time.Second)))
 			j.Status().Before(j.Answer.Sent.Add(20 * time.Second)).Is(200)
-			during(j.Answer).later(20*time.Second).isGone(c, j)
+			intervalOf(j.Answer).add(20*time.Second).expectDeleted(c, j)
 		},
 	},
-	{ID: "SUB-26-never-runs", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, Takes: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
+	{ID: "SUB-26-never-runs", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 3, WaitTime: 100 * time.Second, Seconds: 100, Run: func(c *suite.C) {
 		box, control := c.Box(), c.Box()
 		j := c.Run(suite.Beacon(box, 0, time.Hour), suite.Policy(suite.M{"ttl": 45_000, "executionTimeout": 5000}))
 		j.Running()
@@ -172,28 +172,28 @@ var ttlCases = []suite.Case{
 		blocker := c.Blocker(60 * time.Second)
 		c.Given("JOB-23", func() { j.Retry().Is(200) })
 		calls := len(box.Calls())
-		neverRuns(c, j, blocker, func() []call { return box.Calls()[calls:] }, control)
+		expectNeverRuns(c, j, blocker, func() []call { return box.Calls()[calls:] }, control)
 	}},
 	{
-		ID: "SUB-27", Level: suite.Must, From: "Limits",
-		Says:  "Of a ttl of 7 days, 2 in the queue leave 5 for the execution.",
-		Needs: suite.Own | suite.Advanced, Allow: suite.Queue, Jobs: 2, Takes: 7 * day, Seconds: 1, Run: func(c *suite.C) {
+		ID: "SUB-27", Level: suite.Must, Source: "Limits",
+		Statement: "Of a ttl of 7 days, 2 in the queue leave 5 for the execution.",
+		Needs:     suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Jobs: 2, WaitTime: 7 * day, Seconds: 1, Run: func(c *suite.C) {
 			c.JobOf(c.Post("/run", suite.Submission(suite.Sleep(2*day-time.Hour), suite.Policy(suite.M{"executionTimeout": (2 * day).Milliseconds(), "ttl": (3 * day).Milliseconds()}))).Is(200)).Running()
 			j := c.Run(suite.Sleep(6*day), suite.Policy(suite.M{"executionTimeout": (7 * day).Milliseconds(), "ttl": (7 * day).Milliseconds()}))
 			c.Sleep(2 * day)
 			j.Running()
-			c.Until(j.Answer.Sent.Add(7*day - c.Early(time.Minute)))
+			c.Until(j.Answer.Sent.Add(7*day - c.EarlyMargin(time.Minute)))
 			j.Status().Before(j.Answer.Sent.Add(7*day)).Is(200).Equal("status", suite.InProgress)
-			during(j.Answer).later(7*day).isGone(c, j)
+			intervalOf(j.Answer).add(7*day).expectDeleted(c, j)
 		},
 	},
 	{
-		ID: "SUB-28", Level: suite.Must, From: "Errors, 404",
-		Says:  "A job that is gone cannot be cancelled, retried or streamed.",
-		Needs: suite.Own, Allow: suite.Queue, Jobs: 2, Takes: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
+		ID: "SUB-28", Level: suite.Must, Source: "Errors, 404",
+		Statement: "A job that is gone cannot be cancelled, retried or streamed.",
+		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 12 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			c.Blocker(30 * time.Second)
 			j := c.Run(suite.Echo(), suite.TTL(10*time.Second))
-			c.Past(j.Answer.Received.Add(10 * time.Second))
+			c.UntilEffective(j.Answer.Received.Add(10 * time.Second))
 			c.Given("SUB-22", func() { j.Status().Is(404) })
 			j.Cancel().Is(404)
 			j.Retry().Is(404)
@@ -202,19 +202,19 @@ var ttlCases = []suite.Case{
 	},
 }
 
-// gone expects that a job with a ttl of 10 s is there until then, and not after
-// that.
-func gone(c *suite.C, j *suite.Job, status string) {
-	c.Until(j.Answer.Sent.Add(10*time.Second - c.Early(time.Second)))
+// expectGoneAfterTTL expects that a job with a ttl of 10 s exists until then, and not
+// after.
+func expectGoneAfterTTL(c *suite.C, j *suite.Job, status string) {
+	c.Until(j.Answer.Sent.Add(10*time.Second - c.EarlyMargin(time.Second)))
 	j.Status().Before(j.Answer.Sent.Add(10*time.Second)).Is(200).Equal("status", status)
-	during(j.Answer).later(10*time.Second).isGone(c, j)
+	intervalOf(j.Answer).add(10*time.Second).expectDeleted(c, j)
 }
 
 type call = env.Call
 
-// neverRuns expects that a job whose ttl is over while a blocker runs is gone, and
+// expectNeverRuns expects that a job whose ttl is over while a blocker runs is gone, and
 // does not begin when the blocker ends.
-func neverRuns(c *suite.C, j, blocker *suite.Job, calls func() []call, control *env.Box) {
+func expectNeverRuns(c *suite.C, j, blocker *suite.Job, calls func() []call, control *env.Box) {
 	ended := blocker.Answer.Received.Add(time.Minute)
 	c.Until(ended.Add(c.Grace()))
 	blocker.Await(suite.Completed)
@@ -224,9 +224,9 @@ func neverRuns(c *suite.C, j, blocker *suite.Job, calls func() []call, control *
 	j.Status().Is(404)
 }
 
-// noResult expects that a held /runsync is not answered with a result.
-func noResult(c *suite.C, p *suite.Pending, wait time.Duration) {
-	for n := time.Duration(0); n <= wait && p.Open(); n += 15 * time.Second {
+// expectNoResult expects that a held /runsync is not answered with a result.
+func expectNoResult(c *suite.C, p *suite.Pending, wait time.Duration) {
+	for n := time.Duration(0); n <= wait && p.Unanswered(); n += 15 * time.Second {
 		c.Sleep(15 * time.Second)
 	}
 	a := p.Answer()

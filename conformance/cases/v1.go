@@ -9,25 +9,25 @@ import (
 // v1Cases are of "Endpoints A": version 1 at large.
 var v1Cases = []suite.Case{
 	{
-		ID: "M-01", Level: suite.Unspec, From: "Endpoints A",
-		Says:  "Which other operations of version 1 exist.",
-		Needs: suite.V1, Requests: 8, Run: func(c *suite.C) {
+		ID: "M-01", Level: suite.Unspec, Source: "Endpoints A",
+		Statement: "Which other operations of version 1 exist.",
+		Needs:     suite.V1, Requests: 8, Run: func(c *suite.C) {
 			for _, path := range []string{"/pods", "/endpoints", "/templates", "/networkvolumes", "/containerregistryauth", "/billing/pods", "/billing/endpoints", "/billing/networkvolumes"} {
 				c.Observe("GET %s: %d", path, c.V1("GET", path, nil).Code)
 			}
 		},
 	},
 	{
-		ID: "M-02", Level: suite.Unspec, From: "Errors",
-		Says:  "The answer to a path that version 1 does not have.",
-		Needs: suite.V1, Run: func(c *suite.C) {
+		ID: "M-02", Level: suite.Unspec, Source: "Errors",
+		Statement: "The answer to a path that version 1 does not have.",
+		Needs:     suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/"+c.Nonce(), nil)
 			c.Observe("%d with %s", a.Code, a.Shape())
 		},
 	},
 	{
-		ID: "M-03", Level: suite.Should, From: "Endpoints A",
-		Says:  "A path of version 1 that is called with a method that it does not have refuses, and does nothing.",
-		Needs: suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 120, Takes: 5 * time.Second, Run: otherMethodsOf(v1API),
+		ID: "M-03", Level: suite.Should, Source: "Endpoints A",
+		Statement: "A path of version 1 that is called with a method that it does not have refuses, and does nothing.",
+		Needs:     suite.V1 | suite.LocalOnly, Allow: suite.Create, Requests: 120, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v1API),
 	},
 }

@@ -9,42 +9,44 @@ import (
 // v2Cases are of the section "Versioning": what version 2 takes and shows.
 var v2Cases = []suite.Case{
 	{
-		ID: "VER-16", Level: suite.Must, From: "Versioning, 6",
-		Says:  "POST /v2/pods/{id}/action takes start, stop, restart and terminate.",
-		Needs: suite.V2, Requests: 7, Serves: []string{"POST /v2/pods/{id}/action"},
+		ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
+		Statement: "POST /v2/pods/{id}/action takes start, stop, restart and terminate.",
+		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"},
 		Run: func(c *suite.C) {
 			// Only a path that is there knows which pods there are.
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, action := range []string{"start", "stop", "restart", "terminate"} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", suite.M{"action": action}).Is(404).Str("detail")
 			}
-			unknown(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
+			expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
 		},
 	},
 	{
-		ID: "VER-17", Level: suite.Must, From: "Versioning, 6",
-		Says:  "POST /v2/pods/{id}/action refuses every other action, reset too.",
-		Needs: suite.V2, Requests: 6, Serves: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
+		ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
+		Statement: "POST /v2/pods/{id}/action refuses every other action, reset too.",
+		Needs:     suite.V2, Requests: 6, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", body).Refused().Str("detail")
 			}
-			c.Given("VER-16", func() { unknown(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"}) })
+			c.Given("VER-16", func() {
+				expectUnknownID(c, "POST", "/pods/{id}/action", "/pods/{id}/nothing", suite.M{"action": "start"})
+			})
 		},
 	},
 	{
-		ID: "VER-18", Level: suite.Must, From: "Versioning, 6",
-		Says:  "DELETE /v2/pods/{id} exists.",
-		Needs: suite.V2, Serves: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
+		ID: "VER-18", Level: suite.Must, Source: "Versioning, 6",
+		Statement: "DELETE /v2/pods/{id} exists.",
+		Needs:     suite.V2, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-			unknown(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
+			expectUnknownID(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
 		},
 	},
 	{
-		ID: "VER-19", Level: suite.Must, From: "Versioning, 6",
-		Says:  "PATCH updates in place: what it does not send stays as it is.",
-		Needs: suite.V2 | suite.Own, Requests: 12, Run: func(c *suite.C) {
-			path, name := "/serverless/"+c.E, c.Name()
+		ID: "VER-19", Level: suite.Must, Source: "Versioning, 6",
+		Statement: "PATCH updates in place: what it does not send stays as it is.",
+		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
+			path, name := "/serverless/"+c.Endpoint, c.Name()
 			before := c.V2("GET", path, nil).Is(200)
 			c.V2("PATCH", path, suite.M{"name": name}).Success().EqualIfShown("name", name)
 			eventually(c, func() bool {
@@ -60,18 +62,18 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-20", Level: suite.Should, From: "Versioning, 6",
-		Says:  "Version 2 has no POST …/update.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-20", Level: suite.Should, Source: "Versioning, 6",
+		Statement: "Version 2 has no POST …/update.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewVolume("v2", 10).Str("id")
 			c.V2("POST", "/network-volumes/"+id+"/update", suite.M{"size": 11}).Refused()
 			c.V2("GET", "/network-volumes/"+id, nil).Is(200).Equal("size", 10)
 		},
 	},
 	{
-		ID: "VER-21", Level: suite.Must, From: "Versioning, 7",
-		Says:  "A pod needs name and image.",
-		Needs: suite.V2, Allow: suite.Create, Serves: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		ID: "VER-21", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "A pod needs name and image.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			gpu := suite.M{"id": c.GPUs(1)[0], "count": 1}
 			c.Create("v2", "/pods", suite.M{"image": c.Image(), "gpu": gpu}).Refused().Str("detail")
@@ -79,18 +81,18 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-22", Level: suite.Must, From: "Versioning, 7",
-		Says:  "A pod has either gpu or cpu.",
-		Needs: suite.V2, Allow: suite.Create, Serves: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		ID: "VER-22", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "A pod has either gpu or cpu.",
+		Needs:     suite.V2, Allow: suite.Create, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image()}).Refused().Str("detail")
-			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": firstOr(c.Catalog("cpus"), "cpu3c")}}).Refused().Str("detail")
+			c.Create("v2", "/pods", suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "cpu": suite.M{"id": firstOrDefault(c.Catalog("cpus"), "cpu3c")}}).Refused().Str("detail")
 		},
 	},
 	{
-		ID: "VER-23", Level: suite.Must, From: "Versioning, 7",
-		Says:  "A pod has gpu {id, count} and mounts, and its cloud is SECURE where nothing is said.",
-		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Serves: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
+		ID: "VER-23", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE where nothing is said.",
+		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
 			made := c.Create("v2", "/pods", suite.M{
 				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
 			}).Success()
@@ -101,27 +103,27 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-24", Level: suite.Must, From: "Versioning, 7",
-		Says:  "An endpoint can be made from templateId.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-24", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "An endpoint can be made from templateId.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
 			if t.Code/100 != 2 { // what isServerless is called by version 2, nothing says
 				t = c.NewTemplate("v2")
 			}
 			from := func(template string) *suite.Answer {
-				return c.Create("v2", "/serverless", c.Endpoint("v2", suite.M{
+				return c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{
 					"name": c.Name(), "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
 				}))
 			}
 			from(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
-			from(suite.Resembling(t.Str("id"))).Refused() // it is the template that made it
+			from(suite.SimilarID(t.Str("id"))).Refused() // it is the template that made it
 		},
 	},
 	{
-		ID: "VER-25", Level: suite.Must, From: "Versioning, 7",
-		Says:  "An endpoint can be made from name, image and gpu.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			body := c.Endpoint("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
+		ID: "VER-25", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "An endpoint can be made from name, image and gpu.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
 			if c.Live() { // the live service asks for these, too
 				body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
 			}
@@ -133,10 +135,10 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-26", Level: suite.Must, From: "Versioning, 7",
-		Says:  "workers and scaling are objects.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			body := c.Endpoint("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
+		ID: "VER-26", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "workers and scaling are objects.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workers": suite.M{"min": 0, "max": 2}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}})
 			a := c.Create("v2", "/serverless", body).Success()
 			a.Str("id")
 			for _, name := range []string{"workers", "scaling"} {
@@ -148,18 +150,18 @@ var v2Cases = []suite.Case{
 			for _, old := range []string{"workersMin", "workersMax", "scalerType"} {
 				a.Absent(old)
 			}
-			flat := c.Create("v2", "/serverless", c.Endpoint("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}))
+			flat := c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}))
 			if max, there := flat.Find("workers.max"); there {
-				c.Observe("a flat workersMax is ignored: workers.max %s", suite.Text(max))
+				c.Observe("a flat workersMax is ignored: workers.max %s", suite.JSONText(max))
 			} else {
 				c.Observe("a flat workersMax: %d", flat.Code)
 			}
 		},
 	},
 	{
-		ID: "VER-27", Level: suite.Must, From: "Versioning, 7",
-		Says:  "Templates have image, disk, public and registry in place of the names of version 1.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-27", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "Templates have image, disk, public and registry in place of the names of version 1.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			name := c.Name()
 			a := c.Create("v2", "/templates", suite.M{"name": name, "image": c.Image(), "disk": 9, "public": false}).Success()
 			for _, answer := range []*suite.Answer{a, readBack(c, "/templates/"+a.Str("id"))} {
@@ -171,9 +173,9 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-28", Level: suite.Must, From: "Versioning, 7",
-		Says:  "A network volume has dataCenter, and may have the type STANDARD or HIGH_PERFORMANCE, no other.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-28", Level: suite.Must, Source: "Versioning, 7",
+		Statement: "A network volume has dataCenter, and may have the type STANDARD or HIGH_PERFORMANCE, no other.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			places := c.DataCenters()
 			where := places[0]
 			for _, more := range []suite.M{{}, {"type": "STANDARD"}, {"type": "HIGH_PERFORMANCE"}} {
@@ -193,9 +195,9 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-29", Level: suite.Must, From: "States and transitions, Network volume size rule",
-		Says:  "A network volume only grows by version 2, too.",
-		Needs: suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-29", Level: suite.Must, Source: "States and transitions, Network volume size rule",
+		Statement: "A network volume only grows by version 2, too.",
+		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
 			grown := func() bool { return c.V2("GET", path, nil).Is(200).Int("size") == 13 }
@@ -206,95 +208,95 @@ var v2Cases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-36", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/catalog/gpus exists.",
-		Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "gpus") },
+		ID: "VER-36", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/catalog/gpus exists.",
+		Needs:     suite.V2, Run: func(c *suite.C) { firstCatalogID(c, "gpus") },
 	},
 	{
-		ID: "VER-37", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/catalog/gpus/{id} exists.",
-		Needs: suite.V2, Run: one("gpus", "VER-36"),
+		ID: "VER-37", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/catalog/gpus/{id} exists.",
+		Needs:     suite.V2, Run: judgeCatalogItem("gpus", "VER-36"),
 	},
 	{
-		ID: "VER-38", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/catalog/cpus exists.",
-		Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "cpus") },
+		ID: "VER-38", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/catalog/cpus exists.",
+		Needs:     suite.V2, Run: func(c *suite.C) { firstCatalogID(c, "cpus") },
 	},
 	{
-		ID: "VER-39", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/catalog/cpus/{id} exists.",
-		Needs: suite.V2, Run: one("cpus", "VER-38"),
+		ID: "VER-39", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/catalog/cpus/{id} exists.",
+		Needs:     suite.V2, Run: judgeCatalogItem("cpus", "VER-38"),
 	},
 	{
-		ID: "VER-40", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/catalog/datacenters exists.",
-		Needs: suite.V2, Run: func(c *suite.C) { firstOf(c, "datacenters") },
+		ID: "VER-40", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/catalog/datacenters exists.",
+		Needs:     suite.V2, Run: func(c *suite.C) { firstCatalogID(c, "datacenters") },
 	},
 	{
-		ID: "VER-41", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/catalog/datacenters/{id} exists.",
-		Needs: suite.V2, Run: one("datacenters", "VER-40"),
+		ID: "VER-41", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/catalog/datacenters/{id} exists.",
+		Needs:     suite.V2, Run: judgeCatalogItem("datacenters", "VER-40"),
 	},
 	{
-		ID: "VER-42", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/pods/{id}/logs exists.",
-		Needs: suite.V2, Serves: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
+		ID: "VER-42", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/pods/{id}/logs exists.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
-			unknown(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
+			expectUnknownID(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
 		},
 	},
 	{
-		ID: "VER-43", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/serverless/{id}/workers exists.",
-		Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
-			answers(c, "/serverless/"+c.E+"/workers") // how they are listed, nothing says
+		ID: "VER-43", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/serverless/{id}/workers exists.",
+		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
+			expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // how they are listed, nothing says
 		},
 	},
 	{
-		ID: "VER-44", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/serverless/{id}/workers/{workerId}/logs exists.",
-		Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
-			c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.E, nil).Is(200) })
-			unknown(c, "GET", "/serverless/"+c.E+"/workers/{id}/logs", "/serverless/"+c.E+"/workers/{id}/nothing", nil)
+		ID: "VER-44", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/serverless/{id}/workers/{workerId}/logs exists.",
+		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
+			c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.Endpoint, nil).Is(200) })
+			expectUnknownID(c, "GET", "/serverless/"+c.Endpoint+"/workers/{id}/logs", "/serverless/"+c.Endpoint+"/workers/{id}/nothing", nil)
 		},
 	},
 	{
-		ID: "VER-45", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/serverless/{id}/releases exists.",
-		Needs: suite.V2 | suite.Own, Serves: []string{"GET /v2/serverless/{id}/releases"}, Run: func(c *suite.C) {
-			answers(c, "/serverless/"+c.E+"/releases")
+		ID: "VER-45", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/serverless/{id}/releases exists.",
+		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/releases"}, Run: func(c *suite.C) {
+			expectJSONAt(c, "/serverless/"+c.Endpoint+"/releases")
 		},
 	},
 	{
-		ID: "VER-46", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/registries/delegations exists.",
-		Needs: suite.V2, Serves: []string{"GET /v2/registries/delegations"}, Run: func(c *suite.C) {
-			there(c, "/registries/delegations")
+		ID: "VER-46", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/registries/delegations exists.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/registries/delegations"}, Run: func(c *suite.C) {
+			expectObjectAt(c, "/registries/delegations")
 		},
 	},
 	{
-		ID: "VER-47", Level: suite.Must, From: "Versioning, 10",
-		Says:  "POST /v2/registries/delegations exists.",
-		Needs: suite.V2, Serves: []string{"POST /v2/registries/delegations"}, Run: func(c *suite.C) {
+		ID: "VER-47", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "POST /v2/registries/delegations exists.",
+		Needs:     suite.V2, Operations: []string{"POST /v2/registries/delegations"}, Run: func(c *suite.C) {
 			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 			c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
 		},
 	},
 	{
-		ID: "VER-48", Level: suite.Must, From: "Versioning, 10",
-		Says:  "DELETE /v2/registries/delegations/{id} exists.",
-		Needs: suite.V2, Serves: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
+		ID: "VER-48", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "DELETE /v2/registries/delegations/{id} exists.",
+		Needs:     suite.V2, Operations: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
 			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
-			unknown(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
+			expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 		},
 	},
 	{
-		ID: "VER-54", Level: suite.Should, From: "Versioning, 7",
-		Says:  "What version 2 shows of the GPUs of an endpoint that version 1 made can be sent back to it, also where they are in no pool.",
-		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
+		Statement: "What version 2 shows of the GPUs of an endpoint that version 1 made can be sent back to it, also where they are in no pool.",
+		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
-			for _, types := range [][]any{unpooled(c), c.GPUs(1)} {
-				made := c.Create("v1", "/endpoints", c.Endpoint("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
+			for _, types := range [][]any{typesWithoutPool(c), c.GPUs(1)} {
+				made := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
 				if made.Code/100 != 2 {
 					continue // which types an endpoint may have, the description leaves open
 				}
@@ -314,22 +316,22 @@ var v2Cases = []suite.Case{
 	},
 }
 
-// readBack reads what was made a moment ago.
+// readBack reads an object that was created a moment ago.
 func readBack(c *suite.C, path string) *suite.Answer {
 	eventually(c, func() bool { return c.V2("GET", path, nil).Code/100 == 2 })
 	return c.V2("GET", path, nil).Is(200)
 }
 
-// firstOr is the first of some, or what is known where there are none.
-func firstOr(some []string, known string) string {
+// firstOrDefault returns the first of some, or a default where there are none.
+func firstOrDefault(some []string, known string) string {
 	if len(some) == 0 {
 		return known
 	}
 	return some[0]
 }
 
-// unpooled are GPU types that no pool of the catalog has, the first of them.
-func unpooled(c *suite.C) []any {
+// typesWithoutPool returns the first GPU type of the catalog that belongs to no pool.
+func typesWithoutPool(c *suite.C) []any {
 	a := c.V2("GET", "/catalog/gpus", nil)
 	members, _ := a.JSON().(suite.M)
 	for _, member := range members {
@@ -344,19 +346,19 @@ func unpooled(c *suite.C) []any {
 	return c.GPUs(1)
 }
 
-// firstOf is the id of the first thing in a list of the catalog.
-func firstOf(c *suite.C, kind string) (id string) {
+// firstCatalogID returns the first id in a list of the catalog.
+func firstCatalogID(c *suite.C, kind string) (id string) {
 	a := c.V2("GET", "/catalog/"+kind, nil).Is(200)
 	ids := a.IDs()
-	c.Expect(len(ids) > 0, "a list of things with ids", "the body %.200s", a.Body)
+	c.Expect(len(ids) > 0, "a list of items with ids", "the body %.200s", a.Body)
 	return ids[0]
 }
 
-func one(kind, listed string) func(c *suite.C) {
+func judgeCatalogItem(kind, listed string) func(c *suite.C) {
 	return func(c *suite.C) {
 		var id string
-		c.Given(listed, func() { id = firstOf(c, kind) })
-		c.V2("GET", "/catalog/"+kind+"/"+suite.Segment(id), nil).Is(200).EqualIfShown("id", id).JSON()
+		c.Given(listed, func() { id = firstCatalogID(c, kind) })
+		c.V2("GET", "/catalog/"+kind+"/"+suite.PathSegment(id), nil).Is(200).EqualIfShown("id", id).JSON()
 		c.Should(func() { c.V2("GET", "/catalog/"+kind+"/"+c.Nonce(), nil).Refused() })
 	}
 }

@@ -11,90 +11,90 @@ import (
 // versionCases are of the section "Versioning": which version has what, where, and the lists.
 var versionCases = []suite.Case{
 	{
-		ID: "VER-01", Level: suite.Must, From: "Versioning, 1",
-		Says:  "Version 1 of the management API is below /v1.",
-		Needs: suite.V1, Run: func(c *suite.C) {
+		ID: "VER-01", Level: suite.Must, Source: "Versioning, 1",
+		Statement: "Version 1 of the management API is below /v1.",
+		Needs:     suite.V1, Run: func(c *suite.C) {
 			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-			nowhere(c)
+			expectNothingAtUnknownPath(c)
 		},
 	},
 	{
-		ID: "VER-02", Level: suite.Must, From: "Versioning, 1",
-		Says:  "Version 1 answers until it is retired on 15 November 2026; what comes after is recorded.",
-		Needs: suite.V1, Run: func(c *suite.C) {
+		ID: "VER-02", Level: suite.Must, Source: "Versioning, 1",
+		Statement: "Version 1 answers until it is retired on 15 November 2026; what comes after is recorded.",
+		Needs:     suite.V1, Run: func(c *suite.C) {
 			a := c.V1("GET", "/containerregistryauth", nil)
 			c.Observe("%d", a.Code)
 			if !c.Local() && a.Code != 200 && !c.Now().Before(retirement) { // the operator's own deployment
 				c.Skip("version 1 is retired, and answers %d", a.Code)
 			}
 			a.Is(200)
-			c.Given("VER-01", func() { nowhere(c) })
+			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
 		},
 	},
 	{
-		ID: "VER-03", Level: suite.Must, From: "Versioning, 2",
-		Says:  "The job API has the prefix /v2.",
-		Needs: suite.Endpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") },
+		ID: "VER-03", Level: suite.Must, Source: "Versioning, 2",
+		Statement: "The job API has the prefix /v2.",
+		Needs:     suite.AnyEndpoint, Run: func(c *suite.C) { c.Get("/health").Is(200).Object("jobs") },
 	},
 	{
-		ID: "VER-04", Level: suite.Must, From: "Versioning, 3",
-		Says:  "Version 2 has its OpenAPI description at /openapi.json.",
-		Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+		ID: "VER-04", Level: suite.Must, Source: "Versioning, 3",
+		Statement: "Version 2 has its OpenAPI description at /openapi.json.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
 			a := openAPI(c)
 			for _, path := range []string{"/pods", "/serverless", "/templates", "/network-volumes", "/registries", "/catalog/gpus"} {
 				c.Expect(describes(a, path), "a description of /v2"+path, "an OpenAPI document without that path")
 			}
 		},
 	},
-	moved(suite.Case{
-		ID: "VER-05", Level: suite.Must, From: "Versioning, 3, Pods",
-		Says: "Pods: GET /v2/pods answers.",
+	judgePath(suite.Case{
+		ID: "VER-05", Level: suite.Must, Source: "Versioning, 3, Pods",
+		Statement: "Pods: GET /v2/pods answers.",
 	}, "pods", "pods", ""),
-	moved(suite.Case{
-		ID: "VER-06", Level: suite.Must, From: "Versioning, 3, Serverless",
-		Says: "Serverless: GET /v2/serverless answers, and /v2/endpoints is not the same resource.",
+	judgePath(suite.Case{
+		ID: "VER-06", Level: suite.Must, Source: "Versioning, 3, Serverless",
+		Statement: "Serverless: GET /v2/serverless answers, and /v2/endpoints is not the same resource.",
 	}, "serverless", "endpoints", "endpoints"),
-	moved(suite.Case{
-		ID: "VER-07", Level: suite.Must, From: "Versioning, 3, Templates",
-		Says: "Templates: GET /v2/templates answers.",
+	judgePath(suite.Case{
+		ID: "VER-07", Level: suite.Must, Source: "Versioning, 3, Templates",
+		Statement: "Templates: GET /v2/templates answers.",
 	}, "templates", "templates", ""),
-	moved(suite.Case{
-		ID: "VER-08", Level: suite.Must, From: "Versioning, 3, Network volumes",
-		Says: "Network volumes: GET /v2/network-volumes answers, and /v2/networkvolumes is not the same resource.",
+	judgePath(suite.Case{
+		ID: "VER-08", Level: suite.Must, Source: "Versioning, 3, Network volumes",
+		Statement: "Network volumes: GET /v2/network-volumes answers, and /v2/networkvolumes is not the same resource.",
 	}, "network-volumes", "networkVolumes", "networkvolumes"),
-	moved(suite.Case{
-		ID: "VER-09", Level: suite.Must, From: "Versioning, 3, Registries",
-		Says: "Registries: GET /v2/registries answers, and /v2/containerregistryauth is not the same resource.",
+	judgePath(suite.Case{
+		ID: "VER-09", Level: suite.Must, Source: "Versioning, 3, Registries",
+		Statement: "Registries: GET /v2/registries answers, and /v2/containerregistryauth is not the same resource.",
 	}, "registries", "registries", "containerregistryauth"),
-	moved(suite.Case{
-		ID: "VER-10", Level: suite.Must, From: "Versioning, 3, Instant clusters",
-		Says: "Instant clusters: GET /v2/clusters answers.",
+	judgePath(suite.Case{
+		ID: "VER-10", Level: suite.Must, Source: "Versioning, 3, Instant clusters",
+		Statement: "Instant clusters: GET /v2/clusters answers.",
 	}, "clusters", "", ""),
-	moved(suite.Case{
-		ID: "VER-11", Level: suite.Must, From: "Versioning, 3, Pod billing",
-		Says: "Pod billing: GET /v2/billing/pods answers.",
+	judgePath(suite.Case{
+		ID: "VER-11", Level: suite.Must, Source: "Versioning, 3, Pod billing",
+		Statement: "Pod billing: GET /v2/billing/pods answers.",
 	}, "billing/pods", "", ""),
-	moved(suite.Case{
-		ID: "VER-12", Level: suite.Must, From: "Versioning, 3, Serverless billing",
-		Says: "Serverless billing: GET /v2/billing/serverless answers, and /v2/billing/endpoints is not the same resource.",
+	judgePath(suite.Case{
+		ID: "VER-12", Level: suite.Must, Source: "Versioning, 3, Serverless billing",
+		Statement: "Serverless billing: GET /v2/billing/serverless answers, and /v2/billing/endpoints is not the same resource.",
 	}, "billing/serverless", "", ""),
-	moved(suite.Case{
-		ID: "VER-13", Level: suite.Must, From: "Versioning, 3, Network volume billing",
-		Says: "Network volume billing: GET /v2/billing/network-volumes answers, and /v2/billing/networkvolumes is not the same resource.",
+	judgePath(suite.Case{
+		ID: "VER-13", Level: suite.Must, Source: "Versioning, 3, Network volume billing",
+		Statement: "Network volume billing: GET /v2/billing/network-volumes answers, and /v2/billing/networkvolumes is not the same resource.",
 	}, "billing/network-volumes", "", "billing/networkvolumes"),
 	{
-		ID: "VER-14", Level: suite.Must, From: "Versioning, 4",
-		Says:  "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
-		Needs: suite.V2, Serves: []string{"GET /v2/billing/endpoints"}, Run: func(c *suite.C) {
-			public, own := there(c, "/billing/endpoints"), there(c, "/billing/serverless")
+		ID: "VER-14", Level: suite.Must, Source: "Versioning, 4",
+		Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/billing/endpoints"}, Run: func(c *suite.C) {
+			public, own := expectObjectAt(c, "/billing/endpoints"), expectObjectAt(c, "/billing/serverless")
 			// How records are listed, nothing says; of none, two lists look alike.
 			c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")
 		},
 	},
 	{
-		ID: "VER-15", Level: suite.Must, From: "Versioning, 5",
-		Says:  "The first path parameter of version 2 is named {id}.",
-		Needs: suite.V2, Serves: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
+		ID: "VER-15", Level: suite.Must, Source: "Versioning, 5",
+		Statement: "The first path parameter of version 2 is named {id}.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/openapi.json"}, Run: func(c *suite.C) {
 			for path := range openAPI(c).Object("paths") {
 				if _, rest, ok := strings.Cut(path, "{"); ok {
 					name, _, _ := strings.Cut(rest, "}")
@@ -103,32 +103,32 @@ var versionCases = []suite.Case{
 			}
 		},
 	},
-	listedUnder(suite.Case{
-		ID: "VER-30", Level: suite.Must, From: "Versioning, 8",
-		Says: "The list is an object with the array pods.",
+	judgeListKey(suite.Case{
+		ID: "VER-30", Level: suite.Must, Source: "Versioning, 8",
+		Statement: "The list is an object with the array pods.",
 	}, "pods", "pods"),
-	listedUnder(suite.Case{
-		ID: "VER-31", Level: suite.Must, From: "Versioning, 8",
-		Says: "The list is an object with the array endpoints.",
+	judgeListKey(suite.Case{
+		ID: "VER-31", Level: suite.Must, Source: "Versioning, 8",
+		Statement: "The list is an object with the array endpoints.",
 	}, "serverless", "endpoints"),
-	listedUnder(suite.Case{
-		ID: "VER-32", Level: suite.Must, From: "Versioning, 8",
-		Says: "The list is an object with the array templates.",
+	judgeListKey(suite.Case{
+		ID: "VER-32", Level: suite.Must, Source: "Versioning, 8",
+		Statement: "The list is an object with the array templates.",
 	}, "templates", "templates"),
-	listedUnder(suite.Case{
-		ID: "VER-33", Level: suite.Must, From: "Versioning, 8",
-		Says: "The list is an object with the array networkVolumes.",
+	judgeListKey(suite.Case{
+		ID: "VER-33", Level: suite.Must, Source: "Versioning, 8",
+		Statement: "The list is an object with the array networkVolumes.",
 	}, "network-volumes", "networkVolumes"),
-	listedUnder(suite.Case{
-		ID: "VER-34", Level: suite.Must, From: "Versioning, 8",
-		Says: "The list is an object with the array registries.",
+	judgeListKey(suite.Case{
+		ID: "VER-34", Level: suite.Must, Source: "Versioning, 8",
+		Statement: "The list is an object with the array registries.",
 	}, "registries", "registries"),
 	{
-		ID: "VER-35", Level: suite.Must, From: "Versioning, 8",
-		Says:  "The lists of version 1 are bare arrays.",
-		Needs: suite.V1, Requests: 5, Run: func(c *suite.C) {
+		ID: "VER-35", Level: suite.Must, Source: "Versioning, 8",
+		Statement: "The lists of version 1 are bare arrays.",
+		Needs:     suite.V1, Requests: 5, Run: func(c *suite.C) {
 			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
-			c.Given("VER-01", func() { nowhere(c) })
+			c.Given("VER-01", func() { expectNothingAtUnknownPath(c) })
 			for _, path := range []string{"/templates", "/networkvolumes", "/endpoints"} {
 				// Whether these lists exist, the description leaves open.
 				if a := c.V1("GET", path, nil); a.Code == 200 {
@@ -138,19 +138,19 @@ var versionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-49", Level: suite.Must, From: "Versioning, 10",
-		Says:  "GET /v2/billing exists.",
-		Needs: suite.V2, Serves: []string{"GET /v2/billing"}, Run: func(c *suite.C) { there(c, "/billing") },
+		ID: "VER-49", Level: suite.Must, Source: "Versioning, 10",
+		Statement: "GET /v2/billing exists.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/billing"}, Run: func(c *suite.C) { expectObjectAt(c, "/billing") },
 	},
 	{
-		ID: "VER-50", Level: suite.Must, From: "Versioning, 3, Instant clusters",
-		Says:  "GET /v2/clusters exists.",
-		Needs: suite.V2, Serves: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { there(c, "/clusters") },
+		ID: "VER-50", Level: suite.Must, Source: "Versioning, 3, Instant clusters",
+		Statement: "GET /v2/clusters exists.",
+		Needs:     suite.V2, Operations: []string{"GET /v2/clusters"}, Run: func(c *suite.C) { expectObjectAt(c, "/clusters") },
 	},
 	{
-		ID: "VER-52", Level: suite.Unspec, From: "Versioning, 3",
-		Says:  "What one version makes, the other shows.",
-		Needs: suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
+		ID: "VER-52", Level: suite.Unspec, Source: "Versioning, 3",
+		Statement: "What one version makes, the other shows.",
+		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			id := c.NewTemplate("v2").Str("id")
 			c.Observe("template of v2 by v1: %d", c.V1("GET", "/templates/"+id, nil).Code)
 			id = c.NewTemplate("v1").Str("id")
@@ -158,16 +158,16 @@ var versionCases = []suite.Case{
 		},
 	},
 	{
-		ID: "VER-53", Level: suite.Should, From: "Versioning, 3",
-		Says:  "A path of version 2 that is called with a method that it does not have refuses, and does nothing.",
-		Needs: suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, Takes: 5 * time.Second, Run: otherMethodsOf(v2API),
+		ID: "VER-53", Level: suite.Should, Source: "Versioning, 3",
+		Statement: "A path of version 2 that is called with a method that it does not have refuses, and does nothing.",
+		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create, Requests: 140, WaitTime: 5 * time.Second, Run: judgeOtherMethods(v2API),
 	},
 }
 
-// retirement is that of version 1.
+// retirement is when version 1 is retired.
 var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
 
-// openAPI is the description of version 2.
+// openAPI returns the OpenAPI document of version 2.
 func openAPI(c *suite.C) *suite.Answer {
 	a := c.V2("GET", "/openapi.json", nil).Is(200)
 	c.Expect(strings.HasPrefix(a.Str("openapi"), "3."), "OpenAPI 3", "openapi = %q", a.Str("openapi"))
@@ -184,50 +184,49 @@ func describes(a *suite.Answer, path string) bool {
 	return false
 }
 
-// moved judges that a resource of version 2 is at its path, with its list under
-// key where the description says so, and that the name of version 1, where it
-// is another, is none of version 2.
-func moved(stated suite.Case, now, key, before string) suite.Case {
-	stated.Needs, stated.Serves = suite.V2, []string{"GET /v2/" + now}
+// judgePath judges that version 2 has a resource at its path, with its list under key
+// where the description says so, and not at the path of version 1, where that differs.
+func judgePath(stated suite.Case, now, key, before string) suite.Case {
+	stated.Needs, stated.Operations = suite.V2, []string{"GET /v2/" + now}
 	stated.Run = func(c *suite.C) {
-		a := there(c, "/"+now)
+		a := expectObjectAt(c, "/"+now)
 		if key != "" {
 			c.Given(listClause[key], func() { a.Array(key) })
 		}
 		if before != "" {
 			old := c.V2("GET", "/"+before, nil)
-			c.Expect(old.Code/100 != 2 || page(old), "nothing at /v2/"+before, "the status code %d", old.Code)
+			c.Expect(old.Code/100 != 2 || isWebPage(old), "nothing at /v2/"+before, "the status code %d", old.Code)
 		}
 	}
 	return stated
 }
 
-// there expects an object at a path of version 2, and nothing beside it.
-func there(c *suite.C, path string) *suite.Answer {
-	a := answers(c, path)
+// expectObjectAt expects an object at a path of version 2, and none at an unknown path.
+func expectObjectAt(c *suite.C, path string) *suite.Answer {
+	a := expectJSONAt(c, path)
 	a.Object("")
 	return a
 }
 
-// answers expects JSON at a path of version 2, of whatever shape, and nothing
-// beside it.
-func answers(c *suite.C, path string) *suite.Answer {
+// expectJSONAt expects JSON of any shape at a path of version 2, and none at an unknown
+// path.
+func expectJSONAt(c *suite.C, path string) *suite.Answer {
 	a := c.V2("GET", path, nil).Is(200)
 	a.JSON()
 	beside := c.V2("GET", path+"-"+c.Nonce(), nil)
-	c.Expect(beside.Code/100 != 2 || page(beside), "nothing at a path that does not exist", "the status code %d", beside.Code)
+	c.Expect(beside.Code/100 != 2 || isWebPage(beside), "nothing at a path that does not exist", "the status code %d", beside.Code)
 	return a
 }
 
-// unknown expects that version 2 knows a path, and nothing of the id in it: who
-// answers a path that does not exist in the same words might know neither.
-func unknown(c *suite.C, method, path, none string, body any) {
+// expectUnknownID expects that version 2 has a path and not the id in it. Where an
+// unknown path is answered in the same words, that can't be told.
+func expectUnknownID(c *suite.C, method, path, none string, body any) {
 	id := c.Nonce()
 	ask := func(path string) (*suite.Answer, string) {
 		path = strings.ReplaceAll(path, "{id}", id)
 		a := c.V2(method, path, body)
 		said, _ := a.Find("detail")
-		return a, strings.NewReplacer("/v2"+path, "", path, "", id, "").Replace(suite.Text(said))
+		return a, strings.NewReplacer("/v2"+path, "", path, "", id, "").Replace(suite.JSONText(said))
 	}
 	a, said := ask(path)
 	a.Is(404, 400, 422).Str("detail") // the id may have the wrong form
@@ -236,15 +235,15 @@ func unknown(c *suite.C, method, path, none string, body any) {
 	}
 }
 
-// nowhere expects nothing at a path of version 1 that does not exist.
-func nowhere(c *suite.C) {
+// expectNothingAtUnknownPath expects nothing at a path of version 1 that does not exist.
+func expectNothingAtUnknownPath(c *suite.C) {
 	a := c.V1("GET", "/"+c.Nonce(), nil)
-	c.Expect(a.Code/100 != 2 || page(a), "nothing at a path that does not exist", "the status code %d", a.Code)
+	c.Expect(a.Code/100 != 2 || isWebPage(a), "nothing at a path that does not exist", "the status code %d", a.Code)
 }
 
-// page tells whether an answer is a page for people, which may be anywhere
+// isWebPage tells whether an answer is an HTML page, which a deployment may serve
 // beside the API.
-func page(a *suite.Answer) bool {
+func isWebPage(a *suite.Answer) bool {
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	return kind == "text/html"
 }
@@ -252,9 +251,9 @@ func page(a *suite.Answer) bool {
 // listClause is the clause about the list of a kind.
 var listClause = map[string]string{"pods": "VER-30", "endpoints": "VER-31", "templates": "VER-32", "networkVolumes": "VER-33", "registries": "VER-34"}
 
-// listedUnder judges that version 2 lists a resource under a key.
-func listedUnder(stated suite.Case, path, key string) suite.Case {
-	stated.Needs, stated.Serves = suite.V2, []string{"GET /v2/" + path}
+// judgeListKey judges that version 2 lists a resource under a key.
+func judgeListKey(stated suite.Case, path, key string) suite.Case {
+	stated.Needs, stated.Operations = suite.V2, []string{"GET /v2/" + path}
 	stated.Run = func(c *suite.C) { c.V2("GET", "/"+path, nil).Is(200).Array(key) }
 	return stated
 }

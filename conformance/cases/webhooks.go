@@ -13,215 +13,215 @@ import (
 // webhookCases are of the section "Events".
 var webhookCases = []suite.Case{
 	{
-		ID: "WEB-01", Level: suite.Must, From: "Events, 1",
-		Says:  "The webhook of a /run is called when the job is over.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-01", Level: suite.Must, Source: "Events, 1",
+		Statement: "The webhook of a /run is called when the job is over.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			called(c, box, 1)
+			lastCall(c, box, 1)
 		},
 	},
 	// The webhook tells of an end: not before it, and of that after a retry, too.
-	{ID: "WEB-01-not-before", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
+	{ID: "WEB-01-not-before", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		box := c.Box()
 		blocker := c.Blocker(12 * time.Second)
 		j := c.Run(suite.Sleep(20*time.Second), suite.M{"webhook": box.URL})
 		c.Until(blocker.StartedBefore.Add(12*time.Second + c.Grace()))
 		j.Await(suite.InProgress, suite.Completed)
-		calledBetween(c, box, blocker.StartedAfter.Add(32*time.Second), blocker.StartedBefore.Add(32*time.Second))
+		expectCallBetween(c, box, blocker.StartedAfter.Add(32*time.Second), blocker.StartedBefore.Add(32*time.Second))
 		j.Completed()
 	}},
-	{ID: "WEB-01-retried", More: true, Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 2 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "WEB-01-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 2 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box()
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
 		j.Failed()
 		c.Sleep(40 * time.Second) // which ends are told is open
-		settled(c)
+		awaitCallsUnderWay(c)
 		before := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.Completed()
-		calledFirst(c, box, before)
+		firstCallAfter(c, box, before)
 		c.Sleep(40 * time.Second)
-		settled(c)
+		awaitCallsUnderWay(c)
 		c.Expect(len(box.Calls()) == before+1, "one call of the second end", "%d calls", len(box.Calls())-before)
 	}},
 	{
-		ID: "WEB-02", Level: suite.Must, From: "Events, 1",
-		Says:  "The webhook of a /runsync is called, too.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-02", Level: suite.Must, Source: "Events, 1",
+		Statement: "The webhook of a /runsync is called, too.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.RunSync(suite.Echo(), suite.M{"webhook": box.URL})
-			called(c, box, 1)
+			lastCall(c, box, 1)
 		},
 	},
 	// Nobody has to wait for an end that is told.
-	{ID: "WEB-02-elapsed", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
+	{ID: "WEB-02-elapsed", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 60 * time.Second, Seconds: 12, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // a worker is ready now
 		box, begin := c.Box(), c.Now()
 		p := c.Start("POST", "/runsync?wait=1000", suite.Submission(suite.Sleep(10*time.Second), suite.M{"webhook": box.URL}))
 		c.Sleep(time.Second + c.Grace())
 		p.Answer()
-		calledBetween(c, box, begin.Add(10*time.Second), begin.Add(10*time.Second))
+		expectCallBetween(c, box, begin.Add(10*time.Second), begin.Add(10*time.Second))
 		c.Sleep(25 * time.Second)
-		settled(c)
+		awaitCallsUnderWay(c)
 		c.Expect(len(box.Calls()) == 1, "one call", "%d calls", len(box.Calls()))
 	}},
 	{
-		ID: "WEB-03", Level: suite.Must, From: "Events, 1",
-		Says:  "A job without a webhook calls nobody.",
-		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 2, Takes: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-03", Level: suite.Must, Source: "Events, 1",
+		Statement: "A job without a webhook calls nobody.",
+		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { called(c, box, 1) })
+			c.Given("WEB-01", func() { lastCall(c, box, 1) })
 			c.Run(suite.Echo()).Completed()
 			c.Sleep(35 * time.Second)
 			c.Expect(len(box.Calls()) == 1, "no call for a job that has no webhook", "%d calls", len(box.Calls()))
 		},
 	},
 	{
-		ID: "WEB-04", Level: suite.Must, From: "Events, 1",
-		Says:  "An answer of 200 ends the calls.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-04", Level: suite.Must, Source: "Events, 1",
+		Statement: "An answer of 200 ends the calls.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 50 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { called(c, box, 1) })
+			c.Given("WEB-01", func() { lastCall(c, box, 1) })
 			for range 4 {
 				c.Sleep(11 * time.Second)
 			}
-			settled(c)
+			awaitCallsUnderWay(c)
 			c.Expect(len(box.Calls()) == 1, "one call", "%d calls", len(box.Calls()))
 		},
 	},
 	{
-		ID: "WEB-05", Level: suite.Must, From: "Events, 1",
-		Says:  "A webhook that fails is called up to twice more.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-05", Level: suite.Must, Source: "Events, 1",
+		Statement: "A webhook that fails is called up to twice more.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(500)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { called(c, box, 1) })
+			c.Given("WEB-01", func() { lastCall(c, box, 1) })
 			for n := 2; n <= 4; n++ {
 				c.Sleep(hookGap + c.Grace()/2)
 				if n <= 3 {
 					c.Calls(box, n) // the next is reckoned from this one
 				}
 			}
-			settled(c)
+			awaitCallsUnderWay(c)
 			n := len(box.Calls())
 			c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 			c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 		},
 	},
-	{ID: "WEB-05-retried", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, Takes: 3 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "WEB-05-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 3 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box(500)
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})
 		j.Failed()
 		for range 4 {
 			c.Sleep(hookGap + c.Grace()/2)
-			settled(c)
+			awaitCallsUnderWay(c)
 		}
 		before := len(box.Calls())
 		c.Given("JOB-22", func() { j.Retry().Is(200) })
 		j.Completed()
-		c.Given("WEB-01", func() { calledFirst(c, box, before) })
+		c.Given("WEB-01", func() { firstCallAfter(c, box, before) })
 		for n := 2; n <= 4; n++ {
 			c.Sleep(hookGap + c.Grace()/2)
 			if n <= 3 {
 				c.Calls(box, before+n)
 			}
 		}
-		settled(c)
+		awaitCallsUnderWay(c)
 		n := len(box.Calls()) - before
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 		c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 	}},
 	// The calls are of an end, and go on when the result is not kept any longer.
-	{ID: "WEB-05-short-ttl", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: time.Minute, Seconds: 2, Run: func(c *suite.C) {
+	{ID: "WEB-05-short-ttl", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		c.Run(suite.Echo()).Completed() // a worker is ready now
 		box := c.Box(500)
 		c.Run(suite.Echo(), suite.M{"webhook": box.URL}, suite.TTL(15*time.Second)).Completed()
-		c.Given("WEB-01", func() { called(c, box, 1) })
+		c.Given("WEB-01", func() { lastCall(c, box, 1) })
 		for n := 2; n <= 4; n++ {
 			c.Sleep(hookGap + c.Grace()/2)
 			if n <= 3 {
 				c.Calls(box, n)
 			}
 		}
-		settled(c)
+		awaitCallsUnderWay(c)
 		n := len(box.Calls())
 		c.Expect(n <= 3, "3 calls at most", "%d calls", n)
 	}},
 	{
-		ID: "WEB-06", Level: suite.Must, From: "Events, 1",
-		Says:  "10 seconds lie between the calls.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: time.Minute, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-06", Level: suite.Must, Source: "Events, 1",
+		Statement: "10 seconds lie between the calls.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: time.Minute, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(500)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			first := called(c, box, 1)
+			first := lastCall(c, box, 1)
 			for n := 2; n <= 3; n++ {
 				before := box.Calls()[n-2].At
-				c.Until(before.Add(hookGap - c.Early(time.Second)))
-				settled(c)
+				c.Until(before.Add(hookGap - c.EarlyMargin(time.Second)))
+				awaitCallsUnderWay(c)
 				c.Expect(len(box.Calls()) == n-1, "no call before 10 s are over", "call %d before that", n)
-				c.Until(before.Add(hookGap + c.Late(6*time.Second)))
-				called(c, box, n)
+				c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
+				lastCall(c, box, n)
 			}
 			_ = first
 		},
 	},
 	{
-		ID: "WEB-07", Level: suite.Must, From: "Events, 1",
-		Says:  "A webhook that fails once and then answers 200 is called twice.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-07", Level: suite.Must, Source: "Events, 1",
+		Statement: "A webhook that fails once and then answers 200 is called twice.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 45 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(500, 200)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			c.Given("WEB-01", func() { called(c, box, 1) })
+			c.Given("WEB-01", func() { lastCall(c, box, 1) })
 			c.Sleep(hookGap + c.Grace() + time.Second)
-			called(c, box, 2)
+			lastCall(c, box, 2)
 			c.Sleep(25 * time.Second)
-			settled(c)
+			awaitCallsUnderWay(c)
 			c.Expect(len(box.Calls()) == 2, "2 calls", "%d calls", len(box.Calls()))
 		},
 	},
 	{
-		ID: "WEB-08", Level: suite.Should, From: "Events, 1",
-		Says:  "A webhook that refuses the connection or does not answer has failed.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-08", Level: suite.Should, Source: "Events, 1",
+		Statement: "A webhook that refuses the connection or does not answer has failed.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 20 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box(0, 200) // the first call is broken off
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
-			called(c, box, 1)
+			lastCall(c, box, 1)
 			c.Sleep(hookGap + c.Grace() + time.Second)
-			called(c, box, 2)
+			lastCall(c, box, 2)
 		},
 	},
 	{
-		ID: "WEB-09", Level: suite.Should, From: "Events, 1",
-		Says:  "A webhook that fails leaves the job as it is.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-09", Level: suite.Should, Source: "Events, 1",
+		Statement: "A webhook that fails leaves the job as it is.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, nonce := c.Box(500), c.Nonce()
 			j := c.Run(suite.Echo(suite.M{"nonce": nonce}), suite.M{"webhook": box.URL})
 			j.Completed()
-			c.Given("WEB-01", func() { called(c, box, 1) })
+			c.Given("WEB-01", func() { lastCall(c, box, 1) })
 			c.Sleep(35 * time.Second)
 			j.Status().Is(200).Equal("status", suite.Completed).Equal("output.nonce", nonce)
 		},
 	},
 	{
-		ID: "WEB-10", Level: suite.Unspec, From: "Events, 2",
-		Says:  "Method and body of the call; the body has the id of the job.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-10", Level: suite.Unspec, Source: "Events, 2",
+		Statement: "Method and body of the call; the body has the id of the job.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box := c.Box()
 			j := c.Run(suite.Echo(), suite.M{"webhook": box.URL})
 			j.Completed()
-			call := called(c, box, 1)
+			call := lastCall(c, box, 1)
 			c.Observe("%s, %s", call.Method, call.Header.Get("Content-Type"))
 			c.Observe("the id of the job in the body: %v", bytes.Contains(call.Body, []byte(j.ID)))
 		},
 	},
 	// A webhook that shows them shows those of the status.
-	{ID: "WEB-10-times", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, Takes: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
+	{ID: "WEB-10-times", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 130 * time.Second, Seconds: 110, Run: func(c *suite.C) {
 		box := c.Box()
-		a, _, _ := waitedAndRan(c, suite.M{"webhook": box.URL})
-		call := called(c, box, 1)
+		a, _, _ := runAfterWait(c, suite.M{"webhook": box.URL})
+		call := lastCall(c, box, 1)
 		var shown suite.M
 		_ = json.Unmarshal(call.Body, &shown) // a body of another kind shows nothing
 		for _, name := range []string{"delayTime", "executionTime"} {
@@ -233,9 +233,9 @@ var webhookCases = []suite.Case{
 		}
 	}},
 	{
-		ID: "WEB-11", Level: suite.Unspec, From: "Events, 2",
-		Says:  "Which ends of a job are told.",
-		Needs: suite.Own | suite.Hooks, Allow: suite.Queue, Jobs: 3, Takes: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2",
+		Statement: "Which ends of a job are told.",
+		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
 			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
 			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL})
@@ -243,13 +243,13 @@ var webhookCases = []suite.Case{
 			j.Cancel()
 			c.Run(suite.Sleep(time.Minute), suite.M{"webhook": late.URL}, suite.ExecutionTimeout(5*time.Second)).Running()
 			c.Sleep(10 * time.Second)
-			settled(c)
+			awaitCallsUnderWay(c)
 			c.Observe("FAILED: %d, CANCELLED: %d, TIMED_OUT: %d", len(failed.Calls()), len(stopped.Calls()), len(late.Calls()))
 		},
 	},
 	// Whether a job that never ended is told of, and one that was cancelled while it
 	// waited.
-	{ID: "WEB-11-without-run", More: true, Needs: suite.Own | suite.Hooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 5, Takes: time.Minute, Seconds: 30, Run: func(c *suite.C) {
+	{ID: "WEB-11-without-run", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 5, WaitTime: time.Minute, Seconds: 30, Run: func(c *suite.C) {
 		blocker := c.Blocker(time.Hour)
 		late, stopped, purged, deleted := c.Box(), c.Box(), c.Box(), c.Box()
 		c.Run(suite.Echo(), suite.M{"webhook": late.URL}, suite.TTL(10*time.Second))
@@ -261,31 +261,31 @@ var webhookCases = []suite.Case{
 		j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": deleted.URL}, suite.TTL(10*time.Second))
 		j.Running()
 		c.Sleep(20 * time.Second)
-		settled(c)
+		awaitCallsUnderWay(c)
 		c.Observe("ttl over while it waits: %d, while it runs: %d, cancelled while it waits: %d, purged: %d", len(late.Calls()), len(deleted.Calls()), len(stopped.Calls()), len(purged.Calls()))
 	}},
 	{
-		ID: "WEB-12", Level: suite.Unspec, From: "Events, 1",
-		Says:  "Whether another 2xx or a redirect ends the calls.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 2, Takes: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-12", Level: suite.Unspec, Source: "Events, 1",
+		Statement: "Whether another 2xx or a redirect ends the calls.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 2, WaitTime: 40 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			empty, moved := c.Box(204), c.Box(302)
 			for _, box := range []*env.Box{empty, moved} {
 				c.Run(suite.Echo(), suite.M{"webhook": box.URL}).Completed()
 			}
 			for range 3 {
 				c.Sleep(hookGap + c.Grace())
-				settled(c)
+				awaitCallsUnderWay(c)
 			}
 			c.Observe("204: %d calls; 302: %d calls", len(empty.Calls()), len(moved.Calls()))
 		},
 	},
 	{
-		ID: "WEB-13", Level: suite.Should, From: "Events, 1",
-		Says:  "No key and no secret of s3Config is sent to the receiver.",
-		Needs: suite.Endpoint | suite.Hooks, Allow: suite.Queue, Jobs: 1, Takes: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
+		ID: "WEB-13", Level: suite.Should, Source: "Events, 1",
+		Statement: "No key and no secret of s3Config is sent to the receiver.",
+		Needs:     suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 1, WaitTime: 5 * time.Second, Seconds: 1, Run: func(c *suite.C) {
 			box, s3 := c.Box(), s3Config(c)
 			c.Run(suite.Echo(), suite.M{"webhook": box.URL, "s3Config": s3}).Completed()
-			call := called(c, box, 1)
+			call := lastCall(c, box, 1)
 			sent := fmt.Sprint(call.Header) + string(call.Body)
 			for _, secret := range []string{c.Key(), fmt.Sprint(s3["accessSecret"])} {
 				c.Expect(!bytes.Contains([]byte(sent), []byte(secret)), "a call without secrets", "a call with a secret")
@@ -296,14 +296,13 @@ var webhookCases = []suite.Case{
 
 const hookGap = 10 * time.Second // between the calls of one webhook (Events, 1)
 
-// soon is how long, on the wall, a call takes that is made at once.
-const soon = 300 * time.Millisecond
+// callPatience is how long, in real time, a webhook call takes that is made at once.
+const callPatience = 300 * time.Millisecond
 
-// called expects that a box was called so often, and returns the last of these
-// calls.
-func called(c *suite.C, box *env.Box, n int) env.Call {
+// lastCall expects n calls of a receiver, and returns the last of them.
+func lastCall(c *suite.C, box *env.Box, n int) env.Call {
 	if n == 1 {
-		return calledFirst(c, box, 0)
+		return firstCallAfter(c, box, 0)
 	}
 	return nthCall(c, box, n)
 }
@@ -314,29 +313,29 @@ func nthCall(c *suite.C, box *env.Box, n int) env.Call {
 	return calls[n-1]
 }
 
-// calledFirst is called for the first call of an end, when a box has had some
-// before: how soon after the end it comes, nothing says.
-func calledFirst(c *suite.C, box *env.Box, before int) env.Call {
-	for late := time.Duration(0); late < c.Grace() && len(box.Await(before+1, soon)) <= before; late += time.Second {
+// firstCallAfter expects the first call after some earlier ones. The description does
+// not say how soon after the job's end it comes.
+func firstCallAfter(c *suite.C, box *env.Box, before int) env.Call {
+	for late := time.Duration(0); late < c.Grace() && len(box.Await(before+1, callPatience)) <= before; late += time.Second {
 		c.Sleep(time.Second)
 	}
 	return nthCall(c, box, before+1)
 }
 
-// settled gives calls that are under way the moment that they need on the wall.
-func settled(c *suite.C) {
+// awaitCallsUnderWay waits a moment, in real time, for calls that are being made.
+func awaitCallsUnderWay(c *suite.C) {
 	if c.Local() {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// calledBetween expects the webhook of a job that ends at a time that is known
-// from two sides. It stops just before the earliest: while the clock is advanced
-// over a time, what is called then has that of the advance's beginning.
-func calledBetween(c *suite.C, box *env.Box, earliest, latest time.Time) {
-	earliest = earliest.Add(-c.Early(time.Second))
+// expectCallBetween expects the webhook of a job that ends between two times. It stops
+// the clock just before the earliest: a call that is made during an advance is stamped
+// with the time at which the advance began.
+func expectCallBetween(c *suite.C, box *env.Box, earliest, latest time.Time) {
+	earliest = earliest.Add(-c.EarlyMargin(time.Second))
 	c.Until(earliest)
 	c.Until(latest.Add(c.Grace()))
-	early := earliest.Sub(called(c, box, 1).At).Round(time.Millisecond)
-	c.Expect(early <= 0, "no call before the job ends", "a call %s before that", early+c.Early(time.Second))
+	early := earliest.Sub(lastCall(c, box, 1).At).Round(time.Millisecond)
+	c.Expect(early <= 0, "no call before the job ends", "a call %s before that", early+c.EarlyMargin(time.Second))
 }

@@ -1,5 +1,5 @@
-// Package clauses is the registry of what the service description says: one
-// clause to each checkable statement, as its case states it.
+// Package clauses is the registry of clauses: one for each checkable statement of the
+// service description, as its case states it.
 package clauses
 
 import (
@@ -19,8 +19,8 @@ import (
 type Clause struct {
 	ID         string
 	Level      suite.Level
-	From       string
-	Says       string
+	Source     string
+	Statement  string
 	Note       string
 	Live       suite.Dialect
 	Untestable string // the reason why no case judges it, "" where one does
@@ -32,8 +32,8 @@ func (c Clause) Area() string {
 	return area
 }
 
-// AsLive is the clause in the dialect of the public SDKs.
-func (c Clause) AsLive() Clause {
+// InLiveDialect returns the clause in the dialect of the public SDKs.
+func (c Clause) InLiveDialect() Clause {
 	if c.Live.Level != "" {
 		c.Level, c.Note = c.Live.Level, c.Live.Why
 	}
@@ -47,19 +47,19 @@ var registry = sync.OnceValue(func() []Clause {
 	list := slices.Clone(withoutCase)
 	stated := map[string]bool{}
 	for _, c := range cases.All() {
-		if id := c.Clause(); c.Says != "" && !stated[id] {
+		if id := c.Clause(); c.Statement != "" && !stated[id] {
 			stated[id] = true
-			list = append(list, Clause{ID: id, Level: c.Level, From: c.From, Says: c.Says, Note: c.Note, Live: c.Live})
+			list = append(list, Clause{ID: id, Level: c.Level, Source: c.Source, Statement: c.Statement, Note: c.Note, Live: c.Live})
 		}
 	}
 	slices.SortFunc(list, func(a, b Clause) int {
-		return cmp.Or(cmp.Compare(a.area(), b.area()), cmp.Compare(a.number(), b.number()))
+		return cmp.Or(cmp.Compare(a.areaIndex(), b.areaIndex()), cmp.Compare(a.number(), b.number()))
 	})
 	return list
 })
 
-// area is the place of the clause's area.
-func (c Clause) area() int {
+// areaIndex is the position of the clause's area in report.Areas.
+func (c Clause) areaIndex() int {
 	return slices.IndexFunc(report.Areas, func(a report.Area) bool { return a.ID == c.Area() })
 }
 
@@ -69,7 +69,7 @@ func (c Clause) number() int {
 	return n
 }
 
-// Find is the clause of an id.
+// Find returns the clause with an id.
 func Find(id string) (Clause, bool) {
 	list := registry()
 	i := slices.IndexFunc(list, func(c Clause) bool { return c.ID == id })

@@ -10,13 +10,13 @@ import (
 
 //go:generate go test . -run ^TestPageIsCurrent$ -update
 
-// levels say what each of them is to a deployment.
+// levels explain what each level means for a deployment.
 var levels = map[suite.Level]string{
 	suite.Must: "stated flatly: a deployment that does not keep it is not conformant", suite.Should: "said so, or following from two statements: a warning",
 	suite.May: "optional: a warning", suite.Unspec: "left open: what a deployment does is observed, and judged by nobody",
 }
 
-// Markdown is Page.
+// Markdown returns the text of Page.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("<!-- Printed from conformance/clauses; to renew it: go generate ./conformance/clauses -->\n# Clauses\n\n" +
@@ -28,35 +28,35 @@ func Markdown() string {
 	}
 	b.WriteString("\n")
 	for _, area := range report.Areas {
-		fmt.Fprintf(&b, "- [%s](#%s)\n", area.Title, heading(area.Title))
+		fmt.Fprintf(&b, "- [%s](#%s)\n", area.Title, headingAnchor(area.Title))
 	}
 	for _, area := range report.Areas {
 		fmt.Fprintf(&b, "\n## %s\n", area.Title)
 		for _, c := range All() {
 			if c.Area() == area.ID {
-				entry(&b, c)
+				writeEntry(&b, c)
 			}
 		}
 	}
 	return b.String()
 }
 
-func entry(b *strings.Builder, c Clause) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, plain(c.Says), c.Level, plain(strings.TrimSuffix(c.From, ".")))
+func writeEntry(b *strings.Builder, c Clause) {
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n%s. Source: %s.\n", c.ID, escapeMarkup(c.Statement), c.Level, escapeMarkup(strings.TrimSuffix(c.Source, ".")))
 	if c.Untestable != "" {
-		fmt.Fprintf(b, "No case judges it: %s.\n", plain(strings.TrimSuffix(c.Untestable, ".")))
+		fmt.Fprintf(b, "No case judges it: %s.\n", escapeMarkup(strings.TrimSuffix(c.Untestable, ".")))
 	} else if c.Note != "" {
-		fmt.Fprintf(b, "Note: %s.\n", plain(strings.TrimSuffix(c.Note, ".")))
+		fmt.Fprintf(b, "Note: %s.\n", escapeMarkup(strings.TrimSuffix(c.Note, ".")))
 	}
 	if c.Live.Level != "" {
-		fmt.Fprintf(b, "In the dialect of the public SDKs: %s, because %s.\n", c.Live.Level, plain(strings.TrimSuffix(c.Live.Why, ".")))
+		fmt.Fprintf(b, "In the dialect of the public SDKs: %s, because %s.\n", c.Live.Level, escapeMarkup(strings.TrimSuffix(c.Live.Why, ".")))
 	}
 }
 
-// plain is a text in which nothing is markup.
-func plain(text string) string {
+// escapeMarkup escapes a text so that none of it is markup.
+func escapeMarkup(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "[", `\[`, "`", "\\`").Replace(text)
 }
 
-// heading is the anchor of a heading.
-func heading(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
+// headingAnchor is the anchor of a heading.
+func headingAnchor(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }

@@ -57,7 +57,7 @@ func asks(t *testing.T, d *deployment, method, path string, body any) (status in
 // these and any other.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
-	d, err := deploy("the-key", nil, nil)
+	d, err := startDeployment("the-key", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestCatalog(t *testing.T) {
 // any other.
 func TestPools(t *testing.T) {
 	t.Parallel()
-	d, err := deploy("the-key", nil, nil)
+	d, err := startDeployment("the-key", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func takes(t *testing.T, d *deployment, path string, body object) {
 // A path beside the catalog's is answered 404, and named.
 func TestUnserved(t *testing.T) {
 	t.Parallel()
-	d, err := deploy("the-key", nil, nil)
+	d, err := startDeployment("the-key", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestUnserved(t *testing.T) {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
-	if want := []string{"GET /v2/catalog/", "GET /v2/catalog/tpus", "GET /v2/catalog/gpus/", "GET /v2/pods"}; !slices.Equal(d.unserved(), want) {
-		t.Errorf("%q", d.unserved())
+	if want := []string{"GET /v2/catalog/", "GET /v2/catalog/tpus", "GET /v2/catalog/gpus/", "GET /v2/pods"}; !slices.Equal(d.unservedRequests(), want) {
+		t.Errorf("%q", d.unservedRequests())
 	}
 }

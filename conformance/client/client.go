@@ -1,8 +1,8 @@
 // Package client judges a client of the management API and of the job API: its
 // command is run once for each scenario, against a deployment that is scripted to
 // fail, and what it sends and prints is held against the clauses about clients.
-// A clause that the client gave no occasion to judge is skipped, and never
-// passed.
+// A clause for whose judgement the client gave no occasion is skipped, and
+// never passes.
 package client
 
 import (
@@ -67,7 +67,7 @@ type Scenario struct {
 func Scenarios() (list []Scenario) {
 	for _, s := range scenarios {
 		one := Scenario{ID: s.id, Words: s.words}
-		for _, r := range s.all() {
+		for _, r := range s.allRules() {
 			one.Clauses = append(one.Clauses, r.clause)
 		}
 		slices.Sort(one.Clauses)
@@ -76,8 +76,8 @@ func Scenarios() (list []Scenario) {
 	return list
 }
 
-// all are the rules of a scenario.
-func (s scenario) all() []rule { return slices.Concat(everywhere, s.rules) }
+// allRules returns the rules of a scenario.
+func (s scenario) allRules() []rule { return slices.Concat(commonRules, s.rules) }
 
 // Judge judges a client. The error is about the options, or a command that can't
 // be started; whatever the client does is in the report.
@@ -95,7 +95,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	if left != nil {
 		j.out.Notes = append(j.out.Notes, "the directories of the scenarios can't be removed: "+left.Error())
 	}
-	j.out.Exit = j.exit(ctx)
+	j.out.Exit = j.exitCode(ctx)
 	return j.out, nil
 }
 
@@ -170,14 +170,14 @@ func (j *judge) openDirs() (err error) {
 	return err
 }
 
-// choose finds the scenarios and clauses that are asked for: a scenario with all
-// that it judges, or a clause with all scenarios that judge it.
+// choose selects scenarios and clauses: a scenario with all clauses that it judges, or
+// a clause with all scenarios that judge it.
 func (j *judge) choose() error {
 	known, wanted := map[string]bool{}, map[string]bool{}
 	for _, s := range scenarios {
 		plays := false
-		for _, r := range s.all() {
-			if len(j.Select) == 0 || j.asks(s.id) || j.asks(r.clause) {
+		for _, r := range s.allRules() {
+			if len(j.Select) == 0 || j.isSelected(s.id) || j.isSelected(r.clause) {
 				plays, wanted[r.clause] = true, true
 			}
 			known[s.id], known[strings.ToLower(r.clause)] = true, true
@@ -188,7 +188,7 @@ func (j *judge) choose() error {
 	}
 	for _, name := range j.Select {
 		if !known[strings.ToLower(name)] {
-			return fmt.Errorf("%q is neither a scenario (%s) nor a clause about clients", name, strings.Join(names(), ", "))
+			return fmt.Errorf("%q is neither a scenario (%s) nor a clause about clients", name, strings.Join(scenarioNames(), ", "))
 		}
 	}
 	for _, c := range clauses.All() {
@@ -199,18 +199,18 @@ func (j *judge) choose() error {
 	return nil
 }
 
-func (j *judge) asks(name string) bool {
+func (j *judge) isSelected(name string) bool {
 	return slices.ContainsFunc(j.Select, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
-func names() (list []string) {
+func scenarioNames() (list []string) {
 	for _, s := range scenarios {
 		list = append(list, s.id)
 	}
 	return list
 }
 
-// closeDirs removes what openDirs made, with what a scenario left in it.
+// closeDirs removes the directory that openDirs created.
 func (j *judge) closeDirs() error {
 	if j.root == "" || j.KeepDirs {
 		return nil
@@ -234,14 +234,14 @@ func (j *judge) playAll(ctx context.Context) ([]*play, error) {
 			if starting.Err() != nil {
 				return
 			}
-			p, err := j.play(starting, s)
+			p, err := j.playScenario(starting, s)
 			if err != nil {
 				stop(err)
 				return
 			}
 			plays[i] = p
 			p.interrupted = starting.Err() != nil
-			j.tell(s)
+			j.reportStart(s)
 		})
 	}
 	group.Wait()
@@ -251,7 +251,7 @@ func (j *judge) playAll(ctx context.Context) ([]*play, error) {
 	return plays, nil
 }
 
-func (j *judge) tell(s scenario) {
+func (j *judge) reportStart(s scenario) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.done++
@@ -260,8 +260,8 @@ func (j *judge) tell(s scenario) {
 	}
 }
 
-// play runs the command in one scenario.
-func (j *judge) play(ctx context.Context, s scenario) (p *play, err error) {
+// playScenario runs the command in one scenario.
+func (j *judge) playScenario(ctx context.Context, s scenario) (p *play, err error) {
 	w := &workspace{dir: j.userDir}
 	if j.layout != nil {
 		if w, err = j.layout.newWorkspace(filepath.Join(j.root, s.id)); err != nil {
@@ -275,7 +275,7 @@ func (j *judge) play(ctx context.Context, s scenario) (p *play, err error) {
 	if s.script != nil {
 		does = s.script()
 	}
-	d, err := deploy(j.key, does, s.course)
+	d, err := startDeployment(j.key, does, s.course)
 	if err != nil {
 		return nil, err
 	}
@@ -292,12 +292,12 @@ func (j *judge) play(ctx context.Context, s scenario) (p *play, err error) {
 	for _, arg := range j.Command {
 		c.args = append(c.args, fill.Replace(arg))
 	}
-	c.args[0] = w.program(c.args[0], j.userDir)
+	c.args[0] = w.programPath(c.args[0], j.userDir)
 	ctx, cancel := context.WithTimeout(ctx, j.Timeout)
 	defer cancel()
 	ended, err := c.run(ctx)
 	d.close()
-	return &play{scenario: s, key: j.key, exchanges: d.tape.all(), ending: ended, calls: d.hooked(), unserved: d.unserved()}, err
+	return &play{scenario: s, key: j.key, exchanges: d.recording.all(), ending: ended, calls: d.webhookCalls(), unserved: d.unservedRequests()}, err
 }
 
 // report fills the report with a result for each clause.
@@ -312,8 +312,8 @@ func (j *judge) report(plays []*play) {
 	if j.root != "" && j.KeepDirs {
 		j.out.Notes = append(j.out.Notes, "the directories of the scenarios are in "+j.root)
 	}
-	if !slices.ContainsFunc(plays, func(p *play) bool { return p.scenario.id == control }) {
-		j.out.Notes = append(j.out.Notes, "the scenario "+control+" was not chosen: whether the client works where nothing fails is not known")
+	if !slices.ContainsFunc(plays, func(p *play) bool { return p.scenario.id == controlScenario }) {
+		j.out.Notes = append(j.out.Notes, "the scenario "+controlScenario+" was not chosen: whether the client works where nothing fails is not known")
 	}
 	interrupted := false
 	var silent []string // scenarios without a request
@@ -324,7 +324,7 @@ func (j *judge) report(plays []*play) {
 		}
 		j.out.Requests += int64(len(p.exchanges))
 		for _, x := range p.exchanges {
-			if _, _, ok := operation(x.path()); ok && x.makes() && x.success() {
+			if _, _, ok := parseJobPath(x.path()); ok && x.isCreation() && x.succeeded() {
 				j.out.Jobs++
 			}
 		}
@@ -332,7 +332,7 @@ func (j *judge) report(plays []*play) {
 	if j.out.Requests == 0 && !interrupted {
 		j.out.Preflight = "no request came: the client has to take the deployment's address from GPUCLOUD_BASE_URL or {base_url}"
 		if len(plays) > 0 {
-			j.out.Preflight += "; " + j.ending(plays[0])
+			j.out.Preflight += "; " + j.describeEnding(plays[0])
 		}
 	} else {
 		if len(silent) > 0 {
@@ -347,18 +347,18 @@ func (j *judge) report(plays []*play) {
 	for _, c := range j.clauses {
 		j.out.Results = append(j.out.Results, j.result(c, plays))
 	}
-	j.block()
-	j.out.Took = report.Duration(time.Since(j.started))
-	j.out.Passed = j.out.Took
+	j.blockWithoutKey()
+	j.out.Duration = report.Duration(time.Since(j.started))
+	j.out.TargetTime = j.out.Duration
 	j.out.Count()
 }
 
-// failedWithoutFault says how a client failed in the scenario in which nothing
-// fails, "" where it did not: what such a client keeps says little.
+// failedWithoutFault says how a client failed in the scenario without faults, "" where
+// it did not: other results of a client that fails there mean little.
 func (j *judge) failedWithoutFault(p *play) string {
 	how := ""
-	switch succeeded := slices.ContainsFunc(p.exchanges, (*exchange).success); {
-	case p.scenario.id != control || p.interrupted:
+	switch succeeded := slices.ContainsFunc(p.exchanges, (*exchange).succeeded); {
+	case p.scenario.id != controlScenario || p.interrupted:
 		return ""
 	case len(p.exchanges) == 0:
 		how = "it sent no request"
@@ -369,38 +369,38 @@ func (j *judge) failedWithoutFault(p *play) string {
 	default:
 		return ""
 	}
-	text := "in the scenario " + control + ", in which nothing is scripted to fail, " + how + ": " + j.ending(p)
+	text := "in the scenario " + controlScenario + ", in which nothing is scripted to fail, " + how + ": " + j.describeEnding(p)
 	if len(p.unserved) > 0 {
 		text += "\nThe scripted deployment does not serve what it asked for: " + strings.Join(p.unserved, ", ")
 	}
-	return text + "\nrepeat: " + j.again(p.scenario.id, "--keep-dirs ")
+	return text + "\nrepeat: " + j.repeatCommand(p.scenario.id, "--keep-dirs ")
 }
 
-// result is the worst that the scenarios say of a clause.
+// result returns the worst result that the scenarios have for a clause.
 func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 	worst := outcome{verdict: report.Skip, reason: "no scenario judges it"}
 	for _, p := range plays {
-		for _, r := range p.scenario.all() {
+		for _, r := range p.scenario.allRules() {
 			if r.clause != c.ID {
 				continue
 			}
 			o := r.judge(p)
 			if p.interrupted {
-				o = unclear("the run was interrupted before the end of the scenario %s", p.scenario.id)
+				o = inconclusive("the run was interrupted before the end of the scenario %s", p.scenario.id)
 			}
 			own := slices.ContainsFunc(p.scenario.rules, func(one rule) bool { return one.clause == r.clause })
 			if own && p.ending.timeout && o.verdict == report.Pass {
-				o = unclear("in the scenario %s, %s", p.scenario.id, p.ended())
+				o = inconclusive("in the scenario %s, %s", p.scenario.id, p.describeEnd())
 			}
-			// Of two that say nothing, the scenario that is for the clause tells why.
-			better := slices.Index(order, o.verdict) < slices.Index(order, worst.verdict)
+			// Of two without a verdict, the scenario for that clause has the reason.
+			better := slices.Index(verdictOrder, o.verdict) < slices.Index(verdictOrder, worst.verdict)
 			if worst.play == nil || better || o.verdict == worst.verdict && p.scenario.clause == c.ID && worst.play.scenario.clause != c.ID {
 				worst, worst.play = o, p
 			}
 		}
 	}
 	res := report.Result{
-		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.From, Statement: c.Says, Link: c.Link(),
+		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(),
 		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason),
 	}
 	if worst.play != nil {
@@ -423,24 +423,24 @@ func (j *judge) result(c clauses.Clause, plays []*play) report.Result {
 
 func (j *judge) failure(c clauses.Clause, o outcome) *report.Failure {
 	f := *o.failure
-	f.Did = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
-	f.Says = fmt.Sprintf("%s (%s)", c.Says, c.From)
-	f.Came = j.secrets.Redact(f.Came)
-	f.Curl = j.again(o.play.scenario.id, "")
+	f.Steps = fmt.Sprintf("the scenario %s: %s", o.play.scenario.id, o.play.scenario.words)
+	f.Statement = fmt.Sprintf("%s (%s)", c.Statement, c.Source)
+	f.Actual = j.secrets.Redact(f.Actual)
+	f.Curl = j.repeatCommand(o.play.scenario.id, "")
 	return &f
 }
 
-// again is the command that repeats a scenario.
-func (j *judge) again(scenario, options string) string {
+// repeatCommand returns the command that repeats a scenario.
+func (j *judge) repeatCommand(scenario, options string) string {
 	if j.SharedDir {
 		options = "--shared-dir "
 	}
 	return "conformance client " + options + "--select " + scenario + " -- " + j.secrets.Redact(shellLine(j.Command))
 }
 
-// block says of clauses that had no occasion, because no request came as far,
-// that they stand on the key.
-func (j *judge) block() {
+// blockWithoutKey marks clauses without an occasion as blocked by CLI-01 where no
+// request had the key.
+func (j *judge) blockWithoutKey() {
 	first := slices.IndexFunc(j.out.Results, func(r report.Result) bool { return r.Clause == "CLI-01" })
 	if first < 0 || j.out.Results[first].Verdict != report.Fail {
 		return
@@ -452,8 +452,8 @@ func (j *judge) block() {
 	}
 }
 
-// exit is the code by which the program ends, as that of a run.
-func (j *judge) exit(ctx context.Context) int {
+// exitCode returns the exit code of the program, as for a run.
+func (j *judge) exitCode(ctx context.Context) int {
 	n := j.out.Counts
 	switch {
 	case ctx.Err() != nil:
@@ -468,7 +468,7 @@ func (j *judge) exit(ctx context.Context) int {
 	return conformance.ExitConformant
 }
 
-// shellLine is a command to be pasted into a shell.
+// shellLine quotes a command for a shell.
 func shellLine(args []string) string {
 	var quoted []string
 	for _, a := range args {
@@ -480,12 +480,12 @@ func shellLine(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// maxTrace is how much of a body is shown.
+// maxTrace bounds the bytes of a body in a report.
 const maxTrace = 4096
 
-// ending is how a command ended, with the end of what it printed.
-func (j *judge) ending(p *play) string {
-	text := p.ended()
+// describeEnding says how a command ended, with the end of its output.
+func (j *judge) describeEnding(p *play) string {
+	text := p.describeEnd()
 	if lines := lastLines(j.secrets.Redact(p.ending.output)); lines != "" {
 		return text + "; its last output:\n" + lines
 	}

@@ -16,7 +16,7 @@ type ending struct {
 	leaks   []string
 }
 
-// command is what is run for a scenario.
+// command is the command of a scenario.
 type command struct {
 	args    []string
 	dir     string
@@ -34,16 +34,16 @@ const graceTime = 2 * time.Second
 // the grace time by SIGKILL. The error is about starting it.
 func (c command) run(ctx context.Context) (ending, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...) //nolint:gosec // the user's own command is what is judged
-	stdout, stderr := newCatch(c.secrets), newCatch(c.secrets)
+	stdout, stderr := newOutputCapture(c.secrets), newOutputCapture(c.secrets)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.dir, c.env, stdout, stderr, graceTime
-	group(cmd)
+	setProcessGroup(cmd)
 	err := cmd.Run()
 	end := ending{code: cmd.ProcessState.ExitCode(), timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if cmd.ProcessState == nil {
 		return end, startError{err}
 	}
-	killLeft(cmd)
-	end.output = plain(stdout.text() + stderr.text())
+	killRemaining(cmd)
+	end.output = plainText(stdout.text() + stderr.text())
 	for name, found := range map[string]bool{"its standard output": stdout.found, "its standard error": stderr.found} {
 		if found {
 			end.leaks = append(end.leaks, name)
@@ -58,12 +58,12 @@ type startError struct{ error }
 func (e startError) Error() string { return "the client's command can't be run: " + e.error.Error() }
 func (e startError) Unwrap() error { return e.error }
 
-// kept is how much of the beginning and of the end of an output is kept.
-const kept = 64 << 10
+// keptBytes bounds the beginning and the end of an output that are kept.
+const keptBytes = 64 << 10
 
-// catch keeps the beginning and the end of what is written, and looks for
-// secrets in all of it.
-type catch struct {
+// outputCapture keeps the beginning and the end of an output, and searches all of it
+// for secrets.
+type outputCapture struct {
 	secrets    [][]byte
 	found      bool
 	head, tail []byte
@@ -71,28 +71,28 @@ type catch struct {
 	cut        bool
 }
 
-func newCatch(secrets []string) *catch {
-	c := &catch{}
+func newOutputCapture(secrets []string) *outputCapture {
+	c := &outputCapture{}
 	for _, s := range secrets {
 		c.secrets = append(c.secrets, []byte(s))
 	}
 	return c
 }
 
-func (c *catch) Write(p []byte) (int, error) {
-	c.look(p)
+func (c *outputCapture) Write(p []byte) (int, error) {
+	c.findSecrets(p)
 	n := len(p)
-	fits := min(n, kept-len(c.head))
+	fits := min(n, keptBytes-len(c.head))
 	c.head, p = append(c.head, p[:fits]...), p[fits:]
 	c.tail = append(c.tail, p...)
-	if over := len(c.tail) - kept; over > 0 {
+	if over := len(c.tail) - keptBytes; over > 0 {
 		c.tail, c.cut = append(c.tail[:0], c.tail[over:]...), true
 	}
 	return n, nil
 }
 
-// look finds secrets, also those that come in parts.
-func (c *catch) look(p []byte) {
+// findSecrets finds secrets, also those that span several writes.
+func (c *outputCapture) findSecrets(p []byte) {
 	c.left = append(c.left, p...)
 	longest := 0
 	for _, s := range c.secrets {
@@ -104,7 +104,7 @@ func (c *catch) look(p []byte) {
 	}
 }
 
-func (c *catch) text() string {
+func (c *outputCapture) text() string {
 	if c.cut {
 		return string(c.head) + "\n…\n" + string(c.tail)
 	}

@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// What the deployment has from the start.
+// Objects that the deployment has from the start.
 const (
 	endpointID = "conformance-endpoint"
 	volumeID   = "conformance-volume"
 	volumeSize = 100 // GB
 )
 
-// maxBody bounds what is read of a request: what the contract lets /runsync take,
-// and a little more.
+// maxBody bounds the bytes that are read of a request: a little more than the contract
+// allows for /runsync.
 const maxBody = 24 << 20
 
 // deployment answers one client in one scenario: the management API, both
-// versions, and the job API, as far as clients need them to get on.
+// versions, and the job API, as far as clients need them.
 type deployment struct {
 	key    string
 	script script // nil: none
-	course []string
+	states []string
 
-	server *http.Server
-	url    string
-	tape   tape
+	server    *http.Server
+	url       string
+	recording recording
 
 	mu      sync.Mutex // one request at a time
 	objects map[string][]object
@@ -45,7 +45,8 @@ type deployment struct {
 
 	hooks sync.WaitGroup
 	calls []call // of webhooks; guarded by mu
-	// missing are requests for what this deployment does not serve; guarded by mu.
+	// missing are requests to operations that this deployment does not serve; guarded
+	// by mu.
 	missing []string
 }
 
@@ -58,9 +59,9 @@ type reply struct {
 	status int
 	header map[string]string
 	body   any
-	// drop does the work and breaks the connection off without an answer.
-	drop bool
-	// call is a webhook to tell of a job.
+	// dropConnection executes the request and closes the connection without an answer.
+	dropConnection bool
+	// call is the URL of a webhook to be called about a job.
 	call string
 	tell object
 }
@@ -74,14 +75,14 @@ type call struct {
 // hookTime bounds the call of a webhook.
 const hookTime = 10 * time.Second
 
-func deploy(key string, s script, course []string) (*deployment, error) {
+func startDeployment(key string, s script, course []string) (*deployment, error) {
 	if course == nil {
 		course = completes
 	}
 	volume := func(center string) []object {
 		return []object{{"id": volumeID, "name": volumeID, "size": volumeSize, center: "EU-RO-1"}}
 	}
-	d := &deployment{key: key, script: s, course: course, jobs: map[string]*job{}, deleted: map[string]float64{}, objects: map[string][]object{
+	d := &deployment{key: key, script: s, states: course, jobs: map[string]*job{}, deleted: map[string]float64{}, objects: map[string][]object{
 		"/v2/network-volumes": volume("dataCenter"), "/v1/networkvolumes": volume("dataCenterId"),
 	}}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -94,10 +95,10 @@ func deploy(key string, s script, course []string) (*deployment, error) {
 	return d, nil
 }
 
-// closeTime is how long answers that are under way have to come to their end.
+// closeTime is how long answers in flight have to complete at shutdown.
 const closeTime = 200 * time.Millisecond
 
-// close ends the deployment; webhooks that were begun come to their end.
+// close ends the deployment; webhook calls in flight complete.
 func (d *deployment) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -115,9 +116,9 @@ func (d *deployment) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	x.body = body
 	answer := d.answer(x)
-	if answer.drop {
+	if answer.dropConnection {
 		x.answered = time.Now()
-		d.tape.add(x)
+		d.recording.add(x)
 		panic(http.ErrAbortHandler) // net/http's way to break a connection off
 	}
 	if answer.body != nil {
@@ -128,17 +129,17 @@ func (d *deployment) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	x.status, x.header, x.answered = answer.status, w.Header().Clone(), time.Now()
-	d.tape.add(x)
+	d.recording.add(x)
 	w.WriteHeader(answer.status)
 	if _, err := io.Copy(w, bytes.NewReader(x.answer)); err != nil {
 		return // the client went away: what it was told is on the tape
 	}
 	if answer.call != "" {
-		d.hooks.Go(func() { d.callHook(answer.call, answer.tell) })
+		d.hooks.Go(func() { d.callWebhook(answer.call, answer.tell) })
 	}
 }
 
-// answer decides on the answer to a request, one at a time.
+// answer returns the answer to a request; requests are answered one at a time.
 func (d *deployment) answer(x *exchange) *reply {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,8 +148,8 @@ func (d *deployment) answer(x *exchange) *reply {
 	}
 	if d.script != nil {
 		var before []*exchange
-		for _, y := range d.tape.all() {
-			if x.same(y) {
+		for _, y := range d.recording.all() {
+			if x.sameAs(y) {
 				before = append(before, y)
 			}
 		}
@@ -160,13 +161,13 @@ func (d *deployment) answer(x *exchange) *reply {
 	return d.route(x)
 }
 
-// route is the deployment without a script.
+// route answers a request without a script.
 func (d *deployment) route(x *exchange) *reply {
 	path := x.path()
 	if k, id, ok := kindAt(path); ok {
 		return d.management(k, id, x)
 	}
-	if name, id, ok := operation(path); ok {
+	if name, id, ok := parseJobPath(path); ok {
 		return d.jobAPI(name, id, x)
 	}
 	if body, ok := catalogAt(path); ok && x.request.Method == http.MethodGet {
@@ -178,18 +179,18 @@ func (d *deployment) route(x *exchange) *reply {
 	return d.refusal(x, http.StatusNotFound, "there is nothing at "+path)
 }
 
-// unserved are requests for what this deployment does not serve.
-func (d *deployment) unserved() []string {
+// unservedRequests returns requests to operations that this deployment does not serve.
+func (d *deployment) unservedRequests() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.missing
 }
 
-// refusal is an error as the version of the API tells it: RFC 9457 in version 2,
+// refusal is an error in the form of the API version: RFC 9457 in version 2,
 // an object with a message in version 1, and with an error in the job API.
 func (d *deployment) refusal(x *exchange, status int, detail string) *reply {
 	r := &reply{status: status, header: map[string]string{}}
-	switch _, _, isJob := operation(x.path()); {
+	switch _, _, isJob := parseJobPath(x.path()); {
 	case strings.HasPrefix(x.path(), "/v1/"):
 		r.body = object{"message": detail}
 	case isJob:
@@ -201,8 +202,8 @@ func (d *deployment) refusal(x *exchange, status int, detail string) *reply {
 	return r
 }
 
-// callHook tells a webhook of a job, once.
-func (d *deployment) callHook(url string, told object) {
+// callWebhook calls a webhook about a job, once.
+func (d *deployment) callWebhook(url string, told object) {
 	ctx, cancel := context.WithTimeout(context.Background(), hookTime)
 	defer cancel()
 	var c call
@@ -226,8 +227,8 @@ var hookClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request
 
 var errRedirect = errors.New("it redirects: a receiver answers 200 itself")
 
-// hooked are the webhooks that were called.
-func (d *deployment) hooked() []call {
+// webhookCalls returns the webhook calls that were made.
+func (d *deployment) webhookCalls() []call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// environment is this process's, with what the scripted deployment is reached
-// by, and with the scenario's own directories. Settings of another deployment
-// are removed.
+// environment returns this process's environment with the variables of the scripted
+// deployment and of the scenario's directories. Settings of another deployment are
+// removed.
 func (w *workspace) environment(deployment map[string]string) []string {
 	env := map[string]string{}
 	for _, v := range os.Environ() {
@@ -20,7 +20,7 @@ func (w *workspace) environment(deployment map[string]string) []string {
 			env[name] = value
 		}
 	}
-	// A client that is judged asks nobody else, and its output is read by a program.
+	// The client must not call other services, and its output is read by a program.
 	for name, value := range map[string]string{"CHECKPOINT_DISABLE": "1", "NO_COLOR": "1"} {
 		if _, set := env[name]; !set {
 			env[name] = value
@@ -30,7 +30,7 @@ func (w *workspace) environment(deployment map[string]string) []string {
 		env[name] = strings.TrimPrefix(env[name]+",127.0.0.1", ",")
 	}
 	if w.root != "" {
-		w.own(env)
+		w.redirectHome(env)
 	}
 	maps.Copy(env, deployment)
 	var list []string
@@ -40,8 +40,8 @@ func (w *workspace) environment(deployment map[string]string) []string {
 	return list
 }
 
-// own puts the scenario's directories in the place of the user's.
-func (w *workspace) own(env map[string]string) {
+// redirectHome replaces the user's directories by the scenario's.
+func (w *workspace) redirectHome(env map[string]string) {
 	for _, name := range []string{"OLDPWD", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
 		delete(env, name)
 	}
@@ -54,9 +54,9 @@ func (w *workspace) own(env map[string]string) {
 	}
 }
 
-// program is the command's program as the workspace runs it: a relative path
-// leads to the copy where it is in the copy, and else to the user's own file.
-func (w *workspace) program(name, userDir string) string {
+// programPath returns the path of the command's program: a relative path leads into
+// the workspace where the copy has the file, and otherwise to the user's own file.
+func (w *workspace) programPath(name, userDir string) string {
 	if !strings.ContainsRune(filepath.ToSlash(name), '/') || filepath.IsAbs(name) {
 		return name
 	}

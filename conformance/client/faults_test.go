@@ -95,7 +95,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("exit %d, want %d", r.Exit, want)
 			}
 			for _, x := range r.Results {
-				if x.Clause == f.clause && (x.Failure == nil || x.Failure.Came == "" || len(x.Failure.Accepted) == 0 || x.Case != f.scenario || len(x.Trace) == 0) {
+				if x.Clause == f.clause && (x.Failure == nil || x.Failure.Actual == "" || len(x.Failure.Accepted) == 0 || x.Case != f.scenario || len(x.Trace) == 0) {
 					t.Errorf("%+v does not tell what came, where, and what was accepted", x)
 				}
 			}

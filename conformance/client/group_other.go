@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// device tells no file systems apart.
-func device(fs.FileInfo) uint64 { return 0 }
+// deviceOf can't tell file systems apart here.
+func deviceOf(fs.FileInfo) uint64 { return 0 }
 
-// group does nothing where there are no process groups: the command alone is
+// setProcessGroup does nothing where there are no process groups: the command alone is
 // killed.
-func group(*exec.Cmd) {}
+func setProcessGroup(*exec.Cmd) {}
 
-func killLeft(*exec.Cmd) {}
+func killRemaining(*exec.Cmd) {}

@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// device is the file system that a file is on.
-func device(info fs.FileInfo) uint64 {
+// deviceOf returns the file system of a file.
+func deviceOf(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Dev) //nolint:unconvert // its type depends on the system
 	}
 	return 0
 }
 
-// group gives a command a process group of its own, which is ended whole.
-func group(cmd *exec.Cmd) {
+// setProcessGroup gives a command a process group of its own, which is ended whole.
+func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// killLeft kills what a command that has ended left running.
-func killLeft(cmd *exec.Cmd) {
+// killRemaining kills processes that a command left running when it ended.
+func killRemaining(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // mostly there is nobody
 }

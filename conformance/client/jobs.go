@@ -18,7 +18,7 @@ const (
 	gone       = "" // answered 404
 )
 
-// course is how a job looks each time that it is read; the last state stays.
+// Sequences of states that reads of a job show; the last state stays.
 var (
 	completes = []string{inProgress, completed}
 	cancels   = []string{inProgress, cancelled}
@@ -29,11 +29,11 @@ var (
 type job struct {
 	id    string
 	input json.RawMessage
-	left  []string // of its course
+	left  []string // states still to be shown
 }
 
-// next is the state at this look.
-func (j *job) next() string {
+// nextState returns the state for this read.
+func (j *job) nextState() string {
 	now := j.left[0]
 	if len(j.left) > 1 {
 		j.left = j.left[1:]
@@ -41,9 +41,9 @@ func (j *job) next() string {
 	return now
 }
 
-// operation takes a path of the job API apart. The first segments of the
+// parseJobPath parses a path of the job API. The first segments of the
 // management API are no endpoint's.
-func operation(path string) (name, id string, ok bool) {
+func parseJobPath(path string) (name, id string, ok bool) {
 	rest, under := strings.CutPrefix(path, "/v2/")
 	endpoint, rest, more := strings.Cut(rest, "/")
 	if !under || !more || endpoint == "" || reserved[endpoint] {
@@ -58,12 +58,12 @@ var reserved = map[string]bool{
 	"clusters": true, "account": true, "openapi.json": true,
 }
 
-// makesAt tells whether a POST to a path makes something.
-func makesAt(path string) bool {
+// createsAt tells whether a POST to a path creates an object or a job.
+func createsAt(path string) bool {
 	if k, id, ok := kindAt(path); ok {
 		return id == "" && k.name != ""
 	}
-	name, _, ok := operation(path)
+	name, _, ok := parseJobPath(path)
 	return ok && (name == "run" || name == "runsync" || name == "openai")
 }
 
@@ -112,10 +112,10 @@ func (d *deployment) jobAPI(name, id string, x *exchange) *reply {
 		if now := j.left[0]; now != failed && now != timedOut {
 			return d.refusal(x, http.StatusBadRequest, "only a job that FAILED or TIMED_OUT can be retried")
 		}
-		j.left = d.course
+		j.left = d.states
 		return ok(object{"id": id, "status": inQueue})
 	}
-	state := j.next()
+	state := j.nextState()
 	if state == gone {
 		return d.refusal(x, http.StatusNotFound, "there is no job "+id+": its time to live is over, or its result expired")
 	}
@@ -125,11 +125,11 @@ func (d *deployment) jobAPI(name, id string, x *exchange) *reply {
 		}
 		return ok([]object{{"output": j.input}})
 	}
-	return ok(j.told(state))
+	return ok(j.asJSON(state))
 }
 
-// told is the job as the API tells it.
-func (j *job) told(state string) object {
+// asJSON returns the job as the API shows it.
+func (j *job) asJSON(state string) object {
 	o := object{"id": j.id, "status": state}
 	switch state {
 	case completed:
@@ -151,14 +151,14 @@ func (d *deployment) submit(name string, x *exchange) *reply {
 		return d.refusal(x, http.StatusBadRequest, "a submission is a JSON object whose input is an object")
 	}
 	d.made++
-	j := &job{id: fmt.Sprintf("job-%d", d.made), input: body.Input, left: d.course}
+	j := &job{id: fmt.Sprintf("job-%d", d.made), input: body.Input, left: d.states}
 	d.jobs[j.id] = j
 	r := &reply{status: http.StatusOK, body: object{"id": j.id, "status": inQueue}}
 	if name == "runsync" {
-		r.body = j.told(j.next())
+		r.body = j.asJSON(j.nextState())
 	}
 	if body.Webhook != "" {
-		r.call, r.tell = body.Webhook, j.told(completed)
+		r.call, r.tell = body.Webhook, j.asJSON(completed)
 	}
 	return r
 }

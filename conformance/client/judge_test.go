@@ -61,7 +61,7 @@ func TestOptions(t *testing.T) {
 // A secret is found wherever it comes, also in parts and where nothing is kept.
 func TestCatch(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 3*kept)
+	long := strings.Repeat("x", 3*keptBytes)
 	for _, c := range []struct {
 		name  string
 		parts []string
@@ -73,7 +73,7 @@ func TestCatch(t *testing.T) {
 		{"between parts that are not kept", []string{long + "sec", "ret" + long}, true},
 		{"nothing", nil, false},
 	} {
-		k := newCatch([]string{"secret"})
+		k := newOutputCapture([]string{"secret"})
 		for _, p := range c.parts {
 			if n, err := k.Write([]byte(p)); n != len(p) || err != nil {
 				t.Errorf("%s: %d %v", c.name, n, err)
@@ -82,7 +82,7 @@ func TestCatch(t *testing.T) {
 		if k.found != c.found {
 			t.Errorf("%s: found %t", c.name, k.found)
 		}
-		if len(k.text()) > 2*kept+10 {
+		if len(k.text()) > 2*keptBytes+10 {
 			t.Errorf("%s: %d bytes are kept", c.name, len(k.text()))
 		}
 	}
@@ -168,14 +168,14 @@ func TestWordsOfSomethingElse(t *testing.T) {
 		output string
 		want   report.Verdict
 	}{
-		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "it failed", report.Fail},
-		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "no existing configuration was found", report.Inconclusive},
-		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + far + "no existing configuration", report.Inconclusive},
-		{takenNameTold, at("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
-		{takenNameTold, at("POST", "/v2/templates", `{"name":"mine"}`), "exist" + far + "Its name is taken", report.Pass},
-		{retirementTold, at("GET", "/v1/templates", ""), "fine", report.Fail},
-		{retirementTold, at("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
-		{retirementTold, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "it failed", report.Fail},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "no existing configuration was found", report.Inconclusive},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + far + "no existing configuration", report.Inconclusive},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "exist" + far + "Its name is taken", report.Pass},
+		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "fine", report.Fail},
+		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
+		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
 	} {
 		p := &play{exchanges: []*exchange{c.x}, ending: ending{code: 1, output: c.output}}
 		if got := c.rule(p); got.verdict != c.want {
@@ -210,7 +210,7 @@ func TestRepeatAfterDelete(t *testing.T) {
 		{"a DELETE afterwards", []*exchange{list, again, deleted}, report.Fail},
 		{"no repetition", []*exchange{list, deleted}, report.Pass},
 	} {
-		got := noRepeatOfCreation(&play{exchanges: append([]*exchange{post}, c.then...)})
+		got := judgeRepeatedCreation(&play{exchanges: append([]*exchange{post}, c.then...)})
 		if got.verdict != c.want {
 			t.Errorf("%s: %s %s, want %s", c.name, got.verdict, got.reason, c.want)
 		}

@@ -27,7 +27,7 @@ var linkedDirs = []string{".git", ".hg", ".svn", "node_modules", ".venv", "venv"
 type layout struct {
 	dir     string // the user's working directory
 	entries []entry
-	parents []level // from the top down to the parent of dir
+	parents []parentLevel // from the top down to the parent of dir
 	// terraformData is what an absolute TF_DATA_DIR holds.
 	terraformData []entry
 	notes         []string
@@ -49,9 +49,9 @@ const (
 	link
 )
 
-// level is a directory above the working directory: its other entries are linked
+// parentLevel is a directory above the working directory: its other entries are linked
 // in the copy, so that a path such as ../modules leads somewhere.
-type level struct {
+type parentLevel struct {
 	name     string // of the next directory on the way down
 	dir      string
 	siblings []string
@@ -83,7 +83,7 @@ func newLayout(dir string) (*layout, error) {
 
 // parentsOf lists the directories above dir: up to the top of the repository
 // that it is in, and one where it is in none.
-func parentsOf(dir string) (levels []level) {
+func parentsOf(dir string) (levels []parentLevel) {
 	top := filepath.Dir(dir)
 	for at := top; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -104,7 +104,7 @@ func parentsOf(dir string) (levels []level) {
 		if err != nil || len(list) > maxCopiedFiles {
 			break // the copy begins below it
 		}
-		l := level{name: name, dir: at}
+		l := parentLevel{name: name, dir: at}
 		for _, e := range list {
 			if e.Name() != name {
 				l.siblings = append(l.siblings, e.Name())
@@ -142,7 +142,7 @@ func (s *scanner) run() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.device = device(info)
+	s.device = deviceOf(info)
 	for queue := []string{"."}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		list, err := os.ReadDir(filepath.Join(s.dir, at))
@@ -163,7 +163,7 @@ func (s *scanner) run() ([]entry, error) {
 			case isState:
 				s.states = append(s.states, path)
 			case e.IsDir():
-				if info, err := e.Info(); err == nil && device(info) != s.device {
+				if info, err := e.Info(); err == nil && deviceOf(info) != s.device {
 					s.link(path)
 					continue
 				}
@@ -185,7 +185,7 @@ func (s *scanner) file(path string, e fs.DirEntry) error {
 	case os.IsNotExist(err): // removed since the directory was read
 	case err == nil && e.Type()&fs.ModeSymlink != 0:
 		return s.symlink(path)
-	case err != nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || s.bytes+info.Size() > maxCopiedBytes || s.files > maxCopiedFiles || !readable(filepath.Join(s.dir, path)):
+	case err != nil || !info.Mode().IsRegular() || info.Size() > maxCopiedFile || s.bytes+info.Size() > maxCopiedBytes || s.files > maxCopiedFiles || !isReadable(filepath.Join(s.dir, path)):
 		s.link(path)
 	default:
 		s.bytes += info.Size()
@@ -240,22 +240,22 @@ const maxNoted = 5
 
 func (s *scanner) notes() (notes []string) {
 	if len(s.linked) > 0 {
-		notes = append(notes, "linked in each scenario's directory, and not copied, because of size or number: "+some(s.linked))
+		notes = append(notes, "linked in each scenario's directory, and not copied, because of size or number: "+nameSome(s.linked))
 	}
 	if len(s.states) > 0 {
-		notes = append(notes, "each scenario begins without a Terraform state; left out: "+some(s.states))
+		notes = append(notes, "each scenario begins without a Terraform state; left out: "+nameSome(s.states))
 	}
 	return notes
 }
 
-func some(paths []string) string {
+func nameSome(paths []string) string {
 	if n := len(paths); n > maxNoted {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:maxNoted], ", "), n-maxNoted)
 	}
 	return strings.Join(paths, ", ")
 }
 
-func readable(path string) bool {
+func isReadable(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false

@@ -161,7 +161,7 @@ func TestOtherFileSystemsAreLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if proc, err := os.Stat("/proc"); err != nil || device(proc) == device(root) {
+	if proc, err := os.Stat("/proc"); err != nil || deviceOf(proc) == deviceOf(root) {
 		t.Skip("/proc is not another file system here")
 	}
 	l, err := newLayout("/")
@@ -267,7 +267,7 @@ func TestProgram(t *testing.T) {
 	for name, want := range map[string]string{
 		"terraform": "terraform", "/bin/sh": "/bin/sh", "./client.sh": "./client.sh", "../../elsewhere/client.sh": filepath.Join(user, "../../elsewhere/client.sh"),
 	} {
-		if got := w.program(name, user); got != want {
+		if got := w.programPath(name, user); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}

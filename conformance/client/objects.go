@@ -66,8 +66,8 @@ func (o object) text(member string) string {
 	return s
 }
 
-// shown is the object without what is shown to nobody.
-func (o object) shown(k kind) object {
+// public returns the object without members that no answer shows.
+func (o object) public(k kind) object {
 	o = maps.Clone(o)
 	for _, member := range k.hidden {
 		delete(o, member)
@@ -85,7 +85,7 @@ func (d *deployment) management(k kind, id string, x *exchange) *reply {
 	}
 	switch method := x.request.Method; {
 	case id == "" && method == http.MethodGet:
-		return d.listed(k)
+		return d.listReply(k)
 	case id == "" && method == http.MethodPost:
 		return d.create(k, x, body)
 	case id == "":
@@ -99,27 +99,27 @@ func (d *deployment) management(k kind, id string, x *exchange) *reply {
 	switch x.request.Method {
 	case http.MethodGet:
 	case http.MethodPatch, http.MethodPut, http.MethodPost:
-		if now, _ := body["size"].(float64); body["size"] != nil && k.name == volumes && now <= size(o) {
-			x.shrinks = now < size(o)
-			return d.refusal(x, http.StatusBadRequest, fmt.Sprintf("the size must exceed the current size, %v GB", size(o)))
+		if now, _ := body["size"].(float64); body["size"] != nil && k.name == volumes && now <= sizeOf(o) {
+			x.shrinks = now < sizeOf(o)
+			return d.refusal(x, http.StatusBadRequest, fmt.Sprintf("the size must exceed the current size, %v GB", sizeOf(o)))
 		}
 		maps.Copy(o, body)
 	case http.MethodDelete:
 		if k.name == volumes {
-			d.deleted[o.text("name")] = size(o)
+			d.deleted[o.text("name")] = sizeOf(o)
 		}
 		d.objects[k.path] = slices.Delete(d.objects[k.path], i, i+1)
 		return &reply{status: http.StatusNoContent}
 	default:
 		return d.refusal(x, http.StatusMethodNotAllowed, "this is an object: GET, PATCH and DELETE")
 	}
-	return &reply{status: http.StatusOK, body: o.shown(k)}
+	return &reply{status: http.StatusOK, body: o.public(k)}
 }
 
-func (d *deployment) listed(k kind) *reply {
+func (d *deployment) listReply(k kind) *reply {
 	list := []object{}
 	for _, o := range d.objects[k.path] {
-		list = append(list, o.shown(k))
+		list = append(list, o.public(k))
 	}
 	if k.member == "" {
 		return &reply{status: http.StatusOK, body: list}
@@ -133,25 +133,25 @@ func (d *deployment) create(k kind, x *exchange, body object) *reply {
 		return d.refusal(x, http.StatusBadRequest, "$: missing property 'name'")
 	}
 	if k.unique && slices.ContainsFunc(d.objects[k.path], func(o object) bool { return o.text("name") == name }) {
-		return d.taken(k, x, name)
+		return d.nameTakenReply(k, x, name)
 	}
 	o := object{}
 	maps.Copy(o, k.fills)
 	maps.Copy(o, body)
 	d.made++
-	x.shrinks = k.name == volumes && size(o) < d.deleted[name] // replaced by a smaller one, its data lost
+	x.shrinks = k.name == volumes && sizeOf(o) < d.deleted[name] // replaced by a smaller one, its data lost
 	o["id"] = fmt.Sprintf("made%d", d.made)
 	d.objects[k.path] = append(d.objects[k.path], o)
-	return &reply{status: http.StatusOK, body: o.shown(k)}
+	return &reply{status: http.StatusOK, body: o.public(k)}
 }
 
-// taken refuses a name.
-func (d *deployment) taken(k kind, x *exchange, name string) *reply {
+// nameTakenReply refuses a name that another object has.
+func (d *deployment) nameTakenReply(k kind, x *exchange, name string) *reply {
 	return d.refusal(x, http.StatusBadRequest, fmt.Sprintf("the name %q is taken by another %s: names of %ss are unique", name, k.name, k.name))
 }
 
-// size of a network volume in GB.
-func size(o object) float64 {
+// sizeOf of a network volume in GB.
+func sizeOf(o object) float64 {
 	switch n := o["size"].(type) {
 	case float64:
 		return n

@@ -15,13 +15,13 @@ type play struct {
 	exchanges []*exchange
 	ending    ending
 	calls     []call
-	// unserved are requests for what the scripted deployment does not have.
+	// unserved are requests to operations that the scripted deployment does not serve.
 	unserved []string
-	// interrupted tells that the run was ended before this scenario was over.
+	// interrupted says that the run ended before this scenario did.
 	interrupted bool
 }
 
-// outcome is what a rule says.
+// outcome is the outcome of a rule.
 type outcome struct {
 	verdict report.Verdict // PASS, FAIL, INCONCLUSIVE or SKIP
 	reason  string
@@ -31,20 +31,20 @@ type outcome struct {
 
 var passed = outcome{verdict: report.Pass}
 
-// unused says that the client did nothing that the rule is about.
-func unused(reason string) outcome { return outcome{verdict: report.Skip, reason: reason} }
+// skipped says that the client gave no occasion for the rule.
+func skipped(reason string) outcome { return outcome{verdict: report.Skip, reason: reason} }
 
-func unclear(format string, args ...any) outcome {
+func inconclusive(format string, args ...any) outcome {
 	return outcome{verdict: report.Inconclusive, reason: fmt.Sprintf(format, args...)}
 }
 
-// failing says what came, and what would have been accepted.
-func failing(came string, accepted ...string) outcome {
-	return outcome{verdict: report.Fail, reason: came, failure: &report.Failure{Accepted: accepted, Came: came}}
+// violated is a failure, with the actual behaviour and the accepted ones.
+func violated(actual string, accepted ...string) outcome {
+	return outcome{verdict: report.Fail, reason: actual, failure: &report.Failure{Accepted: accepted, Actual: actual}}
 }
 
-// ended is how the command ended, for people.
-func (p *play) ended() string {
+// describeEnd says how the command ended, for people.
+func (p *play) describeEnd() string {
 	switch e := p.ending; {
 	case e.timeout:
 		return "it did not end in time"
@@ -55,8 +55,8 @@ func (p *play) ended() string {
 	}
 }
 
-// says tells whether one of some words is in the output, in any case.
-func (p *play) says(words ...string) bool {
+// outputContains tells whether the output contains one of the words, ignoring case.
+func (p *play) outputContains(words ...string) bool {
 	output := strings.ToLower(p.ending.output)
 	for _, w := range words {
 		if strings.Contains(output, w) {
@@ -66,9 +66,9 @@ func (p *play) says(words ...string) bool {
 	return false
 }
 
-// saysOf tells whether one of some words is in the output near one of some
-// subjects: "deprecated" alone may be said of anything.
-func (p *play) saysOf(subjects []string, words ...string) bool {
+// outputContainsNear tells whether the output contains one of the words near one of
+// the subjects: "deprecated" alone may be about anything.
+func (p *play) outputContainsNear(subjects []string, words ...string) bool {
 	const near = 200 // bytes
 	output := strings.ToLower(p.ending.output)
 	for _, w := range words {
@@ -88,6 +88,5 @@ func (p *play) saysOf(subjects []string, words ...string) bool {
 	return false
 }
 
-// order is how much a verdict asks for attention: one that a scenario gives goes
-// before one that follows here.
-var order = []report.Verdict{report.Fail, report.Inconclusive, report.Pass, report.Skip}
+// verdictOrder orders verdicts: the first of those that scenarios give counts.
+var verdictOrder = []report.Verdict{report.Fail, report.Inconclusive, report.Pass, report.Skip}

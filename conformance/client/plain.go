@@ -10,19 +10,19 @@ import (
 // is a terminal.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])?`)
 
-// plain is a client's output without escape sequences, and with the lines that
-// it overwrote as lines of their own.
-func plain(output string) string {
+// plainText returns an output without escape sequences, in which overwritten lines are
+// lines of their own.
+func plainText(output string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(escapes.ReplaceAllString(output, ""))
 }
 
-// What is shown of the end of an output.
+// Limits of the end of an output that is shown.
 const (
 	maxLines = 15
 	maxWords = 2000 // bytes
 )
 
-// lastLines is the end of what a command printed.
+// lastLines returns the end of an output.
 func lastLines(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {

@@ -18,7 +18,7 @@ func TestPlain(t *testing.T) {
 		"cut \x1b[31":                                            "cut 31",
 		"plain [31m":                                             "plain [31m",
 	} {
-		if got := plain(output); got != want {
+		if got := plainText(output); got != want {
 			t.Errorf("%q: %q, want %q", output, got, want)
 		}
 	}

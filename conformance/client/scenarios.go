@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// scenario is what a client goes through in one run of its command.
+// scenario is the setting of one run of a client's command.
 type scenario struct {
 	id     string
 	clause string // that it is for; "" where those of all scenarios are judged
@@ -16,76 +16,76 @@ type scenario struct {
 	rules  []rule
 }
 
-// rule judges a clause by what came in a scenario.
+// rule judges a clause by the requests and the output of a scenario.
 type rule struct {
 	clause string
 	judge  func(p *play) outcome
 }
 
-// everywhere are the rules of all scenarios.
-var everywhere = []rule{
-	{"CLI-01", bearerOnEveryCall},
-	{"CLI-08", noRepeatOfRefused},
-	{"CLI-11", noSecretShown},
+// commonRules apply in every scenario.
+var commonRules = []rule{
+	{"CLI-01", judgeBearerToken},
+	{"CLI-08", judgeRepeatedRefusals},
+	{"CLI-11", judgeSecretOutput},
 }
 
-// control is the scenario in which nothing fails, so that a client that fails in
-// it is not judged by failures of its own.
-const control = "works"
+// controlScenario is the scenario without faults: it tells a client's own failures
+// from those that a script causes.
+const controlScenario = "works"
 
 var scenarios = []scenario{
-	{id: control, words: "Nothing fails. A job that names a webhook has it called.", rules: []rule{{"CLI-03", receiverAnswers200}}},
+	{id: controlScenario, words: "Nothing fails. A job that names a webhook has it called.", rules: []rule{{"CLI-03", judgeWebhookReceiver}}},
 	{
 		id: "rate-limit", clause: "CLI-02", words: "The first request is answered 429 three times.",
-		script: limited(3, 0), rules: []rule{{"CLI-02", backsOff}},
+		script: rateLimited(3, 0), rules: []rule{{"CLI-02", judgeBackoff}},
 	},
 	{
 		id: "retry-after", clause: "CLI-02", words: "The first request is answered 429 once, with Retry-After: 1.",
-		script: limited(1, 1), rules: []rule{{"CLI-02", obeysRetryAfter}},
+		script: rateLimited(1, 1), rules: []rule{{"CLI-02", judgeRetryAfter}},
 	},
 	{
 		id: "create-error", clause: "CLI-07", words: "The first POST that makes something is answered 500, and made nothing.",
-		script: creationFails(false), rules: []rule{{"CLI-07", noRepeatOfCreation}},
+		script: failCreation(false), rules: []rule{{"CLI-07", judgeRepeatedCreation}},
 	},
 	{
 		id: "create-lost", clause: "CLI-07", words: "The first POST that makes something makes it, and the connection drops.",
-		script: creationFails(true), rules: []rule{{"CLI-07", noRepeatOfCreation}},
+		script: failCreation(true), rules: []rule{{"CLI-07", judgeRepeatedCreation}},
 	},
-	{id: "bad-request", clause: "CLI-08", words: "Every request is answered 400.", script: refused(http.StatusBadRequest, "the request is malformed")},
-	{id: "forbidden", clause: "CLI-08", words: "Every request is answered 403.", script: refused(http.StatusForbidden, "the key has no access to this")},
+	{id: "bad-request", clause: "CLI-08", words: "Every request is answered 400.", script: refuse(http.StatusBadRequest, "the request is malformed")},
+	{id: "forbidden", clause: "CLI-08", words: "Every request is answered 403.", script: refuse(http.StatusForbidden, "the key has no access to this")},
 	{
 		id: "job-expired", clause: "CLI-09", words: "A job is gone while the client waits for it: 404.",
-		course: expires, rules: []rule{{"CLI-09", expiredUnderstood}},
+		course: expires, rules: []rule{{"CLI-09", judgeExpiredJob}},
 	},
 	{
 		id: "job-cancelled", clause: "CLI-10", words: "A job is CANCELLED while the client waits for it.",
-		course: cancels, rules: []rule{{"CLI-10", cancelledUnderstood}},
+		course: cancels, rules: []rule{{"CLI-10", judgeCancelledJob}},
 	},
 	{
-		id: "shrink", clause: "CLI-04", rules: []rule{{"CLI-04", shrinkRefused}},
+		id: "shrink", clause: "CLI-04", rules: []rule{{"CLI-04", judgeShrink}},
 		words: "Nothing fails. The command asks its client to make a network volume smaller: one that it made, or {volume_id}, which has 100 GB.",
 	},
 	{
 		id: "name-taken", clause: "CLI-05", words: "The name of each template and registry auth that the client makes is taken.",
-		script: namesTaken, rules: []rule{{"CLI-05", takenNameTold}},
+		script: refuseTakenNames, rules: []rule{{"CLI-05", judgeNameConflictMessage}},
 	},
 	{
 		id: "retired", clause: "CLI-06", words: "Nothing fails. The client is told to use version 1.", v1: true,
-		rules: []rule{{"CLI-06", retirementTold}},
+		rules: []rule{{"CLI-06", judgeRetirementWarning}},
 	},
-	{id: "echo", clause: "CLI-11", words: "Every request is answered 401, with the key in the answer.", script: echoes},
+	{id: "echo", clause: "CLI-11", words: "Every request is answered 401, with the key in the answer.", script: echoKey},
 }
 
-// limited answers the first request 429, so many times; after is the
-// Retry-After in seconds, 0 for none.
-func limited(times, after int) func() script {
+// rateLimited answers the first request 429, so many times; after is the Retry-After
+// in seconds, 0 for none.
+func rateLimited(times, after int) func() script {
 	return func() script {
 		var first *exchange
 		return func(d *deployment, x *exchange, before []*exchange) *reply {
 			if first == nil {
 				first = x
 			}
-			if !x.same(first) || len(before) >= times {
+			if !x.sameAs(first) || len(before) >= times {
 				return nil
 			}
 			r := d.refusal(x, http.StatusTooManyRequests, "the rate limit is exceeded")
@@ -97,13 +97,13 @@ func limited(times, after int) func() script {
 	}
 }
 
-// creationFails fails the first request that makes something, after it was made
-// or instead.
-func creationFails(made bool) func() script {
+// failCreation fails the first creation, after the object was created (made) or
+// instead of it.
+func failCreation(made bool) func() script {
 	return func() script {
 		done := false
 		return func(d *deployment, x *exchange, _ []*exchange) *reply {
-			if done || !x.makes() {
+			if done || !x.isCreation() {
 				return nil
 			}
 			done = true
@@ -112,30 +112,30 @@ func creationFails(made bool) func() script {
 				if _, _, ok := kindAt(x.path()); ok {
 					x.lostID = answer.text("id")
 				}
-				return &reply{drop: true}
+				return &reply{dropConnection: true}
 			}
 			return d.refusal(x, http.StatusInternalServerError, "internal error")
 		}
 	}
 }
 
-func refused(status int, detail string) func() script {
+func refuse(status int, detail string) func() script {
 	return func() script {
 		return func(d *deployment, x *exchange, _ []*exchange) *reply { return d.refusal(x, status, detail) }
 	}
 }
 
-func namesTaken() script {
+func refuseTakenNames() script {
 	return func(d *deployment, x *exchange, _ []*exchange) *reply {
 		k, id, ok := kindAt(x.path())
 		if !ok || id != "" || !k.unique || x.request.Method != http.MethodPost {
 			return nil
 		}
-		return d.taken(k, x, nameIn(x.body))
+		return d.nameTakenReply(k, x, nameIn(x.body))
 	}
 }
 
-func echoes() script {
+func echoKey() script {
 	return func(d *deployment, x *exchange, _ []*exchange) *reply {
 		r := d.refusal(x, http.StatusUnauthorized, "the key "+d.key+" was revoked (Authorization: Bearer "+d.key+")")
 		r.header["X-Request-Id"] = "request-of-" + d.key

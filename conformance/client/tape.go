@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// exchange is one request of the client, and what it was answered.
+// exchange is one request of the client, and its answer.
 type exchange struct {
 	came, answered time.Time
 	request        *http.Request
@@ -17,33 +17,35 @@ type exchange struct {
 	status         int // 0: the connection was dropped
 	header         http.Header
 	answer         []byte
-	// scripted tells that the script answered, and not the deployment.
+	// scripted says that the script answered, and not the deployment.
 	scripted bool
-	// lostID is the id of the management object that the request made, where the
-	// answer with it was dropped.
+	// lostID is the id of the management object that the request created, where the
+	// answer was dropped.
 	lostID string
-	// shrinks tells that the request would leave a network volume smaller.
+	// shrinks says that the request would shrink a network volume.
 	shrinks bool
 }
 
 func (x *exchange) path() string { return x.request.URL.Path }
 
-// same tells whether two requests ask for the same thing, word for word.
-func (x *exchange) same(y *exchange) bool {
+// sameAs tells whether two requests are equal.
+func (x *exchange) sameAs(y *exchange) bool {
 	return x.request.Method == y.request.Method && x.request.URL.String() == y.request.URL.String() && bytes.Equal(x.body, y.body)
 }
 
-// reads tells whether the request changes nothing.
-func (x *exchange) reads() bool {
+// isRead tells whether the request changes nothing.
+func (x *exchange) isRead() bool {
 	return x.request.Method == http.MethodGet || x.request.Method == http.MethodHead
 }
 
-// makes tells whether the request asks for something new: an object, or a job.
-func (x *exchange) makes() bool { return x.request.Method == http.MethodPost && makesAt(x.path()) }
+// isCreation tells whether the request creates an object or a job.
+func (x *exchange) isCreation() bool {
+	return x.request.Method == http.MethodPost && createsAt(x.path())
+}
 
-func (x *exchange) success() bool { return x.status >= 200 && x.status < 300 }
+func (x *exchange) succeeded() bool { return x.status >= 200 && x.status < 300 }
 
-// bearer is the key that the request came with, "" for none.
+// bearer returns the key of the request, "" for none.
 func (x *exchange) bearer() string {
 	scheme, key, _ := strings.Cut(x.request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110: in any case
@@ -52,20 +54,20 @@ func (x *exchange) bearer() string {
 	return key
 }
 
-// tape is all that a client said in one scenario, as it was answered.
-type tape struct {
+// recording records the exchanges of a client in one scenario.
+type recording struct {
 	mu   sync.Mutex
 	list []*exchange
 }
 
-func (t *tape) add(x *exchange) {
+func (t *recording) add(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list = append(t.list, x)
 }
 
-// all are the exchanges so far, in the order in which they came.
-func (t *tape) all() []*exchange {
+// all returns the exchanges so far, in order.
+func (t *recording) all() []*exchange {
 	t.mu.Lock()
 	list := slices.Clone(t.list)
 	t.mu.Unlock()

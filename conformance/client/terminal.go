@@ -7,8 +7,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Terminal writes the report for people: a line for each clause that is kept,
-// then what the suite says of every run.
+// Terminal writes the report for people: a line for each clause that passes, then the
+// same as for every run.
 func Terminal(w io.Writer, r *report.Report, colours bool) {
 	if r.Preflight == "" {
 		for _, x := range r.Results {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// workspace is what one scenario has to itself: a working directory, a home and
-// a directory for temporary files.
+// workspace holds the directories of one scenario: a working directory, a home and one
+// for temporary files.
 type workspace struct {
 	root            string // holds all of it; "" where the user's own are used
 	dir, home, temp string
@@ -29,7 +29,7 @@ var homeLinks = []string{
 	".gitconfig", ".config/git", ".ssh", ".docker",
 }
 
-// newWorkspace fills a new directory for a scenario.
+// newWorkspace creates the directories of a scenario.
 func (l *layout) newWorkspace(root string) (w *workspace, err error) {
 	w = &workspace{root: root, home: filepath.Join(root, "home"), temp: filepath.Join(root, "tmp")}
 	defer func() {
@@ -54,20 +54,20 @@ func (l *layout) newWorkspace(root string) (w *workspace, err error) {
 			return w, err
 		}
 	}
-	if err := fill(w.dir, l.dir, l.entries); err != nil {
+	if err := fillDir(w.dir, l.dir, l.entries); err != nil {
 		return w, err
 	}
 	if data := os.Getenv("TF_DATA_DIR"); filepath.IsAbs(data) {
 		w.terraformData = filepath.Join(root, "terraform")
-		if err := errors.Join(os.Mkdir(w.terraformData, 0o700), fill(w.terraformData, data, l.terraformData)); err != nil {
+		if err := errors.Join(os.Mkdir(w.terraformData, 0o700), fillDir(w.terraformData, data, l.terraformData)); err != nil {
 			return w, err
 		}
 	}
-	return w, w.furnish()
+	return w, w.linkTools()
 }
 
-// furnish links the tools of the user's home.
-func (w *workspace) furnish() error {
+// linkTools links the tools of the user's home.
+func (w *workspace) linkTools() error {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil //nolint:nilerr // without a home, there is nothing to link
@@ -87,8 +87,8 @@ func (w *workspace) furnish() error {
 	return nil
 }
 
-// fill makes the entries of from in to.
-func fill(to, from string, entries []entry) (err error) {
+// fillDir creates the entries of from in to.
+func fillDir(to, from string, entries []entry) (err error) {
 	for _, e := range entries {
 		path := filepath.Join(to, e.path)
 		switch e.kind {

@@ -13,7 +13,7 @@ type Clock interface {
 	Now() time.Time
 	// Until waits until a time of the clock. A case that waits lets others run.
 	Until(ctx context.Context, t time.Time) error
-	// Expect says that so many Begins follow: the clock is not advanced before.
+	// Expect announces so many calls of Begin: the clock is not advanced before them.
 	Expect(n int)
 	// Begin waits for a turn and takes it; End gives it back. Between them the
 	// clock is not advanced, but for the time in which the holder is in Until.
@@ -21,12 +21,11 @@ type Clock interface {
 	End()
 }
 
-// Real is the clock on the wall, for targets whose time nobody can advance, and
-// for those that run in a testing/synctest bubble together with the suite.
+// Real is the real-time clock, for targets whose clock can't be advanced, and for
+// those that run in a testing/synctest bubble together with the suite.
 //
-// A case that wakes goes on at once, however many others run: one that had to
-// wait for a turn would look too late. New ones begin only where fewer run than
-// may.
+// A case that wakes continues at once, however many others run: one that had to wait
+// for a turn would check too late. The limit holds for new cases.
 type Real struct {
 	limit int
 
@@ -35,10 +34,10 @@ type Real struct {
 	waiting []chan struct{} // of Begin, closed when the turn is there
 }
 
-// NewReal lets so many cases run at a time.
+// NewReal returns a clock for so many cases at a time.
 func NewReal(parallel int) *Real { return &Real{limit: max(parallel, 1)} }
 
-// Now is the time.
+// Now returns the time.
 func (r *Real) Now() time.Time { return time.Now() }
 
 // Expect implements Clock.
@@ -75,7 +74,7 @@ func (r *Real) End() {
 	r.startNext()
 }
 
-// startNext gives turns to those that wait to begin.
+// startNext gives free turns to cases that wait to begin.
 func (r *Real) startNext() {
 	for r.running < r.limit && len(r.waiting) > 0 {
 		close(r.waiting[0])
@@ -131,9 +130,9 @@ type sleeper struct {
 	err   error
 }
 
-// slack is how late a sleeper may be woken, so that those who began to wait at
-// almost the same time are woken together.
-const slack = 50 * time.Millisecond
+// wakeSlack is how late a sleeper may be woken, so that sleepers with almost the same
+// time are woken together.
+const wakeSlack = 50 * time.Millisecond
 
 // NewShared asks the target for its time.
 func NewShared(ctx context.Context, parallel int, t *Target) (*Shared, error) {
@@ -142,7 +141,7 @@ func NewShared(ctx context.Context, parallel int, t *Target) (*Shared, error) {
 		return nil, err
 	}
 	return &Shared{
-		advance: t.Advance, limit: max(parallel, 1), still: t.Still, told: now, at: time.Now(), sleepers: map[*sleeper]bool{},
+		advance: t.Advance, limit: max(parallel, 1), still: t.ClockStopped, told: now, at: time.Now(), sleepers: map[*sleeper]bool{},
 	}, nil
 }
 
@@ -160,7 +159,7 @@ func (s *Shared) now() time.Time {
 	return s.told.Add(time.Since(s.at))
 }
 
-// Steps is how often the clock was advanced.
+// Steps returns how often the clock was advanced.
 func (s *Shared) Steps() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +178,7 @@ func (s *Shared) Begin(ctx context.Context) error {
 	turn := make(chan struct{})
 	s.mu.Lock()
 	s.expected = max(s.expected-1, 0)
-	s.queue(turn)
+	s.giveTurn(turn)
 	s.mu.Unlock()
 	<-turn // those who have a turn end it or sleep: it does not take long
 	if ctx.Err() != nil {
@@ -192,25 +191,24 @@ func (s *Shared) Begin(ctx context.Context) error {
 func (s *Shared) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.release()
+	s.returnTurn()
 }
 
-// queue has a turn given to somebody, at once where there is one. None is while
-// the clock is being advanced.
-func (s *Shared) queue(turn chan struct{}) {
+// giveTurn queues for a turn, and gives it at once where one is free. No turn is given
+// while the clock is being advanced.
+func (s *Shared) giveTurn(turn chan struct{}) {
 	s.ready = append(s.ready, turn)
-	s.goOn()
+	s.dispatch()
 }
 
-// release takes a turn back.
-func (s *Shared) release() {
+// returnTurn frees a turn.
+func (s *Shared) returnTurn() {
 	s.running--
-	s.goOn()
+	s.dispatch()
 }
 
-// goOn gives the turns that there are, or has the clock advanced where everybody
-// sleeps.
-func (s *Shared) goOn() {
+// dispatch gives the free turns, or advances the clock where all cases sleep.
+func (s *Shared) dispatch() {
 	if s.advancing {
 		return
 	}
@@ -221,7 +219,7 @@ func (s *Shared) goOn() {
 	}
 	if s.running == 0 && s.expected == 0 && len(s.sleepers) > 0 {
 		s.advancing = true
-		go s.step()
+		go s.advanceToNext()
 	}
 }
 
@@ -234,7 +232,7 @@ func (s *Shared) Until(ctx context.Context, t time.Time) error {
 	}
 	me := &sleeper{until: t, woken: make(chan struct{})}
 	s.sleepers[me] = true
-	s.release()
+	s.returnTurn()
 	s.mu.Unlock()
 	select {
 	case <-me.woken:
@@ -243,22 +241,22 @@ func (s *Shared) Until(ctx context.Context, t time.Time) error {
 	}
 	s.mu.Lock()
 	if s.sleepers[me] {
-		s.wake(me)
+		s.wakeSleeper(me)
 	}
 	s.mu.Unlock()
 	<-me.woken
 	return ctx.Err()
 }
 
-// step advances the clock to the earliest sleepers and wakes them.
-func (s *Shared) step() {
+// advanceToNext advances the clock to the earliest sleepers and wakes them.
+func (s *Shared) advanceToNext() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
 		s.advancing = false
-		s.goOn()
+		s.dispatch()
 	}()
-	target, some := s.next()
+	target, some := s.nextTarget()
 	if !some {
 		return
 	}
@@ -277,14 +275,14 @@ func (s *Shared) step() {
 	for one := range s.sleepers {
 		if s.broken != nil || !one.until.After(now) {
 			one.err = s.broken
-			s.wake(one)
+			s.wakeSleeper(one)
 		}
 	}
 }
 
-// next is the time of the earliest sleeper, or a little later where others
+// nextTarget returns the time of the earliest sleeper, or a little later where others
 // follow closely.
-func (s *Shared) next() (target time.Time, some bool) {
+func (s *Shared) nextTarget() (target time.Time, some bool) {
 	var first time.Time
 	for one := range s.sleepers {
 		if first.IsZero() || one.until.Before(first) {
@@ -292,15 +290,15 @@ func (s *Shared) next() (target time.Time, some bool) {
 		}
 	}
 	for one := range s.sleepers {
-		if one.until.After(target) && one.until.Sub(first) <= slack {
+		if one.until.After(target) && one.until.Sub(first) <= wakeSlack {
 			target = one.until
 		}
 	}
 	return target, !first.IsZero()
 }
 
-// wake gives a sleeper its turn back, when there is one.
-func (s *Shared) wake(one *sleeper) {
+// wakeSleeper queues a sleeper for its turn.
+func (s *Shared) wakeSleeper(one *sleeper) {
 	delete(s.sleepers, one)
-	s.queue(one.woken)
+	s.giveTurn(one.woken)
 }

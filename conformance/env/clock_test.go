@@ -44,7 +44,7 @@ func shared(t *testing.T, parallel int, d *deployment, still bool) *env.Shared {
 	if d.still = still; still {
 		d.began = time.Now()
 	}
-	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, Still: still})
+	clock, err := env.NewShared(t.Context(), parallel, &env.Target{Advance: d.advance, ClockStopped: still})
 	if err != nil {
 		t.Fatal(err)
 	}

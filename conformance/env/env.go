@@ -20,10 +20,10 @@ type Env struct {
 	Secrets *wire.Secrets
 	Ledger  *Ledger
 	Pace    *Pace // nil: as fast as it goes
-	// Seed is that of the values that cases choose.
+	// Seed is the seed of random values.
 	Seed uint64
-	// Seen is told of every exchange.
-	Seen func(*wire.Exchange)
+	// OnExchange is called with every exchange.
+	OnExchange func(*wire.Exchange)
 
 	client *http.Client
 	// neverStarts says that a job did not start in the time that StartPatience gave.
@@ -37,20 +37,20 @@ type Env struct {
 	hookErr error
 }
 
-// New has no ledger on the disk and no pace: set them before use.
+// New returns an Env without a ledger file and pace: set them before use.
 func New(t *Target, clock Clock) *Env {
 	e := &Env{Target: t, Clock: clock, Secrets: new(wire.Secrets), Ledger: new(Ledger), client: t.Client}
 	if e.client == nil {
-		e.client = client()
+		e.client = newClient()
 	}
-	// They are shown as the variables that hold them where a run is started.
+	// In output they are replaced by the names of their environment variables.
 	e.Secrets.Add("GPUCLOUD_API_KEY", t.Key)
 	e.Secrets.Add("GPUCLOUD_OTHER_API_KEY", t.OtherKey)
 	e.Secrets.Add("GPUCLOUD_USER_API_KEY", t.UserKey)
 	return e
 }
 
-// Do sends a request at the pace that the target asks for.
+// Do sends a request at the pace of the run, and again after a 429.
 func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 	for try := 0; ; try++ {
 		if err := e.Pace.Wait(ctx, r.URL); err != nil {
@@ -58,17 +58,17 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 		}
 		e.requests.Add(1)
 		x := wire.Do(ctx, e.client, r, e.Clock.Now)
-		if e.Seen != nil {
-			e.Seen(x)
+		if e.OnExchange != nil {
+			e.OnExchange(x)
 		}
-		if x.Status != http.StatusTooManyRequests || !e.Pace.Again(x, try) {
+		if x.Status != http.StatusTooManyRequests || !e.Pace.WaitAfter429(x, try) {
 			return x
 		}
 	}
 }
 
-// StartPatience is how long a job may wait for a worker, which may have to be
-// started first: not as long any more where that was in vain.
+// StartPatience is how long a job may wait for a worker, which may have to be started
+// first. It is shorter after a wait in which no job started.
 func (e *Env) StartPatience() time.Duration {
 	if e.neverStarts.Load() {
 		return time.Minute
@@ -76,30 +76,29 @@ func (e *Env) StartPatience() time.Duration {
 	return 5 * time.Minute
 }
 
-// NoteStart notes that a job began to run, or did not in the time that
-// StartPatience gave it.
+// NoteStart records whether a job began to run within StartPatience.
 func (e *Env) NoteStart(began bool) { e.neverStarts.Store(!began) }
 
-// Requests and Jobs are how many there were.
+// Requests and Jobs return how many were sent and submitted.
 func (e *Env) Requests() int64 { return e.requests.Load() }
 func (e *Env) Jobs() int64     { return e.jobs.Load() }
 
 // CountJob counts a job that was submitted.
 func (e *Env) CountJob() { e.jobs.Add(1) }
 
-// TakeDown takes down what a case made, or all for "", the newest first. The
-// error names what is left.
-func (e *Env) TakeDown(ctx context.Context, of string) error {
+// DeleteCreated deletes the objects that a case created, or all for "", the newest
+// first. The error names those that remain.
+func (e *Env) DeleteCreated(ctx context.Context, of string) error {
 	var errs []error
-	for _, m := range e.Ledger.Left(of) {
-		if err := e.remove(ctx, m); err != nil {
+	for _, m := range e.Ledger.Remaining(of) {
+		if err := e.deleteObject(ctx, m); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Env) remove(ctx context.Context, m Made) error {
+func (e *Env) deleteObject(ctx context.Context, m Object) error {
 	x := e.Do(ctx, wire.Request{
 		Method: m.Method, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}},
 	})
@@ -108,7 +107,7 @@ func (e *Env) remove(ctx context.Context, m Made) error {
 		return fmt.Errorf("%s %s is left, made by %s: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
 	case x.Status/100 == 2, x.Status == http.StatusNotFound, x.Status == http.StatusGone:
 	case (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) && m.Kind != "job" && strings.Contains(m.URL, "/v1/"):
-		// Version 1 answers so for what is not there: a read tells.
+		// Version 1 answers so for an object that does not exist: a read confirms it.
 		read := e.Do(ctx, wire.Request{
 			Method: http.MethodGet, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}},
 		})
@@ -122,17 +121,16 @@ func (e *Env) remove(ctx context.Context, m Made) error {
 	return e.Ledger.Remove(m)
 }
 
-// Close gives back what the run used on this machine.
+// Close releases what the run used on this machine.
 func (e *Env) Close() error {
 	if e.hooks != nil {
-		e.hooks.close()
+		e.hooks.shutDown()
 	}
 	e.client.CloseIdleConnections()
 	return e.Ledger.Close()
 }
 
-// Pace spreads requests, so that a target that others use too is no busier for
-// them: the management API's public limits are 60 a minute, 3,000 an hour.
+// Pace limits the rate of requests to a target that others use, too: the management API's public limits are 60 a minute, 3,000 an hour.
 type Pace struct {
 	mu         sync.Mutex
 	next       map[string]time.Time
@@ -140,7 +138,7 @@ type Pace struct {
 	jobs       time.Duration
 }
 
-// NewPace leaves so much time between requests of an API.
+// NewPace allows so many requests per minute and second to each API.
 func NewPace(managementPerMinute, jobsPerSecond int) *Pace {
 	return &Pace{
 		next:       map[string]time.Time{},
@@ -182,9 +180,9 @@ func (p *Pace) Wait(ctx context.Context, url string) error {
 	return pause(ctx, time.Until(at))
 }
 
-// Again waits as long as a 429 of the management API asks for, and tells
-// whether to try once more.
-func (p *Pace) Again(x *wire.Exchange, try int) bool {
+// WaitAfter429 waits for the Retry-After of a 429 of the management API, and tells
+// whether to try again.
+func (p *Pace) WaitAfter429(x *wire.Exchange, try int) bool {
 	if p == nil || try >= 2 || !Managed(x.Request.URL) {
 		return false
 	}
@@ -209,5 +207,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Client sends requests that are no part of a case.
+// Client returns the client for requests outside of cases.
 func (e *Env) Client() *http.Client { return e.client }

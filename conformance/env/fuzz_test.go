@@ -22,8 +22,8 @@ func FuzzLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before := l.Left("")
-		added, err := l.Add(env.Made{Kind: "template", ID: "x", Method: "DELETE", URL: "/v2/templates/x", Case: "the case"})
+		before := l.Remaining("")
+		added, err := l.Add(env.Object{Kind: "template", ID: "x", Method: "DELETE", URL: "/v2/templates/x", Case: "the case"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +35,8 @@ func FuzzLedger(f *testing.F) {
 			t.Fatalf("%q: with one more it is not read: %v", text, err)
 		}
 		defer again.Close()
-		left := again.Left("")
-		if !slices.ContainsFunc(left, func(m env.Made) bool { return m.N == added.N && m.ID == "x" }) || len(left) != len(before)+1 {
+		left := again.Remaining("")
+		if !slices.ContainsFunc(left, func(m env.Object) bool { return m.N == added.N && m.ID == "x" }) || len(left) != len(before)+1 {
 			t.Errorf("%q: after one more there is\n%+v\nbefore\n%+v", text, left, before)
 		}
 	},

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Made is a thing of the target that the suite made, and the request that takes
-// it down again.
-type Made struct {
+// Object is an object that the suite created at the target, and the request that
+// deletes it.
+type Object struct {
 	N      int       `json:"n"`
 	Kind   string    `json:"kind"` // template, endpoint, job …
 	ID     string    `json:"id"`
@@ -26,17 +26,17 @@ type Made struct {
 	Gone   bool      `json:"gone,omitempty"` // it was taken down
 }
 
-// Ledger is the list of what the suite made and has to take down. With a file,
-// each line is on the disk before the thing is used, so that another process
-// can take it down after a crash. The zero Ledger has no file.
+// Ledger lists the objects that the suite created and has to delete. With a file, each
+// line is on the disk before the object is used, so that another process can delete
+// it after a crash. The zero Ledger has no file.
 type Ledger struct {
 	mu   sync.Mutex
 	file *os.File
-	made []Made
+	made []Object
 	n    int
 }
 
-// OpenLedger reads a ledger, or begins it.
+// OpenLedger reads a ledger file, or creates it.
 func OpenLedger(path string) (*Ledger, error) {
 	l := new(Ledger)
 	if path == "" {
@@ -56,7 +56,7 @@ func OpenLedger(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// endLine ends a line that a crash cut short: what is added is one of its own.
+// endLine ends a line that a crash cut short, so that the next entry has its own.
 func endLine(path string, file *os.File) error {
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 || text[len(text)-1] == '\n' {
@@ -74,14 +74,14 @@ func (l *Ledger) read(path string) error {
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var m Made
-		// A crash may have cut the last line short: what it was about was not used.
+		var m Object
+		// A crash may have cut the last line short: its object was not used.
 		if json.Unmarshal(lines.Bytes(), &m) != nil || m.N < 1 || m.N == math.MaxInt {
 			continue
 		}
 		l.n = max(l.n, m.N)
 		if m.Gone {
-			l.made = slices.DeleteFunc(l.made, func(x Made) bool { return x.N == m.N })
+			l.made = slices.DeleteFunc(l.made, func(x Object) bool { return x.N == m.N })
 			continue
 		}
 		l.made = append(l.made, m)
@@ -89,8 +89,8 @@ func (l *Ledger) read(path string) error {
 	return lines.Err()
 }
 
-// Add notes what was made, before it is used.
-func (l *Ledger) Add(m Made) (Made, error) {
+// Add records an object before it is used.
+func (l *Ledger) Add(m Object) (Object, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.n++
@@ -99,16 +99,16 @@ func (l *Ledger) Add(m Made) (Made, error) {
 	return m, l.write(m)
 }
 
-// Remove notes that it was taken down.
-func (l *Ledger) Remove(m Made) error {
+// Remove records that an object was deleted.
+func (l *Ledger) Remove(m Object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.made = slices.DeleteFunc(l.made, func(x Made) bool { return x.N == m.N })
+	l.made = slices.DeleteFunc(l.made, func(x Object) bool { return x.N == m.N })
 	m.Gone = true
 	return l.write(m)
 }
 
-func (l *Ledger) write(m Made) error {
+func (l *Ledger) write(m Object) error {
 	if l.file == nil {
 		return nil
 	}
@@ -125,12 +125,12 @@ func (l *Ledger) write(m Made) error {
 	return nil
 }
 
-// Left is what has to be taken down, the newest first. Of one case, or of all
-// for "".
-func (l *Ledger) Left(of string) []Made {
+// Remaining returns the objects of a case that have to be deleted, the newest first;
+// those of all cases for "".
+func (l *Ledger) Remaining(of string) []Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var left []Made
+	var left []Object
 	for _, m := range slices.Backward(l.made) {
 		if of == "" || m.Case == of {
 			left = append(left, m)

@@ -37,7 +37,7 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, what := range []string{"/v2/a", "/v2/b", "/v2/c", "/v1/d"} {
-		m, err := first.Add(env.Made{Kind: "thing", ID: what, Method: "DELETE", URL: target.URL + what, Case: "X-01"})
+		m, err := first.Add(env.Object{Kind: "thing", ID: what, Method: "DELETE", URL: target.URL + what, Case: "X-01"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,14 +65,14 @@ func TestLedger(t *testing.T) {
 	e := env.New(&env.Target{Key: "the-key"}, env.NewReal(1))
 	e.Ledger = again
 	// Version 1 answers 400 for what is not there: here the read finds it.
-	err = e.TakeDown(context.Background(), "")
+	err = e.DeleteCreated(context.Background(), "")
 	if err == nil || !strings.Contains(err.Error(), "thing /v1/d is left, made by X-01") {
 		t.Errorf("the end is %v", err)
 	}
 	if got := strings.Join(asked, ", "); got != "DELETE /v1/d, GET /v1/d, DELETE /v2/c, DELETE /v2/a" {
 		t.Errorf("asked %s", got)
 	}
-	if left := again.Left(""); len(left) != 1 || left[0].ID != "/v1/d" {
+	if left := again.Remaining(""); len(left) != 1 || left[0].ID != "/v1/d" {
 		t.Errorf("left is %v", left)
 	}
 }

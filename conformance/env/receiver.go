@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Receiver is a server of the suite's own, which the target calls: at webhooks,
-// and from handlers that tell that they run.
+// Receiver is a server of the suite that the target calls: as a webhook, and from
+// handlers that signal that they run.
 type Receiver struct {
 	server *http.Server
 	base   string // as the target reaches it
@@ -34,7 +34,7 @@ type Box struct {
 	arrived chan struct{} // closed at the next call
 }
 
-// Call is one request that came.
+// Call is one request that the receiver got.
 type Call struct {
 	At     time.Time // by the target's clock
 	Method string
@@ -45,30 +45,30 @@ type Call struct {
 // ErrNoReceiver says that the target can't reach this machine.
 var ErrNoReceiver = errors.New("the target can't reach this machine: --hook-url says at which address it does")
 
-// NewBox opens an address. It answers the calls with these status codes in
-// turn, the last of them for all that follow; 0 breaks the call off; none: 200.
+// NewBox opens an address. It answers calls with these status codes in turn, the last
+// one for all that follow, and without any with 200. 0 closes the connection.
 func (e *Env) NewBox(answers ...int) (*Box, error) {
 	e.hooking.Do(func() { e.hooks, e.hookErr = e.receive() })
 	if e.hookErr != nil {
 		return nil, e.hookErr
 	}
-	return e.hooks.open(answers), nil
+	return e.hooks.newBox(answers), nil
 }
 
 // Reachable tells whether the target reaches this machine.
-func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && loopback(t.Queue()) }
+func (t *Target) Reachable() bool { return t.HookURL != "" || !t.Virtual && isLoopback(t.Queue()) }
 
-// Near tells whether the target is on this machine.
-func (t *Target) Near() bool {
+// OnThisMachine tells whether the target runs on this machine.
+func (t *Target) OnThisMachine() bool {
 	for _, address := range []string{t.Queue(), t.V1(), t.V2()} {
-		if address != "" && !loopback(address) {
+		if address != "" && !isLoopback(address) {
 			return false
 		}
 	}
 	return true
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
@@ -84,19 +84,19 @@ func (e *Env) receive() (*Receiver, error) {
 	listener := e.Target.HookListener
 	if listener == nil {
 		var err error
-		if listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", first(e.Target.HookListen, "127.0.0.1:0")); err != nil {
+		if listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", firstNonEmpty(e.Target.HookListen, "127.0.0.1:0")); err != nil {
 			return nil, err
 		}
 	}
-	r := &Receiver{base: trim(first(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Now, boxes: map[string]*Box{}}
+	r := &Receiver{base: trimSlash(firstNonEmpty(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Now, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = r.server.Serve(listener) }() // ends with close
 	return r, nil
 }
 
-func (r *Receiver) close() { _ = r.server.Close() }
+func (r *Receiver) shutDown() { _ = r.server.Close() }
 
-func (r *Receiver) open(answers []int) *Box {
+func (r *Receiver) newBox(answers []int) *Box {
 	name := rand.Text()
 	b := &Box{URL: r.base + "/" + name, answers: answers, arrived: make(chan struct{})}
 	r.mu.Lock()
@@ -105,7 +105,7 @@ func (r *Receiver) open(answers []int) *Box {
 	return b
 }
 
-// ServeHTTP takes a call.
+// ServeHTTP records a call.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
 	r.mu.Lock()
@@ -119,14 +119,14 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the caller is gone
 	}
-	status := b.take(Call{At: r.now(), Method: req.Method, Header: req.Header, Body: body})
+	status := b.record(Call{At: r.now(), Method: req.Method, Header: req.Header, Body: body})
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(status)
 }
 
-func (b *Box) take(c Call) (status int) {
+func (b *Box) record(c Call) (status int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	status = http.StatusOK
@@ -139,14 +139,14 @@ func (b *Box) take(c Call) (status int) {
 	return status
 }
 
-// Calls are those that came.
+// Calls returns the calls so far.
 func (b *Box) Calls() []Call {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls[:len(b.calls):len(b.calls)]
 }
 
-// Await waits, on the wall, until so many calls came or the time is over.
+// Await waits, in real time, for n calls or until the time is over.
 func (b *Box) Await(n int, patience time.Duration) []Call {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 // bubble, half an hour takes no time; without them, cases that wait for more than
 // five minutes are skipped.
 //
-// The subtests of what is not a MUST never fail: they log what came.
+// Only subtests of a MUST fail: others log the actual behaviour.
 func Run(t *testing.T, target conformance.Target, more ...func(*conformance.Options)) *report.Report {
 	t.Helper()
 	target.Local = true
@@ -30,7 +30,7 @@ func Run(t *testing.T, target conformance.Target, more ...func(*conformance.Opti
 		t.Fatal(r.Preflight)
 	}
 	for _, x := range r.Results {
-		t.Run(x.Clause, func(t *testing.T) { tell(t, x) })
+		t.Run(x.Clause, func(t *testing.T) { logResult(t, x) })
 	}
 	for _, text := range append(r.Leaked, r.Stale...) {
 		t.Error(text)
@@ -41,7 +41,7 @@ func Run(t *testing.T, target conformance.Target, more ...func(*conformance.Opti
 	return r
 }
 
-func tell(t *testing.T, x report.Result) {
+func logResult(t *testing.T, x report.Result) {
 	switch x.Verdict {
 	case report.Pass:
 	case report.Skip:

@@ -29,8 +29,8 @@ type Config struct {
 	Env []string
 	// Args are further arguments of jobrunner serve.
 	Args []string
-	// Wall leaves it the clock on the wall, which nobody advances.
-	Wall bool
+	// RealClock runs it with the real-time clock, which can't be advanced.
+	RealClock bool
 }
 
 // Deployment is a jobrunner that runs.
@@ -49,7 +49,7 @@ const startTime = 20 * time.Second
 
 // Start starts a jobrunner and waits until it listens. The caller stops it.
 func Start(ctx context.Context, c Config) (*Deployment, error) {
-	binary, err := find(c.Binary)
+	binary, err := findBinary(c.Binary)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func Start(ctx context.Context, c Config) (*Deployment, error) {
 	return d, nil
 }
 
-// find finds the jobrunner.
-func find(asked string) (string, error) {
+// findBinary finds the jobrunner's binary.
+func findBinary(asked string) (string, error) {
 	if asked != "" {
 		return asked, nil
 	}
@@ -104,10 +104,10 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		*k.key = strings.TrimSpace(string(out))
 	}
 	args := []string{"serve", "--listen=127.0.0.1:0", "--ephemeral", "--gpus=off", "--keys=" + d.dir}
-	if !c.Wall {
+	if !c.RealClock {
 		args = append(args, "--clock=admin")
 	}
-	// It ends with Stop, after what the suite made was taken down: not with ctx.
+	// It ends with Stop, after the suite's objects were deleted: not with ctx.
 	d.process = exec.CommandContext(context.WithoutCancel(ctx), binary, append(args, c.Args...)...)
 	d.process.Env, d.process.Stderr = environment, &d.stderr
 	out, err := d.process.StdoutPipe()
@@ -137,13 +137,13 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	case u, ok := <-url:
 		if ok {
 			d.Target.BaseURL = u
-			if c.Wall {
+			if c.RealClock {
 				return nil
 			}
 			d.Target.Advance = Advance(u, d.Target.Key)
 			// An older jobrunner has a clock that can't be stopped: then it runs.
-			_, err := post(ctx, &http.Client{}, u, d.Target.Key, `{"stop":true}`)
-			d.Target.Still = err == nil
+			_, err := postClock(ctx, &http.Client{}, u, d.Target.Key, `{"stop":true}`)
+			d.Target.ClockStopped = err == nil
 			return nil
 		}
 	case <-timer.C:
@@ -153,16 +153,16 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 	return errors.Join(fmt.Errorf("%s did not start: %s", binary, d.stderr.text()), ctx.Err())
 }
 
-// Advance moves the clock of a jobrunner on that was started with --clock=admin.
+// Advance returns a function that advances the clock of a jobrunner with --clock=admin.
 func Advance(url, key string) func(context.Context, time.Duration) (time.Time, error) {
 	client := &http.Client{}
 	return func(ctx context.Context, d time.Duration) (now time.Time, err error) {
-		// What is more than the door takes at a time goes in pieces.
+		// The route accepts so much at a time: longer advances are split.
 		const most = 8 * 24 * time.Hour
 		for {
 			step := min(d, most)
 			ms := max((step + time.Millisecond - 1).Milliseconds(), 1)
-			if now, err = post(ctx, client, url, key, fmt.Sprintf(`{"advance":%d}`, ms)); err != nil || d <= most {
+			if now, err = postClock(ctx, client, url, key, fmt.Sprintf(`{"advance":%d}`, ms)); err != nil || d <= most {
 				return now, err
 			}
 			d -= step
@@ -170,8 +170,8 @@ func Advance(url, key string) func(context.Context, time.Duration) (time.Time, e
 	}
 }
 
-// post asks for something of the clock, and says its time then.
-func post(ctx context.Context, client *http.Client, url, key, body string) (time.Time, error) {
+// postClock sends a request to the clock's route, and returns its time.
+func postClock(ctx context.Context, client *http.Client, url, key, body string) (time.Time, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/clock", strings.NewReader(body))
 	if err != nil {
 		return time.Time{}, err
@@ -193,7 +193,7 @@ func post(ctx context.Context, client *http.Client, url, key, body string) (time
 	return answer.Now, nil
 }
 
-// Stop ends the jobrunner and removes what it left.
+// Stop ends the jobrunner and removes its files.
 func (d *Deployment) Stop() error {
 	d.kill()
 	return os.RemoveAll(d.dir)
@@ -204,7 +204,7 @@ func (d *Deployment) kill() {
 	<-d.ended
 }
 
-// Log is the end of what the jobrunner said.
+// Log returns the end of the jobrunner's log.
 func (d *Deployment) Log() string { return d.stderr.text() }
 
 // tail keeps the end of what is written to it.

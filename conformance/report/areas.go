@@ -1,6 +1,6 @@
 package report
 
-// Area is the part of an id that clauses of one subject share, with that subject.
+// Area is the prefix of the ids of clauses about one subject, and that subject.
 type Area struct{ ID, Title string }
 
 // Areas are those of the registry, in its order.
@@ -10,8 +10,8 @@ var Areas = []Area{
 	{"P", "Endpoints"}, {"DAT", "Data of jobs"}, {"STO", "Stored objects"}, {"M", "Version 1 at large"}, {"VER", "Version 2 and versions"}, {"CLI", "Clients"},
 }
 
-// title is the subject of an area; an area that has none is shown by its id.
-func title(area string) string {
+// areaTitle returns the subject of an area, or its id where it has none.
+func areaTitle(area string) string {
 	for _, a := range Areas {
 		if a.ID == area {
 			return a.Title

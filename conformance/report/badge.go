@@ -10,8 +10,7 @@ import (
 
 const badgeLabel = "conformance"
 
-// badge is what a badge says: how many of the MUST clauses are kept, or why that
-// is not to be said.
+// badge returns the badge's text: how many MUST clauses pass, or why that can't be said.
 func badge(r *Report) (message, colour string) {
 	musts, kept := 0, 0
 	for _, x := range r.Results {
@@ -38,7 +37,7 @@ func badge(r *Report) (message, colour string) {
 // WriteShield writes the badge as the JSON that shields-like servers take.
 func WriteShield(w io.Writer, r *Report) error {
 	message, colour := badge(r)
-	return indented(w, struct {
+	return writeIndented(w, struct {
 		SchemaVersion int    `json:"schemaVersion"`
 		Label         string `json:"label"`
 		Message       string `json:"message"`

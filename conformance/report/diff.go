@@ -21,21 +21,21 @@ func Read(from io.Reader) (*Report, error) {
 	return r, nil
 }
 
-// Turn is what a change of a verdict means.
-type Turn int
+// Direction tells whether a changed verdict is better or worse.
+type Direction int
 
-// Turns, what asks for attention first.
+// Directions, the most urgent first.
 const (
-	Worse Turn = iota // it was kept or not judged and is broken, or it was kept and can't be told any more
+	Worse Direction = iota // it was kept or not judged and is broken, or it was kept and can't be told any more
 	Better
 	Other // neither: other judging, or another observation
 )
 
-// Change is a clause of which two reports say different things.
+// Change is a clause about which two reports differ.
 type Change struct {
-	Turn   Turn
-	Before *Result // nil where the first report has not got it
-	After  *Result // nil where the second one has not
+	Direction Direction
+	Before    *Result // nil where the first report has not got it
+	After     *Result // nil where the second one has not
 }
 
 // Diff is what changed from one report to another.
@@ -53,10 +53,10 @@ const (
 	broken
 )
 
-// standing is what a verdict says of the deployment: a list of known deviations
-// makes nothing better or worse. chosen is true where whoever ran the suite left
-// the clause out, so that its absence says nothing.
-func standing(x *Result) (s int, chosen bool) {
+// standingOf returns what a verdict says about the deployment: known deviations make
+// nothing better or worse. chosen is true where the clause was left out by an option,
+// so that its absence says nothing.
+func standingOf(x *Result) (s int, chosen bool) {
 	if x == nil {
 		return unjudged, true
 	}
@@ -77,8 +77,8 @@ func standing(x *Result) (s int, chosen bool) {
 	return unjudged, false
 }
 
-// Compare finds what changed. An observation that differs is a change that is
-// neither better nor worse, and so is a clause that was left out by choice.
+// Compare finds the changes. An observation that differs is neither better nor worse,
+// and neither is a clause that was left out by an option.
 func Compare(before, after *Report) Diff {
 	d := Diff{Before: before, After: after}
 	old := map[string]*Result{}
@@ -96,7 +96,7 @@ func Compare(before, after *Report) Diff {
 			d.add(a, nil)
 		}
 	}
-	slices.SortStableFunc(d.Changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Turn, b.Turn), b.rank()-a.rank()) })
+	slices.SortStableFunc(d.Changes, func(a, b Change) int { return cmp.Or(cmp.Compare(a.Direction, b.Direction), b.rank()-a.rank()) })
 	return d
 }
 
@@ -105,8 +105,8 @@ func (d *Diff) add(a, b *Result) {
 		d.Same++
 		return
 	}
-	was, _ := standing(a)
-	is, chosen := standing(b)
+	was, _ := standingOf(a)
+	is, chosen := standingOf(b)
 	turn := Other
 	switch {
 	case is > was && !chosen:
@@ -117,44 +117,44 @@ func (d *Diff) add(a, b *Result) {
 	d.Changes = append(d.Changes, Change{turn, a, b})
 }
 
-// rank puts what is broken before what only stands on it.
+// rank puts broken clauses before those that they block.
 func (c Change) rank() int {
-	s, _ := standing(c.After)
+	s, _ := standingOf(c.After)
 	return s
 }
 
-// Count is how many changes are of a turn.
-func (d Diff) Count(t Turn) (n int) {
+// Count returns how many changes have a direction.
+func (d Diff) Count(t Direction) (n int) {
 	for _, c := range d.Changes {
-		if c.Turn == t {
+		if c.Direction == t {
 			n++
 		}
 	}
 	return n
 }
 
-// GotWorse says whether a gate must close: a clause got worse, nothing was judged
+// GotWorse tells whether a CI gate must fail: a clause got worse, nothing was judged
 // any more, or the client fails although nothing is scripted to fail.
 func (d Diff) GotWorse() bool {
 	return d.Count(Worse) > 0 || d.Before.Preflight == "" && d.After.Preflight != "" || len(d.Before.Failed) == 0 && len(d.After.Failed) > 0
 }
 
-// WriteDiff writes what changed for people, what got worse first.
+// WriteDiff writes the changes for people, the worse ones first.
 func WriteDiff(w io.Writer, d Diff, colours bool) error {
-	p := painter(colours)
+	p := colourizer(colours)
 	var b strings.Builder
-	for _, line := range d.circumstances() {
+	for _, line := range d.otherDifferences() {
 		fmt.Fprintln(&b, p.paint(grey, line))
 	}
 	if d.After.Preflight != "" {
-		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+harmless(d.After.Preflight)))
+		fmt.Fprintln(&b, p.paint(red, "nothing is judged any more: "+stripControls(d.After.Preflight)))
 	}
 	for _, text := range d.After.Failed {
-		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(harmless(text), "\n", "\n  "))
+		fmt.Fprintln(&b, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
 	heads := []string{Worse: p.paint(red, "WORSE"), Better: p.paint(green, "BETTER"), Other: p.paint(blue, "OTHER")}
 	for _, c := range d.Changes {
-		c.write(&b, heads[c.Turn])
+		c.write(&b, heads[c.Direction])
 	}
 	fmt.Fprintln(&b, p.paint(bold, fmt.Sprintf("%d worse, %d better, %d otherwise changed, %d as before", d.Count(Worse), d.Count(Better), d.Count(Other), d.Same)))
 	_, err := io.WriteString(w, b.String())
@@ -166,29 +166,29 @@ func (c Change) write(b *strings.Builder, head string) {
 	if x == nil {
 		x = c.Before
 	}
-	fmt.Fprintf(b, "%s %s %s  %s → %s  %s\n", head, x.Clause, x.Level, spoken(c.Before), spoken(c.After), x.Statement)
+	fmt.Fprintf(b, "%s %s %s  %s → %s  %s\n", head, x.Clause, x.Level, verdictText(c.Before), verdictText(c.After), x.Statement)
 	if c.Before != nil && c.After != nil && c.Before.Verdict == Observed && c.After.Verdict == Observed {
-		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", harmless(c.Before.Observed), "now", harmless(c.After.Observed))
+		fmt.Fprintf(b, "  %-9s %s\n  %-9s %s\n", "before", stripControls(c.Before.Observed), "now", stripControls(c.After.Observed))
 		return
 	}
-	if c.After != nil && c.Turn != Better {
-		if text := brief(*c.After); text != "" {
+	if c.After != nil && c.Direction != Better {
+		if text := oneLine(*c.After); text != "" {
 			fmt.Fprintf(b, "  %-9s %s\n", "now", text)
 		}
 	}
 }
 
-// spoken is a verdict, or that there is none.
-func spoken(x *Result) string {
+// verdictText returns a verdict, or that there is none.
+func verdictText(x *Result) string {
 	if x == nil {
 		return "not in the report"
 	}
 	return string(x.Verdict)
 }
 
-// circumstances are what else differs, so that nobody takes it for the
-// deployment's doing.
-func (d Diff) circumstances() (list []string) {
+// otherDifferences returns differences between the two runs themselves, which may be
+// why verdicts differ.
+func (d Diff) otherDifferences() (list []string) {
 	for _, c := range []struct{ what, before, after string }{
 		{"target", d.Before.Target.Where(), d.After.Target.Where()},
 		{"dialect", d.Before.Dialect, d.After.Dialect},
@@ -196,13 +196,13 @@ func (d Diff) circumstances() (list []string) {
 	} {
 		// A local deployment has another port each time.
 		if c.before != c.after && (c.what != "target" || !d.Before.Target.Local || !d.After.Target.Local) {
-			list = append(list, fmt.Sprintf("%s: %s, now %s", c.what, or(c.before, "none"), or(c.after, "none")))
+			list = append(list, fmt.Sprintf("%s: %s, now %s", c.what, orElse(c.before, "none"), orElse(c.after, "none")))
 		}
 	}
 	return list
 }
 
-func or(text, otherwise string) string {
+func orElse(text, otherwise string) string {
 	if text == "" {
 		return otherwise
 	}

@@ -26,10 +26,10 @@ func TestTurns(t *testing.T) {
 	must := func(v report.Verdict) *x { return &x{Verdict: v} }
 	should := func(v report.Verdict) *x { return &x{Verdict: v, Level: "SHOULD"} }
 	skip := func(code string) *x { return &x{Verdict: report.Skip, Code: code} }
-	const worse, better, other, same = report.Worse, report.Better, report.Other, report.Turn(-1)
+	const worse, better, other, same = report.Worse, report.Better, report.Other, report.Direction(-1)
 	for _, c := range []struct {
 		before, after *x
-		want          report.Turn
+		want          report.Direction
 	}{
 		{must(report.Pass), must(report.Pass), same},
 		{must(report.Pass), must(report.Fail), worse},
@@ -67,7 +67,7 @@ func TestTurns(t *testing.T) {
 		d := report.Compare(one(c.before), one(c.after))
 		got := same
 		if len(d.Changes) > 0 {
-			got = d.Changes[0].Turn
+			got = d.Changes[0].Direction
 		}
 		if got != c.want || d.GotWorse() != (c.want == worse) || len(d.Changes)+d.Same != 1 {
 			t.Errorf("%+v, then %+v: %d, not %d", c.before, c.after, got, c.want)

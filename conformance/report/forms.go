@@ -24,9 +24,9 @@ var Forms = []Form{
 }
 
 // WriteJSON writes the report as Schema says.
-func WriteJSON(w io.Writer, r *Report) error { return indented(w, r) }
+func WriteJSON(w io.Writer, r *Report) error { return writeIndented(w, r) }
 
-func indented(w io.Writer, what any) error {
+func writeIndented(w io.Writer, what any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")

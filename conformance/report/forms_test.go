@@ -306,7 +306,7 @@ func TestMarkdown(t *testing.T) {
 	}
 	for range 3000 {
 		x := r.Results[1]
-		x.Failure = &report.Failure{Came: strings.Repeat("é`", 20000)}
+		x.Failure = &report.Failure{Actual: strings.Repeat("é`", 20000)}
 		r.Results = append(r.Results, x)
 	}
 	r.Count()

@@ -86,14 +86,14 @@ type (
 	}
 )
 
-// harVersion is what is said of the protocol, which the suite does not choose.
+// harVersion is the protocol in the archive; the suite does not record it.
 const harVersion = "HTTP/1.1"
 
 // harTime has milliseconds and a zone, as the archive wants them.
 const harTime = "2006-01-02T15:04:05.000Z07:00"
 
-// WriteHAR writes the requests of the clauses that are not kept, or that can't
-// be told, as an HTTP archive: a clause is a page. Bodies are cut as in the
+// WriteHAR writes the requests of clauses that failed or are inconclusive as an HTTP
+// archive: a clause is a page. Bodies are cut as in the
 // report.
 func WriteHAR(w io.Writer, r *Report) error {
 	log := harLog{Version: "1.2", Creator: harNamed{"conformance", r.Version}, Pages: []harPage{}, Entries: []harEntry{}, Comment: harComment(r)}
@@ -107,17 +107,17 @@ func WriteHAR(w io.Writer, r *Report) error {
 			continue
 		}
 		log.Pages = append(log.Pages, harPage{
-			Started: x.Trace[0].Started.Format(harTime), ID: x.Clause, Title: string(x.Verdict) + " " + x.Clause + ": " + x.Statement, Comment: brief(x),
+			Started: x.Trace[0].Started.Format(harTime), ID: x.Clause, Title: string(x.Verdict) + " " + x.Clause + ": " + x.Statement, Comment: oneLine(x),
 		})
 		for _, e := range x.Trace {
-			log.Entries = append(log.Entries, harOf(x.Clause, e))
+			log.Entries = append(log.Entries, harEntryOf(x.Clause, e))
 		}
 	}
 	slices.SortStableFunc(log.Entries, func(a, b harEntry) int { return a.at.Compare(b.at) })
-	return indented(w, map[string]harLog{"log": log})
+	return writeIndented(w, map[string]harLog{"log": log})
 }
 
-// harComment is what an archive of requests has no entry for.
+// harComment is the part of the report for which an archive has no entry.
 func harComment(r *Report) string {
 	if r.Preflight != "" {
 		return r.Preflight
@@ -129,7 +129,7 @@ func harComment(r *Report) string {
 	return strings.Join(lines, "\n")
 }
 
-func harOf(page string, x Exchange) harEntry {
+func harEntryOf(page string, x Exchange) harEntry {
 	took := float64(time.Duration(x.Took).Microseconds()) / 1000
 	e := harEntry{
 		Page: page, Started: x.Started.Format(harTime), Time: took, Timings: harTimings{Wait: took}, at: x.Started,
@@ -170,14 +170,14 @@ func harQuery(address string) []harPair {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
-		list = append(list, harPair{unescaped(name), unescaped(value)})
+		list = append(list, harPair{unescapeOrSame(name), unescapeOrSame(value)})
 	}
 	return list
 }
 
-// unescaped is the text itself where it is no encoding: a target is sent such,
-// too.
-func unescaped(text string) string {
+// unescapeOrSame returns the text itself where it is not a valid encoding: some
+// requests have one on purpose.
+func unescapeOrSame(text string) string {
 	if plain, err := url.QueryUnescape(text); err == nil {
 		return plain
 	}

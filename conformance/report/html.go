@@ -25,8 +25,8 @@ var (
 )
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"slug": slug, "brief": brief, "message": message, "span": span, "join": func(list []string) string { return strings.Join(list, ", or ") },
-	"count": count,
+	"slug": verdictClass, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
+	"count": groupDigits,
 }).Parse(pageText))
 
 // page is what the template shows.
@@ -34,8 +34,8 @@ type page struct {
 	*Report
 	Style  template.CSS
 	Script template.JS
-	// Policy lets nothing run but the page's own style and script, and nothing be
-	// fetched.
+	// Policy is the content security policy: it allows the page's own style and script
+	// alone, and no requests.
 	Policy   string
 	Tone     string // good, bad or unsure
 	Headline string
@@ -73,27 +73,27 @@ type pageArea struct {
 	Results   []Result
 }
 
-// means say what the verdicts are to a reader who sees them first here.
-var means = map[Verdict]string{
+// verdictMeanings explain the verdicts on the page.
+var verdictMeanings = map[Verdict]string{
 	Fail: "a MUST that is not kept", Unexpected: "kept, and listed as a known deviation", Error: "the suite itself failed",
 	Inconclusive: "can’t be told: time or network", Warn: "a SHOULD or a MAY that is not kept", Known: "a listed deviation, still there",
 	Blocked: "stands on what failed before it", Observed: "the description leaves it open", Skip: "not judged", Pass: "kept",
 }
 
-// WriteHTML writes the report as one page that needs nothing but itself.
+// WriteHTML writes the report as one self-contained page.
 func WriteHTML(w io.Writer, r *Report) error {
 	p := page{
 		Report: r, Style: template.CSS(pageStyle), Script: template.JS(pageScript),
-		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(pageStyle), hash(pageScript)),
-		Tone:   tone(r), Headline: sentence(conclusion(r)), Summary: summary(r),
-		When: r.Started.UTC().Format("2 January 2006, 15:04 UTC"), Facts: facts(r),
+		Policy: fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", contentHash(pageStyle), contentHash(pageScript)),
+		Tone:   verdictTone(r), Headline: capitalize(conclusion(r)), Summary: summary(r),
+		When: r.Started.UTC().Format("2 January 2006, 15:04 UTC"), Facts: runFacts(r),
 	}
 	if r.Preflight != "" {
 		p.Headline = "Nothing could be judged"
 	}
 	for _, v := range Verdicts {
 		if n := r.Counts[v]; n > 0 {
-			p.Chips = append(p.Chips, pageChip{v, n, means[v]})
+			p.Chips = append(p.Chips, pageChip{v, n, verdictMeanings[v]})
 		}
 	}
 	for _, x := range r.Attention() {
@@ -108,7 +108,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		i := slices.IndexFunc(p.Areas, func(a pageArea) bool { return a.ID == x.Area })
 		if i < 0 {
 			i = len(p.Areas)
-			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: title(x.Area)})
+			p.Areas = append(p.Areas, pageArea{ID: x.Area, Title: areaTitle(x.Area)})
 		}
 		p.Areas[i].Results = append(p.Areas[i].Results, x)
 		if x.Verdict == Fail || x.Verdict == Warn {
@@ -118,12 +118,12 @@ func WriteHTML(w io.Writer, r *Report) error {
 	return pageTemplate.Execute(w, p)
 }
 
-func hash(text string) string {
+func contentHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-func tone(r *Report) string {
+func verdictTone(r *Report) string {
 	switch r.Exit {
 	case 0:
 		return "good"
@@ -161,13 +161,13 @@ func summary(r *Report) string {
 		}
 	}
 	kept := fmt.Sprintf("%d of %d clauses kept", r.Counts[Pass], len(r.Results))
-	return sentence(strings.Join(append([]string{kept}, parts...), "; ")) + "."
+	return capitalize(strings.Join(append([]string{kept}, parts...), "; ")) + "."
 }
 
-func facts(r *Report) (list [][2]string) {
+func runFacts(r *Report) (list [][2]string) {
 	passed := ""
-	if time.Duration(r.Passed) > time.Duration(r.Took)+time.Minute {
-		passed = time.Duration(r.Passed).Round(time.Second).String()
+	if time.Duration(r.TargetTime) > time.Duration(r.Duration)+time.Minute {
+		passed = time.Duration(r.TargetTime).Round(time.Second).String()
 	}
 	reruns := ""
 	if r.Reruns != nil {
@@ -178,10 +178,10 @@ func facts(r *Report) (list [][2]string) {
 		seed = fmt.Sprint(r.Seed)
 	}
 	for _, f := range [][2]string{
-		{"Took", time.Duration(r.Took).Round(time.Millisecond).String()},
+		{"Took", time.Duration(r.Duration).Round(time.Millisecond).String()},
 		{"Time of the target", passed},
-		{"Requests", count(int(r.Requests))},
-		{"Jobs", count(int(r.Jobs))},
+		{"Requests", groupDigits(int(r.Requests))},
+		{"Jobs", groupDigits(int(r.Jobs))},
 		{"Reruns, beside that", reruns},
 		{"Dialect", r.Dialect},
 		{"Endpoint", r.Target.Endpoint},
@@ -213,13 +213,13 @@ func levelOf(s Sum) pageLevel {
 	return l
 }
 
-// slug is a verdict as a class of the style.
-func slug(v Verdict) string { return strings.ToLower(string(v)) }
+// verdictClass returns the CSS class of a verdict.
+func verdictClass(v Verdict) string { return strings.ToLower(string(v)) }
 
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// count groups the digits of a number.
-func count(n int) string {
+// groupDigits groups the digits of a number.
+func groupDigits(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "\u202f" + text[i:]
@@ -227,7 +227,7 @@ func count(n int) string {
 	return text
 }
 
-func span(d Duration) string {
+func formatDuration(d Duration) string {
 	t := time.Duration(d)
 	switch {
 	case t == 0:
@@ -240,8 +240,8 @@ func span(d Duration) string {
 	return t.Round(10 * time.Microsecond).String()
 }
 
-// pretty indents JSON and leaves other texts alone.
-func pretty(text string) string {
+// indentJSON indents JSON and returns other texts unchanged.
+func indentJSON(text string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(text), "", "  ") != nil {
 		return text
@@ -249,8 +249,8 @@ func pretty(text string) string {
 	return b.String()
 }
 
-// message is what was sent or came: headers and body, or why there is less.
-func message(headers map[string][]string, body, failed string) string {
+// formatMessage shows the headers and the body of a request or an answer, or the error.
+func formatMessage(headers map[string][]string, body, failed string) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		for _, value := range headers[name] {
@@ -258,7 +258,7 @@ func message(headers map[string][]string, body, failed string) string {
 		}
 	}
 	var parts []string
-	for _, part := range []string{failed, strings.Join(lines, "\n"), pretty(body)} {
+	for _, part := range []string{failed, strings.Join(lines, "\n"), indentJSON(body)} {
 		if part != "" {
 			parts = append(parts, part)
 		}

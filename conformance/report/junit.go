@@ -53,16 +53,15 @@ type (
 	}
 )
 
-// junitRun is the suite of what the run itself has to say. Its cases are there
-// only where there is something, and are no clauses.
+// junitRun is the suite of problems of the run itself, which belong to no clause.
 const junitRun = "run"
 
 // WriteJUnit writes the report for CI servers: an area is a suite, a clause a
 // test. FAIL and UNEXPECTED-PASS are failures, ERROR and INCONCLUSIVE errors,
 // since they too end the run with a code; SKIP, BLOCKED and KNOWN are skipped.
-// What else ends the run with a code is a test of the suite "run".
+// Other reasons for an exit code are tests of the suite "run".
 func WriteJUnit(w io.Writer, r *Report) error {
-	all := junitSuites{Name: "conformance", Time: seconds(time.Duration(r.Took))}
+	all := junitSuites{Name: "conformance", Time: seconds(time.Duration(r.Duration))}
 	index := map[string]int{}
 	add := func(area string, c junitCase, took time.Duration) {
 		i, ok := index[area]
@@ -87,7 +86,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 		add(junitRun, junitCase{Name: "the target can be judged", Error: &junitText{Type: "preflight", Message: r.Preflight}}, 0)
 	}
 	for _, text := range r.Failed {
-		add(junitRun, junitCase{Name: "the client works where nothing is scripted to fail", Failure: &junitText{Type: "failed", Message: clip(harmless(text), 400), Text: harmless(text)}}, 0)
+		add(junitRun, junitCase{Name: "the client works where nothing is scripted to fail", Failure: &junitText{Type: "failed", Message: truncate(stripControls(text), 400), Text: stripControls(text)}}, 0)
 	}
 	if r.Preflight == "" && r.Judged() == 0 {
 		add(junitRun, junitCase{Name: "something is judged", Error: &junitText{Type: "not judged", Message: "no clause was judged"}}, 0)
@@ -99,7 +98,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 		add(junitRun, junitCase{Name: "all that the suite made is taken down: " + text, Error: &junitText{Type: "left", Message: "left: " + text + "; conformance sweep takes it down"}}, 0)
 	}
 	for _, x := range r.Results {
-		add(x.Area, junitOf(x), time.Duration(x.Took))
+		add(x.Area, junitOf(x), time.Duration(x.Duration))
 	}
 	for i := range all.Suites {
 		s := &all.Suites[i]
@@ -120,7 +119,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 
 func junitOf(x Result) junitCase {
 	c := junitCase{Name: x.Clause + ": " + x.Statement}
-	say := func() *junitText { return &junitText{Type: string(x.Verdict), Message: brief(x), Text: Text(x)} }
+	say := func() *junitText { return &junitText{Type: string(x.Verdict), Message: oneLine(x), Text: Text(x)} }
 	switch x.Verdict {
 	case Fail, Unexpected:
 		c.Failure = say()
@@ -157,8 +156,8 @@ func junitProperties(r *Report) (list []junitProperty) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// brief is what is to be said of a result in one line.
-func brief(x Result) string {
+// oneLine describes a result in one line.
+func oneLine(x Result) string {
 	text := x.Reason
 	switch {
 	case x.Verdict == Observed && x.Observed != "":
@@ -170,16 +169,16 @@ func brief(x Result) string {
 	case x.Verdict == Unexpected && text == "":
 		text = "it is kept, and listed as a known deviation"
 	case x.Failure != nil && x.Verdict != Known && x.Verdict != Unexpected:
-		text = x.Failure.Came
+		text = x.Failure.Actual
 		if len(x.Failure.Accepted) > 0 {
 			text = "accepted: " + strings.Join(x.Failure.Accepted, ", or ") + "; came: " + text
 		}
 	}
-	return clip(harmless(strings.Join(strings.Fields(text), " ")), 400)
+	return truncate(stripControls(strings.Join(strings.Fields(text), " ")), 400)
 }
 
-// clip cuts a text to n runes.
-func clip(text string, n int) string {
+// truncate cuts a text to n runes.
+func truncate(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {
 		return text

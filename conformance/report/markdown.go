@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A summary of a CI job is a megabyte at most: this much of each is shown.
+// GitHub limits a job summary to a megabyte, so each part is bounded.
 const (
 	markdownResults = 100
 	markdownText    = 12_000 // runes of one result
@@ -16,14 +16,14 @@ const (
 )
 
 // WriteMarkdown writes a summary for a CI job: the verdict, the sums by level,
-// and what asks for attention.
+// and the results that need attention.
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s Conformance: %s\n\n", markdownMark(r), conclusion(r))
 	if where := r.Target.Where(); where != "" {
 		fmt.Fprintf(&b, "Target %s, ", markdownCode(where))
 	}
-	fmt.Fprintf(&b, "%d clauses in %s, %d requests, %d jobs", len(r.Results), time.Duration(r.Took).Round(time.Millisecond), r.Requests, r.Jobs)
+	fmt.Fprintf(&b, "%d clauses in %s, %d requests, %d jobs", len(r.Results), time.Duration(r.Duration).Round(time.Millisecond), r.Requests, r.Jobs)
 	if r.Reruns != nil {
 		fmt.Fprintf(&b, "; beside that, reruns of %s", r.Reruns)
 	}
@@ -43,7 +43,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, "> **Left:** %s\n\n", markdownPlain(leak))
 	}
 	for _, text := range r.Failed {
-		fmt.Fprintf(&b, "**Failed:**\n\n%s\n\n", markdownFence(clip(harmless(text), markdownText)))
+		fmt.Fprintf(&b, "**Failed:**\n\n%s\n\n", markdownFence(truncate(stripControls(text), markdownText)))
 	}
 	markdownSums(&b, r)
 	markdownAttention(&b, r)
@@ -82,22 +82,21 @@ func markdownSums(b *strings.Builder, r *Report) {
 	for _, row := range sums {
 		fmt.Fprintf(b, "| %s |", row.Level)
 		for _, v := range heads {
-			fmt.Fprintf(b, " %s |", number(row.Counts[v]))
+			fmt.Fprintf(b, " %s |", formatCount(row.Counts[v]))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
 }
 
-func number(n int) string {
+func formatCount(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n)
 }
 
-// markdownGaps names the clauses that were not judged; those that stand on
-// others are named above.
+// markdownGaps names the clauses that were not judged; blocked ones are named above.
 func markdownGaps(b *strings.Builder, r *Report) {
 	gaps := r.gaps()
 	if len(gaps) == 0 {
@@ -124,16 +123,16 @@ func markdownAttention(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, "\n… and %d more.\n\n", len(list)-i)
 			break
 		}
-		// The words are HTML here: Markdown of the target's must not be read.
+		// The text is HTML: Markdown from the target must not be rendered.
 		fmt.Fprintf(b, "<details%s><summary><b>%s</b> %s (%s): %s</summary>\n\n%s\n\n</details>\n",
-			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, markdownLink(x), x.Level, markdownPlain(x.Statement), markdownFence(clip(Text(x), markdownText)))
+			map[bool]string{true: " open"}[x.Verdict == Fail && i < 5], x.Verdict, markdownLink(x), x.Level, markdownPlain(x.Statement), markdownFence(truncate(Text(x), markdownText)))
 	}
 	if len(blocked) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "<details><summary><b>%s</b> %d clauses that stand on others</summary>\n\n", Blocked, len(blocked))
 	for _, x := range blocked {
-		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(or(x.By, "another")), markdownPlain(x.Statement))
+		fmt.Fprintf(b, "- %s (%s), by %s: %s\n", x.Clause, x.Level, markdownPlain(orElse(x.By, "another")), markdownPlain(x.Statement))
 	}
 	b.WriteString("\n</details>\n")
 }
@@ -143,10 +142,10 @@ var markdownEscapes = strings.NewReplacer(
 	"|", "&#124;", "~", "&#126;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "://", "&#58;//", "\r", " ", "\n", " ",
 )
 
-// markdownPlain is a text of one line in which nothing is markup.
-func markdownPlain(text string) string { return markdownEscapes.Replace(clip(text, markdownText)) }
+// markdownPlain escapes a text for one line without markup.
+func markdownPlain(text string) string { return markdownEscapes.Replace(truncate(text, markdownText)) }
 
-// markdownLink is a clause that can be opened.
+// markdownLink is a link to a clause.
 func markdownLink(x Result) string {
 	if x.Link == "" {
 		return x.Clause
@@ -158,7 +157,7 @@ func markdownCode(text string) string {
 	return "<code>" + markdownPlain(text) + "</code>"
 }
 
-// markdownFence is a block of code with a fence that is not in it.
+// markdownFence returns a code block whose fence does not occur in the text.
 func markdownFence(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// gap is why clauses were not judged.
+// gap is a reason for which clauses were not judged.
 type gap struct {
 	why     string
 	clauses []string
@@ -13,18 +13,18 @@ type gap struct {
 
 func (g gap) String() string { return g.why + ": " + strings.Join(g.clauses, ", ") }
 
-// gaps are the clauses that were not judged, by the reason.
+// gaps groups the clauses that were not judged by the reason.
 func (r *Report) gaps() (list []gap) {
 	for _, x := range r.Results {
 		if !x.notJudged() {
 			continue
 		}
-		why := strings.TrimSpace(harmless(x.Reason))
+		why := strings.TrimSpace(stripControls(x.Reason))
 		switch {
 		case x.Code == SkipReason:
 			why = "no case can judge it, conformance explain says why"
 		case x.Verdict == Blocked:
-			why = "stands on " + or(x.By, "another clause") + ", which is not kept"
+			why = "stands on " + orElse(x.By, "another clause") + ", which is not kept"
 		case why == "":
 			why = "for no stated reason"
 		}

@@ -1,4 +1,4 @@
-// Package report is what a run found, and the forms in which it is told.
+// Package report has the results of a run, and the forms in which they are written.
 package report
 
 import (
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON form. A change that readers of an older one
-// would misread counts it up.
+// Schema is the version of the JSON form. It is
+// increased with each change that readers of an older version would misread.
 const Schema = "gpucloud-conformance/1"
 
-// Verdict is what is said of a clause.
+// Verdict is the verdict about a clause.
 type Verdict string
 
 // Verdicts.
@@ -28,7 +28,7 @@ const (
 	Error        Verdict = "ERROR"           // of the suite itself
 )
 
-// Verdicts are all of them, what asks for attention first.
+// Verdicts are all verdicts, the most urgent first.
 var Verdicts = []Verdict{Fail, Unexpected, Error, Inconclusive, Warn, Known, Blocked, Observed, Skip, Pass}
 
 // Codes of a SKIP.
@@ -42,48 +42,49 @@ const (
 	SkipDeferred = "deferred"   // goes on with resume
 )
 
-// Report is what a run found. All texts are free of secrets.
+// Report is the report of a run. All texts are free of secrets.
 type Report struct {
 	Schema  string    `json:"schema"`
 	Version string    `json:"version"` // of the suite
 	Target  Target    `json:"target"`
 	Started time.Time `json:"started"`
-	// Took is the time on the wall, Passed that of the target.
-	Took     Duration `json:"took_ms"`
-	Passed   Duration `json:"target_time_ms"`
-	Dialect  string   `json:"dialect"`
-	Seed     uint64   `json:"seed"`
-	Requests int64    `json:"requests"`
-	Jobs     int64    `json:"jobs"`
-	// Reruns are what it took to run failed cases again, which Took, Passed,
-	// Requests and Jobs leave out; nil where none was.
+	// Duration is the time on the wall, Passed that of the target.
+	Duration   Duration `json:"took_ms"`
+	TargetTime Duration `json:"target_time_ms"`
+	Dialect    string   `json:"dialect"`
+	Seed       uint64   `json:"seed"`
+	Requests   int64    `json:"requests"`
+	Jobs       int64    `json:"jobs"`
+	// Reruns is the usage of reruns of failed cases, which Duration, TargetTime,
+	// Requests and Jobs exclude; nil without any.
 	Reruns *Reruns         `json:"reruns,omitempty"`
 	Counts map[Verdict]int `json:"counts"`
 	Exit   int             `json:"exit"`
-	// NotJudged are the clauses of which nothing is said, in no way kept; the
-	// result of each says why.
+	// NotJudged are the clauses that were not judged and do not count as passed; the
+	// result of each has the reason.
 	NotJudged []string `json:"not_judged"`
 	// Preflight is the line that says why nothing was judged, "" where it was.
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
-	// Failed is what failed and is no clause: a client where nothing fails.
+	// Failed are failures that belong to no clause, such as a client that fails in the
+	// scenario without faults.
 	Failed []string `json:"failed,omitempty"`
-	// Leaked is what the suite made and could not take down.
+	// Leaked are objects that the suite created and could not delete.
 	Leaked  []string `json:"leaked,omitempty"`
 	Stale   []string `json:"stale,omitempty"` // what is wrong with the list of known failures
 	Results []Result `json:"results"`
 }
 
-// Reruns is what the reruns of failed cases took.
+// Reruns is the usage of reruns of failed cases.
 type Reruns struct {
-	Cases    int      `json:"cases"` // one that is run again twice is two
-	Took     Duration `json:"took_ms"`
-	Passed   Duration `json:"target_time_ms"`
-	Requests int64    `json:"requests"`
-	Jobs     int64    `json:"jobs"`
+	Cases      int      `json:"cases"` // one that is run again twice is two
+	Duration   Duration `json:"took_ms"`
+	TargetTime Duration `json:"target_time_ms"`
+	Requests   int64    `json:"requests"`
+	Jobs       int64    `json:"jobs"`
 }
 
-// Add adds the reruns of another run; nil has none.
+// Add adds the reruns of another run; nil stands for none.
 func (r *Reruns) Add(more *Reruns) *Reruns {
 	switch {
 	case more == nil:
@@ -92,7 +93,7 @@ func (r *Reruns) Add(more *Reruns) *Reruns {
 		r = new(Reruns)
 	}
 	return &Reruns{
-		Cases: r.Cases + more.Cases, Took: r.Took + more.Took, Passed: r.Passed + more.Passed, Requests: r.Requests + more.Requests, Jobs: r.Jobs + more.Jobs,
+		Cases: r.Cases + more.Cases, Duration: r.Duration + more.Duration, TargetTime: r.TargetTime + more.TargetTime, Requests: r.Requests + more.Requests, Jobs: r.Jobs + more.Jobs,
 	}
 }
 
@@ -102,7 +103,7 @@ func (r *Reruns) String() string {
 	if r.Cases != 1 {
 		cases = fmt.Sprintf("%d cases", r.Cases)
 	}
-	return fmt.Sprintf("%s in %s, %d requests, %d jobs", cases, time.Duration(r.Took).Round(time.Millisecond), r.Requests, r.Jobs)
+	return fmt.Sprintf("%s in %s, %d requests, %d jobs", cases, time.Duration(r.Duration).Round(time.Millisecond), r.Requests, r.Jobs)
 }
 
 // Target is what was judged.
@@ -114,7 +115,7 @@ type Target struct {
 	Local     bool   `json:"local"`
 }
 
-// Result is what is said of one clause.
+// Result is the result of one clause.
 type Result struct {
 	Clause    string   `json:"clause"`
 	Area      string   `json:"area"`
@@ -129,21 +130,21 @@ type Result struct {
 	Reason    string   `json:"reason,omitempty"` // in words, of all but PASS
 	Observed  string   `json:"observed,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
-	// Repeats says how often a failure came again, "3/3"; "" where nobody looked.
-	Repeats string   `json:"repeats,omitempty"`
-	Took    Duration `json:"took_ms"`
+	// Repeats is how many reruns failed again, "3/3"; "" without reruns.
+	Repeats  string   `json:"repeats,omitempty"`
+	Duration Duration `json:"took_ms"`
 	// Requests are those of the case, without its fixtures.
 	Requests int        `json:"requests,omitempty"`
 	Trace    []Exchange `json:"trace,omitempty"` // of all but PASS and SKIP
 }
 
-// Failure is a way in which a clause was not kept.
+// Failure describes how a clause was violated.
 type Failure struct {
-	Did      string   `json:"did"`
-	Says     string   `json:"says"` // the contract, and where
-	Accepted []string `json:"accepted"`
-	Came     string   `json:"came"`
-	Curl     string   `json:"curl,omitempty"`
+	Steps     string   `json:"did"`
+	Statement string   `json:"says"` // the contract, and where
+	Accepted  []string `json:"accepted"`
+	Actual    string   `json:"came"`
+	Curl      string   `json:"curl,omitempty"`
 }
 
 // Exchange is a request and its answer.
@@ -179,7 +180,7 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Count counts the verdicts anew.
+// Count recounts the verdicts.
 func (r *Report) Count() {
 	r.Counts, r.NotJudged = map[Verdict]int{}, []string{}
 	for _, x := range r.Results {
@@ -190,10 +191,10 @@ func (r *Report) Count() {
 	}
 }
 
-// notJudged tells whether nothing is said of the clause.
+// notJudged tells whether the clause was not judged.
 func (x *Result) notJudged() bool { return x.Verdict == Skip || x.Verdict == Blocked }
 
-// Judged is of how many clauses something is said.
+// Judged returns how many clauses were judged.
 func (r *Report) Judged() (n int) {
 	for _, v := range []Verdict{Pass, Fail, Warn, Observed, Known, Unexpected} {
 		n += r.Counts[v]

@@ -16,8 +16,8 @@ func sample() *report.Report {
 	start := time.Date(2026, 3, 4, 5, 6, 7, 890123456, time.UTC)
 	r := &report.Report{
 		Schema: report.Schema, Version: "1.2.3", Target: report.Target{BaseURL: "https://gpus.example.com"}, Started: start,
-		Took: report.Duration(12345 * time.Millisecond), Passed: report.Duration(26 * time.Hour), Dialect: "described", Seed: 42, Requests: 13510, Jobs: 308, Exit: 1,
-		Reruns: &report.Reruns{Cases: 4, Took: report.Duration(1500 * time.Millisecond), Passed: report.Duration(2 * time.Hour), Requests: 57, Jobs: 9},
+		Duration: report.Duration(12345 * time.Millisecond), TargetTime: report.Duration(26 * time.Hour), Dialect: "described", Seed: 42, Requests: 13510, Jobs: 308, Exit: 1,
+		Reruns: &report.Reruns{Cases: 4, Duration: report.Duration(1500 * time.Millisecond), TargetTime: report.Duration(2 * time.Hour), Requests: 57, Jobs: 9},
 		Notes:  []string{"the clock can't be advanced " + hostile}, Stale: []string{"JOB-08 is kept: take it out of the list"}, Leaked: []string{"networkvolumes/abc"},
 	}
 	trace := []report.Exchange{
@@ -42,13 +42,13 @@ func sample() *report.Report {
 		{Verdict: report.Known, Level: "MAY", Reason: "known until 2999-01-01: " + hostile},
 	} {
 		x.Area, x.Clause, x.Source = "JOB", fmt.Sprintf("JOB-%02d", i+1), "States and transitions, POST /run"
-		x.Case, x.Took, x.Requests = x.Clause, report.Duration(time.Duration(i)*time.Millisecond), 2
+		x.Case, x.Duration, x.Requests = x.Clause, report.Duration(time.Duration(i)*time.Millisecond), 2
 		x.Statement = "Statement " + x.Clause + " holds."
 		x.Link = "https://repository.example.com/docs/clauses.md#" + strings.ToLower(x.Clause)
 		switch x.Verdict {
 		case report.Fail, report.Warn, report.Blocked, report.Inconclusive, report.Known:
 			x.Failure = &report.Failure{
-				Did: "POST /v2/abc/run", Says: x.Statement + " (" + x.Source + ")", Accepted: []string{"200", "201 " + hostile}, Came: "500 " + hostile,
+				Steps: "POST /v2/abc/run", Statement: x.Statement + " (" + x.Source + ")", Accepted: []string{"200", "201 " + hostile}, Actual: "500 " + hostile,
 				Curl: "ID=$(curl -sS -i https://gpus.example.com/v2/abc)\nsleep 9\n" + `curl -sS -i -H "Authorization: Bearer $GPUCLOUD_API_KEY" 'https://gpus.example.com/v2/abc/run'`,
 			}
 			x.Trace = trace

@@ -43,7 +43,7 @@ func TestRerunsAreToldApart(t *testing.T) {
 
 // Runs that go on later add up, with or without reruns.
 func TestRerunsAddUp(t *testing.T) {
-	one := &report.Reruns{Cases: 1, Took: report.Duration(time.Second), Passed: 1, Requests: 10, Jobs: 2}
+	one := &report.Reruns{Cases: 1, Duration: report.Duration(time.Second), TargetTime: 1, Requests: 10, Jobs: 2}
 	var none *report.Reruns
 	if got := none.Add(one); *got != *one {
 		t.Errorf("%+v", got)
@@ -51,7 +51,7 @@ func TestRerunsAddUp(t *testing.T) {
 	if got := one.Add(none); got != one {
 		t.Errorf("%+v", got)
 	}
-	if got := one.Add(one); got.Cases != 2 || got.Requests != 20 || got.Jobs != 4 || time.Duration(got.Took) != 2*time.Second || got.Passed != 2 {
+	if got := one.Add(one); got.Cases != 2 || got.Requests != 20 || got.Jobs != 4 || time.Duration(got.Duration) != 2*time.Second || got.TargetTime != 2 {
 		t.Errorf("%+v", got)
 	}
 	if none.Add(nil) != nil {

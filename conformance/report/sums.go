@@ -2,7 +2,7 @@ package report
 
 import "slices"
 
-// Where is the address of the target, for people.
+// Where returns the address of the target, for people.
 func (t Target) Where() string {
 	for _, address := range []string{t.BaseURL, t.QueueURL, t.BaseURLV1} {
 		if address != "" {
@@ -19,8 +19,7 @@ type Sum struct {
 	Counts map[Verdict]int
 }
 
-// Sums are those of the levels that there are, the strongest
-// first.
+// Sums returns the sums by level, the strongest first.
 func (r *Report) Sums() (list []Sum) {
 	for _, level := range []string{"MUST", "SHOULD", "MAY", "UNSPEC"} {
 		s := Sum{Level: level, Counts: map[Verdict]int{}}
@@ -37,7 +36,7 @@ func (r *Report) Sums() (list []Sum) {
 	return list
 }
 
-// Attention are the results that ask for it, the worst first.
+// Attention returns the results that need attention, the worst first.
 func (r *Report) Attention() (list []Result) {
 	for _, x := range r.Results {
 		switch x.Verdict {

@@ -11,26 +11,26 @@ import (
 // Terminal writes the report for people: what needs their attention, then the
 // sums.
 func Terminal(w io.Writer, r *Report, colours bool) {
-	p := painter(colours)
+	p := colourizer(colours)
 	if r.Preflight != "" {
-		fmt.Fprintln(w, p.paint(red, harmless(r.Preflight)))
+		fmt.Fprintln(w, p.paint(red, stripControls(r.Preflight)))
 		return
 	}
 	for _, note := range append(r.Notes, r.Stale...) {
-		fmt.Fprintln(w, p.paint(yellow, harmless(note)))
+		fmt.Fprintln(w, p.paint(yellow, stripControls(note)))
 	}
 	for _, x := range r.Results {
 		switch x.Verdict {
 		case Pass, Skip, Observed:
 		default:
-			result(w, p, x)
+			writeResult(w, p, x)
 		}
 	}
 	for _, leak := range r.Leaked {
-		fmt.Fprintln(w, p.paint(red, "LEFT ")+harmless(leak))
+		fmt.Fprintln(w, p.paint(red, "LEFT ")+stripControls(leak))
 	}
 	for _, text := range r.Failed {
-		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(harmless(text), "\n", "\n  "))
+		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
 	if gaps := r.gaps(); len(gaps) > 0 {
 		fmt.Fprintln(w, p.paint(grey, "Not judged, and not counted as kept:"))
@@ -44,9 +44,9 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 			sums = append(sums, p.paint(colour[v], fmt.Sprintf("%d %s", n, v)))
 		}
 	}
-	took := time.Duration(r.Took).Round(time.Millisecond)
+	took := time.Duration(r.Duration).Round(time.Millisecond)
 	fmt.Fprintf(w, "%s: %d clauses in %s, %d requests, %d jobs", strings.Join(sums, ", "), len(r.Results), took, r.Requests, r.Jobs)
-	if passed := time.Duration(r.Passed); passed > time.Duration(r.Took)+time.Minute {
+	if passed := time.Duration(r.TargetTime); passed > time.Duration(r.Duration)+time.Minute {
 		fmt.Fprintf(w, ", %s of the target's time", passed.Round(time.Second))
 	}
 	if r.Reruns != nil {
@@ -55,11 +55,11 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	fmt.Fprintf(w, " (seed %d)\n%s\n", r.Seed, p.paint(bold, conclusion(r)))
 }
 
-// conclusion says what the exit code means.
+// conclusion explains the exit code.
 func conclusion(r *Report) string {
 	switch r.Exit {
 	case 0:
-		return r.conformant()
+		return r.scope()
 	case 1:
 		switch {
 		case r.Counts[Fail] > 0:
@@ -70,7 +70,7 @@ func conclusion(r *Report) string {
 		return "the list of known deviations is stale"
 	case 3:
 		if r.Judged() == 0 {
-			return "inconclusive: nothing was judged" + r.later()
+			return "inconclusive: nothing was judged" + r.resumable()
 		}
 		return "inconclusive"
 	case 4:
@@ -79,8 +79,8 @@ func conclusion(r *Report) string {
 	return "interrupted"
 }
 
-// conformant says how far that goes.
-func (r *Report) conformant() string {
+// scope says for which clauses the target is conformant.
+func (r *Report) scope() string {
 	text := "conformant"
 	if n := r.Counts[Known]; n > 0 {
 		text += fmt.Sprintf(" but for known deviations (%d)", n)
@@ -93,11 +93,11 @@ func (r *Report) conformant() string {
 	} else if n > 1 {
 		text += fmt.Sprintf("; %d weaker clauses are not kept", n)
 	}
-	return text + r.later()
+	return text + r.resumable()
 }
 
-// later says how many clauses go on with resume.
-func (r *Report) later() string {
+// resumable says how many clauses are deferred, for resume.
+func (r *Report) resumable() string {
 	n := 0
 	for _, x := range r.Results {
 		if x.Verdict == Skip && x.Code == SkipDeferred {
@@ -110,14 +110,14 @@ func (r *Report) later() string {
 	return fmt.Sprintf("; %d go on later", n)
 }
 
-// Text is a result for people, in a few lines.
+// Text describes a result for people, in a few lines.
 func Text(x Result) string {
 	var b strings.Builder
-	result(&b, false, x)
+	writeResult(&b, false, x)
 	return strings.TrimSpace(b.String())
 }
 
-func result(w io.Writer, p painter, x Result) {
+func writeResult(w io.Writer, p colourizer, x Result) {
 	head := fmt.Sprintf("%s %s %s", x.Verdict, x.Clause, x.Level)
 	if x.Repeats != "" {
 		head += " (" + x.Repeats + ")"
@@ -125,7 +125,7 @@ func result(w io.Writer, p painter, x Result) {
 	fmt.Fprintf(w, "%s  %s\n", p.paint(colour[x.Verdict], head), x.Statement)
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(harmless(text), "\n", "\n            "))
+			fmt.Fprintf(w, "  %-9s %s\n", name, strings.ReplaceAll(stripControls(text), "\n", "\n            "))
 		}
 	}
 	line("observed", x.Observed)
@@ -137,18 +137,18 @@ func result(w io.Writer, p painter, x Result) {
 	if x.By != "" {
 		line("stands on", x.By)
 	}
-	line("did", f.Did)
-	line("contract", f.Says)
+	line("did", f.Steps)
+	line("contract", f.Statement)
 	line("source", x.Link)
 	line("accepted", strings.Join(f.Accepted, ", or "))
-	line("came", f.Came)
+	line("came", f.Actual)
 	line("repeat", f.Curl)
 	line("more", "conformance explain "+x.Clause)
 }
 
-// harmless shows what would move the cursor of a terminal, or colour it: a
-// target's answers may hold that.
-func harmless(text string) string {
+// stripControls makes control characters visible, which in a target's answer could
+// move the cursor of a terminal or colour it.
+func stripControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -160,8 +160,8 @@ func harmless(text string) string {
 	return b.String()
 }
 
-// painter paints where there are colours.
-type painter bool
+// colourizer adds colours where they are enabled.
+type colourizer bool
 
 // SGR codes.
 const (
@@ -177,7 +177,7 @@ var colour = map[Verdict]string{
 	Pass: green, Fail: red, Warn: yellow, Observed: blue, Known: yellow, Unexpected: red, Skip: grey, Blocked: grey, Inconclusive: yellow, Error: red,
 }
 
-func (p painter) paint(code, text string) string {
+func (p colourizer) paint(code, text string) string {
 	if !p {
 		return text
 	}

@@ -64,7 +64,7 @@ func TestJobrunnerConforms(t *testing.T) {
 func TestEachClauseAlone(t *testing.T) {
 	judged := map[string]bool{}
 	for _, c := range conformance.Cases() {
-		for _, clause := range c.All() {
+		for _, clause := range c.AllClauses() {
 			judged[clause] = true
 		}
 	}
@@ -89,7 +89,7 @@ func TestJobrunnerConformsHere(t *testing.T) {
 	var light []string
 	for _, c := range conformance.Cases() {
 		if c.Allow&suite.Load == 0 {
-			light = append(light, c.All()...)
+			light = append(light, c.AllClauses()...)
 		}
 	}
 	keeps(t, judge(t, conformance.Options{Target: deployed(t, nil), Select: light}))
@@ -101,7 +101,7 @@ func keeps(t *testing.T, r *report.Report) {
 	t.Helper()
 	costs := map[string]int{}
 	for _, c := range conformance.Cases() {
-		costs[c.ID], _, _ = c.Costs()
+		costs[c.ID], _, _ = c.Cost()
 	}
 	for _, x := range r.Results {
 		// The limits of concurrency may be found only after some more tries.

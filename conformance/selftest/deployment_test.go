@@ -61,7 +61,7 @@ func deployed(t *testing.T, wrap func(http.Handler) http.Handler, configure ...f
 	if _, err := ask(t.Context(), `{"stop":true}`); err != nil {
 		t.Fatal(err)
 	}
-	target.Still = true
+	target.ClockStopped = true
 	return target
 }
 

@@ -49,8 +49,8 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		if !strings.HasSuffix(x.Link, "/docs/clauses.md#"+strings.ToLower(x.Clause)) {
 			t.Errorf("the link of %s is %q", x.Clause, x.Link)
 		}
-		if !hasNoun(x.Failure.Came) && !answer.MatchString(x.Failure.Came) {
-			t.Errorf("%s came %q: of what?", x.Clause, x.Failure.Came)
+		if !hasNoun(x.Failure.Actual) && !answer.MatchString(x.Failure.Actual) {
+			t.Errorf("%s came %q: of what?", x.Clause, x.Failure.Actual)
 		}
 		for _, secret := range []string{target.Key, target.UserKey, target.OtherKey} {
 			if strings.Contains(x.Failure.Curl, secret) {
@@ -146,7 +146,7 @@ func TestRerunsAreCountedApart(t *testing.T) {
 	}
 	const looks = 20 // polls of jobs, more or less on a busy machine
 	if d := again.Requests - once.Requests; d > looks || d < -looks || again.Jobs != once.Jobs || again.Reruns.Cases < 2 || again.Reruns.Jobs != 2*once.Jobs ||
-		again.Requests+again.Reruns.Requests != all-(first-once.Requests) || again.Reruns.Took <= 0 {
+		again.Requests+again.Reruns.Requests != all-(first-once.Requests) || again.Reruns.Duration <= 0 {
 		t.Errorf("%d requests and %d jobs without reruns; %d and %d with these: %s; %d arrived", once.Requests, once.Jobs, again.Requests, again.Jobs, again.Reruns, all)
 	}
 }

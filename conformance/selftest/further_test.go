@@ -11,7 +11,7 @@ import (
 // clock that is advanced; and where none can, it is skipped.
 func TestFurtherCasesMaySkip(t *testing.T) {
 	target := deployed(t, nil)
-	target.Local, target.Advance, target.Still = false, nil, false
+	target.Local, target.Advance, target.ClockStopped = false, nil, false
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "SUB-27", "RAT-06", "RAT-08"}, Allow: ^conformance.Allow(0), Ledger: t.TempDir() + "/ledger"})
 	if got := verdicts(r); got["JOB-17"] != report.Pass || got["SUB-27"] != report.Skip || got["RAT-06"] != report.Pass || got["RAT-08"] != report.Pass {
 		t.Errorf("%v", got)
@@ -22,9 +22,9 @@ func TestFurtherCasesMaySkip(t *testing.T) {
 func TestFurtherCasesAreNotAlone(t *testing.T) {
 	alone := map[string]bool{}
 	for _, c := range conformance.Cases() {
-		for _, id := range c.All() {
+		for _, id := range c.AllClauses() {
 			if before, seen := alone[id]; !seen || before {
-				alone[id] = c.More
+				alone[id] = c.Supplementary
 			}
 		}
 	}

@@ -26,12 +26,12 @@ func TestCasesStateTheirClauses(t *testing.T) {
 	id := regexp.MustCompile(`^[A-Z]+-[0-9]{2}$`)
 	stated := map[string]statement{}
 	for _, c := range conformance.Cases() {
-		s := statement{c.Level, c.From, c.Says, c.Note, c.Live}
+		s := statement{c.Level, c.Source, c.Statement, c.Note, c.Live}
 		before, again := stated[c.Clause()]
 		switch {
 		case s == statement{} && c.ID != c.Clause():
 			continue // another case states it
-		case !slices.Contains(suite.Levels, c.Level) || c.From == "" || c.Says == "":
+		case !slices.Contains(suite.Levels, c.Level) || c.Source == "" || c.Statement == "":
 			t.Errorf("case %s lacks its Level, From or Says: %+v", c.ID, s)
 		case again && before != s:
 			t.Errorf("case %s states %+v, and another case of the clause %+v", c.ID, s, before)
@@ -59,7 +59,7 @@ func TestClausesAndCases(t *testing.T) {
 		if c.Run == nil {
 			t.Errorf("case %s does nothing", c.ID)
 		}
-		for _, id := range c.All() {
+		for _, id := range c.AllClauses() {
 			judged[id] = true
 			if _, ok := clauses.Find(id); !ok {
 				t.Errorf("case %s judges %s, and there is no such clause", c.ID, id)
@@ -93,11 +93,11 @@ func TestClausesAndCases(t *testing.T) {
 func unserved(clause string) bool {
 	list, some := conformance.Unserved(), false
 	for _, c := range conformance.Cases() {
-		if !slices.Contains(c.All(), clause) {
+		if !slices.Contains(c.AllClauses(), clause) {
 			continue
 		}
 		some = true
-		if c.Serves == nil || slices.ContainsFunc(c.Serves, func(op string) bool { return !slices.Contains(list, op) }) {
+		if c.Operations == nil || slices.ContainsFunc(c.Operations, func(op string) bool { return !slices.Contains(list, op) }) {
 			return false
 		}
 	}

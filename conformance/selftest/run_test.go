@@ -174,7 +174,7 @@ func TestUnservedList(t *testing.T) {
 		}
 	}
 	for _, c := range conformance.Cases() {
-		for _, op := range c.Serves {
+		for _, op := range c.Operations {
 			method, path, ok := strings.Cut(op, " ")
 			if !ok || !strings.HasPrefix(path, "/") {
 				t.Errorf("%s names %q, which is no operation", c.ID, op)

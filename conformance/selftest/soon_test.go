@@ -75,15 +75,15 @@ func TestServerThatServesLittleIsLeftSoon(t *testing.T) {
 						c.change(&o.Target)
 					}
 				})
-				took := time.Duration(r.Took)
+				took := time.Duration(r.Duration)
 				if r.Reruns != nil {
-					took += time.Duration(r.Reruns.Took)
+					took += time.Duration(r.Reruns.Duration)
 				}
 				if took > c.most || r.Preflight != "" || r.Counts[report.Fail] < 10 {
 					t.Errorf("%s, %q, %v", took, r.Preflight, r.Counts)
 					for _, x := range r.Results {
-						if time.Duration(x.Took) > c.most {
-							t.Logf("%s took %s", x.Case, time.Duration(x.Took))
+						if time.Duration(x.Duration) > c.most {
+							t.Logf("%s took %s", x.Case, time.Duration(x.Duration))
 						}
 					}
 				}
@@ -99,7 +99,7 @@ func TestServerThatHoldsRequests(t *testing.T) {
 		<-r.Context().Done()
 	})
 	r := remoteInBubble(t, splits(nil, holds), func(o *conformance.Options) { o.Select = []string{"JOB-0*", "LIM-16"} })
-	if took := time.Duration(r.Took); took > 10*time.Minute || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < 5 {
+	if took := time.Duration(r.Duration); took > 10*time.Minute || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < 5 {
 		t.Errorf("%s, %v", took, r.Counts)
 	}
 }

@@ -24,36 +24,36 @@ type Answer struct {
 	// Sent and Received are the target's time around the request.
 	Sent, Received time.Time
 
-	c    *C
-	x    *wire.Exchange
-	json any
-	bad  error     // why it is no JSON
-	due  time.Time // see Before
+	c        *C
+	exchange *wire.Exchange
+	json     any
+	parseErr error     // why the body is not JSON
+	deadline time.Time // see Before
 }
 
 func newAnswer(c *C, x *wire.Exchange) *Answer {
-	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, x: x}
-	a.json, a.bad = x.JSON()
+	a := &Answer{Code: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received, c: c, exchange: x}
+	a.json, a.parseErr = x.JSON()
 	x.Forget() // the answer has it now, and goes with the case
 	return a
 }
 
 func (a *Answer) fail(accepted ...string) {
-	if !a.due.IsZero() {
-		a.c.Before(a, a.due)
+	if !a.deadline.IsZero() {
+		a.c.ExpectBefore(a, a.deadline)
 	}
-	a.c.came(a.x, a.c.told(a.x), accepted...)
+	a.c.failWith(a.exchange, a.c.describeAnswer(a.exchange), accepted...)
 }
 
-// Before says that what is expected of the answer need be so only before a time:
-// one that came later fails nothing, and leaves the case inconclusive.
+// Before limits the expectations to a time: where an answer received later does
+// not meet them, the case is inconclusive and does not fail.
 func (a *Answer) Before(t time.Time) *Answer {
-	a.due = t
+	a.deadline = t
 	return a
 }
 
-// Is expects one of the status codes. 200 stands for every success: the
-// description hardly ever says which, and Exactly is for where it does.
+// Is expects one of the status codes. 200 stands for every 2xx, because the
+// description rarely names one; where it does, use Exactly.
 func (a *Answer) Is(codes ...int) *Answer {
 	if slices.Contains(codes, http.StatusOK) && a.Code/100 == 2 {
 		return a
@@ -81,8 +81,8 @@ func (a *Answer) Success() *Answer {
 	return a
 }
 
-// IsRefusal tells whether the request was refused for what it says: a 4xx that
-// is not about the key (401, 403) or the rate (429).
+// IsRefusal tells whether the request was refused for its content: any 4xx but
+// those about the key (401, 403) and the rate (429).
 func (a *Answer) IsRefusal() bool {
 	return a.Code/100 == 4 && a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden && a.Code != http.StatusTooManyRequests
 }
@@ -103,18 +103,18 @@ func (a *Answer) BadRequest() *Answer {
 	return a.Is(400)
 }
 
-// JSON expects a JSON body and is its value, numbers as json.Number.
+// JSON expects a JSON body and returns its value, with numbers as json.Number.
 func (a *Answer) JSON() any {
-	if a.bad != nil {
+	if a.parseErr != nil {
 		a.fail("a JSON body")
 	}
 	return a.json
 }
 
-// Find is the member at a path, and whether there is one; "" is the whole body.
+// Find returns the member at a path, and whether it exists; "" is the whole body.
 func (a *Answer) Find(path string) (any, bool) {
 	v := a.json
-	if a.bad != nil {
+	if a.parseErr != nil {
 		return nil, false
 	}
 	if path == "" {
@@ -198,7 +198,7 @@ func (a *Answer) Bool(path string) bool {
 func (a *Answer) Array(path string) []any {
 	list, ok := a.Value(path).([]any)
 	if !ok {
-		a.fail(name(path) + ": an array")
+		a.fail(describePath(path) + ": an array")
 	}
 	return list
 }
@@ -207,27 +207,27 @@ func (a *Answer) Array(path string) []any {
 func (a *Answer) Object(path string) M {
 	o, ok := a.Value(path).(M)
 	if !ok {
-		a.fail(name(path) + ": an object")
+		a.fail(describePath(path) + ": an object")
 	}
 	return o
 }
 
-func name(path string) string {
+func describePath(path string) string {
 	if path == "" {
 		return "the body"
 	}
 	return path
 }
 
-// Equal expects a member of a value, compared as JSON.
+// Equal expects a member to have a value, compared as JSON.
 func (a *Answer) Equal(path string, want any) *Answer {
 	if v, ok := a.Find(path); !ok || !Same(v, want) {
-		a.fail(name(path) + " = " + Text(want))
+		a.fail(describePath(path) + " = " + JSONText(want))
 	}
 	return a
 }
 
-// EqualIfShown expects a value of a member that the answer need not have.
+// EqualIfShown is Equal for a member that the answer may leave out.
 func (a *Answer) EqualIfShown(path string, want any) *Answer {
 	if v, ok := a.Find(path); !ok || v == nil {
 		return a
@@ -235,29 +235,29 @@ func (a *Answer) EqualIfShown(path string, want any) *Answer {
 	return a.Equal(path, want)
 }
 
-// Absent expects that there is no such member, or null.
+// Absent expects a member to be missing or null.
 func (a *Answer) Absent(path string) *Answer {
 	if v, ok := a.Find(path); ok && v != nil {
-		a.fail("no " + path)
+		a.fail(path + " absent or null")
 	}
 	return a
 }
 
-// Lacks expects that a text is nowhere in the answer.
-func (a *Answer) Lacks(text string) *Answer {
-	if a.Shows(text) {
+// NotContains expects neither body nor header to contain a text.
+func (a *Answer) NotContains(text string) *Answer {
+	if a.Contains(text) {
 		a.fail("an answer without " + a.c.env.Secrets.Redact(text))
 	}
 	return a
 }
 
-// Shows tells whether a text is in body or header.
-func (a *Answer) Shows(text string) bool {
+// Contains tells whether body or header contains a text.
+func (a *Answer) Contains(text string) bool {
 	return bytes.Contains(a.Body, []byte(text)) || strings.Contains(fmt.Sprint(a.Header), text)
 }
 
-// Text is a value in JSON.
-func Text(v any) string {
+// JSONText is a value in JSON.
+func JSONText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -265,10 +265,10 @@ func Text(v any) string {
 	return string(text)
 }
 
-// Shape is the answer's JSON without its contents: the members of an object
-// with their types, in order. Two answers of the same shape read the same.
+// Shape describes the structure of the answer's JSON without its values: the
+// members of an object with their types, sorted by name.
 func (a *Answer) Shape() string {
-	if a.bad != nil {
+	if a.parseErr != nil {
 		if len(a.Body) == 0 {
 			return "no body"
 		}
@@ -284,7 +284,7 @@ func shape(v any) string {
 		for i, name := range names {
 			names[i] = name + " " + shape(x[name])
 			if name == "status" {
-				names[i] = "status " + Text(x[name]) // what it says is its shape
+				names[i] = "status " + JSONText(x[name]) // a status is part of the shape
 			}
 		}
 		return "{" + strings.Join(names, ", ") + "}"
@@ -303,7 +303,7 @@ func shape(v any) string {
 	return "null"
 }
 
-// Chunks are those of an answer of /stream, in either dialect.
+// Chunks returns the chunks of a /stream answer, in either dialect.
 func (a *Answer) Chunks() (chunks []M) {
 	path := ""
 	if a.c.Live() {

@@ -23,42 +23,42 @@ import (
 // M is a JSON object.
 type M = map[string]any
 
-// C is a case at work. Its methods belong to the goroutine of the case; only
-// what Start began runs beside it.
+// C is the context of a running case. Its methods may only be called from the
+// goroutine of the case; requests begun with Start run concurrently.
 type C struct {
 	Case *Case
-	// E is the endpoint that the case asked for, E2 a second one.
-	E, E2 string
+	// Endpoint and SecondEndpoint are the ids of the endpoints that the case needs.
+	Endpoint, SecondEndpoint string
 
-	ctx      context.Context
-	env      *env.Env
-	began    time.Time
-	soft     *Outcome
-	observed string
-	crashes  bool     // see Crashes
-	fixtures int      // exchanges of the trace that made the fixtures
-	journal  *Journal // nil: the case is not put off
+	ctx              context.Context
+	env              *env.Env
+	startedAt        time.Time
+	warning          *Outcome
+	observed         string
+	crashAllowed     bool     // see AllowCrash
+	fixtureExchanges int      // exchanges of the trace that made the fixtures
+	journal          *Journal // nil: the case is not deferred
 
-	mu     sync.Mutex
-	trace  []*wire.Exchange
-	steps  []*step // in the order in which they began
-	places int     // exchanges that began
+	mu             sync.Mutex
+	trace          []*wire.Exchange
+	steps          []*step // in the order in which they began
+	exchangesBegun int     // exchanges that began
 
-	sending []<-chan struct{} // of Start: closed when the request is on its way
+	unsent []<-chan struct{} // of Start: each closed when its request was written
 }
 
 // Now is the target's time.
-func (c *C) Now() time.Time { return c.time() }
+func (c *C) Now() time.Time { return c.targetTime() }
 
 // Sleep waits, in the target's time. Other cases run meanwhile.
 func (c *C) Sleep(d time.Duration) { c.Until(c.Now().Add(d)) }
 
 // Until waits until a time of the target.
 func (c *C) Until(t time.Time) {
-	if c.putOff(t) {
+	if c.deferUntil(t) {
 		return
 	}
-	c.sent()
+	c.waitUntilSent()
 	if err := c.env.Clock.Until(c.ctx, t); err != nil {
 		c.clockStopped(err)
 	}
@@ -75,95 +75,100 @@ func (c *C) Local() bool { return c.env.Target.Local }
 func (c *C) HasV1() bool { return c.env.Target.HasV1() }
 func (c *C) HasV2() bool { return c.env.Target.HasV2() }
 
-// Crashes says that the case lets a worker crash, for which the description
-// names 500: elsewhere, a 500 is a fault also where nothing is said of an answer.
-func (c *C) Crashes() { c.crashes = true }
+// AllowCrash accepts 500, which the description names for a worker that crashes.
+// In other cases, a 500 is a failure even where the description leaves the answer
+// open.
+func (c *C) AllowCrash() { c.crashAllowed = true }
 
 // Live tells whether the dialect of the public SDKs is judged.
 func (c *C) Live() bool { return c.env.Target.Live }
 
-// Name is a new name, for a thing that the case makes.
+// Name returns a unique name for an object that the case creates.
 func (c *C) Name() string {
 	return "conf-" + strings.ToLower(c.Case.ID) + "-" + c.Nonce()[:10]
 }
 
-// Nonce is a new word that nobody else has.
-func (c *C) Nonce() string { return c.word(func() string { return strings.ToLower(crypto.Text()) }) }
+// Nonce returns a unique word.
+func (c *C) Nonce() string {
+	return c.randomWord(func() string { return strings.ToLower(crypto.Text()) })
+}
 
-// Random is a source of values for the case, the same one in each run of a seed.
+// Random returns a source of random values, which is the same in each run with
+// the same seed.
 func (c *C) Random() *rand.Rand {
-	seed := c.word(func() string { return strconv.FormatUint(c.env.Seed, 10) }) // also of the run that put the case off
+	seed := c.randomWord(func() string { return strconv.FormatUint(c.env.Seed, 10) }) // recorded: a resumed case keeps the seed of its first run
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, seed+c.Case.ID) // a hash takes everything
 	return rand.New(rand.NewPCG(h.Sum64(), 0))
 }
 
-// Secret is a new word that must be shown nowhere.
+// Secret returns a unique word that no answer may show.
 func (c *C) Secret(name string) string {
 	secret := "planted-" + c.Nonce()
 	c.env.Secrets.Add(name, secret)
 	return secret
 }
 
-// Keys of the target: Key opens everything, OtherKey is valid and opens nothing
-// that the suite uses, UserKey is another user's and opens everything.
+// Keys of the target: Key has access to everything, OtherKey is valid and has
+// access to nothing that the suite uses, UserKey is another user's and has access
+// to everything.
 func (c *C) Key() string      { return c.env.Target.Key }
 func (c *C) OtherKey() string { return c.env.Target.OtherKey }
 func (c *C) UserKey() string  { return c.env.Target.UserKey }
 
-// Request is what the options of a request change. API requests begin with the
-// key as bearer token, and a JSON body's type.
+// Request is what options change. Before they do, it has the key as bearer token
+// and the content type of a JSON body.
 type Request = wire.Request
 
 // Option changes a request.
 type Option func(*Request)
 
-// With sends a header in place of the one there is.
+// With sets a header.
 func With(name, value string) Option {
 	return func(r *Request) { r.Header.Set(name, value) }
 }
 
-// As sends another key.
+// As sends another key as bearer token.
 func As(key string) Option { return With("Authorization", "Bearer "+key) }
 
-// WithoutKey sends none.
+// WithoutKey sends no key.
 func WithoutKey() Option {
 	return func(r *Request) { r.Header.Del("Authorization") }
 }
 
-// Raw sends a body as it is.
+// Raw sends a body unencoded.
 func Raw[T string | []byte](body T) Option {
 	return func(r *Request) { r.Body = []byte(body) }
 }
 
-// Chunked sends the body without saying its length.
+// Chunked sends the body without Content-Length.
 func Chunked() Option { return func(r *Request) { r.Chunked = true } }
 
-// Stalled never sends the body that it announces.
+// Stalled announces a body and never sends it.
 func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 
-// Unread leaves the body of a 200 unread.
+// Unread does not read the body of a 200.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
-// MayHangUp takes a connection that is closed while the body is sent for an
-// answer, whose code is 0.
+// MayHangUp accepts that the target closes the connection while the body is sent:
+// the answer then has the code 0.
 func MayHangUp() Option { return func(r *Request) { r.MayHangUp = true } }
 
-// Quiet keeps a request out of the trace, for the hundreds of a load.
+// Quiet keeps a request out of the trace, for cases that send hundreds.
 func Quiet() Option { return func(r *Request) { r.Quiet = true } }
 
-// Get and Post ask the job API of the case's own endpoint.
-func (c *C) Get(path string, o ...Option) *Answer { return c.Job("GET", c.E, path, nil, o...) }
+// Get and Post send a request to the job API of the case's endpoint.
+func (c *C) Get(path string, o ...Option) *Answer { return c.Job("GET", c.Endpoint, path, nil, o...) }
 func (c *C) Post(path string, body any, o ...Option) *Answer {
-	return c.Job("POST", c.E, path, body, o...)
+	return c.Job("POST", c.Endpoint, path, body, o...)
 }
 
-// Job asks the job API of an endpoint.
+// Job sends a request to the job API of an endpoint.
 func (c *C) Job(method, endpoint, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.Queue()+"/v2/"+endpoint+path, body, o...)
 }
 
-// V1 and V2 ask the management API; path is the one after the version.
+// V1 and V2 send a request to the management API; path is what follows the version.
 func (c *C) V1(method, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.V1()+"/v1"+path, body, o...)
 }
@@ -172,7 +177,7 @@ func (c *C) V2(method, path string, body any, o ...Option) *Answer {
 	return c.Do(method, c.env.Target.V2()+"/v2"+path, body, o...)
 }
 
-// Do asks any address. A body that is not nil is sent as JSON.
+// Do sends a request to any address. A body that is not nil is sent as JSON.
 func (c *C) Do(method, url string, body any, o ...Option) *Answer {
 	return c.send(c.request(method, url, body, o))
 }
@@ -182,7 +187,7 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			c.stop(Outcome{Verdict: report.Error, Reason: fmt.Sprintf("the case's own body: %v", err)})
+			c.stop(Outcome{Verdict: report.Error, Reason: fmt.Sprintf("encoding the body of %s %s: %v", method, url, err)})
 		}
 		r.Body = text
 	}
@@ -196,33 +201,33 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 }
 
 func (c *C) send(r Request) *Answer {
-	place := c.place()
+	index := c.nextExchange()
 	if c.env.Target.Advance == nil {
-		ctx, cancel := context.WithTimeout(c.ctx, longest(r))
+		ctx, cancel := context.WithTimeout(c.ctx, requestTimeout(r))
 		defer cancel()
-		return c.answer(c.exchange(ctx, place, r))
+		return c.answer(c.exchange(ctx, index, r))
 	}
 	done := make(chan *wire.Exchange, 1)
-	go func() { done <- c.exchange(c.ctx, place, r) }()
-	for wait, held := soon+time.Duration(len(r.Body))*perByte, time.Second; ; wait, held = time.Millisecond, min(2*held, time.Minute) {
+	go func() { done <- c.exchange(c.ctx, index, r) }()
+	for wait, held := answerPatience+time.Duration(len(r.Body))*patiencePerByte, time.Second; ; wait, held = time.Millisecond, min(2*held, time.Minute) {
 		select {
 		case x := <-done:
-			// What came while the time was moved on came by the time that it is now.
+			// The clock was advanced before the answer was read: it came by now at the latest.
 			if now := c.env.Clock.Now(); now.After(x.Received) {
 				x.Received = now
 			}
 			return c.answer(x)
 		case <-time.After(wait):
-			// The target holds the request, or is slow: time may pass meanwhile.
+			// The target holds the request or is slow: let its time pass.
 			c.Sleep(held)
 		}
 	}
 }
 
-// longest is how long an answer may take where nobody can advance the time, so
-// that a target that holds every request does not hold the run: /runsync waits
+// requestTimeout is how long an answer may take where the clock can't be advanced,
+// so that a target that holds every request does not block the run. /runsync waits
 // for five minutes at most.
-func longest(r Request) time.Duration {
+func requestTimeout(r Request) time.Duration {
 	path, _, _ := strings.Cut(r.URL, "?")
 	if strings.HasSuffix(path, "/runsync") {
 		return 330 * time.Second
@@ -230,15 +235,15 @@ func longest(r Request) time.Duration {
 	return time.Minute + time.Duration(len(r.Body))*10*time.Microsecond // 100 kB a second
 }
 
-// soon is how long, on the wall, an answer may take that needs no time of the
-// target, before time passes all the same.
-const soon = 500 * time.Millisecond
+// answerPatience is how long, in real time, an answer may take before the target's
+// clock is advanced while the request is pending.
+const answerPatience = 500 * time.Millisecond
 
-// perByte is what a body may take beyond that: 20 MB have 4 s, on a machine that
-// is busy with other things, before the target may say that they come too late.
-const perByte = 200 * time.Nanosecond
+// patiencePerByte is added for each byte of a body: 4 s for 20 MB, enough on a busy
+// machine, so that the target does not see its read time-out pass.
+const patiencePerByte = 200 * time.Nanosecond
 
-// answer ends the case where nothing at all came.
+// answer ends the case where there is no answer at all.
 func (c *C) answer(x *wire.Exchange) *Answer {
 	a := newAnswer(c, x)
 	switch {
@@ -246,16 +251,16 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
 	case x.Status == 0 && x.Request.MayHangUp:
 	case x.Status == 0 && !c.Local():
-		c.Inconclusive("%s: %v", c.brief(x), x.Err)
+		c.Inconclusive("%s: %v", c.describeRequest(x), x.Err)
 	case x.Status == 0:
-		c.came(x, c.told(x), "an answer")
+		c.failWith(x, c.describeAnswer(x), "an answer")
 	}
 	return a
 }
 
-func (c *C) exchange(ctx context.Context, place int, r Request) *wire.Exchange {
+func (c *C) exchange(ctx context.Context, index int, r Request) *wire.Exchange {
 	s := c.beginStep(r)
-	x := c.exchangeAt(ctx, place, r)
+	x := c.replayOrSend(ctx, index, r)
 	c.endStep(s, x)
 	if !r.Quiet {
 		c.mu.Lock()
@@ -265,80 +270,80 @@ func (c *C) exchange(ctx context.Context, place int, r Request) *wire.Exchange {
 	return x
 }
 
-// exchanges are those so far.
+// exchanges returns the exchanges so far.
 func (c *C) exchanges() []*wire.Exchange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.trace[:len(c.trace):len(c.trace)]
 }
 
-// Pending is a request that the target holds.
+// Pending is a request in flight.
 type Pending struct {
-	c      *C
-	cancel context.CancelFunc
-	done   chan struct{}
-	x      *wire.Exchange
+	c        *C
+	cancel   context.CancelFunc
+	done     chan struct{}
+	exchange *wire.Exchange
 }
 
-// Start asks the job API and does not wait for the answer: time may be advanced
-// while the target holds it, and is not before it has it.
+// Start sends a request to the job API and does not wait for the answer. The clock
+// is advanced only once the request was written.
 func (c *C) Start(method, path string, body any, o ...Option) *Pending {
 	ctx, cancel := context.WithCancel(c.ctx)
 	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
-	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.E+path, body, o)
-	place, sent := c.place(), make(chan struct{})
-	over := sync.OnceFunc(func() { close(sent) })
+	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
+	index, sent := c.nextExchange(), make(chan struct{})
+	markSent := sync.OnceFunc(func() { close(sent) })
 	if !r.Stalled {
-		c.sending = append(c.sending, sent)
+		c.unsent = append(c.unsent, sent)
 	}
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { over() }})
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { markSent() }})
 	go func() {
 		defer close(p.done)
-		defer over()
-		p.x = c.exchange(traced, place, r)
+		defer markSent()
+		p.exchange = c.exchange(traced, index, r)
 	}()
 	return p
 }
 
-// Sent waits until the requests of Start are on their way.
-func (c *C) Sent() { c.sent() }
+// WaitUntilSent waits until the requests of Start were written.
+func (c *C) WaitUntilSent() { c.waitUntilSent() }
 
-// sent waits until the requests of Start are on their way, which else an advance
-// of the time might overtake, or over.
-func (c *C) sent() {
+// waitUntilSent waits until the requests of Start were written or have failed, so
+// that no advance of the clock overtakes them.
+func (c *C) waitUntilSent() {
 	late := time.After(patience)
-	for _, sent := range c.sending {
+	for _, sent := range c.unsent {
 		select {
 		case <-sent:
 		case <-late:
 			return
 		}
 	}
-	c.sending = nil
+	c.unsent = nil
 }
 
-// patience is how long, on the wall, something may take that needs no time of
-// the target.
+// patience is how long, in real time, something may take that needs no time of the
+// target.
 const patience = 3 * time.Second
 
-// Open tells whether there is no answer yet.
-func (p *Pending) Open() bool {
+// Unanswered tells whether the request has no answer yet.
+func (p *Pending) Unanswered() bool {
 	select {
 	case <-p.done:
 		return false
-	case <-time.After(5 * time.Millisecond): // what was sent by now arrives
+	case <-time.After(5 * time.Millisecond): // lets an answer that was sent by now arrive
 		return true
 	}
 }
 
-// Until waits until a time of the target, or until the answer is there: nobody
-// waits for what can't come any more. Other cases run meanwhile.
+// Until waits until a time of the target, or until the answer is there. Other cases
+// run meanwhile.
 func (p *Pending) Until(t time.Time) {
 	c := p.c
-	if c.putOff(t) {
+	if c.deferUntil(t) {
 		return
 	}
-	c.sent()
+	c.waitUntilSent()
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	answered := make(chan struct{})
@@ -353,7 +358,7 @@ func (p *Pending) Until(t time.Time) {
 	err := c.env.Clock.Until(ctx, t)
 	cancel()
 	<-answered
-	if err != nil && (c.ctx.Err() != nil || !p.Over()) {
+	if err != nil && (c.ctx.Err() != nil || !p.Answered()) {
 		c.clockStopped(err)
 	}
 }
@@ -361,8 +366,8 @@ func (p *Pending) Until(t time.Time) {
 // Sleep is Until for a time from now on.
 func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
 
-// Over tells whether there is an answer already.
-func (p *Pending) Over() bool {
+// Answered tells whether the answer is there.
+func (p *Pending) Answered() bool {
 	select {
 	case <-p.done:
 		return true
@@ -371,16 +376,16 @@ func (p *Pending) Over() bool {
 	}
 }
 
-// Held expects that no answer came before a time, which is over by now.
-func (p *Pending) Held(until time.Time) {
-	if p.Open() || !p.x.Received.Before(until) {
+// ExpectHeld expects that no answer came before a time, which must have passed.
+func (p *Pending) ExpectHeld(until time.Time) {
+	if p.Unanswered() || !p.exchange.Received.Before(until) {
 		return
 	}
-	took := p.x.Received.Sub(p.x.Sent).Round(time.Millisecond)
-	p.c.came(p.x, fmt.Sprintf("an answer after %s: %s", took, p.c.told(p.x)), fmt.Sprintf("no answer before %s are over", until.Sub(p.x.Sent).Round(time.Second)))
+	took := p.exchange.Received.Sub(p.exchange.Sent).Round(time.Millisecond)
+	p.c.failWith(p.exchange, fmt.Sprintf("an answer after %s: %s", took, p.c.describeAnswer(p.exchange)), fmt.Sprintf("no answer within %s", until.Sub(p.exchange.Sent).Round(time.Second)))
 }
 
-// Answer is the answer, which should be there by now.
+// Answer returns the answer, which should be there by now.
 func (p *Pending) Answer() *Answer {
 	wait := patience
 	if !p.c.Local() {
@@ -388,22 +393,22 @@ func (p *Pending) Answer() *Answer {
 	}
 	select {
 	case <-p.done:
-		return p.c.answer(p.x)
+		return p.c.answer(p.exchange)
 	case <-time.After(wait):
 	}
-	p.Drop()
-	p.c.came(p.x, "no answer yet", "an answer by now")
+	p.Abort()
+	p.c.failWith(p.exchange, "no answer yet", "an answer by now")
 	return nil
 }
 
-// Drop breaks the request off.
-func (p *Pending) Drop() {
+// Abort cancels the request.
+func (p *Pending) Abort() {
 	p.cancel()
 	<-p.done
 }
 
-// Box opens an address that the target can call. It answers with these status
-// codes in turn; none: 200.
+// Box opens a receiver that the target can call. It answers with these status codes
+// in turn, without any with 200.
 func (c *C) Box(answers ...int) *env.Box {
 	b, err := c.env.NewBox(answers...)
 	if err != nil {
@@ -412,8 +417,7 @@ func (c *C) Box(answers ...int) *env.Box {
 	return b
 }
 
-// Calls are the calls of a box once there are n of them; it waits a moment for
-// those that are under way.
+// Calls waits a moment for n calls of a receiver, and returns those that came.
 func (c *C) Calls(b *env.Box, n int) []env.Call {
 	wait := patience
 	if !c.Local() {
@@ -422,16 +426,16 @@ func (c *C) Calls(b *env.Box, n int) []env.Call {
 	return b.Await(n, wait)
 }
 
-// QueueURL is the address of the job API, without /v2.
+// QueueURL returns the address of the job API, without /v2.
 func (c *C) QueueURL() string { return c.env.Target.Queue() }
 
-// Alone tells whether nobody else uses the case's endpoint.
-func (c *C) Alone() bool { return c.E != c.env.Target.Endpoint }
+// HasOwnEndpoint tells whether no other case uses the endpoint.
+func (c *C) HasOwnEndpoint() bool { return c.Endpoint != c.env.Target.Endpoint }
 
-// Before makes the case inconclusive where an answer came only after a time by
-// which it might rightly be another one.
-func (c *C) Before(a *Answer, t time.Time) {
+// ExpectBefore makes the case inconclusive where an answer came after a time, from
+// which on another answer would be correct, too.
+func (c *C) ExpectBefore(a *Answer, t time.Time) {
 	if !a.Received.Before(t) {
-		c.Inconclusive("%s was answered %s too late to tell", c.brief(a.x), a.Received.Sub(t).Round(time.Millisecond))
+		c.Inconclusive("%s was answered %s too late to judge", c.describeRequest(a.exchange), a.Received.Sub(t).Round(time.Millisecond))
 	}
 }

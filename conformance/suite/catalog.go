@@ -57,14 +57,14 @@ func idOf(thing M) string {
 	return id
 }
 
-// Catalog are the ids of a kind in the target's catalog: gpus, cpus or
-// datacenters. None where it has none, or does not tell.
+// Catalog returns the ids of a kind in the target's catalog: gpus, cpus or
+// datacenters; nil where the target does not show them.
 func (c *C) Catalog(kind string) []string {
 	if !c.env.Target.HasV2() {
 		return nil
 	}
 	a := c.V2("GET", "/catalog/"+kind, nil)
-	if a.Code/100 != 2 || a.bad != nil {
+	if a.Code/100 != 2 || a.parseErr != nil {
 		return nil
 	}
 	return a.IDs()
@@ -97,8 +97,8 @@ func (c *C) GPU() (gpu any) {
 	}
 	pool := "ADA_24"
 	a := c.V2("GET", "/catalog/gpus", nil)
-	for _, member := range slices.Sorted(maps.Keys(object(a))) {
-		list, _ := object(a)[member].([]any)
+	for _, member := range slices.Sorted(maps.Keys(objectOf(a))) {
+		list, _ := objectOf(a)[member].([]any)
 		for _, one := range list {
 			item, _ := one.(M)
 			if text, ok := item["pool"].(string); ok && text != "" {
@@ -109,18 +109,18 @@ func (c *C) GPU() (gpu any) {
 	return M{"pools": []any{pool}, "count": 1}
 }
 
-func object(a *Answer) M {
+func objectOf(a *Answer) M {
 	o, _ := a.json.(M)
 	return o
 }
 
-// Segment is an id as a segment of a path.
-func Segment(id string) string { return url.PathEscape(id) }
+// PathSegment escapes an id for use as a segment of a path.
+func PathSegment(id string) string { return url.PathEscape(id) }
 
-// Resembling is an id that nobody has, of the same form as one that there is:
-// one of another form may be refused for its form.
-func Resembling(id string) string {
-	begin, end := run(id)
+// SimilarID returns an unused id in the form of an existing one: an id in another
+// form may be refused for its form.
+func SimilarID(id string) string {
+	begin, end := longestAlphanumericRun(id)
 	b := []byte(id)
 	for i := max(begin, end-8); i < end; i++ {
 		switch c := b[i]; {
@@ -139,8 +139,8 @@ func Resembling(id string) string {
 	return string(b)
 }
 
-// run is the longest run of letters and digits.
-func run(id string) (begin, end int) {
+// longestAlphanumericRun finds the longest run of letters and digits.
+func longestAlphanumericRun(id string) (begin, end int) {
 	for i := 0; i < len(id); {
 		j := i
 		for j < len(id) && (id[j] >= '0' && id[j] <= '9' || id[j] >= 'a' && id[j] <= 'z' || id[j] >= 'A' && id[j] <= 'Z') {
@@ -154,30 +154,29 @@ func run(id string) (begin, end int) {
 	return begin, end
 }
 
-// flatNames are the members of an endpoint of version 1 that version 2 calls
-// otherwise.
-var flatNames = []string{
+// v1EndpointMembers are the members of an endpoint that have other names in version 2.
+var v1EndpointMembers = []string{
 	"allowedCudaVersions", "computeType", "cpuFlavorIds", "dataCenterIds", "executionTimeoutMs", "flashboot", "gpuCount", "gpuTypeIds", "idleTimeout",
 	"networkVolumeId", "scalerType", "scalerValue", "vcpuCount", "workersMax", "workersMin",
 }
 
-// hasCPUs tells whether a body asks for an endpoint with CPUs.
-func hasCPUs(body M) bool {
+// requestsCPUs tells whether a body asks for an endpoint with CPUs.
+func requestsCPUs(body M) bool {
 	return body["cpu"] != nil || body["computeType"] == "CPU" || body["cpuFlavorIds"] != nil
 }
 
-// Endpoint is a body that makes an endpoint: what the target asks for of every
-// one (--endpoint-body), and on top of that own. Version 1 gets no nested
-// members, and version 2 none of version 1; one with CPUs gets no GPUs.
-func (c *C) Endpoint(version string, own M) M {
+// EndpointBody returns a body that creates an endpoint: what the target requires for
+// each (--endpoint-body), overridden by members. Version 1 gets no nested members,
+// version 2 none of version 1, and an endpoint with CPUs no GPUs.
+func (c *C) EndpointBody(version string, members M) M {
 	body := M{}
 	for name, value := range c.env.Target.EndpointBody {
-		nested, flat := strings.HasPrefix(strings.TrimSpace(string(value)), "{"), slices.Contains(flatNames, name)
-		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && hasCPUs(own) {
+		nested, flat := strings.HasPrefix(strings.TrimSpace(string(value)), "{"), slices.Contains(v1EndpointMembers, name)
+		if version == "v1" && nested || version == "v2" && flat || strings.HasPrefix(name, "gpu") && requestsCPUs(members) {
 			continue
 		}
 		body[name] = value
 	}
-	maps.Copy(body, own)
+	maps.Copy(body, members)
 	return body
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// DefaultImage is the one whose workers run our handler.
+// DefaultImage is the image whose workers run our handler.
 const DefaultImage = "builtin/conformance"
 
-// Image is the one of endpoints that the suite makes.
+// Image returns the image of endpoints that the suite creates.
 func (c *C) Image() string {
 	if i := c.env.Target.Image; i != "" {
 		return i
@@ -20,38 +20,38 @@ func (c *C) Image() string {
 	return DefaultImage
 }
 
-// Made notes what the case made, to take it down at its end: by DELETE of path
-// below /v1 or /v2.
-func (c *C) Made(kind, version, path, id string) {
+// NoteObject records an object of the case in the ledger, to be deleted at its end
+// by DELETE of path below /v1 or /v2.
+func (c *C) NoteObject(kind, version, path, id string) {
 	base := c.env.Target.V2()
 	if version == "v1" {
 		base = c.env.Target.V1()
 	}
-	c.note(env.Made{Kind: kind, ID: id, Method: http.MethodDelete, URL: base + "/" + version + path + "/" + id})
+	c.addToLedger(env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: base + "/" + version + path + "/" + id})
 }
 
-func (c *C) note(m env.Made) {
+func (c *C) addToLedger(m env.Object) {
 	m.Case, m.At = c.Case.ID, c.env.Clock.Now()
-	if slices.ContainsFunc(c.env.Ledger.Left(c.Case.ID), func(x env.Made) bool { return x.URL == m.URL }) {
-		return // by the run that put the case off
+	if slices.ContainsFunc(c.env.Ledger.Remaining(c.Case.ID), func(x env.Object) bool { return x.URL == m.URL }) {
+		return // the deferred run recorded it
 	}
 	if _, err := c.env.Ledger.Add(m); err != nil {
 		c.stop(Outcome{Verdict: report.Error, Reason: err.Error()})
 	}
 }
 
-// Own notes a job, to cancel it at the end of the case where the endpoint is not
-// the case's own.
-func (c *C) Own(endpoint, id string) {
+// NoteJob records a job in the ledger, to be cancelled at the end of the case where
+// other cases use the endpoint.
+func (c *C) NoteJob(endpoint, id string) {
 	c.env.CountJob()
 	if endpoint == c.env.Target.Endpoint {
-		c.note(env.Made{Kind: "job", ID: id, Method: http.MethodPost, URL: c.env.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
+		c.addToLedger(env.Object{Kind: "job", ID: id, Method: http.MethodPost, URL: c.env.Target.Queue() + "/v2/" + endpoint + "/cancel/" + id})
 	}
 }
 
-// Create asks for a new thing with a POST, and notes what came of it, also where
-// the request should have been refused. version is "v1" or "v2", path that of
-// the kind: /templates.
+// Create creates an object with a POST and records it in the ledger, also where the
+// request should have been refused. version is "v1" or "v2", path the kind's:
+// /templates.
 func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	var a *Answer
 	if version == "v1" {
@@ -61,7 +61,7 @@ func (c *C) Create(version, path string, body any, o ...Option) *Answer {
 	}
 	if id, ok := a.Find("id"); ok && a.Code/100 == 2 {
 		if text, ok := id.(string); ok && text != "" {
-			c.Made(path[1:], version, path, text)
+			c.NoteObject(path[1:], version, path, text)
 		}
 	}
 	return a
@@ -77,7 +77,7 @@ func (c *C) NewEndpoint(workersMax int, more ...M) (id string) {
 		"name": c.Name(), "type": "QUEUE", "image": c.Image(),
 		"workers": M{"min": 0, "max": workersMax}, "scaling": M{"type": "REQUEST_COUNT", "requestCount": 1},
 	}
-	maps.Copy(body, c.Endpoint("v2", nil))
+	maps.Copy(body, c.EndpointBody("v2", nil))
 	for _, m := range more {
 		for name, value := range m {
 			body[name] = value
@@ -93,7 +93,7 @@ func (c *C) newEndpointV1(workersMax int) (id string) {
 		id = t.Success().Str("id")
 	})
 	body := M{"name": c.Name(), "templateId": id, "workersMin": 0, "workersMax": workersMax, "scalerType": "REQUEST_COUNT", "scalerValue": 1}
-	maps.Copy(body, c.Endpoint("v1", nil))
+	maps.Copy(body, c.EndpointBody("v1", nil))
 	c.Given("P-01", func() { id = c.Create("v1", "/endpoints", body).Success().Str("id") })
 	return id
 }
@@ -135,7 +135,7 @@ func (c *C) NewVolume(version string, size int, more ...M) (a *Answer) {
 	return a
 }
 
-// DataCenters are the target's: one at least.
+// DataCenters returns the ids of the target's data centers, at least one.
 func (c *C) DataCenters() (ids []string) {
 	if !c.env.Target.HasV2() {
 		return []string{"EU-RO-1"}
@@ -148,7 +148,7 @@ func (c *C) DataCenters() (ids []string) {
 	return ids
 }
 
-// DataCenter is one of them.
+// DataCenter returns the id of a data center.
 func (c *C) DataCenter() string {
 	return c.DataCenters()[0]
 }
@@ -157,19 +157,19 @@ func (c *C) DataCenter() string {
 func (c *C) prepare() {
 	n := c.Case.Needs
 	switch {
-	case n.Has(Own):
-		c.E = c.NewEndpoint(1)
-	case n.Has(Idle):
-		c.E = c.NewEndpoint(0)
-	case n.Has(Wide):
-		c.E = c.NewEndpoint(5)
-	case n.Has(Endpoint):
-		c.E = c.env.Target.Endpoint
-		if c.E == "" || c.Local() {
-			c.E = c.NewEndpoint(3)
+	case n.Has(OwnEndpoint):
+		c.Endpoint = c.NewEndpoint(1)
+	case n.Has(IdleEndpoint):
+		c.Endpoint = c.NewEndpoint(0)
+	case n.Has(WideEndpoint):
+		c.Endpoint = c.NewEndpoint(5)
+	case n.Has(AnyEndpoint):
+		c.Endpoint = c.env.Target.Endpoint
+		if c.Endpoint == "" || c.Local() {
+			c.Endpoint = c.NewEndpoint(3)
 		}
 	}
-	if n.Has(Second) {
-		c.E2 = c.NewEndpoint(1)
+	if n.Has(SecondEndpoint) {
+		c.SecondEndpoint = c.NewEndpoint(1)
 	}
 }

@@ -9,40 +9,44 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 )
 
-// The orders that our handler knows, as inputs of jobs.
+// The inputs of jobs that our handler knows.
 
 // Echo has the job return its input.
-func Echo(more ...M) M { return order("echo", more) }
+func Echo(more ...M) M { return handlerInput("echo", more) }
 
 // Sleep has it run for some time, and return output where more has one.
-func Sleep(d time.Duration, more ...M) M { return order("sleep", more, M{"ms": d.Milliseconds()}) }
+func Sleep(d time.Duration, more ...M) M {
+	return handlerInput("sleep", more, M{"ms": d.Milliseconds()})
+}
 
 // Fail has it fail, with message where more has one, or a text of so many bytes.
 // With times it echoes after so many failures.
-func Fail(more ...M) M { return order("fail", more) }
+func Fail(more ...M) M { return handlerInput("fail", more) }
 
 // Crash has it take its worker down. With times it echoes after so many.
-func Crash(more ...M) M { return order("crash", more) }
+func Crash(more ...M) M { return handlerInput("crash", more) }
 
 // Stream has it yield n chunks, {"n": 0} and so on, with a pause before each.
 // With bytes they are texts of that length.
 func Stream(n int, pause time.Duration, more ...M) M {
-	return order("stream", more, M{"n": n, "ms": pause.Milliseconds()})
+	return handlerInput("stream", more, M{"n": n, "ms": pause.Milliseconds()})
 }
 
 // Yield has it yield these values as chunks.
-func Yield(values ...any) M { return order("stream", nil, M{"n": len(values), "outputs": values}) }
+func Yield(values ...any) M {
+	return handlerInput("stream", nil, M{"n": len(values), "outputs": values})
+}
 
 // Bytes has it return a text of n characters.
-func Bytes(n int) M { return order("bytes", nil, M{"n": n}) }
+func Bytes(n int) M { return handlerInput("bytes", nil, M{"n": n}) }
 
 // Beacon has it call a box when it begins, and then every so often for as long
 // as it runs.
 func Beacon(b *env.Box, every, lasts time.Duration, more ...M) M {
-	return order("beacon", more, M{"url": b.URL, "every": every.Milliseconds(), "ms": lasts.Milliseconds()})
+	return handlerInput("beacon", more, M{"url": b.URL, "every": every.Milliseconds(), "ms": lasts.Milliseconds()})
 }
 
-func order(op string, more []M, own ...M) M {
+func handlerInput(op string, more []M, own ...M) M {
 	o := M{"op": op}
 	for _, m := range slices.Concat(own, more) {
 		maps.Copy(o, m)
@@ -78,13 +82,13 @@ type Job struct {
 	// run, once Await saw it running.
 	StartedAfter, StartedBefore time.Time
 
-	c        *C
-	endpoint string
-	changed  time.Time // when it was last cancelled or retried with success
+	c         *C
+	endpoint  string
+	changedAt time.Time // when it was last cancelled or retried with success
 }
 
 // Run submits a job with POST /run, which the case does not judge.
-func (c *C) Run(input any, more ...M) *Job { return c.RunAt(c.E, input, more...) }
+func (c *C) Run(input any, more ...M) *Job { return c.RunAt(c.Endpoint, input, more...) }
 
 // RunAt submits it at another endpoint.
 func (c *C) RunAt(endpoint string, input any, more ...M) *Job {
@@ -94,33 +98,33 @@ func (c *C) RunAt(endpoint string, input any, more ...M) *Job {
 		j.ID = j.Answer.Str("id")
 		c.Expect(j.ID != "", "an id", "an empty id")
 	})
-	c.Own(endpoint, j.ID)
+	c.NoteJob(endpoint, j.ID)
 	return j
 }
 
 // RunSync submits a job with POST /runsync, which the case does not judge, and
 // expects its result: for those that need no time of the target.
 func (c *C) RunSync(input any, more ...M) *Job {
-	j := &Job{c: c, endpoint: c.E}
+	j := &Job{c: c, endpoint: c.Endpoint}
 	c.Given("JOB-14", func() {
 		j.Answer = c.Post("/runsync", Submission(input, more...)).Is(200).Equal("status", "COMPLETED")
 		j.ID = j.Answer.Str("id")
 	})
-	c.Own(c.E, j.ID)
+	c.NoteJob(c.Endpoint, j.ID)
 	return j
 }
 
 // JobOf is the job that an answer to /run or /runsync is about.
 func (c *C) JobOf(a *Answer) *Job {
-	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.E}
-	c.Own(c.E, j.ID)
+	j := &Job{ID: a.Str("id"), Answer: a, c: c, endpoint: c.Endpoint}
+	c.NoteJob(c.Endpoint, j.ID)
 	return j
 }
 
 // Status asks for the job's status.
 func (j *Job) Status() *Answer { return j.c.Job("GET", j.endpoint, "/status/"+j.ID, nil) }
 
-// Cancel, Retry and Stream ask for what their names say.
+// Cancel, Retry and Stream send the request of that name.
 func (j *Job) Cancel() *Answer { return j.change("/cancel/") }
 func (j *Job) Retry() *Answer  { return j.change("/retry/") }
 func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, "/stream/"+j.ID, nil) }
@@ -128,7 +132,7 @@ func (j *Job) Stream() *Answer { return j.c.Job("GET", j.endpoint, "/stream/"+j.
 func (j *Job) change(operation string) *Answer {
 	a := j.c.Job("POST", j.endpoint, operation+j.ID, nil)
 	if a.Code/100 == 2 {
-		j.changed = a.Received
+		j.changedAt = a.Received
 	}
 	return a
 }
@@ -146,27 +150,26 @@ const (
 // Statuses are all of them.
 var Statuses = []string{InQueue, InProgress, Completed, Failed, Cancelled, TimedOut}
 
-// Over tells whether a job with the status is over.
-func Over(status string) bool {
+// IsFinal tells whether a job with the status has ended.
+func IsFinal(status string) bool {
 	return slices.Contains([]string{Completed, Failed, Cancelled, TimedOut}, status)
 }
 
-// InQueue, Running, Completed, Failed, Cancelled and TimedOut wait for a status
-// that the case stands on and does not judge.
-func (j *Job) InQueue() *Answer   { return j.given("JOB-02", InQueue) }
-func (j *Job) Running() *Answer   { return j.given("JOB-15", InProgress) }
-func (j *Job) Completed() *Answer { return j.given("JOB-16", Completed) }
-func (j *Job) Failed() *Answer    { return j.given("JOB-36", Failed) }
-func (j *Job) TimedOut() *Answer  { return j.given("SUB-10", TimedOut) }
+// InQueue, Running, Completed, Failed and TimedOut wait for a status that the case
+// needs and does not judge.
+func (j *Job) InQueue() *Answer   { return j.awaitGiven("JOB-02", InQueue) }
+func (j *Job) Running() *Answer   { return j.awaitGiven("JOB-15", InProgress) }
+func (j *Job) Completed() *Answer { return j.awaitGiven("JOB-16", Completed) }
+func (j *Job) Failed() *Answer    { return j.awaitGiven("JOB-36", Failed) }
+func (j *Job) TimedOut() *Answer  { return j.awaitGiven("SUB-10", TimedOut) }
 
-func (j *Job) given(clause, status string) (a *Answer) {
+func (j *Job) awaitGiven(clause, status string) (a *Answer) {
 	j.c.Given(clause, func() { a = j.Await(status) })
 	return a
 }
 
-// Await waits for a status: a moment of the target's time, in which a job that
-// is to run or to end now does so. A job that is over in another way, or is not
-// there, ends the case.
+// Await waits for a status, for a moment of the target's time. Where the job has
+// ended with another status, or does not exist, the case fails.
 func (j *Job) Await(statuses ...string) *Answer {
 	c := j.c
 	accepted := "status = " + strings.Join(statuses, " or ")
@@ -179,23 +182,23 @@ func (j *Job) Await(statuses ...string) *Answer {
 		a := j.Status()
 		status, _ := a.Find("status")
 		text, _ := status.(string)
-		j.saw(a, text)
+		j.noteStart(a, text)
 		switch {
 		case a.Code/100 == 2 && slices.Contains(statuses, text):
 			return a
-		case Over(text) && c.Now().Before(j.changed.Add(c.Grace())): // a read may come from before the change
-		case a.Code/100 != 2, text == "", Over(text):
+		case IsFinal(text) && c.Now().Before(j.changedAt.Add(c.Grace())): // a read may come from before the change
+		case a.Code/100 != 2, text == "", IsFinal(text):
 			a.fail(accepted)
 		case c.Now().Sub(start) > limit && time.Since(began) > wall:
 			c.env.NoteStart(text != InQueue)
 			a.fail(accepted)
 		}
-		c.pause(n)
+		c.pauseBetweenPolls(n)
 	}
 }
 
-// saw notes what an answer tells of the time at which the job began to run.
-func (j *Job) saw(a *Answer, status string) {
+// noteStart narrows the interval in which the job began to run.
+func (j *Job) noteStart(a *Answer, status string) {
 	switch {
 	case status == InQueue:
 		j.StartedAfter, j.StartedBefore = a.Sent, time.Time{}
@@ -208,9 +211,9 @@ func (j *Job) saw(a *Answer, status string) {
 	}
 }
 
-// pause is that between two looks: what needs no time of the target is soon
+// pauseBetweenPolls is that between two looks: what needs no time of the target is soon
 // done, so the first ones are short and on the wall.
-func (c *C) pause(n int) {
+func (c *C) pauseBetweenPolls(n int) {
 	switch {
 	case !c.Local():
 		c.Sleep(min(time.Duration(n+1)*500*time.Millisecond, 5*time.Second))
@@ -233,9 +236,9 @@ func (c *C) Blocker(d time.Duration) *Job {
 // BusyWorker fills the one worker of the case's own endpoint for longer than the
 // case takes.
 func (c *C) BusyWorker() *Job {
-	j := c.Run(Sleep(busy), Policy(M{"executionTimeout": (busy + time.Hour).Milliseconds()}))
+	j := c.Run(Sleep(busyJobDuration), Policy(M{"executionTimeout": (busyJobDuration + time.Hour).Milliseconds()}))
 	j.Running()
 	return j
 }
 
-const busy = 12 * time.Hour
+const busyJobDuration = 12 * time.Hour

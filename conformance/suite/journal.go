@@ -11,122 +11,122 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// Journal is what a case that was put off has seen. It goes on in another
-// process, hours later, by beginning anew: what it sees up to where it stopped
-// comes from here. So a case that waits for half an hour reads the same whether
-// nobody has to wait, somebody does, or nobody is there meanwhile.
+// Journal records what a deferred case has seen. The case resumes in another
+// process, hours later, by running again from its start: up to where it stopped,
+// times, random words and answers are replayed from the journal. So a case that
+// waits for half an hour needs no code of its own for that.
 //
-// Requests are not kept, and so no key is; answers are.
+// Answers are recorded and requests are not, so the journal holds no key.
 type Journal struct {
 	Case string `json:"case"`
-	// Due is when the case goes on.
-	Due       time.Time   `json:"due"`
-	Slept     int         `json:"slept"` // waits that are over
-	Times     []time.Time `json:"times"`
-	Words     []string    `json:"words"`
-	Exchanges []Recorded  `json:"exchanges"`
-	// Longest is how long the case may wait before it is put off.
+	// Due is when the case resumes.
+	Due       time.Time        `json:"due"`
+	Slept     int              `json:"slept"` // waits that are over
+	Times     []time.Time      `json:"times"`
+	Words     []string         `json:"words"`
+	Exchanges []RecordedAnswer `json:"exchanges"`
+	// Longest is the longest wait for which the case is not deferred.
 	Longest time.Duration `json:"-"`
 
-	times, words, slept int // how much of it was seen again
+	timesReplayed, wordsReplayed, waitsReplayed int // how many of each were replayed
 }
 
-// Recorded is an answer.
-type Recorded struct {
-	Request  string      `json:"request"` // method and address, to see that it is the same
+// RecordedAnswer is an answer in a journal.
+type RecordedAnswer struct {
+	Request  string      `json:"request"` // method and address, to check that the resumed case sends the same
 	Status   int         `json:"status"`
 	Header   http.Header `json:"header,omitempty"`
 	Body     []byte      `json:"body,omitempty"`
-	Failed   string      `json:"failed,omitempty"`
+	Error    string      `json:"failed,omitempty"`
 	Sent     time.Time   `json:"sent"`
 	Received time.Time   `json:"received"`
 }
 
-// again is the next of what was seen before, or else what is seen now.
-func again[T any](seen *[]T, cursor *int, now func() T) T {
-	if *cursor == len(*seen) {
-		*seen = append(*seen, now())
+// replayOrRecord is the next of what was seen before, or else what is seen now.
+func replayOrRecord[T any](recorded *[]T, cursor *int, current func() T) T {
+	if *cursor == len(*recorded) {
+		*recorded = append(*recorded, current())
 	}
 	*cursor++
-	return (*seen)[*cursor-1]
+	return (*recorded)[*cursor-1]
 }
 
-// time is the target's time.
-func (c *C) time() time.Time {
+// targetTime returns the target's time.
+func (c *C) targetTime() time.Time {
 	if c.journal == nil {
 		return c.env.Clock.Now()
 	}
-	return again(&c.journal.Times, &c.journal.times, c.env.Clock.Now)
+	return replayOrRecord(&c.journal.Times, &c.journal.timesReplayed, c.env.Clock.Now)
 }
 
-// word is a new random word.
-func (c *C) word(now func() string) string {
+// randomWord returns a new random word.
+func (c *C) randomWord(draw func() string) string {
 	if c.journal == nil {
-		return now()
+		return draw()
 	}
-	return again(&c.journal.Words, &c.journal.words, now)
+	return replayOrRecord(&c.journal.Words, &c.journal.wordsReplayed, draw)
 }
 
-// put off ends a case that would wait for too long, to go on later. over tells
-// that the wait was over before.
-func (c *C) putOff(t time.Time) (over bool) {
+// deferUntil ends a case that would wait for too long; it resumes later. over tells
+// that the wait was over in an earlier run.
+func (c *C) deferUntil(t time.Time) (over bool) {
 	j := c.journal
 	if j == nil {
 		return false
 	}
-	j.slept++
-	if j.slept <= j.Slept {
+	j.waitsReplayed++
+	if j.waitsReplayed <= j.Slept {
 		return true
 	}
 	if wait := t.Sub(c.env.Clock.Now()); wait > j.Longest {
 		j.Due = t
-		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipDeferred, Reason: fmt.Sprintf("it goes on at %s", t.Format(time.RFC3339))})
+		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipDeferred, Reason: fmt.Sprintf("it resumes at %s", t.Format(time.RFC3339))})
 	}
-	j.Slept = j.slept
+	j.Slept = j.waitsReplayed
 	return false
 }
 
-// place is that of the exchange that begins now, in the order of the case.
-func (c *C) place() int {
+// nextExchange returns the index of the exchange that begins now.
+func (c *C) nextExchange() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places++
-	if c.journal != nil && len(c.journal.Exchanges) < c.places {
-		c.journal.Exchanges = append(c.journal.Exchanges, Recorded{})
+	c.exchangesBegun++
+	if c.journal != nil && len(c.journal.Exchanges) < c.exchangesBegun {
+		c.journal.Exchanges = append(c.journal.Exchanges, RecordedAnswer{})
 	}
-	return c.places - 1
+	return c.exchangesBegun - 1
 }
 
-// exchangeAt makes an exchange, or finds it in the journal.
-func (c *C) exchangeAt(ctx context.Context, place int, r Request) *wire.Exchange {
+// replayOrSend finds an exchange in the journal, or sends the request.
+func (c *C) replayOrSend(ctx context.Context, index int, r Request) *wire.Exchange {
 	if c.journal == nil {
 		return c.env.Do(ctx, r)
 	}
-	what := c.env.Secrets.Redact(r.Method + " " + r.URL)
+	requestLine := c.env.Secrets.Redact(r.Method + " " + r.URL)
 	c.mu.Lock()
-	was := c.journal.Exchanges[place]
+	recorded := c.journal.Exchanges[index]
 	c.mu.Unlock()
-	switch was.Request {
+	switch recorded.Request {
 	case "":
-	case what:
-		x := &wire.Exchange{Request: r, Status: was.Status, Header: was.Header, Body: was.Body, Sent: was.Sent, Received: was.Received}
-		if was.Failed != "" {
-			x.Err = errors.New(was.Failed)
+	case requestLine:
+		x := &wire.Exchange{Request: r, Status: recorded.Status, Header: recorded.Header, Body: recorded.Body, Sent: recorded.Sent, Received: recorded.Received}
+		if recorded.Error != "" {
+			x.Err = errors.New(recorded.Error)
 		}
 		return x
 	default:
-		return &wire.Exchange{Request: r, Err: fmt.Errorf("the case took another way than before: %s, not %s", what, was.Request)}
+		return &wire.Exchange{Request: r, Err: fmt.Errorf("the resumed case sent another request than before: expected %s, got %s", recorded.Request, requestLine)}
 	}
 	x := c.env.Do(ctx, r)
 	if ctx.Err() != nil {
 		return x
 	}
-	now := Recorded{Request: what, Status: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received}
+	answer := RecordedAnswer{Request: requestLine, Status: x.Status, Header: x.Header, Body: x.Body, Sent: x.Sent, Received: x.Received}
 	if x.Err != nil {
-		now.Failed = c.env.Secrets.Redact(x.Err.Error())
+		answer.Error = c.env.Secrets.Redact(x.Err.Error())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.journal.Exchanges[place] = now
+	c.journal.Exchanges[index] = answer
 	return x
 }

@@ -10,15 +10,15 @@ import (
 // Exact tells whether the target's time passes only when the suite lets it: then
 // a limit is judged to the second.
 func (c *C) Exact() bool {
-	return (c.env.Target.Still || c.env.Target.Virtual) && c.env.Target.Lateness == 0
+	return (c.env.Target.ClockStopped || c.env.Target.Virtual) && c.env.Target.Lateness == 0
 }
 
 const (
 	exactEarly = 400 * time.Millisecond // nothing ends before its time
-	exactLate  = 900 * time.Millisecond // a deployment may look after its jobs once a second
-	// sweepLate is how late a deployment may look after its jobs, where nothing
-	// else is granted.
-	sweepLate = 5 * time.Second
+	exactLate  = 900 * time.Millisecond // a deployment may check its jobs' limits once a second
+	// maxSweepDelay is how late a deployment may check its jobs' limits, where no
+	// other lateness is granted.
+	maxSweepDelay = 5 * time.Second
 )
 
 // Grace is how late something that has a time may come.
@@ -29,58 +29,58 @@ func (c *C) Grace() time.Duration {
 	return c.env.Target.Grace()
 }
 
-// Late is Grace where time is exact, and elsewhere what is given: how long after a
+// LateMargin is Grace where time is exact, and elsewhere what is given: how long after a
 // limit the target must have kept it.
-func (c *C) Late(wide time.Duration) time.Duration {
+func (c *C) LateMargin(wide time.Duration) time.Duration {
 	if c.Exact() {
 		return exactLate
 	}
 	return wide
 }
 
-// Early is how long before a limit the target must not have reached it.
-func (c *C) Early(wide time.Duration) time.Duration {
+// EarlyMargin is how long before a limit the target must not have reached it.
+func (c *C) EarlyMargin(wide time.Duration) time.Duration {
 	if c.Exact() {
 		return exactEarly
 	}
 	return wide
 }
 
-// sweeps is how long after its limit a job may still be there, or run: what looks
-// after them may do so now and then only.
-func (c *C) sweeps() time.Duration {
+// sweepMargin is how long after its limit a job may still exist or run: a deployment
+// may check limits only now and then.
+func (c *C) sweepMargin() time.Duration {
 	switch {
 	case c.Exact():
-		return sweepLate + exactLate
+		return maxSweepDelay + exactLate
 	case c.env.Target.Lateness > 0:
 		return c.env.Target.Lateness
 	}
-	return sweepLate + c.env.Target.Grace()
+	return maxSweepDelay + c.env.Target.Grace()
 }
 
-// Past waits until a ttl, a retention or an execution time-out that is over at a
-// limit must have taken effect.
-func (c *C) Past(limit time.Time) { c.Until(limit.Add(c.sweeps())) }
+// UntilEffective waits until a ttl, a retention or an execution time-out that ends
+// at a limit must have taken effect.
+func (c *C) UntilEffective(limit time.Time) { c.Until(limit.Add(c.sweepMargin())) }
 
-// By judges what a ttl, a retention or an execution time-out that is over at a
-// limit must have done, with a look that changes nothing. Where time is exact, a
-// deployment that is late is warned of, and fails if it is later than any may be.
-func (c *C) By(limit time.Time, look func()) {
+// JudgeBy judges the effect of a ttl, a retention or an execution time-out that ends
+// at a limit. check changes nothing. Where time is exact, a late effect is a
+// warning, and one later than sweepMargin a failure.
+func (c *C) JudgeBy(limit time.Time, check func()) {
 	if c.Exact() {
 		c.Until(limit.Add(exactLate))
-		late := failure(look)
-		if late == nil {
+		failed := catchFailure(check)
+		if failed == nil {
 			return
 		}
-		late.Failure.Accepted = append(late.Failure.Accepted, fmt.Sprintf("the same up to %s later, which is late", sweepLate))
-		c.warn(*late)
+		failed.Failure.Accepted = append(failed.Failure.Accepted, fmt.Sprintf("the same up to %s later, with a warning", maxSweepDelay))
+		c.keepWarning(*failed)
 	}
-	c.Past(limit)
-	look()
+	c.UntilEffective(limit)
+	check()
 }
 
-// failure is how what is done fails, nil where it does not.
-func failure(do func()) (failed *Outcome) {
+// catchFailure returns the failure of a function, nil where it passes.
+func catchFailure(do func()) (failed *Outcome) {
 	defer func() {
 		r := recover()
 		if s, ok := r.(stop); ok && s.Verdict == report.Fail {
@@ -93,10 +93,10 @@ func failure(do func()) (failed *Outcome) {
 	return nil
 }
 
-// warn keeps the first failure of what only should be so.
-func (c *C) warn(failed Outcome) {
-	if c.soft == nil {
+// keepWarning keeps the first failure of a SHOULD.
+func (c *C) keepWarning(failed Outcome) {
+	if c.warning == nil {
 		failed.Verdict = report.Warn
-		c.soft = &failed
+		c.warning = &failed
 	}
 }

@@ -12,8 +12,8 @@ import (
 // Outcome is how one run of a case ended.
 type Outcome struct {
 	Verdict  report.Verdict // Pass, Fail, Warn, Observed, Skip, Blocked, Inconclusive or Error
-	Code     string         // of a Skip
-	By       string         // of a Blocked
+	Code     string         // the reason's code, where Verdict is Skip
+	By       string         // the clause, where Verdict is Blocked
 	Reason   string
 	Observed string
 	Failure  *report.Failure
@@ -24,19 +24,19 @@ type stop struct{ Outcome }
 
 func (c *C) stop(o Outcome) { panic(stop{o}) }
 
-// came ends the case: what came is none of what is accepted.
-func (c *C) came(x *wire.Exchange, came string, accepted ...string) {
-	f := &report.Failure{Accepted: accepted, Came: came, Did: c.did(x), Curl: c.script(x)}
-	f.Came = c.env.Secrets.Redact(f.Came)
-	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Came})
+// failWith fails the case: the actual behaviour is not among the accepted ones.
+func (c *C) failWith(x *wire.Exchange, failWith string, accepted ...string) {
+	f := &report.Failure{Accepted: accepted, Actual: failWith, Steps: c.describeSteps(x), Curl: c.scriptSoFar(x)}
+	f.Actual = c.env.Secrets.Redact(f.Actual)
+	c.stop(Outcome{Verdict: report.Fail, Failure: f, Reason: f.Actual})
 }
 
-// did says what the case did last, up to an exchange.
-func (c *C) did(x *wire.Exchange) string {
-	trace := c.exchanges()[c.fixtures:]
+// describeSteps lists the last requests of the case, up to an exchange.
+func (c *C) describeSteps(x *wire.Exchange) string {
+	trace := c.exchanges()[c.fixtureExchanges:]
 	if x == nil {
 		if len(trace) == 0 {
-			return "nothing"
+			return "no request"
 		}
 		x = trace[len(trace)-1]
 	}
@@ -45,15 +45,15 @@ func (c *C) did(x *wire.Exchange) string {
 		if y == x {
 			break
 		}
-		before = append(before, c.brief(y))
+		before = append(before, c.describeRequest(y))
 	}
 	if n := len(before); n > 3 {
 		before = append([]string{"…"}, before[n-3:]...)
 	}
-	return c.env.Secrets.Redact(strings.Join(append(before, c.brief(x)), ", then "))
+	return c.env.Secrets.Redact(strings.Join(append(before, c.describeRequest(x)), ", then "))
 }
 
-func (c *C) brief(x *wire.Exchange) string {
+func (c *C) describeRequest(x *wire.Exchange) string {
 	path := x.Request.URL
 	for _, base := range []string{c.env.Target.Queue(), c.env.Target.V2(), c.env.Target.V1()} {
 		if rest, ok := strings.CutPrefix(path, base+"/"); base != "" && ok {
@@ -70,8 +70,8 @@ func (c *C) brief(x *wire.Exchange) string {
 	return text
 }
 
-// told says what an answer was.
-func (c *C) told(x *wire.Exchange) string {
+// describeAnswer shows the code and the body of an answer.
+func (c *C) describeAnswer(x *wire.Exchange) string {
 	if x.Status == 0 {
 		return fmt.Sprintf("no answer: %v", x.Err)
 	}
@@ -84,15 +84,15 @@ func (c *C) told(x *wire.Exchange) string {
 	}
 	text := fmt.Sprintf("%d %s", x.Status, strings.TrimSpace(body))
 	if x.Err != nil {
-		text += fmt.Sprintf(", broken off: %v", x.Err)
+		text += fmt.Sprintf(", the body was cut off: %v", x.Err)
 	}
 	return text
 }
 
-// Given runs what the case stands on and does not judge: where it fails, the
-// case is BLOCKED by the clause that does.
+// Given runs what the case needs and does not judge: where that fails, the case is
+// BLOCKED by the clause that judges it.
 func (c *C) Given(clause string, do func()) {
-	if slices.Contains(c.Case.own(), clause) {
+	if slices.Contains(c.Case.judgedClauses(), clause) {
 		do()
 		return
 	}
@@ -109,30 +109,29 @@ func (c *C) Given(clause string, do func()) {
 	do()
 }
 
-// Should judges what only should be so: a failure is a WARN, and the case goes
-// on.
+// Should judges a SHOULD within the case: a failure is a WARN, and the case goes on.
 func (c *C) Should(do func()) {
-	if failed := failure(do); failed != nil {
-		c.warn(*failed)
+	if failed := catchFailure(do); failed != nil {
+		c.keepWarning(*failed)
 	}
 }
 
-// Fail ends the case with what came, and what is accepted.
-func (c *C) Fail(came string, accepted ...string) { c.came(nil, came, accepted...) }
+// Fail fails the case with the actual behaviour and the accepted ones.
+func (c *C) Fail(actual string, accepted ...string) { c.failWith(nil, actual, accepted...) }
 
-// Expect fails unless ok.
-func (c *C) Expect(ok bool, accepted, came string, args ...any) {
+// Expect fails the case unless ok.
+func (c *C) Expect(ok bool, accepted, actual string, args ...any) {
 	if !ok {
-		c.came(nil, fmt.Sprintf(came, args...), accepted)
+		c.failWith(nil, fmt.Sprintf(actual, args...), accepted)
 	}
 }
 
-// Skip ends a case that can't judge here.
+// Skip ends a case that can't judge this target.
 func (c *C) Skip(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: fmt.Sprintf(reason, args...)})
 }
 
-// Inconclusive ends a case that can't tell.
+// Inconclusive ends a case whose evidence does not suffice.
 func (c *C) Inconclusive(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Inconclusive, Reason: c.env.Secrets.Redact(fmt.Sprintf(reason, args...))})
 }

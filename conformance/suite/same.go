@@ -19,20 +19,20 @@ func Same(a, b any) bool { return Difference(a, b) == "" }
 // Difference names the first place at which a value is not the wanted one, with
 // what is there; "" for none.
 func Difference(want, got any) string {
-	w, err := plain(want)
+	w, err := normalize(want)
 	if err != nil {
 		return err.Error()
 	}
-	g, err := plain(got)
+	g, err := normalize(got)
 	if err != nil {
 		return err.Error()
 	}
 	return difference("", w, g)
 }
 
-// plain is the value as JSON has it, with exact numbers.
-func plain(v any) (out any, err error) {
-	switch v.(type) { // a decoded one is so already
+// normalize returns the value as decoded JSON, with exact numbers.
+func normalize(v any) (out any, err error) {
+	switch v.(type) { // decoded JSON already
 	case nil, string, bool, json.Number:
 		return v, nil
 	}
@@ -50,15 +50,15 @@ func Decode(text []byte) (v any, err error) {
 	return v, d.Decode(&v)
 }
 
-// Keeps expects a member of a value that may be long: what is told of another
-// one is the first place at which they differ.
-func (a *Answer) Keeps(path string, want any) *Answer {
+// EqualExact is Equal for a value that may be long: the failure names the first
+// place at which the two differ.
+func (a *Answer) EqualExact(path string, want any) *Answer {
 	v, ok := a.Find(path)
 	if !ok {
-		a.fail("a member " + name(path))
+		a.fail("a member " + describePath(path))
 	}
 	if d := Difference(want, v); d != "" {
-		a.c.came(a.x, d, name(path)+" as it was sent: "+short(Text(want), 0))
+		a.c.failWith(a.exchange, d, describePath(path)+" as it was sent: "+excerpt(JSONText(want), 0))
 	}
 	return a
 }
@@ -68,30 +68,30 @@ func difference(path string, want, got any) string {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			return differ(path, want, got)
+			return describeDifference(path, want, got)
 		}
 		for _, name := range slices.Sorted(maps.Keys(w)) {
 			value, there := g[name]
 			if !there {
-				return fmt.Sprintf("%s: the member %s is missing", place(path), Text(name))
+				return fmt.Sprintf("%s: the member %s is missing", describePlace(path), JSONText(name))
 			}
-			if d := difference(path+"["+Text(name)+"]", w[name], value); d != "" {
+			if d := difference(path+"["+JSONText(name)+"]", w[name], value); d != "" {
 				return d
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(g)) {
 			if _, there := w[name]; !there {
-				return fmt.Sprintf("%s: a further member %s", place(path), Text(name))
+				return fmt.Sprintf("%s: a further member %s", describePlace(path), JSONText(name))
 			}
 		}
 		return ""
 	case []any:
 		g, ok := got.([]any)
 		if !ok {
-			return differ(path, want, got)
+			return describeDifference(path, want, got)
 		}
 		if len(g) != len(w) {
-			return fmt.Sprintf("%s: %d elements, not %d", place(path), len(g), len(w))
+			return fmt.Sprintf("%s: %d elements, not %d", describePlace(path), len(g), len(w))
 		}
 		for i := range w {
 			if d := difference(fmt.Sprintf("%s[%d]", path, i), w[i], g[i]); d != "" {
@@ -101,26 +101,26 @@ func difference(path string, want, got any) string {
 		return ""
 	case json.Number:
 		if g, ok := got.(json.Number); !ok || !sameNumber(w.String(), g.String()) {
-			return differ(path, want, got)
+			return describeDifference(path, want, got)
 		}
 		return ""
 	}
 	if want != got {
-		return differ(path, want, got)
+		return describeDifference(path, want, got)
 	}
 	return ""
 }
 
-func place(path string) string {
+func describePlace(path string) string {
 	if path == "" {
 		return "the value"
 	}
-	return short(path, 0)
+	return excerpt(path, 0)
 }
 
-// differ shows two values that are not the same, of long texts the part around
+// describeDifference shows two values that are not the same, of long texts the part around
 // the first character that differs.
-func differ(path string, want, got any) string {
+func describeDifference(path string, want, got any) string {
 	from := 0
 	if w, ok := want.(string); ok {
 		if g, ok := got.(string); ok {
@@ -129,7 +129,7 @@ func differ(path string, want, got any) string {
 			}
 		}
 	}
-	text := fmt.Sprintf("%s = %s, not %s", place(path), shown(got, from), shown(want, from))
+	text := fmt.Sprintf("%s = %s, not %s", describePlace(path), excerptOf(got, from), excerptOf(want, from))
 	w, wantsText := want.(string)
 	if g, ok := got.(string); ok && wantsText && from > 40 {
 		text += fmt.Sprintf(" (from byte %d on; %d bytes, not %d)", from, len(g), len(w))
@@ -137,16 +137,16 @@ func differ(path string, want, got any) string {
 	return text
 }
 
-func shown(v any, from int) string {
+func excerptOf(v any, from int) string {
 	if s, ok := v.(string); ok {
 		// Escaped, so that characters that look alike can be told apart.
-		return strconv.QuoteToASCII(short(s, from))
+		return strconv.QuoteToASCII(excerpt(s, from))
 	}
-	return short(Text(v), 0)
+	return excerpt(JSONText(v), 0)
 }
 
-// short is the part of a text that begins a little before a byte.
-func short(s string, from int) string {
+// excerpt is the part of a text that begins a little before a byte.
+func excerpt(s string, from int) string {
 	const most, before = 100, 20
 	if from > before {
 		from -= before
@@ -175,7 +175,7 @@ func sameNumber(a, b string) bool {
 	}
 	f, err := strconv.ParseFloat(a, 64)
 	g, bad := strconv.ParseFloat(b, 64)
-	return err == nil && bad == nil && f == g && x.prints(f) && y.prints(f)
+	return err == nil && bad == nil && f == g && x.isPrintedAs(f) && y.isPrintedAs(f)
 }
 
 // decimal is 0.digits × 10^exponent, in the one form that it has: digits begin
@@ -191,7 +191,7 @@ func decimalOf(number string) (d decimal) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
 	if exponent != "" {
 		n, err := strconv.Atoi(exponent)
-		if err != nil { // further than anybody counts
+		if err != nil { // beyond the range of int
 			n = math.MaxInt32
 			if strings.HasPrefix(exponent, "-") {
 				n = math.MinInt32
@@ -210,8 +210,8 @@ func decimalOf(number string) (d decimal) {
 	return d
 }
 
-// prints tells whether a program may print a double so.
-func (d decimal) prints(f float64) bool {
+// isPrintedAs tells whether a program may print a double as this decimal.
+func (d decimal) isPrintedAs(f float64) bool {
 	const all = 770 // digits of any double
 	for _, digits := range []int{-1, 16, all} {
 		if d == decimalOf(strconv.FormatFloat(f, 'e', digits, 64)) {

@@ -9,37 +9,37 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
 )
 
-// step is what a case sent, for those who want to do it again: one request, or
-// many that say the same in a load.
+// step is one request of a case, or many equal ones, for the script that repeats
+// the case.
 type step struct {
-	request     Request
-	sent        time.Time
-	times, open int
-	first       *wire.Exchange
-	received    time.Time // of the last
+	request           Request
+	sent              time.Time
+	count, unanswered int
+	first             *wire.Exchange
+	received          time.Time // of the last
 }
 
 func (c *C) beginStep(r Request) *step {
 	now := c.env.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.steps) - 1; n >= 0 && r.Quiet && c.steps[n].request.Quiet && same(c.steps[n].request, r) {
-		c.steps[n].times++
-		c.steps[n].open++
+	if n := len(c.steps) - 1; n >= 0 && r.Quiet && c.steps[n].request.Quiet && sameRequest(c.steps[n].request, r) {
+		c.steps[n].count++
+		c.steps[n].unanswered++
 		return c.steps[n]
 	}
-	c.steps = append(c.steps, &step{request: r, sent: now, times: 1, open: 1})
+	c.steps = append(c.steps, &step{request: r, sent: now, count: 1, unanswered: 1})
 	return c.steps[len(c.steps)-1]
 }
 
-func same(a, b Request) bool {
+func sameRequest(a, b Request) bool {
 	return a.Method == b.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body)
 }
 
 func (c *C) endStep(s *step, x *wire.Exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.open--
+	s.unanswered--
 	if s.first == nil {
 		s.first = x
 	}
@@ -48,19 +48,20 @@ func (c *C) endStep(s *step, x *wire.Exchange) {
 	}
 }
 
-// script repeats what the case did so far, and takes down what it made. The
-// answer to failed was not accepted; nil: it is none of a single one.
-func (c *C) script(failed *wire.Exchange) string {
-	return c.write(c.stepsSoFar(), failed, c.env.Ledger.Left(c.Case.ID))
+// scriptSoFar returns a shell script that repeats the case so far and deletes what
+// it created. failed is the exchange whose answer was not accepted, nil where the
+// failure is not about a single one.
+func (c *C) scriptSoFar(failed *wire.Exchange) string {
+	return c.writeScript(c.stepsSoFar(), failed, c.env.Ledger.Remaining(c.Case.ID))
 }
 
-// scriptTo is the script of a case that is over, as far as an exchange; "" where
-// that is of another case.
-func (c *C) scriptTo(last *wire.Exchange, made []env.Made) string {
+// scriptTo returns the script of a finished case up to an exchange, "" where that
+// belongs to another case.
+func (c *C) scriptTo(last *wire.Exchange, made []env.Object) string {
 	steps := c.stepsSoFar()
 	for i := range steps {
 		if steps[i].Exchange == last {
-			return c.write(steps[:i+1], last, made)
+			return c.writeScript(steps[:i+1], last, made)
 		}
 	}
 	return ""
@@ -74,15 +75,15 @@ func (c *C) stepsSoFar() (list []wire.Step) {
 		switch {
 		case x == nil:
 			x = &wire.Exchange{Request: s.request, Sent: s.sent}
-		case s.times > 1: // from the first to the last
+		case s.count > 1: // from the first to the last
 			x = &wire.Exchange{Request: s.request, Status: x.Status, Sent: x.Sent, Received: s.received, Err: x.Err}
 		}
-		list = append(list, wire.Step{Exchange: x, Times: s.times, Open: s.open > 0})
+		list = append(list, wire.Step{Exchange: x, Count: s.count, Unanswered: s.unanswered > 0})
 	}
 	return list
 }
 
-func (c *C) write(steps []wire.Step, failed *wire.Exchange, made []env.Made) string {
+func (c *C) writeScript(steps []wire.Step, failed *wire.Exchange, made []env.Object) string {
 	var cleanup []Request
 	for _, m := range made {
 		cleanup = append(cleanup, Request{Method: m.Method, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + c.env.Target.Key}}})

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// slash is where a redirect leads that adds a slash to the path of a request, or
-// takes it off; "" for every other answer. Other redirects are judged as they
-// came.
-func slash(resp *http.Response, req *http.Request) string {
+// slashRedirect returns where a redirect leads that adds or removes a slash at the
+// end of the path; "" for every other answer. Other redirects are not followed.
+func slashRedirect(resp *http.Response, req *http.Request) string {
 	if resp == nil {
 		return ""
 	}
@@ -29,23 +28,22 @@ func slash(resp *http.Response, req *http.Request) string {
 	return to.String()
 }
 
-// decode reads a body that is compressed: a client that names no coding may get
-// any.
-func decode(resp *http.Response) {
+// decompress decodes a compressed body: a client without Accept-Encoding may get one.
+func decompress(resp *http.Response) {
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return
 	}
-	resp.Body = &unzipped{raw: resp.Body}
+	resp.Body = &gzipBody{raw: resp.Body}
 }
 
-// unzipped decompresses what is there: an answer without a body has nothing to
-// begin with.
-type unzipped struct {
+// gzipBody decompresses a body on its first read: an answer without a body has no gzip
+// header.
+type gzipBody struct {
 	raw io.ReadCloser
 	z   *gzip.Reader
 }
 
-func (u *unzipped) Read(p []byte) (n int, err error) {
+func (u *gzipBody) Read(p []byte) (n int, err error) {
 	if u.z == nil {
 		if u.z, err = gzip.NewReader(u.raw); err != nil {
 			return 0, err // io.EOF where there is no body
@@ -54,4 +52,4 @@ func (u *unzipped) Read(p []byte) (n int, err error) {
 	return u.z.Read(p)
 }
 
-func (u *unzipped) Close() error { return u.raw.Close() }
+func (u *gzipBody) Close() error { return u.raw.Close() }

@@ -15,26 +15,25 @@ import (
 // Step is an exchange of a script.
 type Step struct {
 	*Exchange
-	// Times is how often the same was sent, side by side or one after the other;
-	// 0 is 1.
-	Times int
-	// Open says that the answer was not there yet when the script ends.
-	Open bool
+	// Count is how many equal requests were sent, concurrently or one by one; 0 is 1.
+	Count int
+	// Unanswered says that there is no answer yet when the script ends.
+	Unanswered bool
 
 	failed bool
 }
 
-// Script is a shell script that repeats what was sent, in order and with the
-// waits between: to be pasted where the keys are in the variables that Secrets
-// names. Ids that answers told are taken from the answers again. failed is the
-// exchange that is marked, nil for none; cleanup are the requests at the end.
+// Script returns a shell script that repeats the requests, in order and with the waits
+// between them. It expects the keys in the variables that Secrets names, and takes
+// ids from the new answers. failed is the exchange that is marked, nil for none;
+// cleanup are the requests at the end.
 func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) string {
-	s := script{hide: hide, names: map[string]bool{}}
+	s := scriptWriter{hide: hide, names: map[string]bool{}}
 	steps = slices.Clone(steps)
 	for i := range steps {
 		steps[i].failed = failed != nil && steps[i].Exchange == failed
 	}
-	steps = runs(steps)
+	steps = mergeRepeats(steps)
 	var later []Request
 	later = append(later, cleanup...)
 	uses := make([][]Request, len(steps)) // what comes after each step
@@ -45,14 +44,14 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 	var open []Step
 	var last time.Time
 	for i, step := range steps {
-		if len(open) > 0 && !slices.ContainsFunc(open, func(o Step) bool { return o.Open || o.Received.After(step.Sent) }) {
+		if len(open) > 0 && !slices.ContainsFunc(open, func(o Step) bool { return o.Unanswered || o.Received.After(step.Sent) }) {
 			s.line("wait")
 			open = nil
 		}
 		if gap := step.Sent.Sub(last).Round(time.Second); !last.IsZero() && gap >= time.Second {
 			s.line(fmt.Sprintf("sleep %d", int(gap.Seconds())))
 		}
-		beside := step.Open || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
+		beside := step.Unanswered || i+1 < len(steps) && step.Received.After(steps[i+1].Sent)
 		if step.failed {
 			s.line("# The answer to this one was not accepted:")
 		}
@@ -76,13 +75,13 @@ func Script(steps []Step, failed *Exchange, cleanup []Request, hide *Secrets) st
 	return strings.Join(append(s.settings, s.lines...), "\n")
 }
 
-// runs joins steps that say the same one after the other.
-func runs(steps []Step) (list []Step) {
+// mergeRepeats joins equal steps that follow each other.
+func mergeRepeats(steps []Step) (list []Step) {
 	for _, step := range steps {
-		step.Times = max(step.Times, 1)
-		if n := len(list) - 1; n >= 0 && !step.Open && !list[n].Open && same(list[n].Request, step.Request) && !list[n].Received.After(step.Sent) {
+		step.Count = max(step.Count, 1)
+		if n := len(list) - 1; n >= 0 && !step.Unanswered && !list[n].Unanswered && sameRequest(list[n].Request, step.Request) && !list[n].Received.After(step.Sent) {
 			joined := &Exchange{Request: step.Request, Status: step.Status, Body: step.Body, Err: step.Err, Sent: list[n].Sent, Received: step.Received}
-			list[n].Exchange, list[n].Times, list[n].failed = joined, list[n].Times+step.Times, step.failed
+			list[n].Exchange, list[n].Count, list[n].failed = joined, list[n].Count+step.Count, step.failed
 			continue
 		}
 		list = append(list, step)
@@ -90,12 +89,12 @@ func runs(steps []Step) (list []Step) {
 	return list
 }
 
-func same(a, b Request) bool {
+func sameRequest(a, b Request) bool {
 	return a.Method == http.MethodGet && b.Method == a.Method && a.URL == b.URL && bytes.Equal(a.Body, b.Body) && fmt.Sprint(a.Header) == fmt.Sprint(b.Header)
 }
 
-// script is one that is being written.
-type script struct {
+// scriptWriter writes a script.
+type scriptWriter struct {
 	hide     *Secrets
 	ids      []secret        // values that are in variables of the script by now
 	names    map[string]bool // variables of the script
@@ -103,11 +102,11 @@ type script struct {
 	lines    []string
 }
 
-func (s *script) line(text string) { s.lines = append(s.lines, text) }
+func (s *scriptWriter) line(text string) { s.lines = append(s.lines, text) }
 
-// step writes one step. beside says that others are sent before its answer is
-// there; later is what is sent after it.
-func (s *script) step(step Step, beside bool, later []Request) {
+// step writes one step. beside says that others are sent before its answer; later are
+// the requests after it.
+func (s *scriptWriter) step(step Step, beside bool, later []Request) {
 	limit := ""
 	if step.Status == 0 && step.Err != nil { // it was broken off, or had no answer
 		limit = fmt.Sprintf(" -m %d", max(int(math.Ceil(step.Received.Sub(step.Sent).Seconds())), 1))
@@ -116,25 +115,25 @@ func (s *script) step(step Step, beside bool, later []Request) {
 	if beside {
 		end = " &"
 	}
-	if step.Times > 1 {
+	if step.Count > 1 {
 		pause, shown := "", `-w ' %{http_code}\n'`
 		if step.Request.Quiet { // of a load, nobody wants to read the bodies
 			shown = `-o /dev/null -w '%{http_code}\n'`
 		}
-		if gap := step.Received.Sub(step.Sent) / time.Duration(step.Times); gap >= 500*time.Millisecond && !beside {
+		if gap := step.Received.Sub(step.Sent) / time.Duration(step.Count); gap >= 500*time.Millisecond && !beside {
 			pause = fmt.Sprintf("; sleep %d", int(gap.Round(time.Second).Seconds()))
 		}
 		text := s.curl(step.Request, shown+limit, "")
 		if beside {
-			s.line(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Times, text))
+			s.line(fmt.Sprintf("for n in $(seq %d); do %s & done", step.Count, text))
 			return
 		}
-		s.line(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Times, text, pause))
+		s.line(fmt.Sprintf("for n in $(seq %d); do %s%s; done", step.Count, text, pause))
 		return
 	}
-	if id, ok := capturable(step.Exchange); ok && !beside && s.known(id) == "" && slices.ContainsFunc(later, func(r Request) bool { return mentions(r, id) }) {
-		name := s.name(step.Request)
-		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, takesID) + ")")
+	if id, ok := capturableID(step.Exchange); ok && !beside && s.substituteIDs(id) == "" && slices.ContainsFunc(later, func(r Request) bool { return mentionsID(r, id) }) {
+		name := s.variableName(step.Request)
+		s.line(name + "=$(" + s.curl(step.Request, "-i"+limit, extractID) + ")")
 		s.ids = append(s.ids, secret{id, "$" + name})
 		sort.SliceStable(s.ids, func(i, j int) bool { return len(s.ids[i].value) > len(s.ids[j].value) })
 		return
@@ -142,14 +141,14 @@ func (s *script) step(step Step, beside bool, later []Request) {
 	s.line(s.curl(step.Request, "-i"+limit, "") + end)
 }
 
-// takesID shows an answer and leaves its first id.
-const takesID = ` | tee /dev/stderr | grep -o '"id" *: *"[^"]*"' | head -n 1 | cut -d '"' -f 4`
+// extractID shows an answer and prints its first id.
+const extractID = ` | tee /dev/stderr | grep -o '"id" *: *"[^"]*"' | head -n 1 | cut -d '"' -f 4`
 
 var firstID = regexp.MustCompile(`"id" *: *"([^"]*)"`)
 
-// capturable is the id that takesID finds in an answer, where it is the answer's
-// own.
-func capturable(x *Exchange) (id string, ok bool) {
+// capturableID returns the id that extractID finds in an answer, where that is the id
+// of the answer's object.
+func capturableID(x *Exchange) (id string, ok bool) {
 	if x.Status/100 != 2 {
 		return "", false
 	}
@@ -161,11 +160,11 @@ func capturable(x *Exchange) (id string, ok bool) {
 	return id, err == nil && len(id) >= 6 && found != nil && string(found[1]) == id
 }
 
-func mentions(r Request, id string) bool {
+func mentionsID(r Request, id string) bool {
 	return strings.Contains(r.URL, id) || bytes.Contains(r.Body, []byte(id))
 }
 
-func (s *script) known(id string) string {
+func (s *scriptWriter) substituteIDs(id string) string {
 	for _, known := range s.ids {
 		if known.value == id {
 			return known.shown
@@ -174,9 +173,9 @@ func (s *script) known(id string) string {
 	return ""
 }
 
-// name is that of a new variable for the id of what a request made, by the last
-// word of its path.
-func (s *script) name(r Request) string {
+// variableName returns a new variable's name for the id of a created object, by the
+// last word of the path.
+func (s *scriptWriter) variableName(r Request) string {
 	path, _, _ := strings.Cut(r.URL, "?")
 	word := strings.Map(func(c rune) rune {
 		switch {
@@ -195,8 +194,8 @@ func (s *script) name(r Request) string {
 	return name
 }
 
-// curl is a command that sends a request.
-func (s *script) curl(r Request, options, after string) string {
+// curl returns a command that sends a request.
+func (s *scriptWriter) curl(r Request, options, after string) string {
 	var b strings.Builder
 	feed := ""
 	b.WriteString("curl -sS " + options)
@@ -220,8 +219,8 @@ func (s *script) curl(r Request, options, after string) string {
 	case r.Stalled:
 		feed = "sleep 60 | " // a body that does not come
 		b.WriteString(" -T -")
-	case len(r.Body) > maxShown:
-		if before, run, behind := longestRun(r.Body); len(before)+len(behind) <= maxShown {
+	case len(r.Body) > maxShownBytes:
+		if before, run, behind := longestRun(r.Body); len(before)+len(behind) <= maxShownBytes {
 			feed = fmt.Sprintf("{ printf %%s %s; head -c %d /dev/zero | tr '\\0' %c; printf %%s %s; } | ", s.quote(string(before)), len(run), run[0], s.quote(string(behind)))
 			b.WriteString(" --data-binary @-")
 			break
@@ -234,8 +233,8 @@ func (s *script) curl(r Request, options, after string) string {
 	return feed + b.String() + " " + s.quote(r.URL) + after
 }
 
-// longestRun is the longest run of one letter in a body, what is before it and
-// behind.
+// longestRun returns the longest run of one letter in a body, what precedes it, and
+// what follows.
 func longestRun(body []byte) (before, run, behind []byte) {
 	from, length := 0, 0
 	for i := 0; i < len(body); {
@@ -253,7 +252,7 @@ func longestRun(body []byte) (before, run, behind []byte) {
 
 // quote quotes a text for a POSIX shell. Secrets and ids in it are variables,
 // which the shell fills in.
-func (s *script) quote(text string) string {
+func (s *scriptWriter) quote(text string) string {
 	var literal strings.Builder
 	var out, plain strings.Builder // with each part quoted for itself; within one pair of quotes
 	simple, variables := true, false
@@ -275,7 +274,7 @@ next:
 		for _, v := range values {
 			if strings.HasPrefix(text[i:], v.value) {
 				flush()
-				s.use(v)
+				s.setVariable(v)
 				out.WriteString(`"` + v.shown + `"`)
 				plain.WriteString("${" + v.shown[1:] + "}")
 				variables = true
@@ -291,19 +290,19 @@ next:
 	case !variables:
 		return quote(text)
 	case simple:
-		return `"` + bare(plain.String()) + `"`
+		return `"` + withoutBraces(plain.String()) + `"`
 	}
 	return out.String()
 }
 
 var braces = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}($|[^A-Za-z0-9_])`)
 
-// bare leaves braces away that no name needs.
-func bare(text string) string { return braces.ReplaceAllString(text, "$$$1$2") }
+// withoutBraces removes braces that no variable name needs.
+func withoutBraces(text string) string { return braces.ReplaceAllString(text, "$$$1$2") }
 
-// use sets a variable other than the user's keys: a password that a case made
-// up, of which any will do.
-func (s *script) use(v secret) {
+// setVariable sets a variable other than the user's keys: a password that a case
+// generated, for which any value will do.
+func (s *scriptWriter) setVariable(v secret) {
 	name := v.shown[1:]
 	if s.names[name] || strings.HasPrefix(name, "GPUCLOUD_") {
 		return
@@ -315,11 +314,11 @@ func (s *script) use(v secret) {
 // quote quotes for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Curl is a shell command that repeats the request alone.
+// Curl returns a shell command that repeats the request.
 func (r Request) Curl(hide *Secrets) string {
-	s := script{hide: hide, names: map[string]bool{}}
+	s := scriptWriter{hide: hide, names: map[string]bool{}}
 	line := s.curl(r, "-i", "")
 	return strings.Join(append(s.settings, line), "\n")
 }
 
-const maxShown = 2000 // bytes of a body
+const maxShownBytes = 2000 // bytes of a body

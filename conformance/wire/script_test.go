@@ -125,8 +125,8 @@ func TestScriptKeepsTime(t *testing.T) {
 		}}
 	}
 	many, stays, broken := at("/many", 70, 71), at("/stays", 72, 0), at("/broken", 60, 64.2)
-	many.Times, many.Request.Quiet = 2000, true
-	stays.Open = true
+	many.Count, many.Request.Quiet = 2000, true
+	stays.Unanswered = true
 	broken.Status, broken.Err = 0, errors.New("broken off")
 	steps := []wire.Step{
 		at("/held", 0, 30), at("/look", 9, 9.1), at("/after", 31, 31.1), at("/poll", 40, 40.1), at("/poll", 41, 41.1), at("/poll", 42.1, 42.2), broken, many, stays,

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Secrets are values that must be in no output. They are replaced by value,
-// wherever and however they come: no pattern has to guess what a secret looks
-// like. The zero Secrets has none.
+// Secrets are values that no output may contain. They are replaced by value, so that
+// no pattern has to guess what a secret looks like. The zero Secrets has none.
 type Secrets struct {
 	mu     sync.RWMutex
 	values []secret // longest first, so that one that holds another goes first
@@ -41,8 +40,8 @@ func (s *Secrets) Add(name, value string) {
 	slices.SortStableFunc(s.values, func(a, b secret) int { return len(b.value) - len(a.value) })
 }
 
-// Cut is the beginning of a text, of n bytes or of what hides a secret that
-// begins there: to cut before hiding would leave half of one.
+// Cut returns the first n bytes of a text, redacted; a secret across the end is
+// redacted as a whole, where a cut before redaction would show half of it.
 func (s *Secrets) Cut(text []byte, n int) string {
 	n = min(n, len(text))
 	s.mu.RLock()
@@ -63,7 +62,7 @@ next:
 	return strings.ToValidUTF8(b.String(), "")
 }
 
-// Redact is a text without the secrets.
+// Redact returns a text without the secrets.
 func (s *Secrets) Redact(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

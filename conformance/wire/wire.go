@@ -1,5 +1,5 @@
-// Package wire sends the requests of the suite and keeps what was said. It
-// knows HTTP and nothing of the API.
+// Package wire sends the requests of the suite and records the exchanges. It knows
+// HTTP and nothing of the API.
 package wire
 
 import (
@@ -22,19 +22,19 @@ type Request struct {
 	// Chunked sends the body without its length.
 	Chunked bool
 	// Stalled announces a body and never sends it: the request stays open until
-	// it is broken off, or answered without its body.
+	// it is cancelled, or answered without its body.
 	Stalled bool
-	// Unread leaves the body of the answer unread until the request is broken off:
-	// a long one keeps the request open.
+	// Unread leaves the body of the answer unread until the request is cancelled: a
+	// long body keeps the request in flight.
 	Unread bool
 	// MayHangUp says that the target may close the connection in place of an
 	// answer: to a body that is too large.
 	MayHangUp bool
-	// Quiet keeps the exchange out of traces: for the hundreds of a load.
+	// Quiet keeps the exchange out of traces, for loads of hundreds of requests.
 	Quiet bool
 }
 
-// Exchange is a request and what came of it.
+// Exchange is a request and its answer, or the error.
 type Exchange struct {
 	Request Request
 	Status  int // 0 where no answer came
@@ -50,8 +50,8 @@ type Exchange struct {
 	bad    error
 }
 
-// JSON is the body's value, with numbers as json.Number, or why there is none.
-// It is parsed once until Forget, however many ask, and must not be changed.
+// JSON returns the body's value, with numbers as json.Number. It is cached until Forget
+// and must not be changed.
 func (x *Exchange) JSON() (any, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,7 +81,7 @@ func (x *Exchange) Forget() {
 // connection that breaks before the answer was read.
 const largeBody = 1 << 20
 
-// MaxBody bounds what is read of an answer.
+// MaxBody bounds the bytes that are read of an answer.
 const MaxBody = 64 << 20
 
 // ErrTooLong says that an answer was longer than MaxBody.
@@ -93,7 +93,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	var body io.Reader
 	switch {
 	case r.Stalled:
-		body = stalled{ctx}
+		body = stalledBody{ctx}
 	case r.Chunked:
 		body = io.MultiReader(bytes.NewReader(r.Body)) // of a kind whose length net/http does not know
 	case r.Body != nil:
@@ -115,7 +115,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	}
 	x.Sent = now()
 	resp, err := client.Do(req)
-	if next := slash(resp, req); err == nil && next != "" && !r.Stalled {
+	if next := slashRedirect(resp, req); err == nil && next != "" && !r.Stalled {
 		resp.Body.Close()
 		again := r
 		again.URL = next
@@ -125,7 +125,7 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	}
 	if err == nil {
 		defer resp.Body.Close()
-		decode(resp)
+		decompress(resp)
 		x.Status, x.Header = resp.StatusCode, resp.Header
 		if r.Unread && x.Status/100 == 2 {
 			<-ctx.Done()
@@ -141,10 +141,10 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 	return x
 }
 
-// stalled is a body that never comes.
-type stalled struct{ ctx context.Context }
+// stalledBody is a body that is never sent.
+type stalledBody struct{ ctx context.Context }
 
-func (s stalled) Read([]byte) (int, error) {
+func (s stalledBody) Read([]byte) (int, error) {
 	<-s.ctx.Done()
 	return 0, s.ctx.Err()
 }

@@ -28,7 +28,7 @@ func BenchmarkCold(b *testing.B) {
 	}
 	table := "\n| from | to | the last of some tries | of that |\n|---|---|---:|---|\n"
 	line := func(from, to string, all time.Duration, part string) {
-		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, ms(all), part)
+		table += fmt.Sprintf("| %s | %s | %s ms | %s |\n", from, to, milliseconds(all), part)
 	}
 	b.Run("serve", func(b *testing.B) {
 		var all, listens time.Duration
@@ -45,7 +45,7 @@ func BenchmarkCold(b *testing.B) {
 			done()
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`jobrunner serve --ephemeral`", "its first answer", all, ms(listens)+" ms until it listens")
+		line("`jobrunner serve --ephemeral`", "its first answer", all, milliseconds(listens)+" ms until it listens")
 	})
 	b.Run("finished", func(b *testing.B) {
 		jobs := 1_000_000
@@ -79,7 +79,7 @@ func BenchmarkCold(b *testing.B) {
 		if err := exec.CommandContext(b.Context(), "python3", "-c", "import json, os, sys, time, urllib.request").Run(); err != nil {
 			b.Fatal(err)
 		}
-		line("a submission", "the first line of a cold Python worker's handler", all, ms(time.Since(begin))+" ms are Python's start and its imports")
+		line("a submission", "the first line of a cold Python worker's handler", all, milliseconds(time.Since(begin))+" ms are Python's start and its imports")
 	})
 	b.Run("conformance", func(b *testing.B) {
 		var all, judging time.Duration
@@ -97,7 +97,7 @@ func BenchmarkCold(b *testing.B) {
 			b.ReportMetric(all.Seconds()*1000, "ms")
 		}
 		b.ReportMetric(0, "ns/op")
-		line("`conformance run --local`", "its end", all, ms(judging)+" ms are the cases; the rest is the jobrunner's start and end")
+		line("`conformance run --local`", "its end", all, milliseconds(judging)+" ms are the cases; the rest is the jobrunner's start and end")
 	})
 	write(b, "cold start", table+"\n")
 }

@@ -98,7 +98,7 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 		r.cpu = time.Duration(float64(s.cpu()-before) / n)
 	}
 	profiled()
-	if err := s.rest(clients[0], w.handler); err != nil && !errors.Is(err, io.EOF) {
+	if err := s.drain(clients[0], w.handler); err != nil && !errors.Is(err, io.EOF) {
 		b.Fatalf("%s: %v", s.name, err)
 	}
 	r.resident = s.resident()
@@ -160,8 +160,8 @@ func load(clients []*client, during time.Duration, once func(*client) error) (r 
 	return r
 }
 
-// rest removes the jobs that still wait, and waits for those that run.
-func (s *subject) rest(c *client, handler string) error {
+// drain purges the queued jobs, and waits for the running ones.
+func (s *subject) drain(c *client, handler string) error {
 	at := "/v2/" + s.endpoints[handler]
 	if _, err := c.ask(http.MethodPost, at+"/purge-queue", nil); err != nil {
 		return err

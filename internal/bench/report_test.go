@@ -22,8 +22,8 @@ type row struct {
 	results       map[string][]result // a result for each round
 }
 
-// middle is the round with the middle rate.
-func (r row) middle(name string) result {
+// median returns the round with the median rate.
+func (r row) median(name string) result {
 	all := slices.SortedFunc(slices.Values(r.results[name]), func(a, b result) int { return cmp.Compare(a.rate, b.rate) })
 	return all[len(all)/2]
 }
@@ -58,7 +58,7 @@ func (r row) metrics(b *testing.B) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op") // a round takes as long as it is told to
 	for _, name := range r.subjects {
-		m := r.middle(name)
+		m := r.median(name)
 		b.ReportMetric(m.rate, name+"/s")
 		b.ReportMetric(float64(m.cpu.Microseconds()), name+"-µs")
 		if name != floorName {
@@ -109,7 +109,7 @@ func tables(rows []row, picture string) string {
 	var t strings.Builder
 	names := rows[0].subjects
 	fmt.Fprintf(&t, "\nMeasured on %s: %s, %d processors of %s, %s/%s; the middle of %d rounds of %s.\n\n![The rates as shares of the floor](%s)\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), processor(), runtime.GOOS, runtime.GOARCH, len(rows[0].results[floorName]), *moment, picture)
+		time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH, len(rows[0].results[floorName]), *moment, picture)
 	last := ""
 	var large row
 	for _, r := range rows {
@@ -129,7 +129,7 @@ func tables(rows []row, picture string) string {
 		}
 		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)
 		for _, n := range names {
-			fmt.Fprintf(&t, " %s/s |", rate(r.middle(n).rate))
+			fmt.Fprintf(&t, " %s/s |", rate(r.median(n).rate))
 		}
 		for _, n := range names[1:] {
 			mark := ""
@@ -139,8 +139,8 @@ func tables(rows []row, picture string) string {
 			fmt.Fprintf(&t, " %.2f%s |", r.ratio(n), mark)
 		}
 		for _, n := range names {
-			m := r.middle(n)
-			fmt.Fprintf(&t, " %s, %s ms |", ms(m.p50), ms(m.p99))
+			m := r.median(n)
+			fmt.Fprintf(&t, " %s, %s ms |", milliseconds(m.p50), milliseconds(m.p99))
 		}
 		t.WriteString("\n")
 		if r.size >= 1<<20 {
@@ -166,15 +166,15 @@ func rate(f float64) string {
 	return fmt.Sprintf("%.0f", f)
 }
 
-func ms(d time.Duration) string {
+func milliseconds(d time.Duration) string {
 	if d >= 10*time.Millisecond {
 		return fmt.Sprintf("%.0f", d.Seconds()*1000)
 	}
 	return fmt.Sprintf("%.2f", d.Seconds()*1000)
 }
 
-// processor is the model that Linux names.
-func processor() string {
+// cpuModel is the model that Linux names.
+func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil {
 		for line := range strings.Lines(string(text)) {

@@ -66,7 +66,7 @@ func start(b *testing.B) []*subject {
 		{"SQLite", func() []string { return []string{"--data", b.TempDir()} }},
 		{"PostgreSQL", func() []string { return []string{"--data", b.TempDir(), "--engine", pgtest.Start(b)} }},
 	} {
-		if _, err := exec.LookPath("postgres"); e.name == "PostgreSQL" && err != nil && !installed("/usr/lib/postgresql/*/bin/postgres") {
+		if _, err := exec.LookPath("postgres"); e.name == "PostgreSQL" && err != nil && !isInstalled("/usr/lib/postgresql/*/bin/postgres") {
 			b.Log("PostgreSQL is not installed, and left out")
 			continue
 		}
@@ -85,7 +85,7 @@ func start(b *testing.B) []*subject {
 	return all
 }
 
-func installed(pattern string) bool {
+func isInstalled(pattern string) bool {
 	found, err := filepath.Glob(pattern)
 	return err == nil && len(found) > 0
 }

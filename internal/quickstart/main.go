@@ -1,7 +1,6 @@
 // Command quickstart is `make quickstart`: it starts a jobrunner, applies
-// examples/quickstart to it with a real Terraform, runs a job, shows the two
-// promises of the plan, and takes everything down again. It needs bin/, and
-// leaves nothing behind.
+// examples/quickstart to it with a real Terraform, runs a job, shows an empty plan
+// and a refused one, and destroys everything. It needs bin/, and leaves no files.
 package main
 
 import (
@@ -56,7 +55,7 @@ func run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	say("a deployment runs at %s", r.url)
+	printStep("a deployment runs at %s", r.url)
 
 	tf, err := newTerraform(cli.Path, dir, r)
 	if err != nil {
@@ -71,25 +70,25 @@ func run() (err error) {
 			return
 		}
 		if err == nil {
-			say("%s destroy: all gone, %.0f s in all", cli.Name, time.Since(started).Seconds())
+			printStep("%s destroy: all objects deleted, %.0f s in total", cli.Name, time.Since(started).Seconds())
 		}
 	}()
 	runURL, err := tf.run(ctx, "output", "-raw", "run_sync_url")
 	if err != nil {
 		return err
 	}
-	say("%s apply: a template, a network volume, a registry auth and an endpoint", cli.Name)
+	printStep("%s apply: a template, a network volume, a registry auth and an endpoint", cli.Name)
 
 	output, err := r.job(ctx, strings.TrimSpace(runURL))
 	if err != nil {
 		return err
 	}
-	say("a job sent to the endpoint ran examples/quickstart/handler.go and came back %s", output)
+	printStep("a job sent to the endpoint ran examples/quickstart/handler.go and returned %s", output)
 
 	if _, err := tf.run(ctx, "plan", "-detailed-exitcode"); err != nil {
 		return fmt.Errorf("the second plan is not empty: %w", err)
 	}
-	say("%s plan: no changes", cli.Name)
+	printStep("%s plan: no changes", cli.Name)
 
 	refused, err := tf.run(ctx, "plan", "-var=volume_size=10")
 	if err == nil {
@@ -98,20 +97,20 @@ func run() (err error) {
 	if !strings.Contains(err.Error(), "can't shrink") {
 		return fmt.Errorf("a plan that shrinks the volume failed for another reason: %w", err)
 	}
-	say("%s plan with a smaller volume: refused before anything was sent", cli.Name)
+	printStep("%s plan with a smaller volume: refused before anything was sent", cli.Name)
 	return nil
 }
 
-func say(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }
+func printStep(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }
 
-// bin is where `make build` puts the binaries.
-func bin(name string) (string, error) {
+// binaryPath returns the path of a binary that `make build` built.
+func binaryPath(name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join("bin", name))
 	if err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%s is not built: run make build", name)
+		return "", fmt.Errorf("%s not found: run make build", name)
 	}
 	return path, nil
 }
@@ -128,7 +127,7 @@ func newTerraform(cli, dir string, r *runner) (*terraform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run this from the root of the project: %w", err)
 	}
-	provider, err := bin("terraform-provider-gpucloud")
+	provider, err := binaryPath("terraform-provider-gpucloud")
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +151,7 @@ func newTerraform(cli, dir string, r *runner) (*terraform, error) {
 	)}, nil
 }
 
-// run returns what the command printed; the error holds what it complained of.
+// run returns what the command printed; the error has its output.
 func (tf *terraform) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, tf.cli, append(args, "-no-color")...)
 	if args[0] == "output" {
@@ -177,7 +176,7 @@ type runner struct {
 }
 
 func startJobrunner(ctx context.Context, data string) (*runner, error) {
-	path, err := bin("jobrunner")
+	path, err := binaryPath("jobrunner")
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +211,7 @@ func (r *runner) stop() error {
 		return fmt.Errorf("stopping the jobrunner: %w", err)
 	}
 	if err := r.cmd.Wait(); err != nil {
-		return fmt.Errorf("the jobrunner ended badly: %w: %s", err, r.log)
+		return fmt.Errorf("the jobrunner failed: %w: %s", err, r.log)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func matches(patterns, id string) (bool, error) {
 // variable is where a jobrunner that was built for it finds its fault.
 const variable = "GPUCLOUD_FAULT"
 
-// verdict is what became of a mutant.
+// verdict is the outcome of a mutant.
 type verdict struct {
 	mutants.Mutant
 	noticed []string // MUSTs and SHOULDs that are not kept, the mutant's own first
@@ -223,7 +223,7 @@ func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verd
 func light(but string) (ids []string) {
 	loads := map[string]bool{but: true}
 	for _, c := range conformance.Cases() {
-		for _, id := range c.All() {
+		for _, id := range c.AllClauses() {
 			loads[id] = loads[id] || c.Allow&suite.Load != 0
 		}
 	}
@@ -236,11 +236,11 @@ func light(but string) (ids []string) {
 }
 
 func sum(verdicts []verdict, full bool, took time.Duration) error {
-	var lost []string
+	var undetected []string
 	var counts []int
 	for _, v := range verdicts {
 		if !v.ok() {
-			lost = append(lost, v.ID)
+			undetected = append(undetected, v.ID)
 		}
 		counts = append(counts, len(v.noticed))
 	}
@@ -248,13 +248,13 @@ func sum(verdicts []verdict, full bool, took time.Duration) error {
 		return errors.New("no such mutant")
 	}
 	slices.Sort(counts)
-	fmt.Printf("\n%d of %d mutants came out as they should, in %.0f s", len(verdicts)-len(lost), len(verdicts), took.Seconds())
+	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s", len(verdicts)-len(undetected), len(verdicts), took.Seconds())
 	if full {
 		fmt.Printf("; %d clauses notice one, in the median", counts[len(counts)/2])
 	}
 	fmt.Println()
-	if len(lost) > 0 {
-		return fmt.Errorf("the suite is too weak, or the fault is none: %s", strings.Join(lost, ", "))
+	if len(undetected) > 0 {
+		return fmt.Errorf("the suite did not detect mutants as expected: the suite is too weak, or the fault has no effect: %s", strings.Join(undetected, ", "))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestVariantsAreReasoned(t *testing.T) {
 			t.Errorf("variant %s differs in nothing: %s, %v", v.ID, text, err)
 		}
 		for _, id := range v.Warns {
-			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != suite.Should && !strings.Contains(c.Says, "should") {
+			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != suite.Should && !strings.Contains(c.Statement, "should") {
 				t.Errorf("variant %s may be warned of by %s, which is %s", v.ID, id, c.Level)
 			}
 		}

@@ -1,8 +1,7 @@
-// Command floor is the least that an honest job API does: a map, a channel,
-// eight goroutines and JSON behind net/http. What the jobrunner costs is
-// measured beside it.
+// Command floor is the simplest possible job API: a map, a channel, eight goroutines
+// and JSON behind net/http. Benchmarks compare the jobrunner with it.
 //
-// It keeps nothing over a restart, and checks neither keys nor limits.
+// It keeps nothing across restarts, and checks neither keys nor limits.
 package main
 
 import (
@@ -45,12 +44,12 @@ type job struct {
 	Execution int64           `json:"executionTime"`
 	Output    json.RawMessage `json:"output,omitempty"`
 
-	input  json.RawMessage
-	queued time.Time
-	began  time.Time
-	order  order
-	done   chan struct{}
-	chunks chan chunk // of a job that streams
+	input     json.RawMessage
+	queued    time.Time
+	startedAt time.Time
+	order     order
+	done      chan struct{}
+	chunks    chan chunk // of a job that streams
 }
 
 type chunk struct {
@@ -79,7 +78,7 @@ func newFloor() *floor {
 	for range workers {
 		go func() {
 			for j := range f.queue {
-				j.begin()
+				j.markStarted()
 				f.finish(j, j.handle())
 			}
 		}()
@@ -222,7 +221,7 @@ func (f *floor) health(w http.ResponseWriter, _ *http.Request) {
 func (f *floor) take(w http.ResponseWriter, r *http.Request) {
 	select {
 	case j := <-f.remote:
-		j.begin()
+		j.markStarted()
 		answer(w, map[string]any{"id": j.ID, "input": j.input})
 	case <-r.Context().Done():
 	}
@@ -240,7 +239,7 @@ func (f *floor) report(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (j *job) begin() { j.began = time.Now() }
+func (j *job) markStarted() { j.startedAt = time.Now() }
 
 // handle echoes the input, or streams n chunks.
 func (j *job) handle() json.RawMessage {
@@ -256,7 +255,7 @@ func (j *job) handle() json.RawMessage {
 func (f *floor) finish(j *job, output json.RawMessage) {
 	f.mu.Lock()
 	j.Status, j.Output = "COMPLETED", output
-	j.Delay, j.Execution = j.began.Sub(j.queued).Milliseconds(), time.Since(j.began).Milliseconds()
+	j.Delay, j.Execution = j.startedAt.Sub(j.queued).Milliseconds(), time.Since(j.startedAt).Milliseconds()
 	f.mu.Unlock()
 	if j.chunks != nil {
 		close(j.chunks)

@@ -63,8 +63,8 @@ func newSchedule(seed uint64) *schedule {
 	return &schedule{seed: seed, rate: []float64{0.05, 0.15, 0.3, 0.6}[r.IntN(4)], depth: 3 + r.IntN(10)}
 }
 
-// calm is a schedule in which nothing happens.
-func calm() *schedule { return &schedule{asked: map[string]int{}} }
+// faultless is a schedule without faults.
+func faultless() *schedule { return &schedule{asked: map[string]int{}} }
 
 // begin begins a part of the scenario.
 func (s *schedule) begin(part string) {

@@ -39,7 +39,7 @@ func TestFire(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			for _, seed := range seeds() {
-				if wrong := burn(t, v, seed, none); len(wrong) > 0 {
+				if wrong := runSchedule(t, v, seed, none); len(wrong) > 0 {
 					t.Errorf("again: go test ./internal/test/fire -run Fire/%s -count=20 -fire.seed %d\n%s", v, seed, strings.Join(wrong, "\n"))
 				}
 			}
@@ -63,9 +63,9 @@ func seeds() (out []uint64) {
 	return out
 }
 
-// burn runs the scenario under one schedule, and tells what is wrong after it,
-// behind its story.
-func burn(t *testing.T, v api.Version, seed uint64, f fault) (wrong []string) {
+// runSchedule runs the scenario under one schedule, and returns the log of the run,
+// followed by the failures.
+func runSchedule(t *testing.T, v api.Version, seed uint64, f fault) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key})
@@ -154,7 +154,7 @@ func (c *core) check(nodes []node) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("%d objects are there, %d are configured", len(there), len(nodes)))
 	}
 	quiet := *c
-	quiet.schedule = calm()
+	quiet.schedule = faultless()
 	p := quiet.start()
 	for _, n := range nodes {
 		o, ok := c.state[n.address]
@@ -174,7 +174,7 @@ func (c *core) check(nodes []node) (wrong []string) {
 // objects are those of the deployment, by id.
 func (c *core) objects() map[string]string {
 	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: &wire{
-		deployment: c.deployment, schedule: calm(),
+		deployment: c.deployment, schedule: faultless(),
 	}})
 	if err != nil {
 		c.t.Fatal(err)

@@ -57,7 +57,7 @@ func (c *core) start() *process {
 	for range attempts {
 		p = c.startOnce()
 		err := p.Configured.Err()
-		if err == nil && !p.over() {
+		if err == nil && !p.hasEnded() {
 			return p
 		}
 		c.schedule.tell("  the provider is not configured: %s", first(err))
@@ -82,7 +82,7 @@ func (c *core) startOnce() *process {
 	return p
 }
 
-func (p *process) over() bool {
+func (p *process) hasEnded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done || p.wire.killed()
@@ -115,8 +115,8 @@ func (c *core) apply(nodes []node) (trouble []string) {
 	}
 	// What is not configured any more goes first here, the dependent before what
 	// they depend on.
-	for _, address := range c.obsolete(nodes) {
-		if !p.over() && !wrong(address, c.destroyOne(p, address)) && !p.wire.killed() {
+	for _, address := range c.staleAddresses(nodes) {
+		if !p.hasEnded() && !wrong(address, c.destroyOne(p, address)) && !p.wire.killed() {
 			delete(c.state, address)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 		var group sync.WaitGroup
 		results, fails := make([]object, len(level)), make([]bool, len(level))
 		for i, n := range level {
-			if p.over() || slices.ContainsFunc(n.needs, func(a string) bool { return failed[a] }) {
+			if p.hasEnded() || slices.ContainsFunc(n.needs, func(a string) bool { return failed[a] }) {
 				failed[n.address] = true
 				continue
 			}
@@ -155,7 +155,7 @@ func (c *core) apply(nodes []node) (trouble []string) {
 			trouble = append(trouble, n.address+" was not begun")
 		}
 	}
-	if p.over() && len(trouble) == 0 {
+	if p.hasEnded() && len(trouble) == 0 {
 		trouble = append(trouble, "interrupted")
 	}
 	c.follow(nodes, trouble)
@@ -180,7 +180,7 @@ func (c *core) applyOne(p *process, n node, prior object, config map[string]any)
 			return prior, diags
 		}
 		prior = object{State: tfdrive.State{Type: n.kind}}
-		if p.over() {
+		if p.hasEnded() {
 			return prior, nil
 		}
 		planned = p.Plan(n.kind, tfdrive.State{}, config)
@@ -206,7 +206,7 @@ func (c *core) plan(nodes []node) (trouble []string) {
 	for _, address := range slices.Sorted(maps.Keys(c.state)) {
 		o := c.state[address]
 		read, diags := p.Read(o.State)
-		if p.over() {
+		if p.hasEnded() {
 			return []string{"interrupted while it refreshed"}
 		}
 		if err := diags.Err(); err != nil {
@@ -230,7 +230,7 @@ func (c *core) plan(nodes []node) (trouble []string) {
 			o = object{}
 		}
 		planned := p.Plan(n.kind, o.State, n.config(c.id))
-		if p.over() {
+		if p.hasEnded() {
 			return []string{"interrupted while it planned"}
 		}
 		if err := planned.Diagnostics.Err(); err != nil {
@@ -303,7 +303,7 @@ func (c *core) destroy(nodes []node) (trouble []string) {
 			switch {
 			case !ok:
 				continue
-			case p.over():
+			case p.hasEnded():
 				return append(trouble, "interrupted")
 			}
 			diags := p.Destroy(o.State)
@@ -319,8 +319,8 @@ func (c *core) destroy(nodes []node) (trouble []string) {
 	return trouble
 }
 
-// obsolete are the addresses of the state that the configuration lacks.
-func (c *core) obsolete(nodes []node) (addresses []string) {
+// staleAddresses returns the addresses in the state that the configuration lacks.
+func (c *core) staleAddresses(nodes []node) (addresses []string) {
 	for _, address := range slices.Sorted(maps.Keys(c.state)) {
 		if !slices.ContainsFunc(nodes, func(n node) bool { return n.address == address }) {
 			addresses = append(addresses, address)

@@ -26,7 +26,7 @@ func TestMistakesAreFound(t *testing.T) {
 			t.Run(name+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				for seed := range uint64(enough) {
-					if len(burn(t, v, seed+1, f)) > 0 {
+					if len(runSchedule(t, v, seed+1, f)) > 0 {
 						return
 					}
 				}

@@ -56,14 +56,14 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.kill()
 		return nil, errDropped
 	}
-	if f == notFoundYet && w.deployment.young(req) {
+	if f == notFoundYet && w.deployment.wasJustCreated(req) {
 		return answer(req, http.StatusNotFound, nil, `{"status":404,"title":"Not found","detail":"there is no such object"}`), nil
 	}
 	time.Sleep(takes)
 	resp := send()
 	time.Sleep(takes)
 	if w.fault == hides && req.Method == http.MethodGet {
-		resp = w.deployment.withoutYoung(req, resp)
+		resp = w.deployment.withoutRecent(req, resp)
 	}
 	if w.fault == repeats && req.Method == http.MethodPost && (f == droppedAfter || f == done500 || f == done502 || f == done503) {
 		return send(), nil
@@ -77,9 +77,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
 		return nil, context.Cause(req.Context())
 	case truncated:
-		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), failing{}))
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), truncatedBody{}))
 	case reordered:
-		return w.schedule.shuffled(req, resp), nil
+		return w.schedule.shuffle(req, resp), nil
 	case stoppedAfter:
 		w.stop()
 	case killedAfter:
@@ -88,9 +88,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	case late:
 		time.Sleep(3 * time.Second)
 	case drips:
-		resp.Body = io.NopCloser(&slowly{req.Context(), resp.Body, time.Second / 20})
+		resp.Body = io.NopCloser(&slowBody{req.Context(), resp.Body, time.Second / 20})
 	case hangs:
-		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), &slowly{req.Context(), resp.Body, time.Hour}))
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 10), &slowBody{req.Context(), resp.Body, time.Hour}))
 	}
 	return resp, nil
 }
@@ -137,17 +137,17 @@ func answer(req *http.Request, status int, header http.Header, body string) *htt
 	}
 }
 
-// shuffled has the elements of a list in another order.
-func (s *schedule) shuffled(req *http.Request, resp *http.Response) *http.Response {
-	return relisted(req, resp, func(list []json.RawMessage) []json.RawMessage {
+// shuffle puts the elements of a list in another order.
+func (s *schedule) shuffle(req *http.Request, resp *http.Response) *http.Response {
+	return rewriteList(req, resp, func(list []json.RawMessage) []json.RawMessage {
 		rand.New(rand.NewPCG(s.seed, uint64(len(list)))).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		return list
 	})
 }
 
-// relisted has another list, where the answer is one: an array, or an object
+// rewriteList has another list, where the answer is one: an array, or an object
 // with an array.
-func relisted(req *http.Request, resp *http.Response, change func([]json.RawMessage) []json.RawMessage) *http.Response {
+func rewriteList(req *http.Request, resp *http.Response, change func([]json.RawMessage) []json.RawMessage) *http.Response {
 	text, _ := io.ReadAll(resp.Body)
 	var list []json.RawMessage
 	var object map[string]json.RawMessage
@@ -170,19 +170,19 @@ func relisted(req *http.Request, resp *http.Response, change func([]json.RawMess
 	return answer(req, resp.StatusCode, resp.Header, string(text))
 }
 
-// failing is the rest of an answer that breaks off.
-type failing struct{}
+// truncatedBody is the rest of a body whose connection breaks.
+type truncatedBody struct{}
 
-func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (truncatedBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// slowly is an answer of which a few bytes come at a time.
-type slowly struct {
+// slowBody is a body that is read a few bytes at a time.
+type slowBody struct {
 	ctx   context.Context
 	rest  io.Reader
 	pause time.Duration
 }
 
-func (s *slowly) Read(p []byte) (int, error) {
+func (s *slowBody) Read(p []byte) (int, error) {
 	select {
 	case <-time.After(s.pause):
 		return s.rest.Read(p[:min(len(p), 32)])
@@ -231,20 +231,20 @@ func (d *deployment) do(req *http.Request, body []byte) *http.Response {
 // lag is how long after its create an object may not be found by its id.
 const lag = time.Second
 
-// young tells whether a request reads by its id what was made just now.
-func (d *deployment) young(req *http.Request) bool {
+// wasJustCreated tells whether a request reads a recently created object by its id.
+func (d *deployment) wasJustCreated(req *http.Request) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, ok := d.born[req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]]
 	return ok && req.Method == http.MethodGet && time.Since(at) < lag
 }
 
-// withoutYoung hides what was made within the last minute from a list.
-func (d *deployment) withoutYoung(req *http.Request, resp *http.Response) *http.Response {
+// withoutRecent hides what was made within the last minute from a list.
+func (d *deployment) withoutRecent(req *http.Request, resp *http.Response) *http.Response {
 	if strings.Count(strings.Trim(req.URL.Path, "/"), "/") != 1 { // not a list
 		return resp
 	}
-	return relisted(req, resp, func(list []json.RawMessage) []json.RawMessage {
+	return rewriteList(req, resp, func(list []json.RawMessage) []json.RawMessage {
 		return slices.DeleteFunc(list, func(e json.RawMessage) bool {
 			var o struct{ ID string }
 			_ = json.Unmarshal(e, &o) // what has no id stays

@@ -38,7 +38,7 @@ func (j *judge) differences(ctx context.Context, o operation, a answer) []string
 	if response == nil {
 		return []string{fmt.Sprintf("status %d is not declared", a.status)}
 	}
-	return j.against(ctx, o, response, a)
+	return j.compareWith(ctx, o, response, a)
 }
 
 // response is what the document says of a status, nil for nothing.
@@ -53,7 +53,7 @@ func (o operation) response(status int) *openapi3.Response {
 	return ref.Value
 }
 
-func (j *judge) against(ctx context.Context, o operation, response *openapi3.Response, a answer) (list []string) {
+func (j *judge) compareWith(ctx context.Context, o operation, response *openapi3.Response, a answer) (list []string) {
 	for name, header := range response.Headers {
 		// None is required. Whoever sends them at all sends them always.
 		if a.header.Get(name) == "" && header.Value != nil {

@@ -13,15 +13,15 @@ import (
 // schemas are all that say something of one value.
 type schemas []*openapi3.Schema
 
-// flat are a schema and those that it is made of.
-func flat(ref *openapi3.SchemaRef) (list schemas) {
+// flatten returns a schema and those that it is composed of.
+func flatten(ref *openapi3.SchemaRef) (list schemas) {
 	if ref == nil || ref.Value == nil {
 		return nil
 	}
 	s := ref.Value
 	list = append(list, s)
 	for _, part := range slices.Concat(s.AllOf, s.OneOf, s.AnyOf, openapi3.SchemaRefs{s.If, s.Then, s.Else}) {
-		list = append(list, flat(part)...)
+		list = append(list, flatten(part)...)
 	}
 	return list
 }
@@ -31,7 +31,7 @@ func (s schemas) properties() map[string]schemas {
 	out := map[string]schemas{}
 	for _, part := range s {
 		for name, ref := range part.Properties {
-			out[name] = append(out[name], flat(ref)...)
+			out[name] = append(out[name], flatten(ref)...)
 		}
 	}
 	return out
@@ -40,12 +40,12 @@ func (s schemas) properties() map[string]schemas {
 // items are the schemas of the elements of a list.
 func (s schemas) items() (list schemas) {
 	for _, part := range s {
-		list = append(list, flat(part.Items)...)
+		list = append(list, flatten(part.Items)...)
 	}
 	return list
 }
 
-func (s schemas) is(kind string) bool {
+func (s schemas) includesType(kind string) bool {
 	return slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return part.Type.Includes(kind) })
 }
 
@@ -60,18 +60,18 @@ func (s schemas) sample(name string) any {
 		}
 	}
 	switch {
-	case s.is("array"):
+	case s.includesType("array"):
 		return []any{s.items().sample(name)}
-	case s.is("boolean"):
+	case s.includesType("boolean"):
 		return true
-	case s.is("integer"), s.is("number"):
+	case s.includesType("integer"), s.includesType("number"):
 		for _, part := range s {
 			if part.Min != nil {
 				return *part.Min
 			}
 		}
 		return 1
-	case s.is("string"):
+	case s.includesType("string"):
 		return unique
 	}
 	out := map[string]any{}
@@ -148,7 +148,7 @@ func (s schemas) changes() (list []change) {
 			}
 		}
 		if part.Items != nil {
-			item := flat(part.Items).sample("")
+			item := flatten(part.Items).sample("")
 			add("an item twice", []any{item, item})
 			for name, n := range map[string]*uint64{"the least items": &part.MinItems, "the most items": part.MaxItems} {
 				if n != nil && *n > 0 {
@@ -172,7 +172,7 @@ type mutation struct {
 // mutations are a body with each change of each of its members, and of what
 // the schema has in addition.
 func mutations(ref *openapi3.SchemaRef, base any) (list []mutation) {
-	s := flat(ref)
+	s := flatten(ref)
 	s.walk(nil, "", 0, func(path []string, s schemas) {
 		for _, c := range s.changes() {
 			body := clone(base)
@@ -182,13 +182,13 @@ func mutations(ref *openapi3.SchemaRef, base any) (list []mutation) {
 				}
 				continue
 			}
-			if flat(ref).put(&body, path, c) {
+			if flatten(ref).put(&body, path, c) {
 				list = append(list, mutation{at(path), c.name, body})
 			}
 		}
-		if s.is("object") {
+		if s.includesType("object") {
 			body := clone(base)
-			if flat(ref).put(&body, append(slices.Clone(path), "unknown"), change{value: "x"}) {
+			if flatten(ref).put(&body, append(slices.Clone(path), "unknown"), change{value: "x"}) {
 				list = append(list, mutation{at(path), "with an unknown member", body})
 			}
 		}
@@ -208,12 +208,12 @@ func (s schemas) walk(path []string, name string, depth int, visit func(path []s
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		members[member].walk(append(slices.Clone(path), member), member, depth+1, visit)
 	}
-	if items := s.items(); len(items) > 0 && s.is("array") {
+	if items := s.items(); len(items) > 0 && s.includesType("array") {
 		items.walk(append(slices.Clone(path), "0"), name, depth+1, visit)
 	}
 	for _, part := range s {
 		if part.AdditionalProperties.Schema != nil {
-			flat(part.AdditionalProperties.Schema).walk(append(slices.Clone(path), "KEY"), name, depth+1, visit)
+			flatten(part.AdditionalProperties.Schema).walk(append(slices.Clone(path), "KEY"), name, depth+1, visit)
 		}
 	}
 }
@@ -259,8 +259,8 @@ func (s schemas) put(body *any, path []string, c change) bool {
 	return done
 }
 
-// only is what the schemas know of a value: an answer becomes a body.
-func (s schemas) only(value any) any {
+// project keeps the members of a value that the schemas have: an answer becomes a body.
+func (s schemas) project(value any) any {
 	switch in := value.(type) {
 	case map[string]any:
 		members := s.properties()
@@ -270,15 +270,15 @@ func (s schemas) only(value any) any {
 		out := map[string]any{}
 		for name, value := range in {
 			of, ok := members[name]
-			if ok && (value != nil || of.is("null")) {
-				out[name] = of.only(value)
+			if ok && (value != nil || of.includesType("null")) {
+				out[name] = of.project(value)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(in))
 		for i, item := range in {
-			out[i] = s.items().only(item)
+			out[i] = s.items().project(item)
 		}
 		return out
 	}

@@ -125,7 +125,7 @@ func TestRefusedMethods(t *testing.T) {
 					continue
 				}
 				response := map[int]string{405: "MethodNotAllowedError", 404: "NotFoundError", 403: "ForbiddenError", 401: "UnauthorizedError"}[a.status]
-				for _, what := range w.against(t.Context(), o, o.spec.Components.Responses[response].Value, a) {
+				for _, what := range w.compareWith(t.Context(), o, o.spec.Components.Responses[response].Value, a) {
 					t.Errorf("%v: %s: %s", r, what, a.body)
 				}
 			}

@@ -62,10 +62,10 @@ func good(o operation) (list []any) {
 	if ref == nil {
 		return nil
 	}
-	sample, _ := flat(ref).sample("").(map[string]any)
+	sample, _ := flatten(ref).sample("").(map[string]any)
 	if len(sample) == 0 { // an update
 		for _, member := range []string{"name", "action"} {
-			if of, ok := flat(ref).properties()[member]; ok {
+			if of, ok := flatten(ref).properties()[member]; ok {
 				sample = map[string]any{member: of.sample(member)}
 			}
 		}
@@ -194,7 +194,7 @@ func (w *walker) shown(cause request, collection, id string) {
 				w.Errorf("%v: %v", r, err)
 			}
 			other.operation = *update
-			r.method, r.body = "PATCH", text(flat(update.body()).only(body))
+			r.method, r.body = "PATCH", text(flatten(update.body()).project(body))
 			if a := other.judged(r); !a.success() {
 				what := refused.FindString(string(a.body))
 				if what == "" {
@@ -262,9 +262,9 @@ func (w *walker) faults(r request) []string {
 	return leaves(err)
 }
 
-// both sends a request with a key for everything, and with one for something
+// askWithBothKeys sends a request with a key for everything, and with one for something
 // else.
-func (w *walker) both(r request) {
+func (w *walker) askWithBothKeys(r request) {
 	w.Helper()
 	w.ask(r)
 	r.key = scoped
@@ -291,24 +291,24 @@ func (w *walker) walk() {
 		for _, id := range []string{"nothing", "a/b", "..", "ä ö", strings.Repeat("x", 2000), "%00", "\x00"} {
 			r := plain
 			r.name, r.path = "of an absent object", w.at(id)
-			w.both(r)
+			w.askWithBothKeys(r)
 		}
 	}
 	for _, p := range w.parameters("query") {
 		w.queries(p.Name)
 	}
 	for _, p := range w.parameters("header") {
-		for _, c := range flat(p.Schema).changes() {
+		for _, c := range flatten(p.Schema).changes() {
 			if value, ok := parameter(c.value); ok && !strings.ContainsAny(value, "\x00") {
 				r := request{at: "header " + p.Name, name: c.name, header: http.Header{http.CanonicalHeaderKey(p.Name): {value}}}
 				if strings.TrimSpace(value) == "" {
 					r.at, r.whole = "an empty header", true
 				}
-				w.both(r)
+				w.askWithBothKeys(r)
 			}
 		}
 	}
-	w.both(request{name: "with an unknown parameter", query: url.Values{"unknown": {"x"}}, body: plain.body})
+	w.askWithBothKeys(request{name: "with an unknown parameter", query: url.Values{"unknown": {"x"}}, body: plain.body})
 	if bodies != nil {
 		w.bodies(bodies)
 	}
@@ -352,7 +352,7 @@ func (w *walker) queries(name string) {
 	var s schemas
 	with := url.Values{}
 	for _, p := range w.parameters("query") {
-		of := flat(p.Schema)
+		of := flatten(p.Schema)
 		if p.Name == name {
 			s = of
 		}
@@ -378,7 +378,7 @@ func (w *walker) queries(name string) {
 			if value == "" {
 				r.at, r.whole = "an empty parameter", true
 			}
-			w.both(r)
+			w.askWithBothKeys(r)
 		}
 	}
 }
@@ -392,7 +392,7 @@ func (w *walker) bodies(bases []any) {
 			if testing.Short() && (i+n)%shortOf != 0 {
 				continue
 			}
-			w.both(request{at: m.at, name: m.name, body: text(m.body)})
+			w.askWithBothKeys(request{at: m.at, name: m.name, body: text(m.body)})
 		}
 	}
 	plain := text(bases[0])
@@ -401,13 +401,13 @@ func (w *walker) bodies(bases []any) {
 		strings.Repeat("[", 20_000), strings.Repeat(`{"name":`, 20_000), `{"name":"` + strings.Repeat("x", 1<<20) + `"}`,
 		"<xml/>",
 	} {
-		w.both(request{at: "a body that is not JSON", body: body, invalid: true})
+		w.askWithBothKeys(request{at: "a body that is not JSON", body: body, invalid: true})
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "application/json-patch+json", "/"} {
-		w.both(request{at: "another content type", whole: true, name: kind, body: plain, header: http.Header{"Content-Type": {kind}}})
+		w.askWithBothKeys(request{at: "another content type", whole: true, name: kind, body: plain, header: http.Header{"Content-Type": {kind}}})
 	}
 	for _, kind := range []string{"application/json; charset=utf-8", "application/json"} {
-		w.both(request{name: "good", body: plain, header: http.Header{"Content-Type": {kind}}})
+		w.askWithBothKeys(request{name: "good", body: plain, header: http.Header{"Content-Type": {kind}}})
 	}
 }
 

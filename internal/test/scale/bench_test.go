@@ -23,7 +23,7 @@ func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("resources=%d", n), func(b *testing.B) {
 			d := deploy(b)
-			tf, floor := grown(b, d, n)
+			tf, floor := newGrownWorkspaces(b, d, n)
 			plan(b, d, tf, floor)
 		})
 	}
@@ -35,7 +35,7 @@ func BenchmarkPlanLimited(b *testing.B) {
 	d := deploy(b)
 	data := b.TempDir()
 	d.serve(b, jobrunner.Config{DataDir: data})
-	tf, floor := grown(b, d, 1000)
+	tf, floor := newGrownWorkspaces(b, d, 1000)
 	d.serve(b, jobrunner.Config{DataDir: data, ManagementLimits: true})
 	plan(b, d, tf, floor)
 }
@@ -54,9 +54,9 @@ resource "gpucloud_template" "t" {
 `, n)
 }
 
-// grown makes two workspaces of n templates, with our provider and with the
+// newGrownWorkspaces creates two workspaces of n templates, with our provider and with the
 // one that does nothing.
-func grown(b *testing.B, d *deployment, n int) (tf, floor *terraform) {
+func newGrownWorkspaces(b *testing.B, d *deployment, n int) (tf, floor *terraform) {
 	b.Helper()
 	tf, floor = workspace(b, d, ours, api.V2), workspace(b, d, null, api.V2)
 	tf.configure(templates(1))

@@ -34,8 +34,9 @@ var secrets = []struct {
 	{"s3", "Pl4ntedS3Secret6y5t4r3e2w", true},
 }
 
-// secretive uses each of them; the key is in the environment.
-func secretive(v api.Version) string {
+// configWithSecrets is a configuration with each secret but the key, which is in the
+// environment.
+func configWithSecrets(v api.Version) string {
 	config := base + `
 variable "written" {
   type      = string
@@ -84,11 +85,11 @@ resource "gpucloud_endpoint" "e" {
 	return config
 }
 
-// traced is a workspace with the secrets, whose Terraform logs all it can.
-func traced(t *testing.T, d *deployment, pkg string, v api.Version) *terraform {
+// newTracedWorkspace is a workspace with the secrets, whose Terraform logs all it can.
+func newTracedWorkspace(t *testing.T, d *deployment, pkg string, v api.Version) *terraform {
 	t.Helper()
 	tf := workspace(t, d, pkg, v)
-	tf.configure(secretive(v))
+	tf.configure(configWithSecrets(v))
 	tf.env = append(tf.env, "TF_LOG=TRACE")
 	for _, s := range secrets {
 		if s.name != "key" {
@@ -98,8 +99,8 @@ func traced(t *testing.T, d *deployment, pkg string, v api.Version) *terraform {
 	return tf
 }
 
-// spellings are ways in which a log may write a value.
-func spellings(value string) []string {
+// secretEncodings are the encodings in which a log may show a value.
+func secretEncodings(value string) []string {
 	out := []string{value, fmt.Sprintf("%x", value), strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")}
 	for shift := range 3 { // base64 of it depends on what is before it
 		padded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + value))
@@ -109,12 +110,12 @@ func spellings(value string) []string {
 }
 
 func holds(text []byte, value string) bool {
-	return slices.ContainsFunc(spellings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
+	return slices.ContainsFunc(secretEncodings(value), func(s string) bool { return bytes.Contains(text, []byte(s)) })
 }
 
-// spotless expects no secret in what Terraform wrote: to the terminal, and to
-// files beside the configuration.
-func (tf *terraform) spotless(output string) {
+// expectNoSecrets expects no secret in Terraform's output, nor in files beside the
+// configuration.
+func (tf *terraform) expectNoSecrets(output string) {
 	tf.t.Helper()
 	for _, s := range secrets {
 		if !holds([]byte(output), s.value) {
@@ -168,12 +169,12 @@ func TestSecretsStayOut(t *testing.T) {
 			d := deploy(t)
 			d.key = secrets[0].value
 			d.serve(t, jobrunner.Config{})
-			return d, traced(t, d, pkg, v)
+			return d, newTracedWorkspace(t, d, pkg, v)
 		}
 		wentWell := func(t *testing.T) {
 			_, tf := place(t, ours)
 			said := tf.run("plan", "-out=saved.tfplan") + tf.run("apply", "saved.tfplan") + tf.run("plan", "-detailed-exitcode")
-			tf.spotless(said)
+			tf.expectNoSecrets(said)
 			if !strings.Contains(said, "[TRACE]") || !strings.Contains(said, "provider.terraform-provider-gpucloud") {
 				t.Error("nothing was traced")
 			}
@@ -193,7 +194,7 @@ func TestSecretsStayOut(t *testing.T) {
 			if err == nil || !strings.Contains(said, "nil pointer dereference") {
 				t.Fatalf("nothing panicked: %v\n%s", err, said)
 			}
-			tf.spotless(said)
+			tf.expectNoSecrets(said)
 		}
 		repeated := func(t *testing.T) {
 			d, tf := place(t, ours)
@@ -209,7 +210,7 @@ func TestSecretsStayOut(t *testing.T) {
 			if err == nil || !strings.Contains(said, "redacted") {
 				t.Fatalf("the refusals are not shown: %v", err)
 			}
-			tf.spotless(said)
+			tf.expectNoSecrets(said)
 		}
 		sideBySide(t, map[string]func(*testing.T){
 			"of a run that goes well":                wentWell,

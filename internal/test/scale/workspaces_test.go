@@ -14,9 +14,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// twins is three equal volumes and endpoints; where unique is set, also
+// equalObjects is three equal volumes and endpoints; where unique is set, also
 // objects whose names only one can have.
-func twins(template string, unique bool) string {
+func equalObjects(template string, unique bool) string {
 	config := fmt.Sprintf(`
 resource "gpucloud_network_volume" "v" {
   count       = 3
@@ -85,7 +85,7 @@ func TestTwoWorkspacesAtOnce(t *testing.T) {
 		d := deploy(t)
 		template, both := shared(t, d, v)
 		for _, tf := range both {
-			tf.configure(twins(template, true))
+			tf.configure(equalObjects(template, true))
 		}
 		said, errs := together(t, d, both, 16, func(g *gate) fate { return g.before })
 
@@ -128,7 +128,7 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 		d := deploy(t)
 		template, both := shared(t, d, v)
 		for _, tf := range both {
-			tf.configure(twins(template, false))
+			tf.configure(equalObjects(template, false))
 		}
 		var processed sync.WaitGroup
 		processed.Add(12)
@@ -143,7 +143,7 @@ func TestTwoWorkspacesThatLoseAnswers(t *testing.T) {
 			}
 		})
 		if kept := slices.Concat(both[0].ids(), both[1].ids()); len(kept) != 0 {
-			t.Errorf("taken over:%s", lines(kept))
+			t.Errorf("adopted objects:%s", lines(kept))
 		}
 		have := d.ids(t, v)
 		if len(have) != 13 {

@@ -6,7 +6,7 @@ import "strings"
 // does.
 func (t *Tab) Readable(where string) {
 	t.t.Helper()
-	t.contrast(where)
+	t.checkContrast(where)
 	var wide []string
 	t.Eval(`[...document.querySelectorAll('body *')].filter((e) => {
 		const box = e.getBoundingClientRect();
@@ -17,9 +17,9 @@ func (t *Tab) Readable(where string) {
 	}
 }
 
-// contrast checks that all text can be read against what is behind it (WCAG
-// 2.2, 1.4.3: 4.5 to 1), and that what can be operated has a name.
-func (t *Tab) contrast(where string) {
+// checkContrast checks that all text has enough contrast with its background (WCAG
+// 2.2, 1.4.3: 4.5 to 1), and that each control has a name.
+func (t *Tab) checkContrast(where string) {
 	t.t.Helper()
 	var faint []string
 	t.Eval(`(() => {

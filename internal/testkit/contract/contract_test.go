@@ -260,7 +260,7 @@ func TestWhatIsSentIsReturned(t *testing.T) {
 	}
 	for key := range unreturned {
 		if !used[key] {
-			t.Errorf("%s is on the list of what is not returned, but is returned or gone", key)
+			t.Errorf("%s is listed as not returned, but is returned or was removed", key)
 		}
 	}
 }
@@ -417,7 +417,7 @@ func TestChoicesAreComplete(t *testing.T) {
 			seen[c.Topic] = true
 			for _, text := range []string{c.Sources, c.Chosen} {
 				if !strings.HasSuffix(text, ".") || strings.Count(text, "`")%2 != 0 {
-					t.Errorf("%s, %s: %q is no whole sentence", group.title, c.Topic, text)
+					t.Errorf("%s, %s: invalid text %q: expected a whole sentence", group.title, c.Topic, text)
 				}
 			}
 		}

@@ -51,15 +51,15 @@ func Run(f *testing.F, property any, seeds ...Seed) {
 			f.Add(seed...)
 		}
 	}
-	f.Fuzz(bounded(property))
+	f.Fuzz(expectBounded(property))
 }
 
-// bounded is the property with its costs bounded.
-func bounded(property any) any {
+// expectBounded is the property with its costs bounded.
+func expectBounded(property any) any {
 	p := reflect.ValueOf(property)
 	return reflect.MakeFunc(p.Type(), func(args []reflect.Value) []reflect.Value {
 		t := args[0].Interface().(*testing.T)
-		started, before := time.Now(), allocated()
+		started, before := time.Now(), allocatedBytes()
 		defer func() {
 			if panicked := recover(); panicked != nil {
 				t.Errorf("it panicked: %v\n%s", panicked, debug.Stack())
@@ -73,7 +73,7 @@ func bounded(property any) any {
 			if took := time.Since(started); took > maxTime {
 				t.Errorf("%d bytes took %s, expected at most %s", size, took, maxTime)
 			}
-			if got, limit := allocated()-before, uint64(maxBytes+size*maxBytesOfByte); got > limit {
+			if got, limit := allocatedBytes()-before, uint64(maxBytes+size*maxBytesOfByte); got > limit {
 				t.Errorf("%d bytes had %d allocated, expected at most %d", size, got, limit)
 			}
 			if t.Failed() {
@@ -85,7 +85,7 @@ func bounded(property any) any {
 	}).Interface()
 }
 
-func allocated() uint64 {
+func allocatedBytes() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()

@@ -38,7 +38,7 @@ var Releases = []Release{
 	{Name: cliname.Terraform, Version: "1.15.9", module: "github.com/hashicorp/terraform", main: "."},
 }
 
-func (r Release) String() string { return title(r.Name) + " " + r.Version }
+func (r Release) String() string { return productName(r.Name) + " " + r.Version }
 
 // Missing returns the releases that none of the command lines stands for.
 func Missing(present []CLI) (missing []Release) {
@@ -53,7 +53,7 @@ func Missing(present []CLI) (missing []Release) {
 // Find returns a command line on this machine that stands for the release, and
 // whether there is one. It fetches nothing.
 func (r Release) Find(ctx context.Context) (CLI, bool) {
-	for _, path := range present() {
+	for _, path := range installedPaths() {
 		if c, err := Inspect(ctx, path); err == nil && r.isCoveredBy(c) {
 			return c, true
 		}

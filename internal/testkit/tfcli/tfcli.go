@@ -35,7 +35,7 @@ func Find(ctx context.Context) (string, error) {
 		}
 		return filepath.Abs(found) // tests run it in folders of their own
 	}
-	if paths := present(); len(paths) > 0 {
+	if paths := installedPaths(); len(paths) > 0 {
 		return paths[0], nil
 	}
 	dir, err := cacheDir()
@@ -45,8 +45,9 @@ func Find(ctx context.Context) (string, error) {
 	return fetch(ctx, filepath.Join(dir, "terraform"))
 }
 
-// present returns the command lines on PATH and in the user's cache.
-func present() (paths []string) {
+// installedPaths returns the paths of Terraform and OpenTofu on PATH and in the user's
+// cache.
+func installedPaths() (paths []string) {
 	for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
 		if path, err := exec.LookPath(name); err == nil {
 			paths = append(paths, path)
@@ -71,9 +72,9 @@ type CLI struct {
 	Version *version.Version
 }
 
-func (c CLI) String() string { return title(c.Name) + " " + c.Version.String() }
+func (c CLI) String() string { return productName(c.Name) + " " + c.Version.String() }
 
-func title(name string) string {
+func productName(name string) string {
 	if name == cliname.OpenTofu {
 		return "OpenTofu"
 	}
@@ -92,7 +93,7 @@ func Inspect(ctx context.Context, path string) (CLI, error) {
 	for line := range strings.Lines(string(out)) {
 		product, number, _ := strings.Cut(strings.TrimSpace(line), " v")
 		for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
-			if product != title(name) {
+			if product != productName(name) {
 				continue
 			}
 			v, err := version.NewVersion(number)
@@ -122,7 +123,7 @@ func All(ctx context.Context) ([]CLI, error) {
 		return nil, err
 	}
 	all := []CLI{first}
-	for _, path := range present() {
+	for _, path := range installedPaths() {
 		c, err := Inspect(ctx, path)
 		if err != nil {
 			continue // a version manager's placeholder, for example
