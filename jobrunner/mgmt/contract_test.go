@@ -35,6 +35,7 @@ func benches(d *deployment) []*bench {
 		{d, contract.V2, "template", "/v2/templates", map[string]any{"name": "t", "image": "i"}, true, 0},
 		{d, contract.V2, "networkVolume", "/v2/network-volumes", map[string]any{"name": "v", "size": 10, "dataCenter": "X"}, false, 0},
 		{d, contract.V2, "registryAuth", "/v2/registries", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0},
+		{d, contract.V2, "delegation", "/v2/registries/delegations", map[string]any{"resource": "arn:aws:ecr:us-east-2:418399314813:repository/ab"}, false, 0},
 		{d, contract.V2, "endpoint", "/v2/serverless", map[string]any{"name": "e", "image": "i"}, false, 0},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
 )
@@ -24,6 +25,7 @@ var wires = []struct {
 	{contract.V2, "template", templateBodyV2{}, templateV2{}},
 	{contract.V2, "networkVolume", networkVolumeBodyV2{}, networkVolumeV2{}},
 	{contract.V2, "registryAuth", registryAuthBodyV2{}, registryAuth{}},
+	{contract.V2, "delegation", delegationBodyV2{}, delegationV2{}},
 	{contract.V2, "endpoint", endpointBodyV2{}, endpointV2{}},
 	{contract.V2, "gpuType", nil, gpuTypeV2{}},
 	{contract.V2, "cpuType", nil, cpuTypeV2{}},
@@ -47,6 +49,7 @@ var stricter = map[string]string{
 	"v1 endpoint name min":                 "no empty name",
 	"v1 endpoint templateId min":           "no empty id",
 	"v2 template image min":                "no container without an image",
+	"v2 delegation resource form":          "what is no ARN of a repository names no image",
 	"v2 endpoint image min":                "no container without an image",
 	"v2 endpoint gpu.pools form":           "no empty id, and none with control characters",
 	"v2 endpoint cpu[].id form":            "no empty id, and none with control characters",
@@ -210,7 +213,7 @@ func describe(typ reflect.Type, prefix string, into map[string]facts) {
 
 func kindOf(t reflect.Type) string {
 	switch {
-	case t == reflect.TypeFor[reference]():
+	case t == reflect.TypeFor[reference](), t == reflect.TypeFor[time.Time]():
 		return "string"
 	case t.Kind() == reflect.Int64:
 		return "integer"

@@ -26,6 +26,7 @@ var paths = []struct{ method, path string }{
 	{"GET", "/v2/templates"}, {"POST", "/v2/templates"}, {"GET", "/v2/templates/x"}, {"PATCH", "/v2/templates/x"}, {"DELETE", "/v2/templates/x"},
 	{"GET", "/v2/network-volumes"}, {"POST", "/v2/network-volumes"}, {"GET", "/v2/network-volumes/x"}, {"PATCH", "/v2/network-volumes/x"}, {"DELETE", "/v2/network-volumes/x"},
 	{"GET", "/v2/registries"}, {"POST", "/v2/registries"}, {"GET", "/v2/registries/x"}, {"DELETE", "/v2/registries/x"},
+	{"GET", "/v2/registries/delegations"}, {"POST", "/v2/registries/delegations"}, {"DELETE", "/v2/registries/delegations/x"},
 	{"GET", "/v2/serverless"}, {"POST", "/v2/serverless"}, {"GET", "/v2/serverless/x"}, {"PATCH", "/v2/serverless/x"}, {"DELETE", "/v2/serverless/x"},
 	{"GET", "/v2/catalog/gpus"}, {"GET", "/v2/catalog/gpus/x"}, {"GET", "/v2/catalog/cpus"}, {"GET", "/v2/catalog/cpus/x"},
 	{"GET", "/v2/catalog/datacenters"}, {"GET", "/v2/catalog/datacenters/x"},

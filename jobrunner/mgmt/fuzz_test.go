@@ -83,7 +83,7 @@ func isError(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer any) {
 func (d fuzzed) state(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/v1/templates", "/v1/endpoints", "/v2/templates", "/v2/serverless", "/v2/network-volumes", "/v2/registries"} {
+	for _, path := range []string{"/v1/templates", "/v1/endpoints", "/v2/templates", "/v2/serverless", "/v2/network-volumes", "/v2/registries", "/v2/registries/delegations"} {
 		_, _, text := d.do(t, "GET", path, "")
 		all.WriteString(text)
 	}

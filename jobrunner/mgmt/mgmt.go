@@ -74,6 +74,7 @@ type call struct {
 	version int    // 1 or 2
 	id      string // the path's parameter
 	worker  string // its second one
+	owner   string // of the key
 	bodies  *httplimit.Memory
 }
 
@@ -105,6 +106,7 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 	if err != nil {
 		return 0, nil, httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
+	c.owner = user.Owner
 	if c.version == 2 {
 		if err := s.limit(user.Owner, c.writer.Header()); err != nil {
 			return 0, nil, err

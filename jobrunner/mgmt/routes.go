@@ -73,6 +73,10 @@ var operations = []struct {
 	{"GET", "/v2/registries/{id}", 200, reads((*store.Store).RegistryAuth, newRegistryAuth)},
 	{"DELETE", "/v2/registries/{id}", 204, deletes((*store.Store).DeleteRegistryAuth)},
 
+	{"GET", "/v2/registries/delegations", 200, lists((*store.Store).Delegations, newDelegationV2, "delegations")},
+	{"POST", "/v2/registries/delegations", 201, writes(creating, createDelegationV2, newDelegationV2)},
+	{"DELETE", "/v2/registries/delegations/{id}", 204, deletes((*store.Store).DeleteDelegation)},
+
 	{"GET", "/v2/serverless", 200, (*server).listEndpointsV2},
 	{"POST", "/v2/serverless", 201, (*server).createEndpointV2},
 	{"GET", "/v2/serverless/{id}", 200, (*server).getEndpointV2},

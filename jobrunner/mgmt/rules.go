@@ -43,6 +43,7 @@ var forms = map[string]*form{
 	"path": {regexp.MustCompile(`^/`), "an absolute path"},
 	"cuda": {regexp.MustCompile(`^\d+\.\d+$`), "major.minor"},
 	"id":   {regexp.MustCompile(`^\PC*[^\pC\s]\PC*$`), "an id"},
+	"ecr":  {ecrARN, "the ARN of an ECR repository, such as arn:aws:ecr:us-east-2:123456789012:repository/team/image"},
 	"type": {regexp.MustCompile(`^\s*[^-\s]`), "the id of a GPU type"},
 }
 

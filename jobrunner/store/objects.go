@@ -23,6 +23,7 @@ var (
 	networkVolumes = kind{"networkVolume", "network volume"}
 	registryAuths  = kind{"registryAuth", "registry auth"}
 	endpoints      = kind{"endpoint", "endpoint"}
+	delegations    = kind{"delegation", "delegation"}
 )
 
 // Head holds the members of every record.

@@ -1,6 +1,7 @@
 // Package store keeps the management objects of the jobrunner: templates,
-// network volumes, registry auths and serverless endpoints. It knows neither
-// HTTP nor the two versions of the management API, which show the same records.
+// network volumes, registry auths, delegations and serverless endpoints. It knows
+// neither HTTP nor the two versions of the management API, which show the same
+// records.
 //
 // Every rule that a record must obey is checked in the transaction that writes
 // it, so that concurrent calls can't break one together. A write is on disk

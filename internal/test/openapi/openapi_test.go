@@ -101,8 +101,6 @@ func TestRefusedMethods(t *testing.T) {
 			for key, status := range map[string]int{own: 405, scoped: 403, "none": 401} {
 				r := request{method: method, path: w.at("x"), key: key, body: "{}"}
 				a := s.send(t, r)
-				// A path that is not served may look like a thing of one that is:
-				// /v2/registries/delegations.
 				if a.status != status && (served || status != 405 || a.status != 404) {
 					t.Errorf("%v: %d, want %d", r, a.status, status)
 				}

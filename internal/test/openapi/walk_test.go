@@ -21,7 +21,8 @@ var meaning = map[string]any{
 	"templateId": "%template%", "registry": "%registry%", "containerRegistryAuthId": "%registry%",
 	"networkVolumeId": "%volume%", "networkVolumeIds": []any{"%volume%"}, "networkVolumes": []any{"%volume%"},
 	"dataCenter": "EU-RO-1", "dataCenterId": "EU-RO-1", "dataCenterIds": []any{"EU-RO-1"},
-	"path": "/data", "volumeMountPath": "/data", "ports": []any{"80/http"}, "size": 10, "timeout": 5000, "executionTimeoutMs": 5000,
+	"resource": "arn:aws:ecr:us-east-2:418399314813:repository/team/image",
+	"path":     "/data", "volumeMountPath": "/data", "ports": []any{"80/http"}, "size": 10, "timeout": 5000, "executionTimeoutMs": 5000,
 	"pools": []any{"ADA_24"}, "excludedTypes": []any{"NVIDIA L4"}, "allowedCudaVersions": []any{"12.8"}, "minCudaVersion": "12.8",
 	"countryCodes": []any{"US"}, "cudaVersions": []any{"12.8"}, "since": "2026-06-01T12:05:04Z", "Last-Event-ID": "2026-06-01T12:05:04Z",
 }

@@ -88,6 +88,9 @@ var choicesOnV2 = []Choice{
 	{"GPU selection", "The document: a PATCH with pools and without excludedTypes clears the exclusions.", "So does the jobrunner; clients always send both."},
 	{"GPU types of no pool", "The document has no words for them: `gpu.pools` has at least one pool. v1 takes any type.", "An endpoint that v1 gave such types alone has no `gpu` in v2, and keeps them until a PATCH sends pools. With types in pools beside them, v2 shows these pools."},
 	{"An ambiguous create", "Field notes: a POST was answered 500 although the object was made and billed.", "Clients repeat a create only where the server did nothing for sure (429, or nothing was sent), where the name would refuse a second one, or where a 503 with Retry-After asks for it and no new object is to be seen. Otherwise a lost answer is settled by the list."},
+	{"Resource of a delegation", "The document: an ECR resource ARN; its answer shows account, region, repository and a tag, which an ARN does not have.", "`arn:aws:ecr:<region>:<12 digits>:repository/<name>`, of any partition of AWS; anything else is 422. A tag may follow the name after a colon; omitted it is `latest`."},
+	{"Answer to a delegation", "The document: `dockerRegistryUri` need not stand, `delegatorUserId` is a user.", "`dockerRegistryUri` stands for the partitions aws, aws-cn and aws-us-gov. `delegatorUserId` is the owner of the API key. An empty name is no name, which is shown as null."},
+	{"What a delegation does", "All sources are silent, also on two of one repository.", "The jobrunner keeps, lists and revokes delegations, any number of one repository and of one name; it has no account of AWS and pulls nothing with them. A restricted key is refused, as everywhere in the management API."},
 	{"Path parameters", "The description calls all of them `{id}`, and has `{workerId}` beside it.", "The first parameter of a path is `{id}`."},
 }
 

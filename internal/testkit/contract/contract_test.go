@@ -237,6 +237,7 @@ func TestWhatIsSentIsReturned(t *testing.T) {
 		"v1 endpoint vcpuCount":    "the v1 document's answer has instanceIds instead",
 		"v1 endpoint flashboot":    "the v1 document's answer lacks it",
 		"v2 endpoint templateId":   "resolved once, no link is kept",
+		"v2 delegation resource":   "its parts are",
 		"jobs jobSubmission":       "a submission is answered by a job",
 	}
 	read := map[string]bool{}
@@ -273,6 +274,7 @@ func TestWhatCanNotBeUpdated(t *testing.T) {
 		"v1 networkVolume dataCenterId",
 		"v1 registryAuth name", "v1 registryAuth password", "v1 registryAuth username",
 		"v1 template category", "v1 template isServerless",
+		"v2 delegation name", "v2 delegation resource",
 		"v2 endpoint type",
 		"v2 networkVolume dataCenter", "v2 networkVolume type",
 		"v2 registryAuth name", "v2 registryAuth password", "v2 registryAuth username",

@@ -49,7 +49,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/registries/{id}", "registryAuth", 200, "v2 document: GetRegistry", fails(404)),
 	op("DELETE", "/registries/{id}", "registryAuth", 204, "v2 document: DeleteRegistry", fails(400, 404), says("400 while a pod uses it; templates that name it lose the reference")),
 	op("GET", "/registries/delegations", "delegation", 200, "v2 document: ListDelegations", says("object with the list delegations")),
-	op("POST", "/registries/delegations", "delegation", 201, "v2 document: CreateDelegation"),
+	op("POST", "/registries/delegations", "delegation", 201, "v2 document: CreateDelegation", fails(422)),
 	op("DELETE", "/registries/delegations/{id}", "delegation", 204, "v2 document: RevokeDelegation", fails(404)),
 
 	op("GET", "/catalog/gpus", "gpuType", 200, "v2 document: ListGpuTypes", query("include", "product", "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion"), fails(400, 422), says("object with the list gpus")),

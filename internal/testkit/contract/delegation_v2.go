@@ -1,0 +1,14 @@
+package contract
+
+var delegationV2 = rows(V2, "delegation", "v2 document: EcrDelegation",
+	f("resource", "string", Create, must(Create), from("v2 document: CreateDelegationRequest"), note("the ARN of an ECR repository")),
+	f("name", "string", Create|Read, nullable, from("v2 document: CreateDelegationRequest"), note("no update exists")),
+	f("id", "string", Read, must(Read)),
+	f("delegatorUserId", "string", Read, must(Read), note("the user that made it")),
+	f("awsUser", "string", Read, must(Read), note("the account in the ARN")),
+	f("repository", "string", Read, must(Read)),
+	f("tag", "string", Read, must(Read)),
+	f("awsRegion", "string", Read, must(Read)),
+	f("dockerRegistryUri", "string", Read, note("the host of the registry")),
+	f("createdAt", "string", Read, must(Read), note("a time of RFC 3339")),
+)

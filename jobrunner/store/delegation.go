@@ -1,0 +1,42 @@
+package store
+
+import "context"
+
+// Delegation lets a deployment pull an image from a registry of AWS (ECR) without
+// a password. Its name is empty where it has none; names need not be unique.
+type Delegation struct {
+	Head
+
+	// Owner is the owner of the API key that made it.
+	Owner string `json:"owner"`
+	ECRImage
+}
+
+// ECRImage is an image in a registry of AWS.
+type ECRImage struct {
+	Partition  string `json:"partition"` // of AWS: aws, aws-cn, …
+	Region     string `json:"region"`
+	Account    string `json:"account"`
+	Repository string `json:"repository"`
+	Tag        string `json:"tag"`
+}
+
+func (d *Delegation) kind() kind     { return delegations }
+func (d *Delegation) refs() []string { return nil }
+
+// Delegations lists the delegations, the oldest first.
+func (s *Store) Delegations(ctx context.Context) ([]Delegation, error) {
+	return list[Delegation](ctx, s)
+}
+
+// CreateDelegation keeps a delegation under an id of its own.
+func (s *Store) CreateDelegation(ctx context.Context, d Delegation) (Delegation, error) {
+	now := s.clock.Wall()
+	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&d, now) })
+	return d, err
+}
+
+// DeleteDelegation revokes a delegation.
+func (s *Store) DeleteDelegation(ctx context.Context, id string) error {
+	return s.delete(ctx, func(tx *Tx) error { return tx.remove(delegations, id) })
+}

@@ -1,0 +1,35 @@
+package store_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// What was acknowledged of delegations is so after a restart: what is made, and
+// what is revoked.
+func TestDelegationsOutliveARestart(t *testing.T) {
+	dir := t.TempDir()
+	s, shut := open(t, dir)
+	ctx := t.Context()
+	image := store.ECRImage{Partition: "aws", Region: "us-east-2", Account: "418399314813", Repository: "team/image", Tag: "latest"}
+	var made []store.Delegation
+	for _, name := range []string{"a", "a", ""} { // names need not be unique
+		made = append(made, must[store.Delegation](t)(s.CreateDelegation(ctx, store.Delegation{Head: store.Head{Name: name}, Owner: "default", ECRImage: image})))
+	}
+	if err := s.DeleteDelegation(ctx, made[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	shut()
+	s, _ = open(t, dir)
+	if all := must[[]store.Delegation](t)(s.Delegations(ctx)); !reflect.DeepEqual(all, []store.Delegation{made[0], made[2]}) {
+		t.Errorf("made %+v\nread %+v", made, all)
+	}
+	missing(t, s.DeleteDelegation(ctx, made[1].ID))
+	missing(t, s.DeleteRegistryAuth(ctx, made[0].ID))
+	missing(t, s.DeleteTemplate(ctx, made[0].ID))
+	if err := s.DeleteDelegation(ctx, made[0].ID); err != nil {
+		t.Error(err)
+	}
+}
