@@ -152,6 +152,7 @@ var operationsOfV2 = []contractOperation{
 	{v2API, "DELETE", "/clusters/{id}", "cluster", effectDelete, nil, true},
 
 	{v2API, "GET", "/registries/delegations", "delegation", effectRead, nil, true},
+	{v2API, "POST", "/registries/delegations", "delegation", effectCreate, delegationBody, true},
 	{v2API, "DELETE", "/registries/delegations/{id}", "delegation", effectDelete, nil, true},
 
 	{v2API, "GET", "/billing", "billing", effectRead, nil, true},
