@@ -231,6 +231,6 @@ func FuzzPaths(f *testing.F) {
 		fuzz.Seed{"GET", "/v2/catalog/gpus?include=AVAILABILITY&product=SERVERLESS&gpuCount=2&minCudaVersion=12.4"},
 		fuzz.Seed{"GET", "/v2/catalog/cpus?include=AVAILABILITY&product=POD"}, fuzz.Seed{"GET", "/v2/catalog/datacenters/EU-RO-1"}, fuzz.Seed{"GET", "/v2/catalog/gpus/NVIDIA%20L4"},
 		fuzz.Seed{"GET", "/v2/serverless/x/workers/y/logs?tail=10&follow=false"}, fuzz.Seed{"GET", "/v2/serverless/x/releases"},
-		fuzz.Seed{"PATCH", "/v1/endpoints/x"}, fuzz.Seed{"GET", "/v2/openapi.json"}, fuzz.Seed{"GET", "/v1/pods"}, fuzz.Seed{"PUT", "/v2/registries/../templates"},
+		fuzz.Seed{"GET", "/v2/registries/delegations"}, fuzz.Seed{"DELETE", "/v2/registries/delegations/$T"}, fuzz.Seed{"PATCH", "/v1/endpoints/x"}, fuzz.Seed{"GET", "/v2/openapi.json"}, fuzz.Seed{"GET", "/v1/pods"}, fuzz.Seed{"PUT", "/v2/registries/../templates"},
 	)
 }
