@@ -62,8 +62,8 @@ func (d *deferred) write(path string) error {
 	return nil
 }
 
-// putOff keeps what is to go on later, and says when.
-func (d *deferred) putOff(path string) error {
+// store keeps what is to go on later, and says when.
+func (d *deferred) store(path string) error {
 	if len(d.State.Journals) == 0 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (r *resume) Run() error {
 		return err
 	}
 	var end func()
-	if o.Target, end, err = d.Run.where(ctx); err != nil {
+	if o.Target, end, err = d.Run.resolveTarget(ctx); err != nil {
 		return err
 	}
 	defer end()
@@ -117,7 +117,7 @@ func (r *resume) Run() error {
 	}
 	conformance.Merge(d.Report, after)
 	if len(d.State.Journals) > 0 {
-		err = d.putOff(r.File)
+		err = d.store(r.File)
 	} else {
 		err = os.Remove(r.File)
 	}

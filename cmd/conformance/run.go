@@ -124,7 +124,7 @@ func (r *run) Run() error {
 	if err != nil {
 		return err
 	}
-	if o.Target, stop, err = r.where(ctx); err != nil {
+	if o.Target, stop, err = r.resolveTarget(ctx); err != nil {
 		return err
 	}
 	defer stop()
@@ -152,7 +152,7 @@ func (r *run) Run() error {
 		return err
 	}
 	later.Report = result
-	if err := later.putOff(r.Defer); err != nil {
+	if err := later.store(r.Defer); err != nil {
 		return err
 	}
 	return r.reportProgress(result)
@@ -171,8 +171,8 @@ func (r *run) reportProgress(result *report.Report) error {
 	return nil
 }
 
-// where resolves the target; stop ends it.
-func (r *run) where(ctx context.Context) (t env.Target, stop func(), err error) {
+// resolveTarget resolves the target; stop ends it.
+func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err error) {
 	t, end, err := r.resolve(ctx)
 	if err != nil {
 		return t, nil, err

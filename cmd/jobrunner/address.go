@@ -24,8 +24,8 @@ func network(listen string) string {
 	return "tcp6"
 }
 
-// here is the URL by which this machine reaches an address that is listened on.
-func here(address net.Addr) string {
+// localURL is the URL by which this machine reaches an address that is listened on.
+func localURL(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return "http://" + address.String()
@@ -40,9 +40,9 @@ func here(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// elsewhere is the URL by which other machines may reach an address that stands
+// remoteURL is the URL by which other machines may reach an address that stands
 // for all of this machine's; "" where none is known.
-func elsewhere(address net.Addr) string {
+func remoteURL(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return ""

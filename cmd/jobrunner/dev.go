@@ -41,7 +41,7 @@ type dev struct {
 const devImage = "dev/handler"
 
 func (d *dev) Run() (err error) {
-	if err := (&serve{Listen: d.Listen}).local(); err != nil {
+	if err := (&serve{Listen: d.Listen}).checkListen(); err != nil {
 		return err
 	}
 	if d.Once && d.Input == "" {
@@ -67,7 +67,7 @@ func (d *dev) Run() (err error) {
 		return err
 	}
 	log := out.logger()
-	programs, err := executor.New(ctx, executor.Config{Handlers: []executor.Handler{handler}, DataDir: leftovers(), Optional: true, Logger: log})
+	programs, err := executor.New(ctx, executor.Config{Handlers: []executor.Handler{handler}, DataDir: registerFolder(), Optional: true, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, py
 	}
 	sent := &jobs{e: e, input: d.Input, to: out}
 	if d.Input != "" {
-		sent.again(ctx)
+		sent.resubmit(ctx)
 		defer sent.wait()
 	}
 	ticker := time.NewTicker(devLook)
@@ -193,7 +193,7 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, py
 			continue
 		}
 		if d.changed(ctx, e, h, python, strings.Join(names, ", "), out) && d.Input != "" {
-			sent.again(ctx)
+			sent.resubmit(ctx)
 		}
 	}
 }

@@ -60,7 +60,7 @@ type devJob struct {
 	Error         string          `json:"error"`
 }
 
-func (j devJob) over() bool { return j.Status != "IN_QUEUE" && j.Status != "IN_PROGRESS" }
+func (j devJob) isOver() bool { return j.Status != "IN_QUEUE" && j.Status != "IN_PROGRESS" }
 
 // send sends a job and waits for its end. Where no worker can start, and once is
 // set, it does not wait on.
@@ -72,7 +72,7 @@ func (e *devEndpoint) send(ctx context.Context, input string, once bool) (job de
 	if err := e.call(ctx, http.MethodPost, "/v2/"+e.id+"/run", json.RawMessage(body), &job); err != nil {
 		return job, &ended{exitUnstarted, "the job was refused: " + err.Error()}
 	}
-	for !job.over() {
+	for !job.isOver() {
 		// Short waits: meanwhile a worker may turn out not to start.
 		if err := e.call(ctx, http.MethodPost, "/live/v2/"+e.id+"/status-sync/"+job.ID+"?wait=1000", struct{}{}, &job); err != nil {
 			return job, err
@@ -125,8 +125,8 @@ func (j devJob) verdict() error {
 	return &ended{status, text}
 }
 
-// replaced waits until no worker of an older version takes jobs any more.
-func (e *devEndpoint) replaced(ctx context.Context) error {
+// awaitRollout waits until no worker of an older version takes jobs any more.
+func (e *devEndpoint) awaitRollout(ctx context.Context) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -164,7 +164,7 @@ type jobs struct {
 // wait waits for what is under way, which ends with its context.
 func (s *jobs) wait() { <-s.done }
 
-func (s *jobs) again(ctx context.Context) {
+func (s *jobs) resubmit(ctx context.Context) {
 	if s.stop != nil {
 		s.stop()
 		<-s.done
@@ -173,7 +173,7 @@ func (s *jobs) again(ctx context.Context) {
 	s.stop, s.done = stop, make(chan struct{})
 	go func() {
 		defer close(s.done)
-		if err := s.e.replaced(own); err != nil {
+		if err := s.e.awaitRollout(own); err != nil {
 			return
 		}
 		s.to.show("JOB", "", "sent")

@@ -102,7 +102,7 @@ func walk(folder, suffix string, stamps map[string]string) error {
 		case err != nil: // it is gone, or may not be read
 			return nil //nolint:nilerr // what can't be read can't be watched
 		case entry.IsDir():
-			if path != folder && foreignFolder(path, entry.Name()) {
+			if path != folder && isForeignFolder(path, entry.Name()) {
 				return fs.SkipDir
 			}
 			return nil
@@ -117,7 +117,7 @@ func walk(folder, suffix string, stamps map[string]string) error {
 	})
 }
 
-func foreignFolder(path, name string) bool {
+func isForeignFolder(path, name string) bool {
 	return strings.HasPrefix(name, ".") || slices.Contains(notSource, name) || exists(filepath.Join(path, "pyvenv.cfg")) || exists(filepath.Join(path, "conda-meta"))
 }
 

@@ -26,16 +26,16 @@ func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*e
 	}
 	c := executor.Config{File: file, DataDir: dir, Logger: log}
 	if s.Ephemeral {
-		c.DataDir, c.Optional = leftovers(), true
+		c.DataDir, c.Optional = registerFolder(), true
 	}
 	return executor.New(ctx, c)
 }
 
-// leftovers is the folder in which the jobrunners of this user that keep nothing
+// registerFolder is the folder in which the jobrunners of this user that keep nothing
 // tell each other what to end of one that was killed: a container outlives its
 // jobrunner. While none runs it has no files. It is "" where there is no place
 // for it.
-func leftovers() string {
+func registerFolder() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return ""

@@ -28,12 +28,12 @@ func inventoryOf(simulate string, log *slog.Logger) (inventory gpu.Inventory, li
 		}
 		return inventory, "simulated: " + gpu.Summary(inventory), nil
 	}
-	inventory, line = found(log)
+	inventory, line = machineInventory(log)
 	return inventory, line, nil
 }
 
-// found is what the machine has. Like many, it may have none.
-func found(log *slog.Logger) (gpu.Inventory, string) {
+// machineInventory is what the machine has. Like many, it may have none.
+func machineInventory(log *slog.Logger) (gpu.Inventory, string) {
 	inventory, err := gpu.Open(log)
 	if err != nil {
 		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU"

@@ -43,12 +43,12 @@ type serve struct {
 // A stop waits so long for jobs that run, and then for requests under way.
 // Together that is less than what service managers allow.
 const (
-	lastJobs = 3 * time.Second
-	grace    = 5 * time.Second
+	drainTime    = 3 * time.Second
+	shutdownTime = 5 * time.Second
 )
 
 func (s *serve) Run() (err error) {
-	if err := s.local(); err != nil {
+	if err := s.checkListen(); err != nil {
 		return err
 	}
 	if s.Ephemeral && s.Data != "" {
@@ -104,12 +104,12 @@ func (s *serve) Run() (err error) {
 		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   int64(s.BodyMemory) << 20, StateMemory: int64(s.EphemeralMemory) << 20,
-		URL: here(listener.Addr()), Programs: programs, LogWorkers: s.workerLogs(),
+		URL: localURL(listener.Addr()), Programs: programs, LogWorkers: s.workerLogs(),
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.greet(stdout, here(listener.Addr()), elsewhere(listener.Addr()), dir, key, made, j.PageCode(), gpus, programs.Engines())
+	s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, made, j.PageCode(), gpus, programs.Engines())
 	return errors.Join(run(ctx, stop, listener, j, log), j.Close())
 }
 
@@ -145,11 +145,11 @@ func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobr
 	stop()
 	// While workers still reach the deployment, jobs that are nearly done get
 	// through with their results.
-	work, worked := context.WithTimeout(context.WithoutCancel(ctx), lastJobs)
+	work, worked := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	j.Drain(work)
 	worked()
-	time.AfterFunc(grace/2, func() { cancel(httplimit.ErrStopping) }) // requests that only wait learn that it is over
-	patience, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	time.AfterFunc(shutdownTime/2, func() { cancel(httplimit.ErrStopping) }) // requests that only wait learn that it is over
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer done()
 	if err := server.Shutdown(patience); errors.Is(err, context.DeadlineExceeded) {
 		return server.Close()
@@ -159,9 +159,9 @@ func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobr
 	return nil
 }
 
-// local refuses an address that other machines reach, unless that is wanted:
+// checkListen refuses an address that other machines reach, unless that is wanted:
 // whoever holds the key runs code here.
-func (s *serve) local() error {
+func (s *serve) checkListen() error {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s is not an address: write it like 127.0.0.1:8420", s.Listen)

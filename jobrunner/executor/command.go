@@ -43,7 +43,7 @@ func (e *Executor) handler(l *localSettings) worker.Handler {
 		stop := context.AfterFunc(ctx, group.Signal)
 		defer stop()
 
-		output, err = read(stdout, job)
+		output, err = readOutput(stdout, job)
 		_ = stdout.Close() // nothing more is taken, so that a Kill need not wait
 		if err != nil {
 			group.Kill()
@@ -55,15 +55,15 @@ func (e *Executor) handler(l *localSettings) worker.Handler {
 		case err != nil:
 			return nil, err
 		case !group.Succeeded():
-			return nil, failure(stderr.String(), group.Exit())
+			return nil, commandError(stderr.String(), group.Exit())
 		}
 		return output, nil
 	}
 }
 
-// read passes on what a command writes to stdout, and answers its last line of
+// readOutput passes on what a command writes to stdout, and answers its last line of
 // JSON.
-func read(stdout io.Reader, job worker.Job) (output []byte, err error) {
+func readOutput(stdout io.Reader, job worker.Job) (output []byte, err error) {
 	total := 0
 	for lines := newLines(stdout); ; {
 		line, err := lines.next()
@@ -88,7 +88,7 @@ func read(stdout io.Reader, job worker.Job) (output []byte, err error) {
 	}
 }
 
-func failure(stderr, exit string) error {
+func commandError(stderr, exit string) error {
 	if stderr == "" {
 		return fmt.Errorf("the command ended with %s, and wrote nothing to stderr", exit)
 	}

@@ -36,7 +36,7 @@ func (e *Executor) startContainer(engine *containerEngine, settings *containerSe
 	return func(ctx context.Context, s worker.Spec) (_ worker.Process, err error) {
 		defer func() {
 			if err != nil {
-				engine.broke()
+				engine.markUnusable()
 			}
 		}()
 		if s.Log == nil {
@@ -70,7 +70,7 @@ func (e *Executor) startContainer(engine *containerEngine, settings *containerSe
 			c.remove()
 			return nil, err
 		}
-		go c.live()
+		go c.superviseRun()
 		return c, nil
 	}
 }
@@ -108,12 +108,12 @@ type container struct {
 	oom     bool // it ended because memory ran out
 }
 
-// live removes the container when the command that is attached to it ends, and
+// superviseRun removes the container when the command that is attached to it ends, and
 // asks before how it ended.
-func (c *container) live() {
+func (c *container) superviseRun() {
 	<-c.group.Done()
 	if c.group.Code() > 0 {
-		c.autopsy()
+		c.inspectExit()
 	}
 	c.remove()
 	close(c.done)
@@ -146,9 +146,9 @@ func (c *container) Exit() string {
 // statusKilled is the status of a container that SIGKILL ended.
 const statusKilled = 128 + 9
 
-// autopsy asks the engine whether the container ended because memory ran out.
-func (c *container) autopsy() {
-	ctx, cancel := context.WithTimeout(context.Background(), probing)
+// inspectExit asks the engine whether the container ended because memory ran out.
+func (c *container) inspectExit() {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	text, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.OOMKilled}}", c.name)
 	c.mu.Lock()
@@ -167,7 +167,7 @@ func (c *container) Usage() worker.Usage {
 	pid := c.pid
 	if pid == 0 && !c.finding {
 		c.finding = true
-		c.engine.asks.Go(c.find)
+		c.engine.probes.Go(c.findProcess)
 	}
 	c.mu.Unlock()
 	if pid == 0 {
@@ -176,9 +176,9 @@ func (c *container) Usage() worker.Usage {
 	return worker.Usage(procgroup.UsageOf(pid))
 }
 
-// find asks for the container's first process, which it has once it runs.
-func (c *container) find() {
-	ctx, cancel := context.WithTimeout(c.engine.life, probing)
+// findProcess asks for the container's first process, which it has once it runs.
+func (c *container) findProcess() {
+	ctx, cancel := context.WithTimeout(c.engine.life, probeTimeout)
 	defer cancel()
 	id, err := c.engine.cli(ctx, "inspect", "--format", "{{.State.Pid}}", c.name)
 	c.mu.Lock()
@@ -249,7 +249,7 @@ func (c creation) args(folder string) (args, env []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	args = c.reach(args)
+	args = c.appendHostAccess(args)
 	args = append(args, c.devices()...)
 	for _, m := range c.Mounts {
 		mount, err := fields("type=bind", "source="+m.Dir, "target="+m.Path)
@@ -281,7 +281,7 @@ func (c creation) environment(args []string, folder string) (_, inherited []stri
 	for name, value := range c.Env {
 		vars[name] = value
 		if c.network() != hostNetwork && strings.HasPrefix(name, reservedStart) {
-			vars[name] = c.seen(value)
+			vars[name] = c.urlInContainer(value)
 		}
 	}
 	if len(c.Devices) == 0 {
@@ -321,9 +321,9 @@ func engineReads(name string) bool {
 	}, func(start string) bool { return strings.HasPrefix(name, start) })
 }
 
-// reach lets the container and the deployment reach each other. In a network
+// appendHostAccess lets the container and the deployment reach each other. In a network
 // of its own a container has its ports published, to this machine alone.
-func (c creation) reach(args []string) []string {
+func (c creation) appendHostAccess(args []string) []string {
 	network := c.network()
 	if network != "" {
 		args = append(args, "--network", network)
@@ -352,8 +352,8 @@ const (
 	podmanHost = "host.containers.internal"
 )
 
-// seen is a URL of this machine as the container has to call it.
-func (c creation) seen(url string) string {
+// urlInContainer is a URL of this machine as the container has to call it.
+func (c creation) urlInContainer(url string) string {
 	host := dockerHost
 	if c.podman {
 		host = podmanHost

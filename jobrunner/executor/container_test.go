@@ -361,7 +361,7 @@ func TestTheRealCommandLine(t *testing.T) {
 			continue
 		}
 		e := newEngine(t.Context(), path, nil)
-		e.ask(t.Context(), probing)
+		e.probe(t.Context(), probeTimeout)
 		switch err := e.state(); {
 		case err == nil:
 			t.Logf("%s %s works", name, e.version)

@@ -19,10 +19,10 @@ import (
 // How long an engine's answers are waited for, and when one that could not be
 // used is asked again.
 const (
-	probing  = 5 * time.Second
-	asking   = 20 * time.Second // on the side, where nobody waits: a busy podman is slow
-	askAgain = 15 * time.Second
-	removing = 30 * time.Second
+	probeTimeout      = 5 * time.Second
+	backgroundTimeout = 20 * time.Second // on the side, where nobody waits: a busy podman is slow
+	askAgain          = 15 * time.Second
+	removing          = 30 * time.Second
 )
 
 // engineNames are the command lines that are looked for, the best first.
@@ -36,13 +36,13 @@ type containerEngine struct {
 	podman   bool
 	register *procgroup.Register
 	life     context.Context // ends with the executor
-	asks     sync.WaitGroup  // on the side
+	probes   sync.WaitGroup  // on the side
 
 	mu      sync.Mutex
 	version string // "" where it can't be used
 	host    string // of its daemon, where it tells; docker alone
 	err     error  // why it can't be used
-	asking  bool
+	probing bool
 	next    time.Time // when it is worth asking again
 }
 
@@ -59,7 +59,7 @@ func (es *engines) close() {
 		es.end()
 	}
 	for _, e := range es.all {
-		e.asks.Wait()
+		e.probes.Wait()
 	}
 }
 
@@ -86,12 +86,12 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 			found.all = append(found.all, newEngine(life, path, register))
 		case wish.value != "":
 			end()
-			return &engines{}, flawf(wish.line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
+			return &engines{}, configErrorf(wish.line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
 		}
 	}
 	var asked sync.WaitGroup
 	for _, e := range found.all {
-		asked.Go(func() { e.ask(ctx, probing) })
+		asked.Go(func() { e.probe(ctx, probeTimeout) })
 	}
 	asked.Wait()
 	return &found, nil
@@ -123,7 +123,7 @@ func (es *engines) usable() (*containerEngine, error) {
 	return nil, errors.New("no container engine works: " + strings.Join(why, "; "))
 }
 
-func (es *engines) lines() (lines []string) {
+func (es *engines) describe() (lines []string) {
 	switch {
 	case es.off:
 		return []string{"containers: off"}
@@ -142,9 +142,9 @@ func (es *engines) lines() (lines []string) {
 	return lines
 }
 
-// clean removes the containers of a run that was killed, by any engine that it
+// removeContainers removes the containers of a run that was killed, by any engine that it
 // used.
-func (es *engines) clean(ctx context.Context, run procgroup.Left) (removed int, err error) {
+func (es *engines) removeContainers(ctx context.Context, run procgroup.Left) (removed int, err error) {
 	for _, path := range run.Notes {
 		e := newEngine(ctx, path, nil)
 		ctx, cancel := context.WithTimeout(ctx, removing)
@@ -167,13 +167,13 @@ func (e *containerEngine) state() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil && time.Now().After(e.next) {
-		e.askAside()
+		e.probeInBackground()
 	}
 	return e.err
 }
 
-// ask finds out whether the engine works.
-func (e *containerEngine) ask(ctx context.Context, patience time.Duration) {
+// probe finds out whether the engine works.
+func (e *containerEngine) probe(ctx context.Context, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	question := []string{"version", "--format", "{{.Server.Version}}"}
@@ -190,23 +190,23 @@ func (e *containerEngine) ask(ctx context.Context, patience time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version, e.host, e.err = strings.TrimSpace(version), strings.TrimSpace(host), err
-	e.asking, e.next = false, time.Now().Add(askAgain)
+	e.probing, e.next = false, time.Now().Add(askAgain)
 }
 
-// broke says that the engine, which worked, may not any more.
-func (e *containerEngine) broke() {
+// markUnusable says that the engine, which worked, may not any more.
+func (e *containerEngine) markUnusable() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
-		e.askAside()
+		e.probeInBackground()
 	}
 }
 
-// askAside is called with mu held.
-func (e *containerEngine) askAside() {
-	if !e.asking && e.life.Err() == nil {
-		e.asking = true
-		e.asks.Go(func() { e.ask(e.life, asking) })
+// probeInBackground is called with mu held.
+func (e *containerEngine) probeInBackground() {
+	if !e.probing && e.life.Err() == nil {
+		e.probing = true
+		e.probes.Go(func() { e.probe(e.life, backgroundTimeout) })
 	}
 }
 

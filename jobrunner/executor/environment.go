@@ -9,10 +9,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// passedOn are the jobrunner's own variables that a local command sees. What
+// inheritedVariables are the jobrunner's own variables that a local command sees. What
 // else the jobrunner was started with, keys among it, is none of its business;
 // a rule's inherit adds to these.
-var passedOn = []string{
+var inheritedVariables = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
 	"LD_LIBRARY_PATH", "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
@@ -41,7 +41,7 @@ func reserved(name string) bool {
 // passes on, the template's and the worker protocol's, the rule's.
 func (l *localSettings) environment(s worker.Spec, more ...string) []string {
 	env := []string{"PYTHONUNBUFFERED=1"} // so that a log shows what happens when it happens
-	for _, name := range passedOn {
+	for _, name := range inheritedVariables {
 		env = inherit(env, name)
 	}
 	for _, name := range l.Inherit {

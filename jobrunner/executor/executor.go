@@ -92,7 +92,7 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	if e.engines, err = findEngines(ctx, wish, e.register); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s:%w", c.File, err), e.Close())
 	}
-	if err := e.clean(ctx, scratch); err != nil {
+	if err := e.cleanKilledRuns(ctx, scratch); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
@@ -109,16 +109,16 @@ func (e *Executor) Close() error {
 	return errors.Join(os.RemoveAll(e.scratch), e.register.Close())
 }
 
-// clean ends what killed runs left. What can't be ended now, since its engine
+// cleanKilledRuns ends what killed runs left. What can't be ended now, since its engine
 // doesn't answer, is left to the next start.
-func (e *Executor) clean(ctx context.Context, scratch string) error {
+func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 	left, err := e.register.Left()
 	if err != nil {
 		return err
 	}
 	for _, run := range left {
 		processes := run.Kill()
-		containers, err := e.engines.clean(ctx, run)
+		containers, err := e.engines.removeContainers(ctx, run)
 		if processes+containers > 0 {
 			e.log.WarnContext(ctx, "workers of a run that was killed are ended", "processes", processes, "containers", containers)
 		}
@@ -192,5 +192,5 @@ func (e *Executor) Engines() []string {
 		}
 		local = []string{e.file + ": " + strings.Join(local, ", ")}
 	}
-	return append(local, e.engines.lines()...)
+	return append(local, e.engines.describe()...)
 }

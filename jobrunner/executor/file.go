@@ -116,16 +116,16 @@ func lineOf(node ast.Node) int {
 	return node.GetToken().Position.Line
 }
 
-// flaw is something wrong in a line.
-type flaw struct {
+// configError is something wrong in a line.
+type configError struct {
 	line int
 	text string
 }
 
-func (f flaw) Error() string { return fmt.Sprintf("%d: %s", f.line, f.text) }
+func (f configError) Error() string { return fmt.Sprintf("%d: %s", f.line, f.text) }
 
-func flawf(line int, format string, args ...any) error {
-	return flaw{line, fmt.Sprintf(format, args...)}
+func configErrorf(line int, format string, args ...any) error {
+	return configError{line, fmt.Sprintf(format, args...)}
 }
 
 const maxFile = 1 << 20 // bytes
@@ -163,10 +163,10 @@ func (s *settings) check(folder string) error {
 		}
 		for _, before := range s.Rules[:i] {
 			if before.text == r.text {
-				return flawf(r.Image.line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, before.line)
+				return configErrorf(r.Image.line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, before.line)
 			}
 			if before.text == "**" || r.literal && before.matches(r.text) {
-				return flawf(r.Image.line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", before.text, r.text, before.line)
+				return configErrorf(r.Image.line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", before.text, r.text, before.line)
 			}
 		}
 	}
@@ -178,13 +178,13 @@ const builtinImages = "builtin/"
 
 func (r *rule) check(folder string) (err error) {
 	if r.Image.line == 0 {
-		return flawf(r.line, "a rule needs an image, such as image: team/worker")
+		return configErrorf(r.line, "a rule needs an image, such as image: team/worker")
 	}
 	if r.pattern, err = parsePattern(r.Image.value); err != nil {
-		return flawf(r.Image.line, "%s", err)
+		return configErrorf(r.Image.line, "%s", err)
 	}
 	if strings.HasPrefix(r.text, builtinImages) {
-		return flawf(r.Image.line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
+		return configErrorf(r.Image.line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
 	}
 	chosen := 0
 	for _, there := range []bool{r.Process != nil, r.Command != nil, r.Container != nil} {
@@ -194,7 +194,7 @@ func (r *rule) check(folder string) (err error) {
 	}
 	switch {
 	case chosen != 1:
-		return flawf(r.line, "the rule for %s needs one of %s, with its settings; container: {} has none", r.text, strings.Join(kinds, ", "))
+		return configErrorf(r.line, "the rule for %s needs one of %s, with its settings; container: {} has none", r.text, strings.Join(kinds, ", "))
 	case r.Process != nil:
 		return r.Process.check(r, folder)
 	case r.Command != nil:
@@ -213,10 +213,10 @@ func (l *localSettings) check(r *rule, folder string) error {
 	switch l.Template.value {
 	case "", templateArgs, templateCommand:
 	default:
-		return flawf(l.Template.line, "template is %s to append a template's arguments, or %s to let its entrypoint replace run too, not %q", templateArgs, templateCommand, l.Template.value)
+		return configErrorf(l.Template.line, "template is %s to append a template's arguments, or %s to let its entrypoint replace run too, not %q", templateArgs, templateCommand, l.Template.value)
 	}
 	if len(l.Run) == 0 && l.Template.value != templateCommand {
-		return flawf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for that of the template", r.text)
+		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for that of the template", r.text)
 	}
 	dir := folder
 	if l.Dir.value != "" {
@@ -225,31 +225,31 @@ func (l *localSettings) check(r *rule, folder string) error {
 			dir = filepath.Join(folder, dir)
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return flawf(l.Dir.line, "there is no folder %s: dir is one on this machine, seen from the folder of this file", dir)
+			return configErrorf(l.Dir.line, "there is no folder %s: dir is one on this machine, seen from the folder of this file", dir)
 		}
 	}
 	l.Dir.value = dir
 	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.missing) {
-		return flawf(r.line, "invalid value in the rule for %s: expected a text, got nothing; write '' for an empty one", r.text)
+		return configErrorf(r.line, "invalid value in the rule for %s: expected a text, got nothing; write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		if err := checkName(name); err != nil {
-			return flawf(l.Env[name].line, "%s", err)
+			return configErrorf(l.Env[name].line, "%s", err)
 		}
 	}
 	for _, name := range l.Inherit {
 		if err := checkName(name.value); err != nil {
-			return flawf(name.line, "%s", err)
+			return configErrorf(name.line, "%s", err)
 		}
 	}
 	for _, pattern := range l.TemplateEnv {
 		if !variablePattern.MatchString(pattern.value) {
-			return flawf(pattern.line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.value)
+			return configErrorf(pattern.line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.value)
 		}
 	}
 	if len(l.Run) > 0 {
-		if _, err := l.find(l.Run[0].value); err != nil {
-			return flawf(l.Run[0].line, "%s", err)
+		if _, err := l.findProgram(l.Run[0].value); err != nil {
+			return configErrorf(l.Run[0].line, "%s", err)
 		}
 	}
 	return nil
@@ -269,11 +269,11 @@ func (c *containerSettings) check() error {
 	switch c.Pull.value {
 	case "", pullMissing, pullAlways:
 	default:
-		return flawf(c.Pull.line, "pull is %s or %s, not %q", pullMissing, pullAlways, c.Pull.value)
+		return configErrorf(c.Pull.line, "pull is %s or %s, not %q", pullMissing, pullAlways, c.Pull.value)
 	}
 	for _, option := range c.Options {
 		if !strings.HasPrefix(option.value, "-") {
-			return flawf(option.line, "invalid option %q: write each with its value as one word, such as --shm-size=1g", option.value)
+			return configErrorf(option.line, "invalid option %q: write each with its value as one word, such as --shm-size=1g", option.value)
 		}
 	}
 	return nil

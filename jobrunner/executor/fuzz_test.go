@@ -77,7 +77,7 @@ func FuzzOutput(f *testing.F) {
 			chunks = append(chunks, bytes.Clone(chunk))
 			return nil
 		}}
-		output, err := read(bytes.NewReader(stdout), job)
+		output, err := readOutput(bytes.NewReader(stdout), job)
 		if err != nil {
 			t.Fatalf("%q: %v", stdout, err)
 		}

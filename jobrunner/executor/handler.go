@@ -75,7 +75,7 @@ func (h Handler) rule() (r rule, err error) {
 	for _, word := range h.command {
 		settings.Run = append(settings.Run, text{value: word})
 	}
-	if _, err := settings.find(h.command[0]); err != nil {
+	if _, err := settings.findProgram(h.command[0]); err != nil {
 		return r, err
 	}
 	if h.PerJob {

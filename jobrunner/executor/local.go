@@ -53,7 +53,7 @@ func (l *localSettings) command(s worker.Spec, env ...string) (c procgroup.Comma
 	if c.Args, err = l.argv(s.Container); err != nil {
 		return c, err
 	}
-	if c.Path, err = l.find(c.Args[0]); err != nil {
+	if c.Path, err = l.findProgram(c.Args[0]); err != nil {
 		return c, err
 	}
 	c.Dir, c.Env = l.Dir.value, l.environment(s, env...)
@@ -88,10 +88,10 @@ func words(args string) ([]string, error) {
 	return words, nil
 }
 
-// find is the file of a program: a path is seen from the command's folder, a
+// findProgram is the file of a program: a path is seen from the command's folder, a
 // name is looked for on the PATH of the rule or, without one, the jobrunner's. A
 // template's PATH doesn't count: its author need not know this machine.
-func (l *localSettings) find(name string) (string, error) {
+func (l *localSettings) findProgram(name string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		path := name
 		if !filepath.IsAbs(path) {

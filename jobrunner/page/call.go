@@ -13,23 +13,23 @@ import (
 // which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
-// callOf are the operations of the job API that the page calls, with their
+// callOperations are the operations of the job API that the page calls, with their
 // methods.
-var callOf = map[string]string{
+var callOperations = map[string]string{
 	"run": http.MethodPost, "runsync": http.MethodPost, "cancel": http.MethodPost, "retry": http.MethodPost,
 	"status": http.MethodGet, "stream": http.MethodGet,
 }
 
-// ofJob are those that are about one job.
-var ofJob = []string{"cancel", "retry", "status", "stream"}
+// jobOperations are those that are about one job.
+var jobOperations = []string{"cancel", "retry", "status", "stream"}
 
 // call is POST /ui/call?endpoint=ID&op=OPERATION&id=JOB: an operation of the job
 // API for who is signed in, answered as the public SDKs read it.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
 	endpoint, op, id := query.Get("endpoint"), query.Get("op"), query.Get("id")
-	method, ok := callOf[op]
-	about := slices.Contains(ofJob, op)
+	method, ok := callOperations[op]
+	about := slices.Contains(jobOperations, op)
 	if p.Jobs == nil || !ok || !idForm.MatchString(endpoint) || about != idForm.MatchString(id) || !about && id != "" {
 		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation: expected op=run, runsync, status, stream, cancel or retry, with endpoint and, for the last four, id.")
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
 )
 
-// busy is a machine with eight GPUs in the middle of its work.
-type busy struct {
+// busyMachine is a machine with eight GPUs in the middle of its work.
+type busyMachine struct {
 	clock *clock.Clock
 
 	mu        sync.Mutex
@@ -33,15 +33,15 @@ type busy struct {
 	gpus      []page.GPU
 }
 
-func (b *busy) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
-func (b *busy) Workers(endpoint string) []page.Worker              { return b.workers[endpoint] }
-func (b *busy) GPUs() page.GPUs {
+func (b *busyMachine) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
+func (b *busyMachine) Workers(endpoint string) []page.Worker              { return b.workers[endpoint] }
+func (b *busyMachine) GPUs() page.GPUs {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return page.GPUs{Driver: gpu.Driver{Version: "570.86.15", CUDA: "12.8"}, Devices: slices.Clone(b.gpus)}
 }
 
-func (b *busy) Active(ctx context.Context) (map[string]engine.Counts, error) {
+func (b *busyMachine) Active(ctx context.Context) (map[string]engine.Counts, error) {
 	endpoints, err := b.Endpoints(ctx)
 	active := map[string]engine.Counts{}
 	for _, e := range endpoints {
@@ -50,13 +50,13 @@ func (b *busy) Active(ctx context.Context) (map[string]engine.Counts, error) {
 	return active, err
 }
 
-func (b *busy) Counts(endpoint string) engine.Counts {
+func (b *busyMachine) Counts(endpoint string) engine.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return *b.counts[endpoint]
 }
 
-func (b *busy) Latest(_ context.Context, endpoint string, n int) ([]engine.Job, error) {
+func (b *busyMachine) Latest(_ context.Context, endpoint string, n int) ([]engine.Job, error) {
 	var out []engine.Job
 	for _, j := range slices.Backward(b.jobs) {
 		if endpoint == "" || endpoint == j.Endpoint {
@@ -66,7 +66,7 @@ func (b *busy) Latest(_ context.Context, endpoint string, n int) ([]engine.Job, 
 	return out[:min(n, len(out))], nil
 }
 
-func (b *busy) Job(_ context.Context, endpoint, id string) (engine.Job, error) {
+func (b *busyMachine) Job(_ context.Context, endpoint, id string) (engine.Job, error) {
 	for _, j := range b.jobs {
 		if j.ID == id && j.Endpoint == endpoint {
 			j.Output = []byte(`{"image":"s3://pictures/` + id + `.png","seed":7}`)
@@ -76,13 +76,13 @@ func (b *busy) Job(_ context.Context, endpoint, id string) (engine.Job, error) {
 	return engine.Job{}, engine.ErrNotFound
 }
 
-func (b *busy) Log(_, worker string) ([]page.Line, bool) {
+func (b *busyMachine) Log(_, worker string) ([]page.Line, bool) {
 	lines, ok := b.logs[worker]
 	return lines, ok
 }
 
-func newBusy(c *clock.Clock) *busy {
-	b := &busy{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]page.Line{}}
+func newBusyMachine(c *clock.Clock) *busyMachine {
+	b := &busyMachine{clock: c, counts: map[string]*engine.Counts{}, workers: map[string][]page.Worker{}, logs: map[string][]page.Line{}}
 	now := c.Now()
 	for i, e := range []page.Endpoint{
 		{ID: "sdxl7k2m9q4w", Name: "stable-diffusion-xl", Image: "registry.example.com/vision/sdxl:2.4.1", Min: 1, Max: 6, Workers: map[string]int{"RUNNING": 4, "IDLE": 1, "INITIALIZING": 1}},
@@ -134,7 +134,7 @@ func newBusy(c *clock.Clock) *busy {
 }
 
 // event changes the counts and tells the page.
-func (b *busy) event(p *page.Page, e engine.Event) {
+func (b *busyMachine) event(p *page.Page, e engine.Event) {
 	b.mu.Lock()
 	c := b.counts[e.Endpoint]
 	for state, n := range map[engine.State]int{e.From: -1, e.To: 1} {
@@ -155,7 +155,7 @@ func (b *busy) event(p *page.Page, e engine.Event) {
 
 // work lets ten minutes pass, with waves of jobs on two endpoints, while
 // somebody looks.
-func (b *busy) work(p *page.Page) {
+func (b *busyMachine) work(p *page.Page) {
 	look := httptest.NewRequest("GET", "/ui/snapshot", nil)
 	look.Header.Set("Authorization", "Bearer "+key)
 	const tick = 2 * time.Second
@@ -220,7 +220,7 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 	}{{"desk", 1366, 900, false}, {"desk-dark", 1366, 900, true}, {"tablet", 820, 1100, false}, {"phone", 390, 844, false}} {
 		t.Run(screen.name, func(t *testing.T) {
 			c := new(clock.Clock)
-			b := newBusy(c)
+			b := newBusyMachine(c)
 			p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
 			defer p.Close()
 			b.work(p)

@@ -26,10 +26,10 @@ func FuzzHost(f *testing.F) {
 			}
 		}
 		r := &http.Request{Host: host, Header: http.Header{"Origin": {origin}, "Sec-Fetch-Site": {site}}}
-		if origin != "" && !strings.HasSuffix(origin, "://"+host) && !foreign(r) {
+		if origin != "" && !strings.HasSuffix(origin, "://"+host) && !isCrossSite(r) {
 			t.Errorf("a page of %q may read %q", origin, host)
 		}
-		if site != "" && site != "none" && site != "same-origin" && !foreign(r) {
+		if site != "" && site != "none" && site != "same-origin" && !isCrossSite(r) {
 			t.Errorf("a request of a %q page is taken for the page's own", site)
 		}
 	},

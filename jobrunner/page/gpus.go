@@ -9,26 +9,26 @@ import (
 // where nobody looked or the device does not tell.
 type gpuHistory struct {
 	mu      sync.Mutex
-	devices map[string]*busy
+	devices map[string]*utilization
 }
 
-type busy struct {
+type utilization struct {
 	at     int64 // number of the last step that is written
 	recent [steps]int8
 }
 
-func (h *gpuHistory) note(now time.Time, devices []GPU) {
+func (h *gpuHistory) record(now time.Time, devices []GPU) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.devices == nil {
-		h.devices = map[string]*busy{}
+		h.devices = map[string]*utilization{}
 	}
 	there := map[string]bool{}
 	for _, d := range devices {
 		there[d.UUID] = true
 		b := h.devices[d.UUID]
 		if b == nil {
-			b = &busy{at: stepOf(now) - steps}
+			b = &utilization{at: stepOf(now) - steps}
 			h.devices[d.UUID] = b
 		}
 		b.roll(now)
@@ -41,7 +41,7 @@ func (h *gpuHistory) note(now time.Time, devices []GPU) {
 	}
 }
 
-func (b *busy) roll(now time.Time) {
+func (b *utilization) roll(now time.Time) {
 	at := stepOf(now)
 	for b.at = max(b.at, at-steps); b.at < at; {
 		b.at++

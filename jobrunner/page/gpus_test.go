@@ -14,7 +14,7 @@ import (
 // A worker that got its GPU while the snapshot was taken has it in every row.
 func TestGPUIsNotFreeAndUsedAtOnce(t *testing.T) {
 	c := new(clock.Clock)
-	b := newBusy(c)
+	b := newBusyMachine(c)
 	b.gpus[0].Holder = "" // as it was a moment ago
 	p := page.New(page.Config{Source: b, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	defer p.Close()

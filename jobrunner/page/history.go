@@ -16,7 +16,7 @@ const (
 
 	// Delays and executions are summed up for several steps together, so that
 	// percentiles have something to stand on.
-	widen = 6
+	percentileSteps = 6
 
 	maxTimings = 1024 // jobs of an endpoint whose times are kept; half as many at least
 )
@@ -122,8 +122,8 @@ func (h *history) job(e engine.Event, counts *engine.Counts) {
 		one.set(now, counts.InQueue, counts.InProgress)
 		h.all.set(now, int(h.all.queued.level)+queued, int(h.all.running.level)+running)
 	}
-	one.note(now, e)
-	h.all.note(now, e)
+	one.record(now, e)
+	h.all.record(now, e)
 }
 
 func (s *series) set(now time.Time, queued, running int) {
@@ -152,16 +152,16 @@ func delta(e engine.Event) (queued, running int) {
 	return queued, running
 }
 
-func (s *series) note(now time.Time, e engine.Event) {
+func (s *series) record(now time.Time, e engine.Event) {
 	s.touched = now
 	if e.To == engine.InProgress {
-		s.delays = keep(s.delays, timing{now, e.Delay})
+		s.delays = appendTiming(s.delays, timing{now, e.Delay})
 	}
 	if !e.To.Terminal() {
 		return
 	}
 	if e.Execution > 0 {
-		s.executions = keep(s.executions, timing{now, e.Execution})
+		s.executions = appendTiming(s.executions, timing{now, e.Execution})
 	}
 	at := stepOf(now)
 	if n := len(s.ended); n == 0 || s.ended[n-1].at != at {
@@ -171,8 +171,8 @@ func (s *series) note(now time.Time, e engine.Event) {
 	s.ended[len(s.ended)-1].states[e.To]++
 }
 
-// keep drops the older half of the timings when there are too many.
-func keep(list []timing, t timing) []timing {
+// appendTiming drops the older half of the timings when there are too many.
+func appendTiming(list []timing, t timing) []timing {
 	if len(list) >= maxTimings {
 		list = append(list[:0], list[maxTimings/2:]...)
 	}
@@ -242,7 +242,7 @@ func (h *history) past(endpoint string, counts engine.Counts) past {
 	}
 	out := past{
 		Queued: one.queued.list(now), Running: one.running.list(now),
-		Delay: sumUp(one.delays, now), Execution: sumUp(one.executions, now),
+		Delay: summarize(one.delays, now), Execution: summarize(one.executions, now),
 		Ended: map[engine.State]int{},
 	}
 	for _, o := range one.ended {
@@ -271,12 +271,12 @@ func (h *history) queue(endpoint string, counts engine.Counts) []int32 {
 	return []int32{int32(counts.InQueue)}
 }
 
-func sumUp(list []timing, now time.Time) percentiles {
-	const groups = steps / widen
+func summarize(list []timing, now time.Time) percentiles {
+	const groups = steps / percentileSteps
 	var took [groups][]time.Duration
 	last := stepOf(now)
 	for _, t := range list {
-		if back := (last - stepOf(t.at)) / widen; back >= 0 && back < groups {
+		if back := (last - stepOf(t.at)) / percentileSteps; back >= 0 && back < groups {
 			took[groups-1-back] = append(took[groups-1-back], t.took)
 		}
 	}

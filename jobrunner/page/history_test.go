@@ -77,7 +77,7 @@ func TestShared(t *testing.T) {
 	now.pass(step)
 	h.level("ep", engine.Counts{InQueue: 4, InProgress: 5})
 	got := h.past("ep", engine.Counts{})
-	if q := got.Queued[steps-3:]; !slices.Equal(q, []int32{9, 9, 4}) || *got.Delay.P50[steps/widen-1] != 1000 {
+	if q := got.Queued[steps-3:]; !slices.Equal(q, []int32{9, 9, 4}) || *got.Delay.P50[steps/percentileSteps-1] != 1000 {
 		t.Errorf("%v, delays %v", q, got.Delay)
 	}
 }
@@ -87,10 +87,10 @@ func TestPercentiles(t *testing.T) {
 	for i := range 100 {
 		h.job(engine.Event{Endpoint: "ep", From: engine.InQueue, To: engine.InProgress, Delay: time.Duration(100-i) * time.Millisecond}, &engine.Counts{})
 	}
-	now.pass(widen * step)
+	now.pass(percentileSteps * step)
 	h.job(engine.Event{Endpoint: "ep", From: engine.InProgress, To: engine.Failed, Execution: 7 * time.Millisecond}, &engine.Counts{})
 	got := h.past("ep", engine.Counts{})
-	last := steps/widen - 1
+	last := steps/percentileSteps - 1
 	if p := got.Delay; *p.P50[last-1] != 50 || *p.P95[last-1] != 95 || p.P50[last] != nil || p.P50[0] != nil {
 		t.Errorf("delays %v", p)
 	}
@@ -131,14 +131,14 @@ func TestGPUHistory(t *testing.T) {
 		g.UUID, g.Utilization = "GPU-1", busy
 		return []GPU{g}
 	}
-	h.note(now, device(40))
+	h.record(now, device(40))
 	now = now.Add(2 * step)
-	h.note(now, device(250))
+	h.record(now, device(250))
 	got := h.of("GPU-1", now)
 	if len(got) != steps || !slices.Equal(got[steps-4:], []int8{-1, 40, -1, 100}) {
 		t.Errorf("%v", got)
 	}
-	h.note(now, nil)
+	h.record(now, nil)
 	if got := h.of("GPU-1", now); got != nil {
 		t.Errorf("a device that is gone has %v", got)
 	}

@@ -39,9 +39,9 @@ func ownName(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// foreign tells that another site's page made the browser send a request.
+// isCrossSite tells that another site's page made the browser send a request.
 // Browsers say so; other clients say nothing.
-func foreign(r *http.Request) bool {
+func isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 	default:

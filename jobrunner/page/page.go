@@ -103,7 +103,7 @@ func (p *Page) sample(ctx context.Context) {
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
 	for {
-		p.gpus.note(p.Clock.Now(), p.Source.GPUs().Devices)
+		p.gpus.record(p.Clock.Now(), p.Source.GPUs().Devices)
 		p.count(ctx)
 		select {
 		case <-ticker.C:
@@ -213,7 +213,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal
 	if !slices.Contains(d.methods, r.Method) {
 		return httpanswer.NotAllowed(r, d.methods...)
 	}
-	if foreign(r) {
+	if isCrossSite(r) {
 		return httpanswer.Refuse(http.StatusForbidden, "The page's data is for the page alone.")
 	}
 	if !d.public {

@@ -17,7 +17,7 @@ import (
 // A snapshot that is on its way when somebody signs out is not shown any more.
 func TestSignOutAbortsTheSnapshot(t *testing.T) {
 	c := new(clock.Clock)
-	p := page.New(page.Config{Source: newBusy(c), Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	p := page.New(page.Config{Source: newBusyMachine(c), Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	defer p.Close()
 	local := page.Local(false, p)
 	var hold atomic.Bool

@@ -114,7 +114,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	only := r.URL.Query().Get("endpoint")
 	now := p.Clock.Now()
 	s := snapshot{
-		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: widen, States: States,
+		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,
 		Endpoint: only, Endpoints: []endpointJSON{}, Jobs: []jobJSON{}, Workers: []workerJSON{},
 	}
 	var all, counts engine.Counts
@@ -204,7 +204,7 @@ func (p *Page) gpusNow(now time.Time, workers []workerJSON) gpusJSON {
 		}
 	}
 	g := p.Source.GPUs()
-	p.gpus.note(now, g.Devices)
+	p.gpus.record(now, g.Devices)
 	out := gpusJSON{Driver: g.Driver.Version, CUDA: g.Driver.CUDA, Simulated: g.Simulated, Devices: []gpuJSON{}}
 	for _, d := range g.Devices {
 		if holder := holders[d.UUID]; holder != "" {

@@ -10,7 +10,7 @@ import (
 // Once a group is gone, what is left in its pipes is read. A process that got
 // away may hold them open: so long, and for so many bytes, is it listened to.
 const (
-	lingering     = time.Second
+	lingerTime    = time.Second
 	lingeringMost = 1 << 20 // as much as a pipe holds
 )
 
@@ -27,7 +27,7 @@ func (o *output) copy() {
 	for late := 0; late < lingeringMost; {
 		over := o.over.Load()
 		if over {
-			_ = o.from.SetReadDeadline(time.Now().Add(lingering))
+			_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
 		}
 		n, err := o.from.Read(buffer)
 		if over {
@@ -44,8 +44,8 @@ func (o *output) copy() {
 	}
 }
 
-// last says that the group is gone.
-func (o *output) last() {
+// expectEnd says that the group is gone.
+func (o *output) expectEnd() {
 	o.over.Store(true)
-	_ = o.from.SetReadDeadline(time.Now().Add(lingering))
+	_ = o.from.SetReadDeadline(time.Now().Add(lingerTime))
 }

@@ -111,29 +111,29 @@ func killEach(killed map[identity]bool, match func(process) bool) (found int) {
 	return found
 }
 
-// seen is the last look at all processes, which groups that ask at about the
+// processCache is the last look at all processes, which groups that ask at about the
 // same time share.
-var seen struct {
+var processCache struct {
 	sync.Mutex
 	at  time.Time
 	all []process
 }
 
-const seenFor = 500 * time.Millisecond
+const processCacheTime = 500 * time.Millisecond
 
-func lately() []process {
-	seen.Lock()
-	defer seen.Unlock()
-	if now := time.Now(); now.Sub(seen.at) > seenFor || now.Before(seen.at) {
-		seen.all, seen.at = processes(), now
+func recentProcesses() []process {
+	processCache.Lock()
+	defer processCache.Unlock()
+	if now := time.Now(); now.Sub(processCache.at) > processCacheTime || now.Before(processCache.at) {
+		processCache.all, processCache.at = processes(), now
 	}
-	return seen.all
+	return processCache.all
 }
 
 // UsageOf is what a process, its group and their descendants use, as of half a
 // second ago at most.
 func UsageOf(pid int) (u Usage) {
-	all := lately()
+	all := recentProcesses()
 	ours := map[int]bool{pid: true}
 	for grown := true; grown; {
 		grown = false

@@ -82,7 +82,7 @@ func Start(c Command) (*Group, error) {
 		return nil, err
 	}
 	started := make(chan error)
-	go g.live(started, theirs, c)
+	go g.supervise(started, theirs, c)
 	if err := <-started; err != nil {
 		return nil, err
 	}
@@ -134,10 +134,10 @@ func (g *Group) disconnect() {
 	}
 }
 
-// live starts the command, sees its end and ends what it leaves. It has a
+// supervise starts the command, sees its end and ends what it leaves. It has a
 // thread to itself: Linux ends the command with the thread that started it, so
 // that this one must last as long, and waiting takes a thread anyway.
-func (g *Group) live(started chan<- error, theirs []*os.File, c Command) {
+func (g *Group) supervise(started chan<- error, theirs []*os.File, c Command) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := g.cmd.Start()
@@ -172,7 +172,7 @@ func (g *Group) live(started chan<- error, theirs []*os.File, c Command) {
 	g.used = Usage{CPU: max(g.used.CPU, g.cmd.ProcessState.UserTime()+g.cmd.ProcessState.SystemTime())}
 	g.mu.Unlock()
 	for _, o := range g.outputs {
-		o.last()
+		o.expectEnd()
 	}
 	if g.stdin != nil {
 		_ = g.stdin.Close()

@@ -123,8 +123,8 @@ func release[K comparable](counts map[K]int, key K) {
 
 func laneOf(c *engine.Call) lane { return lane{c.Owner, c.Job.Endpoint} }
 
-// note remembers whether a receiver answered in time.
-func (s *share) note(c *engine.Call, inTime bool) {
+// recordOutcome remembers whether a receiver answered in time.
+func (s *share) recordOutcome(c *engine.Call, inTime bool) {
 	if inTime {
 		delete(s.slow, laneOf(c))
 		return
@@ -135,8 +135,8 @@ func (s *share) note(c *engine.Call, inTime bool) {
 	s.slow[laneOf(c)] = true
 }
 
-// busy are the hosts that get no further call now.
-func (s *share) busy() (hosts []engine.BusyHost) {
+// busyHosts are the hosts that get no further call now.
+func (s *share) busyHosts() (hosts []engine.BusyHost) {
 	for host, n := range s.hosts {
 		if n >= maxPerHost {
 			hosts = append(hosts, host)
@@ -145,8 +145,8 @@ func (s *share) busy() (hosts []engine.BusyHost) {
 	return hosts
 }
 
-// forget drops the turns of those that have no calls any more.
-func (s *share) forget(queues []engine.CallQueue) {
+// prune drops the turns of those that have no calls any more.
+func (s *share) prune(queues []engine.CallQueue) {
 	lanes, owners := map[lane]bool{}, map[string]bool{}
 	for l := range s.open {
 		lanes[l], owners[l.owner] = true, true

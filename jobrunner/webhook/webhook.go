@@ -133,7 +133,7 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 	if err != nil {
 		return false, time.Time{}, err
 	}
-	s.forget(queues)
+	s.prune(queues)
 	for len(s.busyHosts()) <= len(busy) { // else queues may have calls only at hosts that are busy by now
 		i, due := s.choose(queues)
 		if i < 0 {
@@ -158,13 +158,13 @@ func (s *Sender) startSome(ctx context.Context) (progress bool, next time.Time, 
 func (s *Sender) busyHosts() []engine.BusyHost {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.share.busy()
+	return s.share.busyHosts()
 }
 
-func (s *Sender) forget(queues []engine.CallQueue) {
+func (s *Sender) prune(queues []engine.CallQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.share.forget(queues)
+	s.share.prune(queues)
 }
 
 func (s *Sender) choose(queues []engine.CallQueue) (int, time.Time) {
@@ -192,7 +192,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 	}
 	var late interface{ Timeout() bool }
 	s.mu.Lock()
-	s.share.note(c, err == nil || !errors.As(err, &late) || !late.Timeout())
+	s.share.recordOutcome(c, err == nil || !errors.As(err, &late) || !late.Timeout())
 	s.mu.Unlock()
 	var again time.Time
 	var forbidden *ForbiddenError
