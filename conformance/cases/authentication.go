@@ -152,7 +152,7 @@ var authenticationCases = []suite.Case{
 		Statement: "Version 2 takes the same key.",
 		Needs:     suite.V2 | suite.AnyEndpoint, Requests: 10, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
-			for _, path := range []string{"/serverless", "/network-volumes", "/registries"} { // AUT-02 has the templates
+			for _, path := range []string{"/templates", "/serverless", "/network-volumes", "/registries"} {
 				c.V2("GET", path, nil).Is(200)
 				c.Given("AUT-03", func() { c.V2("GET", path, nil, suite.WithoutKey()).Is(401) })
 			}

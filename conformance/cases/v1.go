@@ -11,8 +11,8 @@ var v1Cases = []suite.Case{
 	{
 		ID: "M-01", Level: suite.Unspec, Source: "Endpoints A",
 		Statement: "Which other operations of version 1 exist.",
-		Needs:     suite.V1, Requests: 7, Run: func(c *suite.C) {
-			for _, path := range []string{"/pods", "/endpoints", "/templates", "/networkvolumes", "/billing/pods", "/billing/endpoints", "/billing/networkvolumes"} {
+		Needs:     suite.V1, Requests: 8, Run: func(c *suite.C) {
+			for _, path := range []string{"/pods", "/endpoints", "/templates", "/networkvolumes", "/containerregistryauth", "/billing/pods", "/billing/endpoints", "/billing/networkvolumes"} {
 				c.Observe("GET %s: %d", path, c.V1("GET", path, nil).Code)
 			}
 		},

@@ -278,6 +278,7 @@ var v2Cases = []suite.Case{
 		ID: "VER-47", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "POST /v2/registries/delegations exists.",
 		Needs:     suite.V2, Operations: []string{"POST /v2/registries/delegations"}, Run: func(c *suite.C) {
+			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 			c.V2("POST", "/registries/delegations", suite.M{}).Is(400, 422).Str("detail")
 		},
 	},
@@ -285,6 +286,7 @@ var v2Cases = []suite.Case{
 		ID: "VER-48", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "DELETE /v2/registries/delegations/{id} exists.",
 		Needs:     suite.V2, Operations: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
+			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 			expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 		},
 	},
