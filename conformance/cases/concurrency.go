@@ -120,7 +120,7 @@ func withOpenRuns(c *suite.C, do func()) {
 
 // refusalPatience is how long, in real time, a deployment that is busy with hundreds
 // of requests may take to refuse one.
-const refusalPatience = 5 * time.Second
+const refusalPatience = 15 * time.Second
 
 // judgeOpenLimit opens more requests than the limit: as many as it allows must be held, and
 // the others be answered 429.
