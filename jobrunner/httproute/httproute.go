@@ -5,7 +5,7 @@
 //   - It redirects a path with // or .. in it. OpenAI clients whose base URL ends
 //     with a slash ask for …/openai/v1//models, and an id may be "..".
 //   - It serves HEAD wherever it serves GET, which the job API does not.
-//   - It writes its own 404 and 405, in a form that is none of the APIs'.
+//   - It writes its own 404 and 405, in a form that no API uses.
 //
 // To mend these around a ServeMux takes more code than the table here, which
 // finds an operation without allocating.

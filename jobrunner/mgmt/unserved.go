@@ -49,7 +49,7 @@ var unserved = func() (t httproute.Table[struct{}]) {
 }()
 
 // refuseUnserved answers an error for an operation that the contract has and the
-// jobrunner has not: such a path is no mistake of the caller's.
+// jobrunner has not: the caller of such a path made no mistake.
 func refuseUnserved(method, path string) error {
 	if found := unserved.Find(method, path); found.Pattern != "" {
 		return httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s: the jobrunner does not serve %s (yet), although the contract has this operation", path, found.Pattern)
