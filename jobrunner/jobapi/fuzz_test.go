@@ -36,8 +36,8 @@ func newFuzzed(f *testing.F) *fuzzed {
 	if err != nil {
 		f.Fatal(err)
 	}
-	log, time := slog.New(slog.DiscardHandler), new(clock.Clock)
-	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: time, Logger: log})
+	log, clk := slog.New(slog.DiscardHandler), new(clock.Clock)
+	e, err := engine.Open(f.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	}
 	d := &fuzzed{engine: e}
 	d.Handler = jobapi.New(jobapi.Config{
-		Engine: e, Clock: time, Keys: apikey.New(key), Logger: log, NoLimits: true, Webhook: hooks.Check,
+		Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log, NoLimits: true, Webhook: hooks.Check,
 		Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
 			if id != "ep" {
 				return jobapi.Endpoint{}, jobapi.ErrNoEndpoint

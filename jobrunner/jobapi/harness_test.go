@@ -40,18 +40,18 @@ func bubble(t *testing.T, test func(t *testing.T, d *deployment), configure ...f
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		time := new(clock.Clock)
+		clk := new(clock.Clock)
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log})
+		e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log})
 		if err != nil {
 			t.Fatal(err)
 		}
 		d := &deployment{t: t, engine: e, workersMax: 3}
 		config := jobapi.Config{
-			Engine: e, Clock: time, Keys: apikey.New(key), Logger: log,
+			Engine: e, Clock: clk, Keys: apikey.New(key), Logger: log,
 			Endpoint: func(_ context.Context, id string) (jobapi.Endpoint, error) {
 				if id == "going" && d.looks > 0 {
 					d.looks--

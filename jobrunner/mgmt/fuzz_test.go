@@ -68,14 +68,14 @@ func isError(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer any) {
 	object, _ := answer.(map[string]any)
 	if v1 {
 		if message, _ := object["message"].(string); message == "" || len(object) != 1 {
-			t.Errorf("%d %s is no error of version 1", w.Code, w.Body)
+			t.Errorf("%d %s: expected an error in the form of version 1", w.Code, w.Body)
 		}
 		return
 	}
 	title, _ := object["title"].(string)
 	_, detail := object["detail"].(string)
 	if title == "" || !detail || object["status"] != float64(w.Code) || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%d %s %s is no error of version 2", w.Code, w.Header(), w.Body)
+		t.Errorf("%d %s %s: expected an error in the form of version 2", w.Code, w.Header(), w.Body)
 	}
 }
 

@@ -277,7 +277,7 @@ func describeLog(lines []Line) []lineJSON {
 func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	lines, ok := p.Source.Log(r.URL.Query().Get("endpoint"), r.URL.Query().Get("worker"))
 	if !ok {
-		return httpanswer.Refuse(http.StatusNotFound, "There is no log of that worker, or none any more.")
+		return httpanswer.Refuse(http.StatusNotFound, "The log of this worker does not exist, or was removed.")
 	}
 	httpanswer.JSON(w, http.StatusOK, map[string]any{"log": describeLog(lines)})
 	return nil

@@ -157,7 +157,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// The end of the pools is no failure of a job: it runs again the next time.
+// A job does not fail when the pools end: it runs again the next time.
 func TestCloseStopsWhatRuns(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		f.pools.Set(one)

@@ -42,16 +42,16 @@ func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.C
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{t: t, log: new(bytes.Buffer)}
-		time := new(clock.Clock)
+		clk := new(clock.Clock)
 		log := slog.New(slog.NewTextHandler(&locked{w: f.log}, nil))
 		db, err := sqldb.Open(t.Context(), sqldb.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: time, Logger: log}); err != nil {
+		if f.engine, err = engine.Open(t.Context(), engine.Config{DB: db, Clock: clk, Logger: log}); err != nil {
 			t.Fatal(err)
 		}
-		config := worker.Config{Queue: f.engine, Clock: time, Logger: log, URL: "http://deployment"}
+		config := worker.Config{Queue: f.engine, Clock: clk, Logger: log, URL: "http://deployment"}
 		if programs != nil {
 			programs.t, config.Programs = t, programs
 		}
