@@ -3,50 +3,95 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sync/singleflight"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// catalog remembers the GPU types for as long as the client lives. An answer
-// that failed is not remembered.
+// catalog remembers the lists of the catalog for as long as the client lives, each by
+// its query. An answer that failed is not remembered.
 type catalog struct {
 	deployment *deployment
-	types      atomic.Pointer[[]GPUType]
+	lists      sync.Map // []T by address
 	flight     singleflight.Group
 }
 
 // GPUTypes returns the catalog's GPU types. The catalog is a part of API v2,
 // and is asked there whatever the client's version is. It is asked once.
-func (c *Client) GPUTypes(ctx context.Context) ([]GPUType, error) { return c.catalog.gpuTypes(ctx) }
+func (c *Client) GPUTypes(ctx context.Context) ([]GPUType, error) { return c.FindGPUTypes(ctx, nil) }
 
-func (c *catalog) gpuTypes(ctx context.Context) ([]GPUType, error) {
-	if known := c.types.Load(); known != nil {
-		return slices.Clone(*known), nil
-	}
-	types, err := share(ctx, &c.flight, "", "asking the catalog for GPU types", func(ctx context.Context) ([]GPUType, error) {
-		types, err := c.fetch(ctx)
-		if err == nil {
-			c.types.Store(&types)
-		}
-		return types, err
-	})
-	return slices.Clone(types), err
+// FindGPUTypes is GPUTypes with a query; it is asked once for each query.
+func (c *Client) FindGPUTypes(ctx context.Context, query url.Values) ([]GPUType, error) {
+	return catalogList[GPUType](ctx, &c.catalog, "gpus", "gpus", "GPU types", query)
 }
 
-func (c *catalog) fetch(ctx context.Context) ([]GPUType, error) {
-	answer := listOf[GPUType]{member: "gpus"}
-	err := c.deployment.Do(ctx, httpclient.Call{
-		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/catalog/gpus",
-	}, &answer)
-	if err != nil {
-		return nil, err
+// GPUType returns a GPU type by its id, which a list with this query may lack.
+func (c *Client) GPUType(ctx context.Context, id string, query url.Values) (GPUType, error) {
+	return catalogEntry[GPUType](ctx, &c.catalog, "gpus", id, query)
+}
+
+// FindCPUTypes returns the catalog's CPU flavours; it is asked once for each query.
+func (c *Client) FindCPUTypes(ctx context.Context, query url.Values) ([]CPUType, error) {
+	return catalogList[CPUType](ctx, &c.catalog, "cpus", "cpus", "CPU types", query)
+}
+
+// CPUType returns a CPU flavour by its id.
+func (c *Client) CPUType(ctx context.Context, id string, query url.Values) (CPUType, error) {
+	return catalogEntry[CPUType](ctx, &c.catalog, "cpus", id, query)
+}
+
+// DataCenter returns a data center by its id.
+func (c *Client) DataCenter(ctx context.Context, id string, query url.Values) (DataCenter, error) {
+	return catalogEntry[DataCenter](ctx, &c.catalog, "datacenters", id, query)
+}
+
+// FindDataCenters returns the catalog's data centers; it is asked once for each query.
+func (c *Client) FindDataCenters(ctx context.Context, query url.Values) ([]DataCenter, error) {
+	return catalogList[DataCenter](ctx, &c.catalog, "datacenters", "dataCenters", "data centers", query)
+}
+
+func catalogList[T any](ctx context.Context, c *catalog, path, member, title string, query url.Values) ([]T, error) {
+	entries, err := remember(ctx, c, path+"?"+query.Encode(), "asking the catalog for "+title, func(ctx context.Context) ([]T, error) {
+		answer := listOf[T]{member: member}
+		err := c.get(ctx, path, query, &answer)
+		return answer.objects, err
+	})
+	return slices.Clone(entries), err
+}
+
+// remember is what was remembered under a key, or what ask returns: it is asked once by
+// all callers, and remembered unless it fails.
+func remember[T any](ctx context.Context, c *catalog, key, doing string, ask func(context.Context) ([]T, error)) ([]T, error) {
+	if known, ok := c.lists.Load(key); ok {
+		return known.([]T), nil
 	}
-	return answer.objects, nil
+	return share(ctx, &c.flight, key, doing, func(ctx context.Context) ([]T, error) {
+		if known, ok := c.lists.Load(key); ok { // another call ended after the look above
+			return known.([]T), nil
+		}
+		entries, err := ask(ctx)
+		if err == nil {
+			c.lists.Store(key, entries)
+		}
+		return entries, err
+	})
+}
+
+func catalogEntry[T any](ctx context.Context, c *catalog, path, id string, query url.Values) (T, error) {
+	answer := identified[T]{decode: decodePlain[T]}
+	err := c.get(ctx, path+"/"+url.PathEscape(id), query, &answer)
+	return answer.object, err
+}
+
+func (c *catalog) get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.deployment.Do(ctx, httpclient.Call{
+		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/catalog/" + path, Query: query,
+	}, out)
 }
 
 // SelectionError names the GPU types that no selection of pools reaches: the

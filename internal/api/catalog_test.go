@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ func TestGPUTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, got[:2], []api.GPUType{{"B2", "b two", "B", 24}, {"A1", "a one", "A", 16}})
+			same(t, got[:2], []api.GPUType{{ID: "B2", Name: "b two", Pool: "B", Memory: 24}, {ID: "A1", Name: "a one", Pool: "A", Memory: 16, Price: api.GPUPrice{Secure: "0", Community: "0"}, MaxCount: api.CloudCount{Secure: 8}}})
 			same(t, got[5], api.GPUType{ID: "N", Memory: 8})
 			got[0].Pool = "changed by the caller"
 		}
@@ -116,4 +117,23 @@ func TestCatalogIsAskedOnce(t *testing.T) {
 		all.Wait()
 		same(t, len(d.requests()), 1)
 	})
+}
+
+// Callers that come one after the other, while the answer comes: one that looked before
+// it was kept does not ask again.
+func TestCatalogIsAskedOnceWhileItAnswers(t *testing.T) {
+	for range 200 {
+		c, d := deploy(t, api.V2, answer(200, gpus))
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				if got, err := c.GPUTypes(t.Context()); err != nil || len(got) != 7 {
+					t.Errorf("got %v, %v", got, err)
+				}
+			})
+			runtime.Gosched()
+		}
+		all.Wait()
+		same(t, len(d.requests()), 1)
+	}
 }

@@ -21,6 +21,10 @@ type Client struct {
 	NetworkVolumes Collection[NetworkVolume]
 	RegistryAuths  Collection[RegistryAuth]
 	Endpoints      Collection[Endpoint]
+	Pods           *Pods
+	Clusters       *Clusters              // v2 only
+	Delegations    Collection[Delegation] // v2 only
+	SSHKeys        *SSHKeys
 	Jobs           *Jobs
 
 	catalog    catalog
@@ -53,7 +57,8 @@ func New(s Settings) (*Client, error) {
 	// A write changes what is answered about the kinds that refer to it.
 	endpoints := &listCache{shared: s.SharedReads}
 	templates := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
-	volumes := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints}}
+	pods := &listCache{shared: s.SharedReads}
+	volumes := &listCache{shared: s.SharedReads, dependents: []*listCache{endpoints, pods}}
 	auths := &listCache{shared: s.SharedReads, dependents: []*listCache{templates, endpoints}}
 	switch s.Version {
 	case V1:
@@ -61,25 +66,35 @@ func New(s Settings) (*Client, error) {
 		c.NetworkVolumes = networkVolumesV1(d, volumes)
 		c.RegistryAuths = registryAuthsV1(d, auths)
 		c.Endpoints = endpointsV1(d, endpoints)
+		c.Pods = podsV1(d, pods)
+		c.Clusters = clustersV1()
+		c.Delegations = unsupported[Delegation]{"registry delegation"}
 	case V2:
 		c.Templates = templatesV2(d, templates)
 		c.NetworkVolumes = networkVolumesV2(d, volumes)
 		c.RegistryAuths = registryAuthsV2(d, auths)
 		c.Endpoints = endpointsV2(d, endpoints)
+		c.Pods = podsV2(d, pods)
+		c.Clusters = clustersV2(d, &listCache{shared: s.SharedReads})
+		c.Delegations = delegationsV2(d, &listCache{shared: s.SharedReads})
 	}
 	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
+	c.SSHKeys = &SSHKeys{deployment: d}
 	c.Jobs = &Jobs{deployment: d}
 	c.catalog.deployment = d
 	return c, nil
 }
 
-// Digest stands for a text that may be a secretsOf: equal texts have equal digests,
+// Digest stands for a text that may be a secret: equal texts have equal digests,
 // and who does not have the API key can't try texts out.
 func (c *Client) Digest(text string) string {
 	sum := hmac.New(sha256.New, []byte(c.deployment.settings.APIKey))
 	sum.Write([]byte(text))
 	return "digest:" + hex.EncodeToString(sum.Sum(nil)[:6])
 }
+
+// DigestVariable stands for the value of a variable of an environment.
+func (c *Client) DigestVariable(name, value string) string { return c.Digest(name + "\x00" + value) }
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 

@@ -10,6 +10,8 @@ import "context"
 // read before and has not changed since.
 type Collection[T any] interface {
 	List(ctx context.Context) ([]T, error)
+	// Named is List by ids and names.
+	Named(ctx context.Context) ([]Named, error)
 	Get(ctx context.Context, id string) (T, error)
 	// GetFresh is Get past what was read before: another process may have written.
 	GetFresh(ctx context.Context, id string) (T, error)

@@ -57,6 +57,16 @@ var kinds = []struct {
 		func(ctx context.Context, c *api.Client) error { _, err := c.Endpoints.Get(ctx, "a"); return err },
 		func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
 	},
+	{
+		"pod", map[api.Version]string{api.V1: "/v1/pods", api.V2: "/v2/pods"},
+		map[api.Version]string{api.V1: "includeMachine=true&includeNetworkVolume=true"}, "pods",
+		func(ctx context.Context, c *api.Client) (int, error) {
+			l, err := c.Pods.List(ctx)
+			return len(l), err
+		},
+		func(ctx context.Context, c *api.Client) error { _, err := c.Pods.Get(ctx, "a"); return err },
+		func(ctx context.Context, c *api.Client) error { return c.Pods.Delete(ctx, "a") },
+	},
 }
 
 var versions = []api.Version{api.V1, api.V2}

@@ -12,11 +12,16 @@ func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
 	}
 }
 
-func endpointSecrets(e Endpoint) []string {
+// Environment is that of the container, as far as the version returns it.
+func (e Endpoint) Environment() map[string]string {
 	if e.Container == nil {
 		return nil
 	}
-	return envSecrets(e.Container.Env)
+	return e.Container.Env
+}
+
+func endpointSecrets(e Endpoint) []string {
+	return envSecrets(e.Environment())
 }
 
 func sameFixedOfEndpoint(got, want Endpoint) bool {

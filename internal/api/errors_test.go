@@ -163,6 +163,30 @@ func TestWhatWasDoneIsSaid(t *testing.T) {
 	}
 }
 
+// TestInterruptedBetweenTries: whether something was changed is what the try before says.
+func TestInterruptedBetweenTries(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail http.HandlerFunc
+		say  string
+	}{
+		"lost": {hangUp, "doing it again does no harm"},
+		"500":  {answer(500, ``), "doing it again does no harm"},
+		"429":  {answer(429, ``), "Nothing was changed."},
+	} {
+		for _, method := range []string{http.MethodPatch, http.MethodDelete} {
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := deployPiped(t, api.V2, c.fail)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(time.Second/10, cancel) // less than the shortest wait before another try
+				if err := verbs[method](ctx, client); err == nil || !strings.Contains(err.Error(), "interrupted") || !strings.Contains(err.Error(), c.say) {
+					t.Errorf("%s, %s: got %v", name, method, err)
+				}
+			})
+		}
+	}
+}
+
 func TestRedirectsStayOnTheHost(t *testing.T) {
 	elsewhere := &deployment{answers: []http.HandlerFunc{answer(200, `{"id":"a"}`)}}
 	other := httptest.NewServer(elsewhere)

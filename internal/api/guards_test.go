@@ -45,6 +45,20 @@ var writes = map[string]func(context.Context, *api.Client) error{
 		_, err := c.Endpoints.Update(ctx, api.Endpoint{ID: "a", Name: "n", TemplateID: new("t"), Type: "QUEUE"}, api.Endpoint{Name: "m", TemplateID: new("t"), Type: "QUEUE"})
 		return err
 	},
+	"create pod": func(ctx context.Context, c *api.Client) error {
+		_, err := c.Pods.Create(ctx, api.Pod{Name: "n", GPU: &api.PodGPU{ID: "g"}})
+		return err
+	},
+	"update pod": func(ctx context.Context, c *api.Client) error {
+		_, err := c.Pods.Update(ctx, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"})
+		return err
+	},
+	"stop pod":   func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StopPod) },
+	"delete pod": func(ctx context.Context, c *api.Client) error { return c.Pods.Delete(ctx, "a") },
+	"set SSH keys": func(ctx context.Context, c *api.Client) error {
+		_, err := c.SSHKeys.Set(ctx, nil)
+		return err
+	},
 	"delete endpoint": func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
 }
 

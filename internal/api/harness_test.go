@@ -55,9 +55,10 @@ func (d *deployment) requests() []request {
 }
 
 var emptyList = map[string]string{
-	"/v1/templates": `[]`, "/v1/networkvolumes": `[]`, "/v1/containerregistryauth": `[]`, "/v1/endpoints": `[]`,
+	"/v1/templates": `[]`, "/v1/networkvolumes": `[]`, "/v1/containerregistryauth": `[]`, "/v1/endpoints": `[]`, "/v1/pods": `[]`,
 	"/v2/templates": `{"templates":[]}`, "/v2/network-volumes": `{"networkVolumes":[]}`,
-	"/v2/registries": `{"registries":[]}`, "/v2/serverless": `{"endpoints":[]}`,
+	"/v2/registries": `{"registries":[]}`, "/v2/serverless": `{"endpoints":[]}`, "/v2/pods": `{"pods":[]}`,
+	"/v2/clusters": `{"clusters":[]}`, "/v2/registries/delegations": `{"delegations":[]}`,
 }
 
 // last is the newest request.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -90,6 +91,12 @@ type Health struct {
 	} `json:"workers"`
 }
 
+// Total is the number of workers.
+func (h Health) Total() int {
+	w := h.Workers
+	return w.Idle + w.Initializing + w.Running + w.Throttled + w.Unhealthy
+}
+
 // defaultWait is how long the service holds a RunSync that names no wait.
 const defaultWait = 90 * time.Second
 
@@ -112,8 +119,11 @@ func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wai
 
 func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c httpclient.Call) (Job, error) {
 	c.Method, c.Body = http.MethodPost, s
+	if s.Webhook != "" {
+		c.Secrets = append(c.Secrets, s.Webhook)
+	}
 	if s.S3Config != nil {
-		c.Secrets = []string{s.S3Config.AccessSecret}
+		c.Secrets = append(c.Secrets, s.S3Config.AccessSecret)
 	}
 	answer := identified[Job]{decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path, c, &answer)
@@ -128,6 +138,23 @@ func (j *Jobs) Status(ctx context.Context, endpointID, jobID string) (Job, error
 // Cancel stops a job, or takes it out of the queue.
 func (j *Jobs) Cancel(ctx context.Context, endpointID, jobID string) (Job, error) {
 	return j.job(ctx, http.MethodPost, endpointID, "/cancel/", jobID)
+}
+
+// Retry queues a failed or timed-out job again, under its id.
+func (j *Jobs) Retry(ctx context.Context, endpointID, jobID string) (Job, error) {
+	return j.job(ctx, http.MethodPost, endpointID, "/retry/", jobID)
+}
+
+// PurgeQueue removes the jobs that wait, and returns how many they were.
+func (j *Jobs) PurgeQueue(ctx context.Context, endpointID string) (removed int, err error) {
+	var answer struct {
+		Removed *int `json:"removed"`
+	}
+	err = j.do(ctx, endpointID, "/purge-queue", httpclient.Call{Method: http.MethodPost}, &answer)
+	if err == nil && answer.Removed == nil {
+		err = errors.New("the queue was purged, and the answer does not say how many jobs were removed")
+	}
+	return deref(answer.Removed), err
 }
 
 func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) (Job, error) {
@@ -146,6 +173,16 @@ func (j *Jobs) Health(ctx context.Context, endpointID string) (Health, error) {
 	return health, err
 }
 
+// StartFailure is why no worker of the endpoint can start, as a jobrunner says with the
+// health; "" elsewhere, as the contract has no such member.
+func (j *Jobs) StartFailure(ctx context.Context, endpointID string) (string, error) {
+	var health struct {
+		Reason string `json:"reason"`
+	}
+	err := j.do(ctx, endpointID, "/health", httpclient.Call{Method: http.MethodGet}, &health)
+	return health.Reason, err
+}
+
 func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Call, out any) error {
 	if !ValidID(endpointID) {
 		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
@@ -155,7 +192,16 @@ func (j *Jobs) do(ctx context.Context, endpointID, path string, c httpclient.Cal
 }
 
 func (j *Jobs) url(endpointID, path string) string {
-	return j.deployment.settings.QueueURL + "/v2/" + endpointID + path
+	return jobURL(j.deployment.settings.QueueURL, endpointID, path)
+}
+
+func jobURL(queueURL, endpointID, path string) string { return queueURL + "/v2/" + endpointID + path }
+
+// RunURL returns the address of Run, for a caller without a client. An error is a
+// *SettingError about queue_url.
+func RunURL(queueURL, endpointID string) (string, error) {
+	queueURL, err := validAddress("queue_url", queueURL)
+	return jobURL(queueURL, endpointID, "/run"), err
 }
 
 // URLs returns the addresses of an endpoint's job API, for API versions that

@@ -33,6 +33,7 @@ type listCache struct {
 	complete      bool // objects and order are the list
 	objects       map[string]json.RawMessage
 	order         []string
+	named         []Named         // of the list, once somebody has asked for them
 	absentMembers map[string]bool // members that a read by id did not return either
 
 	listFailure        error // for which objects are read by id instead; nil for none
@@ -74,7 +75,7 @@ func (s *listCache) invalidate(own bool) {
 	defer s.mu.Unlock()
 	s.generation++
 	s.ownWrites = s.ownWrites || own
-	s.anyWrites, s.complete, s.objects, s.order = true, false, nil, nil
+	s.anyWrites, s.complete, s.objects, s.order, s.named = true, false, nil, nil, nil
 }
 
 // incomplete tells whether a list's element lacks a member that a read by id
@@ -139,7 +140,7 @@ func (s *listCache) storeList(generation int, elements []element) {
 	if generation != s.generation {
 		return
 	}
-	s.complete, s.order = true, make([]string, len(elements))
+	s.complete, s.order, s.named = true, make([]string, len(elements)), nil
 	s.objects = make(map[string]json.RawMessage, len(elements))
 	for i, e := range elements {
 		s.objects[e.id], s.order[i] = e.raw, e.id

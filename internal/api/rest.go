@@ -43,12 +43,17 @@ type restCollection[T any] struct {
 	normalize func(got, want T) (T, T)
 	// secretsOf finds what in an object must not be shown.
 	secretsOf func(T) []string
+	// absent tells whether an answer shows an object that is gone.
+	absent func(T) bool
+	// listOnly marks a kind whose objects can't be read by id.
+	listOnly bool
 	// unknownIDIs400 marks an API that refuses to delete an unknown id with 400.
 	unknownIDIs400 bool
 
-	cache     *listCache
-	creates   createTracker[T]
-	idsFlight singleflight.Group // of currentIDs
+	cache       *listCache
+	creates     createTracker[T]
+	idsFlight   singleflight.Group // of currentIDs
+	namesFlight singleflight.Group // of Named
 }
 
 func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
@@ -70,7 +75,16 @@ func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err erro
 	if err != nil {
 		return got, err
 	}
-	return r.decode(raw)
+	return r.decodePresent(id, raw)
+}
+
+// decodePresent decodes an object, unless it shows that it is gone.
+func (r *restCollection[T]) decodePresent(id string, raw json.RawMessage) (T, error) {
+	got, err := r.decode(raw)
+	if err == nil && r.absent != nil && r.absent(got) {
+		return got, r.notFound(id)
+	}
+	return got, err
 }
 
 func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (T, error) {
@@ -129,12 +143,45 @@ func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool,
 	if err != nil {
 		return nil, err
 	}
+	if r.listOnly {
+		return r.fetchFromList(ctx, id)
+	}
 	c.Query, c.Secrets = r.query, secrets
 	answer := identified[T]{decode: r.decode}
 	if err := r.Do(ctx, c, &answer); err != nil {
 		return nil, r.confirmAbsence(ctx, id, unlisted, err)
 	}
 	return answer.raw, nil
+}
+
+// fetchFromList finds an object in a new list. One that was created moments ago may
+// take a while to show.
+func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (json.RawMessage, error) {
+	for _, wait := range lookups {
+		if err := httpclient.Sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+		elements, err := r.fetchList(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(elements, func(e element) bool { return e.id == id }); i >= 0 {
+			r.RecentCreates.Found(id)
+			return elements[i].raw, nil
+		}
+		if !r.RecentCreates.Has(id) {
+			break
+		}
+	}
+	return nil, r.notFound(id)
+}
+
+// notFound is the error of an object that an answer shows to be gone.
+func (r *restCollection[T]) notFound(id string) error {
+	return &Error{
+		Method: http.MethodGet, URL: r.settings.BaseURL + r.path + "/" + id, Status: http.StatusNotFound, Title: "Not Found",
+		Detail: fmt.Sprintf("the %s does not exist, or not any more", r.kind),
+	}
 }
 
 // confirmAbsence is the error of a read or deletion. A 404 stays one in the
@@ -145,7 +192,7 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 	if !ok || e.Status == 0 || e.OtherServer == "" && e.Status != http.StatusNotFound {
 		return err
 	}
-	if err := r.verify(ctx, e.URL); err != nil {
+	if err := r.ensureVerified(ctx, e.URL); err != nil {
 		return err
 	}
 	if !IsNotFound(err) || unlisted || !r.settings.SharedReads {
@@ -176,7 +223,7 @@ func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets 
 	if err != nil {
 		return got, err
 	}
-	return r.decode(raw)
+	return r.decodePresent(id, raw)
 }
 
 // callByID is a call about one object.

@@ -24,7 +24,7 @@ func (r *restCollection[T]) same(got, want T) bool {
 }
 
 // errNoUpdate marks a kind that can't be changed.
-var errNoUpdate = errors.New("a registry auth can't be changed: make a new one with the new name or credentials, and delete this one")
+var errNoUpdate = errors.New("this kind of object can't be changed: create a new one, and delete the old one")
 
 // agrees tells whether the server's value is the one asked for, or none was.
 func agrees(got, want *string) bool {

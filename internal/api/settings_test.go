@@ -23,6 +23,7 @@ func TestAddressesAreChecked(t *testing.T) {
 		{"http://deployment/v1", "", "base_url", "remove /v1 from its end"},
 		{"http://deployment/v2///", "", "base_url", "remove /v2 from its end"},
 		{"http://deployment/rest/V2/", "", "base_url", "remove /v2 from its end"},
+		{"http://deployment/live/v2", "", "base_url", "remove /live/v2 from its end"},
 		{"http://someone@deployment", "", "base_url", "user name or password"},
 		{"http://someone:secret@deployment", "", "base_url", "user name or password"},
 		{"http://deployment?key=secret", "", "base_url", "before any ?"},
@@ -31,12 +32,12 @@ func TestAddressesAreChecked(t *testing.T) {
 		{"http://deployment", "queue", "queue_url", "must begin with http:// or https://"},
 	} {
 		_, err := api.New(api.Settings{BaseURL: c.base, QueueURL: c.queue, APIKey: testKey})
-		wrong, ok := errors.AsType[*api.SettingError](err)
+		settingErr, ok := errors.AsType[*api.SettingError](err)
 		if !ok {
 			t.Errorf("%q, %q: got %v, want a SettingError", c.base, c.queue, err)
 			continue
 		}
-		if wrong.Setting != c.setting || !strings.Contains(err.Error(), c.problem) {
+		if settingErr.Setting != c.setting || !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%q, %q: got %q, want %s … %q", c.base, c.queue, err, c.setting, c.problem)
 		}
 		if strings.Contains(err.Error(), "secret") {
@@ -58,8 +59,8 @@ func TestOtherSettingsAreChecked(t *testing.T) {
 	} {
 		c.s.BaseURL = "http://deployment"
 		_, err := api.New(c.s)
-		wrong, ok := errors.AsType[*api.SettingError](err)
-		if !ok || wrong.Setting != c.setting {
+		settingErr, ok := errors.AsType[*api.SettingError](err)
+		if !ok || settingErr.Setting != c.setting {
 			t.Errorf("%q: got %v, want an error of %s", c.s.APIKey, err, c.setting)
 		}
 		if err != nil && strings.Contains(err.Error(), testKey) {
@@ -95,7 +96,7 @@ func TestIDsAreOnePathSegment(t *testing.T) {
 	c, d := deploy(t, api.V2, answer(200, `{"id":"a"}`))
 	for _, id := range []string{"", ".", "..", "a/b", "a?b", "a#b", "a b", "ä", strings.Repeat("x", 129)} {
 		if api.ValidID(id) {
-			t.Errorf("%q passes for an id", id)
+			t.Errorf("the invalid id %q is accepted", id)
 		}
 		if _, err := c.Templates.Get(t.Context(), id); err == nil || api.IsNotFound(err) {
 			t.Errorf("Get(%q): %v", id, err)

@@ -154,11 +154,3 @@ type RequestURLs struct {
 	PurgeQueue string `json:"purgeQueue,omitempty"`
 	Health     string `json:"health,omitempty"`
 }
-
-// GPUType is an entry of the catalog.
-type GPUType struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Pool   string `json:"pool"`   // "" when in no serverless pool
-	Memory int64  `json:"memory"` // GB
-}

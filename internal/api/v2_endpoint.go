@@ -118,15 +118,20 @@ func patchGPUV2(p patch, have, want *GPU, withCUDA bool) error {
 	return err
 }
 
-// neutral reads an answer. What is absent or null of the container is empty,
-// except for what every container has: a deployment that leaves it out does not
-// return it.
+// neutral reads an answer.
 func (w endpointV2) neutral() Endpoint {
-	e, c := w.Endpoint, w.Container
+	e := w.Endpoint
+	e.Container = completed(w.Container)
+	return e
+}
+
+// completed is the container of an answer. What is absent or null is empty, except
+// for what every container has: a deployment that leaves it out does not return
+// it.
+func completed(c Container) *Container {
 	c.Args, c.Ports, c.Registry = new(deref(c.Args)), new(deref(c.Ports)), new(deref(c.Registry))
 	if c.Env == nil {
 		c.Env = map[string]string{}
 	}
-	e.Container = &c
-	return e
+	return &c
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// verification makes sure that this API answers at the address: a list or an object
-// came in its form, or it refused one in its own words. Before that, a 404 is
-// no absence and nothing is written: the address may be a proxy's, or any web
-// server's.
+// verification makes sure that the server at the base URL is this API: it has answered
+// with a list or an object in this API's form, or with an error in that form. Until
+// then a 404 does not count as absence and nothing is written: the server may be a
+// proxy, or any web server.
 type verification struct {
-	flight singleflight.Group
-	probes []probe // the list of each kind
+	inFlight singleflight.Group
+	probes   []probe // the list of each kind
 }
 
 type probe struct {
@@ -30,22 +30,26 @@ type probe struct {
 	list func(context.Context) error
 }
 
-// Verify makes sure that this API answers at the address, unless an earlier
-// answer of this client showed it. It lists one kind after the other until an
+// Verify makes sure that the server at the base URL is this API, unless an earlier
+// answer to this client has shown that. It lists one kind after the other until an
 // answer does; the error is that of the first list.
-func (c *Client) Verify(ctx context.Context) error { return c.deployment.verify(ctx, "") }
+func (c *Client) Verify(ctx context.Context) error { return c.deployment.ensureVerified(ctx, "") }
 
-// verify asks first for the list of the kind that a URL is of.
-func (d *deployment) verify(ctx context.Context, url string) error {
-	if d.Answered() || !d.settings.SharedReads { // a client of no run answers for itself
+// ensureVerified is Verify; it begins with the list of the kind that the URL belongs
+// to.
+func (d *deployment) ensureVerified(ctx context.Context, url string) error {
+	if d.Answered() || !d.settings.SharedReads { // without a run's shared reads, each answer is checked by itself
 		return nil
 	}
-	doing := "looking whether the management API answers at " + d.settings.BaseURL
-	_, err := share(ctx, &d.verification.flight, "", doing, func(ctx context.Context) (struct{}, error) {
+	operation := "looking whether the management API answers at " + d.settings.BaseURL
+	_, err := share(ctx, &d.verification.inFlight, "", operation, func(ctx context.Context) (struct{}, error) {
+		if d.Answered() { // since the look above
+			return struct{}{}, nil
+		}
 		var first error
 		probes := slices.Clone(d.verification.probes)
 		slices.SortStableFunc(probes, func(a, b probe) int {
-			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 where it is of the kind, else -1
+			return strings.Index(url, b.url) - strings.Index(url, a.url) // 0 where the URL contains the probe's, else -1
 		})
 		for _, probe := range probes {
 			err := probe.list(ctx)
@@ -56,33 +60,35 @@ func (d *deployment) verify(ctx context.Context, url string) error {
 				first = err
 			}
 			if e, ok := errors.AsType[*Error](err); ok && (e.Status == 0 || e.Status == http.StatusTooManyRequests) {
-				break // another list would end in the same way
+				break // every list would fail in this way
 			}
-			d.EndOutage() // a key may have one list and not another
+			d.EndOutage() // the key may be allowed to read another list
 		}
-		return struct{}{}, d.unverified(first)
+		return struct{}{}, d.unverifiedError(first)
 	})
 	return err
 }
 
-// beforeWrite keeps a write from a server that was not proven to be the API.
+// beforeWrite returns an error where the server is not verified: then the caller must
+// not write.
 func (d *deployment) beforeWrite(ctx context.Context, url string) error {
-	if err := d.verify(ctx, url); err != nil {
+	if err := d.ensureVerified(ctx, url); err != nil {
 		return fmt.Errorf("nothing was sent, because no list of the management API could be read first: %w", err)
 	}
 	return nil
 }
 
-// unverified is the failure of the first list, where no other came either.
-func (d *deployment) unverified(first error) error {
+// unverifiedError is the error of a server whose lists all failed: that of the first
+// list, as a failure of the whole deployment.
+func (d *deployment) unverifiedError(first error) error {
 	e, ok := errors.AsType[*Error](first)
 	if !ok || e.DeploymentWide {
 		return first
 	}
-	all := *e
-	all.DeploymentWide, all.OtherServer = true, cmp.Or(e.OtherServer, "another server's, as no list of the management API can be read there")
-	d.BeginOutage(&all)
-	return &all
+	deploymentWide := *e
+	deploymentWide.DeploymentWide, deploymentWide.OtherServer = true, cmp.Or(e.OtherServer, "another server's, as no list of the management API can be read there")
+	d.BeginOutage(&deploymentWide)
+	return &deploymentWide
 }
 
 // isAPIError tells whether an error came in the form of the management API that

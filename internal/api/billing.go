@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// Bill is what something cost in a period. Amounts are USD, as the texts of the answer:
+// nothing is rounded.
+type Bill struct {
+	Records []BillRecord
+	Period  BillPeriod
+	Totals  map[string]json.Number // by the name of an amount
+}
+
+// BillPeriod is the period that the records are of. API v1 does not return it.
+type BillPeriod struct {
+	StartTime  string `json:"startTime"`
+	EndTime    string `json:"endTime"`
+	BucketSize string `json:"bucketSize"`
+}
+
+// BillRecord is what one object, or all, cost in one bucket of time.
+type BillRecord struct {
+	StartTime string
+	EndTime   string                 // "" on API v1
+	IDs       map[string]string      // by member: podId, serverlessId, gpuTypeId, …
+	Amounts   map[string]json.Number // by member: totalAmount, gpuAmount, …
+	Counts    map[string]int64       // by member, of API v1: timeBilledMs, diskSpaceBilledGb, …
+}
+
+// BillQuery chooses the period and the objects. Its parameters have the names of the
+// version's own.
+type BillQuery struct {
+	Path   string // after /v1/billing or /v2/billing: "/pods"
+	Values url.Values
+}
+
+// Bill reads what something cost.
+func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
+	call := httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values}
+	if c.Version == V1 {
+		var records []BillRecord
+		if err := c.deployment.Do(ctx, call, &records); err != nil {
+			return b, err
+		}
+		b.Records = records
+		b.Totals, err = sumAmounts(records)
+		return b, err
+	}
+	var answer struct {
+		Records  *[]BillRecord
+		Metadata struct {
+			Query  BillPeriod
+			Totals map[string]json.Number
+		}
+	}
+	if err := c.deployment.Do(ctx, call, &answer); err != nil {
+		return b, err
+	}
+	if answer.Records == nil {
+		return b, fmt.Errorf("GET %s: the answer has no records", call.URL)
+	}
+	return Bill{*answer.Records, answer.Metadata.Query, answer.Metadata.Totals}, nil
+}
+
+// UnmarshalJSON sorts the members of a record by what they are: times, ids, amounts or
+// counts.
+func (r *BillRecord) UnmarshalJSON(data []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	*r = BillRecord{IDs: map[string]string{}, Amounts: map[string]json.Number{}, Counts: map[string]int64{}}
+	for name, raw := range all {
+		var text string
+		var number json.Number
+		switch {
+		case string(raw) == "null":
+		case json.Unmarshal(raw, &text) == nil:
+			switch name {
+			case "startTime", "time":
+				r.StartTime = text
+			case "endTime":
+				r.EndTime = text
+			default:
+				r.IDs[name] = text
+			}
+		case json.Unmarshal(raw, &number) != nil:
+		case isCount[name]:
+			n, err := strconv.ParseInt(number.String(), 10, 64)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			r.Counts[name] = n
+		case name == "amount":
+			r.Amounts["totalAmount"] = number
+		default:
+			r.Amounts[name] = number
+		}
+	}
+	return nil
+}
+
+// isCount are the members of API v1's records that are no money.
+var isCount = map[string]bool{"timeBilledMs": true, "diskSpaceBilledGb": true, "highPerformanceStorageDiskSpaceBilledGb": true}
+
+// sumAmounts adds up decimal numbers without rounding.
+func sumAmounts(records []BillRecord) (map[string]json.Number, error) {
+	sums := map[string]*big.Rat{}
+	for _, r := range records {
+		for name, amount := range r.Amounts {
+			n, ok := new(big.Rat).SetString(amount.String())
+			if !ok {
+				return nil, fmt.Errorf("%s is not a number: %q", name, amount)
+			}
+			if sums[name] == nil {
+				sums[name] = new(big.Rat)
+			}
+			sums[name].Add(sums[name], n)
+		}
+	}
+	out := map[string]json.Number{}
+	for name, sum := range sums {
+		digits, _ := sum.FloatPrec() // exact: all are decimal
+		out[name] = json.Number(sum.FloatString(digits))
+	}
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// CatalogTemplate is a public template. Source is official, verified or community; ""
+// for one that the lists of the catalog lack, which have a hundred at most.
+type CatalogTemplate struct {
+	Template
+	Source string
+}
+
+// CatalogTemplates lists the public templates of all sources. Each list is asked for
+// once. API v1 tells verified ones and those of the community not apart.
+func (c *Client) CatalogTemplates(ctx context.Context) (all []CatalogTemplate, err error) {
+	if c.Version == V1 {
+		return c.catalogTemplatesV1(ctx)
+	}
+	decode := templatesV2(c.deployment, nil).(*restCollection[Template]).decode
+	for _, source := range []string{"official", "verified", "community"} {
+		list, err := catalogList[json.RawMessage](ctx, &c.catalog, "templates", "templates", "templates", url.Values{"source": {source}})
+		if err != nil {
+			return nil, err
+		}
+		for _, raw := range list {
+			t, err := decode(raw)
+			if err != nil {
+				return nil, fmt.Errorf("the list of %s templates is not what this API answers: %w", source, err)
+			}
+			all = append(all, CatalogTemplate{t, source})
+		}
+	}
+	return all, nil
+}
+
+// CatalogTemplate returns a public template by its id.
+func (c *Client) CatalogTemplate(ctx context.Context, id string) (CatalogTemplate, error) {
+	all, err := c.CatalogTemplates(ctx)
+	if err != nil {
+		return CatalogTemplate{}, err
+	}
+	for _, t := range all {
+		if t.ID == id {
+			return t, nil
+		}
+	}
+	t, err := c.Templates.Get(ctx, id)
+	if err == nil && !t.Public {
+		err = fmt.Errorf("the template %s is not public: it is a template of the account", id)
+	}
+	return CatalogTemplate{Template: t}, err
+}
+
+// catalogTemplatesV1 finds the public templates in the list of all.
+func (c *Client) catalogTemplatesV1(ctx context.Context) ([]CatalogTemplate, error) {
+	own := templatesV1(c.deployment, nil).(*restCollection[Template])
+	return remember(ctx, &c.catalog, "v1 templates", "asking for public templates", func(ctx context.Context) (all []CatalogTemplate, err error) {
+		query := url.Values{"includePublicTemplates": {"true"}, "includeRunpodTemplates": {"true"}, "includeEndpointBoundTemplates": {"true"}}
+		var list []json.RawMessage
+		if err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + own.path, Query: query}, &list); err != nil {
+			return nil, err
+		}
+		for _, raw := range list {
+			var operator struct{ IsRunpod, IsPlatform bool } // one flag with two names
+			t, err := own.decode(raw)
+			if err == nil {
+				err = json.Unmarshal(raw, &operator)
+			}
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("the list of templates is not what this API answers: %w", err)
+			case operator.IsRunpod || operator.IsPlatform:
+				all = append(all, CatalogTemplate{t, "official"})
+			case t.Public:
+				all = append(all, CatalogTemplate{t, "community"})
+			}
+		}
+		return all, nil
+	})
+}

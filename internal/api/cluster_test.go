@@ -1,0 +1,137 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+func TestClusters(t *testing.T) {
+	c, d := deploy(t, api.V2, answer(200, `{"id":"a","name":"c"}`))
+	d.emptyLists = true
+	want := api.Cluster{Name: "c", Type: "RAY", Compute: api.ClusterCompute{GPUTypeID: "g", GPUCountPerPod: 8, PodCount: 2}, Image: "i", Env: map[string]string{"A": "b"}, StartSSH: new(true)}
+	if _, err := c.Clusters.Create(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	sameJSON(t, d.last(t).body, `{"name":"c","type":"RAY","compute":{"gpuTypeId":"g","gpuCountPerPod":8,"podCount":2},"image":"i","env":{"A":"b"},"startSsh":true}`)
+	if _, err := c.Clusters.Update(t.Context(), api.Cluster{ID: "a", Name: "c"}, api.Cluster{Name: "d", Type: "SLURM", Image: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	sameJSON(t, d.last(t).body, `{"name":"d"}`)
+
+	c, d = deploy(t, api.V2, answer(200, `{"pods":[{"id":"p","image":"i","cluster":{"id":"a","rank":0}}]}`))
+	members, err := c.Clusters.Pods(t.Context(), "a")
+	if err != nil || len(members) != 1 || *members[0].Container.Image != "i" || *members[0].Cluster.Rank != 0 || d.last(t).path != "/v2/clusters/a/pods" {
+		t.Errorf("got %+v, %v", members, err)
+	}
+}
+
+// What v1 has not is refused, and nothing is sent.
+func TestKindsOfV2Alone(t *testing.T) {
+	c, d := deploy(t, api.V1, answer(200, `{}`))
+	_, cluster := c.Clusters.Create(t.Context(), api.Cluster{Name: "c"})
+	_, pods := c.Clusters.Pods(t.Context(), "c")
+	_, delegations := c.Delegations.List(t.Context())
+	for _, err := range []error{cluster, pods, delegations, c.Clusters.Delete(t.Context(), "c")} {
+		if err == nil {
+			t.Error("no error")
+		}
+	}
+	if seen := d.requests(); len(seen) > 0 {
+		t.Errorf("sent %v", seen)
+	}
+}
+
+// A delegation is read from the list, and its ARN made of its parts.
+func TestDelegations(t *testing.T) {
+	element := func(id, region, tag, uri string) string {
+		return fmt.Sprintf(`{"id":%q,"name":null,"delegatorUserId":"u","awsUser":"123456789012","repository":"team/app","tag":%q,"awsRegion":%q,"dockerRegistryUri":%q,"createdAt":"x"}`, id, tag, region, uri)
+	}
+	list := `{"delegations":[` + element("a", "us-east-2", "latest", "210987654321.dkr.ecr.us-east-2.amazonaws.com") + `,` + element("b", "cn-north-1", "v1", "") + `,` + element("c", "us-gov-west-1", "latest", "") + `]}`
+	c, d := deploy(t, api.V2, answer(200, list))
+	for id, want := range map[string]string{
+		"a": "arn:aws:ecr:us-east-2:210987654321:repository/team/app",
+		"b": "arn:aws-cn:ecr:cn-north-1:123456789012:repository/team/app:v1",
+		"c": "arn:aws-us-gov:ecr:us-gov-west-1:123456789012:repository/team/app",
+	} {
+		got, err := c.Delegations.Get(t.Context(), id)
+		if err != nil || got.Resource != want || got.Name != nil {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	}
+	if _, err := c.Delegations.Get(t.Context(), "d"); !api.IsNotFound(err) {
+		t.Errorf("another: %v", err)
+	}
+	if paths := d.requests(); slices.ContainsFunc(paths, func(r request) bool { return r.path != "/v2/registries/delegations" }) {
+		t.Errorf("asked %v", paths)
+	}
+	c, d = deploy(t, api.V2, answer(201, element("n", "us-east-2", "latest", "")))
+	d.emptyLists = true
+	if _, err := c.Delegations.Create(t.Context(), api.Delegation{ID: "x", Name: new("n"), Resource: "arn:x", AWSRegion: "y"}); err != nil {
+		t.Error(err)
+	}
+	sameJSON(t, d.last(t).body, `{"name":"n","resource":"arn:x"}`)
+}
+
+// A new delegation may take a moment to show in the list.
+func TestDelegationThatDoesNotShowYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{member: "delegations", hidden: 3}
+		mux := http.NewServeMux()
+		mux.HandleFunc("/v2/registries/delegations", func(w http.ResponseWriter, r *http.Request) {
+			r.URL.Path = "/v2/delegations"
+			s.ServeHTTP(w, r)
+		})
+		c := pipe(t, mux, api.Settings{})
+		made, err := c.Delegations.Create(t.Context(), api.Delegation{Resource: "arn:aws:ecr:us-east-2:123456789012:repository/app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Delegations.Get(t.Context(), made.ID); err != nil || got.ID != made.ID {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}
+
+func TestSSHKeys(t *testing.T) {
+	for _, version := range versions { // API v2 has them, whatever the version
+		c, d := deploy(t, version, answer(200, `{"keys":["ssh-rsa a"]}`))
+		if got, err := c.SSHKeys.Get(t.Context()); err != nil || !slices.Equal(got, []string{"ssh-rsa a"}) {
+			t.Errorf("got %v, %v", got, err)
+		}
+		if _, err := c.SSHKeys.Set(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		last := d.last(t)
+		if last.method != http.MethodPut || last.path != "/v2/account/ssh-keys" {
+			t.Errorf("sent %s %s", last.method, last.path)
+		}
+		sameJSON(t, last.body, `{"keys":[]}`)
+	}
+	c, _ := deploy(t, api.V2, answer(200, `{}`))
+	if got, err := c.SSHKeys.Get(t.Context()); err == nil {
+		t.Errorf("a document without keys: %v", got)
+	}
+}
+
+// An edit sends what it changed, and nothing where it changed nothing.
+func TestEditOfSSHKeys(t *testing.T) {
+	c, d := deploy(t, api.V2, answer(200, `{"keys":["a b"]}`))
+	for _, change := range []func([]string) []string{
+		func(keys []string) []string { return keys },
+		func(keys []string) []string { return append(keys, "c d") },
+	} {
+		if _, err := c.SSHKeys.Edit(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sent []string
+	for _, r := range d.requests() {
+		sent = append(sent, r.method+" "+r.body)
+	}
+	same(t, sent, []string{"GET ", "GET ", `PUT {"keys":["a b","c d"]}`})
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// How often Await asks for a job's status, and how long it may take to cancel a
+// job that nobody waits for any longer.
+const (
+	firstPoll   = 250 * time.Millisecond
+	longestPoll = 5 * time.Second
+	cancelTime  = 10 * time.Second
+)
+
+// JobError says that a job did not complete.
+type JobError struct {
+	EndpointID string
+	Job        Job   // as last seen
+	Err        error // why it was given up; nil where the job has ended
+	Cancelled  bool  // it was cancelled when it was given up
+	CancelErr  error // why it could not be
+}
+
+// Error names the job, its status and the worker's error.
+func (e *JobError) Error() string {
+	about := fmt.Sprintf("job %s of endpoint %s", e.Job.ID, e.EndpointID)
+	switch {
+	case e.Err == nil && e.Job.Error != "":
+		return fmt.Sprintf("%s ended as %s: %s", about, e.Job.Status, e.Job.Error)
+	case e.Err == nil:
+		return fmt.Sprintf("%s ended as %s", about, e.Job.Status)
+	}
+	text := fmt.Sprintf("%s was given up as %s: %s", about, e.Job.Status, e.Err)
+	switch {
+	case e.Cancelled:
+		text += "; it was cancelled"
+	case e.CancelErr != nil:
+		text += fmt.Sprintf("; it could not be cancelled, and may go on: %s", e.CancelErr)
+	}
+	return text
+}
+
+// Unwrap is Err.
+func (e *JobError) Unwrap() error { return e.Err }
+
+// Await waits for the end of a job that was submitted, and tells its status each time
+// before it asks again. An error is a *JobError, also where the job ended without
+// completing.
+func (j *Jobs) Await(ctx context.Context, endpointID string, job Job, progress func(Job)) (Job, error) {
+	wait := firstPoll
+	for !job.Finished() {
+		progress(job)
+		err := httpclient.Sleep(ctx, wait)
+		if err == nil {
+			wait = min(wait*3/2, longestPoll)
+			var now Job
+			if now, err = j.Status(ctx, endpointID, job.ID); err == nil {
+				job = now
+				continue
+			}
+		}
+		return job, &JobError{EndpointID: endpointID, Job: job, Err: whyGivenUp(ctx, err)}
+	}
+	if job.Status != "COMPLETED" {
+		return job, &JobError{EndpointID: endpointID, Job: job}
+	}
+	return job, nil
+}
+
+func whyGivenUp(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, context.Canceled):
+		return errors.New("interrupted")
+	case cause != nil:
+		return cause
+	case IsNotFound(err):
+		return fmt.Errorf("it does not exist any more (its ttl or its retention is over, or the endpoint is deleted): %w", err)
+	}
+	return err
+}
+
+// RunToEnd submits a job and awaits it, for as long as the timeout says. A job that
+// nobody waits for any longer is cancelled.
+func (j *Jobs) RunToEnd(ctx context.Context, endpointID string, s Submission, timeout time.Duration, progress func(Job)) (Job, error) {
+	waiting, done := context.WithTimeoutCause(ctx, timeout, NotFinished(timeout))
+	defer done()
+	job, err := j.Run(waiting, endpointID, s)
+	if err != nil {
+		return job, fmt.Errorf("the job could not be submitted to endpoint %s: %w", endpointID, err)
+	}
+	job, err = j.Await(waiting, endpointID, job, progress)
+	if failure, ok := errors.AsType[*JobError](err); ok && failure.Err != nil && !IsNotFound(failure.Err) {
+		cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer done()
+		_, failure.CancelErr = j.Cancel(cancelling, endpointID, job.ID)
+		failure.Cancelled = failure.CancelErr == nil
+	}
+	return job, err
+}
+
+// NotFinished is the cause of a time-out.
+func NotFinished(timeout time.Duration) error { return fmt.Errorf("not finished after %s", timeout) }

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strconv"
+)
+
+// Named is an object's id and name.
+type Named struct{ ID, Name string }
+
+// WithName returns the ids of the objects that have exactly this name, sorted.
+func WithName(all []Named, name string) (ids []string) {
+	for _, o := range all {
+		if o.Name == name {
+			ids = append(ids, o.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Named is kept as long as the list is: many ask for it to find a name.
+func (r *restCollection[T]) Named(ctx context.Context) ([]Named, error) {
+	if named := r.cache.keptNames(); named != nil {
+		return named, nil
+	}
+	_, generation, _ := r.cache.lookup("")
+	if !r.cache.shared {
+		return r.listNames(ctx, generation)
+	}
+	named, err := share(ctx, &r.namesFlight, strconv.Itoa(generation), "listing the "+r.kind+"s", func(ctx context.Context) ([]Named, error) {
+		if named := r.cache.keptNames(); named != nil { // another call ended after the look above
+			return named, nil
+		}
+		return r.listNames(ctx, generation)
+	})
+	return slices.Clone(named), err // callers sort it
+}
+
+// listNames reads the names from the list of a generation, and keeps them.
+func (r *restCollection[T]) listNames(ctx context.Context, generation int) ([]Named, error) {
+	all, err := r.List(ctx)
+	named := make([]Named, 0, len(all))
+	for _, o := range all {
+		if r.absent == nil || !r.absent(o) {
+			named = append(named, Named{r.id(o), r.name(o)})
+		}
+	}
+	if err == nil {
+		r.cache.storeNames(generation, named)
+	}
+	return named, err
+}
+
+// keptNames are the ids and names of the kept list; nil where there is none.
+func (s *listCache) keptNames() []Named {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.complete {
+		return nil
+	}
+	return slices.Clone(s.named)
+}
+
+func (s *listCache) storeNames(generation int, named []Named) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if generation == s.generation && s.complete {
+		s.named = slices.Clone(named)
+	}
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// Pods is the collection of pods, and what a pod can be asked to do.
+type Pods struct {
+	Collection[Pod]
+	rest *restCollection[Pod]
+	act  func(action PodAction) (path string, body any) // after the pod's own path
+}
+
+// PodAction is a request to a pod.
+type PodAction string
+
+// The actions that both versions have.
+const (
+	StartPod   PodAction = "start"
+	StopPod    PodAction = "stop"
+	RestartPod PodAction = "restart"
+)
+
+// Statuses of pods that callers tell apart.
+const (
+	PodRunning    = "RUNNING"
+	PodExited     = "EXITED"
+	PodError      = "ERROR"
+	PodTerminated = "TERMINATED"
+)
+
+// Active tells whether a pod runs or is about to: it has not ended.
+func (s PodState) Active() bool { return s.Status != PodExited && s.Status != PodError }
+
+// Act sends an action once.
+func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
+	c, err := p.rest.callByID(http.MethodPost, id)
+	if err != nil {
+		return err
+	}
+	path, body := p.act(action)
+	c.URL, c.Body = c.URL+path, body
+	defer p.rest.cache.beginWrite()()
+	return p.rest.Do(ctx, c, nil)
+}
+
+// Reach starts or stops a pod, unless it is so already, and returns it as it is then.
+// What fails is looked into: an action whose answer was lost, that a new pod is not
+// known for yet, or that its status has outrun.
+func (p *Pods) Reach(ctx context.Context, id string, active bool) (Pod, error) {
+	action := StopPod
+	if active {
+		action = StartPod
+	}
+	var failure error
+	for try := 1; ; try++ {
+		got, err := p.GetFresh(ctx, id)
+		if err != nil || got.Active() == active {
+			return got, err
+		}
+		if failure != nil && try > httpclient.MaxTries {
+			return got, failure
+		}
+		failure = p.Act(ctx, id, action)
+		if failure == nil {
+			return p.GetFresh(ctx, id)
+		}
+		if status := statusOf(failure); status >= 400 && status < 500 && status != http.StatusNotFound && status != http.StatusConflict {
+			return got, failure
+		}
+		if wait, ok := httpclient.Backoff(try, failure); !ok || httpclient.Sleep(ctx, wait) != nil {
+			return got, failure
+		}
+	}
+}
+
+// pods is what the versions have in common.
+func pods(d *deployment, cache *listCache) *restCollection[Pod] {
+	return &restCollection[Pod]{
+		deployment: d, cache: cache, kind: "pod",
+		id:        func(p Pod) string { return p.ID },
+		name:      func(p Pod) string { return p.Name },
+		absent:    func(p Pod) bool { return p.Status == PodTerminated },
+		secretsOf: podSecrets,
+		sameFixed: sameFixedOfPod,
+		normalize: normalizePods,
+	}
+}
+
+func podSecrets(p Pod) []string {
+	if p.Container == nil {
+		return nil
+	}
+	return envSecrets(p.Container.Env)
+}
+
+func sameFixedOfPod(got, want Pod) bool {
+	switch {
+	case want.GPU != nil && (got.GPU == nil || got.GPU.ID != want.GPU.ID || want.GPU.Count != 0 && got.GPU.Count != want.GPU.Count):
+		return false
+	case want.CPU != nil && (got.CPU == nil || got.CPU.ID != want.CPU.ID || got.CPU.VCPUCount != want.CPU.VCPUCount):
+		return false
+	case got.Cloud != "" && want.Cloud != "" && got.Cloud != want.Cloud:
+		return false
+	case deref(got.DataCenterID) != "" && len(want.DataCenterIDs) > 0 && !slices.Contains(want.DataCenterIDs, *got.DataCenterID):
+		return false
+	case deref(got.TemplateID) != "" && *got.TemplateID != deref(want.TemplateID):
+		return false
+	case want.TemplateID != nil && want.Mounts.kind() == "": // the template's
+		return true
+	}
+	return got.Mounts.kind() == want.Mounts.kind()
+}
+
+// kind names a pod's storage: "", "persistent" or its network volume.
+func (m PodMounts) kind() string {
+	switch {
+	case len(m.Network) > 0:
+		return "network " + m.Network[0].VolumeID
+	case m.Persistent != nil:
+		return "persistent"
+	}
+	return ""
+}
+
+// normalizePods leaves out what the server may add to the environment: a
+// template's variables, and those for SSH and Jupyter.
+func normalizePods(got, want Pod) (Pod, Pod) {
+	want.GlobalNetworking, want.Locked = nil, nil
+	if got.Container == nil || want.Container == nil {
+		return got, want
+	}
+	container := *got.Container
+	if want.Container.Env != nil {
+		container.Env = map[string]string{}
+		for name, value := range got.Container.Env {
+			if _, asked := want.Container.Env[name]; asked || want.TemplateID == nil && !IsAccessVariable(name) {
+				container.Env[name] = value
+			}
+		}
+	}
+	got.Container = &container
+	return got, want
+}
+
+// IsAccessVariable tells whether a deployment may set this variable in pods by itself:
+// for SSH and for Jupyter.
+func IsAccessVariable(name string) bool { return name == "PUBLIC_KEY" || name == "JUPYTER_PASSWORD" }
+
+// alignedPod is want with its ports in the order of have's, where they are the same.
+func alignedPod(have, want Pod) Pod {
+	if have.Container != nil && have.Container.Ports != nil && want.Container != nil && want.Container.Ports != nil {
+		container := *want.Container
+		container.Ports = new(inOrderOf(*have.Container.Ports, *container.Ports))
+		want.Container = &container
+	}
+	return want
+}
+
+// MarshalJSON is the form of requests.
+func (n GlobalNetworking) MarshalJSON() ([]byte, error) { return json.Marshal(n.Enabled) }

@@ -1,0 +1,272 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+func container(image string) *api.Container {
+	return &api.Container{
+		Image: new(image), Args: new("python 'a b'"), Disk: new(int64(20)), Env: map[string]string{"A": "b"},
+		Ports: new([]string{"8000/http"}), Registry: new(""),
+	}
+}
+
+func gpuPod() api.Pod {
+	return api.Pod{
+		Name: "p", Container: container("i"), GPU: &api.PodGPU{ID: "NVIDIA L4", Count: 2, AllowedCUDAVersions: []string{"12.8"}},
+		Mounts: api.PodMounts{Persistent: &api.PersistentMount{Size: 30, Path: "/data"}}, Cloud: "SECURE", DataCenterIDs: []string{"EU-RO-1"},
+	}
+}
+
+func TestPodBodies(t *testing.T) {
+	network := gpuPod()
+	network.GPU, network.CPU = nil, &api.PodCPU{ID: "cpu3c", VCPUCount: 4, Memory: 8}
+	network.Mounts = api.PodMounts{Network: []api.NetworkMount{{VolumeID: "v", Path: "/net"}}}
+	ofTemplate := api.Pod{Name: "p", TemplateID: new("t"), Container: &api.Container{Env: map[string]string{"A": "b"}}, GPU: &api.PodGPU{ID: "NVIDIA L4", Count: 1}}
+	bare := api.Pod{Name: "p", Container: container("i"), GPU: &api.PodGPU{ID: "NVIDIA L4"}, Locked: new(true), GlobalNetworking: &api.GlobalNetworking{Enabled: true}, StartSSH: new(true)}
+	for name, c := range map[string]struct {
+		pod    api.Pod
+		v1, v2 string
+	}{
+		"GPU": {
+			gpuPod(),
+			`{"name":"p","imageName":"i","containerDiskInGb":20,"containerRegistryAuthId":"","dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["8000/http"],
+				"volumeInGb":30,"volumeMountPath":"/data","computeType":"GPU","gpuTypeIds":["NVIDIA L4"],"gpuCount":2,"allowedCudaVersions":["12.8"],"cloudType":"SECURE","dataCenterIds":["EU-RO-1"]}`,
+			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,
+				"gpu":{"id":"NVIDIA L4","count":2,"allowedCudaVersions":["12.8"]},"mounts":{"persistent":{"size":30,"path":"/data"}},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`,
+		},
+		"CPU with a network volume": {
+			network,
+			`{"name":"p","imageName":"i","containerDiskInGb":20,"containerRegistryAuthId":"","dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["8000/http"],
+				"networkVolumeId":"v","volumeMountPath":"/net","computeType":"CPU","cpuFlavorIds":["cpu3c"],"vcpuCount":4,"cloudType":"SECURE","dataCenterIds":["EU-RO-1"]}`,
+			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,
+				"cpu":{"id":"cpu3c","vcpuCount":4},"mounts":{"network":[{"volumeId":"v","path":"/net"}]},"cloud":"SECURE","dataCenterIds":["EU-RO-1"]}`,
+		},
+		"of a template, which is asked for the rest": {
+			ofTemplate,
+			`{"name":"p","templateId":"t","env":{"A":"b"},"computeType":"GPU","gpuTypeIds":["NVIDIA L4"],"gpuCount":1}`,
+			`{"name":"p","templateId":"t","env":{"A":"b"},"gpu":{"id":"NVIDIA L4","count":1}}`,
+		},
+		"without a mount, which v1 would add": {
+			bare,
+			`{"name":"p","imageName":"i","containerDiskInGb":20,"containerRegistryAuthId":"","dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["8000/http"],
+				"volumeInGb":0,"locked":true,"globalNetworking":true,"computeType":"GPU","gpuTypeIds":["NVIDIA L4"]}`,
+			`{"name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["8000/http"],"registry":null,"gpu":{"id":"NVIDIA L4"},"globalNetworking":true,"startSsh":true}`,
+		},
+	} {
+		for version, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
+			client, d := deploy(t, version, answer(201, `{"id":"a"}`))
+			d.emptyLists = true
+			if _, err := client.Pods.Create(t.Context(), c.pod); err != nil {
+				t.Errorf("%s, %s: %v", version, name, err)
+				continue
+			}
+			t.Log(version, name)
+			sameJSON(t, d.last(t).body, want)
+		}
+	}
+}
+
+func TestPodUpdates(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.Pod)
+		v1, v2 string // "" where nothing is sent
+	}{
+		"nothing":                 {func(*api.Pod) {}, ``, ``},
+		"the order of ports":      {func(p *api.Pod) { p.Container.Ports = new([]string{"22/tcp", "8000/http"}) }, ``, ``},
+		"what is fixed":           {func(p *api.Pod) { p.GPU, p.DataCenterIDs, p.Cloud, p.TemplateID = nil, nil, "", new("t") }, ``, ``},
+		"the name":                {func(p *api.Pod) { p.Name = "q" }, `{"name":"q"}`, `{"name":"q"}`},
+		"the image":               {func(p *api.Pod) { p.Container.Image = new("j") }, `{"imageName":"j"}`, `{"image":"j"}`},
+		"no arguments":            {func(p *api.Pod) { p.Container.Args = new("") }, `{"dockerStartCmd":[]}`, `{"args":""}`},
+		"no ports":                {func(p *api.Pod) { p.Container.Ports = new([]string{}) }, `{"ports":[]}`, `{"ports":[]}`},
+		"no registry auth":        {func(p *api.Pod) { p.Container.Registry = new("") }, `{"containerRegistryAuthId":""}`, `{"registry":null}`},
+		"the environment":         {func(p *api.Pod) { p.Container.Env = map[string]string{} }, `{"env":{}}`, `{"env":{}}`},
+		"what is left open":       {func(p *api.Pod) { p.Container = &api.Container{} }, ``, ``},
+		"the size of the mount":   {func(p *api.Pod) { p.Mounts.Persistent.Size = 50 }, `{"volumeInGb":50,"volumeMountPath":"/data"}`, `{"mounts":{"persistent":{"size":50,"path":"/data"}}}`},
+		"no mount, which is kept": {func(p *api.Pod) { p.Mounts = api.PodMounts{} }, ``, ``},
+		"a lock":                  {func(p *api.Pod) { p.Locked = new(true) }, `{"locked":true}`, `{"locked":true}`},
+		"global networking that is in effect": {
+			func(p *api.Pod) { p.GlobalNetworking = &api.GlobalNetworking{} }, `{"globalNetworking":false}`, `{"globalNetworking":false}`,
+		},
+	} {
+		for version, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
+			client, d := deploy(t, version, answer(200, `{"id":"a"}`))
+			have, after := gpuPod(), gpuPod()
+			have.ID, have.Locked, have.GlobalNetworking = "a", new(false), &api.GlobalNetworking{}
+			have.Container.Ports, after.Container.Ports = new([]string{"8000/http", "22/tcp"}), new([]string{"8000/http", "22/tcp"})
+			have.Container.Registry, after.Container.Registry = new("r"), new("r")
+			c.change(&after)
+			if _, err := client.Pods.Update(t.Context(), have, after); err != nil {
+				t.Errorf("%s, %s: %v", version, name, err)
+			}
+			if last := d.last(t); want == "" {
+				if last.method != http.MethodGet {
+					t.Errorf("%s, %s: sent %s", version, name, last.body)
+				}
+			} else {
+				t.Log(version, name)
+				sameJSON(t, last.body, want)
+			}
+		}
+	}
+}
+
+// Both versions' answers about one pod are the same neutral pod, but for what v1 can't
+// tell.
+func TestPodAnswers(t *testing.T) {
+	v1 := `{"id":"a","name":"p","image":"i","containerDiskInGb":20,"dockerEntrypoint":["sh"],"dockerStartCmd":["python","a b"],"env":{"A":"b"},"ports":["22/tcp","8000/http"],
+		"containerRegistryAuthId":"r","portMappings":{"22":10022},"publicIp":"1.2.3.4","desiredStatus":"RUNNING","lastStartedAt":"2026-01-01T00:00:00Z","lastStatusChange":"x","locked":true,
+		"gpu":{"id":"NVIDIA L4","count":2,"displayName":"L4"},"vcpuCount":12.5,"costPerHr":0.5,"machine":{"secureCloud":true,"dataCenterId":"EU-RO-1"},"volumeInGb":30,"volumeMountPath":"/data"}`
+	v2 := `{"id":"a","name":"p","image":"i","args":"python 'a b'","disk":20,"env":{"A":"b"},"ports":["22/tcp","8000/http"],"registry":"r","status":"RUNNING","actions":["stop"],"mounts":{"persistent":{"size":30,"path":"/data"}},
+		"gpu":{"id":"NVIDIA L4","count":2},"cloud":"SECURE","dataCenterId":"EU-RO-1","cudaVersion":"12.8","ssh":{"proxy":null,"direct":{"host":"1.2.3.4","port":10022,"username":"root","command":"ssh root@1.2.3.4 -p 10022"}},
+		"template":null,"cost":0.5,"locked":true,"globalNetworking":{"enabled":true,"ip":"10.0.0.1","internalDns":"a.internal"},"runtime":{"uptime":5,"gpus":[],"ports":[{"private":22,"public":10022,"type":"tcp","ip":"1.2.3.4"},{"private":8000,"public":null,"type":"http","ip":null}]},
+		"createdAt":"2026-01-01T00:00:00Z","startedAt":"2026-01-01T00:00:00Z","reason":null}`
+	read := func(version api.Version, body string) api.Pod {
+		c, _ := deploy(t, version, answer(200, body))
+		got, err := c.Pods.Get(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got1, got2 := read(api.V1, v1), read(api.V2, v2)
+	if got2.GlobalNetworking == nil || got2.GlobalNetworking.IP != "10.0.0.1" || !slices.Equal(*got1.Entrypoint, []string{"sh"}) {
+		t.Errorf("v2 %+v, v1 %v", got2.GlobalNetworking, *got1.Entrypoint)
+	}
+	got1.Entrypoint, got2.GlobalNetworking, got2.Actions, got2.CUDAVersion, got2.CreatedAt, got2.Runtime.Uptime, got2.Runtime.GPUs = nil, nil, nil, nil, "", 0, nil
+	same(t, got1, got2)
+
+	cpu := read(api.V1, `{"id":"a","cpuFlavorId":"cpu3c","vcpuCount":4,"memoryInGb":8,"desiredStatus":"EXITED","lastStartedAt":"2026-01-01T00:00:00Z","volumeInGb":0,"volumeMountPath":"/net",
+		"networkVolume":{"id":"v","name":"n","size":10,"dataCenterId":"d"},"machine":{"secureCloud":false}}`)
+	same(t, cpu.CPU, &api.PodCPU{ID: "cpu3c", VCPUCount: 4, Memory: 8})
+	same(t, cpu.Mounts, api.PodMounts{Network: []api.NetworkMount{{VolumeID: "v", Path: "/net"}}})
+	if cpu.Cloud != "COMMUNITY" || cpu.Runtime != nil || cpu.Active() {
+		t.Errorf("%+v", cpu)
+	}
+}
+
+func TestTerminatedPodIsGone(t *testing.T) {
+	for version, body := range map[api.Version]string{api.V1: `{"id":"a","desiredStatus":"TERMINATED"}`, api.V2: `{"id":"a","status":"TERMINATED"}`} {
+		c, _ := deploy(t, version, answer(200, body))
+		if got, err := c.Pods.Get(t.Context(), "a"); !api.IsNotFound(err) {
+			t.Errorf("%s: %+v, %v", version, got, err)
+		}
+	}
+}
+
+// A pod whose create was answered with an error is found, also with the variables that
+// the deployment adds; an equal one of other settings is not taken for it.
+func TestPodOfALostCreate(t *testing.T) {
+	want := gpuPod()
+	want.Mounts, want.StartSSH = api.PodMounts{}, new(true)
+	for name, c := range map[string]struct {
+		change map[string]any
+		taken  bool
+	}{
+		"as it was asked for":    {nil, true},
+		"with SSH":               {map[string]any{"env": map[string]any{"A": "b", "PUBLIC_KEY": "ssh-rsa x"}}, true},
+		"with another variable":  {map[string]any{"env": map[string]any{"A": "b", "C": "d"}}, false},
+		"on another GPU":         {map[string]any{"gpu": map[string]any{"id": "NVIDIA A40", "count": 2}}, false},
+		"with one GPU":           {map[string]any{"gpu": map[string]any{"id": "NVIDIA L4", "count": 1}}, false},
+		"in another data center": {map[string]any{"dataCenterId": "US-CA-2"}, false},
+		"in the other cloud":     {map[string]any{"cloud": "COMMUNITY"}, false},
+		"of another image":       {map[string]any{"image": "other"}, false},
+		"with a mount":           {map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/x"}}}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shop{member: "pods"}
+			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, _ func() string) {
+				object := map[string]any{
+					"name": "p", "image": "i", "args": "python 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []string{"8000/http"}, "mounts": map[string]any{},
+					"gpu": map[string]any{"id": "NVIDIA L4", "count": 2}, "cloud": "SECURE", "dataCenterId": "EU-RO-1", "locked": false, "status": "PROVISIONING",
+				}
+				for member, value := range c.change {
+					object[member] = value
+				}
+				s.add(object)
+				answer(500, ``)(w, r)
+			}}
+			got, err := s.open(t).Pods.Create(t.Context(), want)
+			if c.taken != (err == nil && got.ID == "id1") {
+				t.Errorf("%s: %+v, %v", name, got.ID, err)
+			}
+			if _, unresolved := errors.AsType[*api.UnresolvedCreateError](err); !c.taken && !unresolved {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// restless is a pod that is told to start and stop.
+type restless struct {
+	status  string
+	faults  []int // of the actions, in turn; 200 carries it out, -500 does and answers 500
+	actions []string
+}
+
+func (p *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		answer(200, fmt.Sprintf(`{"id":"a","status":%q,"desiredStatus":%[1]q}`, p.status))(w, r)
+		return
+	}
+	var body struct{ Action string }
+	action := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	if json.NewDecoder(r.Body).Decode(&body); body.Action != "" {
+		action = body.Action
+	}
+	status := 200
+	if n := len(p.actions); n < len(p.faults) {
+		status = p.faults[n]
+	}
+	p.actions = append(p.actions, action)
+	if status == 200 || status < 0 {
+		p.status = map[string]string{"start": "RUNNING", "stop": "EXITED"}[action]
+	}
+	if status != 200 {
+		status = max(status, -status)
+		answer(status, fmt.Sprintf(`{"title":"No","status":%d,"message":"no"}`, status))(w, r)
+		return
+	}
+	answer(200, `{"id":"a"}`)(w, r)
+}
+
+func TestReach(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  string
+		active  bool
+		faults  []int
+		actions int
+		fails   bool
+	}{
+		"it runs":                      {"RUNNING", true, nil, 0, false},
+		"it is about to":               {"STARTING", true, nil, 0, false},
+		"it has failed":                {"ERROR", false, nil, 0, false},
+		"start":                        {"EXITED", true, nil, 1, false},
+		"stop":                         {"RUNNING", false, nil, 1, false},
+		"the answer is lost":           {"RUNNING", false, []int{-500}, 1, false},
+		"the first fails":              {"RUNNING", false, []int{500, 200}, 2, false},
+		"it is not known there yet":    {"EXITED", true, []int{404, 404, 200}, 3, false},
+		"another was faster":           {"RUNNING", false, []int{-409}, 1, false},
+		"it is refused":                {"RUNNING", false, []int{400}, 1, true},
+		"it is refused for its status": {"RUNNING", false, []int{409, 409, 409, 409, 409}, 4, true},
+	} {
+		for _, version := range versions {
+			synctest.Test(t, func(t *testing.T) {
+				p := &restless{status: c.status, faults: c.faults}
+				got, err := pipe(t, p, api.Settings{Version: version}).Pods.Reach(t.Context(), "a", c.active)
+				if (err != nil) != c.fails || len(p.actions) != c.actions || !c.fails && got.Active() != c.active {
+					t.Errorf("%s %s: %+v, %v after %v", version, name, got.Status, err, p.actions)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// SSHKeys is the account's document of SSH public keys. It is a part of API v2, and is
+// asked there whatever the client's version is.
+type SSHKeys struct {
+	deployment *deployment
+	editing    sync.Mutex
+}
+
+type sshKeysV2 struct {
+	Keys []string `json:"keys"`
+}
+
+// Get reads the keys.
+func (s *SSHKeys) Get(ctx context.Context) ([]string, error) {
+	return s.send(ctx, httpclient.Call{Method: http.MethodGet})
+}
+
+// Edit replaces the document by what change makes of it, which is not sent where it is
+// the same. The edits of one client follow each other.
+func (s *SSHKeys) Edit(ctx context.Context, change func(keys []string) []string) ([]string, error) {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	keys, err := s.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	want := change(slices.Clone(keys))
+	if slices.Equal(keys, want) {
+		return keys, nil
+	}
+	return s.Set(ctx, want)
+}
+
+// Set replaces all keys.
+func (s *SSHKeys) Set(ctx context.Context, keys []string) ([]string, error) {
+	return s.send(ctx, httpclient.Call{Method: http.MethodPut, Body: sshKeysV2{append([]string{}, keys...)}})
+}
+
+func (s *SSHKeys) send(ctx context.Context, c httpclient.Call) ([]string, error) {
+	c.URL = s.deployment.settings.BaseURL + "/v2/account/ssh-keys"
+	answer := listOf[string]{member: "keys"} // without the member it is not the document
+	err := s.deployment.Do(ctx, c, &answer)
+	return answer.objects, err
+}

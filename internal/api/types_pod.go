@@ -1,0 +1,223 @@
+package api
+
+// Pod is one container on a GPU or CPU machine, for as long as it is there.
+type Pod struct {
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"` // need not be unique
+
+	// TemplateID is the template of a create, whose settings are copied where
+	// Container and Mounts leave them open. v1 returns it; v2 does for pods of v1,
+	// as PodState.Template. No update sends it.
+	TemplateID *string `json:"templateId,omitempty"`
+	// Container has no nil field in an answer. On create and update a nil one is
+	// not sent.
+	Container  *Container `json:"-"`
+	Entrypoint *[]string  `json:"-"` // v1 only
+
+	GPU    *PodGPU   `json:"gpu,omitempty"` // either this or CPU
+	CPU    *PodCPU   `json:"cpu,omitempty"`
+	Mounts PodMounts `json:"mounts,omitzero"` // the kind is fixed at create, and nothing clears it
+
+	Cloud         string   `json:"cloud,omitempty"`         // SECURE or COMMUNITY; fixed at create
+	DataCenterIDs []string `json:"dataCenterIds,omitempty"` // of a create; nil: the scheduler chooses
+	// GlobalNetworking in an update is sent whatever the pod has: it takes effect
+	// at the next start, and an answer tells what is in effect. v1 does not return it.
+	GlobalNetworking *GlobalNetworking `json:"globalNetworking,omitempty"`
+	Locked           *bool             `json:"locked,omitempty"`       // against stop and reset; v2 has it in updates alone
+	StartSSH         *bool             `json:"startSsh,omitempty"`     // v2 only, of a create
+	StartJupyter     *bool             `json:"startJupyter,omitempty"` // v2 only, of a create
+	Placement        PodPlacement      `json:"-"`                      // v1 only, of a create
+
+	PodState
+}
+
+// PodState is what answers tell of a pod's life. v1 leaves a part of it out.
+type PodState struct {
+	Status       string      `json:"status,omitempty"`  // PROVISIONING, STARTING, RUNNING, EXITED, ERROR or TERMINATED
+	Actions      []string    `json:"actions,omitempty"` // what the status allows
+	Reason       *string     `json:"reason,omitempty"`  // why it waits, or how it ended
+	DataCenterID *string     `json:"dataCenterId,omitempty"`
+	CUDAVersion  *string     `json:"cudaVersion,omitempty"`
+	Template     *string     `json:"template,omitempty"`
+	Cost         float64     `json:"cost,omitempty"` // per hour
+	SSH          PodSSH      `json:"ssh,omitzero"`
+	Cluster      *PodCluster `json:"cluster,omitempty"` // of a cluster's member
+	Runtime      *PodRuntime `json:"runtime,omitempty"` // nil unless it runs
+	CreatedAt    string      `json:"createdAt,omitempty"`
+	StartedAt    *string     `json:"startedAt,omitempty"`
+}
+
+// PodGPU is the GPUs of a pod.
+type PodGPU struct {
+	ID                  string   `json:"id"` // of the GPU type
+	Count               int64    `json:"count,omitempty"`
+	AllowedCUDAVersions []string `json:"allowedCudaVersions,omitempty"` // of a create, as the next
+	MinCUDAVersion      string   `json:"minCudaVersion,omitempty"`      // v2 only
+}
+
+// PodCPU is the CPUs of a pod without GPUs.
+type PodCPU struct {
+	ID        string `json:"id"` // of the flavour
+	VCPUCount int64  `json:"vcpuCount"`
+	Memory    int64  `json:"memory,omitempty"` // GB, of answers
+}
+
+// PodMounts is the storage of a pod: one kind at most.
+type PodMounts struct {
+	Persistent *PersistentMount `json:"persistent,omitempty"` // not of a CPU pod
+	Network    []NetworkMount   `json:"network,omitempty"`    // one at most
+}
+
+// NetworkMount is a network volume in a pod.
+type NetworkMount struct {
+	VolumeID string `json:"volumeId"` // fixed at create
+	Path     string `json:"path"`
+}
+
+// GlobalNetworking is a pod's private address across data centers. A request has
+// Enabled alone.
+type GlobalNetworking struct {
+	Enabled     bool   `json:"enabled"`
+	IP          string `json:"ip,omitempty"`
+	InternalDNS string `json:"internalDns,omitempty"`
+}
+
+// PodPlacement is what API v1 alone can ask of a pod's machine.
+type PodPlacement struct {
+	Interruptible        *bool    `json:"interruptible,omitempty"`
+	SupportPublicIP      *bool    `json:"supportPublicIp,omitempty"`
+	CountryCodes         []string `json:"countryCodes,omitempty"`
+	GPUTypePriority      string   `json:"gpuTypePriority,omitempty"` // availability or custom
+	CPUFlavorPriority    string   `json:"cpuFlavorPriority,omitempty"`
+	DataCenterPriority   string   `json:"dataCenterPriority,omitempty"`
+	MinRAMPerGPU         *int64   `json:"minRAMPerGPU,omitempty"` // GB
+	MinVCPUPerGPU        *int64   `json:"minVCPUPerGPU,omitempty"`
+	MinDiskBandwidthMBps *float64 `json:"minDiskBandwidthMBps,omitempty"`
+	MinDownloadMbps      *float64 `json:"minDownloadMbps,omitempty"`
+	MinUploadMbps        *float64 `json:"minUploadMbps,omitempty"`
+}
+
+// PodSSH are the ways to a pod's SSH server.
+type PodSSH struct {
+	Proxy  *SSHEndpoint `json:"proxy"`
+	Direct *SSHEndpoint `json:"direct"`
+}
+
+// SSHEndpoint is an address of an SSH server.
+type SSHEndpoint struct {
+	Host     string `json:"host"`
+	Port     int64  `json:"port"`
+	Username string `json:"username"`
+	Command  string `json:"command"`
+}
+
+// PodCluster is a pod's place in a cluster.
+type PodCluster struct {
+	ID   string `json:"id"`
+	Rank *int64 `json:"rank"`
+	Role string `json:"role,omitempty"`
+	IP   string `json:"ip,omitempty"`
+}
+
+// PodRuntime is a pod that runs, as it is now.
+type PodRuntime struct {
+	Uptime int64         `json:"uptime"` // s
+	GPUs   []PodGPUUsage `json:"gpus,omitempty"`
+	CPU    *Utilization  `json:"cpu,omitempty"`
+	Memory *Utilization  `json:"memory,omitempty"`
+	Ports  []PodPort     `json:"ports,omitempty"`
+}
+
+// PodGPUUsage is in percent; nil where it is not known.
+type PodGPUUsage struct {
+	Util       *int64 `json:"util,omitempty"`
+	MemoryUtil *int64 `json:"memoryUtil,omitempty"`
+}
+
+// Utilization is in percent.
+type Utilization struct {
+	Util int64 `json:"util"`
+}
+
+// PodPort is a port of a pod, and where it is published.
+type PodPort struct {
+	Private int64   `json:"private"`
+	Public  *int64  `json:"public"` // nil: not published
+	Type    string  `json:"type"`   // http or tcp
+	IP      *string `json:"ip"`
+}
+
+// Cluster is a group of equal pods with a network of their own, on v2 only. All but
+// its name is fixed at create, and answers lack the settings of its pods: the
+// pods have them (Clusters.Pods).
+type Cluster struct {
+	ID      string         `json:"id,omitempty"`
+	Name    string         `json:"name"` // need not be unique
+	Type    string         `json:"type"` // APPLICATION, TRAINING, SLURM or RAY
+	Compute ClusterCompute `json:"compute"`
+
+	Image         string            `json:"image,omitempty"`
+	Args          string            `json:"args,omitempty"`
+	Disk          int64             `json:"disk,omitempty"` // GB
+	Env           map[string]string `json:"env,omitempty"`
+	Ports         []string          `json:"ports,omitempty"`
+	Mounts        PodMounts         `json:"mounts,omitzero"`
+	DataCenterIDs []string          `json:"dataCenterIds,omitempty"`
+	StartSSH      *bool             `json:"startSsh,omitempty"`
+	StartJupyter  *bool             `json:"startJupyter,omitempty"`
+
+	ClusterState
+}
+
+// ClusterCompute is the machines of a cluster.
+type ClusterCompute struct {
+	GPUTypeID      string `json:"gpuTypeId"`
+	GPUCountPerPod int64  `json:"gpuCountPerPod"`
+	PodCount       int64  `json:"podCount"`
+}
+
+// ClusterState is what answers tell of a cluster's life.
+type ClusterState struct {
+	Template     string          `json:"template,omitempty"`
+	DataCenterID string          `json:"dataCenterId,omitempty"` // "" until a pod is placed
+	Pods         *ClusterPods    `json:"pods,omitempty"`
+	Network      *ClusterNetwork `json:"network,omitempty"` // nil until it is provisioned
+	Primary      *ClusterPrimary `json:"primary,omitempty"` // nil until it is placed
+	CreatedAt    string          `json:"createdAt,omitempty"`
+}
+
+// ClusterPods counts the pods of a cluster.
+type ClusterPods struct {
+	Total    int64            `json:"total"`
+	ByStatus map[string]int64 `json:"byStatus"`
+}
+
+// ClusterNetwork is the network of a cluster.
+type ClusterNetwork struct {
+	CIDR      string `json:"cidr"`
+	VXLANID   int64  `json:"vxlanId,omitempty"`
+	VXLANPort int64  `json:"vxlanPort,omitempty"`
+}
+
+// ClusterPrimary is the pod of rank 0.
+type ClusterPrimary struct {
+	PodID       string `json:"podId"`
+	Status      string `json:"status"`
+	SSHEndpoint string `json:"sshEndpoint,omitempty"` // host:port, while it runs with 22/tcp
+}
+
+// Delegation lets the deployment pull the images of a repository in AWS ECR, on v2
+// only. It can't be changed.
+type Delegation struct {
+	ID       string  `json:"id,omitempty"`
+	Name     *string `json:"name,omitempty"` // need not be unique
+	Resource string  `json:"resource"`       // ARN; of an answer it is made of its parts
+
+	DelegatorUserID   string `json:"delegatorUserId,omitempty"`
+	AWSUser           string `json:"awsUser,omitempty"`
+	AWSRegion         string `json:"awsRegion,omitempty"`
+	Repository        string `json:"repository,omitempty"`
+	Tag               string `json:"tag,omitempty"`
+	DockerRegistryURI string `json:"dockerRegistryUri,omitempty"`
+	CreatedAt         string `json:"createdAt,omitempty"`
+}

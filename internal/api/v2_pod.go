@@ -1,0 +1,69 @@
+package api
+
+import "maps"
+
+func podsV2(d *deployment, cache *listCache) *Pods {
+	r := pods(d, cache)
+	r.path, r.member = "/v2/pods", "pods"
+	r.required = []string{"name", "image", "args", "disk", "env", "ports", "mounts", "cloud", "locked", "status"}
+	r.decode = decodeAs(podV2.neutral)
+	r.create = func(want Pod) (any, error) {
+		want.ID, want.Locked, want.PodState = "", nil, PodState{} // a create can't lock it
+		if want.CPU != nil {
+			want.CPU = &PodCPU{ID: want.CPU.ID, VCPUCount: want.CPU.VCPUCount}
+		}
+		return podBodyV2(want)
+	}
+	r.update = func(have, want Pod) (patch, error) {
+		want = alignedPod(have, want)
+		before, err := podBodyV2(have.shown())
+		if err != nil {
+			return nil, err
+		}
+		after, err := podBodyV2(want.mutable())
+		if err != nil {
+			return nil, err
+		}
+		return after.without(before), nil
+	}
+	return &Pods{r, r, func(action PodAction) (string, any) {
+		return "/action", map[string]PodAction{"action": action}
+	}}
+}
+
+// podV2 has the container's members beside the pod's.
+type podV2 struct {
+	Pod
+	Container
+}
+
+// shown is what of a pod's mutable part an answer tells for sure: of global networking
+// it tells what is in effect, and not what was asked for.
+func (p Pod) shown() Pod {
+	p.GlobalNetworking = nil
+	return p.mutable()
+}
+
+// mutable is what an update may change.
+func (p Pod) mutable() Pod {
+	return Pod{
+		Name: p.Name, Container: p.Container, Entrypoint: p.Entrypoint, Mounts: p.Mounts,
+		GlobalNetworking: p.GlobalNetworking, Locked: p.Locked,
+	}
+}
+
+func podBodyV2(p Pod) (patch, error) {
+	body, err := members(p)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := containerV2(p.Container)
+	maps.Copy(body, settings)
+	return body, err
+}
+
+func (w podV2) neutral() Pod {
+	p := w.Pod
+	p.Container = completed(w.Container)
+	return p
+}

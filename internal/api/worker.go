@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// Worker is an active worker of an endpoint.
+type Worker struct {
+	ID            string  `json:"id"`
+	Status        string  `json:"status"`  // RUNNING, IDLE, INITIALIZING, THROTTLED or UNHEALTHY
+	IsStale       bool    `json:"isStale"` // of an older release than the endpoint's
+	Version       *int64  `json:"version"`
+	GPUCount      int64   `json:"gpuCount"`
+	Image         *string `json:"image"`
+	UptimeSeconds *int64  `json:"uptimeSeconds"`
+	GPUTypeID     *string `json:"gpuTypeId"`
+	DataCenterID  *string `json:"dataCenterId"`
+	StartedAt     *string `json:"startedAt"` // RFC 3339
+	Reason        *string `json:"reason"`    // why it is THROTTLED or UNHEALTHY; the v2 document does not have it
+}
+
+// WorkerSummary counts workers by status.
+type WorkerSummary struct {
+	Running      int64 `json:"running"`
+	Idle         int64 `json:"idle"`
+	Initializing int64 `json:"initializing"`
+	Throttled    int64 `json:"throttled"`
+	Unhealthy    int64 `json:"unhealthy"`
+	Total        int64 `json:"total"`
+}
+
+// EndpointWorkers are those of an endpoint.
+type EndpointWorkers struct {
+	Workers         []Worker      `json:"workers"`
+	Summary         WorkerSummary `json:"summary"`
+	EndpointVersion *int64        `json:"endpointVersion"`
+}
+
+// Release is a version of an endpoint's settings.
+type Release struct {
+	ID              string          `json:"id"`
+	Version         *int64          `json:"version"`
+	Source          string          `json:"source"` // GIT_BUILD or MANUAL
+	BuildID         *string         `json:"buildId"`
+	CreatedByUserID *string         `json:"createdByUserId"`
+	WorkerCount     int64           `json:"workerCount"`
+	CreatedAt       string          `json:"createdAt"` // RFC 3339
+	Diff            []ReleaseChange `json:"diff"`
+}
+
+// ReleaseChange is a setting that a release changed.
+type ReleaseChange struct {
+	Field string          `json:"field"`
+	Old   json.RawMessage `json:"old"`
+	New   json.RawMessage `json:"new"`
+}
+
+// Rollout tells how many workers have the newest release.
+type Rollout struct {
+	InProgress      bool  `json:"inProgress"`
+	WorkersOnLatest int64 `json:"workersOnLatest"`
+	WorkersTotal    int64 `json:"workersTotal"`
+	PercentOnLatest int64 `json:"percentOnLatest"`
+}
+
+// Releases are those of an endpoint, the newest first.
+type Releases struct {
+	EndpointVersion *int64    `json:"endpointVersion"`
+	Rollout         Rollout   `json:"rollout"`
+	Releases        []Release `json:"releases"`
+}
+
+// EndpointWorkers lists the workers of an endpoint (v2 only).
+func (c *Client) EndpointWorkers(ctx context.Context, endpointID string) (out EndpointWorkers, err error) {
+	return out, c.getOfEndpoint(ctx, endpointID, "/workers", &out)
+}
+
+// EndpointReleases lists the releases of an endpoint (v2 only).
+func (c *Client) EndpointReleases(ctx context.Context, endpointID string) (out Releases, err error) {
+	return out, c.getOfEndpoint(ctx, endpointID, "/releases", &out)
+}
+
+func (c *Client) getOfEndpoint(ctx context.Context, endpointID, path string, out any) error {
+	if !ValidID(endpointID) {
+		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
+	}
+	return c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + path}, out)
+}
