@@ -22,6 +22,8 @@ import (
 type webServers struct {
 	serve http.HandlerFunc
 	sick  atomic.Bool
+	// address is that of the processes; "": this machine's loopback.
+	address string
 }
 
 func (s *webServers) Program(image string) (worker.Program, error) {
@@ -33,7 +35,7 @@ func (s *webServers) Program(image string) (worker.Program, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &webServer{done: make(chan struct{})}
+		p := &webServer{done: make(chan struct{}), address: s.address}
 		p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Worker", spec.Worker)
 			if r.URL.Path == "/up" && s.sick.Load() {
@@ -52,8 +54,11 @@ type webServer struct {
 	server *http.Server
 	done   chan struct{}
 	once   sync.Once
+
+	address string
 }
 
+func (p *webServer) Address() string       { return p.address }
 func (p *webServer) Done() <-chan struct{} { return p.done }
 func (p *webServer) Exit() string          { return "killed" }
 func (p *webServer) Usage() worker.Usage   { return worker.Usage{} }
@@ -123,6 +128,23 @@ func awaitIdleWorker(d *deployment, endpoint string) {
 		if time.Now().After(deadline) {
 			d.t.Fatalf("no worker is idle: %s", body)
 		}
+	}
+}
+
+// A worker whose address is not reached is killed, and the reason says so.
+func TestAWorkerOutOfReach(t *testing.T) {
+	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	programs.address = "224.0.0.1" // a group, with which nobody connects
+	code, _, body := d.do("PATCH", "/v2/serverless/"+id, `{"workers": {"min": 1, "max": 1}}`)
+	if code != http.StatusOK {
+		t.Fatal(code, body)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(body, "can't reach it at 224.0.0.1:"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no worker tells why: %s", body)
+		}
+		d.do("POST", "/clock", `{"advance": 30000}`)
+		_, _, body = d.do("GET", "/v2/serverless/"+id+"/workers", "")
 	}
 }
 

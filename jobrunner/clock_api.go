@@ -1,6 +1,7 @@
 package jobrunner
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -19,8 +20,9 @@ const maxAdvance = 8 * 24 * time.Hour
 // POST /clock {"stop": true} makes it stand still but for that.
 // It is there only where Config.AdminClock asks for it. While a worker runs a job
 // that does not follow the clock, which offClock names the endpoint of, it is
-// not advanced: the job would time out without having had the time.
-func serveClock(c *clock.Clock, keys *apikey.Keys, offClock func() string, next http.Handler) http.Handler {
+// not advanced: the job would time out without having had the time. advanced is
+// called after each step.
+func serveClock(c *clock.Clock, keys *apikey.Keys, offClock func() string, advanced func(ctx context.Context), next http.Handler) http.Handler {
 	change := func(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 		var body struct {
 			Advance int64 `json:"advance"`
@@ -38,6 +40,7 @@ func serveClock(c *clock.Clock, keys *apikey.Keys, offClock func() string, next 
 			return httpanswer.Refuse(http.StatusConflict, "a worker of endpoint %s runs a job in real time: advance the clock when the job has ended", endpoint)
 		}
 		c.Advance(time.Duration(body.Advance) * time.Millisecond)
+		advanced(r.Context())
 		return nil
 	}
 	served := withKey(keys, "the clock is everybody's", func(w http.ResponseWriter, r *http.Request) {

@@ -10,9 +10,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// On a deployment with --clock=admin a job's seven days pass in a moment, at
-// their exact border.
-func TestClockDoor(t *testing.T) {
+// With --clock=admin the seven days of a job's ttl pass at once, and it expires
+// exactly at their end.
+func TestClockRoute(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true})
 	now := func() time.Time {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestClockDoor(t *testing.T) {
 	}
 }
 
-func TestNoClockDoorByDefault(t *testing.T) {
+func TestNoClockRouteByDefault(t *testing.T) {
 	d := deploy(t, "")
 	if status, _, body := d.do("POST", "/clock", `{"advance": 1000}`); status != 404 || strings.Contains(body, "now") {
 		t.Errorf("POST /clock: %d %s", status, body)

@@ -11,8 +11,8 @@ import (
 )
 
 // front serves what is for those who operate the deployment, and leaves the
-// rest to the APIs: the page at / and below /ui/, /metrics, and with Profile
-// /debug/pprof/. On a loopback address metrics and profiles are open to this
+// rest to the APIs: the page at / and below /ui/, /metrics, /healthz and /readyz, and
+// with Profile /debug/pprof/. On a loopback address metrics and profiles are open to this
 // machine, for they hold nothing secret, and the programs that read them send
 // no key without being told.
 func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.Handler {
@@ -22,6 +22,10 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 		metrics = withKey(keys, "the metrics are of all", metrics.ServeHTTP)
 	}
 	metrics = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metrics)))
+	probes := map[string]http.Handler{}
+	for path, probe := range map[string]http.HandlerFunc{aliveRoute: alive, readyRoute: j.ready} {
+		probes[path] = page.Local(c.Remote, withPattern("GET "+path, readOnly(probe)))
+	}
 	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -29,6 +33,8 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 			shown.ServeHTTP(w, r)
 		case r.URL.Path == "/metrics":
 			metrics.ServeHTTP(w, r)
+		case probes[r.URL.Path] != nil:
+			probes[r.URL.Path].ServeHTTP(w, r)
 		case c.Profile && strings.HasPrefix(r.URL.Path, "/debug/pprof/"):
 			profiles.ServeHTTP(w, r)
 		default:
@@ -56,15 +62,16 @@ func readOnly(next http.Handler) http.Handler {
 	})
 }
 
-// withKey asks for a key that is not for certain endpoints only.
+// withKey asks for a key that may read at the management API or, for what changes
+// something, do everything there.
 func withKey(keys *apikey.Keys, why string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := keys.Authorize(r)
 		switch {
 		case err != nil:
 			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusUnauthorized, "%s", err))
-		case who.Restricted():
-			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this key is for some endpoints only: %s", why))
+		case !who.MayRead() || r.Method != http.MethodGet && r.Method != http.MethodHead && !who.MayManage():
+			httpanswer.Error.Refuse(w, httpanswer.Refuse(http.StatusForbidden, "this API key's scope at the management API is %s, which is too little: %s", who.Management, why))
 		default:
 			next(w, r)
 		}

@@ -83,7 +83,7 @@ func testMetrics(t *testing.T, c jobrunner.Config) {
 // and the page answers by any name; profiles are not for them.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
-	some, err := apikey.At(dir).Add("some", []string{"ep"})
+	some, err := apikey.At(dir).Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +119,8 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// The page's own requests and those of Prometheus come every few seconds: they
-// are no lines in the log.
-func TestQuietDoors(t *testing.T) {
+// The requests of the page and of Prometheus, every few seconds, are not logged.
+func TestUnloggedRequests(t *testing.T) {
 	d := deploy(t, "")
 	for _, path := range []string{"/", "/ui/page.css", "/ui/snapshot", "/metrics"} {
 		if status, text := d.get(path, "planted-key"); status != 200 {

@@ -19,8 +19,8 @@ func public(path string) bool {
 	return path == "/" || path == "/metrics" || strings.HasPrefix(path, "/ui/") && path != "/ui/snapshot" && path != "/ui/job" && path != "/ui/log" && path != "/ui/call"
 }
 
-// Whatever is asked for without a key, at any door of a deployment: the answer is
-// a refusal that has no secret, unless the path is public, and nothing changes.
+// Any request without a key, on any route of a deployment, is refused without a
+// secret in the answer, unless the path is public, and changes nothing.
 func FuzzWithoutKey(f *testing.F) {
 	j, err := jobrunner.New(f.Context(), jobrunner.Config{APIKey: "planted-key", Logger: slog.New(slog.DiscardHandler), AdminClock: true, Profile: true})
 	if err != nil {

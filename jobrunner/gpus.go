@@ -9,7 +9,7 @@ import (
 // eachGPU tells of every device how it does and who has it, "" for nobody. What
 // a device does not tell is -1.
 func (j *Jobrunner) eachGPU(visit func(d gpu.Device, s gpu.Sample, holder string)) {
-	held := j.gpus.Held()
+	held := j.gpus.Owners()
 	for _, d := range j.inventory.Devices() {
 		sample, err := j.inventory.Sample(d.UUID)
 		if err != nil { // it went away meanwhile

@@ -78,11 +78,22 @@ func observe(log *slog.Logger, m *metrics.Metrics, next http.Handler) http.Handl
 				}
 			}
 			end(r, answer.status)
-			log.Log(r.Context(), importance(r.URL.Path, answer.status), r.Method+" "+r.URL.Path, "status", answer.status,
-				"ms", time.Since(started).Milliseconds(), "request", id)
+			logRequest(log.Handler(), r, started, answer.status, id)
 		}()
 		next.ServeHTTP(answer, r)
 	})
+}
+
+// logRequest writes the line of a request, without the place in the source, which costs
+// more than the rest.
+func logRequest(log slog.Handler, r *http.Request, started time.Time, status int, id string) {
+	level, now := importance(r.URL.Path, status), time.Now()
+	if !log.Enabled(r.Context(), level) {
+		return
+	}
+	line := slog.NewRecord(now, level, r.Method+" "+r.URL.Path, 0)
+	line.AddAttrs(slog.Int("status", status), slog.Int64("ms", now.Sub(started).Milliseconds()), slog.String("request", id))
+	_ = log.Handle(r.Context(), line) // as slog.Logger does
 }
 
 // answer remembers the status of an answer.
@@ -110,10 +121,10 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // importance is that of a request's line in the log. What asks every few seconds
 // by itself is no news while it is answered well: the page, those who scrape
-// metrics, and workers that poll and ping.
+// metrics or probe, and workers that poll and ping.
 func importance(path string, status int) slog.Level {
 	switch {
-	case path == "/metrics", page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
+	case path == "/metrics", path == aliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

@@ -13,7 +13,7 @@ import (
 )
 
 // What idle endpoints cost a shared database does not depend on how many there
-// are.
+// are, with idle workers or without.
 func TestIdleEndpointsCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("transactions are counted for seconds")
@@ -22,7 +22,7 @@ func TestIdleEndpointsCostNothing(t *testing.T) {
 	url := pgtest.Start(t)
 	d := deployWith(t, jobrunner.Config{Engine: url})
 	for i := range endpoints {
-		if status, _, body := d.do("POST", "/v2/serverless", fmt.Sprintf(`{"name":"e%d","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"max":1}}`, i)); status != 201 {
+		if status, _, body := d.do("POST", "/v2/serverless", fmt.Sprintf(`{"name":"e%d","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":%d,"max":1}}`, i, i%2)); status != 201 {
 			t.Fatalf("%d %s", status, body)
 		}
 	}

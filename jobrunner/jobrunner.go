@@ -16,14 +16,18 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/balancer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/webhook"
@@ -39,9 +43,11 @@ type Config struct {
 	// DataDir holds the state. Empty keeps it in memory: it ends with Close.
 	DataDir string
 	// Engine is the URL of a PostgreSQL database that holds the state, which
-	// several deployments may share, instead of the data folder. Keys that were
-	// added stay in the folder.
+	// several deployments may share, instead of the data folder. It takes over keys
+	// that were added to the folder.
 	Engine string
+	// EngineConnections bounds the connections to it; 0 is sqldb.DefaultConnections.
+	EngineConnections int
 	// APIKey is the key that opens everything. Those that were added to the data
 	// folder open their own part.
 	APIKey string
@@ -72,15 +78,24 @@ type Config struct {
 	// Profile serves profiles of the process at /debug/pprof/, which Remote rules
 	// out.
 	Profile bool
+	// Catalog is the file of what the deployment offers (docs/catalog.md), which is
+	// read again when it changes. Empty: what is built in.
+	Catalog string
 	// GPUs are what workers get of this machine's; nil is none. The caller closes
 	// them, after the deployment.
 	GPUs gpu.Inventory
 	// URL is where workers that are processes reach the deployment, like
 	// http://127.0.0.1:8420. Without it there are none.
 	URL string
+	// NodeURL is where other deployments on the same database reach this one; "": at URL.
+	NodeURL string
 	// Programs say what the images mean that are not built in; nil: nothing.
 	Programs worker.Programs
-	// LogWorkers takes each line that a worker writes, behind its id; nil: none.
+	// Pods say what these images mean where pods are made of them; nil: nothing.
+	Pods pod.Programs
+	// Volumes keeps volumes where the programs run; nil: they are folders of this machine.
+	Volumes VolumeKeeper
+	// LogWorkers takes each line that a worker or a pod writes, behind its id; nil: none.
 	LogWorkers io.Writer
 	Version    string // of the program, for the page and the metrics
 	Logger     *slog.Logger
@@ -89,13 +104,20 @@ type Config struct {
 // Jobrunner is a running deployment.
 type Jobrunner struct {
 	db      *sqldb.DB
+	clock   *clock.Clock
 	store   *store.Store
+	meter   *billing.Meter
+	catalog *catalog.Source // nil: what is built in
 	engine  *engine.Engine
 	pools   *worker.Pools
+	pods    *pod.Pods
+	machine string // the deployment's id
 	hooks   *webhook.Sender
 	log     *slog.Logger
 	handler http.Handler
 	syncing sync.Mutex
+	limits  *limits.Shared // nil: requests are counted here alone
+	added   *apikey.Table  // nil: a file has the added keys
 	resyncs resyncs
 	metrics *metrics.Metrics
 	page    atomic.Pointer[page.Page] // once there is something to show
@@ -105,7 +127,15 @@ type Jobrunner struct {
 
 	volumes volumes
 
-	stopWatch func() // ends the watch over what other processes change; nil without one
+	places   places
+	started  atomic.Bool // what other processes announce counts
+	draining atomic.Bool
+
+	outdated chan struct{} // closed once this program is too old for the database
+
+	stopPrices  func() // ends the watch over the catalog's prices; nil without one
+	stopVolumes func() // ends the watch over network volumes; nil without one
+	stopWatch   func() // ends the watch over what other processes change; nil without one
 }
 
 // New opens the state and starts the workers that it asks for. The caller ends
@@ -128,7 +158,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 		return nil, err
 	}
 	clk := new(clock.Clock)
-	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine, Memory: c.StateMemory, Logger: c.Logger}
+	stored := sqldb.Config{Dir: c.DataDir, URL: c.Engine, Connections: c.EngineConnections, Memory: c.StateMemory, Logger: c.Logger}
 	if c.AdminClock {
 		stored.Watch = clk.Work
 	}
@@ -136,7 +166,7 @@ func New(ctx context.Context, c Config) (*Jobrunner, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Jobrunner{db: db, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs), volumes: volumes{data: c.DataDir}}
+	j := &Jobrunner{db: db, clock: clk, log: c.Logger, inventory: c.GPUs, gpus: gpu.NewAllocator(c.GPUs), outdated: make(chan struct{}), volumes: volumes{data: c.DataDir}}
 	if err := j.start(ctx, c, clk, hooks); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
@@ -147,74 +177,123 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 	if err := j.correctClock(ctx, clk); err != nil {
 		return err
 	}
+	if c.Catalog != "" {
+		if j.catalog, err = catalog.Open(c.Catalog, clk, c.Logger); err != nil {
+			return err
+		}
+	}
+	j.db.BeforeBreaking(j.refuseWhileOthersRun)
 	if j.store, err = store.Open(ctx, j.db, clk); err != nil {
 		return err
 	}
+	j.store.UseCatalog(j.catalog)
+	if j.meter, err = billing.Open(ctx, billing.Config{DB: j.db, Clock: clk, Logger: c.Logger}); err != nil {
+		return err
+	}
+	j.store.OnVolumeChange(billed{j}.volumeChanged)
+	if c.Volumes != nil {
+		j.stopVolumes = j.followVolumes(ctx, c.Volumes)
+	}
+	changed := j.catalog.Changed()
+	if err := (billed{j}).settleVolumes(ctx); err != nil {
+		return err
+	}
+	if j.catalog != nil {
+		j.stopPrices = j.inBackground(ctx, clk, func(ctx context.Context, _ *clock.Clock) { billed{j}.followPrices(ctx, changed) })
+	}
 	j.metrics = metrics.New(metrics.Config{Source: metricsSource{j}, Clock: clk, Logger: c.Logger, Version: c.Version})
-	if j.engine, err = engine.Open(ctx, engine.Config{DB: j.db, Clock: clk, Logger: c.Logger, Observe: j.recordEvent, Spool: spoolDir(c.DataDir)}); err != nil {
+	if j.machine, err = machineID(c.DataDir); err != nil {
+		return err
+	}
+	background := context.WithoutCancel(ctx)
+	if j.engine, err = engine.Open(ctx, engine.Config{
+		DB: j.db, Clock: clk, Logger: c.Logger, Observe: j.recordEvent, Spool: spoolDir(c.DataDir),
+		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: func(kind, id string) { j.heed(background, kind, id) },
+	}); err != nil {
 		return err
 	}
 	j.hooks = webhook.Start(webhook.Config{Queue: j.engine, Clock: clk, Policy: hooks, Logger: c.Logger, Observe: j.metrics.Webhook})
+	if err := j.startPods(ctx, c, clk); err != nil { // before workers take their GPUs
+		return err
+	}
 	j.pools = worker.New(j.workerConfig(c, clk))
 	if err := j.settle(ctx); err != nil {
 		return err
 	}
-	keys := apikey.New(c.APIKey)
-	if dir := cmp.Or(c.KeyDir, c.DataDir); dir != "" {
-		if keys, err = keys.With(apikey.At(dir), c.Logger); err != nil {
+	keys, err := j.keys(ctx, c, clk)
+	if err != nil {
+		return err
+	}
+	var apis http.Handler
+	call := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" { // who has used the printed link may do everything
+			r.Header.Set("Authorization", "Bearer "+c.APIKey)
+		}
+		if r.Method == http.MethodGet {
+			apis.ServeHTTP(w, r)
+			return
+		}
+		observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // what changes something is in the log as any client's
+	}
+	j.page.Store(page.New(page.Config{Source: pageSource{j}, API: call, Keys: keys, Clock: clk, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
+	queues := &queues{load: j.store.Endpoint, uncached: j.db.Shared(), cache: map[string]jobapi.Endpoint{}}
+	j.store.OnEndpointChange(queues.changed)
+	j.store.OnEndpointChange(func(id string) {
+		j.sync(background, id)
+		j.engine.Announce(engine.EndpointChanged, id)
+	})
+	limiter, err := j.limiter(ctx, clk)
+	if err != nil {
+		return err
+	}
+	var quotas *mgmt.SharedQuotas // nil: requests are counted here alone
+	if j.db.Shared() && c.ManagementLimits {
+		if quotas, err = mgmt.NewSharedQuotas(ctx, j.db, clk); err != nil {
 			return err
 		}
 	}
-	var jobs http.Handler
-	call := func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+c.APIKey) // who is signed in may do everything
-		jobs.ServeHTTP(w, r)
-	}
-	j.page.Store(page.New(page.Config{Source: pageSource{j}, Jobs: call, Keys: keys, Clock: clk, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
-	queues := &queues{load: j.store.Endpoint, uncached: j.db.Shared(), cache: map[string]jobapi.Endpoint{}}
-	j.store.OnEndpointChange(queues.changed)
-	j.store.OnEndpointChange(func(id string) { j.sync(context.WithoutCancel(ctx), id) })
 	if j.db.Shared() {
-		j.stopWatch = j.follow(context.WithoutCancel(ctx), clk)
+		j.started.Store(true)
+		j.stopWatch = j.follow(background, clk)
 	} else {
 		j.stopWatch = j.inBackground(ctx, clk, j.watchClock)
 	}
 
 	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory())
 	bodies := httplimit.NewMemory(memory)
-	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Stock: j.gpus.Stock, Workers: j.pools, Sample: c.GPUs.Sample})
-	jobs = jobapi.New(jobapi.Config{
-		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.pools.Failure, Webhook: hooks.Check,
+	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.meter, PodPrice: billed{j}.podPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, Machine: j.machine, Sample: c.GPUs.Sample})
+	jobs := jobapi.New(jobapi.Config{
+		Limiter: limiter, Running: j.running,
+		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.failure, Webhook: hooks.Check,
 		Clock: clk, Keys: keys, NoLimits: c.NoJobLimits, Logger: c.Logger,
 		Bodies: bodies, Answers: httplimit.NewMemory(memory),
 	})
 	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: clk, Logger: c.Logger})
-	handler := route(management, jobs, workers, balance, j.pools.Balanced)
+	apis = j.forward(route(management, jobs, workers, balance, j.pools.Balanced))
+	handler := apis
 	if c.AdminClock {
-		handler = serveClock(clk, keys, j.pools.OffClock, handler)
+		handler = serveClock(clk, keys, j.pools.OffClock, j.meter.Checkpoint, handler)
 	}
 	j.handler = httplimit.Bodies(observe(c.Logger, j.metrics, j.front(c, keys, handler)))
 	return nil
 }
+
+const reportsFolder = "reports" // of the data folder
 
 // spoolDir is where job reports are stored while the database is unavailable.
 func spoolDir(data string) string {
 	if data == "" {
 		return ""
 	}
-	return filepath.Join(data, "reports")
+	return filepath.Join(data, reportsFolder)
 }
 
 // settle starts the pools of the endpoints that there are, and drops the jobs
 // of one whose deletion was cut short.
 func (j *Jobrunner) settle(ctx context.Context) error {
-	endpoints, err := j.store.Endpoints(ctx)
-	if err != nil {
+	if _, err := j.setAll(ctx, false); err != nil {
 		return err
-	}
-	for _, e := range endpoints {
-		j.pools.Set(settings(e))
 	}
 	for _, id := range j.engine.Endpoints() {
 		// An endpoint with jobs that is not there now was deleted; one that was not
@@ -238,38 +317,55 @@ func (j *Jobrunner) sync(ctx context.Context, id string) {
 	e, err := j.store.Endpoint(ctx, id)
 	switch {
 	case err == nil:
-		j.pools.Set(settings(e))
+		err = j.apply(ctx, e)
 	case errors.Is(err, store.ErrNotFound):
 		j.pools.Remove(id)
+		j.places.remove(id)
 		err = j.engine.DropEndpoint(ctx, id)
-		fallthrough
+	}
+	switch {
+	case err == nil:
+	case engine.Temporary(err):
+		j.resyncs.later(id, func() { j.sync(ctx, id) })
 	default:
-		switch {
-		case err == nil:
-		case engine.Temporary(err):
-			j.resyncs.later(id, func() { j.sync(ctx, id) })
-		default:
-			j.log.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)
-		}
+		j.log.ErrorContext(ctx, "applying an endpoint's change failed: it takes effect at the next start", "endpoint", id, "error", err)
 	}
 }
+
+// Outdated is closed once another jobrunner has changed the shared database in a way
+// that this version can't work with: this one answers 503, and is to be closed.
+func (j *Jobrunner) Outdated() <-chan struct{} { return j.outdated }
 
 // Handler serves every path of the deployment.
 func (j *Jobrunner) Handler() http.Handler { return j.handler }
 
-// Drain lets workers end their jobs, hands them no more, and waits for that until
-// ctx ends. The deployment is to be served meanwhile, and closed after it.
-func (j *Jobrunner) Drain(ctx context.Context) { j.pools.Drain(ctx) }
+// Drain has the pods end, lets workers end their jobs, hands them no more, and waits
+// for that until ctx ends. The deployment is to be served meanwhile, and closed after it.
+func (j *Jobrunner) Drain(ctx context.Context) {
+	j.draining.Store(true)
+	j.pods.Stop()
+	j.pools.Drain(ctx)
+}
 
 // Close ends workers and engine and closes the state. Jobs that run are queued
 // again when the state is next opened.
 func (j *Jobrunner) Close() error {
+	j.started.Store(false)
 	if j.stopWatch != nil {
 		j.stopWatch()
+	}
+	if j.stopVolumes != nil {
+		j.stopVolumes()
+	}
+	if j.stopPrices != nil {
+		j.stopPrices()
 	}
 	j.resyncs.close()
 	if p := j.page.Load(); p != nil {
 		p.Close()
+	}
+	if j.pods != nil {
+		j.pods.Close()
 	}
 	if j.pools != nil {
 		j.pools.Close()
@@ -278,6 +374,10 @@ func (j *Jobrunner) Close() error {
 		j.log.Error("removing the folders of network volumes failed", "error", err)
 	}
 	j.gpus.Close()
+	if j.meter != nil {
+		j.meter.Close()
+	}
+	j.catalog.Close()
 	if j.hooks != nil {
 		j.hooks.Close()
 	}

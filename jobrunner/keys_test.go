@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -46,7 +47,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	file := apikey.At(dir)
 	keys := map[string]string{"own": "planted-key", "none": "", "wrong": "planted-keY"}
 	for name, endpoints := range map[string][]string{"all": nil, "restricted": {mine.ID}, "removed": nil} {
-		if keys[name], err = file.Add(name, endpoints); err != nil {
+		if keys[name], err = file.Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,6 +97,69 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
+// What the scopes of a key open, at each API, the page and the clock; a key that
+// has expired opens nothing.
+func TestScopesOfKeys(t *testing.T) {
+	dir := t.TempDir()
+	d := deployWith(t, jobrunner.Config{DataDir: dir, AdminClock: true, Remote: true})
+	e := echo("scoped")
+	e.Workers.Max = 0
+	made, err := d.client(api.V2).Endpoints.Create(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]string{}
+	for name, key := range map[string]apikey.Key{
+		"reads":   {Management: apikey.Read, Jobs: apikey.Read},
+		"jobs":    {Management: apikey.None},
+		"objects": {Jobs: apikey.None},
+		"expires": {Expires: time.Now().Add(time.Hour)},
+	} {
+		key.Name = name
+		if keys[name], err = apikey.At(dir).Add(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := "/v2/" + made.ID
+	for _, c := range []struct {
+		method, path, body string
+		want               [4]int // with reads, jobs, objects, expires
+	}{
+		{"GET", "/v2/serverless", "", [4]int{200, 403, 200, 200}},
+		{"GET", "/v1/endpoints", "", [4]int{200, 403, 200, 200}},
+		{"POST", "/v2/templates", "{}", [4]int{403, 403, 422, 422}},
+		{"PATCH", "/v1/templates/none", "{}", [4]int{403, 403, 404, 404}},
+		{"DELETE", "/v2/templates/none", "", [4]int{403, 403, 404, 404}},
+		{"GET", run + "/health", "", [4]int{200, 200, 403, 200}},
+		{"GET", run + "/requests", "", [4]int{200, 200, 403, 200}},
+		{"GET", run + "/status/none", "", [4]int{404, 404, 403, 404}},
+		{"GET", run + "/status/none?ttl=20000", "", [4]int{403, 404, 403, 404}},
+		{"GET", run + "/stream/none", "", [4]int{403, 404, 403, 404}},
+		{"POST", run + "/run", `{"input":{}}`, [4]int{403, 200, 403, 200}},
+		{"POST", run + "/purge-queue", "", [4]int{403, 200, 403, 200}},
+		{"GET", "/metrics", "", [4]int{200, 403, 200, 200}},
+		{"GET", "/clock", "", [4]int{200, 403, 200, 200}},
+		{"POST", "/clock", "{}", [4]int{403, 403, 400, 400}},
+		{"GET", "/ui/snapshot", "", [4]int{200, 401, 401, 200}},
+		{"POST", "/ui/call?endpoint=" + made.ID + "&op=run", `{"input":{}}`, [4]int{403, 401, 401, 200}},
+		{"POST", "/ui/call?endpoint=" + made.ID + "&op=status&id=none", "", [4]int{404, 401, 401, 404}},
+	} {
+		for i, name := range []string{"reads", "jobs", "objects", "expires"} {
+			if status, _ := d.as(keys[name], c.method, c.path, c.body); status != c.want[i] {
+				t.Errorf("%s %s with the key %s: %d, expected %d", c.method, c.path, name, status, c.want[i])
+			}
+		}
+	}
+	if status, _ := d.as("planted-key", "POST", "/clock", `{"advance":3600000}`); status != 200 {
+		t.Fatalf("advancing the clock: %d", status)
+	}
+	for _, path := range []string{"/v2/serverless", run + "/health", "/metrics", "/ui/snapshot"} {
+		if status, _ := d.as(keys["expires"], "GET", path, ""); status != 401 {
+			t.Errorf("%s with an expired key: %d, expected 401", path, status)
+		}
+	}
+}
+
 // What a deployment does unless told otherwise: the job API has its limits, the
 // management API has none.
 func TestLimitsOfADeployment(t *testing.T) {
@@ -126,7 +190,7 @@ func TestLimitsOfADeployment(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	other, err := apikey.At(dir).Add("other", nil)
+	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

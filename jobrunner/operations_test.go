@@ -51,21 +51,22 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// Both doors, from a worker's chunks to the client.
-func TestBothDoors(t *testing.T) {
+// A worker's chunks reach the client in the form of the described dialect and of the
+// SDK dialect.
+func TestBothDialects(t *testing.T) {
 	d := deploy(t, "")
 	id := d.handler()
-	for door, want := range map[string]string{
+	for prefix, want := range map[string]string{
 		"/v2/":      `[{"output":{"n":0}},{"output":{"n":1}}]`,
 		"/live/v2/": `{"status":"COMPLETED","stream":[{"output":{"n":0}},{"output":{"n":1}}]}`,
 	} {
-		status, _, text := d.do("POST", door+id+"/runsync", `{"input": {"op": "stream", "n": 2}}`)
+		status, _, text := d.do("POST", prefix+id+"/runsync", `{"input": {"op": "stream", "n": 2}}`)
 		var job struct{ ID, Status string }
 		if err := json.Unmarshal([]byte(text), &job); err != nil || status != 200 || job.Status != "COMPLETED" {
-			t.Fatalf("%s: %d %s", door, status, text)
+			t.Fatalf("%s: %d %s", prefix, status, text)
 		}
-		if status, _, text := d.do("GET", door+id+"/stream/"+job.ID, ""); status != 200 || text != want {
-			t.Errorf("%s answered %d %s", door, status, text)
+		if status, _, text := d.do("GET", prefix+id+"/stream/"+job.ID, ""); status != 200 || text != want {
+			t.Errorf("%s answered %d %s", prefix, status, text)
 		}
 	}
 }

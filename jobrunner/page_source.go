@@ -1,8 +1,12 @@
 package jobrunner
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/metrics"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
@@ -72,17 +76,38 @@ func (s pageSource) Workers(endpoint string) (out []page.Worker) {
 	return out
 }
 
+// Costs adds up what ran since midnight, in UTC as the buckets of billing.
+func (s pageSource) Costs(ctx context.Context) (costs page.Costs, err error) {
+	today, err := billing.Last(billing.Day, 1, s.clock.Wall())
+	if err != nil {
+		return costs, err
+	}
+	endpoints := map[string]page.EndpointCost{}
+	for kind, add := range map[billing.Kind]func(billing.Usage){
+		billing.Worker: func(u billing.Usage) {
+			e := endpoints[u.Owner]
+			endpoints[u.Owner] = page.EndpointCost{Endpoint: u.Owner, Time: e.Time + u.Time, Cost: e.Cost.Plus(u.Cost)}
+		},
+		billing.Volume:  func(u billing.Usage) { costs.Volumes += u.Cost.Total() },
+		billing.Pod:     func(u billing.Usage) { costs.Pods += u.Cost.Total() },
+		billing.Cluster: func(u billing.Usage) { costs.Clusters += u.Cost.Total() },
+	} {
+		if err := s.meter.Usage(ctx, kind, today, add); err != nil {
+			return costs, err
+		}
+	}
+	costs.Endpoints = slices.SortedFunc(maps.Values(endpoints), func(a, b page.EndpointCost) int {
+		return cmp.Or(-cmp.Compare(a.Cost.Total(), b.Cost.Total()), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	return costs, nil
+}
+
 func (s pageSource) Log(endpoint, worker string) ([]page.Line, bool) {
 	log, ok := s.pools.Log(endpoint, worker)
 	if !ok {
 		return nil, false
 	}
-	lines, _ := log.Lines(0)
-	out := make([]page.Line, len(lines))
-	for i, line := range lines {
-		out[i] = page.Line{Time: line.Time, Text: line.Text, System: line.System}
-	}
-	return out, true
+	return pageLines(log), true
 }
 
 // metricsSource is what the metrics read at each scrape.

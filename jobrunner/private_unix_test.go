@@ -18,7 +18,7 @@ func TestDataFolderIsPrivate(t *testing.T) {
 	before := syscall.Umask(0)
 	defer syscall.Umask(before)
 	dir := filepath.Join(t.TempDir(), "state", "data")
-	if _, err := apikey.At(dir).Add("other", nil); err != nil {
+	if _, err := apikey.At(dir).Add(apikey.Key{Name: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	d := deployWith(t, jobrunner.Config{DataDir: dir})

@@ -18,7 +18,12 @@ type resyncs struct {
 }
 
 // later calls sync after a pause, once however often an endpoint is named in it.
-func (r *resyncs) later(endpoint string, resync func()) {
+func (r *resyncs) later(endpoint string, resync func()) { r.after(resyncPause, endpoint, resync) }
+
+// soon calls sync at once, and does not wait for it.
+func (r *resyncs) soon(endpoint string, resync func()) { r.after(0, endpoint, resync) }
+
+func (r *resyncs) after(pause time.Duration, endpoint string, resync func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || r.timers[endpoint] != nil {
@@ -28,7 +33,7 @@ func (r *resyncs) later(endpoint string, resync func()) {
 		r.timers = map[string]*time.Timer{}
 	}
 	r.active.Add(1)
-	r.timers[endpoint] = time.AfterFunc(resyncPause, func() {
+	r.timers[endpoint] = time.AfterFunc(pause, func() {
 		defer r.active.Done()
 		r.mu.Lock()
 		delete(r.timers, endpoint)

@@ -45,7 +45,7 @@ func TestLogHasNoSecret(t *testing.T) {
 	}
 }
 
-// No door tells a browser that another site's page may read its answers.
+// No route allows a browser to show its answers to another site's page.
 func TestNoOtherSiteReads(t *testing.T) {
 	d := deployWith(t, jobrunner.Config{AdminClock: true, Remote: true})
 	for _, path := range []string{"/", "/ui/snapshot", "/ui/session", "/metrics", "/clock", "/v1/templates", "/v2/templates", "/v2/ep/run", "/live/v2/ep/run", "/v2/ep/job-take/w"} {

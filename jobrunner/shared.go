@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	followEvery = time.Second // how soon what another process did counts here
-	agreeEvery  = 60          // so often of that, clocks are compared
+	followEvery    = time.Second // how soon what another process did counts here
+	agreeEvery     = 60          // so often of that, clocks are compared
+	rebalanceEvery = 10          // and endpoints given up to processes that have fewer
 )
 
 // correctClock corrects the clock to the database's, where processes of several
@@ -64,9 +65,22 @@ func (j *Jobrunner) follow(ctx context.Context, c *clock.Clock) (stop func()) {
 			case <-ctx.Done():
 				return
 			}
-			endpoints, err := j.setAll(ctx)
+			err := j.checkVersions(ctx)
+			if err == nil {
+				err = j.syncPods(ctx)
+			}
+			var endpoints []store.Endpoint
+			if err == nil {
+				endpoints, err = j.setAll(ctx, n%rebalanceEvery == 0)
+			}
 			if err == nil {
 				active, err = j.wakeActive(ctx, active)
+			}
+			if err == nil {
+				err = j.added.Reload(ctx)
+			}
+			if err == nil {
+				err = j.limits.Sweep(ctx, n%agreeEvery == 0)
 			}
 			if err == nil && n%agreeEvery == 0 {
 				err = j.correctClock(ctx, c)
@@ -123,12 +137,32 @@ func (j *Jobrunner) wakeActive(ctx context.Context, before map[string]engine.Cou
 
 // setAll makes the settings of all endpoints count. As in sync, what is read
 // last is set last.
-func (j *Jobrunner) setAll(ctx context.Context) ([]store.Endpoint, error) {
+func (j *Jobrunner) setAll(ctx context.Context, rebalance bool) ([]store.Endpoint, error) {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
 	endpoints, err := j.store.Endpoints(ctx)
+	if err == nil && j.db.Shared() {
+		return endpoints, j.placeAll(ctx, endpoints, rebalance)
+	}
 	for _, e := range endpoints {
 		j.pools.Set(settings(e))
 	}
 	return endpoints, err
+}
+
+// syncPods makes count what other processes changed of pods, and notes where they run.
+func (j *Jobrunner) syncPods(ctx context.Context) error {
+	all, err := j.store.Pods(ctx)
+	if err != nil {
+		return err
+	}
+	at := make(map[string]string, len(all))
+	for _, p := range all {
+		at[p.ID] = p.Machine
+	}
+	j.places.mu.Lock()
+	j.places.pods = at
+	j.places.mu.Unlock()
+	j.pods.SyncAll(ctx, all)
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
@@ -59,4 +60,66 @@ func TestTwoOnOneDatabase(t *testing.T) {
 	if log := b.log.String(); strings.Contains(log, "ERROR") || strings.Contains(log, pgtest.Password) {
 		t.Error(log)
 	}
+}
+
+// What the metrics tell of the queue is the deployment's, and the same at each node;
+// workers are those of the node, and their sum is the deployment's.
+func TestMetricsOfTwoNodes(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	a, b := deployWith(t, c), deployWith(t, c)
+	e := echo("queue")
+	e.Workers.Max = 0
+	made, err := a.client(api.V2).Endpoints.Create(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*deployment{a, b, b} {
+		if _, err := d.client(api.V2).Jobs.Run(t.Context(), made.ID, api.Submission{Input: json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []*deployment{a, b} {
+		_, _, text := d.do("GET", "/metrics", "")
+		for _, want := range []string{`gpucloud_jobs{endpoint="` + made.ID + `",state="IN_QUEUE"} 3`, `gpucloud_queue_oldest_age_seconds{endpoint="` + made.ID + `"} `} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the metrics lack %s:\n%s", want, text)
+			}
+		}
+	}
+}
+
+// Why a job waits is known at every node, also at those that don't lead the endpoint,
+// until it waits no more.
+func TestQueueReasonAtEachNode(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
+	e := echo("waits")
+	e.Container.Image = new("nobody/runs-this")
+	made, err := nodes[0].client(api.V2).Endpoints.Create(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := nodes[1].client(api.V2).Jobs.Run(t.Context(), made.ID, api.Submission{Input: json.RawMessage(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func(says func(reason string) bool) {
+		t.Helper()
+		for i, d := range nodes {
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				status, header, body := d.do("GET", "/v2/"+made.ID+"/status/"+job.ID, "")
+				if status == 200 && says(header.Get("X-Queue-Reason")) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("node %d: %d %s %q", i, status, body, header.Get("X-Queue-Reason"))
+				}
+			}
+		}
+	}
+	until(func(reason string) bool { return strings.Contains(reason, "nobody/runs-this") })
+	if status, _, body := nodes[1].do("PATCH", "/v2/serverless/"+made.ID, `{"image":"builtin/echo"}`); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	until(func(reason string) bool { return reason == "" })
 }

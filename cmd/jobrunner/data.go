@@ -7,11 +7,11 @@ import (
 	"runtime"
 )
 
-// dataDir is where the state is kept: the folder that was asked for, else one of
-// the user's (XDG base directories on Unix).
-func dataDir(asked string) (string, error) {
-	if asked != "" {
-		return filepath.Abs(asked)
+// dataDir is the folder of the state: the value of the flag, else a folder in the
+// user's state directory (XDG base directories on Unix).
+func dataDir(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
 	}
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "gpucloud", "jobrunner"), nil
@@ -22,7 +22,7 @@ func dataDir(asked string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("no folder for the state: %w (--data names one, --ephemeral needs none)", err)
+		return "", fmt.Errorf("finding the folder for the state: %w (set --data, or use --ephemeral)", err)
 	}
 	return filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"), nil
 }

@@ -22,23 +22,37 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// dev is serve with one endpoint, whose workers run a file.
+// dev is a deployment with one endpoint, whose workers run a file.
 type dev struct {
 	File         string   `arg:"" help:"Program of the handler: a Python file, a script, anything executable."`
-	Listen       string   `default:"127.0.0.1:8420" help:"Address of this machine to listen on; port 0 takes a free one."`
-	Workers      int      `default:"1" help:"Workers at most."`
-	GPUs         int      `name:"gpus" default:"0" help:"GPUs of a worker."`
-	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there: a file (docs/gpu.md), or one of ${gpu_presets}."`
+	Listen       string   `default:"127.0.0.1:8420" help:"Address of this machine to listen on; port 0 selects a free one."`
+	Workers      int      `default:"1" help:"Maximum number of workers."`
+	GPUs         int      `name:"gpus" default:"0" help:"GPUs of each worker."`
+	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
-	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show what comes of it."`
-	Once         bool     `help:"Send one job and end with its exit status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else. Its output alone is on stdout."`
-	Watch        []string `placeholder:"PATH" sep:"none" help:"File, folder or pattern whose change counts, too. May be repeated. Default: files of the handler's kind in its folder and below."`
-	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lines of loggers that are shown (debug, info, warn, error). What a handler prints is shown always."`
+	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show its result."`
+	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else."`
+	Watch        []string `placeholder:"PATH" sep:"none" help:"Further file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in its folder and below, are always watched."`
+	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
 }
 
-// devImage is the endpoint's image; each version of the file has a tag of its
-// own, so that it makes a release.
+// devImage is the endpoint's image. Each version of the file has a tag of its own,
+// and so causes a release.
 const devImage = "dev/handler"
+
+// Help has examples.
+func (dev) Help() string {
+	return `A Python file that imports the public worker SDK runs as a worker; anything else gets a job's input on
+stdin, and the last line that it prints is the output, where that is JSON.
+
+Examples:
+  jobrunner dev handler.py
+  jobrunner dev handler.py --input test_input.json --watch prompts
+  jobrunner dev handler.sh --input '{"prompt": "hello"}' --once
+
+Exit status with --once: 0 the job is COMPLETED, 1 FAILED, 2 the handler does not start or the input is
+invalid, 3 TIMED_OUT, 4 anything else.`
+}
 
 func (d *dev) Run() (err error) {
 	if err := (&serve{Listen: d.Listen}).checkListen(); err != nil {
@@ -49,20 +63,20 @@ func (d *dev) Run() (err error) {
 	}
 	if d.Input != "" {
 		if _, err := submissionOf(d.Input); err != nil {
-			return &ended{exitUnstarted, err.Error()}
+			return &exitError{exitNotStarted, err.Error()}
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	handler, python, err := d.handler(ctx)
 	if err != nil {
-		return &ended{exitUnstarted, err.Error()}
+		return &exitError{exitNotStarted, err.Error()}
 	}
-	out := &terminal{least: levelOf(strings.ToUpper(d.LogLevel)), named: d.Workers > 1, to: stdout}
+	out := &terminal{minLevel: levelOf(strings.ToUpper(d.LogLevel)), showIDs: d.Workers > 1, out: stdout}
 	if d.Once {
-		out.to = stderr
+		out.out = stderr
 	}
-	key, made, err := apiKey("")
+	key, generated, err := apiKey("", "")
 	if err != nil {
 		return err
 	}
@@ -72,14 +86,14 @@ func (d *dev) Run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, programs.Close()) }()
-	inventory, gpus, err := inventoryOf(d.SimulateGPUs, log)
+	inventory, gpus, err := openInventory(d.SimulateGPUs, log)
 	if err != nil {
 		return err
 	}
 	defer inventory.Close()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (--listen takes another address)", d.Listen, err)
+		return fmt.Errorf("listening on %s: %w (choose another address with --listen)", d.Listen, err)
 	}
 	url := "http://" + listener.Addr().String()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
@@ -89,28 +103,28 @@ func (d *dev) Run() (err error) {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	served := make(chan error, 1)
+	serveErr := make(chan error, 1)
 	go func() {
-		served <- run(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
+		serveErr <- run(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
 	}()
-	e := &devEndpoint{url: url, key: key, shown: key}
-	if !made { // the user has it
-		e.shown = "$" + keyVariable
+	e := &devEndpoint{url: url, key: key, displayedKey: key}
+	if !generated { // the user knows the key
+		e.displayedKey = "$" + keyVariable
 	}
 	err = e.create(ctx, d)
 	switch {
 	case err != nil:
 	case d.Once:
-		err = e.once(ctx, d.Input, out)
+		err = e.runOnce(ctx, d.Input, out)
 	default:
 		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
 		err = d.follow(ctx, e, handler, python, out)
 	}
 	stop()
-	return errors.Join(err, <-served, j.Close())
+	return errors.Join(err, <-serveErr, j.Close())
 }
 
-// handler finds out what runs the file, and whether that works.
+// handler finds the program that runs the file, and checks that it works.
 func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpreter, err error) {
 	if filepath.Ext(d.File) != ".py" {
 		h, err = executor.NewHandler(devImage, d.File)
@@ -121,19 +135,19 @@ func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpre
 		return h, nil, err
 	}
 	folder := filepath.Dir(file)
-	found := findPython(ctx, folder)
-	if h, err = executor.NewHandler(devImage, d.File, found.command...); err != nil {
+	foundPython := findPython(ctx, folder)
+	if h, err = executor.NewHandler(devImage, d.File, foundPython.command...); err != nil {
 		return h, nil, err
 	}
-	return h, &found, found.check(ctx, folder, !h.PerJob)
+	return h, &foundPython, foundPython.check(ctx, folder, !h.PerJob)
 }
 
 func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *interpreter, code, gpus string) {
-	how, change := "a worker on the public SDK", "a change of it, or of files beside it, restarts the worker"
+	mode, effect := "a worker on the public SDK", "a change of it, or of files next to it, restarts the worker"
 	if h.PerJob {
-		how, change = "a process for each job", "the next job runs it as it is then"
+		mode, effect = "a process for each job", "each job runs its current version"
 	}
-	fmt.Fprintf(w, "%s runs as %s; %s\n", filepath.Base(h.File), how, change)
+	fmt.Fprintf(w, "%s runs as %s; %s\n", filepath.Base(h.File), mode, effect)
 	if python != nil {
 		fmt.Fprintf(w, "%s\n", python)
 	}
@@ -141,20 +155,20 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *int
 		fmt.Fprintf(w, "GPUs: %s\n", gpus)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", e.url)
-	if e.shown == e.key {
+	if e.displayedKey == e.key {
 		fmt.Fprintf(w, "export %s=%s\n", keyVariable, e.key)
 	}
-	fmt.Fprintf(w, "\nSend it a job:  curl -H \"Authorization: Bearer %s\" -d '{\"input\": {}}' %s/v2/%s/runsync\n", e.shown, e.url, e.id)
+	fmt.Fprintf(w, "\nSend it a job:  curl -H \"Authorization: Bearer %s\" -d '{\"input\": {}}' %s/v2/%s/runsync\n", e.displayedKey, e.url, e.id)
 	if d.Input == "" {
-		fmt.Fprintf(w, "                or start with --input %s, which sends one after each change\n", testInput(h.File))
+		fmt.Fprintf(w, "                or start with --input %s, which sends a job after each change\n", testInput(h.File))
 	}
 	fmt.Fprintf(w, "Public SDKs:    %s/live/v2, endpoint %s\n", e.url, e.id)
 	fmt.Fprintf(w, "In the browser: %s/#code=%s (once and within the hour)\n\n", e.url, code)
-	fmt.Fprintf(w, "Ctrl-C ends it, and what it has. What the workers write follows; %s marks what the handler prints.\n", printed)
+	fmt.Fprintf(w, "Ctrl-C stops the deployment and deletes its state. The workers' output follows; %s marks lines that the handler prints.\n", printedMark)
 }
 
-// testInput is what to give --input: the file that the public SDK reads in a
-// local test, where there is one.
+// testInput is an example for --input: the file that the public SDK reads in a local
+// test, if it exists.
 func testInput(handler string) string {
 	if file := filepath.Join(filepath.Dir(handler), "test_input.json"); exists(file) {
 		return file
@@ -162,25 +176,25 @@ func testInput(handler string) string {
 	return `'{"prompt": "…"}'`
 }
 
-// devLook is how often files are looked at.
-const devLook = 300 * time.Millisecond
+// watchInterval is the interval between two scans of the watched files.
+const watchInterval = 300 * time.Millisecond
 
-// follow makes each change of the files count, and sends the job again.
+// follow applies each change of the files, and sends the job again.
 func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, out *terminal) error {
-	more := d.Watch
+	extraFiles := d.Watch
 	if exists(d.Input) {
-		more = append(more, d.Input)
+		extraFiles = append(extraFiles, d.Input)
 	}
-	files, err := newWatch(h.File, more)
+	files, err := newWatch(h.File, extraFiles)
 	if err != nil {
 		out.show("WARN", "", err.Error())
 	}
-	sent := &jobs{e: e, input: d.Input, to: out}
+	loop := &jobLoop{e: e, input: d.Input, out: out}
 	if d.Input != "" {
-		sent.resubmit(ctx)
-		defer sent.wait()
+		loop.resubmit(ctx)
+		defer loop.wait()
 	}
-	ticker := time.NewTicker(devLook)
+	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -192,24 +206,24 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, py
 		if len(names) == 0 {
 			continue
 		}
-		if d.changed(ctx, e, h, python, strings.Join(names, ", "), out) && d.Input != "" {
-			sent.resubmit(ctx)
+		if d.applyChange(ctx, e, h, python, strings.Join(names, ", "), out) && d.Input != "" {
+			loop.resubmit(ctx)
 		}
 	}
 }
 
-// changed makes a change count, and tells whether it does.
-func (d *dev) changed(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, names string, out *terminal) bool {
+// applyChange makes the endpoint use the changed file, and reports whether it does.
+func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {
 		command = python.command
 	}
-	switch is, err := executor.NewHandler(devImage, h.File, command...); {
+	switch changedHandler, err := executor.NewHandler(devImage, h.File, command...); {
 	case err != nil:
 		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, err))
 		return false
-	case is.PerJob != h.PerJob:
-		out.show("WARN", "", names+" changed, and the handler runs in another way now: start jobrunner dev again")
+	case changedHandler.PerJob != h.PerJob:
+		out.show("WARN", "", names+" changed the way in which the handler runs: restart jobrunner dev")
 		return false
 	case h.PerJob:
 		out.show("DEV", "", names+" changed: the next job runs it")
@@ -225,12 +239,12 @@ func (d *dev) changed(ctx context.Context, e *devEndpoint, h executor.Handler, p
 	return true
 }
 
-// devEndpoint is the endpoint, over the management API.
+// devEndpoint is the endpoint, which the management API creates and changes.
 type devEndpoint struct {
-	url, key string
-	shown    string // instead of the key
-	id       string
-	version  int
+	url, key     string
+	displayedKey string // printed instead of the key
+	id           string
+	version      int
 }
 
 func (e *devEndpoint) create(ctx context.Context, d *dev) error {
@@ -245,22 +259,22 @@ func (e *devEndpoint) create(ctx context.Context, d *dev) error {
 		body["cpu"] = []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}}
 	}
 	level := strings.ToUpper(d.LogLevel)
-	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // what is not shown need not be written
+	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // lines that are not shown are not logged
 	for _, variable := range d.Env {
 		name, value, ok := strings.Cut(variable, "=")
 		if !ok || name == "" {
-			return fmt.Errorf("--env %s: write it like NAME=VALUE", name)
+			return fmt.Errorf("invalid --env %s: expected NAME=VALUE", name)
 		}
 		env[name] = value
 	}
 	body["env"] = env
-	var made struct {
+	var created struct {
 		ID string `json:"id"`
 	}
-	if err := e.call(ctx, http.MethodPost, "/v2/serverless", body, &made); err != nil {
-		return fmt.Errorf("making the endpoint: %w", err)
+	if err := e.call(ctx, http.MethodPost, "/v2/serverless", body, &created); err != nil {
+		return fmt.Errorf("creating the endpoint: %w", err)
 	}
-	e.id = made.ID
+	e.id = created.ID
 	return nil
 }
 
@@ -275,15 +289,15 @@ func (e *devEndpoint) release(ctx context.Context) error {
 func (e *devEndpoint) image() string { return fmt.Sprintf("%s:%d", devImage, e.version) }
 
 func (e *devEndpoint) call(ctx context.Context, method, path string, body, answer any) error {
-	var sent io.Reader = http.NoBody
+	var content io.Reader = http.NoBody
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
 			return err
 		}
-		sent = bytes.NewReader(text)
+		content = bytes.NewReader(text)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, e.url+path, sent)
+	r, err := http.NewRequestWithContext(ctx, method, e.url+path, content)
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ runpod.serverless.start({"handler": handler})
 		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
 		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
 		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died with exit status 3"},
-		"not an input": {[]string{"--input=[1]"}, 2, "", "neither a JSON object nor a file"},
+		"not an input": {[]string{"--input=[1]"}, 2, "", "expected a JSON object or a file"},
 		"no object":    {[]string{"--input=" + file}, 2, "", "expected a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ runpod.serverless.start({"handler": handler})
 	t.Run("timed out", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {
-			t.Skip("waits for the shortest time-out, five seconds")
+			t.Skip("a handler's process runs into the shortest executionTimeout of the API, five seconds of real time")
 		}
 		file := filepath.Join(t.TempDir(), "sleeps.sh")
 		put(t, file, "sleep 600")
@@ -210,8 +210,8 @@ runpod.serverless.start({"handler": handler})
 	s.until(`In the browser: http://\S+/#code=\w{20,} `)
 	s.until(`Python \d+\.\d+\.\d+ of PATH: python3`)
 	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // shown, and not obeyed
-	s.until(`\d\d:\d\d:\d\d INFO  \[[0-9a-f]{8}\] two\n {15}lines\n`)
-	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job [0-9a-f]{8}\)\n {15}1\n`)
+	s.until(`\d\d:\d\d:\d\d INFO  \[…[0-9a-z-]{12}\] two\n {15}lines\n`)
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job …[0-9a-z-]{12}\)\n {15}1\n`)
 	put(t, helper, "VERSION = 2\n\n")
 	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
 	s.until(`JOB   COMPLETED .*\n {15}2\n`)

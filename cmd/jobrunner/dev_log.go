@@ -14,31 +14,31 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// terminal shows what workers write and what the jobrunner says, for people:
-// time, level, text. What a handler prints by itself stands beside a bar.
+// terminal shows the output of workers and the log of the jobrunner for people: time,
+// level, text. A bar marks lines that a handler prints.
 type terminal struct {
-	least slog.Level // lines of loggers below it are left out
-	named bool       // there are several workers, which are told apart
+	minLevel slog.Level // lower log lines are not shown
+	showIDs  bool       // of several workers
 
-	mu sync.Mutex
-	to io.Writer
+	mu  sync.Mutex
+	out io.Writer
 }
 
-// printed is in the place of the level of what a handler prints.
-const printed = "│"
+// printedMark replaces the level of lines that a handler prints.
+const printedMark = "│"
 
-// Write takes a line of a worker, behind its id.
+// Write writes a worker's line, which follows the worker's id.
 func (t *terminal) Write(line []byte) (int, error) {
 	id, text, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-	if said, ok := strings.CutPrefix(text, worker.SystemPrefix); ok {
-		t.show("INFO", id, "jobrunner: "+said)
+	if message, ok := strings.CutPrefix(text, worker.SystemPrefix); ok {
+		t.show("INFO", id, "jobrunner: "+message)
 		return len(line), nil
 	}
 	l := logline.Parse(text)
 	switch {
 	case l.Printed():
-		t.show(printed, id, l.Text)
-	case levelOf(l.Level) >= t.least:
+		t.show(printedMark, id, l.Text)
+	case levelOf(l.Level) >= t.minLevel:
 		if l.Job != "" {
 			l.Text = "[" + shortID(l.Job) + "] " + l.Text
 		}
@@ -51,64 +51,65 @@ func levelOf(name string) slog.Level {
 	return map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "ERROR": slog.LevelError}[name]
 }
 
-// show writes lines, the further ones below the first.
+// show writes a text, and indents its further lines.
 func (t *terminal) show(level, id, text string) {
-	who := ""
-	if t.named && id != "" {
-		who = shortID(id) + " "
+	prefix := ""
+	if t.showIDs && id != "" {
+		prefix = shortID(id) + " "
 	}
-	head := fmt.Sprintf("%s %-5s %s", time.Now().Format(time.TimeOnly), level, who)
-	indent := strings.Repeat(" ", len(time.TimeOnly)+1) + fmt.Sprintf("%-5s %s", map[bool]string{true: printed}[level == printed], strings.Repeat(" ", len(who)))
+	head := fmt.Sprintf("%s %-5s %s", time.Now().Format(time.TimeOnly), level, prefix)
+	indent := strings.Repeat(" ", len(time.TimeOnly)+1) + fmt.Sprintf("%-5s %s", map[bool]string{true: printedMark}[level == printedMark], strings.Repeat(" ", len(prefix)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, line := range strings.Split(text, "\n") {
 		if i > 0 {
 			head = indent
 		}
-		_, _ = fmt.Fprintln(t.to, strings.TrimRight(head+colour.ReplaceAllString(line, ""), " ")) // whoever looks may look away
+		_, _ = fmt.Fprintln(t.out, strings.TrimRight(head+colour.ReplaceAllString(line, ""), " ")) // fails if nobody reads the output
 	}
 }
 
-// colour is an escape sequence that only styles text. Others are shown by whoever
-// writes to the terminal.
+// colour matches escape sequences that only style text. The filter of stdout makes
+// others visible.
 var colour = regexp.MustCompile(`\x1b\[[0-9;:]*m`)
 
-// shortID is the part of an id that tells a few apart.
+// shortID is the end of an id, which is enough to distinguish a few: ids begin with the
+// time.
 func shortID(id string) string {
-	if rest, ok := strings.CutPrefix(id, "sync-"); ok {
-		return "sync-" + rest[:min(len(rest), 8)]
+	if len(id) <= 12 {
+		return id
 	}
-	return id[:min(len(id), 8)]
+	return "…" + id[len(id)-12:]
 }
 
-// logger is for what the jobrunner itself says.
+// logger is the logger of the jobrunner itself.
 func (t *terminal) logger() *slog.Logger { return slog.New(terminalHandler{t}) }
 
-// terminalHandler shows records without what everybody knows of one endpoint,
-// and a reason below the message.
+// terminalHandler shows records without the name of the only endpoint, and with the
+// reason below the message.
 type terminalHandler struct{ t *terminal }
 
 func (h terminalHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= max(h.t.least, slog.LevelWarn)
+	return level >= max(h.t.minLevel, slog.LevelWarn)
 }
 
 func (h terminalHandler) Handle(_ context.Context, r slog.Record) error {
-	text, id, below := r.Message, "", ""
+	text, id, details := r.Message, "", ""
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
 		case "endpoint":
 		case "worker":
 			id = a.Value.String()
 		case "reason":
-			reason, _, _ := strings.Cut(a.Value.String(), ". The end of its log:") // which was shown
-			below += "\n" + reason
+			reason, _, _ := strings.Cut(a.Value.String(), ". The end of its log:") // the log was shown before
+			details += "\n" + reason
 		default:
 			text += fmt.Sprintf(", %s: %v", a.Key, a.Value)
 		}
 		return true
 	})
 	level := r.Level.String()
-	h.t.show(level, id, text+below)
+	h.t.show(level, id, text+details)
 	return nil
 }
 

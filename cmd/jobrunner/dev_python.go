@@ -15,37 +15,37 @@ import (
 // interpreter is the Python that runs a handler.
 type interpreter struct {
 	command []string // before the handler's file
-	from    string   // where it comes from, for people
+	from    string   // its origin, for people
 	install []string // installs a package for it, with the package's name appended
 	version string   // like 3.12.1
 }
 
-// findPython finds the Python of a folder: of a virtual environment in it, of the
-// tool that manages it, or the one on PATH.
+// findPython finds the Python of a folder: that of a virtual environment in it, of the
+// tool that manages it, or of PATH.
 func findPython(ctx context.Context, folder string) interpreter {
-	in := func(name string) string { return filepath.Join(folder, name) }
+	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{".venv", "venv", "env"} {
-		if python := venvPython(in(name)); python != "" {
+		if python := venvPython(inFolder(name)); python != "" {
 			return interpreter{command: []string{python}, from: name + " of its folder", install: []string{python, "-m", "pip", "install"}}
 		}
 	}
-	project, _ := os.ReadFile(in("pyproject.toml")) // there need be none
+	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
 	switch {
-	case exists(in("uv.lock")) || strings.Contains(string(project), "[tool.uv"):
+	case exists(inFolder("uv.lock")) || strings.Contains(string(project), "[tool.uv"):
 		if uv, err := exec.LookPath("uv"); err == nil {
 			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, from: "uv", install: []string{"uv", "add"}}
 		}
-	case exists(in("poetry.lock")) || strings.Contains(string(project), "[tool.poetry"):
+	case exists(inFolder("poetry.lock")) || strings.Contains(string(project), "[tool.poetry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
 			found := interpreter{command: []string{poetry, "run", "python"}, from: "poetry", install: []string{"poetry", "add"}}
-			if path := ask(ctx, folder, poetry, "env", "info", "--executable"); exists(path) {
+			if path := commandOutput(ctx, folder, poetry, "env", "info", "--executable"); exists(path) {
 				found.command = []string{path} // without the tool in between
 			}
 			return found
 		}
 	}
 	for _, name := range []string{"environment.yml", "environment.yaml"} {
-		text, err := os.ReadFile(in(name))
+		text, err := os.ReadFile(inFolder(name))
 		if err != nil {
 			continue
 		}
@@ -80,12 +80,12 @@ func exists(path string) bool {
 	return path != "" && err == nil
 }
 
-// asking bounds how long a tool may take to answer.
-const asking = 20 * time.Second
+// commandTimeout limits the duration of commandOutput.
+const commandTimeout = 20 * time.Second
 
-// ask is what a command writes to stdout in a folder, "" where it fails.
-func ask(ctx context.Context, folder string, command ...string) string {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+// commandOutput runs a command in a folder and returns its stdout, "" if it fails.
+func commandOutput(ctx context.Context, folder string, command ...string) string {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = folder
@@ -99,21 +99,21 @@ func ask(ctx context.Context, folder string, command ...string) string {
 // sdkPackage is the public worker SDK, as Python and pip call it.
 const sdkPackage = "runpod"
 
-// look answers the version, and whether the SDK is there, which imports it not:
-// that takes seconds.
-const lookForSDK = `import importlib.util, sys
+// sdkCheck prints the version, and whether the SDK is installed. It does not import the
+// SDK, which takes seconds.
+const sdkCheck = `import importlib.util, sys
 print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None)`
 
-// check finds out the version, and with sdk that the SDK is there.
+// check finds the version, and with sdk requires that the SDK is installed.
 func (p *interpreter) check(ctx context.Context, folder string, sdk bool) error {
-	text := ask(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", lookForSDK)...)
-	version, found, ok := strings.Cut(text, " ")
+	text := commandOutput(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", sdkCheck)...)
+	version, hasSDK, ok := strings.Cut(text, " ")
 	if !ok {
-		return fmt.Errorf("the Python of %s does not run: %s", p.from, strings.Join(p.command, " "))
+		return fmt.Errorf("running the Python of %s failed: %s", p.from, strings.Join(p.command, " "))
 	}
 	p.version = version
-	if sdk && found != "True" {
-		return fmt.Errorf("the handler imports %s, which its Python (%s, %s) has not: install it with  %s %s",
+	if sdk && hasSDK != "True" {
+		return fmt.Errorf("the handler imports %s, which is missing in its Python (%s, %s): install it with  %s %s",
 			sdkPackage, p.version, p.from, strings.Join(p.install, " "), sdkPackage)
 	}
 	return nil

@@ -148,14 +148,14 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "notes.txt"), "")
 	for want, args := range map[string][]string{
-		"chmod +x":            {filepath.Join(dir, "notes.txt")},
-		"there is no file":    {filepath.Join(dir, "nosuch.py")},
-		"the presets are":     {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
-		"NAME=VALUE":          {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
-		"other machines":      {"/bin/true", "--listen=0.0.0.0:0"},
-		"--listen takes anot": {"/bin/true", "--listen=127.0.0.1:1"},
+		"chmod +x":                  {filepath.Join(dir, "notes.txt")},
+		"there is no file":          {filepath.Join(dir, "nosuch.py")},
+		"expected a file or one of": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
+		"NAME=VALUE":                {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
+		"other machines":            {"/bin/true", "--listen=0.0.0.0:0"},
+		"with --listen":             {"/bin/true", "--listen=127.0.0.1:1"},
 	} {
-		if want == "--listen takes anot" && os.Getuid() == 0 {
+		if want == "with --listen" && os.Getuid() == 0 {
 			continue
 		}
 		if text := fails(t, environment(dir), append([]string{"dev"}, args...)...); !strings.Contains(text, want) {
@@ -186,7 +186,7 @@ func TestWorkersOfAKilledDeployment(t *testing.T) {
 	}
 	// The n-th one that was started: a real process, which has no virtual time.
 	child := func(n int) (pid int) {
-		for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // a real process has no virtual time
 			text, _ := os.ReadFile(children)
 			if lines := bytes.Split(bytes.TrimSpace(text), []byte("\n")); len(lines) >= n && len(text) > 0 {
 				pid, _ = strconv.Atoi(string(lines[n-1]))

@@ -9,70 +9,70 @@ import (
 	"strings"
 )
 
-// watch looks at files that a handler may be made of: those beside it and below
-// its folder that have its suffix, and what the user names.
+// watch detects changes of a handler's files: those in its folder and below that have
+// its suffix, and those that the user names.
 type watch struct {
-	file  string   // the handler
-	more  []string // files, folders and patterns
-	stamp map[string]string
+	file   string   // the handler
+	extra  []string // files, folders and patterns
+	stamps map[string]string
 }
 
-// watchMost bounds the files that are looked at, each several times a second.
-const watchMost = 2000
+// maxWatchedFiles limits the watched files, each of which is checked several times a
+// second.
+const maxWatchedFiles = 2000
 
-// notSource are folders with what others wrote. So are those whose name begins
-// with a dot, and virtual environments.
-var notSource = []string{"__pycache__", "node_modules", "site-packages", "target", "dist", "build"}
+// ignoredFolders are folders with files of other authors. Folders whose name begins
+// with a dot and virtual environments are ignored, too.
+var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "target", "dist", "build"}
 
-// newWatch remembers how the files are now. The error says that there are too
-// many; then the handler and what the user named are watched alone.
-func newWatch(file string, more []string) (*watch, error) {
-	w := &watch{file: file, more: more}
+// newWatch records the current state of the files. If there are too many, it returns
+// an error and watches only the handler and the files that the user names.
+func newWatch(file string, extra []string) (*watch, error) {
+	w := &watch{file: file, extra: extra}
 	var err error
-	w.stamp, err = w.look()
+	w.stamps, err = w.scan()
 	return w, err
 }
 
-// changed names the files that are not as they were at the last call, the newest
-// state of which is remembered.
+// changed lists the files that have changed since the last call.
 func (w *watch) changed() (names []string) {
-	now, _ := w.look() // that there are too many was said
-	for file, stamp := range now {
-		if w.stamp[file] != stamp {
+	current, _ := w.scan() // newWatch reported the error
+	for file, stamp := range current {
+		if w.stamps[file] != stamp {
 			names = append(names, w.name(file))
 		}
 	}
-	for file := range w.stamp {
-		if _, there := now[file]; !there && file != w.file { // editors take a file away for a moment
+	for file := range w.stamps {
+		if _, present := current[file]; !present && file != w.file { // editors remove a file for a moment
 			names = append(names, w.name(file))
 		}
 	}
-	if _, there := now[w.file]; !there {
+	if _, present := current[w.file]; !present {
 		if len(names) == 0 {
 			return nil
 		}
-		now[w.file] = w.stamp[w.file]
+		current[w.file] = w.stamps[w.file]
 	}
-	w.stamp = now
+	w.stamps = current
 	slices.Sort(names)
 	return names
 }
 
-// name is a file's as seen from the handler's folder.
+// name is the path of a file relative to the handler's folder.
 func (w *watch) name(file string) string {
-	if short, err := filepath.Rel(filepath.Dir(w.file), file); err == nil {
-		return short
+	if relative, err := filepath.Rel(filepath.Dir(w.file), file); err == nil {
+		return relative
 	}
 	return file
 }
 
-func (w *watch) look() (stamps map[string]string, err error) {
+func (w *watch) scan() (stamps map[string]string, err error) {
 	stamps = map[string]string{}
-	note(stamps, w.file)
-	for _, pattern := range w.more {
+	recordStamp(stamps, w.file)
+	for _, pattern := range w.extra {
 		matches, err := filepath.Glob(pattern)
 		if err != nil {
-			return stamps, fmt.Errorf("--watch %s is no pattern: %w", pattern, err)
+			return stamps, fmt.Errorf("invalid --watch %s: expected a file, folder or pattern: %w", pattern, err)
 		}
 		for _, path := range matches {
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -81,25 +81,25 @@ func (w *watch) look() (stamps map[string]string, err error) {
 				}
 				continue
 			}
-			note(stamps, path)
+			recordStamp(stamps, path)
 		}
 	}
-	beside := map[string]string{}
-	if err := walk(filepath.Dir(w.file), filepath.Ext(w.file), beside); err != nil {
-		return stamps, fmt.Errorf("beside %s: %w; only the file itself is watched, and what --watch names", filepath.Base(w.file), err)
+	siblings := map[string]string{}
+	if err := walk(filepath.Dir(w.file), filepath.Ext(w.file), siblings); err != nil {
+		return stamps, fmt.Errorf("next to %s: %w; only the file itself and those of --watch are watched", filepath.Base(w.file), err)
 	}
-	for file, stamp := range beside {
+	for file, stamp := range siblings {
 		stamps[file] = stamp
 	}
 	return stamps, nil
 }
 
-// walk notes the files below a folder that have a suffix, "" for all.
+// walk records the files below a folder that have a suffix, "" for all.
 func walk(folder, suffix string, stamps map[string]string) error {
 	n := 0
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // it is gone, or may not be read
+		case err != nil: // the file was removed, or can't be read
 			return nil //nolint:nilerr // what can't be read can't be watched
 		case entry.IsDir():
 			if path != folder && isForeignFolder(path, entry.Name()) {
@@ -109,20 +109,20 @@ func walk(folder, suffix string, stamps map[string]string) error {
 		case strings.HasPrefix(entry.Name(), "."), suffix != "" && filepath.Ext(path) != suffix, !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0:
 			return nil
 		}
-		if n++; n > watchMost {
-			return fmt.Errorf("there are more than %d files", watchMost)
+		if n++; n > maxWatchedFiles {
+			return fmt.Errorf("too many files: expected at most %d", maxWatchedFiles)
 		}
-		note(stamps, path)
+		recordStamp(stamps, path)
 		return nil
 	})
 }
 
 func isForeignFolder(path, name string) bool {
-	return strings.HasPrefix(name, ".") || slices.Contains(notSource, name) || exists(filepath.Join(path, "pyvenv.cfg")) || exists(filepath.Join(path, "conda-meta"))
+	return strings.HasPrefix(name, ".") || slices.Contains(ignoredFolders, name) || exists(filepath.Join(path, "pyvenv.cfg")) || exists(filepath.Join(path, "conda-meta"))
 }
 
-// note remembers how a file is: another text after each change.
-func note(stamps map[string]string, file string) {
+// recordStamp records the state of a file: a text that differs after each change.
+func recordStamp(stamps map[string]string, file string) {
 	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
 		stamps[file] = fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
 	}

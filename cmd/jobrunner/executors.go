@@ -9,32 +9,37 @@ import (
 	"path/filepath"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/kubernetes"
 )
 
-// configFile is looked for in the data folder where no other is named.
+// configFile is the default configuration file in the data folder.
 const configFile = "jobrunner.yaml"
 
-// executors are what runs the images that aren't built in. Opening them ends
-// what a killed run left in the data folder.
+// executors opens the executor of images that aren't built in. That ends the processes
+// and containers that a killed run recorded in the data folder.
 func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*executor.Executor, error) {
-	file := s.Config
-	if file == "" && dir != "" {
-		file = filepath.Join(dir, configFile)
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			file = ""
-		}
-	}
-	c := executor.Config{File: file, DataDir: dir, Logger: log}
+	c := executor.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.OpenForExecutor, Logger: log}
 	if s.Ephemeral {
 		c.DataDir, c.Optional = registerFolder(), true
 	}
 	return executor.New(ctx, c)
 }
 
-// registerFolder is the folder in which the jobrunners of this user that keep nothing
-// tell each other what to end of one that was killed: a container outlives its
-// jobrunner. While none runs it has no files. It is "" where there is no place
-// for it.
+// configFile is that of --config, else the one in the data folder; "" where there is none.
+func (s *serve) configFile(dir string) string {
+	if s.Config != "" || dir == "" {
+		return s.Config
+	}
+	file := filepath.Join(dir, configFile)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return file
+}
+
+// registerFolder is the folder in which ephemeral jobrunners of this user record their
+// containers, so that another one can remove those of a killed jobrunner. It is empty
+// while none runs. The name is "" if the user has no cache directory.
 func registerFolder() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

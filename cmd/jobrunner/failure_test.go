@@ -20,14 +20,15 @@ func broken(t *testing.T, text string, args ...string) *handlers {
 	return h
 }
 
-// reason waits for the reason of an endpoint whose workers can't start.
-func (h *handlers) reason() (reason string) {
+// reason waits for the reason of an endpoint whose workers can't start, with a part: the
+// log of a worker is added when all of it was read, a moment after its end.
+func (h *handlers) reason(part string) (reason string) {
 	h.t.Helper()
-	h.until("a reason", func() bool {
+	h.until("a reason with "+part, func() bool {
 		var health struct{ Reason string }
 		h.call(http.MethodGet, "/v2/"+h.endpoint+"/health", "", &health)
 		reason = health.Reason
-		return reason != ""
+		return strings.Contains(reason, part)
 	})
 	return reason
 }
@@ -55,7 +56,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 	t.Parallel()
 	h := broken(t, "import no_such_model\n")
 	const want = "it ended right after its start, with exit status 1: ModuleNotFoundError: No module named 'no_such_model'"
-	if got := h.reason(); got != want {
+	if got := h.reason("ModuleNotFoundError"); got != want {
 		t.Errorf("the reason is %q", got)
 	}
 	id := h.run("x", "")
@@ -89,7 +90,7 @@ func TestHealthSaysWhyJobsWait(t *testing.T) {
 func TestForgottenStart(t *testing.T) {
 	t.Parallel()
 	h := broken(t, "def handler(job):\n    return job\n")
-	if got := h.reason(); !strings.Contains(got, "exit status 0") || !strings.Contains(got, "serverless.start") {
+	if got := h.reason("exit status 0"); !strings.Contains(got, "serverless.start") {
 		t.Errorf("the reason is %q", got)
 	}
 }
@@ -107,7 +108,7 @@ sys.exit(5 if os.path.exists(os.path.join(here, "other.go")) else 4)
 `)
 	h.until("three starts", func() bool { return len(h.lines("starts")) >= 3 })
 	h.release("other")
-	h.until("another one", func() bool { return strings.Contains(h.reason(), "exit status 5") })
+	h.reason("exit status 5")
 	h.interrupt()
 	log := h.stderr.String()
 	if n := strings.Count(log, "with exit status 4"); n != 1 {

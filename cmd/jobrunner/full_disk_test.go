@@ -70,8 +70,17 @@ func TestFullDisk(t *testing.T) {
 	p = serve(t, env, data, "--limits=off")
 	c = p.client("a-long-key")
 	there(c)
-	if _, err := submit(c); err == nil {
-		t.Error("a full disk takes a job")
+	// The start may bring the log into the database's file, after which the log's
+	// space is used again: some jobs more, and then no other.
+	for len(jobs) < 1000 {
+		var id string
+		if id, err = submit(c); err != nil {
+			break
+		}
+		jobs = append(jobs, id)
+	}
+	if len(jobs) == 1000 {
+		t.Error("a full disk takes any number of jobs")
 	}
 	cancelled := jobs[0]
 	if _, err := c.Jobs.Cancel(t.Context(), e.ID, cancelled); err != nil {

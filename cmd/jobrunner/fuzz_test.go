@@ -16,7 +16,7 @@ func FuzzVisible(f *testing.F) {
 		return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 	}
 	fuzz.Run(f, func(t *testing.T, text string) {
-		got := string(visible([]byte(text)))
+		got := string(escapeControls([]byte(text)))
 		if !utf8.ValidString(got) || strings.ContainsFunc(got, obeyed) {
 			t.Errorf("%q is printed as %q", text, got)
 		}

@@ -1,27 +1,34 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
 )
 
-// gpus finds the GPUs that workers get, and says in a line what they are, or
-// why there are none: then there are CPUs.
-func (s *serve) gpus(log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
+// gpus finds the GPUs of the workers, those of a cluster where that runs them, and
+// describes them in a line, or the reason why there are none and workers run on the CPU.
+func (s *serve) gpus(ctx context.Context, programs *executor.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	switch {
 	case s.SimulateGPUs != "" && s.GPUs == "off":
-		return nil, "", errors.New("--gpus=off looks for no GPUs, and --simulate-gpus says which to show: choose one")
+		return nil, "", errors.New("--gpus=off and --simulate-gpus exclude each other: choose one")
 	case s.GPUs == "off":
 		return gpu.None(), "off", nil
+	case s.SimulateGPUs == "":
+		if inventory, err = programs.Inventory(ctx); inventory != nil || err != nil {
+			return inventory, "of the cluster's nodes", err
+		}
 	}
-	return inventoryOf(s.SimulateGPUs, log)
+	return openInventory(s.SimulateGPUs, log)
 }
 
-// inventoryOf is what --simulate-gpus says, or, where it says nothing, what the
-// machine has.
-func inventoryOf(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
+// openInventory opens the simulated GPUs, or without --simulate-gpus those of the
+// machine.
+func openInventory(simulate string, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	if simulate != "" {
 		if inventory, err = gpu.Simulate(simulate, log); err != nil {
 			return nil, "", err
@@ -32,9 +39,9 @@ func inventoryOf(simulate string, log *slog.Logger) (inventory gpu.Inventory, li
 	return inventory, line, nil
 }
 
-// machineInventory is what the machine has. Like many, it may have none.
+// machineInventory opens the GPUs of the machine, which may have none.
 func machineInventory(log *slog.Logger) (gpu.Inventory, string) {
-	inventory, err := gpu.Open(log)
+	inventory, err := nvidia.Open(log)
 	if err != nil {
 		return gpu.None(), "none: " + err.Error() + "; workers run on the CPU"
 	}

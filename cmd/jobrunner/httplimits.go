@@ -9,13 +9,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// httpLimits are what clients may cost the deployment.
+// httpLimits limits the resources that clients can use.
 type httpLimits struct {
-	MaxConnections           int      `default:"4096" help:"Open connections at most; fewer where the process may have fewer descriptors."`
-	MaxConnectionsPerAddress int      `default:"1024" help:"Open connections of one client address at most, those of this machine excepted."`
-	BodyMemory               int      `placeholder:"MIB" help:"Memory of the bodies that are being read, and as much again of the outputs that are being answered; beyond it requests are answered 503. Default: a sixteenth of the machine's."`
-	EphemeralMemory          int      `default:"1024" placeholder:"MIB" help:"Memory of the state with --ephemeral: jobs are refused at half of it, results when it is full."`
-	LoadBalancer             []string `placeholder:"ADDRESS" sep:"none" help:"Address or network (10.0.0.0/8) of a load balancer or proxy, which may open more. May be repeated."`
+	MaxConnections           int      `default:"4096" help:"Maximum number of open connections; fewer if the limit of descriptors is lower."`
+	MaxConnectionsPerAddress int      `default:"1024" help:"Maximum number of open connections of one client address, except this machine's."`
+	BodyMemory               int      `placeholder:"MIB" help:"Memory for the bodies that are being read, and as much again for the outputs that are being answered; requests beyond it are answered 503. Default: a sixteenth of the machine's memory."`
+	EphemeralMemory          int      `default:"1024" placeholder:"MIB" help:"Memory for the state with --ephemeral: jobs are refused when half of it is used, results when it is full."`
+	LoadBalancer             []string `placeholder:"ADDRESS" sep:"none" help:"Address or network (10.0.0.0/8) of a load balancer or proxy, which may open more connections. May be repeated."`
 }
 
 func (l *httpLimits) connections() (c httplimit.Connections, err error) {
@@ -25,8 +25,8 @@ func (l *httpLimits) connections() (c httplimit.Connections, err error) {
 	if l.BodyMemory < 0 {
 		return c, fmt.Errorf("invalid --body-memory: expected MiB, at least 1, got %d", l.BodyMemory)
 	}
-	if most := jobrunner.MaxStateMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > most {
-		return c, fmt.Errorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", most, l.EphemeralMemory)
+	if maxMemory := jobrunner.MaxStateMemory >> 20; l.EphemeralMemory < 16 || l.EphemeralMemory > maxMemory {
+		return c, fmt.Errorf("invalid --ephemeral-memory: expected from 16 to %d MiB, got %d: --data keeps more, on disk", maxMemory, l.EphemeralMemory)
 	}
 	c.Max, c.PerAddress = l.MaxConnections, l.MaxConnectionsPerAddress
 	for _, text := range l.LoadBalancer {

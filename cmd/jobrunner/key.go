@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 const (
@@ -14,11 +15,18 @@ const (
 	keyVariable = "GPUCLOUD_API_KEY"
 )
 
-// apiKey is the key that clients must send: GPUCLOUD_API_KEY, else the one in
-// the data folder, else a new one, kept there for its owner alone. made tells
-// that it is new.
-func apiKey(dir string) (key string, made bool, err error) {
-	if key := os.Getenv(keyVariable); key != "" {
+// apiKey is the key that clients must send: that of the file of --api-key-file or
+// GPUCLOUD_API_KEY, else the one in the data folder, else a generated one, which is stored
+// there, readable only for its owner.
+func apiKey(file, dir string) (key string, generated bool, err error) {
+	key = os.Getenv(keyVariable)
+	switch {
+	case file != "" && key != "":
+		return "", false, fmt.Errorf("--api-key-file and %s exclude each other: choose one", keyVariable)
+	case file != "":
+		key, err = keyFromFile(file)
+		return key, false, err
+	case key != "":
 		return key, false, nil
 	}
 	if dir == "" {
@@ -38,10 +46,23 @@ func apiKey(dir string) (key string, made bool, err error) {
 	return key, true, writeKey(dir, path, key)
 }
 
-// writeKey leaves the whole key or none, also when it is interrupted.
+// keyFromFile is the only line of a file.
+func keyFromFile(file string) (string, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading --api-key-file: %w", err)
+	}
+	key := strings.TrimSpace(string(content))
+	if key == "" || strings.ContainsFunc(key, unicode.IsSpace) {
+		return "", fmt.Errorf("invalid --api-key-file %s: expected one line with the key", file)
+	}
+	return key, nil
+}
+
+// writeKey writes the key atomically.
 func writeKey(dir, path, key string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w", err)
+		return fmt.Errorf("creating the data folder: %w", err)
 	}
 	f, err := os.CreateTemp(dir, keyFile+"-") // 0600
 	if err != nil {

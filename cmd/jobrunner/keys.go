@@ -1,89 +1,187 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// keys are the keys beside the deployment's own. What these commands change
-// counts at once in a deployment that runs on the same data folder.
+// keys manages further keys. A deployment that runs on the same data folder, or the same
+// database, applies changes: at once, or within a second.
 type keys struct {
-	Add    addKey    `cmd:"" help:"Make a key and print it: it can't be shown again."`
+	Add    addKey    `cmd:"" help:"Create a key and print it. It can't be shown again."`
 	List   listKeys  `cmd:"" help:"List the keys by their names."`
-	Remove removeKey `cmd:"" help:"Take a key back: it opens nothing from now on."`
+	Remove removeKey `cmd:"" help:"Revoke a key."`
 }
 
-// folder is where the keys are kept.
-type folder struct {
-	Data string `placeholder:"DIR" help:"Data folder of the deployment. Default: that of serve."`
+// Help has an example of each command.
+func (keys) Help() string {
+	return `Examples:
+  jobrunner keys add ci --jobs read
+  jobrunner keys list
+  jobrunner keys remove ci`
 }
 
-func (f folder) keys() (*apikey.File, error) {
-	dir, err := dataDir(f.Data)
+// keysOf names the deployment whose keys are managed.
+type keysOf struct {
+	Data        string `placeholder:"DIR" help:"Data folder of the deployment. Default: the default of serve."`
+	engineFlags `embed:""`
+}
+
+// with calls f with the deployment's keys.
+func (o *keysOf) with(f func(apikey.Store) error) (err error) {
+	url, err := o.engineURL()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return apikey.At(dir), nil
+	if url == "" {
+		dir, err := dataDir(o.Data)
+		if err != nil {
+			return err
+		}
+		file := apikey.At(dir)
+		if err := file.CheckMoved(); err != nil {
+			return err
+		}
+		return f(file)
+	}
+	if o.Data != "" {
+		return errors.New("--data and --engine (or GPUCLOUD_ENGINE) exclude each other: the database has the keys of all its deployments")
+	}
+	log := logger(stderr, "text")
+	o.warnOfPassword(log)
+	db, err := sqldb.Open(context.Background(), sqldb.Config{URL: url, Connections: sqldb.MinConnections, NoHints: true, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	table, err := apikey.OpenTable(context.Background(), db)
+	if err != nil {
+		return err
+	}
+	return f(table)
 }
 
 type addKey struct {
-	folder   `embed:""`
-	Name     string   `arg:"" help:"Owner of the key. Rate limits count for each owner apart."`
-	Endpoint []string `placeholder:"ID" sep:"none" help:"Endpoint whose job API the key is for; may be repeated. Without one it is for everything, the management API too."`
+	keysOf     `embed:""`
+	Name       string        `arg:"" help:"Name of the key."`
+	Owner      string        `help:"Owner of the key. Each owner has rate limits of their own. Default: the name."`
+	Management string        `enum:"none,read,all," default:"" placeholder:"none|read|all" help:"Scope at the management API. Default: all; none with --endpoint."`
+	Jobs       string        `enum:"none,read,all" default:"all" placeholder:"none|read|all" help:"Scope at the job API: read is for /status, /health and /requests. Default: all."`
+	Endpoint   []string      `placeholder:"ID" sep:"none" help:"Endpoint to whose job API the key is restricted. May be repeated. Default: all endpoints."`
+	Expires    time.Duration `placeholder:"DURATION" help:"How long the key is accepted, such as 720h. Default: until it is removed."`
+}
+
+// Help has examples.
+func (addKey) Help() string {
+	return `The key is on stdout, and nothing else is.
+
+Examples:
+  jobrunner keys add alice
+  jobrunner keys add ci --management none --endpoint vgu9pmhp1j06 --expires 720h
+  export GPUCLOUD_API_KEY="$(jobrunner keys add laptop)"`
 }
 
 func (c *addKey) Run() error {
-	file, err := c.keys()
-	if err != nil {
-		return err
+	added := apikey.Key{Name: c.Name, Owner: c.Owner, Management: apikey.Scope(c.Management), Jobs: apikey.Scope(c.Jobs), Endpoints: c.Endpoint}
+	switch {
+	case c.Expires < 0:
+		return fmt.Errorf("invalid --expires %s: expected a positive duration", c.Expires)
+	case c.Expires > 0:
+		added.Expires = time.Now().Add(c.Expires).UTC().Truncate(time.Second)
 	}
-	key, err := file.Add(c.Name, c.Endpoint)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(stdout, key)
-	fmt.Fprintf(stderr, "This is the key of %s. Keep it now: only its hash is kept here.\n", c.Name)
-	return nil
+	return c.with(func(keys apikey.Store) error {
+		key, err := keys.Add(added)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout, key)
+		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)
+		return nil
+	})
 }
 
 type listKeys struct {
-	folder `embed:""`
+	keysOf `embed:""`
+	JSON   bool `name:"json" help:"Print JSON, a line for each key. The keys themselves are not stored, only their hashes."`
+}
+
+// Help has examples.
+func (listKeys) Help() string {
+	return `Examples:
+  jobrunner keys list
+  jobrunner keys list --json
+  jobrunner keys list --engine postgres://user@db.example.com:5432/jobs`
 }
 
 func (c *listKeys) Run() error {
-	file, err := c.keys()
-	if err != nil {
+	var list []apikey.Key
+	err := c.with(func(keys apikey.Store) (err error) {
+		list, err = keys.List()
+		return err
+	})
+	if err != nil && len(list) == 0 {
 		return err
 	}
-	all, err := file.List()
-	if err != nil {
-		return err
+	if c.JSON {
+		return errors.Join(printKeys(list), err)
 	}
 	out := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "NAME\tCREATED\tENDPOINTS")
-	for _, key := range all {
+	fmt.Fprintln(out, "NAME\tOWNER\tMANAGEMENT\tJOBS\tENDPOINTS\tCREATED\tEXPIRES")
+	for _, key := range list {
 		endpoints := "all"
 		if len(key.Endpoints) > 0 {
 			endpoints = strings.Join(key.Endpoints, " ")
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\n", key.Name, key.Created.Format(time.RFC3339), endpoints)
+		expires := "never"
+		if !key.Expires.IsZero() {
+			expires = key.Expires.Format(time.RFC3339)
+		}
+		if key.Expired(time.Now()) {
+			expires += " (expired)"
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.Name, key.Owner, key.Management, key.Jobs, endpoints, key.Created.Format(time.RFC3339), expires)
 	}
-	return out.Flush()
+	return errors.Join(out.Flush(), err)
+}
+
+// printKeys prints a line for each key.
+func printKeys(list []apikey.Key) error {
+	for _, key := range list {
+		if err := printJSON(struct {
+			Name       string       `json:"name"`
+			Owner      string       `json:"owner"`
+			Management apikey.Scope `json:"management"`
+			Jobs       apikey.Scope `json:"jobs"`
+			Endpoints  []string     `json:"endpoints,omitempty"` // absent: all
+			Created    time.Time    `json:"created"`
+			Expires    time.Time    `json:"expires,omitzero"` // absent: never
+			Expired    bool         `json:"expired"`
+		}{key.Name, key.Owner, key.Management, key.Jobs, key.Endpoints, key.Created, key.Expires, key.Expired(time.Now())}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type removeKey struct {
-	folder `embed:""`
+	keysOf `embed:""`
 	Name   string `arg:"" help:"Name of the key."`
 }
 
+// Help has examples.
+func (removeKey) Help() string {
+	return `Examples:
+  jobrunner keys remove ci
+  jobrunner keys remove ci --data /var/lib/jobrunner`
+}
+
 func (c *removeKey) Run() error {
-	file, err := c.keys()
-	if err != nil {
-		return err
-	}
-	return file.Remove(c.Name)
+	return c.with(func(keys apikey.Store) error { return keys.Remove(c.Name) })
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestFurtherKeys(t *testing.T) {
 		}
 	}
 	mine, other := endpoints[0].ID, endpoints[1].ID
-	added := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint", mine))
+	added := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint", mine, "--owner", "team", "--expires", "720h"))
 	for _, c := range []struct {
 		key, path string
 		want      int
@@ -77,8 +78,8 @@ func TestFurtherKeys(t *testing.T) {
 
 	list := prints(t, env, "keys", "list", "--data", filepath.Join(home, ".local", "state", "gpucloud", "jobrunner"))
 	lines := strings.Split(strings.TrimSpace(list), "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[1], "before ") || !strings.HasSuffix(lines[1], " all") ||
-		!strings.HasPrefix(lines[2], "ci ") || !strings.HasSuffix(lines[2], " "+mine) || strings.Contains(list, added) {
+	if len(lines) != 3 || !regexp.MustCompile(`^before +before +all +all +all +\S+ +never$`).MatchString(lines[1]) ||
+		!regexp.MustCompile(`^ci +team +none +all +`+mine+` +\S+ +20\S+Z$`).MatchString(lines[2]) || strings.Contains(list, added) {
 		t.Errorf("the list is\n%s", list)
 	}
 
@@ -107,6 +108,9 @@ func TestRefusedKeys(t *testing.T) {
 		`invalid endpoint id "a,b": expected`: {"add", "ci", "--endpoint=a,b"},
 		`invalid key name "a b": expected`:    {"add", "a b"},
 		"choose another name":                 {"add", "default"},
+		`invalid owner "a b": expected`:       {"add", "ci", "--owner", "a b"},
+		"invalid --expires -1h0m0s: expected": {"add", "ci", "--expires=-1h"},
+		`"none","read","all"`:                 {"add", "ci", "--jobs", "some"},
 		"does not exist":                      {"remove", "ci"},
 		"expected \"<name>\"":                 {"add"},
 	} {

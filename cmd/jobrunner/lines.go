@@ -5,73 +5,71 @@ import (
 	"sync"
 )
 
-// maxLines bounds the lines that wait to be written, in bytes: then who logs
-// waits.
-const maxLines = 64 << 10
+// maxPending limits the pending lines, in bytes. Write blocks while it is exceeded.
+const maxPending = 64 << 10
 
-// lines writes to w what others write to it, in their order, without having them
-// wait: what comes during a write goes together with the next. Close writes what
-// is left.
-type lines struct {
+// asyncWriter writes lines to w in the background, in their order. It joins the lines
+// that arrive during a write into the next one. Close writes the rest.
+type asyncWriter struct {
 	w io.Writer
 
 	mu      sync.Mutex
-	changed sync.Cond // of mu: there is something to write, or room
-	waiting []byte
+	cond    sync.Cond // of mu: signals pending lines, or room for more
+	pending []byte
 	closed  bool
 	done    chan struct{}
 }
 
-func newLines(w io.Writer) *lines {
-	l := &lines{w: w, done: make(chan struct{})}
-	l.changed.L = &l.mu
+func newAsyncWriter(w io.Writer) *asyncWriter {
+	l := &asyncWriter{w: w, done: make(chan struct{})}
+	l.cond.L = &l.mu
 	go l.run()
 	return l
 }
 
-func (l *lines) Write(line []byte) (int, error) {
+func (l *asyncWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.waiting) > 0 && len(l.waiting)+len(line) > maxLines && !l.closed {
-		l.changed.Wait()
+	for len(l.pending) > 0 && len(l.pending)+len(line) > maxPending && !l.closed {
+		l.cond.Wait()
 	}
 	if l.closed {
 		return l.w.Write(line)
 	}
-	if len(l.waiting) == 0 {
-		l.changed.Broadcast()
+	if len(l.pending) == 0 {
+		l.cond.Broadcast()
 	}
-	l.waiting = append(l.waiting, line...)
+	l.pending = append(l.pending, line...)
 	return len(line), nil
 }
 
-func (l *lines) run() {
+func (l *asyncWriter) run() {
 	defer close(l.done)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var spare []byte
 	for {
-		for len(l.waiting) == 0 {
+		for len(l.pending) == 0 {
 			if l.closed {
 				return
 			}
-			l.changed.Wait()
+			l.cond.Wait()
 		}
-		next := l.waiting
-		l.waiting = spare[:0]
-		l.changed.Broadcast()
+		next := l.pending
+		l.pending = spare[:0]
+		l.cond.Broadcast()
 		l.mu.Unlock()
-		_, _ = l.w.Write(next) // to a log that nobody takes, as slog has it
+		_, _ = l.w.Write(next) // slog ignores errors of writing, too
 		l.mu.Lock()
 		spare = next
 	}
 }
 
-// Close waits until all is written. What comes later is written at once.
-func (l *lines) Close() {
+// Close waits until all lines are written. Later lines are written synchronously.
+func (l *asyncWriter) Close() {
 	l.mu.Lock()
 	l.closed = true
-	l.changed.Broadcast()
+	l.cond.Broadcast()
 	l.mu.Unlock()
 	<-l.done
 }

@@ -24,7 +24,7 @@ func (s *slow) Write(p []byte) (int, error) {
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &slow{tokens: make(chan struct{}, 10)}
-		l := newLines(to)
+		l := newAsyncWriter(to)
 		for i := range 3 {
 			fmt.Fprintln(l, i)
 			synctest.Wait()
@@ -47,8 +47,8 @@ func TestLines(t *testing.T) {
 func TestLinesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &slow{tokens: make(chan struct{})}
-		l := newLines(to)
-		line := strings.Repeat("x", maxLines/4)
+		l := newAsyncWriter(to)
+		line := strings.Repeat("x", maxPending/4)
 		var writers sync.WaitGroup
 		written := 0
 		writers.Go(func() {

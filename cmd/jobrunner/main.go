@@ -1,5 +1,5 @@
-// Command jobrunner is a deployment of the management APIs and of the job API
-// on one machine.
+// Command jobrunner runs a deployment of the management APIs and the job API on one
+// machine.
 package main
 
 import (
@@ -10,40 +10,89 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/completion"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/programversion"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// version is set by the release build.
-var version = "dev"
+// version and commit are set by the release build.
+var version, commit = "dev", ""
 
 type commands struct {
-	Serve   serve    `cmd:"" help:"Start the deployment."`
-	Dev     dev      `cmd:"" help:"Run a file as the handler of an endpoint, and again when it changes."`
-	Keys    keys     `cmd:"" help:"Make further API keys, list them and take them back, also while the deployment runs."`
-	Version printing `cmd:"" help:"Print the version."`
+	Serve   serve          `cmd:"" help:"Start the deployment."`
+	Dev     dev            `cmd:"" help:"Run a file as the handler of an endpoint, and again when it changes."`
+	Job     job            `cmd:"" help:"Send, watch, cancel and retry jobs, on this deployment or any other."`
+	Keys    keys           `cmd:"" help:"Create, list and revoke further API keys, also while the deployment runs."`
+	Backup  backup         `cmd:"" help:"Copy the state of a data folder, also while the deployment runs."`
+	Doctor  doctor         `cmd:"" help:"Check what a deployment needs on this machine."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+
+	completion.Commands `embed:""`
 }
 
-type printing struct{}
+// Help has the first commands of a newcomer.
+func (commands) Help() string {
+	return `Examples:
+  jobrunner serve
+  jobrunner dev handler.py --input '{"prompt": "hello"}'
+  jobrunner job run my-endpoint --input '{"prompt": "hello"}'
+  jobrunner doctor
 
-func (printing) Run() error {
-	fmt.Println("jobrunner", version)
-	return nil
+Exit status: 0 the command did what it says, 1 it failed, 2 the command line is invalid; those of a job
+are in the help of job and dev.`
+}
+
+type versionCommand struct{}
+
+// Help has an example.
+func (versionCommand) Help() string { return "Example:\n  jobrunner version" }
+
+func (versionCommand) Run() error {
+	_, err := fmt.Println(programversion.Text("jobrunner", version, commit))
+	return err
+}
+
+func newParser() *kong.Kong {
+	return kong.Must(new(commands),
+		kong.Name("jobrunner"),
+		kong.Description("A serverless GPU cloud in miniature: both management APIs and the job API on this machine."),
+		kong.Vars{"gpu_presets": strings.Join(gpu.Presets(), ", "), "version": programversion.Text("jobrunner", version, commit)},
+	)
 }
 
 func main() {
-	var c commands
-	ctx := kong.Parse(&c,
-		kong.Name("jobrunner"),
-		kong.Description("A serverless GPU cloud in miniature: both management APIs and the job API on this machine."),
-		kong.UsageOnError(),
-		kong.Vars{"gpu_presets": strings.Join(gpu.Presets(), ", ")},
-	)
-	if err := ctx.Run(); err != nil {
-		fmt.Fprintln(stderr, "jobrunner:", err)
-		status := 1
-		if e, ok := errors.AsType[*ended](err); ok {
-			status = e.status
-		}
-		os.Exit(status)
+	version = programversion.Number(version)
+	ctx, err := newParser().Parse(os.Args[1:])
+	if err == nil {
+		err = ctx.Run()
 	}
+	if err == nil {
+		return
+	}
+	status := 1
+	if e, ok := errors.AsType[*exitError](err); ok {
+		status = e.status
+	}
+	text := err.Error()
+	if mistake, ok := errors.AsType[*kong.ParseError](err); ok {
+		status = exitUsage
+		text += fmt.Sprintf("\nSee '%s --help'.", mistake.Context.Model.Name+pathOf(mistake.Context))
+	}
+	fmt.Fprintln(stderr, "jobrunner:", text)
+	os.Exit(status)
+}
+
+// exitUsage is the exit status of a command line that can't be read.
+const exitUsage = 2
+
+// pathOf is the command that was recognized.
+func pathOf(ctx *kong.Context) (path string) {
+	for _, part := range ctx.Path {
+		if part.Command != nil {
+			path += " " + part.Command.Name
+		}
+	}
+	return path
 }

@@ -21,8 +21,14 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
+
+// patience is how long a test waits for what must come. It only bounds a failure: a
+// busy machine needs its time.
+const patience = 3 * time.Minute
 
 var binary string
 
@@ -38,11 +44,12 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "jobrunner")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the jobrunner: %s\n%s", err, out)
+	if err := gobuild.Programs(context.Background(), dir, "."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
+	acctest.RemoveBuilt()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -169,7 +176,7 @@ func (p *process) get(path string) (status int, body string) {
 // fails runs the program and returns what it says of its failure.
 func fails(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = env
@@ -231,6 +238,37 @@ func TestKeyFromTheEnvironment(t *testing.T) {
 	}
 }
 
+// The key of a file is the deployment's, and is nowhere printed or kept.
+func TestKeyFromAFile(t *testing.T) {
+	home := t.TempDir()
+	file, data := filepath.Join(home, "key"), filepath.Join(home, "data")
+	put(t, file, "mine\n")
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY_FILE="+file), "--data="+data)
+	if _, err := p.client("mine").NetworkVolumes.List(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if text := strings.Join(p.greeted, "\n"); strings.Contains(text, "mine") || !strings.Contains(text, "$(cat \""+file+"\")") {
+		t.Errorf("the greeting prints the key, or lacks the file:\n%s", text)
+	}
+	if _, err := os.Stat(filepath.Join(data, "api-key")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the key is in the data folder: %v", err)
+	}
+	put(t, file, "two words\n")
+	for reason, env := range map[string][]string{
+		"expected one line with the key": environment(home),
+		"no such file":                   environment(home, "GPUCLOUD_API_KEY_FILE="+file+"-absent"),
+		"exclude each other":             environment(home, "GPUCLOUD_API_KEY=k"),
+	} {
+		args := []string{"serve", "--ephemeral", "--listen=127.0.0.1:0"}
+		if reason != "no such file" {
+			args = append(args, "--api-key-file="+file)
+		}
+		if text := fails(t, env, args...); !strings.Contains(text, reason) {
+			t.Errorf("expected %q, got %s", reason, text)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	home := t.TempDir()
 	env := environment(home, "GPUCLOUD_API_KEY=k")
@@ -238,20 +276,25 @@ func TestRefusals(t *testing.T) {
 	running := serve(t, env, "--data="+data)
 	address := strings.TrimPrefix(running.url, "http://")
 	for text, args := range map[string][]string{
-		"--allow-remote":                   {"--listen=0.0.0.0:0"},
-		"by other machines":                {"--listen=:0"},
-		"another jobrunner uses this data": {"--listen=127.0.0.1:0", "--data=" + data},
-		"--listen takes another address":   {"--listen=" + address, "--ephemeral"},
-		"is not an address":                {"--listen=8420"},
-		"choose one":                       {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
-		"does not answer":                  {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
-		"is not understood":                {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password/@127.0.0.1:1/db"},
-		"--engine says where":              {"--listen=127.0.0.1:0", "--ephemeral", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
-		"for tests on this machine":        {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
-		"unknown flag --port":              {"--port=1"},
-		"--limits must be one of":          {"--limits=maybe"},
-		"--management-limits must be one":  {"--management-limits=maybe"},
-		"the API key in":                   {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
+		"--allow-remote":                              {"--listen=0.0.0.0:0"},
+		"other machines can reach":                    {"--listen=:0"},
+		"another jobrunner uses this data":            {"--listen=127.0.0.1:0", "--data=" + data},
+		"choose another address with --listen":        {"--listen=" + address, "--ephemeral"},
+		"invalid --listen 8420: expected an address":  {"--listen=8420"},
+		"choose one":                                  {"--listen=127.0.0.1:0", "--ephemeral", "--data=" + data},
+		"does not answer":                             {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
+		"is not understood":                           {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password/@127.0.0.1:1/db"},
+		"--ephemeral and --engine exclude each other": {"--listen=127.0.0.1:0", "--ephemeral", "--engine=postgres://u:planted-password@127.0.0.1:1/db"},
+		"--engine and --engine-file exclude":          {"--listen=127.0.0.1:0", "--engine=postgres://u:planted-password@127.0.0.1:1/db", "--engine-file=x"},
+		"reading --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(home, "none")},
+		"invalid --engine-file":                       {"--listen=127.0.0.1:0", "--engine-file=" + filepath.Join(emptyKey(t), "api-key")},
+		"invalid --engine-connections":                {"--listen=127.0.0.1:0", "--engine-connections=2"},
+		"invalid --node-url":                          {"--listen=127.0.0.1:0", "--node-url=10.0.0.5:8420"},
+		"for tests on this machine":                   {"--listen=127.0.0.1:0", "--clock=admin", "--allow-remote"},
+		"unknown flag --port":                         {"--port=1"},
+		"--limits must be one of":                     {"--limits=maybe"},
+		"--management-limits must be one":             {"--management-limits=maybe"},
+		"the API key in":                              {"--listen=127.0.0.1:0", "--data=" + emptyKey(t)},
 	} {
 		env := env
 		if text == "the API key in" {
@@ -418,7 +461,7 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 // saw one kill at most, which counts as one retry.
 func finished(t *testing.T, c *api.Client, endpoint, id, output string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		job, err := c.Jobs.Status(t.Context(), endpoint, id)
 		switch {
 		case err != nil:

@@ -100,7 +100,8 @@ func TestBodiesShareMemory(t *testing.T) {
 			t.Errorf("a body that was let in: %v, %v", resp, err)
 		}
 	}
-	if peak := p.peak(); peak > 400 {
+	// Without the bound the hundred bodies are 2,000 MiB, and with their trees a multiple.
+	if peak := p.peak(); peak > 700 {
 		t.Errorf("the process took %d MiB", peak)
 	} else {
 		t.Logf("the process took %d MiB", peak)
@@ -114,7 +115,7 @@ func TestBodiesShareMemory(t *testing.T) {
 // outputs are given; another client gets its answer once they are cut off.
 func TestOutputsShareMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("clients are cut off after 20 s")
+		t.Skip("the process cuts its clients off after 20 s of real time")
 	}
 	t.Parallel()
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=90")
@@ -124,7 +125,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := 0
-	for size == 0 {
+	for ; size == 0; time.Sleep(10 * time.Millisecond) {
 		job, err := c.Jobs.Status(t.Context(), id, job.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +137,7 @@ func TestOutputsShareMemory(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	for {
+	for ; ; time.Sleep(100 * time.Millisecond) {
 		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/v2/"+id+"/status/"+job.ID, nil)
 		req.Header.Set("Authorization", "Bearer k")
 		resp, err := http.DefaultClient.Do(req)
@@ -153,6 +154,7 @@ func TestOutputsShareMemory(t *testing.T) {
 		}
 		break
 	}
+	// Without the bound the hundred outputs are 2,000 MiB, and in several copies.
 	if peak := p.peak(); peak > 1000 {
 		t.Errorf("the process took %d MiB", peak)
 	} else {
@@ -208,7 +210,9 @@ func TestEphemeralMemory(t *testing.T) {
 	if seen["200 COMPLETED"] == 0 || seen["200 FAILED"] == 0 || seen["507 "] == 0 {
 		t.Errorf("not every kind was seen: %v", seen)
 	}
-	if peak := p.peak(); peak > 400 {
+	// Without the bound the 240 results are kept, which is 2,750 MiB. Beside what is
+	// kept, eight of them are under way in several copies each.
+	if peak := p.peak(); peak > 900 {
 		t.Errorf("the process took %d MiB", peak)
 	}
 }

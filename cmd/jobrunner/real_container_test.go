@@ -5,6 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -34,16 +35,23 @@ var built sync.Map // the engines that have the image
 func image(t *testing.T, e *containers.Engine) string {
 	t.Helper()
 	once, _ := built.LoadOrStore(e.Name, &sync.Once{})
-	once.(*sync.Once).Do(func() { buildImage(t, e, containedImage) })
+	once.(*sync.Once).Do(func() { buildImage(t, e, containedImage, "contained", nil) })
 	return containedImage
 }
 
-// buildImage builds an image of the handler that has its layer to itself.
-func buildImage(t *testing.T, e *containers.Engine, name string) {
+// builder is an engine, or a cluster, that can be given images.
+type builder interface {
+	Build(t testing.TB, name string, cmd []string, files map[string]string)
+}
+
+// buildImage builds an image of a handler, testdata/HANDLER.py, and more files, that has
+// its layer to itself.
+func buildImage(t *testing.T, e builder, name, handler string, more map[string]string) {
 	t.Helper()
 	files := map[string]string{"/worker/runpod/__init__.py": "from . import serverless\n", "/worker/name": name}
+	maps.Copy(files, more)
 	for path, file := range map[string]string{
-		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/contained.py": "testdata/contained.py", "/worker/served.py": "testdata/served.py",
+		"/worker/runpod/serverless.py": "../../jobrunner/workerapi/testdata/standin.py", "/worker/" + handler + ".py": "testdata/" + handler + ".py", "/worker/served.py": "testdata/served.py",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -51,7 +59,7 @@ func buildImage(t *testing.T, e *containers.Engine, name string) {
 		}
 		files[path] = string(text)
 	}
-	e.Build(t, name, []string{"python3", "-u", "/worker/contained.py"}, files)
+	e.Build(t, name, []string{"python3", "-u", "/worker/" + handler + ".py"}, files)
 }
 
 // newContained starts a deployment with a network volume and no endpoint. The
@@ -129,8 +137,8 @@ func (c *contained) all() []string {
 	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
 }
 
-// quick is within what service managers allow for a stop.
-const quick = 15 * time.Second
+// quick is within what service managers allow for a stop: systemd a minute and a half.
+const quick = time.Minute
 
 // ends stops the deployment, and expects that it leaves no container.
 func (c *contained) end() {

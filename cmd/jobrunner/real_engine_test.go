@@ -47,7 +47,7 @@ func (c *contained) registryAuth(name, username, password string) string {
 func realPrivateRegistry(t *testing.T, e *containers.Engine) {
 	registry := containers.NewRegistry(t)
 	source := "team/private-" + e.Name + ":1"
-	buildImage(t, e, source)
+	buildImage(t, e, source, "contained", nil)
 	private := registry.Push(t, e, source, "private/"+e.Name+":1")
 	e.Output(t, "rmi", source) // so that there is something to pull
 	c := newContained(t, e, "")
@@ -240,6 +240,12 @@ func realLoadBalancer(t *testing.T, e *containers.Engine) {
 func (c *contained) balances() {
 	c.t.Helper()
 	c.makes(containedImage, `"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "args": "python3 -u /worker/served.py", "workers": {"min": 2, "max": 2}, "ports": ["8000/http"]`)
+	c.bothAnswer()
+}
+
+// bothAnswer expects that both workers behind a load balancer answer.
+func (c *contained) bothAnswer() {
+	c.t.Helper()
 	answered := map[string]bool{}
 	c.until("answers of both workers", func() bool {
 		status, body := c.get("/v2/" + c.endpoint + "/some/path")

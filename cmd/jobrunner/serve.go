@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,41 +22,63 @@ import (
 )
 
 type serve struct {
-	Listen           string   `default:"127.0.0.1:8420" help:"Address to listen on; port 0 takes a free one."`
-	Data             string   `placeholder:"DIR" help:"Folder that holds the state. Default: gpucloud/jobrunner in the user's state directory."`
-	Engine           string   `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database that holds the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
-	Ephemeral        bool     `help:"Keep nothing: the state is in memory and ends with the process."`
-	Keys             string   `placeholder:"DIR" help:"Folder of the further keys, as of 'jobrunner keys --data DIR'. Default: the data folder."`
-	AllowRemote      bool     `help:"Allow an address that other machines reach."`
-	Limits           string   `default:"on" enum:"on,off" help:"Enforce the job API's limits of rates, open requests and queue length (on, off)."`
-	ManagementLimits string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
-	WebhookAllow     []string `placeholder:"HOST" sep:"none" help:"Call webhooks at this host alone: example.com, *.example.com or an address, with :port or without. May be repeated. Default: public addresses and, without --allow-remote, this machine."`
-	Clock            string   `default:"real" enum:"real,admin" help:"Whose clock: admin lets clients advance it at /clock, for tests; on a loopback address only (real, admin)."`
-	Config           string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"What runs the images of templates (docs/jobrunner.md). Default: jobrunner.yaml in the data folder, where there is one."`
-	GPUs             string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
-	SimulateGPUs     string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Show GPUs that are not there, to try placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
-	Pprof            bool     `help:"Serve profiles of the process at /debug/pprof/, to whoever is on this machine."`
-	Logs             bool     `help:"Show what workers write, behind their ids."`
-	httpLimits       `embed:""`
-	LogFormat        string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
+	Listen            string `default:"127.0.0.1:8420" help:"Address to listen on; port 0 selects a free one."`
+	Data              string `placeholder:"DIR" help:"Folder of the state. Default: gpucloud/jobrunner in the user's state directory."`
+	engineFlags       `embed:""`
+	EngineConnections int      `default:"24" help:"With --engine: maximum number of connections to the database, beside one that listens for notices; at least 3."`
+	NodeURL           string   `name:"node-url" placeholder:"URL" env:"GPUCLOUD_NODE_URL" help:"With --engine: where the other jobrunners on the database reach this one. Default: the address that it listens on."`
+	Ephemeral         bool     `help:"Keep the state in memory. It is lost when the process ends."`
+	APIKeyFile        string   `name:"api-key-file" placeholder:"FILE" env:"GPUCLOUD_API_KEY_FILE" help:"File with the deployment's API key. Default: GPUCLOUD_API_KEY, else api-key in the data folder, which the first start makes."`
+	Keys              string   `placeholder:"DIR" help:"Folder of further keys, which 'jobrunner keys --data DIR' manages. Default: the data folder. With --engine the database takes them over, and has all keys from then on."`
+	AllowRemote       bool     `help:"Allow an address that other machines can reach."`
+	Limits            string   `default:"on" enum:"on,off" help:"Enforce the job API's limits on rates, open requests and queue length (on, off)."`
+	ManagementLimits  string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
+	WebhookAllow      []string `placeholder:"HOST" sep:"none" help:"Call webhooks only at this host: example.com, *.example.com or an address, with :port or without. May be repeated. Default: public addresses and, without --allow-remote, this machine."`
+	Clock             string   `default:"real" enum:"real,admin" help:"Clock of the deployment: with admin clients can advance it at /clock, for tests on a loopback address (real, admin)."`
+	Config            string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images (docs/jobrunner.md). Default: jobrunner.yaml in the data folder, if it exists."`
+	GPUs              string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
+	SimulateGPUs      string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs, to test placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
+	Pprof             bool     `help:"Serve profiles of the process at /debug/pprof/, to clients on this machine."`
+	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavours, prices, stock that changes (docs/catalog.md). It is read again when it changes. Default: the built-in one."`
+	Logs              bool     `help:"Show the output of workers, after their ids."`
+	httpLimits        `embed:""`
+	LogFormat         string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`
 }
 
-// A stop waits so long for jobs that run, and then for requests under way.
-// Together that is less than what service managers allow.
+// A stop waits for running jobs, and then for requests in flight. Both times together
+// are shorter than service managers allow.
 const (
 	drainTime    = 3 * time.Second
 	shutdownTime = 5 * time.Second
 )
+
+// Help has examples.
+func (serve) Help() string {
+	return `Prints the variables that Terraform and other clients need. Ctrl-C stops it.
+
+Examples:
+  jobrunner serve
+  jobrunner serve --ephemeral --config examples/quickstart/jobrunner.yaml --logs
+  jobrunner serve --ephemeral --listen 127.0.0.1:0 --simulate-gpus h200x8
+  jobrunner serve --allow-remote --listen 10.0.0.5:8420 --engine-file /etc/jobrunner/engine`
+}
 
 func (s *serve) Run() (err error) {
 	if err := s.checkListen(); err != nil {
 		return err
 	}
 	if s.Ephemeral && s.Data != "" {
-		return errors.New("--ephemeral keeps nothing, and --data says where to keep it: choose one")
+		return errors.New("--ephemeral and --data exclude each other: choose one")
 	}
-	if s.Ephemeral && s.Engine != "" {
-		return errors.New("--ephemeral keeps nothing, and --engine says where to keep it: choose one")
+	engine, err := s.engineURL()
+	if err != nil {
+		return err
+	}
+	if s.Ephemeral && engine != "" {
+		return errors.New("--ephemeral and --engine exclude each other: choose one")
+	}
+	if err := s.checkNode(); err != nil {
+		return err
 	}
 	connections, err := s.connections()
 	if err != nil {
@@ -72,48 +95,49 @@ func (s *serve) Run() (err error) {
 			return err
 		}
 	}
-	key, made, err := apiKey(dir)
+	key, generated, err := apiKey(s.APIKeyFile, dir)
 	if err != nil {
 		return err
 	}
 	if err := s.checkKey(key); err != nil {
 		return err
 	}
-	out := newLines(stderr)
+	out := newAsyncWriter(stderr)
 	defer out.Close()
 	log := logger(out, s.LogFormat)
 	connections.Logger = log
-	inventory, gpus, err := s.gpus(log)
-	if err != nil {
-		return err
-	}
-	defer inventory.Close()
+	s.warnOfPassword(log)
 	programs, err := s.executors(ctx, dir, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, programs.Close()) }()
-	tcp, err := new(net.ListenConfig).Listen(ctx, network(s.Listen), s.Listen)
+	inventory, gpus, err := s.gpus(ctx, programs, log)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (--listen takes another address)", s.Listen, err)
+		return err
+	}
+	defer inventory.Close()
+	tcp, err := new(net.ListenConfig).Listen(ctx, listenNetwork(s.Listen), s.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w (choose another address with --listen)", s.Listen, err)
 	}
 	listener := httplimit.Listen(tcp, connections)
 	j, err := jobrunner.New(ctx, jobrunner.Config{
-		DataDir: dir, Engine: s.Engine, APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
+		DataDir: dir, Engine: engine, EngineConnections: s.EngineConnections, NodeURL: cmp.Or(s.NodeURL, remoteURL(listener.Addr())), APIKey: key, KeyDir: s.Keys, Logger: log, GPUs: inventory,
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
-		Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
+		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
 		BodyMemory:   int64(s.BodyMemory) << 20, StateMemory: int64(s.EphemeralMemory) << 20,
-		URL: localURL(listener.Addr()), Programs: programs, LogWorkers: s.workerLogs(),
+		URL: localURL(listener.Addr()), Programs: programs, Pods: programs.Pods(), Volumes: programs.Volumes(), LogWorkers: s.workerLogs(),
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, made, j.PageCode(), gpus, programs.Engines())
+	s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Engines())
 	return errors.Join(run(ctx, stop, listener, j, log), j.Close())
 }
 
-// workerLogs is where the lines of workers are shown; nil: nowhere.
+// workerLogs is the writer for the output of workers; nil: not shown.
 func (s *serve) workerLogs() io.Writer {
 	if !s.Logs {
 		return nil
@@ -123,7 +147,7 @@ func (s *serve) workerLogs() io.Writer {
 
 // run serves until ctx ends. A second signal ends the process at once, as
 // signals do by default.
-func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) error {
+func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(httplimit.ErrStopping)
 	server := &http.Server{
@@ -135,46 +159,48 @@ func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobr
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- server.Serve(listener) }()
 	select {
-	case err := <-failed:
+	case err := <-serveErr:
 		return err
 	case <-ctx.Done():
+	case <-j.Outdated():
+		outdated = errors.New("this jobrunner is older than the database: start the version that the other nodes run")
 	}
 	stop()
-	// While workers still reach the deployment, jobs that are nearly done get
-	// through with their results.
-	work, worked := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	j.Drain(work)
-	worked()
-	time.AfterFunc(shutdownTime/2, func() { cancel(httplimit.ErrStopping) }) // requests that only wait learn that it is over
-	patience, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer done()
-	if err := server.Shutdown(patience); errors.Is(err, context.DeadlineExceeded) {
-		return server.Close()
+	// Workers still reach the deployment, so that jobs that are nearly done can post
+	// their results.
+	drainCtx, cancelDrain := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	j.Drain(drainCtx)
+	cancelDrain()
+	time.AfterFunc(shutdownTime/2, func() { cancel(httplimit.ErrStopping) }) // ends held requests
+	shutdownCtx, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancelShutdown()
+	if err := server.Shutdown(shutdownCtx); errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(outdated, server.Close())
 	} else if err != nil {
-		return err
+		return errors.Join(outdated, err)
 	}
-	return nil
+	return outdated
 }
 
-// checkListen refuses an address that other machines reach, unless that is wanted:
-// whoever holds the key runs code here.
+// checkListen refuses an address that other machines can reach without --allow-remote:
+// anyone with the key can run code on this machine.
 func (s *serve) checkListen() error {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s is not an address: write it like 127.0.0.1:8420", s.Listen)
+		return fmt.Errorf("invalid --listen %s: expected an address such as 127.0.0.1:8420", s.Listen)
 	}
 	ip, err := netip.ParseAddr(host)
 	if s.AllowRemote && s.Clock == "admin" {
-		return errors.New("--clock=admin is for tests on this machine, and --allow-remote opens the deployment to others: choose one")
+		return errors.New("--clock=admin (for tests on this machine) and --allow-remote exclude each other: choose one")
 	}
 	if s.AllowRemote || host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("--listen %s can be reached by other machines, over plain HTTP, and whoever has the key runs code on this one: "+
-		"listen on 127.0.0.1, or add --allow-remote if you mean it", s.Listen)
+	return fmt.Errorf("other machines can reach --listen %s over plain HTTP, and anyone with the key can run code on this machine: "+
+		"listen on 127.0.0.1, or add --allow-remote to allow this", s.Listen)
 }
 
 func logger(w io.Writer, format string) *slog.Logger {
@@ -184,9 +210,9 @@ func logger(w io.Writer, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// greet prints what to export. The key is printed only when the user has no
-// other way to know it.
-func (s *serve) greet(w io.Writer, url, remote, dir, key string, made bool, code, gpus string, engines []string) {
+// greet prints the variables to export. It prints the key only if the user can't know
+// it otherwise.
+func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool, code, gpus string, engines []string) {
 	fmt.Fprintf(w, "The deployment runs at %s\n", url)
 	if remote != "" {
 		fmt.Fprintf(w, "Other machines reach it at %s\n", remote)
@@ -196,19 +222,21 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, made bool, code
 		fmt.Fprintf(w, "Images: %s\n", line)
 	}
 	switch {
-	case s.Engine != "":
-		fmt.Fprintf(w, "Its state is in PostgreSQL, its keys are in %s\n", dir)
+	case s.Engine != "" || s.EngineFile != "":
+		fmt.Fprintf(w, "Its state is in PostgreSQL, with the keys that are added; its own key, and what is this node's alone, in %s\n", dir)
 	case dir != "":
 		fmt.Fprintf(w, "Its state is in %s\n", dir)
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
 	switch {
-	case made:
+	case generated:
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
+	case s.APIKeyFile != "":
+		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", s.APIKeyFile)
 	case dir != "" && os.Getenv(keyVariable) == "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
 	}
 	fmt.Fprintf(w, "\nIn the browser, once and within the hour: %s/#code=%s\n", url, code)
 	fmt.Fprintf(w, "Public SDKs of the job API use %s/live/v2\n", url)
-	fmt.Fprintf(w, "Next: terraform apply in examples/quickstart. Ctrl-C stops the deployment.\n")
+	fmt.Fprintf(w, "Next: export these variables where you run Terraform. Ctrl-C stops the deployment.\n")
 }

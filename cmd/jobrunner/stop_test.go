@@ -13,7 +13,7 @@ import (
 )
 
 // A stop while requests wait for jobs answers each with its job as it stands,
-// and the program ends well within seconds.
+// and the program ends long before they would.
 func TestStopsWhileRequestsWait(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
 	c := p.client("k")
@@ -51,7 +51,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	queued := ask("POST", "/v2/"+waits.ID+"/runsync?wait=300000", `{"input": {}}`)
 	running := ask("POST", "/v2/"+runs+"/runsync?wait=300000", `{"input": {"op": "sleep", "ms": 200000}}`)
 	for _, e := range []string{waits.ID, runs} {
-		for {
+		for ; ; time.Sleep(10 * time.Millisecond) {
 			h, err := c.Jobs.Health(t.Context(), e)
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	held := ask("GET", "/live/v2/"+runs+"/status-sync/"+id+"?wait=300000", "")
 	stream := ask("GET", "/live/v2/"+runs+"/stream/"+id+"?wait=300000", "")
 	openAI := ask("POST", "/v2/"+waits.ID+"/openai/v1/chat/completions", `{}`)
-	for { // until it waits, too
+	for ; ; time.Sleep(10 * time.Millisecond) { // until it waits, too
 		h, err := c.Jobs.Health(t.Context(), waits.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
 	}
-	if took := time.Since(started); took > 20*time.Second {
+	if took := time.Since(started); took > time.Minute { // the requests wait for five, the job runs for more than three
 		t.Errorf("the stop took %s", took)
 	}
 }

@@ -18,29 +18,23 @@ var (
 	validEndpoint = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
-// Add makes a key for an owner and returns it, restricted to the endpoints where
-// some are named. The key itself is not stored.
-func (f *File) Add(name string, endpoints []string) (key string, err error) {
-	switch {
-	case !validName.MatchString(name):
-		return "", fmt.Errorf("invalid key name %q: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit", name)
-	case name == Default:
-		return "", fmt.Errorf("invalid key name %q: it is reserved for the deployment's own key, choose another name", name)
-	}
-	for _, id := range endpoints {
-		if !validEndpoint.MatchString(id) {
-			return "", fmt.Errorf("invalid endpoint id %q: expected up to 64 letters, digits, _ and -", id)
-		}
+// Add makes a key and returns it. Of k its name is needed; the hash and the time of its
+// creation are Add's. The key itself is not stored.
+func (f *File) Add(k Key) (key string, err error) {
+	k = k.withDefaults()
+	if err := k.check(); err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return "", fmt.Errorf("creating the data folder: %w", err)
 	}
 	key = rand.Text()
+	k.Hash, k.Created = sum(key), time.Now().UTC().Truncate(time.Second)
 	err = f.change(func(keys []Key) ([]Key, error) {
-		if slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) {
-			return nil, fmt.Errorf("a key named %s exists already: remove it first, or choose another name", name)
+		if slices.ContainsFunc(keys, func(other Key) bool { return other.Name == k.Name }) {
+			return nil, nameTaken(k.Name)
 		}
-		return append(keys, Key{name, sum(key), endpoints, time.Now().UTC().Truncate(time.Second)}), nil
+		return append(keys, k), nil
 	})
 	if err != nil {
 		return "", err
@@ -48,16 +42,48 @@ func (f *File) Add(name string, endpoints []string) (key string, err error) {
 	return key, nil
 }
 
+// check refuses a key that can't be added.
+func (k Key) check() error {
+	switch {
+	case !validName.MatchString(k.Name):
+		return fmt.Errorf("invalid key name %q: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit", k.Name)
+	case k.Name == Default:
+		return fmt.Errorf("invalid key name %q: it is reserved for the deployment's own key, choose another name", k.Name)
+	case !validName.MatchString(k.Owner):
+		return fmt.Errorf("invalid owner %q: expected up to 64 letters, digits and . _ @ -, beginning with a letter or digit", k.Owner)
+	case k.Expired(time.Now()):
+		return fmt.Errorf("invalid expiry %s: expected a time in the future", k.Expires.Format(time.RFC3339))
+	}
+	for _, id := range k.Endpoints {
+		if !validEndpoint.MatchString(id) {
+			return fmt.Errorf("invalid endpoint id %q: expected up to 64 letters, digits, _ and -", id)
+		}
+	}
+	if err := k.Management.check(); err != nil {
+		return fmt.Errorf("management API: %w", err)
+	}
+	if err := k.Jobs.check(); err != nil {
+		return fmt.Errorf("job API: %w", err)
+	}
+	return nil
+}
+
 // Remove revokes a key.
 func (f *File) Remove(name string) error {
 	return f.change(func(keys []Key) ([]Key, error) {
 		kept := slices.DeleteFunc(keys, func(k Key) bool { return k.Name == name })
 		if len(kept) == len(keys) {
-			return nil, fmt.Errorf("there is no key named %q", name)
+			return nil, notFound(name)
 		}
 		return kept, nil
 	})
 }
+
+func nameTaken(name string) error {
+	return fmt.Errorf("a key named %s exists already: remove it first, or choose another name", name)
+}
+
+func notFound(name string) error { return fmt.Errorf("there is no key named %q", name) }
 
 // lockTimeout is how long a change waits for another process's change.
 const lockTimeout = 5 * time.Second

@@ -2,6 +2,8 @@ package apikey
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -19,15 +21,39 @@ const FileName = "keys.json"
 
 // Key is an added key, without the key itself.
 type Key struct {
-	Name      string    `json:"name"` // its owner
-	Hash      digest    `json:"sha256"`
-	Endpoints []string  `json:"endpoints,omitempty"` // that it is restricted to; empty: all
-	Created   time.Time `json:"created"`
+	Name       string    `json:"name"`
+	Owner      string    `json:"owner,omitempty"` // empty: its name
+	Hash       digest    `json:"sha256"`
+	Management Scope     `json:"management,omitempty"` // empty: all, or none with endpoints
+	Jobs       Scope     `json:"jobs,omitempty"`       // of the job API; empty: all
+	Endpoints  []string  `json:"endpoints,omitempty"`  // that the job API is restricted to; empty: all
+	Created    time.Time `json:"created"`
+	Expires    time.Time `json:"expires,omitzero"` // zero: never
 }
 
-// File stores the added keys. It is a file and not a table because the database
-// is locked by the running deployment, whose keys are changed by other processes:
-// the deployment reads the file again when it changes.
+// Expired reports whether the key's time is over.
+func (k Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+
+// identity is who calls with the key.
+func (k Key) identity() Identity {
+	k = k.withDefaults()
+	return Identity{Owner: k.Owner, Management: k.Management, Jobs: k.Jobs, Endpoints: k.Endpoints}
+}
+
+// withDefaults fills in what is empty. A key for certain endpoints is for the job
+// API alone, unless it says otherwise: the management API shows all objects.
+func (k Key) withDefaults() Key {
+	k.Owner, k.Jobs = cmp.Or(k.Owner, k.Name), cmp.Or(k.Jobs, All)
+	if k.Management == "" && len(k.Endpoints) > 0 {
+		k.Management = None
+	}
+	k.Management = cmp.Or(k.Management, All)
+	return k
+}
+
+// File stores the added keys of a deployment whose database is embedded: that is locked
+// by the deployment, and other processes change its keys. It reads the file again when
+// that changes.
 type File struct {
 	path string
 
@@ -43,7 +69,11 @@ func At(dir string) *File { return &File{path: filepath.Join(dir, FileName)} }
 // List returns every key, in the order in which they were added.
 func (f *File) List() ([]Key, error) {
 	keys, _, err := f.current()
-	return keys, err
+	all := make([]Key, len(keys))
+	for i, k := range keys {
+		all[i] = k.withDefaults()
+	}
+	return all, err
 }
 
 // current reads the file if it changed. changed reports that the error differs
@@ -69,6 +99,9 @@ func same(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
+// lookAgain has nothing to do: current has looked.
+func (f *File) lookAgain(context.Context) bool { return false }
+
 func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	file, err := os.Open(f.path)
 	if err != nil {
@@ -88,6 +121,12 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 	if err := decoder.Decode(&stored); err != nil {
 		return info, nil, fmt.Errorf("reading the API keys in %s: %w; repair the file, or remove it and add the keys again", f.path, err)
 	}
+	for _, k := range stored.Keys {
+		k = k.withDefaults()
+		if err := errors.Join(k.Management.check(), k.Jobs.check()); err != nil {
+			return info, nil, fmt.Errorf("reading the API keys in %s: key %q: %w", f.path, k.Name, err)
+		}
+	}
 	return info, stored.Keys, nil
 }
 
@@ -95,6 +134,8 @@ func (f *File) read() (info os.FileInfo, keys []Key, err error) {
 type fileContent struct {
 	Keys []Key `json:"keys"`
 }
+
+func (d digest) text() string { return hex.EncodeToString(d[:]) }
 
 func (d digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
 

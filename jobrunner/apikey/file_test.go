@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
@@ -28,7 +29,7 @@ func requestWith(key string) *http.Request {
 
 func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string {
 	t.Helper()
-	key, err := f.Add(name, endpoints)
+	key, err := f.Add(apikey.Key{Name: name, Endpoints: endpoints})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func add(t *testing.T, f *apikey.File, name string, endpoints ...string) string 
 func openKeys(t *testing.T, dir string) (*apikey.Keys, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	keys, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.NewTextHandler(log, nil)))
+	keys, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,16 +60,16 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 		}
 	}
 	var unknown apikey.Identity
-	expect("own", apikey.Identity{Owner: "default"})
+	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 	expect("", unknown)
 
 	commands := apikey.At(dir) // another process
 	all := add(t, commands, "all")
-	expect(all, apikey.Identity{Owner: "all"})
+	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	some := add(t, commands, "some", "e1", "e2")
-	expect(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
-	expect(all, apikey.Identity{Owner: "all"})
-	expect("own", apikey.Identity{Owner: "default"})
+	expect(some, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
+	expect(all, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
+	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 	expect(some+"x", unknown)
 	expect(some[1:], unknown)
 	expect(strings.ToLower(some), unknown)
@@ -78,15 +79,15 @@ func TestAddAndRemoveWhileRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(all, unknown)
-	expect(some, apikey.Identity{Owner: "some", Endpoints: []string{"e1", "e2"}})
+	expect(some, apikey.Identity{Owner: "some", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1", "e2"}})
 	again := add(t, commands, "all")
 	expect(all, unknown)
-	expect(again, apikey.Identity{Owner: "all"})
+	expect(again, apikey.Identity{Owner: "all", Management: apikey.All, Jobs: apikey.All})
 	if err := os.Remove(filepath.Join(dir, apikey.FileName)); err != nil {
 		t.Fatal(err)
 	}
 	expect(some, unknown)
-	expect("own", apikey.Identity{Owner: "default"})
+	expect("own", apikey.Identity{Owner: "default", Management: apikey.All, Jobs: apikey.All})
 }
 
 func TestEmptyKeyIsUnknown(t *testing.T) {
@@ -97,10 +98,86 @@ func TestEmptyKeyIsUnknown(t *testing.T) {
 	}
 }
 
-func TestMayUse(t *testing.T) {
-	all, some := apikey.Identity{Owner: "a"}, apikey.Identity{Owner: "b", Endpoints: []string{"e1", "e2"}}
-	if all.Restricted() || !all.MayUse("e3") || !some.Restricted() || !some.MayUse("e1") || !some.MayUse("e2") || some.MayUse("e3") || some.MayUse("") {
-		t.Error("MayUse or Restricted is wrong")
+// What the scopes of a key allow at each API.
+func TestScopes(t *testing.T) {
+	dir := t.TempDir()
+	keys, _ := openKeys(t, dir)
+	for i, c := range []struct {
+		key  apikey.Key
+		want string // r, m: read and manage; e, E and o, O: read and all at the endpoint e1 and at another one
+	}{
+		{apikey.Key{}, "rmeEoO"},
+		{apikey.Key{Endpoints: []string{"e1"}}, "eE"},
+		{apikey.Key{Management: apikey.Read}, "reEoO"},
+		{apikey.Key{Management: apikey.None}, "eEoO"},
+		{apikey.Key{Jobs: apikey.Read}, "rmeo"},
+		{apikey.Key{Jobs: apikey.None}, "rm"},
+		{apikey.Key{Management: apikey.Read, Jobs: apikey.Read}, "reo"},
+		{apikey.Key{Management: apikey.None, Jobs: apikey.None}, ""},
+		{apikey.Key{Management: apikey.All, Jobs: apikey.Read, Endpoints: []string{"e1"}}, "rme"},
+	} {
+		c.key.Name, c.key.Owner = fmt.Sprint("key", i), "somebody"
+		key, err := apikey.At(dir).Add(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, err := keys.Authorize(requestWith(key))
+		got := ""
+		for _, may := range []struct {
+			what string
+			may  bool
+		}{{"r", who.MayRead()}, {"m", who.MayManage()}, {"e", who.MayUse("e1", apikey.Read)}, {"E", who.MayUse("e1", apikey.All)}, {"o", who.MayUse("e2", apikey.Read)}, {"O", who.MayUse("e2", apikey.All)}} {
+			if may.may {
+				got += may.what
+			}
+		}
+		if err != nil || got != c.want || who.Owner != "somebody" {
+			t.Errorf("%+v: %q of %s, %v, expected %q", c.key, got, who.Owner, err, c.want)
+		}
+	}
+}
+
+// A key is refused from its end on, and the refusal says so.
+func TestExpiredKey(t *testing.T) {
+	dir := t.TempDir()
+	end := time.Now().Add(time.Hour).Truncate(time.Second)
+	key, err := apikey.At(dir).Add(apikey.Key{Name: "ci", Expires: end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := end.Add(-time.Nanosecond)
+	keys, err := apikey.New("own").With(apikey.At(dir), func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who, err := keys.Authorize(requestWith(key)); err != nil || who.Owner != "ci" {
+		t.Errorf("before its end: %+v, %v", who, err)
+	}
+	now = end
+	if who, err := keys.Authorize(requestWith(key)); !errors.Is(err, apikey.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "the API key expired at ") || who.Owner != "" {
+		t.Errorf("at its end: %+v, %v", who, err)
+	}
+	if _, err := apikey.At(dir).Add(apikey.Key{Name: "late", Expires: time.Now()}); err == nil || !strings.Contains(err.Error(), "invalid expiry") {
+		t.Errorf("a key that has expired is added: %v", err)
+	}
+}
+
+// Keys that were added before there were scopes count as they did.
+func TestKeysWithoutScopes(t *testing.T) {
+	dir := t.TempDir()
+	hash := func(key string) string { h := sha256.Sum256([]byte(key)); return hex.EncodeToString(h[:]) }
+	text := fmt.Sprintf(`{"keys":[{"name":"a","sha256":%q,"created":"2026-01-01T00:00:00Z"},{"name":"b","sha256":%q,"endpoints":["e1"],"created":"2026-01-01T00:00:00Z"}]}`, hash("one"), hash("two"))
+	if err := os.WriteFile(filepath.Join(dir, apikey.FileName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, _ := openKeys(t, dir)
+	for key, want := range map[string]apikey.Identity{
+		"one": {Owner: "a", Management: apikey.All, Jobs: apikey.All},
+		"two": {Owner: "b", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"e1"}},
+	} {
+		if who, err := keys.Authorize(requestWith(key)); err != nil || !reflect.DeepEqual(who, want) {
+			t.Errorf("%s: %+v, %v, expected %+v", key, who, err, want)
+		}
 	}
 }
 
@@ -132,12 +209,12 @@ func TestRefusals(t *testing.T) {
 	f := apikey.At(dir)
 	add(t, f, "ci")
 	for _, name := range []string{"", " ", "a b", "-a", "a\n", "a/b", strings.Repeat("a", 65), "default", "ci"} {
-		if key, err := f.Add(name, nil); err == nil || key != "" {
+		if key, err := f.Add(apikey.Key{Name: name}); err == nil || key != "" {
 			t.Errorf("%q: %q, %v", name, key, err)
 		}
 	}
 	for _, id := range []string{"", " ", "a,b", "a/b"} {
-		if key, err := f.Add("new", []string{"e1", id}); err == nil || key != "" {
+		if key, err := f.Add(apikey.Key{Name: "new", Endpoints: []string{"e1", id}}); err == nil || key != "" {
 			t.Errorf("endpoint %q: %q, %v", id, key, err)
 		}
 	}
@@ -180,10 +257,10 @@ func TestBrokenFile(t *testing.T) {
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, path) || strings.Contains(got, key) {
 			t.Errorf("%s: the log is %s", name, got)
 		}
-		if _, err := apikey.At(dir).Add("new", nil); err == nil {
+		if _, err := apikey.At(dir).Add(apikey.Key{Name: "new"}); err == nil {
 			t.Errorf("%s: a key was added", name)
 		}
-		if _, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: a deployment starts with it", name)
 		}
 		if content, err := os.ReadFile(path); err != nil || string(content) != text {
@@ -209,7 +286,7 @@ func TestConcurrentCommands(t *testing.T) {
 	var group sync.WaitGroup
 	for n := range many {
 		group.Go(func() {
-			key, err := apikey.At(dir).Add(fmt.Sprintf("n%d", n), nil)
+			key, err := apikey.At(dir).Add(apikey.Key{Name: fmt.Sprintf("n%d", n)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -235,7 +312,7 @@ func TestInterruptedCommand(t *testing.T) {
 		if err := os.WriteFile(temp, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := apikey.At(dir).Add("ci", nil); err == nil || !strings.Contains(err.Error(), "remove "+temp) {
+		if _, err := apikey.At(dir).Add(apikey.Key{Name: "ci"}); err == nil || !strings.Contains(err.Error(), "remove "+temp) {
 			t.Errorf("expected an error that says to remove %s, got %v", temp, err)
 		}
 		if _, err := os.Stat(temp); err != nil {

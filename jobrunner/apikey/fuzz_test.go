@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
@@ -19,11 +20,11 @@ import (
 func FuzzAuthorize(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
-	scoped, err := file.Add("scoped", []string{"ep"})
+	scoped, err := file.Add(apikey.Key{Name: "scoped", Endpoints: []string{"ep"}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	keys, err := apikey.New("the-own-key").With(file, slog.New(slog.DiscardHandler))
+	keys, err := apikey.New("the-own-key").With(file, time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -35,8 +36,8 @@ func FuzzAuthorize(f *testing.F) {
 		}
 		who, err := keys.Authorize(&http.Request{Header: http.Header{"Authorization": {header}}})
 		switch {
-		case sent == "the-own-key" && (err != nil || who.Owner != apikey.Default || who.Restricted()),
-			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Endpoints: []string{"ep"}})),
+		case sent == "the-own-key" && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: apikey.Default, Management: apikey.All, Jobs: apikey.All})),
+			sent == scoped && (err != nil || !reflect.DeepEqual(who, apikey.Identity{Owner: "scoped", Management: apikey.None, Jobs: apikey.All, Endpoints: []string{"ep"}})),
 			sent != scoped && sent != "the-own-key" && err == nil:
 			t.Errorf("%q is authorized as %+v, %v", header, who, err)
 		}
@@ -53,7 +54,7 @@ func FuzzAuthorize(f *testing.F) {
 func FuzzKeysFile(f *testing.F) {
 	dir := f.TempDir()
 	file := apikey.At(dir)
-	added, err := file.Add("name", []string{"ep"})
+	added, err := file.Add(apikey.Key{Name: "name", Endpoints: []string{"ep"}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -69,19 +70,22 @@ func FuzzKeysFile(f *testing.F) {
 		}
 		listed, err := apikey.At(dir).List()
 		if err != nil {
-			if _, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler)); err == nil {
+			if _, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler)); err == nil {
 				t.Errorf("%q: a deployment starts with it", text)
 			}
 			return
 		}
-		keys, err := apikey.New("own").With(apikey.At(dir), slog.New(slog.DiscardHandler))
+		keys, err := apikey.New("own").With(apikey.At(dir), time.Now, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want apikey.Identity
 		for _, key := range listed {
 			if h, _ := key.Hash.MarshalText(); string(h) == hash {
-				want = apikey.Identity{Owner: key.Name, Endpoints: key.Endpoints}
+				want = apikey.Identity{Owner: key.Owner, Management: key.Management, Jobs: key.Jobs, Endpoints: key.Endpoints}
+				if key.Expired(time.Now()) {
+					want = apikey.Identity{}
+				}
 			}
 		}
 		if who, err := keys.Authorize(requestWith(added)); err == nil && !reflect.DeepEqual(who, want) {
@@ -92,6 +96,8 @@ func FuzzKeysFile(f *testing.F) {
 		}
 	},
 		fuzz.Seed{strings.ReplaceAll(string(good), hash, "$HASH")}, fuzz.Seed{`{"keys":[]}`},
+		fuzz.Seed{`{"keys":[{"name":"a","owner":"o","sha256":"$HASH","management":"read","jobs":"none","created":"2026-01-01T00:00:00Z","expires":"2026-01-02T00:00:00Z"}]}`},
+		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","jobs":"some"}]}`},
 		fuzz.Seed{`{"keys":[{"name":"a","sha256":"$HASH","created":"2026-01-01T00:00:00Z"},{"name":"b","sha256":"$HASH","endpoints":["x"],"created":"2026-01-01T00:00:00Z"}]}`},
 	)
 }

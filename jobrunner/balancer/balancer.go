@@ -83,8 +83,12 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	endpoint, t := split(r.URL)
-	if !who.MayUse(endpoint) {
-		refuse(w, http.StatusForbidden, "this API key is not for endpoint %s: ask for one that is", endpoint)
+	needed := apikey.All
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
+		needed = apikey.Read
+	}
+	if !who.MayUse(endpoint, needed) {
+		refuse(w, http.StatusForbidden, "%s", who.Refusal(endpoint, needed))
 		return
 	}
 	address, done, err := b.pick(r.Context(), endpoint)

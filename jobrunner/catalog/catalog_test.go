@@ -36,19 +36,19 @@ func TestPoolsHoldKnownTypesOnce(t *testing.T) {
 	poolOfType := map[string]string{}
 	for _, p := range catalog.Pools {
 		for _, id := range p.Types {
-			if _, ok := catalog.GPUByID(id); !ok {
+			if _, ok := catalog.Builtin().GPUByID(id); !ok {
 				t.Errorf("%s holds %q, which is not known", p.ID, id)
 			}
 			if poolOfType[id] != "" {
 				t.Errorf("%q is in %s and in %s", id, poolOfType[id], p.ID)
 			}
 			poolOfType[id] = p.ID
-			if got := catalog.PoolOf(id); got != p.ID {
+			if got := catalog.Builtin().PoolOf(id); got != p.ID {
 				t.Errorf("the pool of %q is %q", id, got)
 			}
 		}
 	}
-	if got := catalog.PoolOf("NVIDIA H100 PCIe"); got != "" {
+	if got := catalog.Builtin().PoolOf("NVIDIA H100 PCIe"); got != "" {
 		t.Errorf("a type in no pool is in %q", got)
 	}
 }
@@ -64,15 +64,15 @@ func TestSelection(t *testing.T) {
 		{[]string{"NVIDIA H100 PCIe", "no such GPU"}, nil, nil, nil}, // in no pool
 		{[]string{"NVIDIA H100 PCIe", "NVIDIA H200"}, []string{"HOPPER_141"}, nil, []string{"NVIDIA H200"}},
 	} {
-		pools, excluded := catalog.Select(c.types)
+		pools, excluded := catalog.Builtin().Select(c.types)
 		if !slices.Equal(pools, c.pools) || !slices.Equal(excluded, c.excluded) {
 			t.Errorf("%q: pools %q less %q", c.types, pools, excluded)
 		}
-		if selected := catalog.TypesIn(pools, excluded); !slices.Equal(selected, c.selected) {
+		if selected := catalog.Builtin().TypesIn(pools, excluded); !slices.Equal(selected, c.selected) {
 			t.Errorf("%q: pools select %q", c.types, selected)
 		}
 	}
-	if got := catalog.TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil); len(got) != 2 {
+	if got := catalog.Builtin().TypesIn([]string{"NO_POOL", "ADA_24", "ADA_24"}, nil); len(got) != 2 {
 		t.Errorf("unknown and repeated pools: %q", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestCPUMemory(t *testing.T) {
 		vcpus  int64
 		want   int64
 	}{{"cpu3c", 2, 4}, {"cpu5g", 8, 32}, {"not known", 4, 8}, {"cpu3g", 1 << 62, 1 << 53}} {
-		if got := catalog.CPUMemory(c.flavor, c.vcpus); got != c.want {
+		if got := catalog.Builtin().CPUMemory(c.flavor, c.vcpus); got != c.want {
 			t.Errorf("%s with %d vCPUs: %d GB", c.flavor, c.vcpus, got)
 		}
 	}

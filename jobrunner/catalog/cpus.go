@@ -12,7 +12,7 @@ type CPU struct {
 	RAMGBPerVCPU float64
 }
 
-// CPUs are the known flavours.
+// CPUs are the flavours that are built in.
 var CPUs = []CPU{
 	{"cpu3c", "Compute-Optimized", "Gen 3", 2, 32, 2},
 	{"cpu3g", "General Purpose", "Gen 3", 2, 32, 4},
@@ -24,10 +24,10 @@ var CPUs = []CPU{
 const unknownRAM = 2 // GB per vCPU
 
 // CPUMemory is the memory in GB of a configuration, at least 1.
-func CPUMemory(flavorID string, vcpus int64) int64 {
+func (c *Catalog) CPUMemory(flavorID string, vcpus int64) int64 {
 	perVCPU := float64(unknownRAM)
-	if c, ok := CPUByID(flavorID); ok {
-		perVCPU = c.RAMGBPerVCPU
+	if f, ok := c.CPUByID(flavorID); ok {
+		perVCPU = f.RAMGBPerVCPU
 	}
 	return int64(min(max(1, math.Round(perVCPU*float64(vcpus))), 1<<53))
 }

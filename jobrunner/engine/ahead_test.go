@@ -3,13 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -18,16 +16,7 @@ import (
 // back into the queue, and both run.
 func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = db.Close() }()
-		e, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e, db := openEmpty(t, sqldb.Config{})
 		ctx, next := t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}
 
 		got := make(chan Taken)
@@ -56,12 +45,11 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 				if runs++; runs == 1 {
 					return nil, nil
 				}
-				gone := e.now() + DefaultTTL.Milliseconds()
-				k, err := tx.Insert(insertJob, "ep", "other", 0, "", "", 0, NewJob{}.retention().Milliseconds(), 0, 0, 0, gone, gone)
-				if err == nil {
-					err = tx.Later(insertInput, k, []byte("{}"), nil)
-				}
-				return []change{{endpoint: "ep", id: "other", from: none, to: InQueue, due: gone}}, err
+				row := NewJob{Endpoint: "ep", Input: []byte("{}")}.row("other", 0)
+				row.gone = e.now() + DefaultTTL.Milliseconds()
+				row.expires = row.gone
+				err := row.write(tx, "")
+				return []change{{endpoint: "ep", id: "other", from: none, to: InQueue, due: row.gone}}, err
 			})
 			if err != nil {
 				t.Error(err)
@@ -107,5 +95,52 @@ func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 				t.Errorf("%s: %+v, %v, expected COMPLETED at the first try", id, job, err)
 			}
 		}
+	})
+}
+
+// A job that was handed out ahead of a commit is the worker's although the commit
+// takes long.
+func TestHoldsWaitsForTheCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir(), NoSync: true})
+		got := make(chan Taken, 1)
+		var group sync.WaitGroup
+		group.Go(func() {
+			taker := e.NewTaker()
+			defer taker.Close()
+			jobs, err := taker.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+			if err != nil || len(jobs) != 1 {
+				t.Errorf("%v, %v, expected one job", jobs, err)
+				close(got)
+				return
+			}
+			got <- jobs[0]
+		})
+		synctest.Wait() // it is in the line
+		release, stalled := make(chan struct{}), make(chan struct{})
+		group.Go(func() {
+			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })
+		})
+		synctest.Wait()
+		group.Go(func() {
+			if _, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		group.Go(func() {
+			_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-stalled; return nil })
+		})
+		synctest.Wait()
+		close(release)
+		job := <-got
+		group.Go(func() {
+			if held, err := e.Holds(t.Context(), job.Ref); !held || err != nil {
+				t.Errorf("%v, %v, expected that the worker holds the job", held, err)
+			}
+		})
+		time.Sleep(time.Minute)
+		close(stalled)
+		group.Wait()
 	})
 }

@@ -9,7 +9,7 @@ import (
 // Cancel ends a job that waits or runs: IN_QUEUE, IN_PROGRESS → CANCELLED. A
 // job that has ended already is answered as it is.
 func (e *Engine) Cancel(ctx context.Context, endpoint, id string) (Job, error) {
-	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		now := e.now()
 		return update(tx, Cancelled, cancelJob, now, now, endpoint, id, now, now)
 	})

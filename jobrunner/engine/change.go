@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -25,6 +26,7 @@ type change struct {
 	started int64         // the run that ended; 0: it never ran
 	job     *Job          // as it ended; nil where the change does not tell
 	delay   time.Duration // of one that was taken
+	counts  Counts        // of the endpoint after it, as this process knows them
 }
 
 // apply tells everybody who must know of changes that were committed.
@@ -38,7 +40,7 @@ func (e *Engine) apply(changes ...change) {
 			due = c.due
 		}
 		if c.webhook != "" && c.to.Terminal() {
-			hint(e.calls)
+			notify.Signal(e.calls)
 		}
 	}
 	e.wake(due)

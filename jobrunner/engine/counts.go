@@ -41,9 +41,18 @@ func (c *counts) of(endpoint string) *Counts {
 func (c *counts) apply(changes []change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, ch := range changes {
-		c.of(ch.endpoint).count(ch)
+	for i := range changes {
+		one := c.of(changes[i].endpoint)
+		one.count(changes[i])
+		changes[i].counts = one.settled()
 	}
+}
+
+// settled is c without numbers below zero. Changes are counted after they were
+// committed, and not always in their order: a job may be counted out of the queue before it was counted in.
+func (c Counts) settled() Counts {
+	c.InQueue, c.InProgress, c.waiting = max(c.InQueue, 0), max(c.InProgress, 0), max(c.waiting, 0)
+	return c
 }
 
 // count counts a change.
@@ -159,11 +168,7 @@ func (e *Engine) localCounts(endpoint string) Counts {
 	if one == nil {
 		return Counts{}
 	}
-	// Changes are counted after they were committed, and not always in their
-	// order: a job may be counted out of the queue before it was counted in.
-	now := *one
-	now.InQueue, now.InProgress, now.waiting = max(now.InQueue, 0), max(now.InProgress, 0), max(now.waiting, 0)
-	return now
+	return one.settled()
 }
 
 // forget drops an endpoint without jobs.

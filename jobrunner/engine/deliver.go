@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -56,7 +57,7 @@ func (e *Engine) deliverAll(ctx context.Context) {
 			_ = e.deliver(ctx) // the database's outage is in the log
 		}
 		if e.resumes.Load() {
-			hint(e.poke)
+			notify.Signal(e.poke)
 		}
 	}
 }
@@ -121,7 +122,7 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 		// It may have counted already, by a commit whose answer was lost: those who
 		// wait for it were not told.
 		e.hub.changed(change{endpoint: one.Ref.Endpoint, id: one.Ref.ID})
-		hint(e.calls)
+		notify.Signal(e.calls)
 	}
 	if streamed > 0 {
 		one.Streamed = streamed
@@ -132,7 +133,7 @@ func (e *Engine) deliverOne(ctx context.Context, one *entry) error {
 // returnJob puts a job back into the queue that may have been handed out, and
 // never reached the worker: IN_PROGRESS → IN_QUEUE.
 func (e *Engine) returnJob(ctx context.Context, ref Ref, at int64) error {
-	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		// The transaction that handed it out may still be under way.
 		if _, err := tx.Exec(lockJob, ref.Endpoint, ref.ID); err != nil {
 			return nil, err

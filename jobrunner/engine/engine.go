@@ -32,6 +32,10 @@ type Config struct {
 	// they did, and shows that it lives; 0 is half a second. Hints between
 	// processes make most of it quicker.
 	Poll time.Duration
+	// Node is this process, for the others on the same database.
+	Node Node
+	// News is told what other processes announced; nil: nobody is. It is quick.
+	News func(kind, id string)
 	// Observe is told of every change that this process made to a job's state;
 	// nil: nobody is.
 	Observe func(Event)
@@ -57,8 +61,12 @@ type Engine struct {
 
 	observer func(Event)
 
-	process string // that hands out jobs, among those that share the database
-	poll    time.Duration
+	node   Node                   // this process, for the others
+	id     atomic.Pointer[string] // of the process that hands out jobs, among those that share the database
+	beatAt atomic.Pointer[time.Time]
+	others atomic.Pointer[[]Node] // as of the last beat
+	news   func(kind, id string)
+	poll   time.Duration
 
 	wakeAt atomic.Int64 // when the sweeper looks next, in milliseconds
 	poke   chan struct{}
@@ -72,11 +80,11 @@ type Engine struct {
 // processes on the same database run stay theirs. From then on goroutines watch over everything that
 // time does to jobs, and over the other processes, until Close.
 func Open(ctx context.Context, c Config) (*Engine, error) {
-	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{all: map[string]*Counts{}}}
+	e := &Engine{db: c.DB, clock: c.Clock, log: c.Logger, observer: c.Observe, node: c.Node, news: c.News, poke: make(chan struct{}, 1), calls: make(chan struct{}, 1), poll: cmp.Or(c.Poll, defaultPoll), spool: newSpool(c.Spool, c.Logger), counts: counts{all: map[string]*Counts{}}}
 	if err := e.db.Migrate(ctx, "engine", schema); err != nil {
 		return nil, err
 	}
-	e.db.BeforeCommit(e.tally)
+	e.db.BeforeCommit(e.beforeCommit)
 	if err := e.join(ctx); err != nil {
 		return nil, fmt.Errorf("joining the processes that share the database: %w", err)
 	}
@@ -131,7 +139,7 @@ func (e *Engine) now() int64 { return millis(e.clock.Now()) }
 // any process, holds by a lease. They are dispatched once more; a job whose
 // processes keep dying has failed.
 func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
-	err = e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
+	err = e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		now := e.now()
 		lease, err := e.leasesBefore(tx, now)
 		if err != nil {
@@ -151,7 +159,7 @@ func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 
 // leasesBefore is the end of the leases that don't count when a process is gone.
 func (e *Engine) leasesBefore(tx *sqldb.Tx, now int64) (int64, error) {
-	others, err := e.others(tx)
+	others, err := e.otherProcesses(tx)
 	if len(others) == 0 {
 		return math.MaxInt64, err
 	}

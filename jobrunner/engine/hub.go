@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 // hub wakes those who wait for something to happen to a job, or for a job to
@@ -71,7 +73,7 @@ func (w *Watch) changed(c change) {
 	default:
 		w.look.Store(true)
 	}
-	hint(w.c)
+	notify.Signal(w.c)
 }
 
 // Stop ends the subscription.
@@ -116,7 +118,7 @@ func (h *hub) lookAgain() {
 	for _, watches := range h.jobs {
 		for w := range watches {
 			w.look.Store(true)
-			hint(w.c)
+			notify.Signal(w.c)
 		}
 	}
 }
@@ -213,7 +215,7 @@ func (h *hub) wakeTaker(endpoint string) {
 	}
 	p := line.Front().Value.(*place)
 	h.remove(p)
-	hint(p.woken)
+	notify.Signal(p.woken)
 }
 
 func (h *hub) remove(p *place) {
@@ -222,12 +224,5 @@ func (h *hub) remove(p *place) {
 	p.at = nil
 	if line.Len() == 0 {
 		delete(h.takers, p.take.Endpoint)
-	}
-}
-
-func hint(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

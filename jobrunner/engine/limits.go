@@ -40,6 +40,6 @@ const (
 	maxLatestError  = 200 // characters, in an overview
 )
 
-// sweepChunk bounds the rows that one transaction of the sweeper changes, so
-// that it never holds up the others for long.
-const sweepChunk = 500
+// maxSlice bounds the jobs that one transaction changes of a great number, so that it
+// never holds up the others for long; see slice.
+const maxSlice = 500

@@ -32,18 +32,31 @@ const (
 )
 
 const (
-	// (none) → IN_QUEUE: a submission was accepted.
+	// (none) → IN_QUEUE: a submission was accepted. The row of one that was taken, or
+	// ended, before it was written is in that state (unwritten.go).
 	insertJob = `
-		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone)
-		VALUES (?, ?, 'IN_QUEUE', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
+		INSERT INTO jobs (endpoint, id, state, low, webhook, owner, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, process, attempt, started, deadline, lease, finished)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {returning k}`
 
 	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
 	// attempt, now, deadline, lease, k.
 	startJob = `UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = ? WHERE k = ?`
+	// IN_QUEUE → IN_PROGRESS → COMPLETED, FAILED: both in one commit. Arguments: state,
+	// worker, process, attempt, start, deadline, end, end of the retention, k.
+	endTaken = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = 0, finished = ?, gone = ? WHERE k = ?`
+	// The jobs that wait, behind one of them. Arguments: endpoint, now, turn, k, how many.
+	waitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
+		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?) ORDER BY turn, jobs.k LIMIT ?`
 	// The jobs that are next. Arguments: now, default time-out, endpoint, now, how
 	// many.
-	nextJobs = `SELECT jobs.k, id, low, attempt, retries, queued, ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, gone, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
-		WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
+	nextJobs = selectNextJobs + nextJobsOrder
+	// The same for a worker whose process leads the endpoint, and none where it does
+	// not any more. Arguments: as before, with endpoint, process and epoch ahead of the
+	// last.
+	nextJobsOfLead = selectNextJobs + ` AND EXISTS (SELECT 1 FROM leads JOIN processes ON processes.id = leads.process WHERE leads.endpoint = ? AND leads.process = ? AND leads.epoch = ?)` + nextJobsOrder
+	selectNextJobs = `SELECT jobs.k, id, low, attempt, retries, queued, ? + CASE WHEN exec_ms > 0 THEN exec_ms ELSE ? END, gone, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
+		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ?`
+	nextJobsOrder = ` ORDER BY turn, jobs.k LIMIT ?{lock jobs that are free}`
 
 	// IN_PROGRESS → COMPLETED: the handler answered. Arguments: end, end, k.
 	completeJob = `UPDATE jobs SET state = 'COMPLETED',` + setFinished + `WHERE k = ?`
@@ -153,17 +166,21 @@ const (
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k WHERE` + ofClient
 
 	// An endpoint's newest jobs, without outputs that are too large for a list.
-	// Arguments: bytes of output, endpoint, now, how many.
+	// Arguments: bytes of output, those of amongNewest, how many.
 	recentJobs = `SELECT id, state, queued, started, deadline, finished, worker, retries,
 			CASE WHEN LENGTH(output) <= ? THEN output END, COALESCE(error, '')
 		FROM jobs LEFT JOIN outputs ON outputs.k = jobs.k
-		WHERE endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
+		WHERE` + amongNewest + `ORDER BY jobs.k DESC LIMIT ?`
+	// The ids of each kind (NewJob.newID) grow with time, so the index of ids has the
+	// newest of both together, and none has to be kept for them. Arguments: endpoint, now
+	// and how many, twice.
+	amongNewest = ` jobs.k IN (SELECT k FROM (SELECT k FROM jobs WHERE endpoint = ? AND id < 's' AND gone > ? ORDER BY id DESC LIMIT ?) AS queued
+			UNION ALL SELECT k FROM (SELECT k FROM jobs WHERE endpoint = ? AND id > 's' AND gone > ? ORDER BY id DESC LIMIT ?) AS awaited) `
 
-	// The newest jobs for an overview. Arguments: characters of an error, the
-	// endpoint where it is of one, now, how many. The plus has the newest rows
-	// read until there are enough.
+	// The newest jobs for an overview. Arguments: characters of an error, now or those
+	// of amongNewest, how many. The plus has the newest rows read until there are enough.
 	latestJobs   = overview + `WHERE +gone > ? ORDER BY jobs.k DESC LIMIT ?`
-	latestJobsOf = overview + `WHERE endpoint = ? AND gone > ? ORDER BY jobs.k DESC LIMIT ?`
+	latestJobsOf = overview + `WHERE` + amongNewest + `ORDER BY jobs.k DESC LIMIT ?`
 	overview     = `SELECT endpoint, id, state, queued, started, deadline, finished, worker, retries,
 			COALESCE((SELECT SUBSTR(error, 1, ?) FROM outputs WHERE outputs.k = jobs.k AND jobs.state = 'FAILED'), '')
 		FROM jobs `
@@ -177,7 +194,9 @@ const (
 	// The jobs that a purge is about. Arguments: endpoint, now, turn, k.
 	purgeable     = `SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND turn <= ? AND k <= ? `
 	purgeableLeft = purgeable + `LIMIT 1`
-	newestKey     = `SELECT COALESCE(MAX(k), 0) FROM jobs`
+	// Its last place in the queue, and the newest key of all jobs. Arguments: endpoint.
+	selectQueueEnd = `SELECT COALESCE((SELECT turn FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' ORDER BY turn DESC, k DESC LIMIT 1), 0),
+		COALESCE((SELECT MAX(k) FROM jobs), 0)`
 
 	selectTallies = `SELECT endpoint, in_queue, waiting, in_progress, completed, failed, retried FROM tallies`
 	selectTally   = selectTallies + ` WHERE endpoint = ?`
@@ -192,11 +211,29 @@ const (
 
 // The processes that share the database; there are none where it is embedded.
 const (
-	upsertProcess      = `INSERT INTO processes (id, beats) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET beats = processes.beats + 1`
-	otherProcesses     = `SELECT id, beats FROM processes WHERE id <> ?`
+	insertProcess      = `INSERT INTO processes (id, beats, url, machine) VALUES (?, 1, ?, ?)`
+	beatProcess        = `UPDATE processes SET beats = beats + 1 WHERE id = ?`
+	otherProcesses     = `SELECT id, beats, url, machine FROM processes WHERE id <> ?`
 	deleteStaleProcess = `DELETE FROM processes WHERE id = ? AND beats = ?`
 	deleteProcess      = `DELETE FROM processes WHERE id = ?`
 
-	// How many jobs wait for takers. Arguments: endpoint, now, at most.
-	countWaiting = `SELECT COUNT(*) FROM (SELECT k FROM jobs WHERE endpoint = ? AND state = 'IN_QUEUE' AND gone > ? LIMIT ?) AS taken`
+	// How many jobs wait, by endpoint.
+	sumWaiting = `SELECT endpoint, CAST(SUM(in_queue) AS BIGINT) FROM tallies GROUP BY endpoint HAVING SUM(in_queue) > 0`
+)
+
+// Which process leads an endpoint (lead.go).
+const (
+	// A process that is there takes the lead of an endpoint that no living one has.
+	// Arguments: endpoint, process.
+	claimLead = `INSERT INTO leads (endpoint, process, epoch) SELECT ?, id, 1 FROM processes WHERE id = ?
+		ON CONFLICT (endpoint) DO UPDATE SET process = excluded.process, epoch = leads.epoch + CASE WHEN leads.process = excluded.process THEN 0 ELSE 1 END,
+			failure = CASE WHEN leads.process = excluded.process THEN leads.failure ELSE '' END
+		WHERE leads.process = excluded.process OR leads.process NOT IN (SELECT id FROM processes)
+		RETURNING epoch`
+	// Arguments: endpoint, process, epoch.
+	releaseLead = `UPDATE leads SET process = '' WHERE endpoint = ? AND process = ? AND epoch = ?`
+	// Arguments: failure, endpoint, process, epoch.
+	setLeadFailure = `UPDATE leads SET failure = ? WHERE endpoint = ? AND process = ? AND epoch = ?`
+	deleteLead     = `DELETE FROM leads WHERE endpoint = ?`
+	selectLeads    = `SELECT leads.endpoint, leads.process, leads.epoch, leads.failure, processes.url FROM leads JOIN processes ON processes.id = leads.process`
 )

@@ -14,10 +14,11 @@ type Event struct {
 	Delay time.Duration
 	// Execution is how long a job ran that is now over; 0 where it never did.
 	Execution time.Duration
+	// Counts are the endpoint's after it, without what other processes did.
+	Counts Counts
 }
 
-// observe tells of changes, in the order in which they are known here. Counts
-// has counted them by then.
+// observe tells of changes, in the order in which they are known here.
 func (e *Engine) observe(changes []change) {
 	if e.observer == nil {
 		return
@@ -27,7 +28,7 @@ func (e *Engine) observe(changes []change) {
 		if c.from == c.to { // a chunk
 			continue
 		}
-		event := Event{Endpoint: c.endpoint, From: c.from, To: c.to, Retry: c.retry, Delay: c.delay}
+		event := Event{Endpoint: c.endpoint, From: c.from, To: c.to, Retry: c.retry, Delay: c.delay, Counts: c.counts}
 		if c.to.Terminal() && c.started > 0 {
 			event.Execution = max(0, duration(now-c.started))
 		}

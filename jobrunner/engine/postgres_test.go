@@ -73,7 +73,12 @@ func openPostgres(t *testing.T, c sqldb.Config) *sqldb.DB {
 
 func openShared(t *testing.T, db *sqldb.DB, poll time.Duration) *engine.Engine {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: new(clock.Clock), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: poll})
+	return openSharedAt(t, db, poll, new(clock.Clock))
+}
+
+func openSharedAt(t *testing.T, db *sqldb.DB, poll time.Duration, c *clock.Clock) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Config{DB: db, Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Poll: poll})
 	if err != nil {
 		t.Fatal(err)
 	}

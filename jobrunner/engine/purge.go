@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -13,12 +14,14 @@ import (
 // runs. A long queue goes in several transactions; an error leaves what is not
 // deleted yet in the queue.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
-	turn, last, err := e.endOfQueue(ctx)
+	turn, last, err := e.endOfQueue(ctx, endpoint)
+	part := newSlice()
 	for more := err == nil; more; {
 		var gone []change
-		gone, err = e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-			now := e.now()
-			gone, err := remove(tx, deleteQueued, endpoint, now, turn, last, sweepChunk)
+		var took time.Duration
+		gone, err = e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+			now, begin := e.now(), time.Now()
+			gone, err := remove(tx, deleteQueued, endpoint, now, turn, last, part.jobs)
 			if err != nil {
 				return nil, err
 			}
@@ -28,21 +31,24 @@ func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err e
 			if errors.Is(err, sql.ErrNoRows) {
 				err = nil
 			}
+			took = time.Since(begin)
 			return gone, err
 		})
 		if err != nil {
 			break
 		}
 		removed += len(gone)
+		part.adapt(len(gone), took)
 	}
 	return removed, err
 }
 
-// endOfQueue tells the jobs that wait now from those to come.
-func (e *Engine) endOfQueue(ctx context.Context) (turn, last int64, err error) {
+// endOfQueue tells the jobs that wait now from those to come. The place of a job in
+// the queue is a time of the process that queued it, whose clock may be ahead of this
+// one's.
+func (e *Engine) endOfQueue(ctx context.Context, endpoint string) (turn, last int64, err error) {
 	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
-		turn = e.now()
-		return r.QueryRow(newestKey).Scan(&last)
+		return r.QueryRow(selectQueueEnd, endpoint).Scan(&turn, &last)
 	})
-	return turn, last, err
+	return max(turn, e.now()), last, err
 }

@@ -78,7 +78,7 @@ func (e *Engine) Recent(ctx context.Context, endpoint string) (jobs []Job, err e
 			}
 			job.times(queued, started, finished)
 			return job, err
-		}, recentJobs, maxRecentOutput, endpoint, now, maxRecent)
+		}, recentJobs, maxRecentOutput, endpoint, now, maxRecent, endpoint, now, maxRecent, maxRecent)
 		return err
 	})
 	return jobs, err
@@ -90,7 +90,7 @@ func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job
 	now := e.now()
 	query, args := latestJobs, []any{maxLatestError, now, n}
 	if endpoint != "" {
-		query, args = latestJobsOf, []any{maxLatestError, endpoint, now, n}
+		query, args = latestJobsOf, []any{maxLatestError, endpoint, now, n, endpoint, now, n, n}
 	}
 	err = e.db.Read(ctx, func(r *sqldb.Reader) (err error) {
 		jobs, err = collect(r, func(rows sqldb.Rows) (job Job, err error) {
@@ -110,7 +110,7 @@ func (e *Engine) Latest(ctx context.Context, endpoint string, n int) (jobs []Job
 // expireOverdue notes that a running job's time is over, unless more was kept:
 // IN_PROGRESS → TIMED_OUT.
 func (e *Engine) expireOverdue(ctx context.Context, endpoint, id string, kept int64) error {
-	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
 		if err := e.checkNothingKept(kept); err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (e *Engine) expireOverdue(ctx context.Context, endpoint, id string, kept in
 // One that is over already deletes the job at once.
 func (e *Engine) SetTTL(ctx context.Context, endpoint, id string, ttl time.Duration) error {
 	ms, due := ttl.Milliseconds(), int64(0)
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err := e.write(ctx, func(tx *sqldb.Tx) error {
 		return tx.QueryRow(updateTTL, ms, ms, ms, endpoint, id, e.now()).Scan(&due)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -208,6 +208,15 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 // record keeps what a report says, unless the job is not the worker's any more.
 func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes []change, accepted bool, streamed, lease int64, err error) {
 	now := e.now()
+	row := unwrittenIn(tx).heldBy(ref, at)
+	switch {
+	case row != nil && r.Result() && row.webhook == "":
+		return []change{row.end(r, now, at)}, true, 0, 0, nil
+	case row != nil, !r.Result(): // the call of a webhook refers to the row as it is
+		if err := e.writeOut(tx); err != nil {
+			return nil, false, 0, 0, err
+		}
+	}
 	holder := []any{ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at}
 	switch r.kind {
 	case reportDone:
@@ -230,11 +239,16 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	}
 	if r.Result() {
 		c := &changes[0]
-		c.job = &Job{Endpoint: c.endpoint, ID: c.id, State: c.to, Worker: ref.Worker, Retries: c.retries, Output: r.output, Error: r.err}
-		c.job.times(c.queued, c.started, at)
+		c.setResult(ref, r, at)
 		err = keepResult(tx, *c, now, r.output, r.err)
 	}
 	return changes, err == nil, streamed, 0, err
+}
+
+// setResult adds the job as it ended.
+func (c *change) setResult(ref Ref, r Report, at int64) {
+	c.job = &Job{Endpoint: c.endpoint, ID: c.id, State: c.to, Worker: ref.Worker, Retries: c.retries, Output: r.output, Error: r.err}
+	c.job.times(c.queued, c.started, at)
 }
 
 // endRun ends the job that is the worker's, where it still is, with a statement.

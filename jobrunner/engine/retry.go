@@ -23,7 +23,7 @@ func (e *Engine) Retry(ctx context.Context, endpoint, id string) (Job, error) {
 		return Job{}, err
 	}
 	var now int64
-	changes, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) ([]change, error) {
+	changes, err := e.transition(ctx, e.write, func(tx *sqldb.Tx) ([]change, error) {
 		now = e.now()
 		for _, from := range []State{Failed, TimedOut} {
 			changes, err := update(tx, InQueue, retryJob, now, now, from, endpoint, id, now)

@@ -29,9 +29,9 @@ const (
 // Where other processes are there, they and this one agree on the time.
 func (e *Engine) rewind(ctx context.Context) error {
 	by := int64(0)
-	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
 		by = 0
-		others, err := e.others(tx)
+		others, err := e.otherProcesses(tx)
 		if err != nil || len(others) > 0 {
 			return err
 		}

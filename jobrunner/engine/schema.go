@@ -94,7 +94,16 @@ ALTER TABLE webhooks ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 ALTER TABLE webhooks ADD COLUMN endpoint TEXT NOT NULL DEFAULT '';
 UPDATE webhooks SET endpoint = (SELECT endpoint FROM jobs WHERE jobs.k = webhooks.k);
 DROP INDEX webhooks_next;
-CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);`}
+CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);`, `
+DROP INDEX jobs_newest;`, `
+ALTER TABLE processes ADD COLUMN url TEXT NOT NULL DEFAULT ''; -- at which the others reach it
+ALTER TABLE processes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+CREATE TABLE leads ( -- see lead.go
+	endpoint TEXT PRIMARY KEY,
+	process  TEXT   NOT NULL, -- empty: given up
+	epoch    BIGINT NOT NULL  -- counts those that led
+);`, `
+ALTER TABLE leads ADD COLUMN failure TEXT NOT NULL DEFAULT ''; -- why no worker can work`}
 
 // countsSchema was for databases whose jobs were counted by query.
 var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`, `DROP INDEX jobs_counts;`}

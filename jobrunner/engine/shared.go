@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -26,8 +27,46 @@ const (
 
 // process is one that shares the database, as another one sees it.
 type process struct {
+	node  Node
 	beats int64
 	still int // polls for which beats stood still
+}
+
+// OthersAlive counts the processes that work on a database which this one has not joined
+// yet: those whose numbers count up while it looks.
+func OthersAlive(ctx context.Context, db *sqldb.DB) (alive int, err error) {
+	var before map[string]process
+	for look := range 2 {
+		now := map[string]process{}
+		err := db.Read(ctx, func(r *sqldb.Reader) error {
+			clear(now)
+			return each(r, otherProcesses, func(scan func(...any) error) error {
+				var id string
+				var p process
+				err := scan(&id, &p.beats, &p.node.URL, &p.node.Machine)
+				now[id] = p
+				return err
+			}, "")
+		})
+		if err != nil {
+			return 0, err
+		}
+		if look > 0 || len(now) == 0 {
+			for id, p := range now {
+				if old, known := before[id]; !known || p.beats != old.beats {
+					alive++
+				}
+			}
+			return alive, nil
+		}
+		before = now
+		select {
+		case <-time.After(missedBeats * defaultPoll):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return alive, nil
 }
 
 // join shows the others that this process is there, before it takes a job.
@@ -38,18 +77,38 @@ func (e *Engine) join(ctx context.Context) error {
 	if err := e.db.Migrate(ctx, "engine counts", countsSchema); err != nil {
 		return err
 	}
-	e.process = uuid.NewString()
-	return e.db.Write(ctx, func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(upsertProcess, e.process)
+	return e.enter(ctx)
+}
+
+// enter puts this process among the others under an id of its own. What it had under
+// an earlier one, jobs and leads, is not its any more.
+func (e *Engine) enter(ctx context.Context) error {
+	id, asked := uuid.NewString(), time.Now()
+	err := e.write(ctx, func(tx *sqldb.Tx) error {
+		_, err := tx.Exec(insertProcess, id, e.node.URL, e.node.Machine)
 		return err
 	})
+	if err == nil {
+		e.id.Store(&id)
+		e.beatAt.Store(&asked)
+	}
+	return err
+}
+
+// processID is the id of this process, which changes when the others struck it off;
+// "" where the database is not shared.
+func (e *Engine) processID() string {
+	if id := e.id.Load(); id != nil {
+		return *id
+	}
+	return ""
 }
 
 // leave gives what ran through this process back. Where that fails its jobs are
 // those of a process that died.
 func (e *Engine) leave(ctx context.Context) {
-	_, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) ([]change, error) {
-		if _, err := tx.Exec(deleteProcess, e.process); err != nil {
+	_, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) ([]change, error) {
+		if _, err := tx.Exec(deleteProcess, e.processID()); err != nil {
 			return nil, err
 		}
 		now := e.now()
@@ -57,7 +116,7 @@ func (e *Engine) leave(ctx context.Context) {
 		if err != nil {
 			return nil, err
 		}
-		changes, err := update(tx, InQueue, requeueOwn, now, lease, e.process)
+		changes, err := update(tx, InQueue, requeueOwn, now, lease, e.processID())
 		for _, c := range changes {
 			for _, statement := range []string{deleteOutput, deleteChunks} {
 				if _, err := tx.Exec(statement, c.k); err != nil {
@@ -103,17 +162,34 @@ func (e *Engine) checkProcesses(ctx context.Context, seen map[string]process) er
 			return err
 		}
 	}
-	hint(e.poke)
+	notify.Signal(e.poke)
 	e.hub.lookAgain()
-	for endpoint, takers := range e.hub.waiting() {
-		var jobs int
-		err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-			return r.QueryRow(countWaiting, endpoint, e.now(), takers).Scan(&jobs)
-		})
-		if err != nil {
+	return e.wakeTakers(ctx)
+}
+
+// wakeTakers wakes those that wait for jobs which are there, in one statement however
+// many endpoints there are.
+func (e *Engine) wakeTakers(ctx context.Context) error {
+	takers := e.hub.waiting()
+	if len(takers) == 0 {
+		return nil
+	}
+	jobs := map[string]int{}
+	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
+		clear(jobs)
+		return each(r, sumWaiting, func(scan func(...any) error) error {
+			var endpoint string
+			var n int
+			err := scan(&endpoint, &n)
+			jobs[endpoint] = n
 			return err
-		}
-		for range jobs {
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for endpoint, n := range takers {
+		for range min(n, jobs[endpoint]) {
 			e.hub.wake(endpoint)
 		}
 	}
@@ -122,43 +198,56 @@ func (e *Engine) checkProcesses(ctx context.Context, seen map[string]process) er
 
 // beat shows that this process lives, and strikes off those that don't.
 func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, err error) {
-	var others map[string]int64
-	err = e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-		if _, err = tx.Exec(upsertProcess, e.process); err != nil {
+	var others map[string]process
+	struck, asked := false, time.Now()
+	err = e.write(ctx, func(tx *sqldb.Tx) (err error) {
+		n, err := tx.Exec(beatProcess, e.processID())
+		if struck = n == 0; err != nil {
 			return err
 		}
-		others, err = e.others(tx)
+		others, err = e.otherProcesses(tx)
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
+	if struck {
+		clear(seen)
+		e.log.Warn("this process did not reach the database for so long that others took over what it did: it joins them anew")
+		return true, e.enter(ctx) // nobody else may be there to give back what it had
+	}
+	e.beatAt.Store(&asked)
+	nodes := make([]Node, 0, len(others))
+	for _, other := range others {
+		nodes = append(nodes, other.node)
+	}
+	e.others.Store(&nodes)
 	for id := range seen {
 		if _, there := others[id]; !there {
 			delete(seen, id)
 			gone = true // struck off by another one, which may have stopped before it took over
 		}
 	}
-	for id, beats := range others {
+	for id, other := range others {
 		p, known := seen[id]
-		if known && p.beats == beats {
+		if known && p.beats == other.beats {
 			p.still++
 		} else {
-			p = process{beats: beats}
+			p = other
 		}
 		seen[id] = p
 		if p.still < missedBeats {
 			continue
 		}
-		var struck int64
-		err := e.db.Write(ctx, func(tx *sqldb.Tx) (err error) {
-			struck, err = tx.Exec(deleteStaleProcess, id, beats)
+		var n int64
+		err := e.write(ctx, func(tx *sqldb.Tx) (err error) {
+			n, err = tx.Exec(deleteStaleProcess, id, other.beats)
 			return err
 		})
 		if err != nil {
 			return gone, err
 		}
-		if struck == 0 { // it beats again, or another one was first: the next poll tells
+		if n == 0 { // it beats again, or another one was first: the next poll tells
 			continue
 		}
 		delete(seen, id)
@@ -168,19 +257,15 @@ func (e *Engine) beat(ctx context.Context, seen map[string]process) (gone bool, 
 	return gone, nil
 }
 
-// others are the other processes on the database.
-func (e *Engine) others(tx *sqldb.Tx) (map[string]int64, error) {
-	type row struct {
-		id    string
-		beats int64
-	}
-	rows, err := collect(tx, func(r sqldb.Rows) (one row, err error) {
-		return one, r.Scan(&one.id, &one.beats)
-	}, otherProcesses, e.process)
-	others := map[string]int64{}
-	for _, one := range rows {
-		others[one.id] = one.beats
-	}
+// otherProcesses are the other processes on the database.
+func (e *Engine) otherProcesses(tx *sqldb.Tx) (map[string]process, error) {
+	others := map[string]process{}
+	_, err := collect(tx, func(r sqldb.Rows) (one process, err error) {
+		var id string
+		err = r.Scan(&id, &one.beats, &one.node.URL, &one.node.Machine)
+		others[id] = one
+		return one, err
+	}, otherProcesses, e.processID())
 	return others, err
 }
 
@@ -190,7 +275,7 @@ func (e *Engine) takeOver(ctx context.Context) error {
 	changes, err := e.resume(ctx)
 	if err == nil {
 		e.apply(changes...)
-		hint(e.calls)
+		notify.Signal(e.calls)
 	}
 	return err
 }
@@ -211,7 +296,14 @@ func (e *Engine) notifyOthers(changes []change) {
 
 // receiveHint passes a hint of another process on to those who wait here.
 func (e *Engine) receiveHint(what string) {
-	if parts := strings.Split(what, "\t"); len(parts) == 3 {
-		e.hub.changed(change{endpoint: parts[0], id: parts[1], to: State(parts[2])})
+	switch parts := strings.Split(what, "\t"); {
+	case len(parts) == 3:
+		c := change{endpoint: parts[0], id: parts[1], to: State(parts[2])}
+		e.hub.changed(c)
+		if c.to == InQueue && e.news != nil {
+			e.news(Queued, c.endpoint)
+		}
+	case len(parts) == 2 && e.news != nil:
+		e.news(parts[0], parts[1])
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -154,7 +155,7 @@ func (s *spool) keep(r record, c content) (durable bool, err error) {
 	s.entries = append(s.entries, one)
 	s.pending.Store(int64(len(s.entries)))
 	s.kept.Add(1)
-	hint(s.added)
+	notify.Signal(s.added)
 	return one.path != "", nil
 }
 

@@ -15,9 +15,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
 )
 
-func openEmpty(t *testing.T) (*Engine, *sqldb.DB) {
+// openEmpty opens an engine without jobs, and closes it after the test.
+func openEmpty(t *testing.T, config sqldb.Config) (*Engine, *sqldb.DB) {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), sqldb.Config{})
+	db, err := sqldb.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +26,12 @@ func openEmpty(t *testing.T) (*Engine, *sqldb.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		e.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return e, db
 }
 
@@ -37,14 +44,14 @@ func withBusyHost(statement string) string {
 // byIndex are the statements about one job, one endpoint, or what the sweeper
 // asks.
 var byIndex = map[string]string{
-	"tally": addTally, "noTallies": deleteTallies, "tallyOne": selectTally, "taken": startJob, "completed": completeJob, "failed": failJob, "cancelled": cancelJob, "beaten": extendLease, "setTTL": updateTTL,
+	"tally": addTally, "noTallies": deleteTallies, "tallyOne": selectTally, "taken": startJob, "endTaken": endTaken, "waiting": waitingJobs, "completed": completeJob, "failed": failJob, "cancelled": cancelJob, "beaten": extendLease, "setTTL": updateTTL,
 	"timedOutOne": timeOutJob, "timedOutAll": timeOutDue,
 	"requeuedOne": requeueHeld, "requeuedAll": requeueExpired, "givenUpOne": failHeld, "givenUpAll": failExpired,
 	"removed": deleteGone, "dropped": deleteOfEndpoint, "oneJob": selectJob, "longestWaiting": oldestQueued,
 	"nextGone": nextGone, "nextDeadline": nextDeadline, "nextLease": nextLease,
 	"noOutput": deleteOutput, "noChunks": deleteChunks, "resumed": requeueOwn, "requeuedOrphans": requeueOrphans, "givenUpOrphans": failOrphans, "returnedOne": returnHeld,
-	"locked": lockJob, "latestTimes": latestTimes, "streamedSoFar": selectStreamed, "waitingJobs": countWaiting,
-	"retried": retryJob, "purged": deleteQueued, "purgeableLeft": purgeableLeft, "newest": newestKey, "noWebhook": deleteWebhook,
+	"locked": lockJob, "latestTimes": latestTimes, "streamedSoFar": selectStreamed, "takenByLead": nextJobsOfLead, "lead": claimLead, "noLead": releaseLead, "leadFailure": setLeadFailure,
+	"retried": retryJob, "purged": deleteQueued, "purgeableLeft": purgeableLeft, "queueEnd": selectQueueEnd, "noWebhook": deleteWebhook,
 	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "held": selectHeld, "recent": recentJobs, "latestOf": latestJobsOf,
 	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimWebhook),
 	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
@@ -53,9 +60,7 @@ var byIndex = map[string]string{
 // Whatever is done for one job, and whatever the sweeper asks, finds its rows
 // by an index: it costs the same with ten jobs and with a million.
 func TestStatementsUseIndexes(t *testing.T) {
-	e, db := openEmpty(t)
-	defer db.Close()
-	defer e.Close()
+	_, db := openEmpty(t, sqldb.Config{})
 	for name, statement := range byIndex {
 		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
 			rows, err := tx.Query("EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
@@ -236,9 +241,7 @@ func TestTallies(t *testing.T) {
 // it, for the states in which one is due.
 func TestWebhooksAreOrdered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, db := openEmpty(t)
-		defer db.Close()
-		defer e.Close()
+		e, db := openEmpty(t, sqldb.Config{})
 		ordered := func() (urls string) {
 			err := db.Read(t.Context(), func(r *sqldb.Reader) error {
 				return r.QueryRow("SELECT COALESCE(group_concat(url || ' ' || host || ' ' || attempt || ' ' || next_at), '') FROM webhooks").Scan(&urls)

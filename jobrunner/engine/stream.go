@@ -46,7 +46,7 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 // drain takes the chunks up to a number out of the database, and joins those
 // that an earlier drain may have taken out and did not hand over.
 func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []numberedChunk) (all []numberedChunk, err error) {
-	err = e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
+	err = e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
 		all = nil
 		all, err = collect(tx, func(rows sqldb.Rows) (n numberedChunk, err error) {
 			return n, rows.Scan(&n.seq, &n.chunk)
@@ -155,15 +155,22 @@ func stream(tx *sqldb.Tx, ref Ref, chunks [][]byte, was int64, holder []any) (_ 
 }
 
 // Holds tells whether a job is still in the hands of the worker that took it:
-// it was not cancelled, its time is not over, and it is not gone.
-func (e *Engine) Holds(ctx context.Context, ref Ref) (bool, error) {
+// it was not cancelled, its time is not over, and it is not gone. The commit of the take,
+// ahead of which an embedded database hands a job out, is waited for.
+func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 	now := e.now()
-	var one int
-	err := e.db.Read(ctx, func(r *sqldb.Reader) error {
-		return r.QueryRow(selectHeld, ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now).Scan(&one)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	look := func(q sqldb.Querier) error {
+		var one int
+		err := q.QueryRow(selectHeld, ref.Endpoint, ref.ID, now, ref.Worker, ref.Attempt, now).Scan(&one)
+		if held = err == nil; errors.Is(err, sql.ErrNoRows) {
+			err = nil // which would undo its neighbours' writes
+		}
+		return err
 	}
-	return one == 1, err
+	if e.db.Shared() {
+		err = e.db.Read(ctx, func(r *sqldb.Reader) error { return look(r) })
+	} else {
+		err = e.write(ctx, func(tx *sqldb.Tx) error { return look(tx) })
+	}
+	return held, err
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -30,8 +29,7 @@ func (e *Engine) SubmitAndWatch(ctx context.Context, n NewJob) (Job, *Watch, err
 }
 
 func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
-	now := e.now()
-	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
+	row := n.row(id, e.now())
 	var taker *place
 	if e.canTake() {
 		taker = e.hub.claim(n.Endpoint)
@@ -47,16 +45,12 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
 			return nil, err
 		}
-		k, err := tx.Insert(insertJob, n.Endpoint, id, boolToInt(n.Low), n.Webhook, n.webhookOwner(), n.Timeout.Milliseconds(), n.retention().Milliseconds(),
-			now, now, now, gone, gone)
-		if err == nil {
-			err = tx.Later(insertInput, k, n.Input, n.Rest)
-		}
+		err = e.insert(tx, row)
 		if err == nil && taker != nil {
 			next, changes, err = e.take(tx, taker.take)
 			h.sendAhead(tx, next)
 		}
-		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: gone,
+		own := change{endpoint: n.Endpoint, id: id, low: n.Low, from: none, to: InQueue, due: row.gone,
 			dispatched: slices.ContainsFunc(next, func(j Taken) bool { return j.ID == id })}
 		return append([]change{own}, changes...), err
 	})
@@ -64,14 +58,7 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(now)}, nil
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return Job{Endpoint: n.Endpoint, ID: id, State: InQueue, Queued: fromMillis(row.submitted)}, nil
 }
 
 // Take is a request for jobs.
@@ -80,6 +67,7 @@ type Take struct {
 	Worker   string        // who asks, unique among the workers of the endpoint
 	Max      int           // at most so many jobs
 	Timeout  time.Duration // the endpoint's execution time-out, for jobs that have none; 0 is DefaultTimeout
+	Lead     Lead          // of the process that the worker belongs to, without which it has no jobs; the zero one asks nobody
 	Lease    time.Duration // the worker counts as dead unless it reports within this time; 0 where it is watched by other means
 }
 

@@ -7,14 +7,16 @@ import (
 	"math"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 const (
-	// What the file keeps of its unused pages (of 4 KiB), to use them again,
-	// and how many it gives back at a time.
+	// What the file keeps of its unused pages (of 4 KiB), to use them again, how many
+	// it gives back at a time, and how often after a transaction that deleted jobs.
 	keepPages    = 8192
-	reclaimPages = 2048
+	reclaimPages = 128
+	reclaims     = 16
 
 	retryAfterError = time.Second
 	farAway         = 24 * time.Hour
@@ -50,7 +52,7 @@ func (e *Engine) sweep(ctx context.Context) {
 // wake lets the sweeper look at a time, should it mean to sleep longer.
 func (e *Engine) wake(due int64) {
 	if due > 0 && due < e.wakeAt.Load() {
-		hint(e.poke)
+		notify.Signal(e.poke)
 	}
 }
 
@@ -62,7 +64,7 @@ func (e *Engine) wake(due int64) {
 // Every read of a job and every report counts with the time by itself; Sweep
 // makes room, wakes those who wait and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
-	for {
+	for part := newSlice(); ; {
 		// What workers reported in time counts although the time is over by now.
 		kept := e.spool.kept.Load()
 		err := e.deliver(ctx)
@@ -79,7 +81,7 @@ func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
 		if err != nil || next.IsZero() || next.After(e.clock.Now()) {
 			return next, err
 		}
-		if err := e.sweepSome(ctx, kept); err != nil && !errors.Is(err, errKept) {
+		if err := e.sweepSome(ctx, kept, &part); err != nil && !errors.Is(err, errKept) {
 			return time.Time{}, err
 		}
 	}
@@ -106,68 +108,73 @@ func (e *Engine) nextDue(ctx context.Context) (next time.Time, err error) {
 }
 
 // dueSteps are what time does to jobs, in the order in which it is done.
-var dueSteps = []func(tx *sqldb.Tx, now int64) ([]change, error){
-	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		return remove(tx, deleteGone, now, sweepChunk)
+var dueSteps = []func(tx *sqldb.Tx, now int64, most int) ([]change, error){
+	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
+		return remove(tx, deleteGone, now, most)
 	},
-	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		return update(tx, TimedOut, timeOutDue, now, sweepChunk)
+	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
+		return update(tx, TimedOut, timeOutDue, now, most)
 	},
-	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		again, err := update(tx, InQueue, requeueExpired, now, maxRetries, now, sweepChunk)
+	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
+		again, err := update(tx, InQueue, requeueExpired, now, maxRetries, now, most)
 		return again, errors.Join(err, requeue(tx, again))
 	},
-	func(tx *sqldb.Tx, now int64) ([]change, error) {
-		over, err := update(tx, Failed, failExpired, now, now, maxRetries, now, sweepChunk)
+	func(tx *sqldb.Tx, now int64, most int) ([]change, error) {
+		over, err := update(tx, Failed, failExpired, now, now, maxRetries, now, most)
 		return over, errors.Join(err, setLostError(tx, over, now, ""))
 	},
 }
 
-// sweepSome does a bounded part of what is due, unless more was kept.
-func (e *Engine) sweepSome(ctx context.Context, kept int64) error {
-	changes, err := e.transition(ctx, e.db.WriteWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
+// sweepSome does a part of what is due, unless more was kept.
+func (e *Engine) sweepSome(ctx context.Context, kept int64, part *slice) error {
+	var took time.Duration
+	changes, err := e.transition(ctx, e.writeWithReserve, func(tx *sqldb.Tx) (changes []change, err error) {
 		if err := e.checkNothingKept(kept); err != nil {
 			return nil, err
 		}
-		now := e.now()
+		now, begin := e.now(), time.Now()
 		for _, step := range dueSteps {
-			some, err := step(tx, now)
+			some, err := step(tx, now, part.jobs)
 			if err != nil {
 				return nil, err
 			}
 			changes = append(changes, some...)
 		}
+		took = time.Since(begin)
 		return changes, nil
 	})
 	if err != nil {
 		return err
 	}
-	if len(changes) >= sweepChunk {
-		_, err = e.db.Reclaim(ctx, keepPages, reclaimPages)
+	more := len(changes) >= part.jobs
+	for i := 0; i < reclaims && more && err == nil; i++ {
+		more, err = e.db.Reclaim(ctx, keepPages, reclaimPages)
 	}
+	part.adapt(len(changes), took)
 	return err
 }
 
 // DropEndpoint deletes everything of an endpoint that is gone itself. Workers
 // that run its jobs are told to stop.
 func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
-	for {
+	for part := newSlice(); ; {
 		var gone []change
-		err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
-			// Nothing of it is counted any more.
-			if _, err := tx.Exec(deleteTallies, endpoint); err != nil {
-				return err
-			}
-			gone, err = remove(tx, deleteOfEndpoint, endpoint, sweepChunk)
+		var took time.Duration
+		err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {
+			tx.Note(droppedEndpoint(endpoint))
+			begin := time.Now()
+			gone, err = remove(tx, deleteOfEndpoint, endpoint, part.jobs)
+			took = time.Since(begin)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		e.apply(gone...)
-		if len(gone) < sweepChunk {
+		if len(gone) < part.jobs {
 			e.counts.forget(endpoint)
 			return nil
 		}
+		part.adapt(len(gone), took)
 	}
 }

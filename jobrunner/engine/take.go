@@ -15,32 +15,66 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 	if t.Lease > 0 {
 		lease = now + t.Lease.Milliseconds()
 	}
+	u := unwrittenIn(tx)
+	if u == nil || t.Lead != (Lead{}) {
+		if err := e.writeOut(tx); err != nil {
+			return nil, nil, err
+		}
+		return e.takeWritten(tx, t, now, lease)
+	}
+	for len(jobs) < t.Max {
+		row, err := u.next(tx, t.Endpoint, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		if row == nil {
+			break
+		}
+		job, c := row.start(t, now, lease)
+		jobs, changes = append(jobs, job), append(changes, c)
+	}
+	return jobs, changes, nil
+}
+
+// takeWritten takes jobs that are in the table, and writes that at once.
+func (e *Engine) takeWritten(tx *sqldb.Tx, t Take, now, lease int64) (jobs []Taken, changes []change, err error) {
 	var keys []int64
+	next, args := nextJobs, []any{now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now}
+	if t.Lead != (Lead{}) {
+		next, args = nextJobsOfLead, append(args, t.Endpoint, t.Lead.Process, t.Lead.Epoch)
+	}
+	args = append(args, t.Max)
 	jobs, err = collect(tx, func(r sqldb.Rows) (job Taken, err error) {
 		var k, queued, deadline, gone int64
 		var low int
 		job.Ref = Ref{Endpoint: t.Endpoint, Worker: t.Worker}
 		err = r.Scan(&k, &job.ID, &low, &job.Attempt, &job.Retries, &queued, &deadline, &gone, &job.Input, &job.Rest)
+		job.Low = low == 1
 		job.Attempt++
-		job.Low, job.Delay, job.Deadline = low == 1, max(0, duration(now-queued)), fromMillis(deadline)
-		due := min(deadline, gone)
-		if lease > 0 {
-			due = min(due, lease)
-		}
 		keys = append(keys, k)
-		changes = append(changes, change{endpoint: t.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay})
+		changes = append(changes, job.start(now, queued, deadline, gone, lease))
 		return job, err
-	}, nextJobs, now, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds(), t.Endpoint, now, t.Max)
+	}, next, args...)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range jobs {
 		job := &jobs[i]
-		if err := tx.Later(startJob, job.Worker, e.process, job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
+		if err := tx.Later(startJob, job.Worker, e.processID(), job.Attempt, now, millis(job.Deadline), lease, keys[i]); err != nil {
 			return nil, nil, err
 		}
 	}
 	return jobs, changes, nil
+}
+
+// start says when a job that is taken has to be over, and what the take changes.
+func (job *Taken) start(now, queued, deadline, gone, lease int64) change {
+	job.Delay, job.Deadline = max(0, duration(now-queued)), fromMillis(deadline)
+	due := min(deadline, gone)
+	if lease > 0 {
+		due = min(due, lease)
+	}
+	return change{endpoint: job.Endpoint, id: job.ID, low: job.Low, from: InQueue, to: InProgress, due: due, delay: job.Delay}
 }
 
 // canTake tells whether a submission or a report may take jobs for a worker: no job
@@ -115,13 +149,25 @@ func (e *Engine) TakeOrWait(ctx context.Context, t Take) ([]Taken, error) {
 type Taker struct {
 	engine *Engine
 	place  *place // in the line of those who wait; nil for none
+	// reports go to the goroutines of earlier ones that are idle: a new one for each
+	// job would grow its stack anew.
+	reports chan func()
 }
 
 // NewTaker makes one, which is closed by Close.
 func (e *Engine) NewTaker() *Taker { return &Taker{engine: e} }
 
-// Close gives up the place in the line.
+// Close gives up the place in the line. Reports under way go on.
 func (t *Taker) Close() {
+	t.leave()
+	if t.reports != nil {
+		close(t.reports)
+		t.reports = nil
+	}
+}
+
+// leave gives up the place in the line.
+func (t *Taker) leave() {
 	if t.place != nil {
 		t.engine.hub.leave(t.place)
 		t.place = nil
@@ -133,7 +179,7 @@ func (t *Taker) Take(ctx context.Context, next Take) (jobs []Taken, err error) {
 	hub := &t.engine.hub
 	for woken := false; ; woken = true {
 		if t.place == nil || !hub.isInLine(t.place, next) {
-			t.Close()
+			t.leave()
 			t.place = hub.enter(next)
 			jobs, err = t.engine.Take(ctx, next)
 		}
@@ -143,7 +189,7 @@ func (t *Taker) Take(ctx context.Context, next Take) (jobs []Taken, err error) {
 			}
 			woken = woken && err == nil
 		}
-		t.Close()
+		t.leave()
 		if err != nil && woken { // the job that it was woken for is still there
 			hub.wake(next.Endpoint)
 		}
@@ -176,16 +222,33 @@ func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
 // answers as soon as these are known: recorded is called with what came of the report,
 // from another goroutine, and before Report answers where it took none.
 func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
-	t.Close()
+	t.leave()
 	t.place = t.engine.hub.enter(next)
 	h := &handoff{to: make(chan []Taken, 1)}
-	go func() {
+	t.inBackground(func() {
 		recorded(t.engine.reportAndTake(ctx, ref, r, next, h))
 		h.send(nil)
-	}()
+	})
 	jobs := <-h.to
 	if jobs == nil || len(jobs) > 0 { // it has not looked, or does not wait
-		t.Close()
+		t.leave()
 	}
 	return jobs
+}
+
+// inBackground runs a report. As many run at a time as share a commit.
+func (t *Taker) inBackground(report func()) {
+	if t.reports == nil {
+		t.reports = make(chan func())
+	}
+	select {
+	case t.reports <- report:
+	default:
+		go func(next <-chan func()) {
+			report()
+			for report := range next {
+				report()
+			}
+		}(t.reports)
+	}
 }

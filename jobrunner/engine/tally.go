@@ -31,10 +31,34 @@ func (e *Engine) transition(ctx context.Context, write func(context.Context, fun
 	return changes, nil
 }
 
-// tally counts the changes of a transaction. It is the hook of all of them.
+// beforeCommit writes the jobs of a transaction, or of several, that are not written
+// yet, and counts the changes. It is the hook of all of them.
+func (e *Engine) beforeCommit(tx *sqldb.Tx, notes []any) error {
+	if err := e.writeOut(tx); err != nil {
+		return err
+	}
+	return e.tally(tx, notes)
+}
+
+// droppedEndpoint is a note that an endpoint is gone, with all its jobs.
+type droppedEndpoint string
+
+// tally counts the changes of a transaction.
 func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
 	sums := map[string]*Counts{}
 	for _, note := range notes {
+		if dropped, ok := note.(droppedEndpoint); ok { // nothing of it is counted any more
+			delete(sums, string(dropped))
+			if err := tx.Later(deleteTallies, string(dropped)); err != nil {
+				return err
+			}
+			if e.db.Shared() {
+				if err := tx.Later(deleteLead, string(dropped)); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		for _, c := range note.([]change) {
 			if sums[c.endpoint] == nil {
 				sums[c.endpoint] = new(Counts)

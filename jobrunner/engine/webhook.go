@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -102,7 +103,7 @@ func (e *Engine) CallQueues(ctx context.Context, busy []BusyHost) (queues []Call
 func (e *Engine) ClaimCall(ctx context.Context, q CallQueue, busy []BusyHost, claim time.Duration) (*Call, error) {
 	statement, others := withBusyHosts(claimWebhook, busy)
 	call := Call{Owner: q.Owner}
-	err := e.db.Write(ctx, func(tx *sqldb.Tx) error {
+	err := e.write(ctx, func(tx *sqldb.Tx) error {
 		now := e.now()
 		call.until = now + claim.Milliseconds()
 		return tx.QueryRow(statement, slices.Concat([]any{call.until, q.Owner, q.Endpoint, now}, others)...).Scan(&call.k, &call.URL, &call.Host, &call.Attempt)
@@ -153,7 +154,7 @@ func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
 	if again > 0 {
 		statement, args = rescheduleCall, []any{again, k, until}
 	}
-	err := e.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+	err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) error {
 		_, err := tx.Exec(statement, args...)
 		return err
 	})
@@ -161,9 +162,9 @@ func (e *Engine) recordCall(ctx context.Context, k, until, again int64) error {
 		return err
 	}
 	if again == 0 {
-		hint(e.poke) // its time may have been over for long
+		notify.Signal(e.poke) // its time may have been over for long
 	} else {
-		hint(e.calls)
+		notify.Signal(e.calls)
 	}
 	return nil
 }

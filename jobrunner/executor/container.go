@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/procgroup"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
@@ -51,7 +52,7 @@ func (e *Executor) startContainer(engine *containerEngine, settings *containerSe
 			return nil, err
 		}
 		c := &container{engine: engine, name: containerName(s.Worker), done: make(chan struct{}), log: s.Log}
-		args, env, err := creation{settings, s, c.name, e.register.Run(), engine.podman, runtime.GOOS}.args(scratch)
+		args, env, err := creation{settings, s, c.name, e.register.Run(), engine.podman, runtime.GOOS, nil}.args(scratch)
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +219,15 @@ type creation struct {
 	worker.Spec
 	name, run string
 	podman    bool
-	system    string // this machine's, as Go calls it
+	system    string    // this machine's, as Go calls it
+	pod       *pod.Spec // nil for a worker
+}
+
+func (c creation) labels() []string {
+	if c.pod != nil {
+		return c.podLabels()
+	}
+	return []string{"--label", runLabel + "=" + c.run, "--label", endpointLabel + "=" + c.Endpoint, "--label", workerLabel + "=" + c.Worker}
 }
 
 // hostNetwork lets a container reach the deployment where that is reached by
@@ -227,8 +236,12 @@ const hostNetwork = "host"
 
 func (c creation) network() string {
 	switch {
-	case c.Network.value != "":
-		return c.Network.value
+	case c.pod != nil && c.pod.IP != "" && c.pod.Network != "": // a cluster's, which has the others
+		return c.pod.Network
+	case c.Network.Value != "":
+		return c.Network.Value
+	case c.pod != nil:
+		return c.pod.Network
 	case c.system == "linux":
 		return hostNetwork
 	}
@@ -238,11 +251,8 @@ func (c creation) network() string {
 // args are the engine's arguments, none of which has a secret: the environment
 // is in a file of the folder, or, where a file can't have it, in env.
 func (c creation) args(folder string) (args, env []string, err error) {
-	args = []string{
-		"create", "--pull", "never", "--name", c.name,
-		"--label", runLabel + "=" + c.run, "--label", endpointLabel + "=" + c.Endpoint, "--label", workerLabel + "=" + c.Worker,
-	}
-	if c.podman { // its removal would ask the worker to end, and wait ten seconds
+	args = append([]string{"create", "--pull", "never", "--name", c.name}, c.labels()...)
+	if c.podman && c.pod == nil { // its removal would ask the worker to end, and wait ten seconds
 		args = append(args, "--stop-timeout", "0")
 	}
 	args, env, err = c.environment(args, folder)
@@ -262,7 +272,7 @@ func (c creation) args(folder string) (args, env []string, err error) {
 		args = append(args, "--storage-opt", fmt.Sprintf("size=%dG", c.Disk))
 	}
 	for _, option := range c.Options {
-		args = append(args, option.value)
+		args = append(args, option.Value)
 	}
 	words, err := words(c.Args)
 	if err != nil {
@@ -328,8 +338,11 @@ func (c creation) appendHostAccess(args []string) []string {
 	if network != "" {
 		args = append(args, "--network", network)
 	}
-	if network == hostNetwork {
+	switch {
+	case network == hostNetwork:
 		return args
+	case c.pod != nil:
+		return c.appendPorts(args)
 	}
 	if !c.podman && c.system == "linux" {
 		args = append(args, "--add-host", dockerHost+":host-gateway")

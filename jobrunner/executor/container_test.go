@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -137,7 +136,7 @@ func TestAContainer(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 
-	for late := time.Now().Add(time.Minute); p.Usage().Memory == 0; runtime.Gosched() {
+	for late := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("no usage within a minute")
 		}
@@ -227,18 +226,18 @@ func TestSettingsOfContainers(t *testing.T) {
 		Endpoint: "ep", Worker: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
 		Container: store.Container{Image: "x", Env: env, Ports: []string{"8123/http", "22/tcp"}, Disk: 7},
 	}
-	bridge := containerSettings{Network: text{value: "bridge"}, DiskLimit: true, Options: []text{{value: "--shm-size=1g"}}}
+	bridge := containerSettings{Network: text{Value: "bridge"}, DiskLimit: true, Options: []text{{Value: "--shm-size=1g"}}}
 	for name, c := range map[string]struct {
 		creation
 		args, env string
 	}{
-		"docker in a network": {creation{&bridge, spec, "n", "r", false, "linux"},
+		"docker in a network": {creation{&bridge, spec, "n", "r", false, "linux", nil},
 			`--network bridge --add-host host.docker.internal:host-gateway --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" --storage-opt size=7G --shm-size=1g x`, "host.docker.internal"},
-		"podman in a network": {creation{&bridge, spec, "n", "r", true, "linux"},
+		"podman in a network": {creation{&bridge, spec, "n", "r", true, "linux", nil},
 			`--network bridge --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b --storage-opt size=7G --shm-size=1g x`, "host.containers.internal"},
-		"docker on a Mac": {creation{&containerSettings{}, spec, "n", "r", false, "darwin"},
+		"docker on a Mac": {creation{&containerSettings{}, spec, "n", "r", false, "darwin", nil},
 			`--publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" x`, "host.docker.internal"},
-		"podman": {creation{&containerSettings{}, spec, "n", "r", true, "linux"},
+		"podman": {creation{&containerSettings{}, spec, "n", "r", true, "linux", nil},
 			`--network host --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b x`, "127.0.0.1"},
 	} {
 		dir := t.TempDir()
@@ -258,7 +257,7 @@ func TestSettingsOfContainers(t *testing.T) {
 	}
 	// Without devices of its own a worker sees none, whatever its image asks for.
 	dir := t.TempDir()
-	if _, _, err := (creation{&containerSettings{}, worker.Spec{}, "n", "r", false, "linux"}).args(dir); err != nil {
+	if _, _, err := (creation{&containerSettings{}, worker.Spec{}, "n", "r", false, "linux", nil}).args(dir); err != nil {
 		t.Fatal(err)
 	}
 	if file, _ := os.ReadFile(filepath.Join(dir, "env")); string(file) != "NVIDIA_VISIBLE_DEVICES=void\n" {
@@ -340,7 +339,7 @@ func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
 	one.mu.Lock()
 	one.next = time.Time{} // a while later
 	one.mu.Unlock()
-	for late := time.Now().Add(time.Minute); ; runtime.Gosched() {
+	for late := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err = e.Program("acme/x"); err == nil {
 			break
 		}

@@ -66,12 +66,12 @@ func (es *engines) close() {
 // findEngines looks for command lines and asks each whether it works. A wish is
 // the name or path of one, "none", or "" for what there is.
 func findEngines(ctx context.Context, wish text, register *procgroup.Register) (*engines, error) {
-	if wish.value == noEngine {
+	if wish.Value == noEngine {
 		return &engines{off: true}, nil
 	}
 	names := engineNames
-	if wish.value != "" {
-		names = []string{wish.value}
+	if wish.Value != "" {
+		names = []string{wish.Value}
 	}
 	var found engines
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,9 +84,9 @@ func findEngines(ctx context.Context, wish text, register *procgroup.Register) (
 		switch {
 		case err == nil:
 			found.all = append(found.all, newEngine(life, path, register))
-		case wish.value != "":
+		case wish.Value != "":
 			end()
-			return &engines{}, configErrorf(wish.line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
+			return &engines{}, configErrorf(wish.Line, "there is no container engine %s: engine is the name or path of docker's or podman's command line, or %s", name, noEngine)
 		}
 	}
 	var asked sync.WaitGroup
@@ -108,7 +108,7 @@ var errNoEngine = errors.New("there is no container engine: neither docker nor p
 func (es *engines) usable() (*containerEngine, error) {
 	switch {
 	case es.off:
-		return nil, errors.New("jobrunner.yaml switches containers off (engine: none)")
+		return nil, errors.New("containers are switched off (engine: none)")
 	case len(es.all) == 0:
 		return nil, errNoEngine
 	}
@@ -142,6 +142,22 @@ func (es *engines) describe() (lines []string) {
 	return lines
 }
 
+// absent reports that containers are not switched off, and no engine runs them.
+func (es *engines) absent() bool {
+	if es.off {
+		return false
+	}
+	for _, e := range es.all {
+		e.mu.Lock()
+		works := e.err == nil
+		e.mu.Unlock()
+		if works {
+			return false
+		}
+	}
+	return true
+}
+
 // removeContainers removes the containers of a run that was killed, by any engine that it
 // used.
 func (es *engines) removeContainers(ctx context.Context, run procgroup.Left) (removed int, err error) {
@@ -153,6 +169,9 @@ func (es *engines) removeContainers(ctx context.Context, run procgroup.Left) (re
 			if _, failed = e.cli(ctx, append([]string{"rm", "--force"}, all...)...); failed == nil {
 				removed += len(all)
 			}
+		}
+		if failed == nil {
+			failed = e.removeNetworks(ctx, runLabel+"="+run.Run)
 		}
 		cancel()
 		err = errors.Join(err, failed)

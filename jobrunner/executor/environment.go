@@ -45,13 +45,13 @@ func (l *localSettings) environment(s worker.Spec, more ...string) []string {
 		env = inherit(env, name)
 	}
 	for _, name := range l.Inherit {
-		env = inherit(env, name.value)
+		env = inherit(env, name.Value)
 	}
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)
 	}
 	for name, value := range l.Env {
-		env = append(env, name+"="+value.value)
+		env = append(env, name+"="+value.Value)
 	}
 	// No template gives its workers the GPUs of others.
 	env = append(env, visibleDevices+"="+strings.Join(uuids(s), ","))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/procgroup"
@@ -29,7 +30,11 @@ type Config struct {
 	// Optional says that the jobrunner starts although nothing can be kept in
 	// DataDir.
 	Optional bool
-	Logger   *slog.Logger
+	// NoContainers switches containers off where no File says which engine runs them.
+	NoContainers bool
+	// OpenCluster connects to the cluster that the file names; nil: it can't name one.
+	OpenCluster func(context.Context, ClusterConfig) (Cluster, error)
+	Logger      *slog.Logger
 }
 
 // Executor is the worker.Programs of this machine, without those that are
@@ -38,6 +43,7 @@ type Executor struct {
 	file     string
 	rules    []rule
 	engines  *engines
+	cluster  Cluster // nil: containers run on this machine
 	register *procgroup.Register
 	scratch  string // a folder for what only a start needs; empty: the system's
 	log      *slog.Logger
@@ -66,12 +72,19 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 		e.rules = append(e.rules, r)
 	}
 	var wish text
+	if c.NoContainers {
+		wish.Value = noEngine
+	}
+	var cluster *kubernetesSettings
 	if c.File != "" {
 		settings, err := readFile(c.File)
 		if err != nil {
 			return nil, err
 		}
 		e.rules, wish = append(e.rules, settings.Rules...), settings.Engine
+		if cluster = settings.Kubernetes; cluster != nil {
+			wish.Value = noEngine
+		}
 	}
 	dir, scratch := "", ""
 	if c.DataDir != "" {
@@ -92,6 +105,9 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	if e.engines, err = findEngines(ctx, wish, e.register); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s:%w", c.File, err), e.Close())
 	}
+	if err := e.openCluster(ctx, cluster, c.OpenCluster); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.File, err), e.Close())
+	}
 	if err := e.cleanKilledRuns(ctx, scratch); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -102,6 +118,9 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 func (e *Executor) Close() error {
 	if e.engines != nil {
 		e.engines.close()
+	}
+	if e.cluster != nil {
+		e.cluster.Close()
 	}
 	if e.scratch == "" {
 		return e.register.Close()
@@ -118,7 +137,7 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 	}
 	for _, run := range left {
 		processes := run.Kill()
-		containers, err := e.engines.removeContainers(ctx, run)
+		containers, err := e.removeContainers(ctx, run)
 		if processes+containers > 0 {
 			e.log.WarnContext(ctx, "workers of a run that was killed are ended", "processes", processes, "containers", containers)
 		}
@@ -130,6 +149,22 @@ func (e *Executor) cleanKilledRuns(ctx context.Context, scratch string) error {
 		}
 	}
 	return nil
+}
+
+// removeContainers removes the containers of a run that was killed, and its Pods.
+func (e *Executor) removeContainers(ctx context.Context, run procgroup.Left) (removed int, err error) {
+	paths := slices.DeleteFunc(slices.Clone(run.Notes), func(note string) bool { return note == onKubernetes })
+	if len(paths) < len(run.Notes) {
+		if e.cluster == nil {
+			return 0, fmt.Errorf("they are Pods, and this start has no cluster (executor: %s)", onKubernetes)
+		}
+		if removed, err = e.cluster.RemoveRun(ctx, run.Run); err != nil {
+			return removed, err
+		}
+	}
+	run.Notes = paths
+	containers, err := e.engines.removeContainers(ctx, run)
+	return removed + containers, err
 }
 
 // imageForm is what an image may be called. It keeps options out of the command
@@ -145,7 +180,7 @@ func (e *Executor) Program(image string) (worker.Program, error) {
 		}
 		switch {
 		case r.Process != nil:
-			return worker.Program{Start: e.startProcess(r.Process), Check: r.Process.checkTemplate, Folder: r.Process.Dir.value}, nil
+			return worker.Program{Start: e.startProcess(r.Process), Check: r.Process.checkTemplate, Folder: r.Process.Dir.Value}, nil
 		case r.Command != nil:
 			return worker.Program{Handle: e.handler(r.Command), Check: r.Command.checkTemplate}, nil
 		}
@@ -155,17 +190,26 @@ func (e *Executor) Program(image string) (worker.Program, error) {
 	if err == nil {
 		return program, nil
 	}
+	return program, e.nothingRuns(image, err)
+}
+
+// nothingRuns is the error for an image that no rule has and that is no container for a
+// reason.
+func (e *Executor) nothingRuns(image string, why error) error {
 	rule := "there is no jobrunner.yaml with a rule for it"
 	if e.file != "" {
 		rule = "no rule of " + e.file + " matches it"
 	}
-	return program, fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/jobrunner.md says how) and start the jobrunner again, or get containers to run",
-		image, rule, err)
+	return fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/jobrunner.md says how) and start the jobrunner again, or get containers to run",
+		image, rule, why)
 }
 
 func (e *Executor) container(image string, s *containerSettings) (worker.Program, error) {
 	if !imageForm.MatchString(image) {
 		return worker.Program{}, fmt.Errorf("invalid image %q: expected the name of a container's image", image)
+	}
+	if e.cluster != nil {
+		return worker.Program{Start: e.startInCluster(s), Port: portInCluster}, nil
 	}
 	engine, err := e.engines.usable()
 	if err != nil {
@@ -192,5 +236,12 @@ func (e *Executor) Engines() []string {
 		}
 		local = []string{e.file + ": " + strings.Join(local, ", ")}
 	}
+	if e.cluster != nil {
+		return append(local, "containers: "+e.cluster.String())
+	}
 	return append(local, e.engines.describe()...)
 }
+
+// LacksEngine reports that containers are to run on this machine, and no engine that
+// works was found.
+func (e *Executor) LacksEngine() bool { return e.cluster == nil && e.engines.absent() }

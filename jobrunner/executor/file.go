@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,12 +11,16 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 // settings are what jobrunner.yaml says.
 type settings struct {
-	Engine text   `yaml:"engine"`
-	Rules  []rule `yaml:"rules"`
+	Engine     text                `yaml:"engine"`
+	Executor   text                `yaml:"executor"`
+	Kubernetes *kubernetesSettings `yaml:"kubernetes"`
+	Rules      []rule              `yaml:"rules"`
 }
 
 // rule says what runs some images: one of the three.
@@ -74,46 +77,14 @@ const (
 	pullAlways  = "always"
 )
 
-// text is a scalar as it is written: 1.10 is a version, not the number 1.1.
-type text struct {
-	value string
-	line  int
-}
-
-func (t *text) UnmarshalYAML(node ast.Node) error {
-	scalar, ok := node.(ast.ScalarNode)
-	if _, null := node.(*ast.NullNode); !ok || null {
-		return &yaml.SyntaxError{Token: node.GetToken(), Message: "a single value belongs here; put it in quotes where it has special characters"}
-	}
-	t.line = node.GetToken().Position.Line
-	switch scalar := scalar.(type) {
-	case *ast.StringNode:
-		t.value = scalar.Value
-	case *ast.LiteralNode:
-		t.value = scalar.Value.Value
-	default:
-		t.value = node.GetToken().Value
-	}
-	return nil
-}
-
-// missing tells that the file has null there, or nothing.
-func (t text) missing() bool { return t.line == 0 }
+// text is a scalar of the file.
+type text = yamlfile.Text
 
 func (r *rule) UnmarshalYAML(node ast.Node) error {
 	type plain rule // without this method
 	err := yaml.NodeToValue(node, (*plain)(r), yaml.Strict())
-	r.line = lineOf(node)
+	r.line = yamlfile.LineOf(node)
 	return err
-}
-
-// lineOf is where a node starts: the token of a mapping is a colon after its
-// first key, which may stand on the line above.
-func lineOf(node ast.Node) int {
-	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		return m.Values[0].Key.GetToken().Position.Line
-	}
-	return node.GetToken().Position.Line
 }
 
 // configError is something wrong in a line.
@@ -128,22 +99,14 @@ func configErrorf(line int, format string, args ...any) error {
 	return configError{line, fmt.Sprintf(format, args...)}
 }
 
-const maxFile = 1 << 20 // bytes
-
 // readFile reads jobrunner.yaml and checks it. An error begins with name:line.
 func readFile(name string) (s settings, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return s, fmt.Errorf("the jobrunner's configuration: %w", err)
 	}
-	if len(data) > maxFile {
-		return s, fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(data), maxFile)
-	}
-	if err := yaml.UnmarshalWithOptions(data, &s, yaml.Strict()); err != nil {
-		if e, ok := errors.AsType[yaml.Error](err); ok {
-			return s, fmt.Errorf("%s:%d: %s (docs/jobrunner.md describes the file)", name, e.GetToken().Position.Line, e.GetMessage())
-		}
-		return s, fmt.Errorf("%s: %w", name, err)
+	if err := yamlfile.Decode(name, data, &s); err != nil {
+		return s, fmt.Errorf("%w (docs/jobrunner.md describes the file)", err)
 	}
 	folder, err := filepath.Abs(filepath.Dir(name))
 	if err != nil {
@@ -156,6 +119,9 @@ func readFile(name string) (s settings, err error) {
 }
 
 func (s *settings) check(folder string) error {
+	if err := s.checkExecutor(folder); err != nil {
+		return err
+	}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		if err := r.check(folder); err != nil {
@@ -163,10 +129,10 @@ func (s *settings) check(folder string) error {
 		}
 		for _, before := range s.Rules[:i] {
 			if before.text == r.text {
-				return configErrorf(r.Image.line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, before.line)
+				return configErrorf(r.Image.Line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, before.line)
 			}
 			if before.text == "**" || r.literal && before.matches(r.text) {
-				return configErrorf(r.Image.line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", before.text, r.text, before.line)
+				return configErrorf(r.Image.Line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", before.text, r.text, before.line)
 			}
 		}
 	}
@@ -177,14 +143,14 @@ func (s *settings) check(folder string) error {
 const builtinImages = "builtin/"
 
 func (r *rule) check(folder string) (err error) {
-	if r.Image.line == 0 {
+	if r.Image.Line == 0 {
 		return configErrorf(r.line, "a rule needs an image, such as image: team/worker")
 	}
-	if r.pattern, err = parsePattern(r.Image.value); err != nil {
-		return configErrorf(r.Image.line, "%s", err)
+	if r.pattern, err = parsePattern(r.Image.Value); err != nil {
+		return configErrorf(r.Image.Line, "%s", err)
 	}
 	if strings.HasPrefix(r.text, builtinImages) {
-		return configErrorf(r.Image.line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
+		return configErrorf(r.Image.Line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
 	}
 	chosen := 0
 	for _, there := range []bool{r.Process != nil, r.Command != nil, r.Container != nil} {
@@ -210,46 +176,46 @@ var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$|^\*$`)
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (l *localSettings) check(r *rule, folder string) error {
-	switch l.Template.value {
+	switch l.Template.Value {
 	case "", templateArgs, templateCommand:
 	default:
-		return configErrorf(l.Template.line, "template is %s to append a template's arguments, or %s to let its entrypoint replace run too, not %q", templateArgs, templateCommand, l.Template.value)
+		return configErrorf(l.Template.Line, "template is %s to append a template's arguments, or %s to let its entrypoint replace run too, not %q", templateArgs, templateCommand, l.Template.Value)
 	}
-	if len(l.Run) == 0 && l.Template.value != templateCommand {
+	if len(l.Run) == 0 && l.Template.Value != templateCommand {
 		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for that of the template", r.text)
 	}
 	dir := folder
-	if l.Dir.value != "" {
-		dir = l.Dir.value
+	if l.Dir.Value != "" {
+		dir = l.Dir.Value
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(folder, dir)
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return configErrorf(l.Dir.line, "there is no folder %s: dir is one on this machine, seen from the folder of this file", dir)
+			return configErrorf(l.Dir.Line, "there is no folder %s: dir is one on this machine, seen from the folder of this file", dir)
 		}
 	}
-	l.Dir.value = dir
-	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.missing) {
+	l.Dir.Value = dir
+	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.Missing) {
 		return configErrorf(r.line, "invalid value in the rule for %s: expected a text, got nothing; write '' for an empty one", r.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		if err := checkName(name); err != nil {
-			return configErrorf(l.Env[name].line, "%s", err)
+			return configErrorf(l.Env[name].Line, "%s", err)
 		}
 	}
 	for _, name := range l.Inherit {
-		if err := checkName(name.value); err != nil {
-			return configErrorf(name.line, "%s", err)
+		if err := checkName(name.Value); err != nil {
+			return configErrorf(name.Line, "%s", err)
 		}
 	}
 	for _, pattern := range l.TemplateEnv {
-		if !variablePattern.MatchString(pattern.value) {
-			return configErrorf(pattern.line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.value)
+		if !variablePattern.MatchString(pattern.Value) {
+			return configErrorf(pattern.Line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.Value)
 		}
 	}
 	if len(l.Run) > 0 {
-		if _, err := l.findProgram(l.Run[0].value); err != nil {
-			return configErrorf(l.Run[0].line, "%s", err)
+		if _, err := l.findProgram(l.Run[0].Value); err != nil {
+			return configErrorf(l.Run[0].Line, "%s", err)
 		}
 	}
 	return nil
@@ -266,14 +232,14 @@ func checkName(name string) error {
 }
 
 func (c *containerSettings) check() error {
-	switch c.Pull.value {
+	switch c.Pull.Value {
 	case "", pullMissing, pullAlways:
 	default:
-		return configErrorf(c.Pull.line, "pull is %s or %s, not %q", pullMissing, pullAlways, c.Pull.value)
+		return configErrorf(c.Pull.Line, "pull is %s or %s, not %q", pullMissing, pullAlways, c.Pull.Value)
 	}
 	for _, option := range c.Options {
-		if !strings.HasPrefix(option.value, "-") {
-			return configErrorf(option.line, "invalid option %q: write each with its value as one word, such as --shm-size=1g", option.value)
+		if !strings.HasPrefix(option.Value, "-") {
+			return configErrorf(option.Line, "invalid option %q: write each with its value as one word, such as --shm-size=1g", option.Value)
 		}
 	}
 	return nil

@@ -39,21 +39,21 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Rules) != 3 || s.Engine.value != "none" {
+	if len(s.Rules) != 3 || s.Engine.Value != "none" {
 		t.Fatalf("%+v", s)
 	}
 	c := s.Rules[0].Command
 	var words []string
 	for _, w := range c.Run {
-		words = append(words, w.value)
+		words = append(words, w.Value)
 	}
 	if got := strings.Join(words, "|"); got != "sh|-c|cat|1.10|true" {
 		t.Errorf("run: %s", got)
 	}
-	if c.Env["VERSION"].value != "1.10" || c.Env["ON"].value != "yes" || c.Env["MANY"].value != "a b" || c.Dir.value != filepath.Dir(name) {
+	if c.Env["VERSION"].Value != "1.10" || c.Env["ON"].Value != "yes" || c.Env["MANY"].Value != "a b" || c.Dir.Value != filepath.Dir(name) {
 		t.Errorf("%+v", c)
 	}
-	if k := s.Rules[2].Container; k.Network.value != "bridge" || !k.DiskLimit || k.Options[0].value != "--shm-size=1g" {
+	if k := s.Rules[2].Container; k.Network.Value != "bridge" || !k.DiskLimit || k.Options[0].Value != "--shm-size=1g" {
 		t.Errorf("%+v", k)
 	}
 }
@@ -100,6 +100,12 @@ func TestFlawsOfTheFile(t *testing.T) {
 		"options":           {"rules:\n  - image: a/b\n    container:\n      options: [--shm-size, 1g]\n", "4", "--shm-size=1g"},
 		"disk_limit":        {"rules:\n  - image: a/b\n    container:\n      disk_limit: much\n", "4", ""},
 		"an engine":         {"rules: []\nengine: nosuchengine\n", "2", "no container engine nosuchengine"},
+		"an executor":       {"rules: []\nexecutor: nomad\n", "2", "expected kubernetes"},
+		"kubernetes: alone": {"kubernetes: {url: http://jobrunner:8420}\n", "1", "executor: kubernetes"},
+		"kubernetes: both":  {"executor: kubernetes\nengine: docker\nkubernetes: {url: http://jobrunner:8420}\n", "2", "exclude each other"},
+		"kubernetes: url":   {"executor: kubernetes\nkubernetes: {namespace: a}\n", "1", "kubernetes.url is missing"},
+		"kubernetes: a URL": {"executor: kubernetes\nkubernetes:\n  url: jobrunner:8420\n", "3", "expected http:// or https://"},
+		"kubernetes: rules": {"executor: kubernetes\nkubernetes: {url: http://jobrunner:8420}\nrules:\n  - image: a/b\n    container: {network: host}\n", "4", "only pull counts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, c.text)

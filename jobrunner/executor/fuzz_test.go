@@ -38,7 +38,7 @@ func FuzzFile(f *testing.F) {
 						t.Errorf("%q: env has %q", text, name)
 					}
 				}
-				if len(l.Run) == 0 && l.Template.value != templateCommand {
+				if len(l.Run) == 0 && l.Template.Value != templateCommand {
 					t.Errorf("%q: nothing runs", text)
 				}
 			}

@@ -71,9 +71,9 @@ func (h Handler) rule() (r rule, err error) {
 		return r, err
 	}
 	// Whoever starts it sets its environment, too.
-	settings := &localSettings{Dir: text{value: filepath.Dir(h.File)}, TemplateEnv: []text{{value: "*"}}}
+	settings := &localSettings{Dir: text{Value: filepath.Dir(h.File)}, TemplateEnv: []text{{Value: "*"}}}
 	for _, word := range h.command {
-		settings.Run = append(settings.Run, text{value: word})
+		settings.Run = append(settings.Run, text{Value: word})
 	}
 	if _, err := settings.findProgram(h.command[0]); err != nil {
 		return r, err

@@ -15,7 +15,7 @@ import (
 // fetch gets the image, unless it is here and that will do. What is written
 // meanwhile goes to the worker's log.
 func (e *containerEngine) fetch(ctx context.Context, folder string, settings *containerSettings, s worker.Spec) error {
-	if settings.Pull.value != pullAlways {
+	if settings.Pull.Value != pullAlways {
 		if _, err := e.cli(ctx, "image", "inspect", "--format", "{{.Id}}", s.Image); err == nil {
 			return nil
 		}

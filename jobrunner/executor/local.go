@@ -56,7 +56,7 @@ func (l *localSettings) command(s worker.Spec, env ...string) (c procgroup.Comma
 	if c.Path, err = l.findProgram(c.Args[0]); err != nil {
 		return c, err
 	}
-	c.Dir, c.Env = l.Dir.value, l.environment(s, env...)
+	c.Dir, c.Env = l.Dir.Value, l.environment(s, env...)
 	return c, nil
 }
 
@@ -64,12 +64,12 @@ func (l *localSettings) command(s worker.Spec, env ...string) (c procgroup.Comma
 // template's.
 func (l *localSettings) argv(c store.Container) (argv []string, err error) {
 	for _, word := range l.Run {
-		argv = append(argv, word.value)
+		argv = append(argv, word.Value)
 	}
-	if l.Template.value == "" {
+	if l.Template.Value == "" {
 		return argv, nil
 	}
-	if l.Template.value == templateCommand && len(c.Entrypoint) > 0 {
+	if l.Template.Value == templateCommand && len(c.Entrypoint) > 0 {
 		argv = append([]string(nil), c.Entrypoint...)
 	}
 	words, err := words(c.Args)
@@ -95,7 +95,7 @@ func (l *localSettings) findProgram(name string) (string, error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) {
 		path := name
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(l.Dir.value, path)
+			path = filepath.Join(l.Dir.Value, path)
 		}
 		found, err := exec.LookPath(path)
 		if err != nil {
@@ -105,7 +105,7 @@ func (l *localSettings) findProgram(name string) (string, error) {
 	}
 	path := os.Getenv("PATH")
 	if own, ok := l.Env["PATH"]; ok {
-		path = own.value
+		path = own.Value
 	}
 	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {

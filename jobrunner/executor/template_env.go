@@ -38,20 +38,20 @@ var codeVariables = []string{
 // harmlessVariables are those that codeVariables has too much of.
 var harmlessVariables = []string{
 	"PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONFAULTHANDLER", "PYTHONOPTIMIZE", "PYTHONTRACEMALLOC", "PYTHONASYNCIODEBUG",
-	"NODE_ENV", "RUST_LOG", "RUST_BACKTRACE",
+	"NODE_ENV", "NODE_RANK", "NODE_ADDR", "RUST_LOG", "RUST_BACKTRACE",
 }
 
 // checkTemplate refuses an environment of a template with variables that run
 // code, where the rule neither lets the template choose the command nor allows
 // them. Those that the rule sets itself win anyway.
 func (l *localSettings) checkTemplate(s worker.Spec) error {
-	if l.Template.value == templateCommand {
+	if l.Template.Value == templateCommand {
 		return nil
 	}
 	var refused []string
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		_, own := l.Env[name]
-		if !own && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p text) bool { return likeVariable(p.value, name) }) {
+		if !own && runsCode(name) && !slices.ContainsFunc(l.TemplateEnv, func(p text) bool { return likeVariable(p.Value, name) }) {
 			refused = append(refused, name)
 		}
 	}

@@ -1,9 +1,13 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 // Allocator assigns devices to owners, each to one at a time. A request is
@@ -16,7 +20,7 @@ import (
 // price is that its reserved devices are idle until enough are released.
 type Allocator struct {
 	inventory Inventory
-	freed     chan struct{}
+	freed     []chan struct{} // the first is Freed's, the others are Watch's
 	stop      chan struct{}
 	stopped   sync.WaitGroup
 
@@ -31,11 +35,11 @@ type holding struct {
 }
 
 type waiter struct {
-	owner string
-	want  Request
+	owner   string
+	request Request
 }
 
-// holdObserver is an inventory that is notified which devices are in use.
+// holdObserver is an inventory that is told which devices are in use.
 type holdObserver interface{ Hold(uuid string, held bool) }
 
 // NewAllocator gives out the devices of an inventory, which stays the caller's
@@ -43,13 +47,15 @@ type holdObserver interface{ Hold(uuid string, held bool) }
 func NewAllocator(inventory Inventory) *Allocator {
 	a := &Allocator{
 		inventory: inventory, held: map[string]holding{},
-		freed: make(chan struct{}, 1), stop: make(chan struct{}),
+		freed: []chan struct{}{make(chan struct{}, 1)}, stop: make(chan struct{}),
 	}
 	a.stopped.Go(func() {
 		for {
 			select {
 			case <-inventory.Changed():
+				a.mu.Lock()
 				a.signal()
+				a.mu.Unlock()
 			case <-a.stop:
 				return
 			}
@@ -66,85 +72,148 @@ func (a *Allocator) Close() {
 
 // Freed signals that a refused request may succeed now. The signal is buffered
 // until it is received, by one receiver.
-func (a *Allocator) Freed() <-chan struct{} { return a.freed }
+func (a *Allocator) Freed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.freed[0]
+}
 
+// Watch makes a channel that is signaled as Freed's is, for another receiver.
+func (a *Allocator) Watch() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := make(chan struct{}, 1)
+	a.freed = append(a.freed, c)
+	return c
+}
+
+// signal is called with the allocator locked.
 func (a *Allocator) signal() {
-	select {
-	case a.freed <- struct{}{}:
-	default:
+	for _, c := range a.freed {
+		notify.Signal(c)
 	}
+}
+
+// Claim assigns to an owner the devices that it had before the deployment restarted,
+// all or none. It fails if one is absent, faulty or in use.
+func (a *Allocator) Claim(uuids []string, owner string) ([]Device, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var claimed []Device
+	for _, d := range a.inventory.Devices() {
+		if !slices.Contains(uuids, d.UUID) {
+			continue
+		}
+		if d.Fault != "" {
+			return nil, errors.New(describeFaults([]Device{d}))
+		}
+		if a.inUse(d) {
+			return nil, fmt.Errorf("GPU %d (%s, %s) is in use", d.Index, d.TypeID, d.UUID)
+		}
+		claimed = append(claimed, d)
+	}
+	if len(claimed) < len(uuids) {
+		return nil, fmt.Errorf("of the GPUs %s, this machine has %d", strings.Join(uuids, ", "), len(claimed))
+	}
+	for _, d := range claimed {
+		a.held[d.UUID] = holding{owner, d}
+		a.notify(d.UUID, true)
+	}
+	return claimed, nil
 }
 
 // Acquire assigns devices to an owner until Release. The error says for people why
 // it can't. An owner that is refused because devices are in use is queued, until
 // it acquires them, calls Release, or is refused for another reason.
-func (a *Allocator) Acquire(want Request, owner string) ([]Device, error) {
+func (a *Allocator) Acquire(request Request, owner string) ([]Device, error) {
+	assigned, err := a.acquire(request, owner, []string{owner})
+	if err != nil {
+		return nil, err
+	}
+	return assigned[0], nil
+}
+
+// AcquireForMembers assigns devices to each member of a cluster, in their order, or to
+// none. Each member releases its own; it is the cluster that is queued, as one owner.
+func (a *Allocator) AcquireForMembers(request Request, cluster string, members []string) ([][]Device, error) {
+	request.Members = len(members)
+	return a.acquire(request, cluster, members)
+}
+
+// acquire assigns to each of the owners as many devices as the request asks for, or
+// queues the requester.
+func (a *Allocator) acquire(request Request, requester string, owners []string) ([][]Device, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if held := a.uuidsOf(owner); len(held) > 0 {
-		return nil, fmt.Errorf("%s has %d GPUs already, and must release them before it asks for others", owner, len(held))
+	for _, owner := range owners {
+		if held := a.heldUUIDs(owner); len(held) > 0 {
+			return nil, fmt.Errorf("%s has %d GPUs already, and must release them before it asks for others", owner, len(held))
+		}
 	}
 	devices := a.inventory.Devices()
-	if why := impossible(want, devices, a.inventory.Driver()); why != nil {
-		a.dequeue(owner)
-		return nil, why
+	if refusal := checkSatisfiable(request, devices, a.inventory.Driver()); refusal != nil {
+		a.dequeue(requester)
+		return nil, refusal
 	}
 	free := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" || a.inUse(d) })
 	available := free
 	for _, w := range a.queue {
-		if w.owner == owner {
+		if w.owner == requester {
 			break
 		}
-		available = without(available, w.reserved(devices, available))
+		available = excludeDevices(available, w.reservedDevices(devices, available))
 	}
-	chosen := choose(want, devices, available)
+	chosen := choose(request, devices, available)
 	if chosen == nil {
-		a.enqueue(owner, want)
-		return nil, busy(want, devices, free, available)
+		a.enqueue(requester, request)
+		return nil, busyError(request, devices, free, available)
 	}
-	a.dequeue(owner)
-	for _, d := range chosen {
-		a.held[d.UUID] = holding{owner, d}
-		a.notify(d.UUID, true)
+	a.dequeue(requester)
+	assigned := slices.Collect(slices.Chunk(chosen, request.count()))
+	for i, owner := range owners {
+		for _, d := range assigned[i] {
+			a.held[d.UUID] = holding{owner, d}
+			a.notify(d.UUID, true)
+		}
 	}
-	return chosen, nil
+	return assigned, nil
 }
 
 // choose finds devices for a request among the free ones, nil where there are
 // not enough of any type.
-func choose(want Request, devices, free []Device) []Device {
-	for _, t := range typesFor(want, devices) {
-		if matching := ofType(want, t, free); len(matching) >= want.count() {
-			return matching[:want.count()]
+func choose(request Request, devices, free []Device) []Device {
+	for _, t := range acceptedTypes(request, devices) {
+		if matching := devicesOfType(request, t, free); len(matching) >= request.total() {
+			return matching[:request.total()]
 		}
 	}
 	return nil
 }
 
-// reserved are the free devices that later requests can't have.
-func (w waiter) reserved(devices, free []Device) []Device {
-	if now := choose(w.want, devices, free); now != nil {
-		return now
+// reservedDevices are the free devices that later requests can't get.
+func (w waiter) reservedDevices(devices, free []Device) []Device {
+	if chosen := choose(w.request, devices, free); chosen != nil {
+		return chosen
 	}
 	healthy := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return d.Fault != "" })
-	for _, t := range typesFor(w.want, devices) {
-		if len(ofType(w.want, t, healthy)) >= w.want.count() {
-			return ofType(w.want, t, free)
+	for _, t := range acceptedTypes(w.request, devices) {
+		if len(devicesOfType(w.request, t, healthy)) >= w.request.total() {
+			return devicesOfType(w.request, t, free)
 		}
 	}
 	return nil
 }
 
-func ofType(want Request, typeID string, devices []Device) (matching []Device) {
+func devicesOfType(request Request, typeID string, devices []Device) (matching []Device) {
 	for _, d := range devices {
-		if d.TypeID == typeID && want.fits(d) {
+		if d.TypeID == typeID && request.fits(d) {
 			matching = append(matching, d)
 		}
 	}
 	return matching
 }
 
-func without(devices, removed []Device) []Device {
+func excludeDevices(devices, removed []Device) []Device {
 	return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool {
 		return slices.ContainsFunc(removed, func(l Device) bool { return l.UUID == d.UUID })
 	})
@@ -164,14 +233,14 @@ func (a *Allocator) inUse(d Device) bool {
 }
 
 // enqueue puts an owner at the end of the queue; one that is queued keeps its place.
-func (a *Allocator) enqueue(owner string, want Request) {
+func (a *Allocator) enqueue(owner string, request Request) {
 	for i := range a.queue {
 		if a.queue[i].owner == owner {
-			a.queue[i].want = want
+			a.queue[i].request = request
 			return
 		}
 	}
-	a.queue = append(a.queue, waiter{owner, want})
+	a.queue = append(a.queue, waiter{owner, request})
 }
 
 // dequeue removes an owner from the queue, and signals the owners behind it.
@@ -190,14 +259,14 @@ func (a *Allocator) Release(owner string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.dequeue(owner)
-	for _, uuid := range a.uuidsOf(owner) {
+	for _, uuid := range a.heldUUIDs(owner) {
 		delete(a.held, uuid)
 		a.notify(uuid, false)
 		a.signal()
 	}
 }
 
-func (a *Allocator) uuidsOf(owner string) (uuids []string) {
+func (a *Allocator) heldUUIDs(owner string) (uuids []string) {
 	for uuid, h := range a.held {
 		if h.owner == owner {
 			uuids = append(uuids, uuid)
@@ -212,8 +281,8 @@ func (a *Allocator) notify(uuid string, held bool) {
 	}
 }
 
-// Held maps the UUIDs of devices in use to their owners.
-func (a *Allocator) Held() map[string]string {
+// Owners maps the UUIDs of devices in use to their owners.
+func (a *Allocator) Owners() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := make(map[string]string, len(a.held))
@@ -223,8 +292,8 @@ func (a *Allocator) Held() map[string]string {
 	return out
 }
 
-// Waiting lists the queued owners, in the order in which they are served.
-func (a *Allocator) Waiting() (owners []string) {
+// Queue lists the queued owners, in the order in which they are served.
+func (a *Allocator) Queue() (owners []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.queue {

@@ -22,7 +22,7 @@ func allocator(t *testing.T, yaml string) *gpu.Allocator {
 
 func request(count int, types ...string) gpu.Request { return gpu.Request{Types: types, Count: count} }
 
-// indexes are where on the machine devices are, or the refusal.
+// indexes lists the indexes of devices, or returns the text of the refusal.
 func indexes(devices []gpu.Device, err error) string {
 	if err != nil {
 		return err.Error()
@@ -43,52 +43,51 @@ const (
 	faulty = "gpus: [{type: NVIDIA L4}, {type: NVIDIA L4, fault: it smokes}, {type: NVIDIA H200}]"
 )
 
-// TestPlacement: what a request gets on a machine where others have some
-// already, in the order of the table.
+// TestPlacement makes requests on one machine, in the order of the table.
 func TestPlacement(t *testing.T) {
-	type ask struct {
-		want gpu.Request
-		got  string
+	type step struct {
+		request gpu.Request
+		want    string
 	}
 	for name, c := range map[string]struct {
 		machine string
-		asks    []ask
+		steps   []step
 	}{
-		"priority order": {mixed, []ask{
+		"priority order": {mixed, []step{
 			{request(1, h200, l4), "2"}, {request(1, l4, h200), "0"}, {request(2, l4, h200), "3,4"}, {request(1, l40s, l4), "1"},
 			{request(1, l4, h200), "all of this machine's 2 × NVIDIA L4 and 3 × NVIDIA H200 are in use"},
 		}},
-		"any type: the smallest that will do": {mixed, []ask{
+		"any type: the smallest that fits": {mixed, []step{
 			{request(1), "5 1g.18gb"}, {request(2), "0,1"}, {request(3), "2,3,4"}, {request(0), "5 1g.18gb"}, {request(1), "all of this machine's 2 × NVIDIA L4, 3 × NVIDIA H200 and 2 × NVIDIA H200 MIG 1g.18gb are in use"},
 		}},
-		"all of one type": {mixed, []ask{
+		"all of one type": {mixed, []step{
 			{request(4), "a worker asks for 4 GPUs of one type, and this machine has 2 × NVIDIA L4, 3 × NVIDIA H200 and 2 × NVIDIA H200 MIG 1g.18gb"},
 			{request(3, l4), "a worker asks for 3 GPUs of one type, and this machine has 2 × NVIDIA L4"},
 		}},
-		"MIG instances are a type, one at a time": {mixed, []ask{
+		"MIG instances are a type, one at a time": {mixed, []step{
 			{request(1, slice), "5 1g.18gb"},
 			{request(2, slice), "a worker asks for 2 GPUs, and a program can use one MIG instance only; this machine has 2 × NVIDIA H200 MIG 1g.18gb"},
 			{request(1, slice), "5 1g.18gb"}, {request(1, slice), "all of this machine's 2 × NVIDIA H200 MIG 1g.18gb are in use"},
 		}},
-		"a split GPU is no whole one": {"gpus: [{type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA H200, mig: []}]", []ask{
+		"a split GPU can't be acquired as a whole": {"gpus: [{type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA H200, mig: []}]", []step{
 			{request(1, h200), "this machine has no NVIDIA H200; it has 1 × NVIDIA H200 MIG 1g.18gb"},
 		}},
-		"a type that the machine lacks": {"gpus: [{type: NVIDIA H200, count: 2}]", []ask{
+		"a type that the machine lacks": {"gpus: [{type: NVIDIA H200, count: 2}]", []step{
 			{request(1, l40s), "this machine has no NVIDIA L40S; it has 2 × NVIDIA H200"},
 			{request(1, l40s, l4, "Voodoo"), "this machine has no NVIDIA L40S, NVIDIA L4 or Voodoo; it has 2 × NVIDIA H200"},
 		}},
-		"a machine without": {"gpus: []", []ask{{request(1), "this machine has no GPU"}, {request(1, l4), "this machine has no GPU"}}},
-		"too few are free": {"gpus: [{type: NVIDIA L4, count: 2}]", []ask{
-			{request(1), "0"}, {request(2), "a worker asks for 2 of one type, and of this machine's 2 × NVIDIA L4 only 1 is free"},
+		"a machine without GPUs": {"gpus: []", []step{{request(1), "this machine has no GPU"}, {request(1, l4), "this machine has no GPU"}}},
+		"too few are free": {"gpus: [{type: NVIDIA L4, count: 2}]", []step{
+			{request(1), "0"}, {request(2), "a worker asks for 2 GPUs of one type, and only 1 is free (this machine has 2 × NVIDIA L4)"},
 		}},
-		"one": {"gpus: [{type: NVIDIA L4}]", []ask{{request(1), "0"}, {request(1), "this machine's NVIDIA L4 is in use"}}},
-		"unhealthy ones are not given": {faulty, []ask{
+		"one": {"gpus: [{type: NVIDIA L4}]", []step{{request(1), "0"}, {request(1), "this machine's NVIDIA L4 is in use"}}},
+		"unhealthy devices are not acquired": {faulty, []step{
 			{request(2, l4), "too few healthy GPUs: GPU 1 (NVIDIA L4, UUID-1) can't be used: it smokes"},
 			{request(1, l4), "0"},
 			{request(1, l4), "all of this machine's 2 × NVIDIA L4 are in use; GPU 1 (NVIDIA L4, UUID-1) can't be used: it smokes"},
 			{request(1, l4, h200), "2"},
 		}},
-		"spellings of the catalog": {"gpus: [{type: NVIDIA A30}, {type: NVIDIA A30}, {type: NVIDIA GeForce RTX 3080 Ti}]", []ask{
+		"spellings of the catalog": {"gpus: [{type: NVIDIA A30}, {type: NVIDIA A30}, {type: NVIDIA GeForce RTX 3080 Ti}]", []step{
 			{request(1, "NVIDIA  A30"), "0"}, {request(1, "NVIDIA RTX A30"), "1"}, {request(1, "NVIDIA GeForce RTX 3080TI"), "2"},
 		}},
 	} {
@@ -96,16 +95,16 @@ func TestPlacement(t *testing.T) {
 			inventory := machine(t, c.machine)
 			a := gpu.NewAllocator(inventory)
 			defer a.Close()
-			for i, ask := range c.asks {
+			for i, step := range c.steps {
 				owner := fmt.Sprint("w", i)
-				got := indexes(a.Acquire(ask.want, owner))
+				got := indexes(a.Acquire(step.request, owner))
 				for _, d := range inventory.Devices() {
 					got = strings.ReplaceAll(got, d.UUID, fmt.Sprint("UUID-", d.Index))
 				}
-				if got != ask.got {
-					t.Errorf("%d: %+v\n got %s\nwant %s", i, ask.want, got, ask.got)
+				if got != step.want {
+					t.Errorf("%d: %+v\n got %s\nwant %s", i, step.request, got, step.want)
 				}
-				if slices.Contains(a.Waiting(), owner) {
+				if slices.Contains(a.Queue(), owner) {
 					a.Release(owner)
 				}
 			}
@@ -113,13 +112,13 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestCUDA: the allowed versions are exact, the minimum is a floor, and both
-// compare as numbers.
+// TestCUDA tests that the allowed versions are exact, that the minimum is a lower
+// bound, and that both compare as numbers.
 func TestCUDA(t *testing.T) {
 	for _, c := range []struct {
-		driver string
-		want   gpu.Request
-		got    string
+		driver  string
+		request gpu.Request
+		want    string
 	}{
 		{"12.10", gpu.Request{MinimumCUDA: "12.9"}, "0"},
 		{"12.9", gpu.Request{MinimumCUDA: "12.9"}, "0"},
@@ -128,79 +127,79 @@ func TestCUDA(t *testing.T) {
 		{"13.0", gpu.Request{MinimumCUDA: "13"}, "0"},
 		{"12.8", gpu.Request{CUDA: []string{"12.4", "12.8"}}, "0"},
 		{"12.8", gpu.Request{CUDA: []string{"12.4", "12.08"}}, "0"},
-		{"13.0", gpu.Request{CUDA: []string{"12.4", "12.8"}}, "this machine's driver 570.86.15 reports CUDA 13.0, and the endpoint allows 12.4, 12.8 alone: allow 13.0, or set a minimum instead"},
-		{"12.10", gpu.Request{CUDA: []string{"12.1"}}, "this machine's driver 570.86.15 reports CUDA 12.10, and the endpoint allows 12.1 alone: allow 12.10, or set a minimum instead"},
+		{"13.0", gpu.Request{CUDA: []string{"12.4", "12.8"}}, "this machine's driver 570.86.15 reports CUDA 13.0, and the endpoint allows only 12.4, 12.8: allow 13.0, or set a minimum instead"},
+		{"12.10", gpu.Request{CUDA: []string{"12.1"}}, "this machine's driver 570.86.15 reports CUDA 12.10, and the endpoint allows only 12.1: allow 12.10, or set a minimum instead"},
 	} {
 		a := allocator(t, "driver: {cuda: "+c.driver+"}\ngpus: [{type: NVIDIA L4}]")
-		if got := indexes(a.Acquire(c.want, "w")); got != c.got {
-			t.Errorf("%s for %+v: %s", c.driver, c.want, got)
+		if got := indexes(a.Acquire(c.request, "w")); got != c.want {
+			t.Errorf("%s for %+v: %s", c.driver, c.request, got)
 		}
 	}
-	// What the machine lacks is said first.
+	// A missing type is reported before the CUDA version.
 	a := allocator(t, "gpus: [{type: NVIDIA L4}]")
 	if got := indexes(a.Acquire(gpu.Request{Types: []string{l40s}, MinimumCUDA: "99.0"}, "w")); got != "this machine has no NVIDIA L40S; it has 1 × NVIDIA L4" {
 		t.Error(got)
 	}
 }
 
-// TestTheFirstInLineIsNotStarved: small requests that keep coming don't pass
-// one that waits for the whole machine.
-func TestTheFirstInLineIsNotStarved(t *testing.T) {
+// TestFirstInQueueIsNotStarved tests that later small requests don't overtake one
+// that waits for the whole machine.
+func TestFirstInQueueIsNotStarved(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA H200, count: 4}, {type: NVIDIA L4}]")
-	must := func(want, got string) {
+	expect := func(want, got string) {
 		t.Helper()
 		if got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	}
 	for i := range 3 {
-		must(fmt.Sprint(i), indexes(a.Acquire(request(1, h200), fmt.Sprint("small", i))))
+		expect(fmt.Sprint(i), indexes(a.Acquire(request(1, h200), fmt.Sprint("small", i))))
 	}
-	must("a worker asks for 4 of one type, and of this machine's 4 × NVIDIA H200 only 1 is free", indexes(a.Acquire(request(4, h200), "large")))
-	must("what is free of this machine's 4 × NVIDIA H200 is kept for a worker that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
-	must("4", indexes(a.Acquire(request(1, h200, l4), "flexible"))) // the large one has no use for that
-	must("large late", strings.Join(a.Waiting(), " "))
+	expect("a worker asks for 4 GPUs of one type, and only 1 is free (this machine has 4 × NVIDIA H200)", indexes(a.Acquire(request(4, h200), "large")))
+	expect("the free GPUs of this machine's 4 × NVIDIA H200 are reserved for a worker that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
+	expect("4", indexes(a.Acquire(request(1, h200, l4), "flexible"))) // the large request can't use this type
+	expect("large late", strings.Join(a.Queue(), " "))
 	for i := range 3 {
 		a.Release(fmt.Sprint("small", i))
-		must("what is free of this machine's 4 × NVIDIA H200 is kept for a worker that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
+		expect("the free GPUs of this machine's 4 × NVIDIA H200 are reserved for a worker that has waited longer", indexes(a.Acquire(request(1, h200), "late")))
 	}
-	must("0,1,2,3", indexes(a.Acquire(request(4, h200), "large")))
-	must("all of this machine's 4 × NVIDIA H200 are in use", indexes(a.Acquire(request(1, h200), "late")))
+	expect("0,1,2,3", indexes(a.Acquire(request(4, h200), "large")))
+	expect("all of this machine's 4 × NVIDIA H200 are in use", indexes(a.Acquire(request(1, h200), "late")))
 	a.Release("large")
-	must("0", indexes(a.Acquire(request(1, h200), "late")))
-	must("", strings.Join(a.Waiting(), " "))
+	expect("0", indexes(a.Acquire(request(1, h200), "late")))
+	expect("", strings.Join(a.Queue(), " "))
 }
 
-// TestLeavingTheLine: who leaves it keeps nothing from the others, and they
-// hear of it.
-func TestLeavingTheLine(t *testing.T) {
+// TestLeavingTheQueue tests that an owner that leaves the queue reserves nothing, and
+// that the others are signalled.
+func TestLeavingTheQueue(t *testing.T) {
 	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 2}]")
 	a.Acquire(request(1), "first")
 	a.Acquire(request(2), "large")
 	if _, err := a.Acquire(request(1), "small"); err == nil {
-		t.Fatal("what is kept was given")
+		t.Fatal("a reserved device was acquired")
 	}
-	drain(a)
+	drainFreed(a)
 	a.Release("large")
 	select {
 	case <-a.Freed():
 	default:
-		t.Error("nobody heard that the line moved")
+		t.Error("leaving the queue sent no signal")
 	}
 	if got := indexes(a.Acquire(request(1), "small")); got != "1" {
 		t.Error(got)
 	}
 
-	// A change of the request keeps the place, one that can't be met loses it.
+	// A changed request keeps its place, an unsatisfiable one loses it.
 	a.Acquire(request(2), "changing")
 	a.Acquire(request(1), "behind")
 	a.Acquire(request(1), "changing")
-	if got := strings.Join(a.Waiting(), " "); got != "changing behind" {
-		t.Errorf("in line: %s", got)
+	if got := strings.Join(a.Queue(), " "); got != "changing behind" {
+		t.Errorf("queued: %s", got)
 	}
 	a.Acquire(request(3), "changing")
-	if got := strings.Join(a.Waiting(), " "); got != "behind" {
-		t.Errorf("in line: %s", got)
+	if got := strings.Join(a.Queue(), " "); got != "behind" {
+		t.Errorf("queued: %s", got)
 	}
 	if _, err := a.Acquire(request(1), "small"); err == nil || err.Error() != "small has 1 GPUs already, and must release them before it asks for others" {
 		t.Error(err)
@@ -208,40 +207,41 @@ func TestLeavingTheLine(t *testing.T) {
 	a.Release("nobody")
 }
 
-func drain(a *gpu.Allocator) {
+func drainFreed(a *gpu.Allocator) {
 	select {
 	case <-a.Freed():
 	default:
 	}
 }
 
-// TestFreedTellsOfHealth: a device that returns is as good as one released.
-func TestFreedTellsOfHealth(t *testing.T) {
-	inventory := newFake(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
+// TestRecoveredDeviceIsFreed tests that a recovered device is signalled like a
+// released one.
+func TestRecoveredDeviceIsFreed(t *testing.T) {
+	inventory := newFakeInventory(gpu.Device{UUID: "GPU-0", TypeID: l4, Fault: "lost"})
 	a := gpu.NewAllocator(inventory)
 	defer a.Close()
 	if _, err := a.Acquire(request(1), "w"); err == nil {
-		t.Fatal("a lost device was given")
+		t.Fatal("a lost device was acquired")
 	}
-	inventory.set(0, "")
+	inventory.setFault(0, "")
 	<-a.Freed()
 	if got := indexes(a.Acquire(request(1), "w")); got != "0" {
 		t.Error(got)
 	}
 }
 
-// TestAPartIsInUse: where a GPU is split, or made whole again, while a worker
-// has it, the other view of it is in use as well.
-func TestAPartIsInUse(t *testing.T) {
-	asWhole := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
-	asPart := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
-	for _, c := range []struct{ has, wants gpu.Device }{{asWhole, asPart}, {asPart, asWhole}} {
-		a := gpu.NewAllocator(newFake(asWhole, asPart))
+// TestSplitDeviceIsInUse tests a GPU that is split, or whose split is undone, while a
+// worker uses it: the new devices are in use as well.
+func TestSplitDeviceIsInUse(t *testing.T) {
+	wholeDevice := gpu.Device{UUID: "GPU-0", TypeID: h200, Memory: 2}
+	migDevice := gpu.Device{UUID: "MIG-0", TypeID: slice, MIG: "1g.18gb", Memory: 1}
+	for _, c := range []struct{ held, requested gpu.Device }{{wholeDevice, migDevice}, {migDevice, wholeDevice}} {
+		a := gpu.NewAllocator(newFakeInventory(wholeDevice, migDevice))
 		defer a.Close()
-		if _, err := a.Acquire(request(1, c.has.TypeID), "w"); err != nil {
+		if _, err := a.Acquire(request(1, c.held.TypeID), "w"); err != nil {
 			t.Fatal(err)
 		}
-		if got := indexes(a.Acquire(request(1, c.wants.TypeID), "v")); got != "this machine's "+c.wants.TypeID+" is in use" {
+		if got := indexes(a.Acquire(request(1, c.requested.TypeID), "v")); got != "this machine's "+c.requested.TypeID+" is in use" {
 			t.Error(got)
 		}
 	}
@@ -269,30 +269,30 @@ func TestStock(t *testing.T) {
 	}
 }
 
-// fake is an inventory whose devices fail and return at once.
-type fake struct {
+// fakeInventory is an inventory whose devices a test makes fail and recover.
+type fakeInventory struct {
 	mu      sync.Mutex
 	devices []gpu.Device
 	changed chan struct{}
 	busy    map[string]bool
 }
 
-func newFake(devices ...gpu.Device) *fake {
-	return &fake{devices: devices, changed: make(chan struct{}, 1), busy: map[string]bool{}}
+func newFakeInventory(devices ...gpu.Device) *fakeInventory {
+	return &fakeInventory{devices: devices, changed: make(chan struct{}, 1), busy: map[string]bool{}}
 }
 
-func (f *fake) Driver() gpu.Driver                { return gpu.Driver{Version: "1", CUDA: "12.8"} }
-func (f *fake) Changed() <-chan struct{}          { return f.changed }
-func (f *fake) Sample(string) (gpu.Sample, error) { return gpu.Sample{}, nil }
-func (f *fake) Close()                            {}
-func (f *fake) Hold(uuid string, held bool)       { f.busy[uuid] = held }
-func (f *fake) Devices() []gpu.Device {
+func (f *fakeInventory) Driver() gpu.Driver                { return gpu.Driver{Version: "1", CUDA: "12.8"} }
+func (f *fakeInventory) Changed() <-chan struct{}          { return f.changed }
+func (f *fakeInventory) Sample(string) (gpu.Sample, error) { return gpu.Sample{}, nil }
+func (f *fakeInventory) Close()                            {}
+func (f *fakeInventory) Hold(uuid string, held bool)       { f.busy[uuid] = held }
+func (f *fakeInventory) Devices() []gpu.Device {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.devices)
 }
 
-func (f *fake) set(i int, fault string) {
+func (f *fakeInventory) setFault(i int, fault string) {
 	f.mu.Lock()
 	f.devices[i].Fault = fault
 	f.mu.Unlock()
@@ -302,10 +302,9 @@ func (f *fake) set(i int, fault string) {
 	}
 }
 
-// TestNeverTwoOwners: whatever is asked, released and fails, no device has two
-// owners, nobody gets a part, nothing leaks, and nobody in line could have what
-// it asks for once those before it are served.
-func TestNeverTwoOwners(t *testing.T) {
+// TestDevicesHaveOneOwner tests random requests, releases and faults: no device has
+// two owners, no request is satisfied in part, and no device leaks.
+func TestDevicesHaveOneOwner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device
 		for i := range rapid.IntRange(0, 8).Draw(t, "gpus") {
@@ -318,67 +317,67 @@ func TestNeverTwoOwners(t *testing.T) {
 				devices = append(devices, gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: kind, Memory: int64(len(kind))})
 			}
 		}
-		inventory := newFake(devices...)
+		inventory := newFakeInventory(devices...)
 		a := gpu.NewAllocator(inventory)
 		defer a.Close()
-		owned := map[string][]gpu.Device{}
-		owner := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+		acquired := map[string][]gpu.Device{}
+		owners := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 		types := rapid.SliceOfN(rapid.SampledFrom([]string{l4, h200, slice, l40s}), 0, 3)
 		t.Repeat(map[string]func(*rapid.T){
 			"acquire": func(t *rapid.T) {
-				who, want := owner.Draw(t, "owner"), request(rapid.IntRange(0, 4).Draw(t, "count"), types.Draw(t, "types")...)
-				got, err := a.Acquire(want, who)
+				owner, want := owners.Draw(t, "owner"), request(rapid.IntRange(0, 4).Draw(t, "count"), types.Draw(t, "types")...)
+				got, err := a.Acquire(want, owner)
 				switch {
 				case err != nil && len(got) > 0:
 					t.Fatal("devices and an error")
 				case err != nil:
 					return
-				case len(owned[who]) > 0:
-					t.Fatalf("%s got devices twice", who)
+				case len(acquired[owner]) > 0:
+					t.Fatalf("%s got devices twice", owner)
 				case len(got) != max(1, want.Count):
-					t.Fatalf("a part: %d of %d", len(got), want.Count)
+					t.Fatalf("satisfied in part: %d of %d", len(got), want.Count)
 				}
 				for _, d := range got {
 					if d.Fault != "" || d.TypeID != got[0].TypeID || len(want.Types) > 0 && !slices.Contains(want.Types, d.TypeID) {
 						t.Fatalf("%+v for %+v", d, want)
 					}
 				}
-				owned[who] = got
+				acquired[owner] = got
 			},
 			"release": func(t *rapid.T) {
-				who := owner.Draw(t, "owner")
-				a.Release(who)
-				delete(owned, who)
-				if slices.Contains(a.Waiting(), who) {
-					t.Fatalf("%s still stands in line", who)
+				owner := owners.Draw(t, "owner")
+				a.Release(owner)
+				delete(acquired, owner)
+				if slices.Contains(a.Queue(), owner) {
+					t.Fatalf("%s is still queued", owner)
 				}
 			},
 			"fail or return": func(t *rapid.T) {
 				if len(devices) > 0 {
-					inventory.set(rapid.IntRange(0, len(devices)-1).Draw(t, "device"), rapid.SampledFrom([]string{"", "lost"}).Draw(t, "fault"))
+					inventory.setFault(rapid.IntRange(0, len(devices)-1).Draw(t, "device"), rapid.SampledFrom([]string{"", "lost"}).Draw(t, "fault"))
 				}
 			},
 			"": func(t *rapid.T) {
-				held := a.Held()
+				held := a.Owners()
 				count := 0
-				for who, devices := range owned {
+				for owner, devices := range acquired {
 					for _, d := range devices {
-						if count++; held[d.UUID] != who || !inventory.busy[d.UUID] {
-							t.Fatalf("%s is %s's, not %s's", d.UUID, held[d.UUID], who)
+						if count++; held[d.UUID] != owner || !inventory.busy[d.UUID] {
+							t.Fatalf("%s is %s's, not %s's", d.UUID, held[d.UUID], owner)
 						}
 					}
 				}
 				if count != len(held) {
-					t.Fatalf("%d devices are held, and %d were given", len(held), count)
+					t.Fatalf("%d devices are in use, and %d were acquired", len(held), count)
 				}
 			},
 		})
-		// All gone: everything is free again.
-		for _, who := range []string{"a", "b", "c", "d", "e"} {
-			a.Release(who)
+		// After all releases every healthy device is free.
+		for _, owner := range []string{"a", "b", "c", "d", "e"} {
+			a.Release(owner)
 		}
-		if len(a.Held()) > 0 || len(a.Waiting()) > 0 {
-			t.Fatalf("left: %v, %v", a.Held(), a.Waiting())
+		if len(a.Owners()) > 0 || len(a.Queue()) > 0 {
+			t.Fatalf("left: %v, %v", a.Owners(), a.Queue())
 		}
 		free := int64(0)
 		for _, s := range a.Stock() {
@@ -395,10 +394,9 @@ func TestNeverTwoOwners(t *testing.T) {
 	})
 }
 
-// TestWhoeverWaitsIsServed: a large request is met at the latest when each of
-// the small ones that were there before it has ended once, in whatever order
-// they end and ask again.
-func TestWhoeverWaitsIsServed(t *testing.T) {
+// TestQueuedRequestIsServed tests that a large request is satisfied at the latest when
+// each earlier small one was released once, in any order of releases and requests.
+func TestQueuedRequestIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var devices []gpu.Device
 		var small []string
@@ -406,10 +404,10 @@ func TestWhoeverWaitsIsServed(t *testing.T) {
 			devices = append(devices, gpu.Device{UUID: fmt.Sprint("GPU-", i), Index: i, TypeID: []string{l4, h200}[i%2], Memory: int64(i % 2)})
 			small = append(small, fmt.Sprint("small", i))
 		}
-		a := gpu.NewAllocator(newFake(devices...))
+		a := gpu.NewAllocator(newFakeInventory(devices...))
 		defer a.Close()
-		for _, who := range small {
-			if _, err := a.Acquire(request(1), who); err != nil {
+		for _, owner := range small {
+			if _, err := a.Acquire(request(1), owner); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -417,12 +415,12 @@ func TestWhoeverWaitsIsServed(t *testing.T) {
 		if _, err := a.Acquire(large, "large"); err == nil {
 			t.Fatal("nothing was free")
 		}
-		for _, ends := range rapid.Permutation(small).Draw(t, "ends") {
-			a.Release(ends)
-			for _, who := range rapid.Permutation([]string{ends, "new", "large"}).Draw(t, "asks") {
-				if who != "large" {
-					a.Acquire(request(1), who)
-				} else if _, err := a.Acquire(large, who); err == nil {
+		for _, released := range rapid.Permutation(small).Draw(t, "ends") {
+			a.Release(released)
+			for _, owner := range rapid.Permutation([]string{released, "new", "large"}).Draw(t, "asks") {
+				if owner != "large" {
+					a.Acquire(request(1), owner)
+				} else if _, err := a.Acquire(large, owner); err == nil {
 					return
 				}
 			}

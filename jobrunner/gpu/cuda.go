@@ -12,26 +12,26 @@ import (
 // machine reports one CUDA version, the newest of its driver. It must be one of
 // the allowed versions, as management API v2 says of allowedCudaVersions, and not
 // below the minimum.
-func (d Driver) supports(want Request) error {
+func (d Driver) supports(request Request) error {
 	allowed := func(v string) bool { return catalog.CompareCUDA(v, d.CUDA) == 0 }
 	switch {
-	case len(want.CUDA) == 0 && want.MinimumCUDA == "":
+	case len(request.CUDA) == 0 && request.MinimumCUDA == "":
 		return nil
 	case d.CUDA == "":
-		return fmt.Errorf("the CUDA version of this machine's driver is not known, and the endpoint asks for %s", requiredCUDA(want))
-	case len(want.CUDA) > 0 && !slices.ContainsFunc(want.CUDA, allowed):
-		return fmt.Errorf("this machine's driver %s reports CUDA %s, and the endpoint allows %s alone: allow %[2]s, or set a minimum instead",
-			d.Version, d.CUDA, strings.Join(want.CUDA, ", "))
-	case want.MinimumCUDA != "" && catalog.CompareCUDA(d.CUDA, want.MinimumCUDA) < 0:
-		return fmt.Errorf("CUDA is too old: this machine's driver %s supports CUDA %s, and the endpoint asks for at least %s: update the driver, or lower the minimum",
-			d.Version, d.CUDA, want.MinimumCUDA)
+		return fmt.Errorf("the CUDA version of this machine's driver is unknown, and %s asks for %s", request.asker(), requiredCUDA(request))
+	case len(request.CUDA) > 0 && !slices.ContainsFunc(request.CUDA, allowed):
+		return fmt.Errorf("this machine's driver %s reports CUDA %s, and %s allows only %s: allow %[2]s, or set a minimum instead",
+			d.Version, d.CUDA, request.asker(), strings.Join(request.CUDA, ", "))
+	case request.MinimumCUDA != "" && catalog.CompareCUDA(d.CUDA, request.MinimumCUDA) < 0:
+		return fmt.Errorf("CUDA is too old: this machine's driver %s supports CUDA %s, and %s asks for at least %s: update the driver, or lower the minimum",
+			d.Version, d.CUDA, request.asker(), request.MinimumCUDA)
 	}
 	return nil
 }
 
-func requiredCUDA(want Request) string {
-	if len(want.CUDA) > 0 {
-		return strings.Join(want.CUDA, ", ")
+func requiredCUDA(request Request) string {
+	if len(request.CUDA) > 0 {
+		return strings.Join(request.CUDA, ", ")
 	}
-	return "at least " + want.MinimumCUDA
+	return "at least " + request.MinimumCUDA
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
-// Whatever a file of simulated GPUs says: what is accepted is a machine of a
-// bounded size whose devices can be told apart, and an error names the file.
+// An accepted file of simulated GPUs is a machine of a bounded size with distinct
+// devices, and an error names the file.
 func FuzzMachine(f *testing.F) {
 	var seeds []fuzz.Seed
 	for _, name := range Presets() {
@@ -27,7 +27,7 @@ func FuzzMachine(f *testing.F) {
 			}
 			return
 		}
-		if driver.Version == "" || !cudaForm.MatchString(driver.CUDA) {
+		if driver.Version == "" || !cudaPattern.MatchString(driver.CUDA) {
 			t.Errorf("%q: the driver is %+v", text, driver)
 		}
 		ids := map[string]bool{}

@@ -43,4 +43,30 @@ type Request struct {
 	Count       int      // below 1 is 1
 	CUDA        []string // allowed CUDA versions, matched exactly; empty: any
 	MinimumCUDA string   // "": no floor
+	Pod         bool     // a pod asks, and no worker: for the texts of refusals
+	Members     int      // so many members of a cluster get Count each, all or none; 0: no cluster asks
+	// Accept tells whether a type may be given now; nil: each may.
+	Accept func(typeID string) bool
+}
+
+// holder is what the devices would be for.
+func (want Request) holder() string {
+	switch {
+	case want.Members > 0:
+		return "cluster"
+	case want.Pod:
+		return "pod"
+	}
+	return "worker"
+}
+
+// asker is whose settings the request comes from.
+func (want Request) asker() string {
+	switch {
+	case want.Members > 0:
+		return "the cluster"
+	case want.Pod:
+		return "the pod"
+	}
+	return "the endpoint"
 }

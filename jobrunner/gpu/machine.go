@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 // machine is the file of a simulated machine.
@@ -29,7 +30,7 @@ type verbatim string
 
 func (v *verbatim) UnmarshalYAML(node ast.Node) error {
 	if _, ok := node.(ast.ScalarNode); !ok {
-		return &yaml.SyntaxError{Token: node.GetToken(), Message: "a version is written like 12.8"}
+		return &yaml.SyntaxError{Token: node.GetToken(), Message: "invalid version: expected for example 12.8"}
 	}
 	*v = verbatim(node.GetToken().Value)
 	return nil
@@ -40,64 +41,57 @@ type machineGPU struct {
 	Count  *int      `yaml:"count"`  // default: 1
 	Memory *int64    `yaml:"memory"` // GB; default: the catalog's
 	Fault  string    `yaml:"fault"`
-	MIG    *[]string `yaml:"mig"` // profiles of its instances; null: a whole GPU
+	MIG    *[]string `yaml:"mig"` // profiles of its instances; null: not split
 }
 
 // Defaults and limits of a simulated machine.
 const (
-	defaultDriver  = "570.86.15"
-	defaultCUDA    = "12.8"
-	maxGPUs        = 64
-	maxSlices      = 7 // of a GPU that is split
-	maxMemory      = 1 << 20
-	gigabyte       = 1 << 30
-	maxMachineFile = 1 << 20
+	defaultDriver = "570.86.15"
+	defaultCUDA   = "12.8"
+	maxGPUs       = 64
+	maxSlices     = 7 // of a GPU that is split
+	maxMemory     = 1 << 20
+	gigabyte      = 1 << 30
 )
 
 var (
-	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
-	profileForm = regexp.MustCompile(`^(?:\dc\.)?(\d)g\.(\d{1,4})gb(?:[+-][a-z.]+)?$`)
+	cudaPattern    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
+	profilePattern = regexp.MustCompile(`^(?:\dc\.)?(\d)g\.(\d{1,4})gb(?:[+-][a-z.]+)?$`)
 )
 
-// readMachine reads a simulated machine from YAML, of which JSON is a part. The
-// error starts with the line, as name:line.
+// readMachine reads a simulated machine from YAML or JSON. The error starts with
+// the line, as name:line.
 func readMachine(name string, text []byte) (Driver, []Device, error) {
-	if len(text) > maxMachineFile {
-		return Driver{}, nil, fmt.Errorf("%s: the file has %d bytes, more than a machine needs (%d)", name, len(text), maxMachineFile)
-	}
 	var m machine
-	if err := yaml.UnmarshalWithOptions(text, &m, yaml.Strict()); err != nil {
-		if e, ok := errors.AsType[yaml.Error](err); ok {
-			return Driver{}, nil, fmt.Errorf("%s:%d: %s", name, e.GetToken().Position.Line, e.GetMessage())
-		}
-		return Driver{}, nil, fmt.Errorf("%s: %w", name, err)
+	if err := yamlfile.Decode(name, text, &m); err != nil {
+		return Driver{}, nil, err
 	}
-	driver, devices, at, err := m.devices()
+	driver, devices, path, err := m.devices()
 	if err != nil {
-		return Driver{}, nil, fmt.Errorf("%s:%d: %w", name, lineOf(text, at), err)
+		return Driver{}, nil, yamlfile.At(name, pathLine(text, path), "%s", err)
 	}
 	return driver, devices, nil
 }
 
 // devices lists the machine's devices, or returns an error and the invalid member's path.
-func (m machine) devices() (driver Driver, devices []Device, at string, err error) {
+func (m machine) devices() (driver Driver, devices []Device, path string, err error) {
 	driver = Driver{Version: orDefault(string(m.Driver.Version), defaultDriver), CUDA: orDefault(string(m.Driver.CUDA), defaultCUDA)}
-	if !cudaForm.MatchString(driver.CUDA) {
+	if !cudaPattern.MatchString(driver.CUDA) {
 		return driver, nil, "$.driver.cuda", fmt.Errorf("invalid CUDA version %q: expected for example 12.8", driver.CUDA)
 	}
 	index := 0
 	for i, g := range m.GPUs {
-		path := fmt.Sprintf("$.gpus[%d]", i)
+		gpuPath := fmt.Sprintf("$.gpus[%d]", i)
 		memory, member, err := g.check()
 		if err != nil {
-			return driver, nil, path + member, err
+			return driver, nil, gpuPath + member, err
 		}
 		count := 1
 		if g.Count != nil {
 			count = *g.Count
 		}
 		if index+count > maxGPUs {
-			return driver, nil, path, fmt.Errorf("more than %d GPUs", maxGPUs)
+			return driver, nil, gpuPath, fmt.Errorf("too many GPUs: expected at most %d", maxGPUs)
 		}
 		for range count {
 			devices = append(devices, g.device(index, memory)...)
@@ -110,87 +104,78 @@ func (m machine) devices() (driver Driver, devices []Device, at string, err erro
 // check returns the memory in bytes, or an error and the invalid member.
 func (g machineGPU) check() (memory int64, member string, err error) {
 	if g.Type == "" {
-		return 0, "", errors.New("a GPU needs a type, such as type: NVIDIA H200")
+		return 0, "", errors.New("missing type: expected for example type: NVIDIA H200")
 	}
 	if g.Count != nil && (*g.Count < 1 || *g.Count > maxGPUs) {
-		return 0, ".count", fmt.Errorf("count %d is not from 1 to %d", *g.Count, maxGPUs)
+		return 0, ".count", fmt.Errorf("invalid count: expected 1 to %d, got %d", maxGPUs, *g.Count)
 	}
-	known, ok := catalog.GPUByID(Canonical(g.Type))
+	entry, ok := catalog.Builtin().GPUByID(Canonical(g.Type))
 	switch {
 	case g.Memory != nil && (*g.Memory < 1 || *g.Memory > maxMemory):
-		return 0, ".memory", fmt.Errorf("memory %d is not from 1 to %d GB", *g.Memory, maxMemory)
+		return 0, ".memory", fmt.Errorf("invalid memory: expected 1 to %d GB, got %d", maxMemory, *g.Memory)
 	case g.Memory != nil:
-		known.Memory = *g.Memory
+		entry.Memory = *g.Memory
 	case !ok:
-		return 0, ".type", fmt.Errorf("the catalog has no GPU type %q, so its memory in GB is needed, such as memory: 24", g.Type)
+		return 0, ".type", fmt.Errorf("missing memory: the catalog has no GPU type %q, so set its memory in GB, for example memory: 24", g.Type)
 	}
 	if g.MIG == nil {
-		return known.Memory * gigabyte, "", nil
+		return entry.Memory * gigabyte, "", nil
 	}
 	slices := 0
 	for i, p := range *g.MIG {
-		form := profileForm.FindStringSubmatch(p)
-		if form == nil {
+		match := profilePattern.FindStringSubmatch(p)
+		if match == nil {
 			return 0, fmt.Sprintf(".mig[%d]", i), fmt.Errorf("invalid MIG profile %q: expected for example 1g.18gb", p)
 		}
-		n, _ := strconv.Atoi(form[1]) // a digit
+		n, _ := strconv.Atoi(match[1]) // a digit
 		slices += n
 	}
 	if slices > maxSlices {
-		return 0, ".mig", fmt.Errorf("the instances have %d slices together, and a GPU has %d", slices, maxSlices)
+		return 0, ".mig", fmt.Errorf("too many MIG instances: expected at most %d slices, got %d", maxSlices, slices)
 	}
-	return known.Memory * gigabyte, "", nil
+	return entry.Memory * gigabyte, "", nil
 }
 
 // device is one GPU, or its instances. The UUID depends on the index alone, so
 // that it stays the same when the file changes.
 func (g machineGPU) device(index int, memory int64) (devices []Device) {
-	whole := Device{UUID: "GPU-" + identity(index, -1), Index: index, TypeID: Canonical(g.Type), Memory: memory, Fault: g.Fault}
+	gpu := Device{UUID: "GPU-" + simulatedUUID(index, -1), Index: index, TypeID: Canonical(g.Type), Memory: memory, Fault: g.Fault}
 	if g.MIG == nil {
-		return []Device{whole}
+		return []Device{gpu}
 	}
 	for i, profile := range *g.MIG {
-		d := whole
-		size, _ := strconv.ParseInt(profileForm.FindStringSubmatch(profile)[2], 10, 64) // at most four digits
-		d.UUID, d.MIG, d.Memory = "MIG-"+identity(index, i), profile, size*gigabyte
-		d.TypeID = instanceType(whole.TypeID, profile)
+		d := gpu
+		size, _ := strconv.ParseInt(profilePattern.FindStringSubmatch(profile)[2], 10, 64) // at most four digits
+		d.UUID, d.MIG, d.Memory = "MIG-"+simulatedUUID(index, i), profile, size*gigabyte
+		d.TypeID = InstanceType(gpu.TypeID, profile)
 		devices = append(devices, d)
 	}
 	return devices
 }
 
-func identity(index, instance int) string {
+func simulatedUUID(index, instance int) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "simulated GPU %d.%d", index, instance)).String()
 }
 
-// lineOf finds the line of a path, or of its nearest ancestor.
-func lineOf(text []byte, at string) int {
+// pathLine finds the line of a path, or of its nearest ancestor.
+func pathLine(text []byte, path string) int {
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return 1
 	}
-	for ; at != "" && at != "$"; at = at[:lastStep(at)] {
-		path, err := yaml.PathString(at)
+	for ; path != "" && path != "$"; path = path[:lastSegment(path)] {
+		yamlPath, err := yaml.PathString(path)
 		if err != nil {
 			return 1
 		}
-		if node, err := path.FilterFile(file); err == nil && node != nil {
-			return line(node)
+		if node, err := yamlPath.FilterFile(file); err == nil && node != nil {
+			return yamlfile.LineOf(node)
 		}
 	}
 	return 1
 }
 
-// line is where a node starts: the token of a mapping is a colon after its
-// first key, which may stand on the line above.
-func line(node ast.Node) int {
-	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		return m.Values[0].Key.GetToken().Position.Line
-	}
-	return node.GetToken().Position.Line
-}
-
-func lastStep(path string) int {
+func lastSegment(path string) int {
 	i := len(path) - 1
 	for i > 0 && path[i] != '.' && path[i] != '[' {
 		i--
@@ -198,9 +183,9 @@ func lastStep(path string) int {
 	return i
 }
 
-func orDefault(s, otherwise string) string {
+func orDefault(s, fallback string) string {
 	if s == "" {
-		return otherwise
+		return fallback
 	}
 	return s
 }

@@ -3,15 +3,15 @@ package gpu
 import "fmt"
 
 // None is the inventory of a machine without GPUs.
-func None() Inventory { return none{} }
+func None() Inventory { return noGPUs{} }
 
-type none struct{}
+type noGPUs struct{}
 
-func (none) Driver() Driver           { return Driver{} }
-func (none) Devices() []Device        { return nil }
-func (none) Changed() <-chan struct{} { return nil }
-func (none) Close()                   {}
+func (noGPUs) Driver() Driver           { return Driver{} }
+func (noGPUs) Devices() []Device        { return nil }
+func (noGPUs) Changed() <-chan struct{} { return nil }
+func (noGPUs) Close()                   {}
 
-func (none) Sample(uuid string) (Sample, error) { return Sample{}, noDevice(uuid) }
+func (noGPUs) Sample(uuid string) (Sample, error) { return Sample{}, UnknownDevice(uuid) }
 
-func noDevice(uuid string) error { return fmt.Errorf("this machine has no GPU %s", uuid) }
+func UnknownDevice(uuid string) error { return fmt.Errorf("this machine has no GPU %s", uuid) }

@@ -7,69 +7,69 @@ import (
 	"strings"
 )
 
-// impossible returns nil, or why a request could not be satisfied even if no
+// checkSatisfiable returns nil, or why a request could not be satisfied even if no
 // device were in use.
-func impossible(want Request, devices []Device, driver Driver) error {
+func checkSatisfiable(request Request, devices []Device, driver Driver) error {
 	if len(devices) == 0 {
 		return errors.New("this machine has no GPU")
 	}
-	types := typesFor(want, devices)
+	types := acceptedTypes(request, devices)
 	ofTypes := slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !slices.Contains(types, d.TypeID) })
 	if len(ofTypes) == 0 {
-		return fmt.Errorf("this machine has no %s; it has %s", either(types), describeDevices(devices))
+		return fmt.Errorf("this machine has no %s; it has %s", joinAlternatives(types), describeDevices(devices))
 	}
-	if err := driver.supports(want); err != nil {
+	if err := driver.supports(request); err != nil {
 		return err
 	}
 	healthy := slices.DeleteFunc(slices.Clone(ofTypes), func(d Device) bool { return d.Fault != "" })
-	switch n := want.count(); {
-	case mostOfOneType(want, healthy) >= n:
+	switch n := request.total(); {
+	case maxOfOneType(request, healthy) >= n:
 		return nil
-	case mostOfOneType(want, ofTypes) >= n:
-		return fmt.Errorf("too few healthy GPUs: %s", faults(ofTypes))
-	case mostOfOneType(Request{}, ofTypes) >= n:
-		return fmt.Errorf("a worker asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", n, describeDevices(ofTypes))
+	case maxOfOneType(request, ofTypes) >= n:
+		return fmt.Errorf("too few healthy GPUs: %s", describeFaults(ofTypes))
+	case maxOfOneType(Request{}, ofTypes) >= n:
+		return fmt.Errorf("a %s asks for %d GPUs, and a program can use one MIG instance only; this machine has %s", request.holder(), n, describeDevices(ofTypes))
 	default:
-		return fmt.Errorf("a worker asks for %d GPUs of one type, and this machine has %s", n, describeDevices(ofTypes))
+		return fmt.Errorf("a %s asks for %d GPUs of one type, and this machine has %s", request.holder(), n, describeDevices(ofTypes))
 	}
 }
 
-// busy explains why a request has to wait. available is free without the devices
+// busyError explains why a request has to wait. available is free without the devices
 // that are reserved for others.
-func busy(want Request, devices, free, available []Device) error {
-	types := typesFor(want, devices)
-	usable := func(d Device) bool { return slices.Contains(types, d.TypeID) && want.fits(d) }
-	usableOf := func(of []Device) []Device {
-		return slices.DeleteFunc(slices.Clone(of), func(d Device) bool { return !usable(d) })
+func busyError(request Request, devices, free, available []Device) error {
+	types := acceptedTypes(request, devices)
+	usable := func(d Device) bool { return slices.Contains(types, d.TypeID) && request.fits(d) }
+	usableDevices := func(devices []Device) []Device {
+		return slices.DeleteFunc(slices.Clone(devices), func(d Device) bool { return !usable(d) })
 	}
-	all, free, available := usableOf(devices), usableOf(free), usableOf(available)
-	words := fmt.Sprintf("all of this machine's %s are in use", describeDevices(all))
+	all, free, available := usableDevices(devices), usableDevices(free), usableDevices(available)
+	message := fmt.Sprintf("all of this machine's %s are in use", describeDevices(all))
 	if len(all) == 1 {
-		words = fmt.Sprintf("this machine's %s is in use", all[0].TypeID)
+		message = fmt.Sprintf("this machine's %s is in use", all[0].TypeID)
 	}
 	if len(free) > 0 {
-		words = fmt.Sprintf("a worker asks for %d of one type, and of this machine's %s only %s free",
-			want.count(), describeDevices(all), isAre(free))
+		message = fmt.Sprintf("a %s asks for %d GPUs of one type, and only %s free (this machine has %s)",
+			request.holder(), request.total(), countFree(free), describeDevices(all))
 	}
-	if len(available) < len(free) && mostOfOneType(want, free) >= want.count() {
-		words = fmt.Sprintf("what is free of this machine's %s is kept for a worker that has waited longer", describeDevices(all))
+	if len(available) < len(free) && maxOfOneType(request, free) >= request.total() {
+		message = fmt.Sprintf("the free GPUs of this machine's %s are reserved for a worker that has waited longer", describeDevices(all))
 	}
 	if slices.ContainsFunc(all, func(d Device) bool { return d.Fault != "" }) {
-		words += "; " + faults(all)
+		message += "; " + describeFaults(all)
 	}
-	return errors.New(words)
+	return errors.New(message)
 }
 
-func isAre(devices []Device) string {
+func countFree(devices []Device) string {
 	if len(devices) == 1 {
 		return "1 is"
 	}
 	return fmt.Sprintf("%s are", describeDevices(devices))
 }
 
-func mostOfOneType(want Request, devices []Device) (most int) {
+func maxOfOneType(request Request, devices []Device) (most int) {
 	for _, d := range devices {
-		most = max(most, len(ofType(want, d.TypeID, devices)))
+		most = max(most, len(devicesOfType(request, d.TypeID, devices)))
 	}
 	return most
 }
@@ -89,17 +89,17 @@ func describeDevices(devices []Device) string {
 	return enumerate(types, "and")
 }
 
-func either(types []string) string { return enumerate(types, "or") }
+func joinAlternatives(types []string) string { return enumerate(types, "or") }
 
-func enumerate(words []string, last string) string {
+func enumerate(words []string, conjunction string) string {
 	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
+		return strings.Join(words[:n-1], ", ") + " " + conjunction + " " + words[n-1]
 	}
 	return strings.Join(words, "")
 }
 
-// faults lists the faults of devices.
-func faults(devices []Device) string {
+// describeFaults lists the faults of devices.
+func describeFaults(devices []Device) string {
 	var out []string
 	for _, d := range devices {
 		if d.Fault != "" {

@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -11,13 +10,15 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/filewatch"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 //go:embed presets/*.yaml
 var presets embed.FS
 
-// Presets are the names of the simulated machines that need no file.
+// Presets lists the names of the embedded simulated machines.
 func Presets() (names []string) {
 	files, _ := presets.ReadDir("presets") // it is embedded
 	for _, f := range files {
@@ -32,25 +33,21 @@ func Presets() (names []string) {
 // logged and the inventory stays. The error names the line. docs/gpu.md describes
 // the file.
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
-	s := &simulated{
-		name: spec, log: log, held: map[string]bool{},
-		changed: make(chan struct{}, 1), stop: make(chan struct{}),
-	}
+	s := &simulated{name: spec, log: log, held: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}
 	text, err := presets.ReadFile(path.Join("presets", spec+".yaml"))
 	preset := err == nil && fs.ValidPath(spec)
 	if !preset {
 		if text, err = os.ReadFile(spec); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("simulated GPUs: there is no file %s, and the presets are %s", spec, strings.Join(Presets(), ", "))
+			return nil, fmt.Errorf("simulated GPUs: file %s not found, and it is not a preset: expected a file or one of %s", spec, strings.Join(Presets(), ", "))
 		} else if err != nil {
 			return nil, fmt.Errorf("simulated GPUs: %w", err)
 		}
 	}
-	s.text = text
 	if s.driver, s.devices, err = readMachine(spec, text); err != nil {
 		return nil, fmt.Errorf("simulated GPUs: %w", err)
 	}
 	if !preset {
-		s.watching.Go(s.watch)
+		s.stop = filewatch.Watch(spec, text, s.reread)
 	}
 	return s, nil
 }
@@ -62,62 +59,32 @@ func Simulated(i Inventory) bool {
 }
 
 type simulated struct {
-	name     string
-	log      *slog.Logger
-	changed  chan struct{}
-	stop     chan struct{}
-	stopOnce sync.Once
-	watching sync.WaitGroup
+	name    string
+	log     *slog.Logger
+	changed chan struct{}
+	stop    func() // watching the file
 
 	mu      sync.Mutex
-	text    []byte // of the file, as last read
 	driver  Driver
 	devices []Device
 	held    map[string]bool
 }
 
-// simulationPoll is how often the file is checked for changes, in real time: people
-// edit it.
-const simulationPoll = time.Second
-
-func (s *simulated) watch() {
-	ticker := time.NewTicker(simulationPoll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			s.reread()
-		case <-s.stop:
-			return
-		}
-	}
-}
-
-func (s *simulated) reread() {
-	text, err := os.ReadFile(s.name)
-	if err == nil && bytes.Equal(text, s.text) {
-		return
-	}
+func (s *simulated) reread(text []byte, err error) {
 	var driver Driver
 	var devices []Device
 	if err == nil {
 		driver, devices, err = readMachine(s.name, text)
 	}
 	if err != nil {
-		if text != nil || s.text != nil {
-			s.log.Error("the simulated GPUs stay as they were: their file can't be read", "error", err)
-		}
-		s.text = text // logged once
+		s.log.Error("reading the file of the simulated GPUs failed: the current GPUs stay", "error", err)
 		return
 	}
 	s.mu.Lock()
-	s.text, s.driver, s.devices = text, driver, devices
+	s.driver, s.devices = driver, devices
 	s.mu.Unlock()
 	s.log.Info("the simulated GPUs changed", "file", s.name, "gpus", Summary(s))
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	notify.Signal(s.changed)
 }
 
 func (s *simulated) Driver() Driver {
@@ -134,10 +101,7 @@ func (s *simulated) Devices() []Device {
 
 func (s *simulated) Changed() <-chan struct{} { return s.changed }
 
-func (s *simulated) Close() {
-	s.stopOnce.Do(func() { close(s.stop) })
-	s.watching.Wait()
-}
+func (s *simulated) Close() { s.stop() }
 
 // Hold sets whether a device is in use, which its samples show.
 func (s *simulated) Hold(uuid string, held bool) {
@@ -156,7 +120,7 @@ func (s *simulated) Sample(uuid string) (Sample, error) {
 			return d.simulate(s.held[uuid]), nil
 		}
 	}
-	return Sample{}, noDevice(uuid)
+	return Sample{}, UnknownDevice(uuid)
 }
 
 // simulate is the sample of a busy or an idle device. As with real ones, a MIG

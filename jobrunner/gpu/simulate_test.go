@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 )
 
-// machine is the inventory of a simulated machine that a test describes.
+// machine is the inventory of the simulated machine that the YAML describes.
 func machine(t *testing.T, yaml string) gpu.Inventory {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
@@ -52,7 +52,7 @@ func TestPresets(t *testing.T) {
 			seen[d.UUID] = true
 		}
 		inventory.Close()
-		inventory.Close() // is nothing more
+		inventory.Close() // a second Close does nothing
 	}
 	if got := gpu.Presets(); !slices.Equal(got, []string{"faulty", "h200x8", "l4x2", "mig", "mixed"}) {
 		t.Errorf("presets: %q", got)
@@ -88,21 +88,21 @@ func TestSimulatedMachine(t *testing.T) {
 	}
 }
 
-// TestSimulatedMachineIsWrong: the error names the file, the line and what to
-// write instead.
-func TestSimulatedMachineIsWrong(t *testing.T) {
+// TestInvalidSimulatedMachine tests that the error names the file, the line and the
+// expected value.
+func TestInvalidSimulatedMachine(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"gpus:\n  - type: NVIDIA L4\n    cuont: 2":                                 `:3: unknown field "cuont"`,
-		"gpus:\n  - type: NVIDIA L4\n    count: 0":                                 ":3: count 0 is not from 1 to 64",
+		"gpus:\n  - type: NVIDIA L4\n    count: 0":                                 ":3: invalid count: expected 1 to 64, got 0",
 		"gpus:\n  - type: NVIDIA L4\n    count: many":                              ":3: cannot unmarshal",
-		"gpus:\n  - count: 1":                                                      ":2: a GPU needs a type",
-		"gpus:\n  - type: NVIDIA L4\n  - type: Voodoo 2":                           `:3: the catalog has no GPU type "Voodoo 2", so its memory in GB is needed`,
-		"gpus:\n  - type: Voodoo 2\n    memory: -1":                                ":3: memory -1 is not from 1",
+		"gpus:\n  - count: 1":                                                      ":2: missing type: expected for example type: NVIDIA H200",
+		"gpus:\n  - type: NVIDIA L4\n  - type: Voodoo 2":                           `:3: missing memory: the catalog has no GPU type "Voodoo 2", so set its memory in GB`,
+		"gpus:\n  - type: Voodoo 2\n    memory: -1":                                ":3: invalid memory: expected 1 to 1048576 GB, got -1",
 		"gpus:\n  - type: NVIDIA H200\n    mig: [1g.18gb,\n    big]":               `:4: invalid MIG profile "big"`,
-		"gpus:\n  - type: NVIDIA H200\n    mig: [4g.71gb, 4g.71gb]":                ":3: the instances have 8 slices together",
-		"driver:\n  cuda: [12]":                                                    ":2: a version is written like 12.8",
+		"gpus:\n  - type: NVIDIA H200\n    mig: [4g.71gb, 4g.71gb]":                ":3: too many MIG instances: expected at most 7 slices, got 8",
+		"driver:\n  cuda: [12]":                                                    ":2: invalid version: expected for example 12.8",
 		"driver:\n  cuda: new":                                                     `:2: invalid CUDA version "new"`,
-		"gpus:\n  - {type: NVIDIA L4, count: 60}\n  - {type: NVIDIA L4, count: 5}": ":3: more than 64 GPUs",
+		"gpus:\n  - {type: NVIDIA L4, count: 60}\n  - {type: NVIDIA L4, count: 5}": ":3: too many GPUs: expected at most 64",
 		"gpus: [":             ":1: ",
 		"gpus:\n\t- x":        ":2: ",
 		"- type: NVIDIA L4\n": ":1: ",
@@ -118,18 +118,18 @@ func TestSimulatedMachineIsWrong(t *testing.T) {
 		}
 	}
 	_, err := gpu.Simulate("nowhere/h200x8", nil)
-	if err == nil || err.Error() != "simulated GPUs: there is no file nowhere/h200x8, and the presets are faulty, h200x8, l4x2, mig, mixed" {
+	if err == nil || err.Error() != "simulated GPUs: file nowhere/h200x8 not found, and it is not a preset: expected a file or one of faulty, h200x8, l4x2, mig, mixed" {
 		t.Error(err)
 	}
 }
 
-// TestSimulatedFileChanges: a device fails and returns, and keeps its identity;
-// a file that is wrong for a moment changes nothing.
-func TestSimulatedFileChanges(t *testing.T) { synctest.Test(t, changesOfAFile) }
+// TestSimulatedFileChanges tests that a device fails and recovers with the same
+// UUID, and that an invalid file changes nothing.
+func TestSimulatedFileChanges(t *testing.T) { synctest.Test(t, testFileChanges) }
 
-func changesOfAFile(t *testing.T) {
+func testFileChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gpus.yaml")
-	write := func(yaml string) { // whole, as an editor does it
+	write := func(yaml string) { // atomically, as an editor does
 		t.Helper()
 		if err := os.WriteFile(file+".new", []byte(yaml), 0o600); err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func changesOfAFile(t *testing.T) {
 		}
 	}
 	write("gpus: [{type: NVIDIA L4}]")
-	var log lines
+	var log logBuffer
 	inventory, err := gpu.Simulate(file, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func changesOfAFile(t *testing.T) {
 		t.Errorf("failed: %+v", got)
 	}
 	write("gpus: [")
-	log.wait(t, "can't be read")
+	log.wait(t, "reading the file of the simulated GPUs failed")
 	if got := inventory.Devices(); len(got) != 1 || got[0].Fault != "it smokes" {
 		t.Errorf("while the file is wrong: %+v", got)
 	}
@@ -164,45 +164,45 @@ func changesOfAFile(t *testing.T) {
 	}
 }
 
-// lines is a log that can be waited for.
-type lines struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	wrote chan struct{}
+// logBuffer is a log whose wait returns when a text is logged.
+type logBuffer struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{}
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wrote != nil {
-		close(l.wrote)
-		l.wrote = nil
+	if l.written != nil {
+		close(l.written)
+		l.written = nil
 	}
 	return l.text.Write(p)
 }
 
-func (l *lines) wait(t *testing.T, words string) {
+func (l *logBuffer) wait(t *testing.T, text string) {
 	t.Helper()
 	for {
 		l.mu.Lock()
-		found := strings.Contains(l.text.String(), words)
-		if l.wrote == nil {
-			l.wrote = make(chan struct{})
+		found := strings.Contains(l.text.String(), text)
+		if l.written == nil {
+			l.written = make(chan struct{})
 		}
-		wrote := l.wrote
+		written := l.written
 		l.mu.Unlock()
 		if found {
 			return
 		}
 		select {
-		case <-wrote:
+		case <-written:
 		case <-t.Context().Done():
-			t.Fatalf("the log never said %q", words)
+			t.Fatalf("the log never said %q", text)
 		}
 	}
 }
 
-// TestSamplesFollowUse: a device works while it is held.
+// TestSamplesFollowUse tests that a device shows load while it is in use.
 func TestSamplesFollowUse(t *testing.T) {
 	inventory := machine(t, "gpus: [{type: NVIDIA L4}, {type: NVIDIA H200, mig: [1g.18gb]}, {type: NVIDIA L4, fault: lost}]")
 	devices := inventory.Devices()

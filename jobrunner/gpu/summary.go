@@ -11,12 +11,12 @@ func Summary(inventory Inventory) string {
 	if len(devices) == 0 {
 		return "none"
 	}
-	words := describeDevices(devices)
+	summary := describeDevices(devices)
 	if d := inventory.Driver(); d.Version != "" {
-		words += fmt.Sprintf(" (driver %s, CUDA %s)", d.Version, d.CUDA)
+		summary += fmt.Sprintf(" (driver %s, CUDA %s)", d.Version, d.CUDA)
 	}
 	if slices.ContainsFunc(devices, func(d Device) bool { return d.Fault != "" }) {
-		words += "; " + faults(devices)
+		summary += "; " + describeFaults(devices)
 	}
-	return words
+	return summary
 }

@@ -14,37 +14,37 @@ import (
 // is a type of its own.
 func Canonical(product string) string {
 	product = strings.Join(strings.Fields(product), " ")
-	short := strings.TrimPrefix(product, "NVIDIA ")
-	for _, name := range []string{product, "NVIDIA " + short, short} {
+	shortName := strings.TrimPrefix(product, "NVIDIA ")
+	for _, name := range []string{product, "NVIDIA " + shortName, shortName} {
 		for _, g := range catalog.GPUs {
 			if strings.EqualFold(strings.Join(strings.Fields(g.ID), " "), name) {
-				return firstNamed(g.Name)
+				return firstTypeOfCard(g.Name)
 			}
 		}
 	}
 	return product
 }
 
-// firstNamed finds the first of the catalog's types that are the same card.
-func firstNamed(card string) string {
+// firstTypeOfCard finds the first of the catalog's types that are the same card.
+func firstTypeOfCard(card string) string {
 	i := slices.IndexFunc(catalog.GPUs, func(g catalog.GPU) bool { return g.Name == card })
 	return catalog.GPUs[i].ID
 }
 
-// instanceType is the type of a MIG instance, named as the driver names it.
-func instanceType(typeID, profile string) string { return typeID + " MIG " + profile }
+// InstanceType is the type of a MIG instance, named as the driver names it.
+func InstanceType(typeID, profile string) string { return typeID + " MIG " + profile }
 
-// typesFor lists the types that a request accepts, the best first. For any type
+// acceptedTypes lists the types that a request accepts, the best first. For any type
 // that is the smallest, so that the large ones stay free for requests that name
 // them.
-func typesFor(want Request, devices []Device) (types []string) {
-	for _, t := range want.Types {
+func acceptedTypes(request Request, devices []Device) (types []string) {
+	for _, t := range request.Types {
 		if t = Canonical(t); !slices.Contains(types, t) {
 			types = append(types, t)
 		}
 	}
 	if len(types) > 0 {
-		return types
+		return request.accepted(types)
 	}
 	bySize := slices.Clone(devices)
 	slices.SortStableFunc(bySize, func(a, b Device) int {
@@ -55,11 +55,20 @@ func typesFor(want Request, devices []Device) (types []string) {
 			types = append(types, d.TypeID)
 		}
 	}
-	return types
+	return request.accepted(types)
+}
+
+func (request Request) accepted(types []string) []string {
+	if request.Accept == nil {
+		return types
+	}
+	return slices.DeleteFunc(types, func(t string) bool { return !request.Accept(t) })
 }
 
 // fits reports whether a device can be allocated to a request: CUDA shows a
 // process one MIG instance at most.
-func (want Request) fits(d Device) bool { return d.MIG == "" || want.count() == 1 }
+func (request Request) fits(d Device) bool { return d.MIG == "" || request.count() == 1 }
 
-func (want Request) count() int { return max(1, want.Count) }
+// count is for each holder, total for all members of a cluster.
+func (request Request) count() int { return max(1, request.Count) }
+func (request Request) total() int { return request.count() * max(1, request.Members) }

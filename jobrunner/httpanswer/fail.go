@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
-// Fail answers an error: a Refusal as it is, a shortage by when to try again.
-// Anything else is the deployment's own failure, of which the log has more.
+// Fail writes an error: a Refusal as it is, and a shortage with the time after
+// which to try again. Any other error is an internal one, which is logged.
 func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	refusal := new(Refusal)
 	if !errors.As(err, &refusal) {
@@ -19,8 +19,8 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 	}
 	switch {
 	case refusal != nil:
-	case r.Context().Err() != nil: // nobody is there to read
-		refusal = Refuse(http.StatusServiceUnavailable, "the request was withdrawn")
+	case r.Context().Err() != nil: // nobody reads the answer
+		refusal = Refuse(http.StatusServiceUnavailable, "the client cancelled the request")
 	default:
 		log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "error", err, "request", SetRequestID(w.Header()))
 		refusal = f.Internal(w.Header())
@@ -28,7 +28,8 @@ func (f Form) Fail(w http.ResponseWriter, r *http.Request, log *slog.Logger, err
 	f.Refuse(w, refusal)
 }
 
-// Internal says that the deployment failed, and under which id its log has more.
+// Internal is the refusal for an internal error. It names the request id of the log
+// entry.
 func (f Form) Internal(h http.Header) *Refusal {
 	const text = "the deployment failed to answer: its log says why"
 	if f == Error {
@@ -37,36 +38,35 @@ func (f Form) Internal(h http.Header) *Refusal {
 	return Refuse(http.StatusInternalServerError, text+", under the request id %s", SetRequestID(h))
 }
 
-// shortage is the refusal for an error that is neither the client's fault nor a
-// defect: no memory is left for a body, the disk is full, the database does not
-// answer, or the deployment stops, which ctx, that of the request, tells. It is
-// nil for any other error.
+// shortage is the refusal for an error that neither the client nor a bug causes: no
+// memory is left for a body, the disk is full, the database does not answer, or the
+// deployment stops (see the request's ctx). It is nil for any other error.
 func shortage(ctx context.Context, err error) *Refusal {
 	outage := engine.OutageOf(err)
 	switch {
 	case errors.Is(err, httplimit.ErrMemory):
-		return tryAgain(httplimit.RetryAfter, err.Error())
+		return unavailable(httplimit.RetryAfter, err.Error())
 	case outage != nil && outage.Full:
 		return Refuse(http.StatusInsufficientStorage, "%s", outage.Public)
 	case outage != nil:
-		return tryAgain(engine.RetryAfter, outage.Public)
+		return unavailable(engine.RetryAfter, outage.Public)
 	case httplimit.Stopping(ctx):
-		return tryAgain(httplimit.RetryAfter, httplimit.ErrStopping.Error())
+		return unavailable(httplimit.RetryAfter, httplimit.ErrStopping.Error())
 	}
 	return nil
 }
 
-func tryAgain(after, text string) *Refusal {
-	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: after}
+func unavailable(retryAfter, text string) *Refusal {
+	return &Refusal{Status: http.StatusServiceUnavailable, Text: text, RetryAfter: retryAfter}
 }
 
-// BodyRefused is the refusal of a request whose body could not be read: what is
-// left of it is not read either where there is no memory for it.
+// BodyRefused is the refusal of a request whose body could not be read. If there is
+// no memory for the body, the rest of it stays unread.
 func BodyRefused(ctx context.Context, err error) *Refusal {
-	large := new(http.MaxBytesError)
+	tooLarge := new(http.MaxBytesError)
 	switch {
-	case errors.As(err, &large):
-		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", large.Limit)
+	case errors.As(err, &tooLarge):
+		return Refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, httplimit.ErrMemory):
 		refusal := shortage(ctx, err)
 		refusal.Close = true

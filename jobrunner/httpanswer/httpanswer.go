@@ -1,5 +1,5 @@
-// Package httpanswer writes what the deployment answers to HTTP requests: JSON,
-// and refusals in the form of the API that was asked.
+// Package httpanswer writes the deployment's answers to HTTP requests: JSON, and
+// refusals in the form of the requested API.
 package httpanswer
 
 import (
@@ -14,8 +14,8 @@ import (
 // RequestID is the header that names a request, in answers and in the log.
 const RequestID = "X-Request-Id"
 
-// SetRequestID gives an answer an id of its own, unless it has one, and
-// returns it.
+// SetRequestID returns the request id of an answer, and creates one if the answer
+// has none.
 func SetRequestID(h http.Header) string {
 	id := h.Get(RequestID)
 	if id == "" {
@@ -25,7 +25,7 @@ func SetRequestID(h http.Header) string {
 	return id
 }
 
-// JSON answers a value as JSON. A 204 has no body.
+// JSON writes a value as JSON. A 204 has no body.
 func JSON(w http.ResponseWriter, status int, value any) {
 	if status == http.StatusNoContent {
 		w.WriteHeader(status)
@@ -34,7 +34,7 @@ func JSON(w http.ResponseWriter, status int, value any) {
 	Bytes(w, status, encode(value))
 }
 
-// Bytes answers JSON that is encoded already.
+// Bytes writes encoded JSON.
 func Bytes(w http.ResponseWriter, status int, body []byte) {
 	write(w, status, "application/json", body)
 }
@@ -42,12 +42,12 @@ func Bytes(w http.ResponseWriter, status int, body []byte) {
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(body))) // some clients read no chunks
+	h.Set("Content-Length", strconv.Itoa(len(body))) // some clients can't read chunks
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone needs no answer
+	_, _ = w.Write(body) // fails if the client has disconnected
 }
 
-// encode ends with a line break.
+// encode returns JSON with a line break at its end.
 func encode(value any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -4,34 +4,35 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 )
 
-// Refusal is an answer that says why a request is not served. A 401 asks for a
-// bearer token by its status.
+// Refusal is an answer that says why a request is refused. A 401 also gets the
+// header that asks for a bearer token.
 type Refusal struct {
 	Status     int
 	Text       string
-	Faults     []string // of the body, one by one
-	Allow      []string // methods that the path takes
-	RetryAfter string   // seconds; "": not said
+	Faults     []string // faults of the body
+	Allow      []string // methods that the path allows
+	RetryAfter string   // seconds; "": no such header
 	Close      bool     // end the connection, instead of reading the rest of the body
 }
 
-// Refuse makes a refusal.
+// Refuse creates a refusal.
 func Refuse(status int, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// NotAllowed refuses a method that a path does not take.
+// NotAllowed refuses a method that a path does not allow.
 func NotAllowed(r *http.Request, allow ...string) *Refusal {
 	methods := strings.Join(allow, ", ")
-	refusal := Refuse(http.StatusMethodNotAllowed, "%s takes %s, not %s", r.URL.Path, methods, r.Method)
+	refusal := Refuse(http.StatusMethodNotAllowed, "%s allows %s, not %s", r.URL.Path, methods, r.Method)
 	refusal.Allow = allow
 	return refusal
 }
 
-// Error is the text with the faults.
+// Error returns the text with the faults.
 func (r *Refusal) Error() string {
 	if len(r.Faults) == 0 {
 		return r.Text
@@ -39,15 +40,15 @@ func (r *Refusal) Error() string {
 	return r.Text + ": " + strings.Join(r.Faults, "; ")
 }
 
-// Form is the body by which an API refuses a request.
+// Form is the form of the body with which an API refuses a request.
 type Form int
 
 const (
-	// Error is {"error": text}: the job API, the worker protocol, and what is for
-	// those who operate the deployment.
+	// Error is {"error": text}: the job API, the worker protocol and the operator's
+	// routes.
 	Error Form = iota
-	// Message is {"message": text}: version 1 of the management API, which knows
-	// 400 for all that is wrong with a body.
+	// Message is {"message": text}: version 1 of the management API, which answers
+	// 400 to every invalid body.
 	Message
 	// Problem is version 2 of the management API (RFC 9457).
 	Problem
@@ -61,7 +62,30 @@ type problem struct {
 	Errors []string `json:"errors,omitempty"`
 }
 
-// Refuse answers a refusal.
+// message is a body of the form Message.
+type message struct {
+	Message string `json:"message"`
+}
+
+// BodyType is the wire type of the forms Message and Problem.
+func (f Form) BodyType() reflect.Type {
+	if f == Problem {
+		return reflect.TypeFor[problem]()
+	}
+	return reflect.TypeFor[message]()
+}
+
+// BodyMedia is the content type of a refusal.
+func (f Form) BodyMedia() string {
+	if f == Problem {
+		return problemMedia
+	}
+	return "application/json"
+}
+
+const problemMedia = "application/problem+json"
+
+// Refuse writes a refusal.
 func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	h := w.Header()
 	if r.Status == http.StatusUnauthorized {
@@ -78,12 +102,12 @@ func (f Form) Refuse(w http.ResponseWriter, r *Refusal) {
 	}
 	switch status := r.Status; f {
 	case Problem:
-		write(w, status, "application/problem+json", encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
+		write(w, status, problemMedia, encode(problem{http.StatusText(status), status, r.Text, r.Faults}))
 	case Message:
 		if status == http.StatusUnprocessableEntity {
 			status = http.StatusBadRequest
 		}
-		JSON(w, status, map[string]string{"message": r.Error()})
+		JSON(w, status, message{r.Error()})
 	default:
 		Bytes(w, r.Status, ErrorBody(r))
 	}

@@ -4,5 +4,5 @@ package httplimit
 
 import "math"
 
-// descriptors is the process's limit of open file descriptors.
-func descriptors() int { return math.MaxInt32 }
+// Descriptors is the process's limit of open file descriptors.
+func Descriptors() int { return math.MaxInt32 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// descriptors is the process's limit of open file descriptors.
-func descriptors() int {
+// Descriptors is the process's limit of open file descriptors.
+func Descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {
 		return math.MaxInt32

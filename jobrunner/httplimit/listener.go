@@ -74,7 +74,7 @@ func Listen(l net.Listener, c Connections) *Listener {
 	if c.PerAddress == 0 {
 		c.PerAddress = DefaultPerAddress
 	}
-	all := descriptors()
+	all := Descriptors()
 	c.Max = min(c.Max, all-reserve(all))
 	spare, _ := os.Open(os.DevNull) // without it, refusals wait for a free descriptor
 	return &Listener{

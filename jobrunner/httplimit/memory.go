@@ -138,7 +138,10 @@ const firstBuffer = 16 << 10
 // done with that. With wait, which is for the deployment's own workers, it waits
 // for the memory.
 func (m *Memory) ReadBody(r *http.Request, from io.Reader, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
-	size := max(r.ContentLength+1, firstBuffer) // one more, to see the end
+	size := r.ContentLength + 1 // to see the end
+	if r.ContentLength < 0 {
+		size = firstBuffer
+	}
 	if wait {
 		hold, err = m.Wait(r.Context(), multiple*size)
 	} else {

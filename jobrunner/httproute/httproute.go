@@ -1,14 +1,14 @@
-// Package httproute finds which operation of an API a request asks for.
+// Package httproute finds the operation of an API for a request.
 //
-// Patterns read as those of http.ServeMux, which this is not, because three of
-// its habits break answers that the APIs give:
+// Patterns have the syntax of http.ServeMux. The package does not use ServeMux,
+// because three of its properties break answers of the APIs:
 //   - It redirects a path with // or .. in it. OpenAI clients whose base URL ends
 //     with a slash ask for …/openai/v1//models, and an id may be "..".
 //   - It serves HEAD wherever it serves GET, which the job API does not.
 //   - It writes its own 404 and 405, in a form that no API uses.
 //
-// To mend these around a ServeMux takes more code than the table here, which
-// finds an operation without allocating.
+// A workaround would need more code than the table here, which finds an operation
+// without allocating.
 package httproute
 
 import (
@@ -17,45 +17,45 @@ import (
 	"strings"
 )
 
-// Table has the operations of an API by method and path.
+// Table holds the operations of an API by method and path.
 type Table[T any] struct {
-	// HeadAsGet has HEAD find what GET finds.
+	// HeadAsGet makes HEAD find the operation of GET.
 	HeadAsGet bool
 
 	root node[T]
 }
 
-// node is a place in the tree of paths.
+// node is a node in the tree of paths.
 type node[T any] struct {
-	segments map[string]*node[T]
-	value    *node[T] // any segment but the empty one: {name}
-	rest     *node[T] // all that follows, if it is something: {name...}
-	methods  []route[T]
-	allow    []string // sorted
+	segments  map[string]*node[T]
+	value     *node[T] // for any non-empty segment: {name}
+	remainder *node[T] // for any non-empty remainder: {name...}
+	methods   []route[T]
+	allow     []string // sorted
 }
 
 type route[T any] struct {
-	method  string
-	pattern string
-	does    T
+	method    string
+	pattern   string
+	operation T
 }
 
-// Match is what was found for a request.
+// Match is the result of Find.
 type Match[T any] struct {
-	Does    T
-	Pattern string    // for those who count requests; "": nothing was found
-	Values  [3]string // of the pattern's names, in their order
-	Allow   []string  // the methods that the path takes; none: there is no such path
+	Operation T
+	Pattern   string    // label for metrics; "": no operation was found
+	Values    [3]string // of the pattern's names, in their order
+	Allow     []string  // the methods that the path allows; empty: unknown path
 }
 
-// Add adds an operation. A segment of the path in braces stands for any, and
-// with dots behind its name for all that follow.
-func (t *Table[T]) Add(method, path string, does T) {
+// Add adds an operation. A segment in braces matches any segment, and with dots
+// after its name all remaining segments.
+func (t *Table[T]) Add(method, path string, operation T) {
 	n := &t.root
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		n = n.child(segment)
 	}
-	n.methods = append(n.methods, route[T]{method, method + " " + path, does})
+	n.methods = append(n.methods, route[T]{method, method + " " + path, operation})
 	n.allow = append(n.allow, method)
 	if t.HeadAsGet && method == http.MethodGet {
 		n.allow = append(n.allow, http.MethodHead)
@@ -64,12 +64,12 @@ func (t *Table[T]) Add(method, path string, does T) {
 }
 
 func (n *node[T]) child(segment string) *node[T] {
-	var to **node[T]
+	var target **node[T]
 	switch {
 	case strings.HasSuffix(segment, "...}"):
-		to = &n.rest
+		target = &n.remainder
 	case strings.HasPrefix(segment, "{"):
-		to = &n.value
+		target = &n.value
 	default:
 		if n.segments == nil {
 			n.segments = map[string]*node[T]{}
@@ -79,27 +79,27 @@ func (n *node[T]) child(segment string) *node[T] {
 		}
 		return n.segments[segment]
 	}
-	if *to == nil {
-		*to = new(node[T])
+	if *target == nil {
+		*target = new(node[T])
 	}
-	return *to
+	return *target
 }
 
-// Find looks an operation up. Values are parts of the path as it is given.
+// Find looks up an operation. Values are parts of the undecoded path.
 func (t *Table[T]) Find(method, path string) (m Match[T]) {
 	n, values := &t.root, 0
-	for path, more := strings.CutPrefix(path, "/"); more; {
+	for path, hasMore := strings.CutPrefix(path, "/"); hasMore; {
 		var segment string
-		whole := path
-		segment, path, more = strings.Cut(path, "/")
+		remaining := path
+		segment, path, hasMore = strings.Cut(path, "/")
 		switch next := n.segments[segment]; {
 		case next != nil:
 			n = next
 		case n.value != nil && segment != "":
 			n, m.Values[values] = n.value, segment
 			values++
-		case n.rest != nil && whole != "":
-			n, m.Values[values], more = n.rest, whole, false
+		case n.remainder != nil && remaining != "":
+			n, m.Values[values], hasMore = n.remainder, remaining, false
 		default:
 			return Match[T]{}
 		}
@@ -110,7 +110,7 @@ func (t *Table[T]) Find(method, path string) (m Match[T]) {
 	}
 	for i := range n.methods {
 		if r := &n.methods[i]; r.method == method {
-			m.Does, m.Pattern = r.does, r.pattern
+			m.Operation, m.Pattern = r.operation, r.pattern
 		}
 	}
 	return m

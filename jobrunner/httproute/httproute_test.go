@@ -49,7 +49,7 @@ func TestFind(t *testing.T) {
 		{method: "GET", path: ""},
 	} {
 		m := table(false).Find(c.method, c.path)
-		if m.Does != c.want || m.Pattern != c.pattern || !slices.Equal(m.Allow, c.allow) || m.Pattern != "" && m.Values != c.values {
+		if m.Operation != c.want || m.Pattern != c.pattern || !slices.Equal(m.Allow, c.allow) || m.Pattern != "" && m.Values != c.values {
 			t.Errorf("%s %q: found %+v", c.method, c.path, m)
 		}
 	}
@@ -57,7 +57,7 @@ func TestFind(t *testing.T) {
 
 func TestHeadAsGet(t *testing.T) {
 	m := table(true).Find(http.MethodHead, "/v2/things")
-	if m.Does != "list" || m.Pattern != "GET /v2/things" || !slices.Equal(m.Allow, []string{"GET", "HEAD", "POST"}) {
+	if m.Operation != "list" || m.Pattern != "GET /v2/things" || !slices.Equal(m.Allow, []string{"GET", "HEAD", "POST"}) {
 		t.Errorf("found %+v", m)
 	}
 }

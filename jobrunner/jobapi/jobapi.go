@@ -36,8 +36,17 @@ type Config struct {
 	// Bodies is the memory of the bodies that are being read, Answers of those that
 	// are being written; nil: without a bound.
 	Bodies, Answers *httplimit.Memory
-	NoLimits        bool // of rates, open requests and the queue's length: for benchmarks
-	Logger          *slog.Logger
+	// Running counts the workers that run a job, for the limits that grow with them;
+	// nil: as Workers tells.
+	Running  func(endpoint string) int
+	Limiter  Limiter // nil: one that counts here alone
+	NoLimits bool    // of rates, open requests and the queue's length: for benchmarks
+	Logger   *slog.Logger
+}
+
+// Limiter admits requests, or answers *limits.Exceeded; see limits.Limiter.
+type Limiter interface {
+	Admit(ctx context.Context, k limits.Key, running func() int) (done func(), err error)
 }
 
 // Endpoint is what the API needs to know of an endpoint.
@@ -62,6 +71,7 @@ type operation struct {
 	limit limits.Operation // what it counts as
 	live  bool
 	job   bool // its path names one
+	scope apikey.Scope
 	serve func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
@@ -87,19 +97,20 @@ var operations = []struct {
 	path            string // below the endpoint
 	described, live []string
 	limit           limits.Operation
+	scope           apikey.Scope // that the key needs; a read of a stream takes chunks away
 	serve           func(*api, http.ResponseWriter, *http.Request, target) error
 }{
-	{"/run", post, post, limits.Run, (*api).run},
-	{"/runsync", post, post, limits.RunSync, (*api).runSync},
-	{"/status/{job_id}", get, getOrPost, limits.Status, (*api).status},
-	{"/status-sync/{job_id}", nil, getOrPost, limits.Status, (*api).statusSync},
-	{"/stream/{job_id}", get, getOrPost, limits.Stream, (*api).stream},
-	{"/cancel/{job_id}", post, post, limits.Cancel, (*api).cancel},
-	{"/retry/{job_id}", post, post, limits.Unlimited, (*api).retry},
-	{"/purge-queue", post, post, limits.PurgeQueue, (*api).purgeQueue},
-	{"/health", get, get, limits.Unlimited, (*api).health},
-	{"/requests", get, get, limits.Requests, (*api).requests},
-	{openAIPath, getOrPost, getOrPost, limits.OpenAI, (*api).openAI},
+	{"/run", post, post, limits.Run, apikey.All, (*api).run},
+	{"/runsync", post, post, limits.RunSync, apikey.All, (*api).runSync},
+	{"/status/{job_id}", get, getOrPost, limits.Status, apikey.Read, (*api).status},
+	{"/status-sync/{job_id}", nil, getOrPost, limits.Status, apikey.Read, (*api).statusSync},
+	{"/stream/{job_id}", get, getOrPost, limits.Stream, apikey.All, (*api).stream},
+	{"/cancel/{job_id}", post, post, limits.Cancel, apikey.All, (*api).cancel},
+	{"/retry/{job_id}", post, post, limits.Unlimited, apikey.All, (*api).retry},
+	{"/purge-queue", post, post, limits.PurgeQueue, apikey.All, (*api).purgeQueue},
+	{"/health", get, get, limits.Unlimited, apikey.Read, (*api).health},
+	{"/requests", get, get, limits.Requests, apikey.Read, (*api).requests},
+	{openAIPath, getOrPost, getOrPost, limits.OpenAI, apikey.All, (*api).openAI},
 }
 
 // openAIPath takes any route that the handler knows.
@@ -108,10 +119,10 @@ const openAIPath = "/openai/{route...}"
 var routes = func() (t httproute.Table[*operation]) {
 	for _, o := range operations {
 		for _, method := range o.described {
-			t.Add(method, "/v2/{endpoint_id}"+o.path, &operation{o.limit, false, o.path != openAIPath, o.serve})
+			t.Add(method, "/v2/{endpoint_id}"+o.path, &operation{o.limit, false, o.path != openAIPath, o.scope, o.serve})
 		}
 		for _, method := range o.live {
-			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.path != openAIPath, o.serve})
+			t.Add(method, "/live/v2/{endpoint_id}"+o.path, &operation{o.limit, true, o.path != openAIPath, o.scope, o.serve})
 		}
 	}
 	return t
@@ -119,13 +130,18 @@ var routes = func() (t httproute.Table[*operation]) {
 
 type api struct {
 	Config
-	limiter *limits.Limiter
 	advised sync.Map // endpoints whose SDKs were told of where streams are
 }
 
 // New serves /v2/{endpoint_id}/… and /live/v2/{endpoint_id}/….
 func New(c Config) http.Handler {
-	return &api{Config: c, limiter: limits.New(c.Clock)}
+	if c.Limiter == nil {
+		c.Limiter = limits.New(c.Clock)
+	}
+	if c.Running == nil {
+		c.Running = func(endpoint string) int { return c.Workers(endpoint).Running }
+	}
+	return &api{Config: c}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -150,10 +166,14 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !user.MayUse(t.endpoint) {
-		return httpanswer.Refuse(http.StatusForbidden, "this API key is not for endpoint %s: ask for one that is", t.endpoint)
+	needed := op.scope
+	if r.URL.Query().Has("ttl") { // of /status, which sets it
+		needed = apikey.All
 	}
-	done, err := a.admit(user, op, t, endpoint)
+	if !user.MayUse(t.endpoint, needed) {
+		return httpanswer.Refuse(http.StatusForbidden, "%s", user.Refusal(t.endpoint, needed))
+	}
+	done, err := a.admit(r.Context(), user, op, t, endpoint)
 	if err != nil {
 		if r.ContentLength != 0 { // else net/http reads the body before it answers, however slowly that comes
 			w.Header().Set("Connection", "close")
@@ -174,7 +194,7 @@ func find(r *http.Request) (*operation, target, error) {
 		return nil, target{}, httpanswer.NotAllowed(r, found.Allow...)
 	}
 	r.Pattern = found.Pattern
-	op, t := found.Does, target{endpoint: found.Values[0], live: found.Does.live}
+	op, t := found.Operation, target{endpoint: found.Values[0], live: found.Operation.live}
 	if op.job {
 		t.job = found.Values[1]
 	} else {

@@ -17,12 +17,11 @@ func (a *api) run(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
-	job, watch, err := a.queue(r.Context(), n)
+	job, _, err := a.queue(r.Context(), n)
 	hold.Release()
 	if err != nil {
 		return err
 	}
-	watch.Stop()
 	a.explainWait(w, t, job)
 	writeJob(w, job)
 	return nil
@@ -68,16 +67,23 @@ func (a *api) submission(w http.ResponseWriter, r *http.Request, t target, limit
 	return n, hold, nil
 }
 
-// queue makes a job and tells the pools. The caller ends the watch.
-func (a *api) queue(ctx context.Context, n engine.NewJob) (engine.Job, *engine.Watch, error) {
-	job, watch, err := a.Engine.SubmitAndWatch(ctx, n)
+// queue makes a job and tells the pools. Of one that the client waits for it
+// answers the watch, which the caller ends.
+func (a *api) queue(ctx context.Context, n engine.NewJob) (job engine.Job, watch *engine.Watch, err error) {
+	if n.Sync {
+		job, watch, err = a.Engine.SubmitAndWatch(ctx, n)
+	} else {
+		job, err = a.Engine.Submit(ctx, n)
+	}
 	if err != nil {
 		return engine.Job{}, nil, err
 	}
 	// An endpoint that was deleted meanwhile has dropped its jobs already, and
 	// nobody would ever look for this one.
 	if _, err := a.Endpoint(ctx, n.Endpoint); errors.Is(err, ErrNoEndpoint) {
-		watch.Stop()
+		if watch != nil {
+			watch.Stop()
+		}
 		return engine.Job{}, nil, errors.Join(err, a.Engine.DropEndpoint(ctx, n.Endpoint))
 	}
 	a.Queued(n.Endpoint)

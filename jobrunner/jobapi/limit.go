@@ -1,6 +1,7 @@
 package jobapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 // admit lets a request in until done is called, or refuses it with 429 and when
 // to come again (service description, Limits; field notes, 429). Nothing of the
 // request was read by then.
-func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
+func (a *api) admit(ctx context.Context, user apikey.Identity, op *operation, t target, e Endpoint) (done func(), err error) {
 	if a.NoLimits {
 		return func() {}, nil
 	}
@@ -23,8 +24,8 @@ func (a *api) admit(user apikey.Identity, op *operation, t target, e Endpoint) (
 			return nil, rateLimited(time.Second, "the queue of this endpoint is full: %d jobs wait for at most %d workers", waiting, e.WorkersMax)
 		}
 	}
-	done, err = a.limiter.Admit(limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
-		func() int { return a.Workers(t.endpoint).Running })
+	done, err = a.Limiter.Admit(ctx, limits.Key{User: user.Owner, Endpoint: t.endpoint, Operation: op.limit},
+		func() int { return a.Running(t.endpoint) })
 	var exceeded *limits.Exceeded
 	if errors.As(err, &exceeded) {
 		err = rateLimited(exceeded.RetryAfter, "%s", exceeded)

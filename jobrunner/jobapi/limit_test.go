@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
@@ -33,15 +34,15 @@ var limited = []struct {
 func users(t *testing.T) (configure func(*jobapi.Config), other, short string) {
 	t.Helper()
 	file := apikey.At(t.TempDir())
-	other, err := file.Add("other", nil)
+	other, err := file.Add(apikey.Key{Name: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if short, err = file.Add("short", []string{"short"}); err != nil {
+	if short, err = file.Add(apikey.Key{Name: "short", Endpoints: []string{"short"}}); err != nil {
 		t.Fatal(err)
 	}
 	return func(c *jobapi.Config) {
-		if c.Keys, err = c.Keys.With(file, slog.New(slog.DiscardHandler)); err != nil {
+		if c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 	}, other, short

@@ -11,11 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
 
-const chat = "/v2/ep/openai/v1/chat/completions"
+const chatRoute = "/v2/ep/openai/v1/chat/completions"
 
-// worker takes the next job when it is there, and does with it what the test
-// says.
-func (d *deployment) worker(do func(job engine.Taken)) {
+// takeNextJob waits for the next job as a worker does, and calls do with it.
+func (d *deployment) takeNextJob(do func(job engine.Taken)) {
 	go func() {
 		jobs, err := d.engine.TakeOrWait(d.t.Context(), engine.Take{Endpoint: "ep", Worker: "w1", Max: 1})
 		if err != nil {
@@ -27,21 +26,21 @@ func (d *deployment) worker(do func(job engine.Taken)) {
 }
 
 func TestOpenAI(t *testing.T) {
-	object := func(b string) []byte { return []byte(b) }
+	raw := func(b string) []byte { return []byte(b) }
 	for name, c := range map[string]struct {
 		reports []engine.Report
 		status  int
 		want    string
 	}{
-		"the output":           {[]engine.Report{engine.Done(object(`{"id":  "x"}`))}, 200, `{"id":  "x"}`},
-		"one chunk":            {[]engine.Report{engine.Chunk(object(`{"id":  "x"}`), nil), engine.Done(object(`[{"id": "x"}]`))}, 200, `{"id":  "x"}`},
-		"several chunks":       {[]engine.Report{engine.Chunk(object(`{"n": 1}`), nil), engine.Chunk(object(`"x"`), nil), engine.Done(nil)}, 200, `[{"n": 1},"x"]`},
+		"the output":           {[]engine.Report{engine.Done(raw(`{"id":  "x"}`))}, 200, `{"id":  "x"}`},
+		"one chunk":            {[]engine.Report{engine.Chunk(raw(`{"id":  "x"}`), nil), engine.Done(raw(`[{"id": "x"}]`))}, 200, `{"id":  "x"}`},
+		"several chunks":       {[]engine.Report{engine.Chunk(raw(`{"n": 1}`), nil), engine.Chunk(raw(`"x"`), nil), engine.Done(nil)}, 200, `[{"n": 1},"x"]`},
 		"nothing":              {[]engine.Report{engine.Done(nil)}, 200, `null`},
 		"failed":               {[]engine.Report{engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
-		"failed after a chunk": {[]engine.Report{engine.Chunk(object(`{"n": 1}`), nil), engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
+		"failed after a chunk": {[]engine.Report{engine.Chunk(raw(`{"n": 1}`), nil), engine.Fail("no such model", nil)}, 500, `{"error":"no such model"}`},
 	} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			d.worker(func(job engine.Taken) {
+			d.takeNextJob(func(job engine.Taken) {
 				if string(job.Input) != `{"openai_input":{"model":"m","stream":false},"openai_route":"/v1/chat/completions"}` {
 					t.Errorf("the input is %s", job.Input)
 				}
@@ -50,7 +49,7 @@ func TestOpenAI(t *testing.T) {
 					d.report(job, r)
 				}
 			})
-			status, header, text := d.text("POST", chat, " {\"model\": \"m\", \"stream\": false}\n")
+			status, header, text := d.text("POST", chatRoute, " {\"model\": \"m\", \"stream\": false}\n")
 			if status != c.status || text != c.want || header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s: answered %d %v %s", name, status, header, text)
 			}
@@ -61,7 +60,7 @@ func TestOpenAI(t *testing.T) {
 func TestOpenAIModels(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		for _, route := range []string{"/v1/models", "/v1/models/m"} {
-			d.worker(func(job engine.Taken) {
+			d.takeNextJob(func(job engine.Taken) {
 				if string(job.Input) != `{"openai_route":"`+route+`"}` {
 					t.Errorf("the input is %s", job.Input)
 				}
@@ -72,11 +71,11 @@ func TestOpenAIModels(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if a := d.do("GET", chat, ""); a.status != 405 || a.header.Get("Allow") != "POST" {
+		if a := d.do("GET", chatRoute, ""); a.status != 405 || a.header.Get("Allow") != "POST" {
 			t.Errorf("GET of another route answered %d %s", a.status, a.raw)
 		}
 		for _, body := range []string{"", "x", "[]", `"x"`, `{"a":`, "null"} {
-			if a := d.do("POST", chat, body); a.status != 400 || a.body["error"] == nil {
+			if a := d.do("POST", chatRoute, body); a.status != 400 || a.body["error"] == nil {
 				t.Errorf("%q answered %d %s", body, a.status, a.raw)
 			}
 		}
@@ -89,10 +88,10 @@ func TestOpenAIModels(t *testing.T) {
 	})
 }
 
-// open sends a request and returns when its answer begins.
-func (d *deployment) open(ctx context.Context, body string) *http.Response {
+// openStream sends a request and returns when its answer begins.
+func (d *deployment) openStream(ctx context.Context, body string) *http.Response {
 	d.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://deployment"+chat, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://deployment"+chatRoute, strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -104,10 +103,10 @@ func (d *deployment) open(ctx context.Context, body string) *http.Response {
 	return resp
 }
 
-// Text is passed on when it comes, not at the end.
+// Each text chunk is passed on when it arrives, and not at the end of the job.
 func TestOpenAIEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		d.worker(func(job engine.Taken) {
+		d.takeNextJob(func(job engine.Taken) {
 			for _, c := range []string{`"data: {\"n\":1}\n\n"`, `""`, `"data: {\"n\":2}\n\ndata: 3\n\n"`} {
 				sleep(1)
 				d.report(job, engine.Chunk([]byte(c), nil))
@@ -116,7 +115,7 @@ func TestOpenAIEvents(t *testing.T) {
 			d.report(job, engine.Done([]byte(`["all"]`)))
 		})
 		start := now()
-		resp := d.open(t.Context(), `{"stream": true}`)
+		resp := d.openStream(t.Context(), `{"stream": true}`)
 		defer resp.Body.Close()
 		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || since(start) != 1 {
 			t.Errorf("after %g s: %d %v", since(start), resp.StatusCode, resp.Header)
@@ -139,67 +138,69 @@ func TestOpenAIEvents(t *testing.T) {
 func TestOpenAIText(t *testing.T) {
 	for chunk, want := range map[string]string{`"hello"`: "text/plain; charset=utf-8", `"{\"large\": 1}"`: "application/json", `"event: x\n\n"`: "text/event-stream", `": ping\n\n"`: "text/event-stream"} {
 		bubble(t, func(t *testing.T, d *deployment) {
-			d.worker(func(job engine.Taken) {
+			d.takeNextJob(func(job engine.Taken) {
 				d.report(job, engine.Chunk([]byte(chunk), nil))
 				d.report(job, engine.Done(nil))
 			})
-			if _, header, _ := d.text("POST", chat, "{}"); header.Get("Content-Type") != want {
+			if _, header, _ := d.text("POST", chatRoute, "{}"); header.Get("Content-Type") != want {
 				t.Errorf("%s is %v", chunk, header)
 			}
 		})
 	}
 }
 
-// An answer that is under way when the job fails does not look whole.
-func TestOpenAIFailsUnderWay(t *testing.T) {
+// Where the job fails after its answer has begun, the answer ends with an error event,
+// or is broken off: a client does not take it for complete.
+func TestOpenAIFailureAfterChunk(t *testing.T) {
 	for chunk, want := range map[string]string{`"data: 1\n\n"`: "data: 1\n\ndata: {\"error\":\"no luck\"}\n\n", `"text"`: ""} {
 		for name, end := range map[string]engine.Report{"no luck": engine.Fail("no luck", nil), "the worker died": engine.Lost()} {
 			bubble(t, func(t *testing.T, d *deployment) {
-				d.worker(func(job engine.Taken) {
+				d.takeNextJob(func(job engine.Taken) {
 					d.report(job, engine.Chunk([]byte(chunk), nil))
 					sleep(1)
 					d.report(job, end)
 				})
-				resp := d.open(t.Context(), "{}")
+				resp := d.openStream(t.Context(), "{}")
 				defer resp.Body.Close()
 				text, err := io.ReadAll(resp.Body)
 				if want == "" && err == nil || want != "" && (err != nil || string(text) != strings.Replace(want, "no luck", name, 1)) {
 					t.Errorf("%s, %s: %q, %v", chunk, name, text, err)
 				}
 				if got := d.engine.Counts("ep"); got.InQueue+got.InProgress != 0 {
-					t.Errorf("%s: the job goes on: %+v", name, got)
+					t.Errorf("%s: the job still runs: %+v", name, got)
 				}
 			})
 		}
 	}
 }
 
-// A worker that died before it said anything is not noticed.
-func TestOpenAISecondWorker(t *testing.T) {
+// The client does not see the death of a worker before the answer has begun: the job's
+// second run answers.
+func TestOpenAIWorkerDeathIsHidden(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
-		d.worker(func(job engine.Taken) {
+		d.takeNextJob(func(job engine.Taken) {
 			d.report(job, engine.Chunk([]byte(`{"half": 1}`), nil))
 			sleep(1)
-			d.worker(func(job engine.Taken) { d.report(job, engine.Done([]byte(`{"whole": 1}`))) })
+			d.takeNextJob(func(job engine.Taken) { d.report(job, engine.Done([]byte(`{"whole": 1}`))) })
 			d.report(job, engine.Lost())
 		})
-		if status, _, text := d.text("POST", chat, "{}"); status != 200 || text != `{"whole": 1}` {
+		if status, _, text := d.text("POST", chatRoute, "{}"); status != 200 || text != `{"whole": 1}` {
 			t.Errorf("answered %d %s", status, text)
 		}
 	})
 }
 
-// The job ends with the client's interest in it.
+// The job is cancelled when the client disconnects or the wait ends.
 func TestOpenAICancels(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		jobs := make(chan engine.Taken, 1)
-		d.worker(func(job engine.Taken) {
+		d.takeNextJob(func(job engine.Taken) {
 			jobs <- job
 			d.report(job, engine.Chunk([]byte(`"data: 1\n\n"`), nil))
 		})
-		ctx, leave := context.WithCancel(t.Context())
-		resp := d.open(ctx, "{}")
-		leave()
+		ctx, disconnect := context.WithCancel(t.Context())
+		resp := d.openStream(ctx, "{}")
+		disconnect()
 		resp.Body.Close()
 		synctest.Wait()
 		if got, err := d.engine.Get(t.Context(), "ep", (<-jobs).ID); err != nil || got.State != engine.Cancelled {
@@ -207,7 +208,7 @@ func TestOpenAICancels(t *testing.T) {
 		}
 
 		start := now()
-		a := d.do("POST", chat, "{}") // no worker
+		a := d.do("POST", chatRoute, "{}") // no worker
 		if a.status != 504 || a.body["error"] == nil || since(start) != 300 {
 			t.Errorf("after %g s: %d %s", since(start), a.status, a.raw)
 		}
@@ -215,18 +216,18 @@ func TestOpenAICancels(t *testing.T) {
 			t.Errorf("the job still waits: %+v", got)
 		}
 
-		d.worker(func(engine.Taken) {})
+		d.takeNextJob(func(engine.Taken) {})
 		start = now()
-		if a := d.do("POST", chat, "{}"); a.status != 504 || since(start) != 600 {
+		if a := d.do("POST", chatRoute, "{}"); a.status != 504 || since(start) != 600 {
 			t.Errorf("a job that timed out: after %g s: %d %s", since(start), a.status, a.raw)
 		}
-		d.worker(func(job engine.Taken) {
+		d.takeNextJob(func(job engine.Taken) {
 			sleep(1)
 			if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
 				t.Error(err)
 			}
 		})
-		if a := d.do("POST", chat, "{}"); a.status != 500 || !strings.Contains(a.raw, "cancelled") {
+		if a := d.do("POST", chatRoute, "{}"); a.status != 500 || !strings.Contains(a.raw, "cancelled") {
 			t.Errorf("a job that somebody cancelled: %d %s", a.status, a.raw)
 		}
 		go func() {
@@ -235,7 +236,7 @@ func TestOpenAICancels(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if a := d.do("POST", chat, "{}"); a.status != 500 || !strings.Contains(a.raw, "removed") {
+		if a := d.do("POST", chatRoute, "{}"); a.status != 500 || !strings.Contains(a.raw, "removed") {
 			t.Errorf("a job that was purged: %d %s", a.status, a.raw)
 		}
 	})

@@ -31,7 +31,7 @@ func (d *deployment) text(method, path, body string) (status int, header http.He
 	return resp.StatusCode, resp.Header, string(raw)
 }
 
-// stream reads a job's stream at the described door.
+// stream reads a job's stream in the described dialect.
 func (d *deployment) stream(id, want string) {
 	d.t.Helper()
 	status, header, text := d.text("GET", "/v2/ep/stream/"+id, "")
@@ -142,8 +142,8 @@ func TestStreamSplits(t *testing.T) {
 	})
 }
 
-// At the live door the status comes with the chunks: a client that reads until
-// it is terminal has read everything.
+// In the SDK dialect the status comes with the chunks: a client that reads until it
+// is terminal has read everything.
 func TestLiveStream(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		read := func(method, id string) (status string, chunks []any) {
@@ -216,8 +216,8 @@ func TestStatusSync(t *testing.T) {
 	})
 }
 
-// The live door serves every operation, by the same rules, with the public
-// SDKs' methods; the described door keeps to its own.
+// The routes of the SDK dialect serve every operation, by the same rules and also
+// with the methods of the public SDKs; the described routes don't accept these.
 func TestLiveRoutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d *deployment) {
 		id := d.do("POST", "/live/v2/ep/run", `{"input": {}}`).body["id"].(string)
@@ -243,7 +243,7 @@ func TestLiveRoutes(t *testing.T) {
 			}
 		}
 		if a := d.do("POST", "/v2/ep/stream/"+id, ""); a.status != 405 || a.header.Get("Allow") != "GET" {
-			t.Errorf("POST to the described door's stream: %d %s", a.status, a.raw)
+			t.Errorf("POST to /stream in the described dialect: %d %s", a.status, a.raw)
 		}
 		for _, path := range []string{"/live/v2/ep/status/" + id, "/v2/ep/retry/" + id, "/v2/ep/stream/" + id, "/v2/ep/purge-queue", "/v2/ep/requests", "/v2/ep/openai/v1/models"} {
 			if a := d.do("GET", path, "", "Authorization", ""); a.status != 401 {

@@ -3,6 +3,7 @@
 package limits
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -51,7 +52,7 @@ func New(c *clock.Clock) *Limiter {
 // an *Exceeded; a refused request does not count. The rate is the higher of the
 // base rate and the running workers' rate; running is only called when the base
 // rate is used up.
-func (l *Limiter) Admit(k Key, running func() int) (done func(), err error) {
+func (l *Limiter) Admit(_ context.Context, k Key, running func() int) (done func(), err error) {
 	if k.Operation == Unlimited {
 		return func() {}, nil
 	}

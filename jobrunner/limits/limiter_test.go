@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -27,7 +28,7 @@ func workers(n int) func() int { return func() int { return n } }
 // accepted and how long to wait.
 func exhaust(l *Limiter, k Key, running int) (accepted int, after time.Duration) {
 	for {
-		done, err := l.Admit(k, workers(running))
+		done, err := l.Admit(context.Background(), k, workers(running))
 		var exceeded *Exceeded
 		if errors.As(err, &exceeded) {
 			return accepted, exceeded.RetryAfter
@@ -60,7 +61,7 @@ func TestWindowSlides(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		k := Key{"user", "endpoint", Requests}
 		for range 6 {
-			done, err := l.Admit(k, workers(0))
+			done, err := l.Admit(context.Background(), k, workers(0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +116,7 @@ func TestConcurrentRequests(t *testing.T) {
 			k := Key{"user", "endpoint", op}
 			var open []func()
 			for {
-				done, err := l.Admit(k, workers(100))
+				done, err := l.Admit(context.Background(), k, workers(100))
 				if err != nil {
 					break
 				}
@@ -129,18 +130,18 @@ func TestConcurrentRequests(t *testing.T) {
 				t.Fatalf("%s: %d at a time", Table[op].Name, len(open))
 			}
 			for _, other := range []Key{{"other", "endpoint", op}, {"user", "other", op}, {"user", "endpoint", op%Requests + 1}} {
-				if done, err := l.Admit(other, workers(0)); err != nil {
+				if done, err := l.Admit(context.Background(), other, workers(0)); err != nil {
 					t.Errorf("%s: %v is limited too: %s", Table[op].Name, other, err)
 				} else {
 					done()
 				}
 			}
 			time.Sleep(Window) // a request in flight outlasts the window
-			if _, err := l.Admit(k, workers(0)); (err != nil) != (want.concurrent > 0) {
+			if _, err := l.Admit(context.Background(), k, workers(0)); (err != nil) != (want.concurrent > 0) {
 				t.Errorf("%s: one more after a while: %v", Table[op].Name, err)
 			}
 			open[0]()
-			if _, err := l.Admit(k, workers(0)); err != nil {
+			if _, err := l.Admit(context.Background(), k, workers(0)); err != nil {
 				t.Errorf("%s: after one has ended: %s", Table[op].Name, err)
 			}
 		})
@@ -150,7 +151,7 @@ func TestConcurrentRequests(t *testing.T) {
 func TestUnlimited(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		for range 5000 {
-			if _, err := l.Admit(Key{"user", "endpoint", Unlimited}, workers(0)); err != nil {
+			if _, err := l.Admit(context.Background(), Key{"user", "endpoint", Unlimited}, workers(0)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -164,7 +165,7 @@ func TestUnlimited(t *testing.T) {
 func TestSweep(t *testing.T) {
 	withLimiter(t, func(t *testing.T, l *Limiter) {
 		inFlight := Key{"user", "in-flight", RunSync}
-		done, err := l.Admit(inFlight, workers(0))
+		done, err := l.Admit(context.Background(), inFlight, workers(0))
 		if err != nil {
 			t.Fatal(err)
 		}

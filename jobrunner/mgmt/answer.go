@@ -8,8 +8,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// invalid refuses a body that breaks its schema.
-func invalid(faults ...string) error {
+// validationError refuses a request that breaks its schema.
+func validationError(faults ...string) error {
 	return &httpanswer.Refusal{Status: http.StatusUnprocessableEntity, Text: "the request is not valid", Faults: faults}
 }
 
@@ -23,6 +23,8 @@ func (s *server) fail(c *call, err error) {
 	switch {
 	case errors.As(err, &rule):
 		err = httpanswer.Refuse(http.StatusBadRequest, "%s", rule)
+	case errors.Is(err, store.ErrOfficial):
+		err = httpanswer.Refuse(http.StatusForbidden, "%s", err)
 	case errors.Is(err, store.ErrNotFound):
 		status := http.StatusNotFound
 		if c.version == 1 && c.http.Method == http.MethodDelete { // service description, Endpoints A

@@ -8,20 +8,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// splitArgs are a container's args as version 1 shows them. Args that a shell
-// could not read are one word.
+// splitArgs splits a container's args into words, as version 1 shows them. Args
+// that a shell can't parse are one word.
 func splitArgs(args string) []string {
 	split, err := shellquote.Split(args)
 	if err != nil {
 		return []string{args}
 	}
-	return list(split)
+	return nonNilList(split)
 }
 
-// setArgs makes args of words, and leaves args as version 2 wrote them where
-// they mean the same.
-func setArgs(c *store.Container, sent *[]string) {
-	if sent != nil && !slices.Equal(*sent, splitArgs(c.Args)) {
-		c.Args = shellquote.Join(*sent...)
+// setArgs joins words to args. Args that version 2 wrote and that mean the same
+// stay as they are.
+func setArgs(c *store.Container, words *[]string) {
+	if words != nil && !slices.Equal(*words, splitArgs(c.Args)) {
+		c.Args = shellquote.Join(*words...)
 	}
 }

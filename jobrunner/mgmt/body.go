@@ -21,14 +21,14 @@ import (
 
 const (
 	maxBody   = 1 << 20 // bytes
-	maxFaults = 50      // told of one body
-	maxValues = 50_000  // of one body, each of which costs memory
+	maxFaults = 50      // reported for one body
+	maxValues = 50_000  // of one body: each costs memory
 
-	// treeFactor is how much larger than its text a tree of values is.
+	// treeFactor is the size of a parsed body as a multiple of its text.
 	treeFactor = 10
 )
 
-// phase says what a body is for.
+// phase is the operation that a body belongs to.
 type phase int
 
 const (
@@ -36,22 +36,23 @@ const (
 	updating
 )
 
-// reference is a string that null clears, as the empty string does.
+// reference is a string that both null and the empty string clear.
 type reference struct {
-	Set   bool // it stood in the body
+	Set   bool // the body has it
 	Value string
 }
 
-// checker is a wire type with rules between its members.
+// checker is a wire type with rules that involve several members.
 type checker interface {
-	check(p phase) []string // the faults, without a path
+	check(p phase) []string // returns faults without a path
 }
 
 // decode reads the body of a request into a wire type and checks it against
-// the type's rules. Members that the body lacks stay nil. All faults are told
-// at once, each with its path in the body.
+// the type's rules. Absent members stay nil. The error lists all faults at once,
+// each with its path in the body.
 func decode[T any](c *call, p phase) (T, error) {
 	var body T
+	c.operation.handle.mustTake(reflect.TypeFor[T](), p)
 	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), treeFactor, false)
 	defer hold.Release()
 	if err != nil {
@@ -65,9 +66,9 @@ func decode[T any](c *call, p phase) (T, error) {
 		return body, err
 	}
 	d := decoder{phase: p}
-	d.object("$", tree, reflect.ValueOf(&body).Elem())
+	d.decodeObject("$", tree, reflect.ValueOf(&body).Elem())
 	if len(d.faults) > 0 {
-		return body, invalid(d.faults[:min(len(d.faults), maxFaults)]...)
+		return body, validationError(d.faults[:min(len(d.faults), maxFaults)]...)
 	}
 	return body, nil
 }
@@ -78,10 +79,10 @@ func parse(r io.Reader) (tree any, err error) {
 	d.UseNumber()
 	err = d.Decode(&tree)
 	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = more
-			if more == nil {
-				err = errors.New("more follows the JSON value")
+		if _, trailing := d.Token(); !errors.Is(trailing, io.EOF) {
+			err = trailing
+			if trailing == nil {
+				err = errors.New("unexpected data after the JSON value")
 			}
 		}
 	}
@@ -89,39 +90,41 @@ func parse(r io.Reader) (tree any, err error) {
 	case err == nil:
 		return tree, nil
 	case errors.Is(err, io.EOF):
-		return nil, httpanswer.Refuse(http.StatusBadRequest, "the request has no body: a JSON object is expected")
+		return nil, httpanswer.Refuse(http.StatusBadRequest, "the request has no body: expected a JSON object")
 	}
 	return nil, httpanswer.Refuse(http.StatusBadRequest, "the body is not valid JSON: %v", err)
 }
 
-// decoder fills a value from a JSON tree and collects what is wrong.
+// decoder fills a value from a JSON tree and collects the faults.
 type decoder struct {
 	phase  phase
 	faults []string
 }
 
-func (d *decoder) fault(path, format string, args ...any) {
+func (d *decoder) addFault(path, format string, args ...any) {
 	if len(d.faults) <= maxFaults {
 		d.faults = append(d.faults, path+": "+fmt.Sprintf(format, args...))
 	}
 }
 
-func (d *decoder) object(path string, in any, out reflect.Value) {
+func (d *decoder) decodeObject(path string, in any, out reflect.Value) {
 	tree, ok := in.(map[string]any)
 	if !ok {
-		d.mismatch(path, in, "object")
+		d.addTypeFault(path, in, "object")
 		return
 	}
 	known := map[string]bool{}
 	for _, m := range members(out.Type()) {
-		value, stands := tree[m.name]
+		value, present := tree[m.name]
 		switch {
-		case m.rule.onlyCreate && d.phase == updating:
-		case stands:
+		case m.rule.createOnly && d.phase == updating, m.rule.updateOnly && d.phase == creating:
+		case present && value == nil && m.rule.nullable:
 			known[m.name] = true
-			d.value(path+"."+m.name, value, out.FieldByIndex(m.index), m.rule)
-		case m.rule.must, m.rule.mustCreate && d.phase == creating:
-			d.fault(path, "missing property '%s'", m.name)
+		case present:
+			known[m.name] = true
+			d.decodeValue(path+"."+m.name, value, out.FieldByIndex(m.index), m.rule)
+		case m.rule.required, m.rule.requiredOnCreate && d.phase == creating:
+			d.addFault(path, "missing property '%s'", m.name)
 		}
 	}
 	var unknown []string
@@ -132,89 +135,92 @@ func (d *decoder) object(path string, in any, out reflect.Value) {
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		d.fault(path, "additional properties '%s' not allowed", short(name))
+		d.addFault(path, "additional properties '%s' not allowed", truncate(name))
 	}
 	if c, ok := out.Addr().Interface().(checker); ok {
 		for _, fault := range c.check(d.phase) {
-			d.fault(path, "%s", fault)
+			d.addFault(path, "%s", fault)
 		}
 	}
 }
 
-func (d *decoder) value(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeValue(path string, in any, out reflect.Value, r rule) {
 	if ref, ok := out.Addr().Interface().(*reference); ok {
 		ref.Set = true
 		if in != nil && in != "" {
-			d.string(path, in, reflect.ValueOf(&ref.Value).Elem(), r)
+			d.decodeString(path, in, reflect.ValueOf(&ref.Value).Elem(), r)
 		}
 		return
 	}
 	switch out.Kind() {
 	case reflect.Pointer:
 		out.Set(reflect.New(out.Type().Elem()))
-		d.value(path, in, out.Elem(), r)
+		d.decodeValue(path, in, out.Elem(), r)
 	case reflect.Struct:
-		d.object(path, in, out)
+		d.decodeObject(path, in, out)
 	case reflect.Slice:
-		d.list(path, in, out, r)
+		d.decodeList(path, in, out, r)
 	case reflect.Map:
-		d.dictionary(path, in, out)
+		d.decodeEnv(path, in, out)
 	case reflect.String:
-		d.string(path, in, out, r)
+		d.decodeString(path, in, out, r)
 	case reflect.Bool:
 		if b, ok := in.(bool); ok {
 			out.SetBool(b)
 		} else {
-			d.mismatch(path, in, "boolean")
+			d.addTypeFault(path, in, "boolean")
 		}
 	case reflect.Int64:
-		d.integer(path, in, out, r)
+		d.decodeInteger(path, in, out, r)
 	case reflect.Float64:
-		d.number(path, in, out, r)
+		d.decodeNumber(path, in, out, r)
 	default:
-		panic("a wire type has " + out.Type().String() + ", which no body has")
+		panic("unsupported type in a wire type: " + out.Type().String())
 	}
 }
 
-func (d *decoder) list(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeList(path string, in any, out reflect.Value, r rule) {
 	items, ok := in.([]any)
 	if !ok {
-		d.mismatch(path, in, "array")
+		d.addTypeFault(path, in, "array")
 		return
 	}
 	if r.min != nil && float64(len(items)) < *r.min {
-		d.fault(path, "got %d items, want at least %v", len(items), *r.min)
+		d.addFault(path, "got %d items, want at least %v", len(items), *r.min)
+	}
+	if r.max != nil && float64(len(items)) > *r.max {
+		d.addFault(path, "got %d items, want at most %v", len(items), *r.max)
 	}
 	out.Set(reflect.MakeSlice(out.Type(), len(items), len(items)))
 	for i, item := range items {
-		d.value(fmt.Sprintf("%s[%d]", path, i), item, out.Index(i), rule{oneOf: r.oneOf, form: r.form})
+		d.decodeValue(fmt.Sprintf("%s[%d]", path, i), item, out.Index(i), rule{oneOf: r.oneOf, pattern: r.pattern})
 	}
 	if r.unique {
-		d.unique(path, items)
+		d.checkUnique(path, items)
 	}
 }
 
-func (d *decoder) unique(path string, items []any) {
+func (d *decoder) checkUnique(path string, items []any) {
 	seen := make(map[string]int, len(items))
 	for i, item := range items {
 		text, err := json.Marshal(item)
 		if err != nil {
-			continue // no JSON value, and told of already
+			continue // an invalid value, which is reported already
 		}
-		if j, again := seen[string(text)]; again {
-			d.fault(path, "items at %d and %d are equal", j, i)
+		if j, isDuplicate := seen[string(text)]; isDuplicate {
+			d.addFault(path, "items at %d and %d are equal", j, i)
 			return
 		}
 		seen[string(text)] = i
 	}
 }
 
-// dictionary is a map of environment variables: strings under names that a
-// process can have.
-func (d *decoder) dictionary(path string, in any, out reflect.Value) {
+// decodeEnv reads a map of environment variables, whose names and values must be
+// possible in a process.
+func (d *decoder) decodeEnv(path string, in any, out reflect.Value) {
 	tree, ok := in.(map[string]any)
 	if !ok {
-		d.mismatch(path, in, "object")
+		d.addTypeFault(path, in, "object")
 		return
 	}
 	env := make(map[string]string, len(tree))
@@ -222,94 +228,93 @@ func (d *decoder) dictionary(path string, in any, out reflect.Value) {
 		value, isString := tree[name].(string)
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			d.fault(path, "'%s' can't be the name of an environment variable", short(name))
+			d.addFault(path, "invalid name of an environment variable '%s': want a name that is not empty, without = and NUL", truncate(name))
 		case !isString:
-			d.mismatch(path+"."+short(name), tree[name], "string")
+			d.addTypeFault(path+"."+truncate(name), tree[name], "string")
 		case strings.Contains(value, "\x00"):
-			d.fault(path+"."+short(name), "an environment variable can't hold a NUL character")
+			d.addFault(path+"."+truncate(name), "invalid value of an environment variable: want no NUL character")
 		}
 		env[name] = value
 	}
 	out.Set(reflect.ValueOf(env))
 }
 
-func (d *decoder) string(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeString(path string, in any, out reflect.Value, r rule) {
 	s, ok := in.(string)
 	if !ok {
-		d.mismatch(path, in, "string")
+		d.addTypeFault(path, in, "string")
 		return
 	}
 	out.SetString(s)
 	length := float64(utf8.RuneCountInString(s))
 	switch {
-	case s == "" && r.clears && d.phase == updating:
+	case s == "" && r.clearable && d.phase == updating:
 	case r.min != nil && length < *r.min:
-		d.fault(path, "got %v characters, want at least %v", length, *r.min)
+		d.addFault(path, "got %v characters, want at least %v", length, *r.min)
 	case r.max != nil && length > *r.max:
-		d.fault(path, "got %v characters, want at most %v", length, *r.max)
+		d.addFault(path, "got %v characters, want at most %v", length, *r.max)
 	case r.oneOf != nil && !slices.Contains(r.oneOf, s):
-		d.fault(path, "got '%s', want one of '%s'", short(s), strings.Join(r.oneOf, "', '"))
-	case r.form != nil && !r.form.regexp.MatchString(s):
-		d.fault(path, "got '%s', want %s", short(s), r.form.words)
+		d.addFault(path, "got '%s', want one of '%s'", truncate(s), strings.Join(r.oneOf, "', '"))
+	case r.pattern != nil && !r.pattern.regexp.MatchString(s):
+		d.addFault(path, "got '%s', want %s", truncate(s), r.pattern.description)
 	}
 }
 
-func (d *decoder) integer(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeInteger(path string, in any, out reflect.Value, r rule) {
 	literal, ok := in.(json.Number)
 	if !ok {
-		d.mismatch(path, in, "integer")
+		d.addTypeFault(path, in, "integer")
 		return
 	}
 	n, err := strconv.ParseInt(literal.String(), 10, 64)
 	if err != nil { // 10.0 and 1e1 are integers too
 		f, err := literal.Float64()
 		if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			d.fault(path, "got %s, want integer", short(literal.String()))
+			d.addFault(path, "got %s, want integer", truncate(literal.String()))
 			return
 		}
 		n = int64(f)
 	}
 	out.SetInt(n)
-	d.bounds(path, literal, float64(n), r)
-	if r.power2 && n > 0 && n&(n-1) != 0 {
-		d.fault(path, "got %d, want a power of two", n)
+	d.checkBounds(path, literal, float64(n), r)
+	if r.powerOfTwo && n > 0 && n&(n-1) != 0 {
+		d.addFault(path, "got %d, want a power of two", n)
 	}
 }
 
-func (d *decoder) number(path string, in any, out reflect.Value, r rule) {
+func (d *decoder) decodeNumber(path string, in any, out reflect.Value, r rule) {
 	literal, ok := in.(json.Number)
 	if !ok {
-		d.mismatch(path, in, "number")
+		d.addTypeFault(path, in, "number")
 		return
 	}
 	f, err := literal.Float64()
 	if err != nil {
-		d.fault(path, "got %s, want a smaller number", short(literal.String()))
+		d.addFault(path, "got %s, want a smaller number", truncate(literal.String()))
 		return
 	}
 	out.SetFloat(f)
-	d.bounds(path, literal, f, r)
+	d.checkBounds(path, literal, f, r)
 }
 
-func (d *decoder) bounds(path string, literal json.Number, n float64, r rule) {
-	also := ""
-	if r.zero {
+func (d *decoder) checkBounds(path string, literal json.Number, n float64, r rule) {
+	orZero := ""
+	if r.allowZero {
 		if n == 0 {
 			return
 		}
-		also = " or 0"
+		orZero = " or 0"
 	}
 	if r.min != nil && n < *r.min {
-		d.fault(path, "got %s, want at least %s%s", short(literal.String()), plain(*r.min), also)
+		d.addFault(path, "got %s, want at least %s%s", truncate(literal.String()), formatNumber(*r.min), orZero)
 	}
 	if r.max != nil && n > *r.max {
-		d.fault(path, "got %s, want at most %s%s", short(literal.String()), plain(*r.max), also)
+		d.addFault(path, "got %s, want at most %s%s", truncate(literal.String()), formatNumber(*r.max), orZero)
 	}
 }
 
-// mismatch tells the kind of what stands there, and never its value, which may
-// be a secret.
-func (d *decoder) mismatch(path string, in any, want string) {
+// addTypeFault reports the type of a value, never the value: it may be a secret.
+func (d *decoder) addTypeFault(path string, in any, want string) {
 	got := "null"
 	switch in.(type) {
 	case string:
@@ -323,18 +328,18 @@ func (d *decoder) mismatch(path string, in any, want string) {
 	case map[string]any:
 		got = "object"
 	}
-	d.fault(path, "got %s, want %s", got, want)
+	d.addFault(path, "got %s, want %s", got, want)
 }
 
-// short keeps what is repeated to a caller small.
-func short(s string) string {
-	const most = 80
+// truncate shortens a caller's text before an error repeats it.
+func truncate(s string) string {
+	const maxRunes = 80
 	runes := []rune(s)
-	if len(runes) <= most {
+	if len(runes) <= maxRunes {
 		return s
 	}
-	return string(runes[:most]) + "…"
+	return string(runes[:maxRunes]) + "…"
 }
 
-// plain writes a number without an exponent.
-func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// formatNumber writes a number without an exponent.
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -33,31 +33,31 @@ func TestCatalogLists(t *testing.T) {
 	}{
 		{"gpus", "gpus", contract.GPUTypeIDs}, {"cpus", "cpus", contract.CPUFlavorIDs}, {"datacenters", "dataCenters", contract.DataCenterIDs},
 	} {
-		list := d.ok(200, "GET", "/v2/catalog/"+c.path, "")
-		if got := ids(list.at(c.key)); !slices.Equal(got, c.want) {
+		list := d.mustSend(200, "GET", "/v2/catalog/"+c.path, "")
+		if got := ids(list.get(c.key)); !slices.Equal(got, c.want) {
 			t.Errorf("%s\n got %q\nwant %q", c.path, got, c.want)
 		}
 		for _, id := range c.want {
-			if got := d.ok(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), ""); got.at("id") != id {
+			if got := d.mustSend(200, "GET", "/v2/catalog/"+c.path+"/"+url.PathEscape(id), ""); got.get("id") != id {
 				t.Errorf("%s: %s", id, got.text)
 			}
 		}
-		d.refused(404, "the catalog has no", "GET", "/v2/catalog/"+c.path+"/unknown", "")
+		d.expectRefusal(404, "the catalog has no", "GET", "/v2/catalog/"+c.path+"/unknown", "")
 	}
-	d.wants(d.ok(200, "GET", "/v2/catalog/gpus/NVIDIA%20L40S", ""), map[string]string{
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20L40S", ""), map[string]string{
 		"name": `"L40S"`, "pool": `"ADA_48_PRO"`, "manufacturer": `"NVIDIA"`, "memory": `48`, "secure": `true`, "community": `true`,
 		"price": `{"secure":0,"community":0,"serverless":0}`, "maxCount": `{"secure":8,"community":8}`, "availability": "", "dataCenters": "", "cudaVersions": "",
 	})
-	none := d.ok(200, "GET", "/v2/catalog/gpus/AMD%20Instinct%20MI300X%20OAM", "")
-	d.wants(none, map[string]string{"manufacturer": `"AMD"`, "pool": `null`, "price": `{"secure":0,"community":0}`})
-	if !none.has("pool") {
+	withoutPool := d.mustSend(200, "GET", "/v2/catalog/gpus/AMD%20Instinct%20MI300X%20OAM", "")
+	d.expectMembers(withoutPool, map[string]string{"manufacturer": `"AMD"`, "pool": `null`, "price": `{"secure":0,"community":0}`})
+	if !withoutPool.has("pool") {
 		t.Error("no pool is null, not absent")
 	}
-	d.wants(d.ok(200, "GET", "/v2/catalog/cpus/cpu3g", ""), map[string]string{
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/cpus/cpu3g", ""), map[string]string{
 		"name": `"General Purpose"`, "group": `"Gen 3"`, "vcpu": `{"min":2,"max":32}`, "ramGbPerVcpu": `4`, "price": `{"securePerVcpu":0,"serverlessPerVcpu":0}`, "availability": "",
 	})
-	d.wants(d.ok(200, "GET", "/v2/catalog/datacenters/US-KS-2", ""), map[string]string{
-		"name": `"US Kansas 2"`, "region": `"NORTH_AMERICA"`, "globalNetwork": `false`, "networkVolumeTypes": `["STANDARD","HIGH_PERFORMANCE"]`, "compliance": `[]`,
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/datacenters/US-KS-2", ""), map[string]string{
+		"name": `"US Kansas 2"`, "region": `"NORTH_AMERICA"`, "globalNetwork": `true`, "networkVolumeTypes": `["STANDARD","HIGH_PERFORMANCE"]`, "compliance": `[]`,
 		"gpuAvailability": "", "cpuAvailability": "",
 	})
 }
@@ -66,8 +66,8 @@ func TestCatalogAvailability(t *testing.T) {
 	d := deploy(t, withL40S)
 	const gpu = "/v2/catalog/gpus/NVIDIA%20L40S?include=AVAILABILITY&product=SERVERLESS,POD"
 	for _, c := range []struct {
-		narrow, availability, cuda string
-		centers                    int
+		filter, availability, cuda string
+		dataCenters                int
 	}{
 		{"", `"HIGH"`, `[{"version":"12.8","available":true},{"version":"12.11","available":true}]`, 26},
 		{"&count=2&cloud=SECURE", `"HIGH"`, `[{"version":"12.8","available":true},{"version":"12.11","available":true}]`, 26},
@@ -80,33 +80,33 @@ func TestCatalogAvailability(t *testing.T) {
 		{"&countryCodes=IS,JP", `"HIGH"`, `[{"version":"12.8","available":true},{"version":"12.11","available":true}]`, 4},
 		{"&countryCodes=ZZ", `"NONE"`, `[{"version":"12.8","available":true},{"version":"12.11","available":true}]`, 0},
 	} {
-		got := d.ok(200, "GET", gpu+c.narrow, "")
-		d.wants(got, map[string]string{"availability": c.availability, "cudaVersions": c.cuda})
-		if n := len(ids(got.at("dataCenters"))); n != c.centers {
-			t.Errorf("%s: %d data centers", c.narrow, n)
+		got := d.mustSend(200, "GET", gpu+c.filter, "")
+		d.expectMembers(got, map[string]string{"availability": c.availability, "cudaVersions": c.cuda})
+		if n := len(ids(got.get("dataCenters"))); n != c.dataCenters {
+			t.Errorf("%s: %d data centers", c.filter, n)
 		}
 	}
-	d.wants(d.ok(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40?include=AVAILABILITY&product=POD", ""), map[string]string{"availability": `"NONE"`, "dataCenters": "", "cudaVersions": ""})
-	if got := ids(d.ok(200, "GET", "/v2/catalog/gpus?include=AVAILABILITY&product=POD&countryCodes=FR", "").at("gpus")); !slices.Equal(got, []string{"NVIDIA L40S"}) {
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/gpus/NVIDIA%20A40?include=AVAILABILITY&product=POD", ""), map[string]string{"availability": `"NONE"`, "dataCenters": "", "cudaVersions": ""})
+	if got := ids(d.mustSend(200, "GET", "/v2/catalog/gpus?include=AVAILABILITY&product=POD&countryCodes=FR", "").get("gpus")); !slices.Equal(got, []string{"NVIDIA L40S"}) {
 		t.Errorf("in one country: %q", got)
 	}
 	const cpu = "/v2/catalog/cpus/cpu5c?include=AVAILABILITY&product=SERVERLESS"
-	d.wants(d.ok(200, "GET", cpu+"&vcpuCount=32", ""), map[string]string{"availability": `"HIGH"`})
-	d.wants(d.ok(200, "GET", cpu+"&vcpuCount=64", ""), map[string]string{"availability": `"NONE"`, "dataCenters": ""})
-	d.wants(d.ok(200, "GET", "/v2/catalog/datacenters/EU-RO-1?include=GPU_AVAILABILITY,CPU_AVAILABILITY", ""), map[string]string{
+	d.expectMembers(d.mustSend(200, "GET", cpu+"&vcpuCount=32", ""), map[string]string{"availability": `"HIGH"`})
+	d.expectMembers(d.mustSend(200, "GET", cpu+"&vcpuCount=64", ""), map[string]string{"availability": `"NONE"`, "dataCenters": ""})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1?include=GPU_AVAILABILITY,CPU_AVAILABILITY", ""), map[string]string{
 		"gpuAvailability": `[{"id":"NVIDIA L40S","name":"L40S","availability":"HIGH"}]`, "cpuAvailability.0.id": `"cpu3c"`,
 	})
-	nothing := deploy(t)
-	d.wants(nothing.ok(200, "GET", "/v2/catalog/datacenters/EU-RO-1?include=GPU_AVAILABILITY", ""), map[string]string{"gpuAvailability": ""})
+	withoutGPUs := deploy(t)
+	d.expectMembers(withoutGPUs.mustSend(200, "GET", "/v2/catalog/datacenters/EU-RO-1?include=GPU_AVAILABILITY", ""), map[string]string{"gpuAvailability": ""})
 }
 
 func TestCatalogFilters(t *testing.T) {
 	d := deploy(t)
 	for query, want := range map[string]int{
 		"": 26, "?unknown=x": 26, "?regions=OCEANIA,ASIA": 2, "?regions=AFRICA": 0, "?networkVolumeTypes=STANDARD,HIGH_PERFORMANCE": 26,
-		"?compliance=GDPR": 0, "?globalNetwork=false": 26, "?globalNetwork=true": 0, "?regions=ASIA&networkVolumeTypes=STANDARD&globalNetwork=false": 1,
+		"?compliance=GDPR": 0, "?globalNetwork=false": 0, "?globalNetwork=true": 26, "?regions=ASIA&networkVolumeTypes=STANDARD&globalNetwork=true": 1,
 	} {
-		if got := ids(d.ok(200, "GET", "/v2/catalog/datacenters"+query, "").at("dataCenters")); len(got) != want {
+		if got := ids(d.mustSend(200, "GET", "/v2/catalog/datacenters"+query, "").get("dataCenters")); len(got) != want {
 			t.Errorf("%s: %q", query, got)
 		}
 	}
@@ -123,6 +123,6 @@ func TestCatalogFilters(t *testing.T) {
 		"datacenters?include=AVAILABILITY": 422, "datacenters?regions=MARS": 422, "datacenters?networkVolumeTypes=FAST": 422, "datacenters?compliance=NONE": 422,
 		"datacenters?globalNetwork=maybe": 422, "datacenters/EU-RO-1?include=X": 422,
 	} {
-		d.refused(status, `"detail":`, "GET", "/v2/catalog/"+query, "")
+		d.expectRefusal(status, `"detail":`, "GET", "/v2/catalog/"+query, "")
 	}
 }

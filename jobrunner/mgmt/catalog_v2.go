@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -9,40 +10,26 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// The levels of availability that one machine has: what is there, and what is
-// not.
-const (
-	inStock    = "HIGH"
-	outOfStock = "NONE"
-)
-
-func level(there bool) string {
-	if there {
-		return inStock
-	}
-	return outOfStock
-}
-
-// gpuTypeV2 is a GPU type in an answer. Prices are not known (package catalog).
+// gpuTypeV2 is a GPU type in an answer. Prices are for an hour of one GPU.
 type gpuTypeV2 struct {
 	ID           string            `json:"id"`
 	Name         string            `json:"name"`
-	Pool         *string           `json:"pool"` // null: in none
+	Pool         *string           `json:"pool"` // null: in no pool
 	Manufacturer string            `json:"manufacturer"`
 	Memory       int64             `json:"memory"` // GB
 	Secure       bool              `json:"secure"`
 	Community    bool              `json:"community"`
 	Price        gpuPriceV2        `json:"price"`
 	MaxCount     maxCountV2        `json:"maxCount"`
-	Availability string            `json:"availability,omitempty"`
+	Availability catalog.Level     `json:"availability,omitempty"`
 	DataCenters  []availabilityV2  `json:"dataCenters,omitempty"`
 	CUDAVersions []cudaAvailableV2 `json:"cudaVersions,omitempty"`
 }
 
 type gpuPriceV2 struct {
-	Secure     float64  `json:"secure"`
-	Community  float64  `json:"community"`
-	Serverless *float64 `json:"serverless,omitempty"` // absent: in no pool
+	Secure     catalog.USD  `json:"secure"`
+	Community  catalog.USD  `json:"community"`
+	Serverless *catalog.USD `json:"serverless,omitempty"` // absent: in no pool
 }
 
 type maxCountV2 struct {
@@ -55,12 +42,13 @@ type cudaAvailableV2 struct {
 	Available bool   `json:"available"`
 }
 
-// availabilityV2 is the availability of something in a data center, or of a data
-// center's something.
+// availabilityV2 is the availability of a GPU or CPU type in one data center. It
+// names the data center in an answer about the type, and the type in an answer
+// about the data center.
 type availabilityV2 struct {
-	ID           string `json:"id"`
-	Name         string `json:"name"`
-	Availability string `json:"availability"`
+	ID           string        `json:"id"`
+	Name         string        `json:"name"`
+	Availability catalog.Level `json:"availability"`
 }
 
 type cpuTypeV2 struct {
@@ -70,7 +58,7 @@ type cpuTypeV2 struct {
 	VCPU         vcpuRangeV2      `json:"vcpu"`
 	RAMGBPerVCPU float64          `json:"ramGbPerVcpu"`
 	Price        cpuPriceV2       `json:"price"`
-	Availability string           `json:"availability,omitempty"`
+	Availability catalog.Level    `json:"availability,omitempty"`
 	DataCenters  []availabilityV2 `json:"dataCenters,omitempty"`
 }
 
@@ -80,8 +68,8 @@ type vcpuRangeV2 struct {
 }
 
 type cpuPriceV2 struct {
-	SecurePerVCPU     float64 `json:"securePerVcpu"`
-	ServerlessPerVCPU float64 `json:"serverlessPerVcpu"`
+	SecurePerVCPU     catalog.USD `json:"securePerVcpu"`
+	ServerlessPerVCPU catalog.USD `json:"serverlessPerVcpu"`
 }
 
 type dataCenterV2 struct {
@@ -107,9 +95,11 @@ type dataCentersV2 struct {
 	DataCenters []dataCenterV2 `json:"dataCenters"`
 }
 
-// gpuQuery narrows what counts as available.
+// gpuQuery has the conditions under which a GPU type counts as available.
 type gpuQuery struct {
 	availability bool
+	products     []string
+	cloud        string
 	count        int64
 	countries    []string
 	cudaVersions []string
@@ -117,25 +107,25 @@ type gpuQuery struct {
 }
 
 var (
-	countryForm = regexp.MustCompile(`^[A-Z]{2}$`)
-	floorForm   = regexp.MustCompile(`^\d+(\.\d+)?$`)
+	countryPattern = regexp.MustCompile(`^[A-Z]{2}$`)
+	minCUDAPattern = regexp.MustCompile(`^\d+(\.\d+)?$`)
 )
 
 func readGPUQuery(c *call) (gpuQuery, error) {
 	q := newQuery(c)
 	out := gpuQuery{
-		availability: q.withAvailability([]string{"POD", "CLUSTER", "SERVERLESS"}, "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion"),
-		count:        q.number("count", 1, "an integer of at least 1", func(n int64) bool { return n >= 1 }),
-		countries:    q.matching("countryCodes", countryForm, "a country code such as FR"),
-		cudaVersions: q.matching("cudaVersions", forms["cuda"].regexp, forms["cuda"].words),
+		count:        q.integer("count", 1, "an integer of at least 1", func(n int64) bool { return n >= 1 }),
+		countries:    q.patternList("countryCodes", countryPattern, "a country code such as FR"),
+		cudaVersions: q.patternList("cudaVersions", patterns["cuda"].regexp, patterns["cuda"].description),
 	}
-	q.choice("cloud", "SECURE", "COMMUNITY")
-	out.minCUDA = q.one("minCudaVersion", "major or major.minor", floorForm.MatchString)
-	q.refuse(q.has("cudaVersions") && q.has("minCudaVersion"), "cudaVersions and minCudaVersion exclude each other")
+	out.availability, out.products = q.readAvailability(catalog.Products, "count", "cloud", "countryCodes", "cudaVersions", "minCudaVersion")
+	out.cloud = cmp.Or(q.enumValue("cloud", catalog.Clouds...), catalog.Secure)
+	out.minCUDA = q.patternValue("minCudaVersion", minCUDAPattern, "major or major.minor")
+	q.refuseIf(q.has("cudaVersions") && q.has("minCudaVersion"), "cudaVersions and minCudaVersion exclude each other: set one of them")
 	return out, q.err()
 }
 
-// accepts reports whether a CUDA version is in what the query asks for.
+// accepts reports whether the query allows a CUDA version.
 func (q gpuQuery) accepts(version string) bool {
 	if len(q.cudaVersions) > 0 {
 		return slices.Contains(q.cudaVersions, version)
@@ -143,41 +133,23 @@ func (q gpuQuery) accepts(version string) bool {
 	return q.minCUDA == "" || catalog.CompareCUDA(version, q.minCUDA) >= 0
 }
 
-// newGPUType answers a GPU type. Where the machine has it, so does every data
-// center: the machine stands in for all of them.
-func newGPUType(g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
+// newGPUType shows a GPU type.
+func newGPUType(offered *catalog.Catalog, g catalog.GPU, stock catalog.Stock, q gpuQuery) gpuTypeV2 {
+	offer := offered.OfferOf(g.ID)
+	secure, community := offer.MaxCount[catalog.Secure], offer.MaxCount[catalog.Community]
 	w := gpuTypeV2{
-		ID: g.ID, Name: g.Name, Pool: orNull(catalog.PoolOf(g.ID)), Manufacturer: g.Manufacturer, Memory: g.Memory,
-		Secure: true, Community: true,
-		MaxCount: maxCountV2{catalog.MaxGPUs, catalog.MaxGPUs},
+		ID: g.ID, Name: g.Name, Pool: nilIfEmpty(offered.PoolOf(g.ID)), Manufacturer: g.Manufacturer, Memory: g.Memory,
+		Secure: secure > 0, Community: community > 0,
+		Price:    gpuPriceV2{Secure: offer.Price.Pod[catalog.Secure], Community: offer.Price.Pod[catalog.Community]},
+		MaxCount: maxCountV2{secure, community},
 	}
 	if w.Pool != nil {
-		w.Price.Serverless = new(float64(0))
+		w.Price.Serverless = &offer.Price.Serverless
 	}
-	if !q.availability {
-		return w
+	if q.availability {
+		q.addAvailability(&w, offered, offer, stock)
 	}
-	constrained := len(q.cudaVersions) > 0 || q.minCUDA != ""
-	for _, v := range stock.CUDAVersions {
-		if q.accepts(v) {
-			w.CUDAVersions = append(w.CUDAVersions, cudaAvailableV2{v, stock.Count >= q.count})
-		}
-	}
-	if stock.Count >= q.count && (!constrained || len(w.CUDAVersions) > 0) {
-		w.DataCenters = places(q.countries)
-	}
-	w.Availability = level(len(w.DataCenters) > 0)
 	return w
-}
-
-// places are the data centers in some countries, or in all.
-func places(countries []string) (out []availabilityV2) {
-	for _, d := range catalog.DataCenters {
-		if len(countries) == 0 || slices.Contains(countries, d.Country) {
-			out = append(out, availabilityV2{d.ID, d.Name, inStock})
-		}
-	}
-	return out
 }
 
 func (s *server) listGPUTypes(c *call) (any, error) {
@@ -185,10 +157,10 @@ func (s *server) listGPUTypes(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	stock := s.Stock()
+	offered, stock := s.Catalog.Now(), s.Stock()
 	out := gpuTypesV2{[]gpuTypeV2{}}
-	for _, g := range catalog.GPUsWith(stock) {
-		w := newGPUType(g, stock[g.ID], q)
+	for _, g := range offered.GPUsWith(stock) {
+		w := newGPUType(offered, g, stock[g.ID], q)
 		if len(q.countries) == 0 || len(w.DataCenters) > 0 {
 			out.GPUs = append(out.GPUs, w)
 		}
@@ -201,51 +173,54 @@ func (s *server) getGPUType(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	stock := s.Stock()
-	gpus := catalog.GPUsWith(stock)
+	offered, stock := s.Catalog.Now(), s.Stock()
+	gpus := offered.GPUsWith(stock)
 	i := slices.IndexFunc(gpus, func(g catalog.GPU) bool { return g.ID == c.id })
 	if i < 0 {
-		return nil, inCatalog(false, "GPU type", c.id)
+		return nil, requireCatalogEntry(false, "GPU type", c.id)
 	}
-	return newGPUType(gpus[i], stock[c.id], q), nil
+	return newGPUType(offered, gpus[i], stock[c.id], q), nil
 }
 
-func inCatalog(known bool, what, id string) error {
-	if known {
+func requireCatalogEntry(found bool, kind, id string) error {
+	if found {
 		return nil
 	}
-	return httpanswer.Refuse(http.StatusNotFound, "the catalog has no %s %q", what, id)
+	return httpanswer.Refuse(http.StatusNotFound, "the catalog has no %s %q", kind, id)
 }
 
-// cpuQuery narrows what counts as available.
+// cpuQuery has the conditions under which a CPU flavour counts as available.
 type cpuQuery struct {
 	availability bool
+	products     []string
 	vcpus        int64
 }
 
 func readCPUQuery(c *call) (cpuQuery, error) {
 	q := newQuery(c)
 	out := cpuQuery{
-		availability: q.withAvailability([]string{"POD", "SERVERLESS"}, "vcpuCount"),
-		vcpus:        q.number("vcpuCount", 2, "a power of two of at least 2", func(n int64) bool { return n >= 2 && n&(n-1) == 0 }),
+		vcpus: q.integer("vcpuCount", 2, "a power of two of at least 2", func(n int64) bool { return n >= 2 && n&(n-1) == 0 }),
 	}
+	out.availability, out.products = q.readAvailability([]string{catalog.Pod, catalog.Serverless}, "vcpuCount")
 	return out, q.err()
 }
 
-func newCPUType(f catalog.CPU, q cpuQuery) cpuTypeV2 {
-	w := cpuTypeV2{ID: f.ID, Name: f.Name, Group: f.Group, VCPU: vcpuRangeV2{f.MinVCPU, f.MaxVCPU}, RAMGBPerVCPU: f.RAMGBPerVCPU}
+func newCPUType(offered *catalog.Catalog, f catalog.CPU, q cpuQuery) cpuTypeV2 {
+	price := offered.CPUPriceOf(f.ID)
+	w := cpuTypeV2{
+		ID: f.ID, Name: f.Name, Group: f.Group, VCPU: vcpuRangeV2{f.MinVCPU, f.MaxVCPU}, RAMGBPerVCPU: f.RAMGBPerVCPU,
+		Price: cpuPriceV2{price.Secure, price.Serverless},
+	}
 	if q.availability {
-		if q.vcpus <= f.MaxVCPU {
-			w.DataCenters = places(nil)
-		}
-		w.Availability = level(len(w.DataCenters) > 0)
+		q.addAvailability(&w, offered, f)
 	}
 	return w
 }
 
 func (s *server) listCPUTypes(c *call) (any, error) {
 	q, err := readCPUQuery(c)
-	return cpuTypesV2{each(catalog.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(f, q) })}, err
+	offered := s.Catalog.Now()
+	return cpuTypesV2{convertAll(offered.CPUs, func(f catalog.CPU) cpuTypeV2 { return newCPUType(offered, f, q) })}, err
 }
 
 func (s *server) getCPUType(c *call) (any, error) {
@@ -253,65 +228,86 @@ func (s *server) getCPUType(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, ok := catalog.CPUByID(c.id)
-	return newCPUType(f, q), inCatalog(ok, "CPU flavour", c.id)
+	offered := s.Catalog.Now()
+	f, ok := offered.CPUByID(c.id)
+	return newCPUType(offered, f, q), requireCatalogEntry(ok, "CPU flavour", c.id)
 }
 
-// newDataCenter answers a data center with the stock that include asks for.
-func (s *server) newDataCenter(d catalog.DataCenter, include []string) dataCenterV2 {
+// newDataCenter shows a data center with the stock that include asks for.
+func (s *server) newDataCenter(offered *catalog.Catalog, d catalog.DataCenter, include []string) dataCenterV2 {
 	w := dataCenterV2{
-		ID: d.ID, Name: d.Name, Region: d.Region, NetworkVolumeTypes: catalog.VolumeTypes, Compliance: []string{},
+		ID: d.ID, Name: d.Name, Region: d.Region, GlobalNetwork: d.GlobalNetwork,
+		NetworkVolumeTypes: nonNilList(d.VolumeTypes), Compliance: nonNilList(d.Compliance),
 	}
 	if slices.Contains(include, "GPU_AVAILABILITY") {
-		stock := s.Stock()
-		for _, g := range catalog.GPUsWith(stock) {
-			if stock[g.ID].Count > 0 {
-				w.GPUAvailability = append(w.GPUAvailability, availabilityV2{g.ID, g.Name, inStock})
-			}
-		}
+		w.GPUAvailability = gpusIn(offered, d, s.Stock())
 	}
 	if slices.Contains(include, "CPU_AVAILABILITY") {
-		w.CPUAvailability = each(catalog.CPUs, func(f catalog.CPU) availabilityV2 {
-			return availabilityV2{f.ID, f.Name, inStock}
-		})
+		w.CPUAvailability = cpusIn(offered, d)
 	}
 	return w
 }
 
-func (q *query) include() []string { return q.oneOf("include", "GPU_AVAILABILITY", "CPU_AVAILABILITY") }
+func (q *query) include() []string {
+	return q.enumList("include", "GPU_AVAILABILITY", "CPU_AVAILABILITY")
+}
+
+// dataCentersQuery has what a list of data centers shows.
+type dataCentersQuery struct {
+	include, regions, tiers, compliance []string
+	globalNetwork                       *bool
+}
+
+func readDataCentersQuery(c *call) (dataCentersQuery, error) {
+	q := newQuery(c)
+	out := dataCentersQuery{
+		include:       q.include(),
+		regions:       q.enumList("regions", catalog.Regions...),
+		tiers:         q.enumList("networkVolumeTypes", catalog.VolumeTypes...),
+		compliance:    q.enumList("compliance", catalog.Certificates...),
+		globalNetwork: q.boolean("globalNetwork"),
+	}
+	return out, q.err()
+}
+
+func (q dataCentersQuery) matches(w dataCenterV2) bool {
+	return (q.regions == nil || slices.Contains(q.regions, w.Region)) &&
+		containsAll(w.NetworkVolumeTypes, q.tiers) && containsAll(w.Compliance, q.compliance) &&
+		(q.globalNetwork == nil || *q.globalNetwork == w.GlobalNetwork)
+}
 
 func (s *server) listDataCenters(c *call) (any, error) {
-	q := newQuery(c)
-	include := q.include()
-	regions := q.oneOf("regions", catalog.Regions...)
-	tiers := q.oneOf("networkVolumeTypes", catalog.VolumeTypes...)
-	compliance := q.oneOf("compliance", catalog.Certificates...)
-	globalNetwork := q.flag("globalNetwork")
-	if err := q.err(); err != nil {
+	q, err := readDataCentersQuery(c)
+	if err != nil {
 		return nil, err
 	}
 	out := dataCentersV2{[]dataCenterV2{}}
-	for _, d := range catalog.DataCenters {
-		w := s.newDataCenter(d, include)
-		if (regions == nil || slices.Contains(regions, w.Region)) &&
-			hasAll(w.NetworkVolumeTypes, tiers) && hasAll(w.Compliance, compliance) &&
-			(globalNetwork == nil || *globalNetwork == w.GlobalNetwork) {
+	offered := s.Catalog.Now()
+	for _, d := range offered.DataCenters {
+		w := s.newDataCenter(offered, d, q.include)
+		if q.matches(w) {
 			out.DataCenters = append(out.DataCenters, w)
 		}
 	}
 	return out, nil
 }
 
-func hasAll(of, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(of, w) })
+func containsAll(values, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(values, w) })
+}
+
+func readDataCenterInclude(c *call) (include []string, err error) {
+	q := newQuery(c)
+	include = q.include()
+	return include, q.err()
 }
 
 func (s *server) getDataCenter(c *call) (any, error) {
-	q := newQuery(c)
-	include := q.include()
-	if err := q.err(); err != nil {
+	include, err := readDataCenterInclude(c)
+	if err != nil {
 		return nil, err
 	}
-	d, ok := catalog.DataCenterByID(c.id)
-	return s.newDataCenter(d, include), inCatalog(ok, "data center", c.id)
+	offered := s.Catalog.Now()
+	d, ok := offered.DataCenterByID(c.id)
+	return s.newDataCenter(offered, d, include), requireCatalogEntry(ok, "data center", c.id)
 }

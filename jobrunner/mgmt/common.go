@@ -5,42 +5,45 @@ import (
 	"slices"
 )
 
-// set gives a field the value that a body has for it.
-func set[T any](field *T, sent *T) {
-	if sent != nil {
-		*field = *sent
+// setIfPresent sets a field to the value from a body, if the body has one.
+func setIfPresent[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
 	}
 }
 
-// list is what an answer says of a list: an empty one is [], never null.
-func list(of []string) []string {
-	if of == nil {
+// nonNilList makes an answer show an empty list as [], never as null.
+func nonNilList(values []string) []string {
+	if values == nil {
 		return []string{}
 	}
-	return of
+	return values
 }
 
-// dictionary is what an answer says of a map: an empty one is {}, never null.
-func dictionary(of map[string]string) map[string]string {
-	if of == nil {
+// nonNilMap makes an answer show an empty map as {}, never as null.
+func nonNilMap(values map[string]string) map[string]string {
+	if values == nil {
 		return map[string]string{}
 	}
-	return of
+	return values
 }
 
-// orNull is nil for the empty string.
-func orNull(s string) *string {
+// nilIfEmpty makes an answer show the empty string as null.
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// each maps a list.
-func each[A, B any](of []A, f func(A) B) []B {
-	out := make([]B, 0, len(of))
-	for _, a := range of {
-		out = append(out, f(a))
+// unchanged is the conversion of what is in its wire type already.
+func unchanged[T any](v T) T { return v }
+
+// convertAll converts each item of a list.
+func convertAll[A, B any](items []A, convert func(A) B) []B {
+	out := make([]B, 0, len(items))
+	for _, item := range items {
+		out = append(out, convert(item))
 	}
 	return out
 }
@@ -50,5 +53,6 @@ func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// ceil is the next integer, of those that a float64 tells apart.
+// ceil rounds up to an integer, at most to the largest that a float64 represents
+// exactly.
 func ceil(f float64) int64 { return int64(min(math.Ceil(f), 1<<53)) }

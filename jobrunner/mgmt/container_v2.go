@@ -9,16 +9,16 @@ type containerBodyV2 struct {
 	Args     *string            `json:"args"`
 	Disk     *int64             `json:"disk" rule:"min=1"`
 	Env      *map[string]string `json:"env"`
-	Ports    *[]string          `json:"ports" rule:"form=port"`
+	Ports    *[]string          `json:"ports" rule:"pattern=port"`
 	Registry reference          `json:"registry"`
 }
 
 func (b containerBodyV2) apply(c *store.Container) {
-	set(&c.Image, b.Image)
-	set(&c.Args, b.Args)
-	set(&c.Disk, b.Disk)
-	set(&c.Env, b.Env)
-	set(&c.Ports, b.Ports)
+	setIfPresent(&c.Image, b.Image)
+	setIfPresent(&c.Args, b.Args)
+	setIfPresent(&c.Disk, b.Disk)
+	setIfPresent(&c.Env, b.Env)
+	setIfPresent(&c.Ports, b.Ports)
 	if b.Registry.Set {
 		c.Registry = b.Registry.Value
 	}
@@ -33,11 +33,11 @@ type containerV2 struct {
 	Disk     int64             `json:"disk"`
 	Env      map[string]string `json:"env"`
 	Ports    []string          `json:"ports"`
-	Registry *string           `json:"registry"` // null: none
+	Registry *string           `json:"registry"` // null: no registry auth
 }
 
 func newContainerV2(c store.Container) containerV2 {
 	return containerV2{
-		Image: c.Image, Args: c.Args, Disk: c.Disk, Env: dictionary(c.Env), Ports: list(c.Ports), Registry: orNull(c.Registry),
+		Image: c.Image, Args: c.Args, Disk: c.Disk, Env: nonNilMap(c.Env), Ports: nonNilList(c.Ports), Registry: nilIfEmpty(c.Registry),
 	}
 }

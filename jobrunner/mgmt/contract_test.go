@@ -13,38 +13,42 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
 )
 
-// bench is a resource of one version that the contract's table is tried on,
-// field by field, over HTTP.
+// bench tests a resource of one version against the contract's table, field by
+// field, over HTTP.
 type bench struct {
 	*deployment
 	api      contract.API
 	resource string
 	path     string
-	minimal  map[string]any // accepted; the least that it can be
-	unique   bool           // its name
-	made     int
+	minimal  map[string]any // the smallest body that a create accepts
+	unique   bool           // names are unique
+	created  int            // number of bodies
+	volume   string         // id of a network volume
 }
 
 func benches(d *deployment) []*bench {
 	template := d.workerTemplateV1("of the endpoints")
 	return []*bench{
-		{d, contract.V1, "template", "/v1/templates", map[string]any{"name": "t", "imageName": "i"}, true, 0},
-		{d, contract.V1, "networkVolume", "/v1/networkvolumes", map[string]any{"name": "v", "size": 1, "dataCenterId": "X"}, false, 0},
-		{d, contract.V1, "registryAuth", "/v1/containerregistryauth", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0},
-		{d, contract.V1, "endpoint", "/v1/endpoints", map[string]any{"templateId": template}, false, 0},
-		{d, contract.V2, "template", "/v2/templates", map[string]any{"name": "t", "image": "i"}, true, 0},
-		{d, contract.V2, "networkVolume", "/v2/network-volumes", map[string]any{"name": "v", "size": 10, "dataCenter": "X"}, false, 0},
-		{d, contract.V2, "registryAuth", "/v2/registries", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0},
-		{d, contract.V2, "delegation", "/v2/registries/delegations", map[string]any{"resource": "arn:aws:ecr:us-east-2:418399314813:repository/ab"}, false, 0},
-		{d, contract.V2, "endpoint", "/v2/serverless", map[string]any{"name": "e", "image": "i"}, false, 0},
+		{d, contract.V1, "template", "/v1/templates", map[string]any{"name": "t", "imageName": "i"}, true, 0, ""},
+		{d, contract.V1, "networkVolume", "/v1/networkvolumes", map[string]any{"name": "v", "size": 1, "dataCenterId": "X"}, false, 0, ""},
+		{d, contract.V1, "registryAuth", "/v1/containerregistryauth", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0, ""},
+		{d, contract.V1, "endpoint", "/v1/endpoints", map[string]any{"templateId": template}, false, 0, ""},
+		{d, contract.V2, "template", "/v2/templates", map[string]any{"name": "t", "image": "i"}, true, 0, ""},
+		{d, contract.V2, "networkVolume", "/v2/network-volumes", map[string]any{"name": "v", "size": 10, "dataCenter": "X"}, false, 0, ""},
+		{d, contract.V2, "registryAuth", "/v2/registries", map[string]any{"name": "r", "username": "u", "password": "p"}, true, 0, ""},
+		{d, contract.V2, "delegation", "/v2/registries/delegations", map[string]any{"resource": "arn:aws:ecr:us-east-2:418399314813:repository/ab"}, false, 0, ""},
+		{d, contract.V1, "pod", "/v1/pods", map[string]any{"imageName": "i"}, false, 0, ""},
+		{d, contract.V2, "pod", "/v2/pods", map[string]any{"name": "p", "image": "i"}, false, 0, d.volume("X")},
+		{d, contract.V2, "cluster", "/v2/clusters", map[string]any{"name": "c", "type": "TRAINING", "image": "i"}, false, 0, d.volume("X")},
+		{d, contract.V2, "endpoint", "/v2/serverless", map[string]any{"name": "e", "image": "i"}, false, 0, ""},
 	}
 }
 
-// beside is what stands beside a member, by the beginning of its path.
-var beside = []struct {
+// siblings are the members that a member requires, by a prefix of its path.
+var siblings = []struct {
 	api            contract.API
 	resource, path string
-	with           string
+	members        string
 }{
 	{contract.V1, "endpoint", "vcpuCount", `{"computeType":"CPU","cpuFlavorIds":["cpu3c"]}`},
 	{contract.V1, "endpoint", "cpuFlavorIds", `{"computeType":"CPU"}`},
@@ -55,13 +59,21 @@ var beside = []struct {
 	{contract.V2, "endpoint", "scaling.queueDelay", `{"scaling":{"type":"QUEUE_DELAY","queueDelay":4}}`},
 	{contract.V2, "endpoint", "scaling", `{"scaling":{"type":"REQUEST_COUNT","requestCount":4}}`},
 	{contract.V2, "endpoint", "type", `{"scaling":{"type":"REQUEST_COUNT","requestCount":4}}`},
+	{contract.V2, "pod", "mounts.network", `{"gpu":{"id":"NVIDIA L4"},"mounts":{"network":[{"volumeId":"%volume%","path":"/x"}]}}`},
+	{contract.V2, "pod", "mounts", `{"gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/x"}}}`},
+	{contract.V2, "pod", "cpu", `{"cpu":{"id":"cpu3c","vcpuCount":2}}`},
+	{contract.V2, "pod", "vcpuCount", `{"cpu":{"id":"cpu3c","vcpuCount":2}}`},
+	{contract.V2, "cluster", "mounts.network", `{"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2},"mounts":{"network":[{"volumeId":"%volume%","path":"/x"}]}}`},
+	{contract.V2, "cluster", "mounts", `{"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2},"mounts":{"persistent":{"size":10,"path":"/x"}}}`},
+	{contract.V2, "cluster", "", `{"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`},
+	{contract.V2, "pod", "", `{"gpu":{"id":"NVIDIA L4"}}`},
 }
 
-func (b *bench) context(path string) map[string]any {
+func (b *bench) siblingMembers(path string) map[string]any {
 	out := map[string]any{}
-	for _, s := range beside {
+	for _, s := range siblings {
 		if s.api == b.api && s.resource == b.resource && strings.HasPrefix(path, s.path) {
-			if err := json.Unmarshal([]byte(s.with), &out); err != nil {
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(s.members, "%volume%", b.volume)), &out); err != nil {
 				b.Fatal(err)
 			}
 			break
@@ -70,69 +82,74 @@ func (b *bench) context(path string) map[string]any {
 	return out
 }
 
-// fresh is the least that a create says, with what stands beside a member.
-func (b *bench) fresh(path string) map[string]any {
-	out := b.context(path)
+// minimalBody is the smallest body of a create, with the siblings of a member.
+func (b *bench) minimalBody(path string) map[string]any {
+	out := b.siblingMembers(path)
 	maps.Copy(out, b.minimal)
-	if b.made++; b.unique {
-		out["name"] = fmt.Sprintf("%s %s %d", b.api, b.resource, b.made)
+	if b.created++; b.unique {
+		out["name"] = fmt.Sprintf("%s %s %d", b.api, b.resource, b.created)
 	}
 	return out
 }
 
-func put(in map[string]any, path []string, value any) {
+func setMember(object map[string]any, path []string, value any) {
 	name := path[0]
 	if len(path) == 1 {
-		in[name] = value
+		object[name] = value
 		return
 	}
 	if list, ok := strings.CutSuffix(name, "[]"); ok {
-		put(in[list].([]any)[0].(map[string]any), path[1:], value)
+		setMember(object[list].([]any)[0].(map[string]any), path[1:], value)
 		return
 	}
-	inner, ok := in[name].(map[string]any)
+	child, ok := object[name].(map[string]any)
 	if !ok {
-		inner = map[string]any{}
-		in[name] = inner
+		child = map[string]any{}
+		object[name] = child
 	}
-	put(inner, path[1:], value)
+	setMember(child, path[1:], value)
 }
 
-// say sends the member in a create, or in an update to an object that takes it.
-func (b *bench) say(use contract.Use, path string, value any) reply {
+// sendMember sends the member in a create, or in an update of a new object.
+func (b *bench) sendMember(use contract.Use, path string, value any) reply {
 	b.Helper()
-	create := b.fresh(path)
+	create := b.minimalBody(path)
 	if use == contract.Create {
-		put(create, strings.Split(path, "."), value)
+		setMember(create, strings.Split(path, "."), value)
 		return b.send("POST", b.path, create)
 	}
 	id := b.create(b.path, create)
-	update := b.context(path)
+	update := b.siblingMembers(path)
+	if b.resource == "pod" { // its compute is fixed
+		delete(update, "gpu")
+		delete(update, "cpu")
+	}
 	delete(update, "computeType") // fixed
-	put(update, strings.Split(path, "."), value)
+	delete(update, "compute")     // fixed
+	setMember(update, strings.Split(path, "."), value)
 	return b.send("PATCH", b.path+"/"+id, update)
 }
 
-func (b *bench) accepts(use contract.Use, path string, value any) {
+func (b *bench) expectAccepted(use contract.Use, path string, value any) {
 	b.Helper()
-	if got := b.say(use, path, value); got.status/100 != 2 {
+	if got := b.sendMember(use, path, value); got.status/100 != 2 {
 		b.Errorf("%s %s, use %b: %s %v is refused: %d %s", b.api, b.resource, use, path, value, got.status, got.text)
 	}
 }
 
-func (b *bench) refuses(use contract.Use, path string, value any) {
+func (b *bench) expectRefused(use contract.Use, path string, value any) {
 	b.Helper()
 	want := 422
 	if b.api == contract.V1 {
 		want = 400
 	}
-	if got := b.say(use, path, value); got.status != want {
+	if got := b.sendMember(use, path, value); got.status != want {
 		b.Errorf("%s %s, use %b: %s %v got %d %s", b.api, b.resource, use, path, value, got.status, got.text)
 	}
 }
 
-// fields are the rows of one use, one use at a time.
-func (b *bench) fields(visit func(f contract.Field, use contract.Use)) {
+// eachField visits the fields of creates, then those of updates.
+func (b *bench) eachField(visit func(f contract.Field, use contract.Use)) {
 	for _, use := range []contract.Use{contract.Create, contract.Update} {
 		for _, f := range contract.FieldsOf(b.api, b.resource, use) {
 			visit(f, use)
@@ -140,89 +157,89 @@ func (b *bench) fields(visit func(f contract.Field, use contract.Use)) {
 	}
 }
 
-// TestBordersAreTheContracts: every bound is tried on both sides, every value
-// of an enum is accepted, and only an open list takes others.
-func TestBordersAreTheContracts(t *testing.T) {
+// TestBoundsMatchContract tests both sides of every bound, and that every value of
+// an enum is accepted and other values only of an open enum.
+func TestBoundsMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
-		b.fields(func(f contract.Field, use contract.Use) {
+		b.eachField(func(f contract.Field, use contract.Use) {
 			if f.Min != nil {
-				b.border(f, use, *f.Min, -1)
+				b.checkBound(f, use, *f.Min, -1)
 			}
 			if f.Max != nil {
-				b.border(f, use, *f.Max, +1)
+				b.checkBound(f, use, *f.Max, +1)
 			}
 			if f.OrZero {
-				b.accepts(use, f.Path, 0)
+				b.expectAccepted(use, f.Path, 0)
 			}
-			b.enum(f, use)
+			b.checkEnum(f, use)
 		})
 	}
 }
 
-// border tries a bound and what is beyond it.
-func (b *bench) border(f contract.Field, use contract.Use, at, outward float64) {
+// checkBound tests a bound and a value beyond it.
+func (b *bench) checkBound(f contract.Field, use contract.Use, bound, step float64) {
 	b.Helper()
-	// A volume that is grown to the lower bound is not above its size.
-	grows := b.resource == "networkVolume" && f.Path == "size" && use == contract.Update && outward < 0
+	// The volume has the size of the lower bound, and an update must grow it.
+	mustGrow := b.resource == "networkVolume" && f.Path == "size" && use == contract.Update && step < 0
 	switch f.Type {
 	case "integer":
-		if !grows {
-			b.accepts(use, f.Path, at)
+		if !mustGrow {
+			b.expectAccepted(use, f.Path, bound)
 		}
-		b.refuses(use, f.Path, at+outward)
+		b.expectRefused(use, f.Path, bound+step)
 	case "number":
-		b.accepts(use, f.Path, at)
-		b.refuses(use, f.Path, at+outward/100)
+		b.expectAccepted(use, f.Path, bound)
+		b.expectRefused(use, f.Path, bound+step/100)
 	case "string":
-		if outward > 0 {
-			b.accepts(use, f.Path, strings.Repeat("x", int(at)))
+		if step > 0 {
+			b.expectAccepted(use, f.Path, strings.Repeat("x", int(bound)))
 		}
-		b.refuses(use, f.Path, strings.Repeat("x", int(at+outward)))
+		b.expectRefused(use, f.Path, strings.Repeat("x", int(bound+step)))
 	case "array":
-		b.refuses(use, f.Path, make([]any, int(at+outward)))
+		b.expectRefused(use, f.Path, make([]any, int(bound+step)))
 	default:
-		b.Errorf("%s %s: a bound of %s is not tried", b.api, b.resource, f.Path)
+		b.Errorf("%s %s: the test has no case for the bound of %s", b.api, b.resource, f.Path)
 	}
 }
 
-func (b *bench) enum(f contract.Field, use contract.Use) {
+func (b *bench) checkEnum(f contract.Field, use contract.Use) {
 	b.Helper()
 	if f.Enum == nil || strings.HasPrefix(f.Path, "scaling") {
-		return // each type of scaling has members of its own, and a test
+		return // each type of scaling has members of its own, which other tests cover
 	}
-	value := func(of string) any {
+	value := func(name string) any {
 		if f.Type == "array" {
-			return []string{of}
+			return []string{name}
 		}
-		return of
+		return name
 	}
 	if f.Open {
 		unknown := "not known"
 		if f.Pattern != "" && strings.Contains(f.Pattern, `\d+`) || strings.Contains(f.Path, "Cuda") {
 			unknown = "99.1"
 		}
-		b.accepts(use, f.Path, value(unknown))
-		b.accepts(use, f.Path, value(f.Enum[0]))
+		b.expectAccepted(use, f.Path, value(unknown))
+		b.expectAccepted(use, f.Path, value(f.Enum[0]))
 		return
 	}
 	for _, known := range f.Enum {
-		b.accepts(use, f.Path, value(known))
+		b.expectAccepted(use, f.Path, value(known))
 	}
-	b.refuses(use, f.Path, value("NOT_KNOWN"))
+	b.expectRefused(use, f.Path, value("NOT_KNOWN"))
 }
 
-// TestTypesAreTheContracts: a value of another type is refused for every
-// member, and so is a member that the operation does not have.
-func TestTypesAreTheContracts(t *testing.T) {
-	wrong := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
+// TestTypesMatchContract tests that a value of another type is refused for every
+// member, as is a member that the operation does not have.
+func TestTypesMatchContract(t *testing.T) {
+	mistyped := map[string]any{"string": 1, "integer": "1", "number": "1", "boolean": "true", "array": "x", "map": []any{}, "object": "x"}
 	for _, b := range benches(deploy(t)) {
-		b.fields(func(f contract.Field, use contract.Use) {
-			if wrong[f.Type] == nil {
+		b.eachField(func(f contract.Field, use contract.Use) {
+			if mistyped[f.Type] == nil {
 				t.Fatalf("no wrong value for %s", f.Type)
 			}
-			b.refuses(use, f.Path, wrong[f.Type])
+			b.expectRefused(use, f.Path, mistyped[f.Type])
 			if f.Type == "integer" {
-				b.refuses(use, f.Path, math.Pi)
+				b.expectRefused(use, f.Path, math.Pi)
 			}
 			switch f.Items {
 			case "string":
@@ -230,35 +247,35 @@ func TestTypesAreTheContracts(t *testing.T) {
 				if f.Type == "map" {
 					items = map[string]any{"A": 1}
 				}
-				b.refuses(use, f.Path, items)
+				b.expectRefused(use, f.Path, items)
 			case "object":
-				b.refuses(use, f.Path, []any{"x"})
+				b.expectRefused(use, f.Path, []any{"x"})
 			}
 		})
 		for _, use := range []contract.Use{contract.Create, contract.Update} {
-			takes := contract.FieldsOf(b.api, b.resource, use)
-			if len(takes) == 0 {
+			accepted := contract.FieldsOf(b.api, b.resource, use)
+			if len(accepted) == 0 {
 				continue
 			}
 			for _, f := range contract.Fields {
-				known := slices.ContainsFunc(takes, func(t contract.Field) bool { return t.Path == f.Path })
+				known := slices.ContainsFunc(accepted, func(t contract.Field) bool { return t.Path == f.Path })
 				if f.API == b.api && f.Resource == b.resource && !known && !strings.ContainsAny(f.Path, ".[") {
-					b.refuses(use, f.Path, "x")
+					b.expectRefused(use, f.Path, "x")
 				}
 			}
 		}
 	}
 }
 
-// TestRequiredIsTheContracts: without a required member a create is refused,
-// and the minimal one has no other.
-func TestRequiredIsTheContracts(t *testing.T) {
+// TestRequiredMembersMatchContract tests that a create without a required member
+// is refused, and that the minimal body has no other members.
+func TestRequiredMembersMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
 			if !f.RequiredIn(contract.Create) || strings.ContainsAny(f.Path, ".[") {
 				continue
 			}
-			body := b.fresh("")
+			body := b.minimalBody("")
 			delete(body, f.Path)
 			got := b.send("POST", b.path, body)
 			if want := fmt.Sprintf("$: missing property '%s'", f.Path); got.status/100 != 4 || !strings.Contains(got.text, want) {
@@ -268,38 +285,38 @@ func TestRequiredIsTheContracts(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreTheContracts: what a minimal create leaves out comes back as
-// the contract says.
-func TestDefaultsAreTheContracts(t *testing.T) {
+// TestDefaultsMatchContract tests that the members that a minimal create omits
+// have the contract's defaults.
+func TestDefaultsMatchContract(t *testing.T) {
 	for _, b := range benches(deploy(t)) {
 		for _, f := range contract.FieldsOf(b.api, b.resource, contract.Create) {
-			answered := slices.ContainsFunc(contract.FieldsOf(b.api, b.resource, contract.Read), func(r contract.Field) bool { return r.Path == f.Path })
-			if f.Default == "" || !answered {
+			readable := slices.ContainsFunc(contract.FieldsOf(b.api, b.resource, contract.Read), func(r contract.Field) bool { return r.Path == f.Path })
+			if f.Default == "" || !readable {
 				continue
 			}
-			beside := ""
+			sibling := ""
 			if strings.HasPrefix(f.Path, "gpu.") {
-				beside = f.Path
+				sibling = f.Path
 			}
-			got := b.send("POST", b.path, b.fresh(beside))
+			got := b.send("POST", b.path, b.minimalBody(sibling))
 			var want any
 			if err := json.Unmarshal([]byte(f.Default), &want); err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got.at(f.Path), want) {
-				t.Errorf("%s %s: %s is %v by default, want %s", b.api, b.resource, f.Path, got.at(f.Path), f.Default)
+			if !reflect.DeepEqual(got.get(f.Path), want) {
+				t.Errorf("%s %s: %s is %v by default, want %s", b.api, b.resource, f.Path, got.get(f.Path), f.Default)
 			}
 		}
 	}
 }
 
-// TestAnswersAreTheContracts: an answer has what must stand in it, and nothing
-// that the contract does not know.
-func TestAnswersAreTheContracts(t *testing.T) {
+// TestAnswersMatchContract tests that an answer has all required members, and none
+// that the contract does not have.
+func TestAnswersMatchContract(t *testing.T) {
 	d := deploy(t)
 	for _, b := range benches(d) {
-		for _, context := range []string{"", "gpu", "cpu", "vcpuCount"} { // kinds of compute
-			b.answerHas(b.send("POST", b.path, b.fresh(context)))
+		for _, compute := range []string{"", "gpu", "cpu", "vcpuCount"} { // kinds of compute
+			b.checkAnswer(b.send("POST", b.path, b.minimalBody(compute)))
 		}
 	}
 	for _, c := range []struct{ path, resource string }{
@@ -307,13 +324,13 @@ func TestAnswersAreTheContracts(t *testing.T) {
 		{"/v2/catalog/cpus/cpu3c?include=AVAILABILITY&product=POD", "cpuType"},
 		{"/v2/catalog/datacenters/EU-RO-1?include=GPU_AVAILABILITY,CPU_AVAILABILITY", "dataCenter"},
 	} {
-		stocked := deploy(t, withL40S)
-		b := &bench{deployment: stocked, api: contract.V2, resource: c.resource}
-		b.answerHas(stocked.ok(200, "GET", c.path, ""))
+		withGPUs := deploy(t, withL40S)
+		b := &bench{deployment: withGPUs, api: contract.V2, resource: c.resource}
+		b.checkAnswer(withGPUs.mustSend(200, "GET", c.path, ""))
 	}
 }
 
-func (b *bench) answerHas(got reply) {
+func (b *bench) checkAnswer(got reply) {
 	b.Helper()
 	known := map[string]contract.Field{}
 	for _, f := range contract.FieldsOf(b.api, b.resource, contract.Read) {

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
-// wires are the wire types by what the contract calls their bodies.
-var wires = []struct {
+// wireTypes are the wire types by the names of the contract.
+var wireTypes = []struct {
 	api      contract.API
 	resource string
-	request  any // nil: there is none
+	request  any // nil: no request has it
 	answer   any
 }{
 	{contract.V1, "template", templateBodyV1{}, templateV1{}},
@@ -27,20 +28,31 @@ var wires = []struct {
 	{contract.V2, "registryAuth", registryAuthBodyV2{}, registryAuth{}},
 	{contract.V2, "delegation", delegationBodyV2{}, delegationV2{}},
 	{contract.V2, "endpoint", endpointBodyV2{}, endpointV2{}},
+	{contract.V1, "pod", podBodyV1{}, podV1{}},
+	{contract.V2, "pod", podBodyV2{}, podV2{}},
+	{contract.V2, "cluster", clusterBodyV2{}, clusterV2{}},
 	{contract.V2, "gpuType", nil, gpuTypeV2{}},
 	{contract.V2, "cpuType", nil, cpuTypeV2{}},
 	{contract.V2, "dataCenter", nil, dataCenterV2{}},
+	{contract.V1, "billing", nil, billingRecordV1{}},
+	{contract.V1, "networkVolumeBilling", nil, volumeBillingRecordV1{}},
+	{contract.V2, "billing", nil, billingV2{}},
+	{contract.V2, "podBilling", nil, podBillingV2{}},
+	{contract.V2, "serverlessBilling", nil, serverlessBillingV2{}},
+	{contract.V2, "endpointBilling", nil, publicBillingV2{}},
+	{contract.V2, "networkVolumeBilling", nil, volumeBillingV2{}},
+	{contract.V2, "clusterBilling", nil, clusterBillingV2{}},
 }
 
-// notAnswered are members of answers that this deployment has nothing for.
-var notAnswered = map[string]string{
-	"v1 endpoint workers": "what runs is not the store's to know",
+// unansweredMembers are members of answers that this deployment omits.
+var unansweredMembers = map[string]string{
+	"v1 endpoint workers": "the store does not know the workers",
 	"v1 endpoint userId":  "there is one user, without an id",
 }
 
-// stricter are rules of this deployment that the contract does not have, so
-// that what one version takes the other can show.
-var stricter = map[string]string{
+// stricterRules are rules that the contract does not have. They ensure that each
+// version can show what the other accepts.
+var stricterRules = map[string]string{
 	"v1 template name min":                 "no empty name",
 	"v1 template imageName min":            "no container without an image",
 	"v1 networkVolume name min":            "no empty name",
@@ -49,7 +61,20 @@ var stricter = map[string]string{
 	"v1 endpoint name min":                 "no empty name",
 	"v1 endpoint templateId min":           "no empty id",
 	"v2 template image min":                "no container without an image",
-	"v2 delegation resource form":          "what is no ARN of a repository names no image",
+	"v2 delegation resource form":          "only the ARN of a repository names an image",
+	"v1 pod name min":                      "no empty name",
+	"v1 pod imageName min":                 "no container without an image",
+	"v1 pod gpuTypeIds form":               "no empty id, and none with control characters",
+	"v1 pod cpuFlavorIds form":             "no empty id, and none with control characters",
+	"v1 pod dataCenterIds form":            "no empty id, and none with control characters",
+	"v1 pod allowedCudaVersions form":      "version 2 says the form",
+	"v2 pod image min":                     "no container without an image",
+	"v2 pod gpu.id form":                   "no empty id, and none with control characters",
+	"v2 pod cpu.id form":                   "no empty id, and none with control characters",
+	"v2 pod dataCenterIds form":            "no empty id, and none with control characters",
+	"v2 cluster image min":                 "no container without an image",
+	"v2 cluster compute.gpuTypeId form":    "no empty id, and none with control characters",
+	"v2 cluster dataCenterIds form":        "no empty id, and none with control characters",
 	"v2 endpoint image min":                "no container without an image",
 	"v2 endpoint gpu.pools form":           "no empty id, and none with control characters",
 	"v2 endpoint cpu[].id form":            "no empty id, and none with control characters",
@@ -61,124 +86,126 @@ var stricter = map[string]string{
 	"v1 endpoint minCudaVersion form":      "version 2 says the form",
 }
 
-// checked are rules that stand in a check method.
-var checked = map[string]string{
+// checkMethodRules are rules that a check method implements.
+var checkMethodRules = map[string]string{
 	"v2 template image required": "an endpoint has the same container settings, where a template may give the image",
 }
 
-// member facts of a wire type by path.
-type facts struct {
+// memberFacts describes a member of a wire type.
+type memberFacts struct {
 	kind     string
 	rule     rule
 	optional bool // in an answer
 }
 
-func TestWireTypesKnowTheContract(t *testing.T) {
-	excused := maps.Clone(notAnswered)
-	for _, w := range wires {
+func TestWireTypesMatchContract(t *testing.T) {
+	exceptions := maps.Clone(unansweredMembers)
+	for _, w := range wireTypes {
 		if w.request != nil {
-			known := map[string]facts{}
-			describe(reflect.TypeOf(w.request), "", known)
+			known := map[string]memberFacts{}
+			collectMembers(reflect.TypeOf(w.request), "", known)
 			for use, p := range map[contract.Use]phase{contract.Create: creating, contract.Update: updating} {
 				fields := contract.FieldsOf(w.api, w.resource, use)
 				if len(fields) == 0 {
 					continue // a registry auth has no update
 				}
-				compare(t, w.api, w.resource, fields, known, func(f facts) bool { return p == creating || !f.rule.onlyCreate }, nil)
+				compareMembers(t, w.api, w.resource, fields, known, func(f memberFacts) bool {
+					return p == creating && !f.rule.updateOnly || p == updating && !f.rule.createOnly
+				}, nil)
 			}
 		}
-		known := map[string]facts{}
-		describe(reflect.TypeOf(w.answer), "", known)
+		known := map[string]memberFacts{}
+		collectMembers(reflect.TypeOf(w.answer), "", known)
 		fields := contract.FieldsOf(w.api, w.resource, contract.Read)
-		compare(t, w.api, w.resource, fields, known, func(facts) bool { return true }, excused)
+		compareMembers(t, w.api, w.resource, fields, known, func(memberFacts) bool { return true }, exceptions)
 		for _, f := range fields {
 			if f.RequiredIn(contract.Read) && known[f.Path].optional {
-				t.Errorf("%s %s %s must stand in every answer", w.api, w.resource, f.Path)
+				t.Errorf("%s %s %s must be in every answer: it has omitempty", w.api, w.resource, f.Path)
 			}
 		}
 	}
-	for left := range excused {
-		t.Errorf("%s is excused without need", left)
+	for unused := range exceptions {
+		t.Errorf("%s is excused without need", unused)
 	}
 }
 
-// compare finds members that one side has and the other lacks.
-func compare(t *testing.T, api contract.API, resource string, fields []contract.Field, known map[string]facts, has func(facts) bool, excused map[string]string) {
+// compareMembers reports the members that only one of wire type and contract has.
+func compareMembers(t *testing.T, api contract.API, resource string, fields []contract.Field, known map[string]memberFacts, applies func(memberFacts) bool, exceptions map[string]string) {
 	t.Helper()
-	stated := map[string]bool{}
+	inContract := map[string]bool{}
 	for _, f := range fields {
-		stated[f.Path] = true
-		mine, ok := known[f.Path]
+		inContract[f.Path] = true
+		member, ok := known[f.Path]
 		key := string(api) + " " + resource + " " + f.Path
 		switch {
-		case !ok || !has(mine):
-			if excused[key] == "" {
+		case !ok || !applies(member):
+			if exceptions[key] == "" {
 				t.Errorf("%s is not known", key)
 			}
-			delete(excused, key)
-		case mine.kind != f.Type:
-			t.Errorf("%s is %s, here it is %s", key, f.Type, mine.kind)
+			delete(exceptions, key)
+		case member.kind != f.Type:
+			t.Errorf("%s is %s, here it is %s", key, f.Type, member.kind)
 		}
 	}
 	for path, f := range known {
-		if has(f) && !stated[path] {
+		if applies(f) && !inContract[path] {
 			t.Errorf("%s %s: the contract has no %s", api, resource, path)
 		}
 	}
 }
 
-func TestRulesAreTheContracts(t *testing.T) {
-	more, elsewhere := maps.Clone(stricter), maps.Clone(checked)
-	for _, w := range wires {
+func TestRulesMatchContract(t *testing.T) {
+	extraRules, checkRules := maps.Clone(stricterRules), maps.Clone(checkMethodRules)
+	for _, w := range wireTypes {
 		if w.request == nil {
 			continue
 		}
-		known := map[string]facts{}
-		describe(reflect.TypeOf(w.request), "", known)
+		known := map[string]memberFacts{}
+		collectMembers(reflect.TypeOf(w.request), "", known)
 		for _, f := range contract.Fields {
 			if f.API != w.api || f.Resource != w.resource || !f.In(contract.Create|contract.Update) {
 				continue
 			}
 			key, r := string(w.api)+" "+w.resource+" "+f.Path, known[f.Path].rule
-			if !sameNumber(r.min, f.Min) && !excuse(more, key+" min") {
+			if !sameNumber(r.min, f.Min) && !takeException(extraRules, key+" min") {
 				t.Errorf("%s: the minimum differs", key)
 			}
 			if !sameNumber(r.max, f.Max) {
 				t.Errorf("%s: the maximum differs", key)
 			}
-			if r.zero != f.OrZero {
-				t.Errorf("%s: zero is %v here", key, r.zero)
+			if r.allowZero != f.OrZero {
+				t.Errorf("%s: zero is %v here", key, r.allowZero)
 			}
 			if closed := !f.Open && f.Enum != nil; closed && !sameElements(r.oneOf, f.Enum) || !closed && r.oneOf != nil {
 				t.Errorf("%s is one of %q, here of %q (open: %v)", key, f.Enum, r.oneOf, f.Open)
 			}
 			pattern := ""
-			if r.form != nil {
-				pattern = r.form.regexp.String()
-				if f.Use == contract.Update && r.clears {
+			if r.pattern != nil {
+				pattern = r.pattern.regexp.String()
+				if f.Use == contract.Update && r.clearable {
 					pattern = "^$|" + pattern
 				}
 			}
-			if pattern != f.Pattern && !excuse(more, key+" form") {
+			if pattern != f.Pattern && !takeException(extraRules, key+" form") {
 				t.Errorf("%s has the form %q, here %q", key, f.Pattern, pattern)
 			}
-			create := r.must || r.mustCreate
-			if f.In(contract.Create) && create != f.RequiredIn(contract.Create) && !excuse(elsewhere, key+" required") {
+			create := r.required || r.requiredOnCreate
+			if f.In(contract.Create) && create != f.RequiredIn(contract.Create) && !takeException(checkRules, key+" required") {
 				t.Errorf("%s: required in a create: %v", key, f.RequiredIn(contract.Create))
 			}
-			if f.In(contract.Update) && r.must != f.RequiredIn(contract.Update) {
+			if f.In(contract.Update) && r.required != f.RequiredIn(contract.Update) {
 				t.Errorf("%s: required in an update: %v", key, f.RequiredIn(contract.Update))
 			}
 		}
 	}
-	for _, left := range append(slices.Collect(maps.Keys(more)), slices.Collect(maps.Keys(elsewhere))...) {
-		t.Errorf("%s is excused without need", left)
+	for _, unused := range append(slices.Collect(maps.Keys(extraRules)), slices.Collect(maps.Keys(checkRules))...) {
+		t.Errorf("%s is excused without need", unused)
 	}
 }
 
-func excuse(from map[string]string, key string) bool {
-	_, ok := from[key]
-	delete(from, key)
+func takeException(exceptions map[string]string, key string) bool {
+	_, ok := exceptions[key]
+	delete(exceptions, key)
 	return ok
 }
 
@@ -186,35 +213,45 @@ func sameNumber(a, b *float64) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// describe collects the members of a wire type.
-func describe(typ reflect.Type, prefix string, into map[string]facts) {
+// collectMembers collects the members of a wire type.
+func collectMembers(typ reflect.Type, prefix string, members map[string]memberFacts) {
 	for _, f := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
 			continue
 		}
-		path, inner := prefix+name, f.Type
-		if inner.Kind() == reflect.Pointer {
-			inner = inner.Elem()
+		path, elem := prefix+name, f.Type
+		if elem.Kind() == reflect.Pointer {
+			elem = elem.Elem()
 		}
-		into[path] = facts{kindOf(inner), parseRule(f.Tag.Get("rule")), strings.Contains(options, "omitempty")}
-		switch into[path].kind {
+		members[path] = memberFacts{jsonKind(elem), parseRule(f.Tag.Get("rule")), strings.Contains(options, "omitempty")}
+		switch members[path].kind {
 		case "object":
-			if inner != reflect.TypeFor[templateV1]() { // the contract names it in an endpoint, and describes it by itself
-				describe(inner, path+".", into)
+			if elem != reflect.TypeFor[templateV1]() { // the contract names it in an endpoint, and describes it by itself
+				collectMembers(elem, path+".", members)
+			}
+			if members[path].rule.createOnly { // and so is what is in it
+				for inner, m := range members {
+					if strings.HasPrefix(inner, path+".") {
+						m.rule.createOnly = true
+						members[inner] = m
+					}
+				}
 			}
 		case "array":
-			if inner.Elem().Kind() == reflect.Struct {
-				describe(inner.Elem(), path+"[].", into)
+			if elem.Elem().Kind() == reflect.Struct {
+				collectMembers(elem.Elem(), path+"[].", members)
 			}
 		}
 	}
 }
 
-func kindOf(t reflect.Type) string {
+func jsonKind(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[reference](), t == reflect.TypeFor[time.Time]():
 		return "string"
+	case t == reflect.TypeFor[catalog.USD]():
+		return "number"
 	case t.Kind() == reflect.Int64:
 		return "integer"
 	case t.Kind() == reflect.Float64:

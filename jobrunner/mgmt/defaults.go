@@ -2,14 +2,14 @@ package mgmt
 
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
-// What a create means by what it leaves out, version by version (service
-// description, Resources and their fields; docs/contract.md).
+// The defaults of a create in each version (service description, Resources and
+// their fields; docs/contract.md).
 
 const (
 	defaultDisk      = 50 // GB
 	defaultMountPath = "/workspace"
 	defaultGPUCount  = 1
-	defaultVCPUCount = 2 // version 1; version 2 demands it
+	defaultVCPUCount = 2 // version 1; version 2 requires a count
 )
 
 func templateDefaultsV1() store.Template {
@@ -28,6 +28,15 @@ func templateDefaultsV2() store.Template {
 		Category:  "NVIDIA",
 		StartSSH:  true, StartJupyter: true,
 	}
+}
+
+func podDefaultsV1() store.Pod {
+	t := templateDefaultsV1()
+	return store.Pod{Head: store.Head{Name: "my pod"}, Container: t.Container, Volume: t.Volume, Cloud: "SECURE"}
+}
+
+func podDefaultsV2() store.Pod {
+	return store.Pod{Container: store.Container{Disk: defaultDisk}, Volume: store.LocalVolume{Path: defaultMountPath}, Cloud: "SECURE"}
 }
 
 func endpointDefaultsV1() store.Endpoint { return endpointDefaults(5) }

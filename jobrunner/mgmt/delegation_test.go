@@ -21,40 +21,41 @@ const (
 
 func TestDelegations(t *testing.T) {
 	d := deploy(t)
-	if list := d.ok(200, "GET", delegations, ""); list.text != `{"delegations":[]}`+"\n" {
+	if list := d.mustSend(200, "GET", delegations, ""); list.text != `{"delegations":[]}`+"\n" {
 		t.Errorf("listed %s", list.text)
 	}
-	before := time.Now().Add(-time.Second)
-	made := d.ok(201, "POST", delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
-	id := made.at("id").(string)
-	d.wants(made, map[string]string{
+	notBefore := time.Now().Add(-time.Second)
+	answer := d.mustSend(201, "POST", delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
+	id := answer.get("id").(string)
+	d.expectMembers(answer, map[string]string{
 		"name": `"mine"`, "delegatorUserId": `"default"`, "awsUser": `"418399314813"`, "repository": `"team/image"`, "tag": `"latest"`,
 		"awsRegion": `"us-east-2"`, "dockerRegistryUri": `"418399314813.dkr.ecr.us-east-2.amazonaws.com"`,
 	})
-	created, err := time.Parse(time.RFC3339, made.at("createdAt").(string))
-	if err != nil || created.Before(before) || time.Until(created) > time.Second {
-		t.Errorf("created at %v", made.at("createdAt"))
+	createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string))
+	if err != nil || createdAt.Before(notBefore) || time.Until(createdAt) > time.Second {
+		t.Errorf("created at %v", answer.get("createdAt"))
 	}
 	// Neither the name nor the repository has to be unique.
-	again := d.create(delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
-	list := d.ok(200, "GET", delegations, "")
-	if !reflect.DeepEqual(list.at("delegations.0"), made.body) || list.at("delegations.1.id") != again || len(list.at("delegations").([]any)) != 2 {
+	second := d.create(delegations, `{"resource":"`+ecrImage+`","name":"mine"}`)
+	list := d.mustSend(200, "GET", delegations, "")
+	if !reflect.DeepEqual(list.get("delegations.0"), answer.body) || list.get("delegations.1.id") != second || len(list.get("delegations").([]any)) != 2 {
 		t.Errorf("listed %s", list.text)
 	}
-	d.ok(204, "DELETE", delegations+"/"+id, "")
-	d.refused(404, "not found", "DELETE", delegations+"/"+id, "")
-	if list := d.ok(200, "GET", delegations, ""); list.at("delegations.0.id") != again || strings.Contains(list.text, id) {
+	d.mustSend(204, "DELETE", delegations+"/"+id, "")
+	d.expectRefusal(404, "not found", "DELETE", delegations+"/"+id, "")
+	if list := d.mustSend(200, "GET", delegations, ""); list.get("delegations.0.id") != second || strings.Contains(list.text, id) {
 		t.Errorf("listed %s", list.text)
 	}
 }
 
-// Without a name, which a body leaves out, empties or nulls, a delegation shows null.
+// A delegation without a name shows null, whether the body omits, empties or nulls
+// the name.
 func TestDelegationsWithoutName(t *testing.T) {
 	d := deploy(t)
 	for _, name := range []string{``, `,"name":null`, `,"name":""`} {
-		made := d.ok(201, "POST", delegations, `{"resource":"`+ecrImage+`"`+name+`}`)
-		if !made.has("name") || made.at("name") != nil {
-			t.Errorf("%s: %s", name, made.text)
+		answer := d.mustSend(201, "POST", delegations, `{"resource":"`+ecrImage+`"`+name+`}`)
+		if !answer.has("name") || answer.get("name") != nil {
+			t.Errorf("%s: %s", name, answer.text)
 		}
 	}
 }
@@ -72,30 +73,30 @@ func TestDelegationResources(t *testing.T) {
 		{"arn:aws-us-gov:ecr:us-gov-west-1:000000000001:repository/ab", "us-gov-west-1", "ab", "latest", "000000000001.dkr.ecr.us-gov-west-1.amazonaws.com"},
 		{"arn:aws-iso-z:ecr:us-iso-east-1:000000000001:repository/ab", "us-iso-east-1", "ab", "latest", ""},
 	} {
-		made := d.ok(201, "POST", delegations, map[string]string{"resource": c.resource})
-		registry, _ := made.at("dockerRegistryUri").(string)
-		if got := []any{made.at("awsRegion"), made.at("repository"), made.at("tag"), registry}; !slices.Equal(got, []any{c.region, c.repository, c.tag, c.registry}) {
+		answer := d.mustSend(201, "POST", delegations, map[string]string{"resource": c.resource})
+		registry, _ := answer.get("dockerRegistryUri").(string)
+		if got := []any{answer.get("awsRegion"), answer.get("repository"), answer.get("tag"), registry}; !slices.Equal(got, []any{c.region, c.repository, c.tag, c.registry}) {
 			t.Errorf("%s became %q", c.resource, got)
 		}
-		if made.has("dockerRegistryUri") != (c.registry != "") {
-			t.Errorf("%s: %s", c.resource, made.text)
+		if answer.has("dockerRegistryUri") != (c.registry != "") {
+			t.Errorf("%s: %s", c.resource, answer.text)
 		}
 	}
 }
 
 func TestDelegationRefusals(t *testing.T) {
 	d := deploy(t)
-	const start = "arn:aws:ecr:us-east-2:418399314813:repository/"
+	const prefix = "arn:aws:ecr:us-east-2:418399314813:repository/"
 	for _, resource := range []string{
 		"", "x", "team/image", "418399314813.dkr.ecr.us-east-2.amazonaws.com/team/image", " " + ecrImage, ecrImage + "\n",
 		"arn:aws:s3:us-east-2:418399314813:repository/team/image", "arn:gcp:ecr:us-east-2:418399314813:repository/team/image",
 		"arn:aws:ecr::418399314813:repository/team/image", "arn:aws:ecr:us:418399314813:repository/team/image",
 		"arn:aws:ecr:us-east-2:41839931481:repository/team/image", "arn:aws:ecr:us-east-2:4183993148130:repository/team/image",
 		"arn:aws:ecr:us-east-2:418399314813:image/team/image", "arn:aws:ecr:us-east-2:418399314813:repository",
-		start, start + "a", start + strings.Repeat("a", 257), start + "Team", start + "a//b", start + "/a", start + "a/", start + "*", start + "a b",
-		start + "ab:", start + "ab:.x", start + "ab:" + strings.Repeat("a", 129), start + "ab@sha256:00",
+		prefix, prefix + "a", prefix + strings.Repeat("a", 257), prefix + "Team", prefix + "a//b", prefix + "/a", prefix + "a/", prefix + "*", prefix + "a b",
+		prefix + "ab:", prefix + "ab:.x", prefix + "ab:" + strings.Repeat("a", 129), prefix + "ab@sha256:00",
 	} {
-		d.refused(422, `"errors":["$`, "POST", delegations, map[string]string{"resource": resource})
+		d.expectRefusal(422, `"errors":["$`, "POST", delegations, map[string]string{"resource": resource})
 	}
 	for body, fault := range map[string]string{
 		`{}`:                                `"$: missing property 'resource'"`,
@@ -107,13 +108,13 @@ func TestDelegationRefusals(t *testing.T) {
 		`{"resource":"` + ecrImage + `","tag":"v1"}`:                `"$: additional properties 'tag' not allowed"`,
 		`{"resource":"` + ecrImage + `","delegatorUserId":"other"}`: `"$: additional properties 'delegatorUserId' not allowed"`,
 	} {
-		d.refused(422, fault, "POST", delegations, body)
+		d.expectRefusal(422, fault, "POST", delegations, body)
 	}
 	for _, body := range []string{``, `{`, `{"resource":"` + ecrImage + `"`} {
-		d.refused(400, `"detail":`, "POST", delegations, body)
+		d.expectRefusal(400, `"detail":`, "POST", delegations, body)
 	}
-	if list := d.ok(200, "GET", delegations, ""); list.text != `{"delegations":[]}`+"\n" {
-		t.Errorf("a refused body made %s", list.text)
+	if list := d.mustSend(200, "GET", delegations, ""); list.text != `{"delegations":[]}`+"\n" {
+		t.Errorf("a refused body created %s", list.text)
 	}
 	for _, c := range []struct{ method, path, allow string }{
 		{"DELETE", delegations, "GET, HEAD, POST"}, {"PATCH", delegations, "GET, HEAD, POST"}, {"GET", delegations + "/x", "DELETE"},
@@ -122,89 +123,88 @@ func TestDelegationRefusals(t *testing.T) {
 			t.Errorf("%s %s: %d, allowed is %q", c.method, c.path, got.status, got.header.Get("Allow"))
 		}
 	}
-	// A delegation is no registry auth, nor the other way round.
-	auth, one := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`), d.create(delegations, `{"resource":"`+ecrImage+`"}`)
-	d.refused(404, "not found", "DELETE", delegations+"/"+auth, "")
-	d.refused(404, "not found", "DELETE", "/v2/registries/"+one, "")
-	d.refused(404, "not found", "GET", "/v2/registries/"+one, "")
-	d.refused(400, "does not exist", "POST", "/v2/templates", `{"name":"t","image":"i","registry":"`+one+`"}`)
+	// The id of a delegation is not that of a registry auth, and vice versa.
+	auth, delegation := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`), d.create(delegations, `{"resource":"`+ecrImage+`"}`)
+	d.expectRefusal(404, "not found", "DELETE", delegations+"/"+auth, "")
+	d.expectRefusal(404, "not found", "DELETE", "/v2/registries/"+delegation, "")
+	d.expectRefusal(404, "not found", "GET", "/v2/registries/"+delegation, "")
+	d.expectRefusal(400, "does not exist", "POST", "/v2/templates", `{"name":"t","image":"i","registry":"`+delegation+`"}`)
 }
 
-// A delegation names the owner of the key that made it. Every full key sees and
-// revokes all of them; one for certain endpoints does neither.
+// A delegation names the owner of the key that created it. Every unrestricted key
+// sees and revokes all delegations; a restricted key does neither.
 func TestDelegationsAndKeys(t *testing.T) {
 	file := apikey.At(t.TempDir())
 	keys := map[string]string{}
 	for name, endpoints := range map[string][]string{"colleague": nil, "scoped": {"an-endpoint"}} {
-		key, err := file.Add(name, endpoints)
+		key, err := file.Add(apikey.Key{Name: name, Endpoints: endpoints})
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys[name] = key
 	}
 	d := deploy(t, func(c *mgmt.Config) {
-		all, err := c.Keys.With(file, nil)
+		keyring, err := c.Keys.With(file, time.Now, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Keys = all
+		c.Keys = keyring
 	})
-	as := func(name, method, path, body string) reply {
+	sendAs := func(name, method, path, body string) reply {
 		return d.sendWith(method, path, body, http.Header{"Authorization": {"Bearer " + keys[name]}})
 	}
-	made := as("colleague", "POST", delegations, `{"resource":"`+ecrImage+`"}`)
-	if made.status != 201 || made.at("delegatorUserId") != "colleague" {
-		t.Fatalf("%d %s", made.status, made.text)
+	answer := sendAs("colleague", "POST", delegations, `{"resource":"`+ecrImage+`"}`)
+	if answer.status != 201 || answer.get("delegatorUserId") != "colleague" {
+		t.Fatalf("%d %s", answer.status, answer.text)
 	}
-	one := delegations + "/" + made.at("id").(string)
-	for _, c := range []struct{ method, path, body string }{{"GET", delegations, ""}, {"POST", delegations, `{"resource":"` + ecrImage + `"}`}, {"DELETE", one, ""}} {
-		if got := as("scoped", c.method, c.path, c.body); got.status != 403 || got.header.Get("Content-Type") != "application/problem+json" {
+	path := delegations + "/" + answer.get("id").(string)
+	for _, c := range []struct{ method, path, body string }{{"GET", delegations, ""}, {"POST", delegations, `{"resource":"` + ecrImage + `"}`}, {"DELETE", path, ""}} {
+		if got := sendAs("scoped", c.method, c.path, c.body); got.status != 403 || got.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.text)
 		}
 	}
-	if list := d.ok(200, "GET", delegations, ""); len(list.at("delegations").([]any)) != 1 || list.at("delegations.0.delegatorUserId") != "colleague" {
+	if list := d.mustSend(200, "GET", delegations, ""); len(list.get("delegations").([]any)) != 1 || list.get("delegations.0.delegatorUserId") != "colleague" {
 		t.Errorf("listed %s", list.text)
 	}
-	d.ok(204, "DELETE", one, "")
+	d.mustSend(204, "DELETE", path, "")
 }
 
-// Whatever is made and revoked in whatever order, the list is what a list in memory
-// would be.
-func TestDelegationsAreAModel(t *testing.T) {
+// After any sequence of creates and revocations the list equals a list in memory.
+func TestDelegationsModel(t *testing.T) {
 	d := deploy(t)
 	var model []any
 	rapid.Check(t, func(r *rapid.T) {
-		for _, one := range model { // of the case before
-			d.ok(204, "DELETE", delegations+"/"+one.(map[string]any)["id"].(string), "")
+		for _, delegation := range model { // of the case before
+			d.mustSend(204, "DELETE", delegations+"/"+delegation.(map[string]any)["id"].(string), "")
 		}
 		model = nil
 		revoked := "nothing"
 		r.Repeat(map[string]func(*rapid.T){
 			"make": func(r *rapid.T) {
 				name, repository := rapid.SampledFrom([]string{"", "a", "ä ö", "a"}).Draw(r, "name"), rapid.StringMatching(`[a-z]{2,9}(/[a-z0-9]{1,9})?`).Draw(r, "repository")
-				made := d.ok(201, "POST", delegations, map[string]string{"name": name, "resource": "arn:aws:ecr:us-east-2:418399314813:repository/" + repository})
-				if shown, _ := made.at("name").(string); shown != name || made.at("repository") != repository {
-					r.Errorf("%q %q became %s", name, repository, made.text)
+				answer := d.mustSend(201, "POST", delegations, map[string]string{"name": name, "resource": "arn:aws:ecr:us-east-2:418399314813:repository/" + repository})
+				if answeredName, _ := answer.get("name").(string); answeredName != name || answer.get("repository") != repository {
+					r.Errorf("%q %q became %s", name, repository, answer.text)
 				}
-				model = append(model, made.body)
+				model = append(model, answer.body)
 			},
-			"refuse": func(*rapid.T) { d.refused(422, "errors", "POST", delegations, `{"resource":"x"}`) },
+			"refuse": func(*rapid.T) { d.expectRefusal(422, "errors", "POST", delegations, `{"resource":"x"}`) },
 			"revoke": func(r *rapid.T) {
 				if len(model) == 0 {
 					return
 				}
 				i := rapid.IntRange(0, len(model)-1).Draw(r, "which")
 				revoked = model[i].(map[string]any)["id"].(string)
-				d.ok(204, "DELETE", delegations+"/"+revoked, "")
+				d.mustSend(204, "DELETE", delegations+"/"+revoked, "")
 				model = slices.Delete(model, i, i+1)
 			},
 			"revoke again": func(*rapid.T) {
-				d.refused(404, revoked, "DELETE", delegations+"/"+revoked, "")
+				d.expectRefusal(404, revoked, "DELETE", delegations+"/"+revoked, "")
 			},
 			"": func(r *rapid.T) {
-				all, _ := d.ok(200, "GET", delegations, "").at("delegations").([]any)
-				if len(all) != len(model) || len(model) > 0 && !reflect.DeepEqual(all, model) {
-					r.Fatalf("listed %v, want %v", all, model)
+				listed, _ := d.mustSend(200, "GET", delegations, "").get("delegations").([]any)
+				if len(listed) != len(model) || len(model) > 0 && !reflect.DeepEqual(listed, model) {
+					r.Fatalf("listed %v, want %v", listed, model)
 				}
 			},
 		})

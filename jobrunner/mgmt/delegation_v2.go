@@ -10,13 +10,13 @@ import (
 
 // delegationBodyV2 is the body of a create; there is no update.
 type delegationBodyV2 struct {
-	Resource *string   `json:"resource" rule:"must form=ecr"`
+	Resource *string   `json:"resource" rule:"required pattern=ecr"`
 	Name     reference `json:"name"`
 }
 
-// ecrARN is the name of a repository of AWS (ECR), which has the account, region
-// and repository of an image. AWS knows no tag in it; one may follow the repository
-// as in the reference of an image. Its groups are partition, region, account,
+// ecrARN matches the ARN of a repository in AWS ECR, which has the account, region
+// and repository of an image. AWS has no tag in an ARN; here one may follow the
+// repository, as in an image reference. The groups are partition, region, account,
 // repository and tag.
 var ecrARN = regexp.MustCompile(`^arn:(aws(?:-[a-z]+)*):ecr:([a-z]{2}(?:-[a-z]+)+-[0-9]{1,2}):([0-9]{12}):` +
 	`repository/([a-z0-9]+(?:(?:[._/-]|__)[a-z0-9]+)*)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?$`)
@@ -27,17 +27,17 @@ const (
 	maxRepository = 256
 )
 
-// defaultTag is what an image without a tag means to every client of registries.
+// defaultTag is the tag that every registry client uses for an image without one.
 const defaultTag = "latest"
 
-// check finds a repository whose name ECR has no room for.
+// check finds a repository whose name is too short or too long for ECR.
 func (b *delegationBodyV2) check(phase) []string {
 	if b.Resource == nil {
 		return nil
 	}
 	match := ecrARN.FindStringSubmatch(*b.Resource)
 	if match == nil {
-		return nil // the form is told of already
+		return nil // the rule of the member reports it
 	}
 	if n := len(match[4]); n < minRepository || n > maxRepository {
 		return []string{fmt.Sprintf("the repository in 'resource' has %d characters, want %d to %d", n, minRepository, maxRepository)}
@@ -60,16 +60,16 @@ type delegationV2 struct {
 
 func newDelegationV2(d store.Delegation) delegationV2 {
 	return delegationV2{
-		ID: d.ID, Name: orNull(d.Name), DelegatorID: d.Owner, AWSUser: d.Account, Repository: d.Repository, Tag: d.Tag,
+		ID: d.ID, Name: nilIfEmpty(d.Name), DelegatorID: d.Owner, AWSUser: d.Account, Repository: d.Repository, Tag: d.Tag,
 		AWSRegion: d.Region, RegistryURI: registryURI(d.ECRImage), CreatedAt: d.Created,
 	}
 }
 
-// ecrDomains are those of the registries of each partition of AWS.
+// ecrDomains maps each AWS partition to the domain of its registries.
 var ecrDomains = map[string]string{"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
 
-// registryURI is where the image's registry is; "" where nobody knows: an answer
-// need not have it.
+// registryURI is the address of the image's registry, or "" for an unknown
+// partition: the member is optional in an answer.
 func registryURI(i store.ECRImage) string {
 	domain, known := ecrDomains[i.Partition]
 	if !known {
@@ -79,7 +79,7 @@ func registryURI(i store.ECRImage) string {
 }
 
 func createDelegationV2(s *server, c *call, body delegationBodyV2) (store.Delegation, error) {
-	arn := ecrARN.FindStringSubmatch(*body.Resource) // it matched the rule
+	arn := ecrARN.FindStringSubmatch(*body.Resource) // the body passed this pattern
 	image := store.ECRImage{Partition: arn[1], Region: arn[2], Account: arn[3], Repository: arn[4], Tag: arn[5]}
 	if image.Tag == "" {
 		image.Tag = defaultTag

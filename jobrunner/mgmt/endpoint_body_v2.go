@@ -1,34 +1,37 @@
 package mgmt
 
-import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
 
 // endpointBodyV2 is the body of a create or an update.
 type endpointBodyV2 struct {
-	Name       *string `json:"name" rule:"must=create min=1"`
-	Type       *string `json:"type" rule:"only=create oneof=QUEUE,LOAD_BALANCER"`
+	Name       *string `json:"name" rule:"required=create min=1"`
+	Type       *string `json:"type" rule:"create-only oneof=QUEUE,LOAD_BALANCER"`
 	TemplateID *string `json:"templateId" rule:"min=1"`
 	containerBodyV2
 	GPU            *gpuBodyV2     `json:"gpu"`
 	CPU            *[]cpuBodyV2   `json:"cpu" rule:"min=1 unique"`
 	Workers        *workersBodyV2 `json:"workers"`
 	Scaling        *scalingV2     `json:"scaling"`
-	DataCenterIDs  *[]string      `json:"dataCenterIds" rule:"form=id"`
+	DataCenterIDs  *[]string      `json:"dataCenterIds" rule:"pattern=id"`
 	NetworkVolumes *[]string      `json:"networkVolumes"`
 	Timeout        *int64         `json:"timeout" rule:"zero min=5000 max=604800000"`
 	FlashBoot      *string        `json:"flashboot" rule:"oneof=OFF,FLASHBOOT,PRIORITY_FLASHBOOT"`
 }
 
 type gpuBodyV2 struct {
-	Pools               *[]string `json:"pools" rule:"must=create min=1 form=id"`
-	ExcludedTypes       *[]string `json:"excludedTypes" rule:"unique form=type"`
+	Pools               *[]string `json:"pools" rule:"required=create min=1 pattern=id"`
+	ExcludedTypes       *[]string `json:"excludedTypes" rule:"unique pattern=type"`
 	Count               *int64    `json:"count" rule:"min=1"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"form=cuda"`
-	MinCUDAVersion      *string   `json:"minCudaVersion" rule:"form=cuda clears"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
+	MinCUDAVersion      *string   `json:"minCudaVersion" rule:"pattern=cuda clearable"`
 }
 
 type cpuBodyV2 struct {
-	ID        string `json:"id" rule:"must min=1 form=id"`
-	VCPUCount int64  `json:"vcpuCount" rule:"must min=2 power2"`
+	ID        string `json:"id" rule:"required min=1 pattern=id"`
+	VCPUCount int64  `json:"vcpuCount" rule:"required min=2 power2"`
 }
 
 type workersBodyV2 struct {
@@ -37,9 +40,9 @@ type workersBodyV2 struct {
 	IdleTimeout *int64 `json:"idleTimeout" rule:"min=1 max=3600"`
 }
 
-// scalingV2 is of bodies and of answers.
+// scalingV2 is the scaling in a body and in an answer.
 type scalingV2 struct {
-	Type         string   `json:"type" rule:"must oneof=QUEUE_DELAY,REQUEST_COUNT"`
+	Type         string   `json:"type" rule:"required oneof=QUEUE_DELAY,REQUEST_COUNT"`
 	QueueDelay   *float64 `json:"queueDelay,omitempty" rule:"min=0.5"` // s
 	RequestCount *int64   `json:"requestCount,omitempty" rule:"min=1"`
 }
@@ -51,19 +54,19 @@ func newScalingV2(s store.Scaling) scalingV2 {
 	return scalingV2{Type: s.Type, QueueDelay: &s.Value}
 }
 
-// check: each type has a member of its own, which it needs, and no other.
+// check requires the member of the scaling type, and refuses that of the other.
 func (w *scalingV2) check(phase) (faults []string) {
 	for _, m := range []struct {
 		scalingType, name string
-		said              bool
+		present           bool
 	}{
 		{store.QueueDelay, "queueDelay", w.QueueDelay != nil},
 		{store.RequestCount, "requestCount", w.RequestCount != nil},
 	} {
 		switch {
-		case w.Type == m.scalingType && !m.said:
+		case w.Type == m.scalingType && !m.present:
 			faults = append(faults, "missing property '"+m.name+"'")
-		case w.Type != m.scalingType && w.Type != "" && m.said:
+		case w.Type != m.scalingType && w.Type != "" && m.present:
 			faults = append(faults, "additional properties '"+m.name+"' not allowed")
 		}
 	}
@@ -77,7 +80,7 @@ func (w *scalingV2) record() store.Scaling {
 	return store.Scaling{Type: w.Type, Value: *w.QueueDelay}
 }
 
-// check: pools and exclusions are one selection.
+// check refuses exclusions without pools: the two are one selection.
 func (b *gpuBodyV2) check(p phase) []string {
 	if p == updating && b.ExcludedTypes != nil && b.Pools == nil {
 		return []string{"missing property 'pools', which 'excludedTypes' belongs to"}
@@ -85,7 +88,7 @@ func (b *gpuBodyV2) check(p phase) []string {
 	return nil
 }
 
-// check: a container needs an image from somewhere.
+// check requires an image, from the body or from a template.
 func (b *endpointBodyV2) check(p phase) []string {
 	if p == creating && b.Image == nil && b.TemplateID == nil {
 		return []string{"missing property 'image'"}
@@ -93,35 +96,36 @@ func (b *endpointBodyV2) check(p phase) []string {
 	return nil
 }
 
-// apply changes e, a new endpoint with the defaults or one that exists.
+// apply changes e, which is a new endpoint with the defaults or an existing one.
 func (b endpointBodyV2) apply(tx *store.Tx, e *store.Endpoint) error {
 	isNew := e.ID == ""
-	set(&e.Name, b.Name)
-	set(&e.Type, b.Type)
+	setIfPresent(&e.Name, b.Name)
+	setIfPresent(&e.Type, b.Type)
 	cudaVersions, err := b.applyContainer(tx, e)
 	if err != nil {
 		return err
 	}
-	if err := b.applyCompute(e, isNew, cudaVersions); err != nil {
+	if err := b.applyCompute(tx.Catalog(), e, isNew, cudaVersions); err != nil {
 		return err
 	}
 	if b.Workers != nil {
-		set(&e.WorkersMin, b.Workers.Min)
-		set(&e.WorkersMax, b.Workers.Max)
-		set(&e.IdleTimeout, b.Workers.IdleTimeout)
+		setIfPresent(&e.WorkersMin, b.Workers.Min)
+		setIfPresent(&e.WorkersMax, b.Workers.Max)
+		setIfPresent(&e.IdleTimeout, b.Workers.IdleTimeout)
 	}
 	if b.Scaling != nil {
 		e.Scaling = b.Scaling.record()
 	}
-	set(&e.DataCenterIDs, b.DataCenterIDs)
-	set(&e.NetworkVolumes, b.NetworkVolumes)
-	set(&e.Timeout, b.Timeout)
-	set(&e.FlashBoot, b.FlashBoot)
+	setIfPresent(&e.DataCenterIDs, b.DataCenterIDs)
+	setIfPresent(&e.NetworkVolumes, b.NetworkVolumes)
+	setIfPresent(&e.Timeout, b.Timeout)
+	setIfPresent(&e.FlashBoot, b.FlashBoot)
 	return b.checkScaling(*e)
 }
 
-// applyContainer copies the template once; the body's members win, and env is
-// merged. Whatever is set here, the endpoint follows no template afterwards.
+// applyContainer copies the template once. The body's members override the
+// template's, and env is merged. An endpoint whose container is set here follows
+// no template afterwards.
 func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVersions []string, err error) {
 	if b.TemplateID != nil {
 		t, err := tx.Template(*b.TemplateID)
@@ -129,7 +133,7 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 			return nil, err
 		}
 		if !t.Serverless {
-			return nil, invalid("$.templateId: template '" + t.ID + "' is not a serverless template")
+			return nil, validationError("$.templateId: template '" + t.ID + "' is not a serverless template")
 		}
 		e.Copy(t)
 		env := mergedEnv(t.Env, b.Env)
@@ -142,9 +146,9 @@ func (b endpointBodyV2) applyContainer(tx *store.Tx, e *store.Endpoint) (cudaVer
 	return cudaVersions, nil
 }
 
-// applyCompute: whether an endpoint has GPU workers, CPU workers or any is
-// fixed when it is made.
-func (b endpointBodyV2) applyCompute(e *store.Endpoint, isNew bool, cudaVersions []string) error {
+// applyCompute sets GPUs or CPUs. The kind of workers (GPU, CPU or any) is fixed
+// when the endpoint is created.
+func (b endpointBodyV2) applyCompute(offered *catalog.Catalog, e *store.Endpoint, isNew bool, cudaVersions []string) error {
 	if b.GPU != nil && b.CPU != nil {
 		return store.Refusal("gpu and cpu exclude each other: an endpoint has GPU workers or CPU workers")
 	}
@@ -160,24 +164,24 @@ func (b endpointBodyV2) applyCompute(e *store.Endpoint, isNew bool, cudaVersions
 		return store.Refusal("the endpoint has no CPU workers, and which workers it has is fixed: cpu can't be set")
 	}
 	if b.GPU != nil {
-		choosePools(e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
-		set(&e.GPU.Count, b.GPU.Count)
-		set(&e.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
-		set(&e.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
+		choosePools(offered, e.GPU, b.GPU.Pools, b.GPU.ExcludedTypes)
+		setIfPresent(&e.GPU.Count, b.GPU.Count)
+		setIfPresent(&e.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
+		setIfPresent(&e.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
 	}
 	if b.CPU != nil {
-		e.CPU = each(*b.CPU, func(c cpuBodyV2) store.CPU { return store.CPU{FlavorID: c.ID, VCPUCount: c.VCPUCount} })
+		e.CPU = convertAll(*b.CPU, func(c cpuBodyV2) store.CPU { return store.CPU{FlavorID: c.ID, VCPUCount: c.VCPUCount} })
 	}
 	return nil
 }
 
-// checkScaling looks at what the body and the endpoint say together.
+// checkScaling checks the endpoint as it is with the body's changes.
 func (b endpointBodyV2) checkScaling(e store.Endpoint) error {
 	if e.Type == store.LoadBalancer && e.Scaling.Type != store.RequestCount {
-		return invalid("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
+		return validationError("$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT, got " + e.Scaling.Type)
 	}
 	if b.Workers != nil && b.Workers.IdleTimeout != nil && withoutIdleTimeout(e) {
-		return invalid("$.workers.idleTimeout: not for a QUEUE endpoint that scales on REQUEST_COUNT")
+		return validationError("$.workers.idleTimeout: not allowed for a QUEUE endpoint that scales on REQUEST_COUNT")
 	}
 	return nil
 }

@@ -13,15 +13,15 @@ import (
 // endpointBodyV1 is the body of a create or an update.
 type endpointBodyV1 struct {
 	Name                *string   `json:"name" rule:"min=1 max=191"`
-	TemplateID          *string   `json:"templateId" rule:"must=create min=1"`
-	ComputeType         *string   `json:"computeType" rule:"only=create oneof=GPU,CPU"`
-	GPUTypeIDs          *[]string `json:"gpuTypeIds" rule:"form=id"`
+	TemplateID          *string   `json:"templateId" rule:"required=create min=1"`
+	ComputeType         *string   `json:"computeType" rule:"create-only oneof=GPU,CPU"`
+	GPUTypeIDs          *[]string `json:"gpuTypeIds" rule:"pattern=id"`
 	GPUCount            *int64    `json:"gpuCount" rule:"min=1"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"form=cuda"`
-	MinCUDAVersion      reference `json:"minCudaVersion" rule:"form=cuda"`
-	CPUFlavorIDs        *[]string `json:"cpuFlavorIds" rule:"form=id"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
+	MinCUDAVersion      reference `json:"minCudaVersion" rule:"pattern=cuda"`
+	CPUFlavorIDs        *[]string `json:"cpuFlavorIds" rule:"pattern=id"`
 	VCPUCount           *int64    `json:"vcpuCount" rule:"min=2 power2"`
-	DataCenterIDs       *[]string `json:"dataCenterIds" rule:"form=id"`
+	DataCenterIDs       *[]string `json:"dataCenterIds" rule:"pattern=id"`
 	NetworkVolumeID     reference `json:"networkVolumeId"`
 	NetworkVolumeIDs    *[]string `json:"networkVolumeIds"`
 	WorkersMin          *int64    `json:"workersMin" rule:"min=0"`
@@ -33,26 +33,26 @@ type endpointBodyV1 struct {
 	FlashBoot           *bool     `json:"flashboot"`
 }
 
-// apply changes e, a new endpoint with the defaults or one that exists.
+// apply changes e, which is a new endpoint with the defaults or an existing one.
 func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 	if err := b.link(tx, e); err != nil {
 		return err
 	}
-	set(&e.Name, b.Name)
+	setIfPresent(&e.Name, b.Name)
 	if e.ID != "" && len(e.CPU) > 0 || e.ID == "" && b.ComputeType != nil && *b.ComputeType == "CPU" {
-		b.applyCPU(e)
+		b.applyCPU(tx.Catalog(), e)
 	} else {
 		b.applyGPU(e)
 	}
-	b.applyPlaces(e)
-	set(&e.WorkersMin, b.WorkersMin)
-	set(&e.WorkersMax, b.WorkersMax)
-	set(&e.IdleTimeout, b.IdleTimeout)
-	set(&e.Scaling.Type, b.ScalerType)
+	b.applyLocations(tx.Catalog(), e)
+	setIfPresent(&e.WorkersMin, b.WorkersMin)
+	setIfPresent(&e.WorkersMax, b.WorkersMax)
+	setIfPresent(&e.IdleTimeout, b.IdleTimeout)
+	setIfPresent(&e.Scaling.Type, b.ScalerType)
 	if b.ScalerValue != nil {
 		e.Scaling.Value = float64(*b.ScalerValue)
 	}
-	set(&e.Timeout, b.ExecutionTimeoutMS)
+	setIfPresent(&e.Timeout, b.ExecutionTimeoutMS)
 	if b.FlashBoot != nil && *b.FlashBoot != (e.FlashBoot != "OFF") {
 		e.FlashBoot = map[bool]string{false: "OFF", true: "FLASHBOOT"}[*b.FlashBoot]
 	}
@@ -60,13 +60,13 @@ func (b endpointBodyV1) apply(tx *store.Tx, e *store.Endpoint) error {
 }
 
 // link makes the endpoint follow the template. A new endpoint without a name
-// has the template's.
+// gets the template's name.
 func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	if b.TemplateID == nil {
 		return nil
 	}
 	t, err := tx.Template(*b.TemplateID)
-	if errors.Is(err, store.ErrNotFound) { // the path is right, the body is not
+	if errors.Is(err, store.ErrNotFound) { // 400, not 404: the path is valid
 		return store.Refusal(fmt.Sprintf("template %q does not exist", *b.TemplateID))
 	}
 	if err != nil {
@@ -74,26 +74,26 @@ func (b endpointBodyV1) link(tx *store.Tx, e *store.Endpoint) error {
 	}
 	e.Link(t)
 	if e.Name == "" {
-		const most = 191 // characters of a name
+		const maxName = 191 // characters of a name
 		name := []rune(t.Name)
-		e.Name = string(name[:min(len(name), most)])
+		e.Name = string(name[:min(len(name), maxName)])
 	}
 	return nil
 }
 
-// applyCPU ignores what is said of GPUs, as the version's document has it. An
-// endpoint that names no flavour may have any.
-func (b endpointBodyV1) applyCPU(e *store.Endpoint) {
-	flavors := each(e.CPU, func(c store.CPU) string { return c.FlavorID })
+// applyCPU ignores the GPU members, as the document of version 1 says. An endpoint
+// that names no flavour may get any.
+func (b endpointBodyV1) applyCPU(offered *catalog.Catalog, e *store.Endpoint) {
+	flavors := convertAll(e.CPU, func(c store.CPU) string { return c.FlavorID })
 	if b.CPUFlavorIDs != nil {
 		flavors = *b.CPUFlavorIDs
 	}
 	if len(flavors) == 0 {
-		flavors = each(catalog.CPUs, func(c catalog.CPU) string { return c.ID })
+		flavors = convertAll(offered.CPUs, func(c catalog.CPU) string { return c.ID })
 	}
 	switch {
 	case b.CPUFlavorIDs == nil && b.VCPUCount == nil && len(e.CPU) > 0:
-		return // two flavours may differ in their counts where version 2 said so
+		return // version 2 may have set a count for each flavour
 	case b.VCPUCount == nil && len(e.CPU) > 0:
 		b.VCPUCount = &e.CPU[0].VCPUCount
 	case b.VCPUCount == nil:
@@ -110,8 +110,8 @@ func (b endpointBodyV1) applyCPU(e *store.Endpoint) {
 	e.CPU = cpu
 }
 
-// applyGPU ignores what is said of CPUs. An endpoint of which nothing is said
-// may have any compute.
+// applyGPU ignores the CPU members. An endpoint without GPU members may get any
+// compute.
 func (b endpointBodyV1) applyGPU(e *store.Endpoint) {
 	if e.GPU == nil {
 		if !b.wantsGPU() {
@@ -120,24 +120,24 @@ func (b endpointBodyV1) applyGPU(e *store.Endpoint) {
 		e.GPU = &store.GPU{Count: defaultGPUCount}
 	}
 	chooseTypes(e.GPU, b.GPUTypeIDs)
-	set(&e.GPU.Count, b.GPUCount)
-	set(&e.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
+	setIfPresent(&e.GPU.Count, b.GPUCount)
+	setIfPresent(&e.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
 	if b.MinCUDAVersion.Set {
 		e.GPU.MinCUDAVersion = b.MinCUDAVersion.Value
 	}
 }
 
 func (b endpointBodyV1) wantsGPU() bool {
-	says := func(l *[]string) bool { return l != nil && len(*l) > 0 }
-	return b.ComputeType != nil || b.GPUCount != nil || says(b.GPUTypeIDs) || says(b.AllowedCUDAVersions) || b.MinCUDAVersion.Value != ""
+	nonEmpty := func(l *[]string) bool { return l != nil && len(*l) > 0 }
+	return b.ComputeType != nil || b.GPUCount != nil || nonEmpty(b.GPUTypeIDs) || nonEmpty(b.AllowedCUDAVersions) || b.MinCUDAVersion.Value != ""
 }
 
-// applyPlaces: all data centers that are known are any, and the one volume is
-// the first of many.
-func (b endpointBodyV1) applyPlaces(e *store.Endpoint) {
+// applyLocations sets data centers and volumes. A list of all data centers means
+// any, and networkVolumeId is the first of the volumes.
+func (b endpointBodyV1) applyLocations(offered *catalog.Catalog, e *store.Endpoint) {
 	if b.DataCenterIDs != nil {
 		e.DataCenterIDs = *b.DataCenterIDs
-		if sameElements(e.DataCenterIDs, allDataCenters()) {
+		if sameElements(e.DataCenterIDs, allDataCenters(offered)) {
 			e.DataCenterIDs = nil
 		}
 	}
@@ -149,19 +149,19 @@ func (b endpointBodyV1) applyPlaces(e *store.Endpoint) {
 	}
 	if b.NetworkVolumeIDs != nil {
 		e.NetworkVolumes = *b.NetworkVolumeIDs
-		if first := b.NetworkVolumeID.Value; first != "" {
-			others := slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(id string) bool { return id == first })
-			e.NetworkVolumes = append([]string{first}, others...)
+		if primary := b.NetworkVolumeID.Value; primary != "" {
+			others := slices.DeleteFunc(slices.Clone(e.NetworkVolumes), func(id string) bool { return id == primary })
+			e.NetworkVolumes = append([]string{primary}, others...)
 		}
 	}
 }
 
-func allDataCenters() []string {
-	return each(catalog.DataCenters, func(d catalog.DataCenter) string { return d.ID })
+func allDataCenters(offered *catalog.Catalog) []string {
+	return convertAll(offered.DataCenters, func(d catalog.DataCenter) string { return d.ID })
 }
 
-// endpointV1 is an endpoint in an answer. Members that do not apply are left
-// out, as are the user and the workers, of whom nothing is known here.
+// endpointV1 is an endpoint in an answer. It omits the members that do not apply,
+// and the user and the workers, which the store does not know.
 type endpointV1 struct {
 	ID                  string            `json:"id"`
 	Name                string            `json:"name"`
@@ -173,7 +173,7 @@ type endpointV1 struct {
 	AllowedCUDAVersions *[]string         `json:"allowedCudaVersions,omitempty"`
 	MinCUDAVersion      string            `json:"minCudaVersion,omitempty"`
 	InstanceIDs         []string          `json:"instanceIds,omitempty"`
-	DataCenterIDs       []string          `json:"dataCenterIds" rule:"form=id"`
+	DataCenterIDs       []string          `json:"dataCenterIds" rule:"pattern=id"`
 	NetworkVolumeID     string            `json:"networkVolumeId,omitempty"`
 	NetworkVolumeIDs    []string          `json:"networkVolumeIds"`
 	WorkersMin          int64             `json:"workersMin"`
@@ -187,16 +187,17 @@ type endpointV1 struct {
 	Version             int64             `json:"version"`
 }
 
-func newEndpointV1(e store.Endpoint) endpointV1 {
+func (s *server) newEndpointV1(e store.Endpoint) endpointV1 {
+	offered := s.Catalog.Now()
 	w := endpointV1{
 		ID: e.ID, Name: e.Name, TemplateID: e.TemplateID,
-		DataCenterIDs: e.DataCenterIDs, NetworkVolumeIDs: list(e.NetworkVolumes),
+		DataCenterIDs: e.DataCenterIDs, NetworkVolumeIDs: nonNilList(e.NetworkVolumes),
 		WorkersMin: e.WorkersMin, WorkersMax: e.WorkersMax, IdleTimeout: e.IdleTimeout,
 		ScalerType: e.Scaling.Type, ScalerValue: ceil(e.Scaling.Value), // version 2 has fractions of seconds
-		ExecutionTimeoutMS: e.Timeout, Env: dictionary(e.Env), CreatedAt: timestamp(e.Created), Version: e.Version,
+		ExecutionTimeoutMS: e.Timeout, Env: nonNilMap(e.Env), CreatedAt: timestamp(e.Created), Version: e.Version,
 	}
 	if len(e.DataCenterIDs) == 0 {
-		w.DataCenterIDs = allDataCenters()
+		w.DataCenterIDs = allDataCenters(offered)
 	}
 	if len(e.NetworkVolumes) > 0 {
 		w.NetworkVolumeID = e.NetworkVolumes[0]
@@ -204,16 +205,16 @@ func newEndpointV1(e store.Endpoint) endpointV1 {
 	if len(e.CPU) > 0 {
 		w.ComputeType = "CPU"
 		for _, c := range e.CPU {
-			w.InstanceIDs = append(w.InstanceIDs, fmt.Sprintf("%s-%d-%d", c.FlavorID, c.VCPUCount, catalog.CPUMemory(c.FlavorID, c.VCPUCount)))
+			w.InstanceIDs = append(w.InstanceIDs, fmt.Sprintf("%s-%d-%d", c.FlavorID, c.VCPUCount, offered.CPUMemory(c.FlavorID, c.VCPUCount)))
 		}
 		return w
 	}
-	w.ComputeType = "GPU" // any compute too: version 1 has no word for it
+	w.ComputeType = "GPU" // version 1 can't express any compute
 	gpu := store.GPU{Count: defaultGPUCount}
 	if e.GPU != nil {
 		gpu = *e.GPU
 	}
-	types, versions := typesOf(gpu), list(gpu.AllowedCUDAVersions)
+	types, versions := selectedTypes(offered, gpu), nonNilList(gpu.AllowedCUDAVersions)
 	w.GPUTypeIDs, w.AllowedCUDAVersions = &types, &versions
 	w.GPUCount, w.MinCUDAVersion = gpu.Count, gpu.MinCUDAVersion
 	return w
@@ -222,11 +223,13 @@ func newEndpointV1(e store.Endpoint) endpointV1 {
 // timestamp is RFC 3339 in UTC with milliseconds.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// withTemplates puts the linked templates into answers, where the call asks
-// for them.
+// endpointIncludes are the flags of lists and reads of endpoints.
+var endpointIncludes = []string{"includeTemplate", "includeWorkers"}
+
+// withTemplates adds the linked templates to answers, if the call asks for them.
 func (s *server) withTemplates(c *call, out []endpointV1) ([]endpointV1, error) {
-	on, err := includeFlags(c, "includeTemplate", "includeWorkers")
-	if err != nil || !on["includeTemplate"] {
+	enabled, err := includeFlags(c, endpointIncludes...)
+	if err != nil || !enabled["includeTemplate"] {
 		return out, err
 	}
 	for i, e := range out {
@@ -235,7 +238,7 @@ func (s *server) withTemplates(c *call, out []endpointV1) ([]endpointV1, error) 
 		}
 		t, err := s.store.Template(c.ctx(), e.TemplateID)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // both were deleted while this answer was made
+			continue // endpoint and template were deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -251,7 +254,7 @@ func (s *server) listEndpointsV1(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.withTemplates(c, each(all, newEndpointV1))
+	return s.withTemplates(c, convertAll(all, s.newEndpointV1))
 }
 
 func (s *server) getEndpointV1(c *call) (any, error) {
@@ -259,20 +262,22 @@ func (s *server) getEndpointV1(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.withTemplates(c, []endpointV1{newEndpointV1(e)})
+	out, err := s.withTemplates(c, []endpointV1{s.newEndpointV1(e)})
 	if err != nil {
 		return nil, err
 	}
 	return out[0], nil
 }
 
-func createEndpointV1(s *server, c *call, body endpointBodyV1) (store.Endpoint, error) {
-	return s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
+func createEndpointV1(s *server, c *call, body endpointBodyV1) (endpointV1, error) {
+	e, err := s.store.CreateEndpoint(c.ctx(), func(tx *store.Tx) (store.Endpoint, error) {
 		e := endpointDefaultsV1()
 		return e, body.apply(tx, &e)
 	})
+	return s.newEndpointV1(e), err
 }
 
-func updateEndpointV1(s *server, c *call, body endpointBodyV1) (store.Endpoint, error) {
-	return s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
+func updateEndpointV1(s *server, c *call, body endpointBodyV1) (endpointV1, error) {
+	e, err := s.store.UpdateEndpoint(c.ctx(), c.id, body.apply)
+	return s.newEndpointV1(e), err
 }

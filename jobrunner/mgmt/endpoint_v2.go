@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -46,7 +45,7 @@ type workersV2 struct {
 	IdleTimeout *int64 `json:"idleTimeout,omitempty"` // s; absent where it does not apply
 }
 
-// requestURLsV2 are the addresses of the job API, or of a load balancer.
+// requestURLsV2 are the URLs of an endpoint's job API, or of its load balancer.
 type requestURLsV2 struct {
 	Base       string `json:"base,omitempty"`
 	Run        string `json:"run,omitempty"`
@@ -60,11 +59,12 @@ type requestURLsV2 struct {
 }
 
 func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
+	offered := s.Catalog.Now()
 	w := endpointV2{
 		ID: e.ID, Name: e.Name, Type: e.Type, containerV2: newContainerV2(e.Container),
 		Workers:       workersV2{Min: e.WorkersMin, Max: e.WorkersMax},
 		Scaling:       newScalingV2(e.Scaling),
-		DataCenterIDs: list(e.DataCenterIDs), NetworkVolumes: list(e.NetworkVolumes),
+		DataCenterIDs: nonNilList(e.DataCenterIDs), NetworkVolumes: nonNilList(e.NetworkVolumes),
 		Timeout: e.Timeout, FlashBoot: e.FlashBoot, CreatedAt: timestamp(e.Created),
 		RequestURLs: requestURLs(s.queueURL(c), e),
 	}
@@ -72,17 +72,17 @@ func (s *server) newEndpointV2(c *call, e store.Endpoint) endpointV2 {
 		w.Workers.IdleTimeout = &e.IdleTimeout
 	}
 	if e.GPU != nil {
-		if pools, excluded := poolsOf(*e.GPU); len(pools) > 0 {
-			w.GPU = &gpuV2{pools, excluded, e.GPU.Count, list(e.GPU.AllowedCUDAVersions), orNull(e.GPU.MinCUDAVersion)}
+		if pools, excluded := selectedPools(offered, *e.GPU); len(pools) > 0 {
+			w.GPU = &gpuV2{pools, excluded, e.GPU.Count, nonNilList(e.GPU.AllowedCUDAVersions), nilIfEmpty(e.GPU.MinCUDAVersion)}
 		}
 	}
 	for _, cpu := range e.CPU {
-		w.CPU = append(w.CPU, cpuV2{cpu.FlavorID, cpu.VCPUCount, catalog.CPUMemory(cpu.FlavorID, cpu.VCPUCount)})
+		w.CPU = append(w.CPU, cpuV2{cpu.FlavorID, cpu.VCPUCount, offered.CPUMemory(cpu.FlavorID, cpu.VCPUCount)})
 	}
 	return w
 }
 
-// queueURL is where job APIs are, by default where this call came to.
+// queueURL is the base URL of the job API, by default that of this call.
 func (s *server) queueURL(c *call) string {
 	if s.QueueURL != "" {
 		return s.QueueURL
@@ -121,7 +121,7 @@ type endpointsV2 struct {
 
 func (s *server) listEndpointsV2(c *call) (any, error) {
 	all, err := s.store.Endpoints(c.ctx())
-	return endpointsV2{each(all, func(e store.Endpoint) endpointV2 { return s.newEndpointV2(c, e) })}, err
+	return endpointsV2{convertAll(all, func(e store.Endpoint) endpointV2 { return s.newEndpointV2(c, e) })}, err
 }
 
 func (s *server) getEndpointV2(c *call) (any, error) {
@@ -150,9 +150,9 @@ func (s *server) updateEndpointV2(c *call) (any, error) {
 	return s.newEndpointV2(c, e), err
 }
 
-// mergedEnv is a template's env with the body's over it.
+// mergedEnv is a template's env, overridden by the body's.
 func mergedEnv(template map[string]string, body *map[string]string) map[string]string {
-	env := maps.Clone(dictionary(template))
+	env := maps.Clone(nonNilMap(template))
 	if body != nil {
 		maps.Copy(env, *body)
 	}

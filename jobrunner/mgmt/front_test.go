@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// paths are one of each operation, with ids that do not exist.
+// paths has a path of each operation, with ids that do not exist.
 var paths = []struct{ method, path string }{
 	{"GET", "/v1/templates"}, {"POST", "/v1/templates"}, {"GET", "/v1/templates/x"}, {"PATCH", "/v1/templates/x"},
 	{"POST", "/v1/templates/x/update"}, {"DELETE", "/v1/templates/x"},
@@ -28,15 +29,23 @@ var paths = []struct{ method, path string }{
 	{"GET", "/v2/registries"}, {"POST", "/v2/registries"}, {"GET", "/v2/registries/x"}, {"DELETE", "/v2/registries/x"},
 	{"GET", "/v2/registries/delegations"}, {"POST", "/v2/registries/delegations"}, {"DELETE", "/v2/registries/delegations/x"},
 	{"GET", "/v2/serverless"}, {"POST", "/v2/serverless"}, {"GET", "/v2/serverless/x"}, {"PATCH", "/v2/serverless/x"}, {"DELETE", "/v2/serverless/x"},
+	{"GET", "/v1/pods"}, {"POST", "/v1/pods"}, {"GET", "/v1/pods/x"}, {"PATCH", "/v1/pods/x"}, {"DELETE", "/v1/pods/x"}, {"POST", "/v1/pods/x/update"},
+	{"POST", "/v1/pods/x/start"}, {"POST", "/v1/pods/x/stop"}, {"POST", "/v1/pods/x/reset"}, {"POST", "/v1/pods/x/restart"}, {"GET", "/v2/pods/x/logs"},
+	{"GET", "/v2/pods"}, {"POST", "/v2/pods"}, {"GET", "/v2/pods/x"}, {"PATCH", "/v2/pods/x"}, {"DELETE", "/v2/pods/x"}, {"POST", "/v2/pods/x/action"},
+	{"GET", "/v2/clusters"}, {"POST", "/v2/clusters"}, {"GET", "/v2/clusters/x"}, {"PATCH", "/v2/clusters/x"}, {"DELETE", "/v2/clusters/x"}, {"GET", "/v2/clusters/x/pods"},
 	{"GET", "/v2/catalog/gpus"}, {"GET", "/v2/catalog/gpus/x"}, {"GET", "/v2/catalog/cpus"}, {"GET", "/v2/catalog/cpus/x"},
+	{"GET", "/v2/openapi.json"},
 	{"GET", "/v2/catalog/datacenters"}, {"GET", "/v2/catalog/datacenters/x"},
+	{"GET", "/v1/billing/pods"}, {"GET", "/v1/billing/endpoints"}, {"GET", "/v1/billing/networkvolumes"},
+	{"GET", "/v2/billing"}, {"GET", "/v2/billing/pods"}, {"GET", "/v2/billing/serverless"}, {"GET", "/v2/billing/endpoints"},
+	{"GET", "/v2/billing/network-volumes"}, {"GET", "/v2/billing/clusters"},
 }
 
 func TestAuthentication(t *testing.T) {
 	d := deploy(t)
-	for _, accepted := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey, testKey} {
-		if got := d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {accepted}}); got.status != 200 {
-			t.Errorf("%q: %d", accepted, got.status)
+	for _, header := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey, testKey} {
+		if got := d.sendWith("GET", "/v2/templates", "", http.Header{"Authorization": {header}}); got.status != 200 {
+			t.Errorf("%q: %d", header, got.status)
 		}
 	}
 	for _, c := range append(paths, struct{ method, path string }{"GET", "/v2/nothing"}, struct{ method, path string }{"DELETE", "/v1/templates"}) {
@@ -46,23 +55,23 @@ func TestAuthentication(t *testing.T) {
 				t.Errorf("%s %s with %q: %d %s", c.method, c.path, header, got.status, got.text)
 			}
 			if strings.HasPrefix(c.path, "/v1") {
-				if s, ok := got.at("message").(string); !ok || s == "" {
+				if s, ok := got.get("message").(string); !ok || s == "" {
 					t.Errorf("%s: %s", c.path, got.text)
 				}
-			} else if got.at("status") != 401.0 || got.at("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
+			} else if got.get("status") != 401.0 || got.get("title") != "Unauthorized" || got.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s: %s", c.path, got.text)
 			}
 			if got.header.Get("RateLimit") != "" {
-				t.Error("a stranger learns the rate limits")
+				t.Error("an answer without authentication shows the rate limits")
 			}
 			if strings.Contains(got.text, "wrong-key-value") {
-				t.Errorf("the key comes back: %s", got.text)
+				t.Errorf("the answer repeats the key: %s", got.text)
 			}
 		}
 	}
 }
 
-func TestAnEmptyKeyOpensNothing(t *testing.T) {
+func TestEmptyKeyIsRefused(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.Keys = apikey.New("") })
 	for _, header := range []http.Header{{}, {"Authorization": {""}}, {"Authorization": {"Bearer "}}} {
 		if got := d.sendWith("GET", "/v2/templates", "", header); got.status != 401 {
@@ -74,7 +83,7 @@ func TestAnEmptyKeyOpensNothing(t *testing.T) {
 func TestUnknownPathsAndMethods(t *testing.T) {
 	d := deploy(t)
 	for _, path := range []string{
-		"/v1", "/v1/", "/v1/nothing", "/v1/templates/", "/v1/templates/x/nothing", "/v1/network-volumes", "/v1/pods", "/",
+		"/v1", "/v1/", "/v1/nothing", "/v1/templates/", "/v1/templates/x/nothing", "/v1/network-volumes", "/",
 		"/v2", "/v2/", "/v2/networkvolumes", "/v2/containerregistryauth", "/v2/endpoints", "/v2/templates/x/update", "/v2/serverless/x/nothing",
 		"/v2/catalog", "/v2/catalog/gpus/x/y", "/v2//templates",
 	} {
@@ -100,7 +109,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	}
 }
 
-// TestUnknownIDs: 404 in both versions, but 400 where version 1 deletes.
+// TestUnknownIDs: 404 in both versions, but 400 where version 1 deletes, starts or stops.
 func TestUnknownIDs(t *testing.T) {
 	d := deploy(t)
 	for _, c := range paths {
@@ -108,17 +117,21 @@ func TestUnknownIDs(t *testing.T) {
 			continue
 		}
 		want := 404
-		if c.method == "DELETE" && strings.HasPrefix(c.path, "/v1") {
+		if strings.HasPrefix(c.path, "/v1") && (c.method == "DELETE" || strings.HasPrefix(c.path, "/v1/pods/x/") && !strings.HasSuffix(c.path, "/update")) {
 			want = 400
 		}
-		got := d.send(c.method, c.path+"?unknown=parameter", `{"name":"x"}`)
+		body := `{"name":"x"}`
+		if strings.HasSuffix(c.path, "/action") {
+			body = `{"action":"stop"}`
+		}
+		got := d.send(c.method, c.path+"?unknown=parameter", body)
 		if got.status != want {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, got.status, got.text, want)
 		}
 	}
 }
 
-func TestEveryAnswerHasItsHeaders(t *testing.T) {
+func TestAnswerHeaders(t *testing.T) {
 	d := deploy(t)
 	seen := map[string]bool{}
 	for _, c := range append(paths, struct{ method, path string }{"GET", "/v2/nothing"}) {
@@ -129,7 +142,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 		}
 		seen[id] = true
 		v2 := strings.HasPrefix(c.path, "/v2")
-		if told := got.header.Get("RateLimit-Policy") == `"minute";q=60;w=60, "hour";q=3000;w=3600, "day";q=50000;w=86400`; told != v2 {
+		if hasPolicy := got.header.Get("RateLimit-Policy") == `"minute";q=60;w=60, "hour";q=3000;w=3600, "day";q=50000;w=86400`; hasPolicy != v2 {
 			t.Errorf("%s %s: policy %q", c.method, c.path, got.header.Get("RateLimit-Policy"))
 		}
 		if v2 && !strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=`) {
@@ -138,7 +151,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 		want := "application/json"
 		if v2 && got.status >= 400 {
 			want = "application/problem+json"
-			if got.at("status") != float64(got.status) || got.at("title") != http.StatusText(got.status) || got.at("detail") == "" {
+			if got.get("status") != float64(got.status) || got.get("title") != http.StatusText(got.status) || got.get("detail") == "" {
 				t.Errorf("%s %s: %s", c.method, c.path, got.text)
 			}
 		}
@@ -155,47 +168,47 @@ func TestBodies(t *testing.T) {
 		if strings.HasPrefix(path, "/v1") {
 			schema = 400
 		}
-		d.refused(400, "no body", "POST", path, "")
-		d.refused(400, "not valid JSON", "POST", path, "{")
-		d.refused(400, "more follows", "POST", path, "{} {}")
-		d.refused(400, "not valid JSON", "POST", path, "{} x")
-		d.refused(schema, "$: got array, want object", "POST", path, "[]")
-		d.refused(schema, "$: got null, want object", "POST", path, "null")
-		d.refused(400, "not valid JSON", "POST", path, strings.Repeat("[", 20000))
-		large := `{"name":"x","readme":"` + strings.Repeat("x", 1<<20) + `"}`
-		d.refused(413, "larger than 1048576 bytes", "POST", path, large)
-		all := d.send("POST", path, `{"name":1,"bogus":1,"also":2}`)
+		d.expectRefusal(400, "no body", "POST", path, "")
+		d.expectRefusal(400, "not valid JSON", "POST", path, "{")
+		d.expectRefusal(400, "unexpected data after the JSON value", "POST", path, "{} {}")
+		d.expectRefusal(400, "not valid JSON", "POST", path, "{} x")
+		d.expectRefusal(schema, "$: got array, want object", "POST", path, "[]")
+		d.expectRefusal(schema, "$: got null, want object", "POST", path, "null")
+		d.expectRefusal(400, "not valid JSON", "POST", path, strings.Repeat("[", 20000))
+		oversized := `{"name":"x","readme":"` + strings.Repeat("x", 1<<20) + `"}`
+		d.expectRefusal(413, "larger than 1048576 bytes", "POST", path, oversized)
+		invalid := d.send("POST", path, `{"name":1,"bogus":1,"also":2}`)
 		for _, fault := range []string{
 			"$.name: got number, want string", "additional properties 'bogus' not allowed", "additional properties 'also' not allowed", "missing property 'image",
 		} {
-			if !strings.Contains(all.text, fault) {
-				t.Errorf("%s lacks %q", all.text, fault)
+			if !strings.Contains(invalid.text, fault) {
+				t.Errorf("%s lacks %q", invalid.text, fault)
 			}
 		}
 	}
-	got := d.ok(422, "POST", "/v2/network-volumes", `{"size":"x","x":1}`)
+	got := d.mustSend(422, "POST", "/v2/network-volumes", `{"size":"x","x":1}`)
 	want := []any{
 		"$: missing property 'name'", "$.size: got string, want integer", "$: missing property 'dataCenter'", "$: additional properties 'x' not allowed",
 	}
-	if errors, _ := got.at("errors").([]any); !slices.Equal(errors, want) {
+	if errors, _ := got.get("errors").([]any); !slices.Equal(errors, want) {
 		t.Errorf("errors are %q", errors)
 	}
 }
 
-func TestIntegersInOtherWords(t *testing.T) {
+func TestIntegerLiterals(t *testing.T) {
 	d := deploy(t)
 	for literal, want := range map[string]float64{"10.0": 10, "1e1": 10, "4096": 4096} {
-		got := d.ok(201, "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
-		if got.at("size") != want {
-			t.Errorf("%s became %v", literal, got.at("size"))
+		got := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
+		if got.get("size") != want {
+			t.Errorf("%s became %v", literal, got.get("size"))
 		}
 	}
 	for _, literal := range []string{"10.5", "1e400", "1e1000000000", "99999999999999999999", "true", "null", `"10"`, "{}", "-1e300"} {
-		d.refused(422, "$.size: got ", "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
+		d.expectRefusal(422, "$.size: got ", "POST", "/v2/network-volumes", `{"name":"v","dataCenter":"X","size":`+literal+`}`)
 	}
 }
 
-func TestLimitsAreEnforcedWhenAsked(t *testing.T) {
+func TestRateLimits(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.Limits = true })
 	for n := range 60 {
 		if got := d.send("GET", "/v2/templates", ""); got.status != 200 {
@@ -207,66 +220,66 @@ func TestLimitsAreEnforcedWhenAsked(t *testing.T) {
 		!strings.HasPrefix(got.header.Get("RateLimit"), `"minute";r=0;t=`) {
 		t.Errorf("%d %s %v", got.status, got.text, got.header)
 	}
-	d.ok(200, "GET", "/v1/templates", "")
+	d.mustSend(200, "GET", "/v1/templates", "")
 
-	free := deploy(t)
-	for range 62 { // nobody counts, so that no client waits
-		got := free.ok(200, "GET", "/v2/templates", "")
+	unlimited := deploy(t)
+	for range 62 { // without limits no request counts
+		got := unlimited.mustSend(200, "GET", "/v2/templates", "")
 		if state := got.header.Get("RateLimit"); state != `"minute";r=60;t=60, "hour";r=3000;t=3600, "day";r=50000;t=86400` {
 			t.Fatalf("without limits: %s", state)
 		}
 	}
 }
 
-// TestForbiddenRequestsCount: whoever has a known key learns its quotas, also
-// where the key opens nothing here; a request that is forbidden costs one.
-func TestForbiddenRequestsCount(t *testing.T) {
+// TestForbiddenRequestsAreCounted tests that an answer to a known key shows its
+// quotas even if the request is forbidden, and that such a request counts.
+func TestForbiddenRequestsAreCounted(t *testing.T) {
 	file := apikey.At(t.TempDir())
-	restricted, err := file.Add("restricted", []string{"some-endpoint"})
+	restricted, err := file.Add(apikey.Key{Name: "restricted", Endpoints: []string{"some-endpoint"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := deploy(t, func(c *mgmt.Config) {
 		c.Limits = true
-		if c.Keys, err = c.Keys.With(file, slog.New(slog.DiscardHandler)); err != nil {
+		if c.Keys, err = c.Keys.With(file, time.Now, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 	})
-	as := func(path string) reply {
+	sendRestricted := func(path string) reply {
 		return d.sendWith("GET", path, "", http.Header{"Authorization": {"Bearer " + restricted}})
 	}
-	for left := 59; left >= 0; left-- {
-		got := as("/v2/templates")
-		if want := fmt.Sprintf(`"minute";r=%d;t=`, left); got.status != 403 || !strings.HasPrefix(got.header.Get("RateLimit"), want) || got.header.Get("RateLimit-Policy") == "" {
+	for remaining := 59; remaining >= 0; remaining-- {
+		got := sendRestricted("/v2/templates")
+		if want := fmt.Sprintf(`"minute";r=%d;t=`, remaining); got.status != 403 || !strings.HasPrefix(got.header.Get("RateLimit"), want) || got.header.Get("RateLimit-Policy") == "" {
 			t.Fatalf("%d %v, want 403 with %s", got.status, got.header, want)
 		}
 	}
-	if got := as("/v2/templates"); got.status != 429 {
+	if got := sendRestricted("/v2/templates"); got.status != 429 {
 		t.Errorf("one too many: %d", got.status)
 	}
-	if got := as("/v1/templates"); got.status != 403 || got.header.Get("RateLimit") != "" {
+	if got := sendRestricted("/v1/templates"); got.status != 403 || got.header.Get("RateLimit") != "" {
 		t.Errorf("version 1: %d %v", got.status, got.header)
 	}
-	d.ok(200, "GET", "/v2/templates", "") // another owner has quotas of their own
+	d.mustSend(200, "GET", "/v2/templates", "") // another owner has quotas of their own
 }
 
-func TestReservedWordsAreServedHere(t *testing.T) {
+func TestServedPathsAreReserved(t *testing.T) {
 	d := deploy(t)
 	served := map[string]bool{}
 	for _, c := range paths {
-		if rest, ok := strings.CutPrefix(c.path, "/v2/"); ok {
-			first, _, _ := strings.Cut(rest, "/")
-			served[first] = true
+		if path, ok := strings.CutPrefix(c.path, "/v2/"); ok {
+			segment, _, _ := strings.Cut(path, "/")
+			served[segment] = true
 		}
 	}
-	for first := range served {
-		if !slices.Contains(store.Reserved, first) {
-			t.Errorf("%s is served, and could be the id of an endpoint", first)
+	for segment := range served {
+		if !slices.Contains(store.Reserved, segment) {
+			t.Errorf("%s is served, and could be the id of an endpoint", segment)
 		}
 	}
-	for _, first := range store.Reserved {
-		if got := d.send("GET", "/v2/"+url.PathEscape(first), ""); !served[first] && got.status != 404 {
-			t.Errorf("%s: %d", first, got.status)
+	for _, segment := range store.Reserved {
+		if got := d.send("GET", "/v2/"+url.PathEscape(segment), ""); !served[segment] && got.status != 404 {
+			t.Errorf("%s: %d", segment, got.status)
 		}
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// fuzzed is a management API without a network.
-type fuzzed struct{ http.Handler }
+// fuzzServer is a management API that a fuzz test calls without a network.
+type fuzzServer struct{ http.Handler }
 
-func newFuzzed(f *testing.F) fuzzed {
+func newFuzzServer(f *testing.F) fuzzServer {
 	f.Helper()
 	db, err := sqldb.Open(f.Context(), sqldb.Config{})
 	if err != nil {
@@ -34,12 +34,12 @@ func newFuzzed(f *testing.F) fuzzed {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return fuzzed{mgmt.New(mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c})}
+	return fuzzServer{mgmt.New(mgmt.Config{Store: s, Keys: apikey.New(testKey), Clock: c})}
 }
 
-// do sends a request, and checks what holds for every answer: it is JSON in the
-// form of its version, no failure of the deployment, and without the key.
-func (d fuzzed) do(t *testing.T, method, target, body string) (status int, answer any, text string) {
+// send sends a request, and checks every answer: it is JSON in the form of its
+// version, not an internal error, and without the key.
+func (d fuzzServer) send(t *testing.T, method, target, body string) (status int, answer any, text string) {
 	t.Helper()
 	r := fuzz.Request(t, "Bearer "+testKey, method, target, body)
 	if r == nil {
@@ -56,14 +56,14 @@ func (d fuzzed) do(t *testing.T, method, target, body string) (status int, answe
 	case status == http.StatusNoContent:
 		return status, nil, text
 	case !utf8.ValidString(text) || json.Unmarshal([]byte(text), &answer) != nil:
-		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
+		t.Errorf("%s %q is answered %d with invalid JSON: %q", method, target, status, text)
 	case status >= 300:
-		isError(t, strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/v1", w, answer)
+		checkErrorForm(t, strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/v1", w, answer)
 	}
 	return status, answer, text
 }
 
-func isError(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer any) {
+func checkErrorForm(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer any) {
 	t.Helper()
 	object, _ := answer.(map[string]any)
 	if v1 {
@@ -79,21 +79,21 @@ func isError(t *testing.T, v1 bool, w *httptest.ResponseRecorder, answer any) {
 	}
 }
 
-// state is all that the API shows.
-func (d fuzzed) state(t *testing.T) string {
+// state is the text of all lists.
+func (d fuzzServer) state(t *testing.T) string {
 	t.Helper()
-	var all strings.Builder
+	var answers strings.Builder
 	for _, path := range []string{"/v1/templates", "/v1/endpoints", "/v2/templates", "/v2/serverless", "/v2/network-volumes", "/v2/registries", "/v2/registries/delegations"} {
-		_, _, text := d.do(t, "GET", path, "")
-		all.WriteString(text)
+		_, _, text := d.send(t, "GET", path, "")
+		answers.WriteString(text)
 	}
-	return all.String()
+	return answers.String()
 }
 
-// make makes an object and returns its id.
-func (d fuzzed) make(t *testing.T, path, body string) string {
+// create creates an object and returns its id.
+func (d fuzzServer) create(t *testing.T, path, body string) string {
 	t.Helper()
-	_, answer, text := d.do(t, "POST", path, body)
+	_, answer, text := d.send(t, "POST", path, body)
 	object, _ := answer.(map[string]any)
 	id, _ := object["id"].(string)
 	if id == "" {
@@ -102,13 +102,13 @@ func (d fuzzed) make(t *testing.T, path, body string) string {
 	return id
 }
 
-// write is an operation that takes a body.
-type write struct {
+// writeOperation is an operation with a body.
+type writeOperation struct {
 	method, path string
-	one          string // where one object is, before its id
+	objectPath   string // path of an object without its id
 }
 
-var writes = []write{
+var writeOperations = []writeOperation{
 	{"POST", "/v1/templates", "/v1/templates/"}, {"PATCH", "/v1/templates/$T", "/v1/templates/"}, {"POST", "/v1/templates/$T/update", "/v1/templates/"},
 	{"POST", "/v1/networkvolumes", "/v1/networkvolumes/"}, {"PATCH", "/v1/networkvolumes/$V", "/v1/networkvolumes/"}, {"POST", "/v1/networkvolumes/$V/update", "/v1/networkvolumes/"},
 	{"POST", "/v1/containerregistryauth", "/v1/containerregistryauth/"},
@@ -121,46 +121,46 @@ var writes = []write{
 
 const plantedPassword = "planted-s3cret-password"
 
-// What a body makes or changes is read back as it was sent and answered. A body
-// that is refused changes nothing, and no password is in any answer.
+// A read returns what a body created or changed, as it was sent and answered. A
+// refused body changes nothing, and no answer has a password.
 func FuzzBodies(f *testing.F) {
-	d := newFuzzed(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, operation uint8, body string) {
-		op := writes[int(operation)%len(writes)]
-		v, r := d.make(t, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`), d.make(t, "/v2/registries", `{"name":"auth","username":"u","password":"`+plantedPassword+`"}`)
-		template := d.make(t, "/v2/templates", `{"name":"the template","image":"i","serverless":true,"mounts":{}}`)
-		e := d.make(t, "/v2/serverless", `{"name":"e","image":"i"}`)
-		before := []string{"/v2/serverless/" + e, "/v2/templates/" + template, "/v2/registries/" + r, "/v2/network-volumes/" + v}
-		ids := strings.NewReplacer("$T", template, "$V", v, "$R", r, "$E", e)
-		path, body := ids.Replace(op.path), ids.Replace(body)
+		op := writeOperations[int(operation)%len(writeOperations)]
+		v, r := d.create(t, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`), d.create(t, "/v2/registries", `{"name":"auth","username":"u","password":"`+plantedPassword+`"}`)
+		template := d.create(t, "/v2/templates", `{"name":"the template","image":"i","serverless":true,"mounts":{}}`)
+		e := d.create(t, "/v2/serverless", `{"name":"e","image":"i"}`)
+		fixtures := []string{"/v2/serverless/" + e, "/v2/templates/" + template, "/v2/registries/" + r, "/v2/network-volumes/" + v}
+		placeholders := strings.NewReplacer("$T", template, "$V", v, "$R", r, "$E", e)
+		path, body := placeholders.Replace(op.path), placeholders.Replace(body)
 
-		was := d.state(t)
-		status, answer, text := d.do(t, op.method, path, body)
-		var made []string
+		before := d.state(t)
+		status, answer, text := d.send(t, op.method, path, body)
+		var created []string
 		if status >= 300 {
-			if now := d.state(t); now != was {
-				t.Errorf("%s %s %q is refused (%d) and changed\n%s\nto\n%s", op.method, path, body, status, was, now)
+			if after := d.state(t); after != before {
+				t.Errorf("%s %s %q is refused (%d) and changed\n%s\nto\n%s", op.method, path, body, status, before, after)
 			}
 		} else {
 			object, _ := answer.(map[string]any)
 			id, _ := object["id"].(string)
-			_, read, again := d.do(t, "GET", op.one+url.PathEscape(id), "")
+			_, read, readText := d.send(t, "GET", op.objectPath+url.PathEscape(id), "")
 			if id == "" || !reflect.DeepEqual(read, answer) {
-				t.Errorf("%s %s %q is answered\n%s\nand read as\n%s", op.method, path, body, text, again)
+				t.Errorf("%s %s %q is answered\n%s\nand read as\n%s", op.method, path, body, text, readText)
 			}
-			if difference := unkept(body, object); difference != "" {
+			if difference := firstDifference(body, object); difference != "" {
 				t.Errorf("%s %s %q is answered with %s", op.method, path, body, difference)
 			}
 			if op.method == "POST" && !strings.HasSuffix(op.path, "/update") {
-				made = []string{op.one + id}
+				created = []string{op.objectPath + id}
 			}
 		}
-		if now := d.state(t); strings.Contains(now+text, plantedPassword) && strings.Count(body, plantedPassword) == strings.Count(body, `"password":"`+plantedPassword) {
-			t.Errorf("%s %s %q: the password is shown in %s %s", op.method, path, body, text, now)
+		if after := d.state(t); strings.Contains(after+text, plantedPassword) && strings.Count(body, plantedPassword) == strings.Count(body, `"password":"`+plantedPassword) {
+			t.Errorf("%s %s %q: the password is shown in %s %s", op.method, path, body, text, after)
 		}
-		for _, one := range append(made, before...) {
-			if status, _, text := d.do(t, "DELETE", one, ""); status != http.StatusNoContent {
-				t.Errorf("DELETE %s is answered %d %s", one, status, text)
+		for _, object := range append(created, fixtures...) {
+			if status, _, text := d.send(t, "DELETE", object, ""); status != http.StatusNoContent {
+				t.Errorf("DELETE %s is answered %d %s", object, status, text)
 			}
 		}
 	},
@@ -184,16 +184,17 @@ func FuzzBodies(f *testing.F) {
 	)
 }
 
-// unkept is a member that was sent and is answered otherwise; "" for none. A
-// member that is not answered, null and what the API may rewrite say nothing.
-func unkept(body string, answer map[string]any) string {
-	var sent map[string]any
-	if json.NewDecoder(strings.NewReader(body)).Decode(&sent) != nil {
+// firstDifference describes a member whose value in the answer differs from the
+// request; "" if there is none. It ignores members that the answer omits, null,
+// and values that the API may rewrite.
+func firstDifference(body string, answer map[string]any) string {
+	var request map[string]any
+	if json.NewDecoder(strings.NewReader(body)).Decode(&request) != nil {
 		return ""
 	}
-	for name, want := range sent {
-		got, there := answer[name]
-		if !there || want == nil || got == nil {
+	for name, want := range request {
+		got, present := answer[name]
+		if !present || want == nil || got == nil {
 			continue
 		}
 		switch want.(type) {
@@ -210,27 +211,27 @@ func unkept(body string, answer map[string]any) string {
 	return ""
 }
 
-// Whatever a path and its query say: the answer is that of the API, and what
-// only reads changes nothing. No write without a body is accepted but a deletion.
+// For any path and query the answer is one of the API, and a read changes nothing.
+// Of the writes without a body only a deletion is accepted.
 func FuzzPaths(f *testing.F) {
-	d := newFuzzed(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target string) {
-		template := d.make(t, "/v2/templates", `{"name":"the template","image":"i"}`)
-		was := d.state(t)
+		template := d.create(t, "/v2/templates", `{"name":"the template","image":"i"}`)
+		before := d.state(t)
 		path := strings.ReplaceAll(target, "$T", template)
-		status, _, _ := d.do(t, method, path, "")
-		if now := d.state(t); (method != "DELETE" || status != http.StatusNoContent) && now != was {
-			t.Errorf("%s %q, answered %d, changed\n%s\nto\n%s", method, path, status, was, now)
+		status, _, _ := d.send(t, method, path, "")
+		if after := d.state(t); (method != "DELETE" || status != http.StatusNoContent) && after != before {
+			t.Errorf("%s %q, answered %d, changed\n%s\nto\n%s", method, path, status, before, after)
 		}
 		if method != "GET" && method != "HEAD" && method != "DELETE" && status < 300 {
 			t.Errorf("%s %q without a body is answered %d", method, path, status)
 		}
-		d.do(t, "DELETE", "/v2/templates/"+template, "")
+		d.send(t, "DELETE", "/v2/templates/"+template, "")
 	},
 		fuzz.Seed{"GET", "/v2/templates/$T"}, fuzz.Seed{"DELETE", "/v2/templates/$T"}, fuzz.Seed{"HEAD", "/v1/templates/$T?x=1"}, fuzz.Seed{"POST", "/v1/templates/$T/update"},
 		fuzz.Seed{"GET", "/v2/catalog/gpus?include=AVAILABILITY&product=SERVERLESS&gpuCount=2&minCudaVersion=12.4"},
 		fuzz.Seed{"GET", "/v2/catalog/cpus?include=AVAILABILITY&product=POD"}, fuzz.Seed{"GET", "/v2/catalog/datacenters/EU-RO-1"}, fuzz.Seed{"GET", "/v2/catalog/gpus/NVIDIA%20L4"},
 		fuzz.Seed{"GET", "/v2/serverless/x/workers/y/logs?tail=10&follow=false"}, fuzz.Seed{"GET", "/v2/serverless/x/releases"},
-		fuzz.Seed{"GET", "/v2/registries/delegations"}, fuzz.Seed{"DELETE", "/v2/registries/delegations/$T"}, fuzz.Seed{"PATCH", "/v1/endpoints/x"}, fuzz.Seed{"GET", "/v2/openapi.json"}, fuzz.Seed{"GET", "/v1/pods"}, fuzz.Seed{"PUT", "/v2/registries/../templates"},
+		fuzz.Seed{"GET", "/v2/registries/delegations"}, fuzz.Seed{"DELETE", "/v2/registries/delegations/$T"}, fuzz.Seed{"PATCH", "/v1/endpoints/x"}, fuzz.Seed{"GET", "/v2/openapi.json"}, fuzz.Seed{"GET", "/v1/pods?computeType=CPU&dataCenterId=x&includeMachine=true"}, fuzz.Seed{"POST", "/v1/pods/x/reset"}, fuzz.Seed{"GET", "/v2/pods?includeClusterPods=true"}, fuzz.Seed{"GET", "/v2/pods/x/logs?tail=1"}, fuzz.Seed{"POST", "/v2/pods/x/action"}, fuzz.Seed{"PUT", "/v2/registries/../templates"},
 	)
 }

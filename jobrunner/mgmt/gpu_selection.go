@@ -8,53 +8,53 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// Version 1 chooses GPUs by types in order of priority, version 2 by pools less
-// excluded types. What was sent is kept, and the other view is derived from it
-// through the catalog.
+// Version 1 selects GPUs by types in order of priority, version 2 by pools minus
+// excluded types. The store keeps the selection as it was sent, and the catalog
+// converts it for the other version.
 
-// typesOf is version 1's view.
-func typesOf(g store.GPU) []string {
+// selectedTypes is the selection in version 1.
+func selectedTypes(offered *catalog.Catalog, g store.GPU) []string {
 	if len(g.Pools) == 0 {
-		return list(g.TypeIDs)
+		return nonNilList(g.TypeIDs)
 	}
-	return catalog.TypesIn(g.Pools, g.ExcludedTypes)
+	return offered.TypesIn(g.Pools, g.ExcludedTypes)
 }
 
-// poolsOf is version 2's view. Any GPU is all pools. There are none where the
-// types are in no pool: version 2 has no words for such a selection.
-func poolsOf(g store.GPU) (pools, excluded []string) {
+// selectedPools is the selection in version 2: any GPU is all pools. It has no
+// pools if the types are in none, because version 2 can't express that.
+func selectedPools(offered *catalog.Catalog, g store.GPU) (pools, excluded []string) {
 	switch {
 	case len(g.Pools) > 0:
-		return g.Pools, list(g.ExcludedTypes)
+		return g.Pools, nonNilList(g.ExcludedTypes)
 	case len(g.TypeIDs) > 0:
-		return catalog.Select(g.TypeIDs)
+		return offered.Select(g.TypeIDs)
 	}
-	return each(catalog.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
+	return convertAll(offered.Pools, func(p catalog.Pool) string { return p.ID }), []string{}
 }
 
-// chooseTypes takes over what version 1 sent.
+// chooseTypes sets the selection of version 1.
 func chooseTypes(g *store.GPU, typeIDs *[]string) {
 	if typeIDs != nil {
 		g.Pools, g.ExcludedTypes, g.TypeIDs = nil, nil, *typeIDs
 	}
 }
 
-// choosePools takes over what version 2 sent: pools replace the exclusions too.
-// Types that mean the same are left, for their order.
-func choosePools(g *store.GPU, sentPools, sentExcluded *[]string) {
-	if sentPools == nil {
+// choosePools sets the selection of version 2: pools without exclusions clear the
+// old exclusions. Types that select the same GPUs stay, because of their order.
+func choosePools(offered *catalog.Catalog, g *store.GPU, newPools, newExcluded *[]string) {
+	if newPools == nil {
 		return
 	}
-	pools, excluded := *sentPools, []string{}
-	if sentExcluded != nil {
-		for _, id := range *sentExcluded {
+	pools, excluded := *newPools, []string{}
+	if newExcluded != nil {
+		for _, id := range *newExcluded {
 			if id = strings.TrimSpace(id); !slices.Contains(excluded, id) {
 				excluded = append(excluded, id)
 			}
 		}
 	}
-	if len(g.TypeIDs) > 0 && !slices.ContainsFunc(g.TypeIDs, func(id string) bool { return catalog.PoolOf(id) == "" }) {
-		samePools, sameExcluded := catalog.Select(g.TypeIDs)
+	if len(g.TypeIDs) > 0 && !slices.ContainsFunc(g.TypeIDs, func(id string) bool { return offered.PoolOf(id) == "" }) {
+		samePools, sameExcluded := offered.Select(g.TypeIDs)
 		if sameElements(pools, samePools) && sameElements(excluded, sameExcluded) {
 			return
 		}

@@ -20,17 +20,17 @@ import (
 
 const testKey = "k3y-0f-these-checks"
 
-// deployment is a management API on a port of its own, and everything that it
-// ever answered.
+// deployment is a management API on a port of its own, with a transcript of its
+// answers.
 type deployment struct {
 	*testing.T
 	url string
 
-	mu       sync.Mutex
-	answered strings.Builder
+	mu         sync.Mutex
+	transcript strings.Builder
 }
 
-// reply is an answer. Body is nil where there is none.
+// reply is an answer. Its body is nil if the answer has none.
 type reply struct {
 	status int
 	header http.Header
@@ -58,12 +58,13 @@ func deploy(t *testing.T, configure ...func(*mgmt.Config)) *deployment {
 	for _, set := range configure {
 		set(&config)
 	}
+	s.UseCatalog(config.Catalog)
 	server := httptest.NewServer(mgmt.New(config))
 	t.Cleanup(server.Close)
 	return &deployment{T: t, url: server.URL}
 }
 
-// send makes a request with the key; body is JSON text or a value, "" for none.
+// send sends a request with the key; body is JSON text or a value, "" for no body.
 func (d *deployment) send(method, path string, body any) reply {
 	d.Helper()
 	return d.sendWith(method, path, body, http.Header{"Authorization": {"Bearer " + testKey}})
@@ -94,22 +95,22 @@ func (d *deployment) sendWith(method, path string, body any, header http.Header)
 		d.Fatal(err)
 	}
 	out := reply{status: answer.StatusCode, header: answer.Header, text: string(raw)}
-	if len(raw) > 0 {
+	if len(raw) > 0 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 		if err := json.Unmarshal(raw, &out.body); err != nil {
-			d.Fatalf("%s %s answered what is not JSON: %s", method, path, raw)
+			d.Fatalf("%s %s answered invalid JSON: %s", method, path, raw)
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var headers bytes.Buffer
 	_ = answer.Header.Write(&headers)
-	d.answered.Write(headers.Bytes())
-	d.answered.Write(raw)
+	d.transcript.Write(headers.Bytes())
+	d.transcript.Write(raw)
 	return out
 }
 
-// ok is send for what must succeed with a status.
-func (d *deployment) ok(status int, method, path string, body any) reply {
+// mustSend sends a request that must succeed with a status.
+func (d *deployment) mustSend(status int, method, path string, body any) reply {
 	d.Helper()
 	got := d.send(method, path, body)
 	if got.status != status {
@@ -118,22 +119,22 @@ func (d *deployment) ok(status int, method, path string, body any) reply {
 	return got
 }
 
-// create makes an object and returns its id.
+// create creates an object and returns its id.
 func (d *deployment) create(path string, body any) string {
 	d.Helper()
 	status := http.StatusCreated
-	if strings.HasPrefix(path, "/v1") {
+	if strings.HasPrefix(path, "/v1") && path != "/v1/pods" {
 		status = http.StatusOK
 	}
-	id, _ := d.ok(status, "POST", path, body).at("id").(string)
+	id, _ := d.mustSend(status, "POST", path, body).get("id").(string)
 	if id == "" {
 		d.Fatalf("POST %s: no id", path)
 	}
 	return id
 }
 
-// refused is send for what must fail with a status and a text in the error.
-func (d *deployment) refused(status int, text, method, path string, body any) {
+// expectRefusal sends a request that must fail with a status and a text in the error.
+func (d *deployment) expectRefusal(status int, text, method, path string, body any) {
 	d.Helper()
 	got := d.send(method, path, body)
 	if got.status != status || !strings.Contains(got.text, text) {
@@ -141,9 +142,9 @@ func (d *deployment) refused(status int, text, method, path string, body any) {
 	}
 }
 
-// at finds a member by its path, "scaling.type" or "0.id"; nil where it is
+// get returns a member by its path, "scaling.type" or "0.id"; nil where it is
 // absent.
-func (r reply) at(path string) any {
+func (r reply) get(path string) any {
 	v := r.body
 	for name := range strings.SplitSeq(path, ".") {
 		switch node := v.(type) {
@@ -162,14 +163,14 @@ func (r reply) at(path string) any {
 	return v
 }
 
-// has reports whether a member of an object stands at all.
+// has reports whether the object has a member.
 func (r reply) has(name string) bool {
 	_, ok := r.body.(map[string]any)[name]
 	return ok
 }
 
-// wants compares members of an answer with JSON texts.
-func (d *deployment) wants(got reply, members map[string]string) {
+// expectMembers compares members of an answer with JSON texts; "" is absent or null.
+func (d *deployment) expectMembers(got reply, members map[string]string) {
 	d.Helper()
 	for path, text := range members {
 		var want any
@@ -178,7 +179,7 @@ func (d *deployment) wants(got reply, members map[string]string) {
 				d.Fatalf("%s: %v", text, err)
 			}
 		}
-		if v := got.at(path); !reflect.DeepEqual(v, want) {
+		if v := got.get(path); !reflect.DeepEqual(v, want) {
 			d.Errorf("%s is %v, want %s\nin %s", path, v, text, got.text)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-func TestWindowsPass(t *testing.T) {
+func TestRateLimitWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(new(clock.Clock))
-		spend := func(n int) (h http.Header) {
+		countRequests := func(n int) (h http.Header) {
 			for range n {
 				h = http.Header{}
 				if err := l.count(h); err != nil {
@@ -22,9 +22,9 @@ func TestWindowsPass(t *testing.T) {
 			}
 			return h
 		}
-		spend(1)
+		countRequests(1)
 		time.Sleep(20 * time.Second)
-		if got := spend(59).Get("RateLimit"); got != `"minute";r=0;t=40, "hour";r=2940;t=3580, "day";r=49940;t=86380` {
+		if got := countRequests(59).Get("RateLimit"); got != `"minute";r=0;t=40, "hour";r=2940;t=3580, "day";r=49940;t=86380` {
 			t.Errorf("after a minute's requests: %s", got)
 		}
 		h := http.Header{}
@@ -36,13 +36,13 @@ func TestWindowsPass(t *testing.T) {
 			t.Errorf("just before the minute is over: %v %v", err, h)
 		}
 		time.Sleep(time.Millisecond)
-		if got := spend(1).Get("RateLimit"); !strings.HasPrefix(got, `"minute";r=59;t=60, "hour";r=2939;t=3540`) {
+		if got := countRequests(1).Get("RateLimit"); !strings.HasPrefix(got, `"minute";r=59;t=60, "hour";r=2939;t=3540`) {
 			t.Errorf("after the minute: %s", got)
 		}
-		spend(59)
+		countRequests(59)
 		for range 48 {
 			time.Sleep(time.Minute)
-			spend(60)
+			countRequests(60)
 		}
 		time.Sleep(time.Minute)
 		err := l.count(h)
@@ -50,6 +50,6 @@ func TestWindowsPass(t *testing.T) {
 			t.Errorf("after an hour's requests: %v %v", err, h)
 		}
 		time.Sleep(600 * time.Second)
-		spend(60)
+		countRequests(60)
 	})
 }

@@ -1,9 +1,9 @@
 // Package mgmt serves the management API of the jobrunner, versions 1 and 2, on
-// one store: what one version makes, the other shows and changes.
+// one store: each version shows and changes the objects that the other created.
 //
 // A handler decodes, validates, calls the store and encodes, and holds no
-// state. The service description rules; docs/contract.md has the choices made
-// where it is silent.
+// state. The service description takes precedence; docs/contract.md lists the
+// decisions where it is silent.
 package mgmt
 
 import (
@@ -14,11 +14,13 @@ import (
 	"sync"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
@@ -27,21 +29,34 @@ type Config struct {
 	Store  *store.Store
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
-	Logger *slog.Logger // of failures that are the deployment's; nil: none
+	Logger *slog.Logger // logs internal errors; nil: no log
 
-	// QueueURL is the address before /v2 that endpoints' job APIs are said to
-	// have. Empty is the address that the caller used.
+	// QueueURL is the base URL, before /v2, that answers show for the job API.
+	// Empty means the base URL that the caller used.
 	QueueURL string
-	// Limits enforces the rate limits of version 2. Without it nothing is counted,
-	// and answers always show whole quotas.
+	// Limits enforces the rate limits of version 2. Without it no request counts,
+	// and answers always show full quotas.
 	Limits bool
-	// Workers are those of the endpoints; nil: there are none.
+	// Quotas counts the requests of all deployments on a shared database; nil: those of
+	// this one.
+	Quotas *SharedQuotas
+	// Workers lists the workers of the endpoints; nil: there are none.
 	Workers Workers
-	// Sample tells how a worker's GPU does; nil: nobody can.
+	// Pods shows the pods that run; nil: none runs. Machine is the id of the deployment
+	// that runs them.
+	Pods    Pods
+	Machine string
+	// PodPrice is the price per hour of a pod that holds its compute; nil: 0.
+	PodPrice func(store.Pod) float64
+	// Sample measures a worker's GPU; nil: no measurements.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Bodies is the memory of the bodies that are being read; nil: without a bound.
+	// Bodies limits the memory of the bodies that are being read; nil: no limit.
 	Bodies *httplimit.Memory
-	// Stock says which GPU types the machine has now; nil is none.
+	// Catalog says what is offered; nil: what is built in.
+	Catalog *catalog.Source
+	// Meter says what ran, and what it cost; nil: nothing ran.
+	Meter *billing.Meter
+	// Stock lists the GPU types that the machine has now; nil: it has none.
 	Stock func() map[string]catalog.Stock
 }
 
@@ -57,32 +72,40 @@ func New(c Config) http.Handler {
 	if c.Workers == nil {
 		c.Workers = noWorkers{}
 	}
+	if c.Pods == nil {
+		c.Pods = noPods{}
+	}
 	c.QueueURL = strings.TrimRight(c.QueueURL, "/")
-	return &server{Config: c, store: c.Store}
+	return &server{Config: c, store: c.Store, documents: sync.OnceValue(describeAPI)}
 }
 
 type server struct {
 	Config
 	store    *store.Store
-	limiters sync.Map // of each owner of a key, its *limiter
+	limiters sync.Map // from the owner of a key to its *limiter
+	// documents are made when they are first asked for.
+	documents func() descriptions
 }
 
-// call is one request on its way.
+// call is a request while it is handled.
 type call struct {
 	http    *http.Request
 	writer  http.ResponseWriter
 	version int    // 1 or 2
-	id      string // the path's parameter
-	worker  string // its second one
-	owner   string // of the key
+	id      string // first parameter of the path
+	worker  string // second parameter of the path
+	owner   string // owner of the API key
 	bodies  *httplimit.Memory
+	// operation is what the request asks for, nil until it is found.
+	operation *operation
+	declared  *[]openapi.Parameter // not nil: a call that only declares parameters
 }
 
 func (c *call) ctx() context.Context { return c.http.Context() }
 
-// ServeHTTP answers in the form of the version that the path names: first who
-// asks, then how often, then whether they may, then what. So each answer of
-// version 2 to a known key has the state of its quotas, a 403 too.
+// ServeHTTP answers in the form of the version that the path names. It
+// authenticates, counts the request, authorizes it and then serves it, so that
+// every answer of version 2 to a known key shows its quotas, a 403 too.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{http: r, writer: w, version: 2, bodies: s.Bodies}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -98,27 +121,39 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream.ServeHTTP(w, r)
 		return
 	}
+	if _, none := body.(noContent); none {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	httpanswer.JSON(w, status, body)
 }
 
 func (s *server) serve(c *call) (status int, body any, err error) {
+	if op, public := publicOperation(c); public {
+		body, err := op.handle.serve(s, c)
+		return op.success, body, err
+	}
 	user, err := s.Keys.Authorize(c.http)
 	if err != nil {
 		return 0, nil, httpanswer.Refuse(http.StatusUnauthorized, "%s", err)
 	}
 	c.owner = user.Owner
 	if c.version == 2 {
-		if err := s.limit(user.Owner, c.writer.Header()); err != nil {
+		if err := s.limit(c.http.Context(), user.Owner, c.writer.Header()); err != nil {
 			return 0, nil, err
 		}
 	}
-	if user.Restricted() { // what this API shows and changes is all the user's
-		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is for the job API of certain endpoints only: the management API needs one without that restriction")
+	switch reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; {
+	case !user.MayRead():
+		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is not for the management API: use a key with --management read or all")
+	case !reads && !user.MayManage():
+		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read at the management API: use a key with --management all")
 	}
-	op, err := find(c)
+	op, err := findOperation(c)
 	if err != nil {
 		return 0, nil, err
 	}
-	body, err = op.handle(s, c)
+	c.operation = &op
+	body, err = op.handle.serve(s, c)
 	return op.success, body, err
 }

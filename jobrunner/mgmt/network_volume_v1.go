@@ -4,9 +4,9 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // networkVolumeBodyV1 is the body of a create or an update.
 type networkVolumeBodyV1 struct {
-	Name         *string `json:"name" rule:"must=create min=1"`
-	Size         *int64  `json:"size" rule:"must=create min=0 max=4000"`
-	DataCenterID *string `json:"dataCenterId" rule:"must=create only=create min=1"`
+	Name         *string `json:"name" rule:"required=create min=1"`
+	Size         *int64  `json:"size" rule:"required=create min=0 max=4000"`
+	DataCenterID *string `json:"dataCenterId" rule:"required=create create-only min=1"`
 }
 
 func (b *networkVolumeBodyV1) check(p phase) []string {
@@ -34,7 +34,7 @@ func newNetworkVolumeV1(v store.NetworkVolume) networkVolumeV1 {
 }
 
 func createNetworkVolumeV1(s *server, c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {
-	return s.store.CreateNetworkVolume(c.ctx(), store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID, Type: ownTier})
+	return s.createNetworkVolume(c, store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenterID})
 }
 
 func updateNetworkVolumeV1(s *server, c *call, body networkVolumeBodyV1) (store.NetworkVolume, error) {

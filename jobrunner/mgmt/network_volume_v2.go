@@ -1,19 +1,13 @@
 package mgmt
 
-import (
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
-)
-
-// ownTier is the tier of a volume that names none: that of its data center.
-var ownTier = catalog.VolumeTypes[0]
+import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // networkVolumeBodyV2 is the body of a create or an update.
 type networkVolumeBodyV2 struct {
-	Name       *string `json:"name" rule:"must=create min=1"`
-	Size       *int64  `json:"size" rule:"must=create min=10 max=4096"`
-	DataCenter *string `json:"dataCenter" rule:"must=create only=create min=1"`
-	Type       *string `json:"type" rule:"only=create oneof=STANDARD,HIGH_PERFORMANCE"`
+	Name       *string `json:"name" rule:"required=create min=1"`
+	Size       *int64  `json:"size" rule:"required=create min=10 max=4096"`
+	DataCenter *string `json:"dataCenter" rule:"required=create create-only min=1"`
+	Type       *string `json:"type" rule:"create-only oneof=STANDARD,HIGH_PERFORMANCE"`
 }
 
 func (b *networkVolumeBodyV2) check(p phase) []string {
@@ -34,8 +28,19 @@ func newNetworkVolumeV2(v store.NetworkVolume) networkVolumeV2 {
 }
 
 func createNetworkVolumeV2(s *server, c *call, body networkVolumeBodyV2) (store.NetworkVolume, error) {
-	v := store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenter, Type: ownTier}
-	set(&v.Type, body.Type)
+	v := store.NetworkVolume{Head: store.Head{Name: *body.Name}, Size: *body.Size, DataCenter: *body.DataCenter}
+	setIfPresent(&v.Type, body.Type)
+	return s.createNetworkVolume(c, v)
+}
+
+// createNetworkVolume gives a volume the tier of its data center, where it names
+// none, and refuses a tier that the data center does not have.
+func (s *server) createNetworkVolume(c *call, v store.NetworkVolume) (store.NetworkVolume, error) {
+	tier, err := s.Catalog.Now().VolumeTier(v.DataCenter, v.Type)
+	if err != nil {
+		return v, store.Refusal(err.Error())
+	}
+	v.Type = tier
 	return s.store.CreateNetworkVolume(c.ctx(), v)
 }
 

@@ -2,45 +2,50 @@ package mgmt
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// handler serves an operation. What it returns is the body of the answer.
-type handler func(s *server, c *call) (body any, err error)
+// handler serves an operation and returns the body of the answer. Its description is
+// what the OpenAPI documents say of the operation.
+type handler struct {
+	serve func(s *server, c *call) (body any, err error)
+	description
+}
 
-// lists shows all records of a kind, in version 2 as a member of an object.
-func lists[R, W any](read func(*store.Store, context.Context) ([]R, error), show func(R) W, member string) handler {
-	return func(s *server, c *call) (any, error) {
+// listHandler shows all records of a kind, in version 2 as a member of an object.
+func listHandler[R, W any](read func(*store.Store, context.Context) ([]R, error), convert func(R) W, member string) handler {
+	return handler{func(s *server, c *call) (any, error) {
 		all, err := read(s.store, c.ctx())
 		if member == "" {
-			return each(all, show), err
+			return convertAll(all, convert), err
 		}
-		return map[string][]W{member: each(all, show)}, err
-	}
+		return map[string][]W{member: convertAll(all, convert)}, err
+	}, description{answer: reflect.TypeFor[[]W](), member: member}}
 }
 
-// reads shows the record that the path names.
-func reads[R, W any](read func(*store.Store, context.Context, string) (R, error), show func(R) W) handler {
-	return func(s *server, c *call) (any, error) {
+// readHandler shows the record that the path names.
+func readHandler[R, W any](read func(*store.Store, context.Context, string) (R, error), convert func(R) W) handler {
+	return handler{func(s *server, c *call) (any, error) {
 		r, err := read(s.store, c.ctx(), c.id)
-		return show(r), err
-	}
+		return convert(r), err
+	}, description{answer: reflect.TypeFor[W]()}}
 }
 
-// writes reads a body, has a record made or changed by it, and shows that.
-func writes[B, R, W any](p phase, write func(s *server, c *call, body B) (R, error), show func(R) W) handler {
-	return func(s *server, c *call) (any, error) {
+// writeHandler reads a body, creates or changes a record and shows it.
+func writeHandler[B, R, W any](p phase, write func(s *server, c *call, body B) (R, error), convert func(R) W) handler {
+	return takes[B](p, handler{func(s *server, c *call) (any, error) {
 		body, err := decode[B](c, p)
 		if err != nil {
 			return nil, err
 		}
 		r, err := write(s, c, body)
-		return show(r), err
-	}
+		return convert(r), err
+	}, description{answer: reflect.TypeFor[W]()}})
 }
 
-// deletes removes the record that the path names.
-func deletes(remove func(*store.Store, context.Context, string) error) handler {
-	return func(s *server, c *call) (any, error) { return nil, remove(s.store, c.ctx(), c.id) }
+// deleteHandler removes the record that the path names.
+func deleteHandler(remove func(*store.Store, context.Context, string) error) handler {
+	return handler{serve: func(s *server, c *call) (any, error) { return nil, remove(s.store, c.ctx(), c.id) }}
 }

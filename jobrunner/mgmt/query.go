@@ -10,77 +10,97 @@ import (
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 )
 
-// query reads the parameters of a catalog call and collects what is wrong with
-// them.
+// query reads the parameters of a catalog call and collects their faults.
 type query struct {
 	values  url.Values
-	faults  []string // of a parameter's form: 422
-	refusal string   // of parameters that don't go together: 400
+	declare func(openapi.Parameter)
+	faults  []string // invalid values: 422
+	refusal string   // a conflict between parameters: 400
 }
 
-func newQuery(c *call) *query { return &query{values: c.http.URL.Query()} }
+func newQuery(c *call) *query { return &query{values: c.http.URL.Query(), declare: c.declare} }
 
 func (q *query) has(name string) bool { return q.values.Get(name) != "" }
 
-func (q *query) fault(name, value, want string) {
-	q.faults = append(q.faults, fmt.Sprintf("%s: got '%s', want %s", name, short(value), want))
+func (q *query) addFault(name, value, want string) {
+	q.faults = append(q.faults, fmt.Sprintf("%s: got '%s', want %s", name, truncate(value), want))
 }
 
-// oneOf reads a list whose elements are given, separated by commas.
-func (q *query) oneOf(name string, known ...string) []string {
-	return q.list(name, "one of "+strings.Join(known, ", "), func(s string) bool { return slices.Contains(known, s) })
+// enumList reads a comma-separated list of allowed values.
+func (q *query) enumList(name string, allowed ...string) []string {
+	return q.valueList(name, "one of "+strings.Join(allowed, ", "), &openapi.Schema{Type: "string", Enum: anyList(allowed)},
+		func(s string) bool { return slices.Contains(allowed, s) })
 }
 
-// choice reads one of some values; "" where it is absent.
-func (q *query) choice(name string, known ...string) string {
-	return q.one(name, "one of "+strings.Join(known, ", "), func(s string) bool { return slices.Contains(known, s) })
+// enumValue reads one allowed value; "" where it is absent.
+func (q *query) enumValue(name string, allowed ...string) string {
+	return q.value(name, "one of "+strings.Join(allowed, ", "), &openapi.Schema{Type: "string", Enum: anyList(allowed)},
+		func(s string) bool { return slices.Contains(allowed, s) })
 }
 
-// one reads a value, not a list of them; "" where it is absent.
-func (q *query) one(name, want string, ok func(string) bool) string {
+// text reads a value of any form; "" where it is absent.
+func (q *query) text(name string) string {
+	return q.value(name, "", &openapi.Schema{Type: "string"}, func(string) bool { return true })
+}
+
+// patternValue reads one value that matches a pattern; "" where it is absent.
+func (q *query) patternValue(name string, pattern *regexp.Regexp, description string) string {
+	return q.value(name, description, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString)
+}
+
+// value reads one value that a function accepts; "" where it is absent.
+func (q *query) value(name, want string, schema *openapi.Schema, valid func(string) bool) string {
+	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: schema})
 	value := q.values.Get(name)
-	if value != "" && !ok(value) {
-		q.fault(name, value, want)
+	if value != "" && !valid(value) {
+		q.addFault(name, value, want)
 		return ""
 	}
 	return value
 }
 
-// matching reads a list whose elements have a form.
-func (q *query) matching(name string, form *regexp.Regexp, words string) []string {
-	return q.list(name, words, form.MatchString)
+// patternList reads a comma-separated list of values that match a pattern.
+func (q *query) patternList(name string, pattern *regexp.Regexp, description string) []string {
+	return q.valueList(name, description, &openapi.Schema{Type: "string", Pattern: pattern.String()}, pattern.MatchString)
 }
 
-func (q *query) list(name, want string, ok func(string) bool) (out []string) {
+func (q *query) valueList(name, want string, item *openapi.Schema, valid func(string) bool) (out []string) {
+	q.declare(openapi.Parameter{
+		Name: name, In: "query", Description: "Each is " + want + ".", Style: "form", Explode: new(false),
+		Schema: &openapi.Schema{Type: "array", Items: item},
+	})
 	if !q.has(name) {
 		return nil
 	}
 	for value := range strings.SplitSeq(q.values.Get(name), ",") {
-		if ok(value) {
+		if valid(value) {
 			out = append(out, value)
 		} else {
-			q.fault(name, value, want)
+			q.addFault(name, value, want)
 		}
 	}
 	return out
 }
 
-// number reads an integer.
-func (q *query) number(name string, otherwise int64, want string, ok func(int64) bool) int64 {
+// integer reads an integer. Its description is what valid accepts of the small numbers.
+func (q *query) integer(name string, defaultValue int64, want string, valid func(int64) bool) int64 {
+	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: integerSchema(valid)})
 	if !q.has(name) {
-		return otherwise
+		return defaultValue
 	}
 	n, err := strconv.ParseInt(q.values.Get(name), 10, 64)
-	if err != nil || !ok(n) {
-		q.fault(name, q.values.Get(name), want)
+	if err != nil || !valid(n) {
+		q.addFault(name, q.values.Get(name), want)
 	}
 	return n
 }
 
-// flag reads a boolean; nil where it is absent.
-func (q *query) flag(name string) *bool {
+// boolean reads true or false; nil where it is absent.
+func (q *query) boolean(name string) *bool {
+	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
 	switch q.values.Get(name) {
 	case "":
 		return nil
@@ -89,34 +109,33 @@ func (q *query) flag(name string) *bool {
 	case "false":
 		return new(false)
 	}
-	q.fault(name, q.values.Get(name), "true or false")
+	q.addFault(name, q.values.Get(name), "true or false")
 	return nil
 }
 
-// refuse keeps the first breach of a rule.
-func (q *query) refuse(breach bool, format string, args ...any) {
-	if breach && q.refusal == "" {
+// refuseIf refuses the call under a condition. It keeps the first refusal.
+func (q *query) refuseIf(condition bool, format string, args ...any) {
+	if condition && q.refusal == "" {
 		q.refusal = fmt.Sprintf(format, args...)
 	}
 }
 
-// withAvailability reads include=AVAILABILITY, which needs product, and
-// without which neither product nor the parameters that narrow it mean
-// anything.
-func (q *query) withAvailability(products []string, narrowing ...string) bool {
-	included := q.choice("include", "AVAILABILITY") != ""
-	q.oneOf("product", products...)
-	q.refuse(included && !q.has("product"), "include=AVAILABILITY needs product: stock differs by product")
-	for _, name := range append([]string{"product"}, narrowing...) {
-		q.refuse(!included && q.has(name), "%s means nothing without include=AVAILABILITY", name)
+// readAvailability reads include=AVAILABILITY. That parameter requires product;
+// product and the filters require it in turn.
+func (q *query) readAvailability(known []string, filters ...string) (requested bool, products []string) {
+	requested = q.enumValue("include", "AVAILABILITY") != ""
+	products = q.enumList("product", known...)
+	q.refuseIf(requested && !q.has("product"), "include=AVAILABILITY requires product: stock differs by product")
+	for _, name := range append([]string{"product"}, filters...) {
+		q.refuseIf(!requested && q.has(name), "%s requires include=AVAILABILITY", name)
 	}
-	return included
+	return requested, products
 }
 
 func (q *query) err() error {
 	switch {
 	case len(q.faults) > 0:
-		return invalid(q.faults...)
+		return validationError(q.faults...)
 	case q.refusal != "":
 		return httpanswer.Refuse(http.StatusBadRequest, "%s", q.refusal)
 	}

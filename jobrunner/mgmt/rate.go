@@ -1,6 +1,7 @@
 package mgmt
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -23,16 +24,19 @@ var windows = []struct {
 	{"day", 50000, 24 * time.Hour},
 }
 
-// limit counts a request of an owner of keys where limits are enforced, and
-// tells the state of the quotas in h. Elsewhere it shows whole quotas: a client
-// that heeds them must not wait for what nobody enforces.
-func (s *server) limit(owner string, h http.Header) error {
+// limit counts a request of an owner of keys and writes the state of the quotas
+// to h. If limits are not enforced, it writes full quotas, so that a client that
+// obeys them does not wait.
+func (s *server) limit(ctx context.Context, owner string, h http.Header) error {
 	if !s.Limits {
 		l := newLimiter(s.Clock)
-		l.show(h, l.resetElapsed())
+		l.writeHeaders(h, l.resetElapsed())
 		return nil
 	}
-	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // there are as many as owners
+	if s.Quotas != nil {
+		return s.Quotas.count(ctx, owner, h)
+	}
+	l, _ := s.limiters.LoadOrStore(owner, newLimiter(s.Clock)) // one for each owner
 	return l.(*limiter).count(h)
 }
 
@@ -41,64 +45,65 @@ func (s *server) limit(owner string, h http.Header) error {
 type limiter struct {
 	clock *clock.Clock
 
-	mu    sync.Mutex
-	start []time.Time
-	used  []int
+	mu          sync.Mutex
+	windowStart []time.Time
+	counts      []int
 }
 
 func newLimiter(c *clock.Clock) *limiter {
-	return &limiter{clock: c, start: make([]time.Time, len(windows)), used: make([]int, len(windows))}
+	return &limiter{clock: c, windowStart: make([]time.Time, len(windows)), counts: make([]int, len(windows))}
 }
 
-// count takes one request into the windows and tells their state in h. It
-// refuses a request that a window has no room for; that one is not counted.
+// count counts a request in all windows and writes their state to h. A request
+// that exceeds a quota is refused and does not count.
 func (l *limiter) count(h http.Header) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.resetElapsed()
-	full, wait := "", int64(0)
+	exceeded, wait := "", int64(0)
 	for i, w := range windows {
-		if l.used[i] >= w.quota {
-			full, wait = w.name, max(wait, l.secondsLeft(i, now))
+		if l.counts[i] >= w.quota {
+			exceeded, wait = w.name, max(wait, l.secondsLeft(i, now))
 		}
 	}
-	if full == "" {
+	if exceeded == "" {
 		for i := range windows {
-			l.used[i]++
+			l.counts[i]++
 		}
 	}
-	l.show(h, now)
-	if full != "" {
+	l.writeHeaders(h, now)
+	if exceeded != "" {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
-		return httpanswer.Refuse(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", full, wait)
+		return httpanswer.Refuse(http.StatusTooManyRequests, "rate limit exceeded for the %s window: try again in %d s", exceeded, wait)
 	}
 	return nil
 }
 
-// resetElapsed begins the windows again that are over.
+// resetElapsed restarts the windows that have ended.
 func (l *limiter) resetElapsed() (now time.Time) {
 	now = l.clock.Now()
 	for i, w := range windows {
-		if now.Sub(l.start[i]) >= w.length {
-			l.start[i], l.used[i] = now, 0
+		if now.Sub(l.windowStart[i]) >= w.length {
+			l.windowStart[i], l.counts[i] = now, 0
 		}
 	}
 	return now
 }
 
-// show writes the quotas and what is left of them.
-func (l *limiter) show(h http.Header, now time.Time) {
+// writeHeaders writes the quotas and the remaining requests.
+func (l *limiter) writeHeaders(h http.Header, now time.Time) {
 	var policy, state []string
 	for i, w := range windows {
 		policy = append(policy, fmt.Sprintf("%q;q=%d;w=%d", w.name, w.quota, int64(w.length.Seconds())))
-		state = append(state, fmt.Sprintf("%q;r=%d;t=%d", w.name, w.quota-l.used[i], l.secondsLeft(i, now)))
+		state = append(state, fmt.Sprintf("%q;r=%d;t=%d", w.name, w.quota-l.counts[i], l.secondsLeft(i, now)))
 	}
 	h.Set("RateLimit-Policy", strings.Join(policy, ", "))
 	h.Set("RateLimit", strings.Join(state, ", "))
 }
 
-// secondsLeft is the number of seconds until a window ends, rounded up.
+// secondsLeft is the number of seconds until a window ends, rounded up. The clock of the
+// deployment that began it may be a little ahead.
 func (l *limiter) secondsLeft(i int, now time.Time) int64 {
-	d := l.start[i].Add(windows[i].length).Sub(now)
+	d := min(l.windowStart[i].Add(windows[i].length).Sub(now), windows[i].length)
 	return int64((d + time.Second - 1) / time.Second)
 }

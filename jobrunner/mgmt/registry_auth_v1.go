@@ -4,13 +4,13 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // registryAuthBodyV1 is the body of a create; there is no update.
 type registryAuthBodyV1 struct {
-	Name     *string `json:"name" rule:"must min=1"`
-	Username *string `json:"username" rule:"must"`
-	Password *string `json:"password" rule:"must"`
+	Name     *string `json:"name" rule:"required min=1"`
+	Username *string `json:"username" rule:"required"`
+	Password *string `json:"password" rule:"required"`
 }
 
-// registryAuth is a registry auth in an answer of either version, which has
-// nothing of the credentials.
+// registryAuth is a registry auth in an answer of either version. An answer never
+// shows credentials.
 type registryAuth struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

@@ -11,7 +11,7 @@ import (
 type releaseV2 struct {
 	ID              string          `json:"id"`
 	Version         int64           `json:"version"`
-	Source          string          `json:"source"` // nothing here is built from a repository
+	Source          string          `json:"source"` // always MANUAL: the jobrunner builds no images
 	BuildID         *string         `json:"buildId"`
 	CreatedByUserID *string         `json:"createdByUserId"`
 	WorkerCount     int             `json:"workerCount"`
@@ -38,8 +38,8 @@ type releaseListV2 struct {
 	Releases        []releaseV2 `json:"releases"`
 }
 
-// listReleasesV2 shows what changed an endpoint's workers, the newest first, and
-// how far the newest has come.
+// listReleasesV2 shows the releases of an endpoint, newest first, and the progress
+// of the rollout.
 func (s *server) listReleasesV2(c *call) (any, error) {
 	e, err := s.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
@@ -50,19 +50,19 @@ func (s *server) listReleasesV2(c *call) (any, error) {
 		return nil, err
 	}
 	workers := s.Workers.Workers(e.ID)
-	on := map[int64]int{}
+	workersByVersion := map[int64]int{}
 	for _, w := range workers {
-		on[w.Version]++
+		workersByVersion[w.Version]++
 	}
 	out := releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}}
 	for _, r := range releases {
-		one := releaseV2{
-			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: on[r.Version], CreatedAt: r.Created, Diff: []releaseDiffV2{},
+		release := releaseV2{
+			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created, Diff: []releaseDiffV2{},
 		}
 		for _, change := range r.Changes {
-			one.Diff = append(one.Diff, releaseDiffV2(change))
+			release.Diff = append(release.Diff, releaseDiffV2(change))
 		}
-		out.Releases = append(out.Releases, one)
+		out.Releases = append(out.Releases, release)
 	}
 	return out, nil
 }

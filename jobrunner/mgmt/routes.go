@@ -6,10 +6,11 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httproute"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
-// operation is one of the contract.
+// operation is an operation of the contract.
 type operation struct {
 	success int
 	handle  handler
@@ -30,92 +31,143 @@ var operations = []struct {
 	success      int
 	handle       handler
 }{
-	{"GET", "/v1/templates", 200, (*server).listTemplatesV1},
-	{"POST", "/v1/templates", 200, writes(creating, createTemplateV1, newTemplateV1)},
-	{"GET", "/v1/templates/{id}", 200, (*server).getTemplateV1},
-	{"PATCH", "/v1/templates/{id}", 200, writes(updating, updateTemplateV1, newTemplateV1)},
-	{"POST", "/v1/templates/{id}/update", 200, writes(updating, updateTemplateV1, newTemplateV1)},
-	{"DELETE", "/v1/templates/{id}", 204, deletes((*store.Store).DeleteTemplate)},
+	{"GET", "/v1/openapi.json", 200, withoutKey(streams("application/json", (*server).openAPIV1))},
+	{"GET", "/v1/docs", 200, withoutKey(streams("text/html", (*server).docsV1))},
+	{"GET", "/v2/openapi.json", 200, streams("application/json", (*server).openAPIV2)},
 
-	{"GET", "/v1/networkvolumes", 200, lists((*store.Store).NetworkVolumes, newNetworkVolumeV1, "")},
-	{"POST", "/v1/networkvolumes", 200, writes(creating, createNetworkVolumeV1, newNetworkVolumeV1)},
-	{"GET", "/v1/networkvolumes/{id}", 200, reads((*store.Store).NetworkVolume, newNetworkVolumeV1)},
-	{"PATCH", "/v1/networkvolumes/{id}", 200, writes(updating, updateNetworkVolumeV1, newNetworkVolumeV1)},
-	{"POST", "/v1/networkvolumes/{id}/update", 200, writes(updating, updateNetworkVolumeV1, newNetworkVolumeV1)},
-	{"DELETE", "/v1/networkvolumes/{id}", 204, deletes((*store.Store).DeleteNetworkVolume)},
+	{"GET", "/v1/templates", 200, asksFlags(templateIncludes, answers[[]templateV1]((*server).listTemplatesV1))},
+	{"POST", "/v1/templates", 200, writeHandler(creating, createTemplateV1, newTemplateV1)},
+	{"GET", "/v1/templates/{id}", 200, asksFlags(templateIncludes, answers[templateV1]((*server).getTemplateV1))},
+	{"PATCH", "/v1/templates/{id}", 200, writeHandler(updating, updateTemplateV1, newTemplateV1)},
+	{"POST", "/v1/templates/{id}/update", 200, writeHandler(updating, updateTemplateV1, newTemplateV1)},
+	{"DELETE", "/v1/templates/{id}", 204, deleteHandler((*store.Store).DeleteTemplate)},
 
-	{"GET", "/v1/containerregistryauth", 200, lists((*store.Store).RegistryAuths, newRegistryAuth, "")},
-	{"POST", "/v1/containerregistryauth", 200, writes(creating, createRegistryAuthV1, newRegistryAuth)},
-	{"GET", "/v1/containerregistryauth/{id}", 200, reads((*store.Store).RegistryAuth, newRegistryAuth)},
-	{"DELETE", "/v1/containerregistryauth/{id}", 204, deletes((*store.Store).DeleteRegistryAuth)},
+	{"GET", "/v1/networkvolumes", 200, listHandler((*store.Store).NetworkVolumes, newNetworkVolumeV1, "")},
+	{"POST", "/v1/networkvolumes", 200, writeHandler(creating, createNetworkVolumeV1, newNetworkVolumeV1)},
+	{"GET", "/v1/networkvolumes/{id}", 200, readHandler((*store.Store).NetworkVolume, newNetworkVolumeV1)},
+	{"PATCH", "/v1/networkvolumes/{id}", 200, writeHandler(updating, updateNetworkVolumeV1, newNetworkVolumeV1)},
+	{"POST", "/v1/networkvolumes/{id}/update", 200, writeHandler(updating, updateNetworkVolumeV1, newNetworkVolumeV1)},
+	{"DELETE", "/v1/networkvolumes/{id}", 204, deleteHandler((*store.Store).DeleteNetworkVolume)},
 
-	{"GET", "/v1/endpoints", 200, (*server).listEndpointsV1},
-	{"POST", "/v1/endpoints", 200, writes(creating, createEndpointV1, newEndpointV1)},
-	{"GET", "/v1/endpoints/{id}", 200, (*server).getEndpointV1},
-	{"PATCH", "/v1/endpoints/{id}", 200, writes(updating, updateEndpointV1, newEndpointV1)},
-	{"POST", "/v1/endpoints/{id}/update", 200, writes(updating, updateEndpointV1, newEndpointV1)},
-	{"DELETE", "/v1/endpoints/{id}", 204, deletes((*store.Store).DeleteEndpoint)},
+	{"GET", "/v1/containerregistryauth", 200, listHandler((*store.Store).RegistryAuths, newRegistryAuth, "")},
+	{"POST", "/v1/containerregistryauth", 200, writeHandler(creating, createRegistryAuthV1, newRegistryAuth)},
+	{"GET", "/v1/containerregistryauth/{id}", 200, readHandler((*store.Store).RegistryAuth, newRegistryAuth)},
+	{"DELETE", "/v1/containerregistryauth/{id}", 204, deleteHandler((*store.Store).DeleteRegistryAuth)},
 
-	{"GET", "/v2/templates", 200, lists((*store.Store).Templates, newTemplateV2, "templates")},
-	{"POST", "/v2/templates", 201, writes(creating, createTemplateV2, newTemplateV2)},
-	{"GET", "/v2/templates/{id}", 200, reads((*store.Store).Template, newTemplateV2)},
-	{"PATCH", "/v2/templates/{id}", 200, writes(updating, updateTemplateV2, newTemplateV2)},
-	{"DELETE", "/v2/templates/{id}", 204, deletes((*store.Store).DeleteTemplate)},
+	{"GET", "/v1/endpoints", 200, asksFlags(endpointIncludes, answers[[]endpointV1]((*server).listEndpointsV1))},
+	{"POST", "/v1/endpoints", 200, writeHandler(creating, createEndpointV1, unchanged)},
+	{"GET", "/v1/endpoints/{id}", 200, asksFlags(endpointIncludes, answers[endpointV1]((*server).getEndpointV1))},
+	{"PATCH", "/v1/endpoints/{id}", 200, writeHandler(updating, updateEndpointV1, unchanged)},
+	{"POST", "/v1/endpoints/{id}/update", 200, writeHandler(updating, updateEndpointV1, unchanged)},
+	{"DELETE", "/v1/endpoints/{id}", 204, deleteHandler((*store.Store).DeleteEndpoint)},
 
-	{"GET", "/v2/network-volumes", 200, lists((*store.Store).NetworkVolumes, newNetworkVolumeV2, "networkVolumes")},
-	{"POST", "/v2/network-volumes", 201, writes(creating, createNetworkVolumeV2, newNetworkVolumeV2)},
-	{"GET", "/v2/network-volumes/{id}", 200, reads((*store.Store).NetworkVolume, newNetworkVolumeV2)},
-	{"PATCH", "/v2/network-volumes/{id}", 200, writes(updating, updateNetworkVolumeV2, newNetworkVolumeV2)},
-	{"DELETE", "/v2/network-volumes/{id}", 204, deletes((*store.Store).DeleteNetworkVolume)},
+	{"GET", "/v1/pods", 200, asks(podMatcher, asksFlags(podIncludes, answers[[]podV1]((*server).listPodsV1)))},
+	{"POST", "/v1/pods", 201, writePodV1(creating, createPodV1)},
+	{"GET", "/v1/pods/{id}", 200, asksFlags(podIncludes, answers[podV1]((*server).getPodV1))},
+	{"PATCH", "/v1/pods/{id}", 200, writePodV1(updating, updatePodV1)},
+	{"POST", "/v1/pods/{id}/update", 200, writePodV1(updating, updatePodV1)},
+	{"DELETE", "/v1/pods/{id}", 204, handler{serve: deletePodV1}},
+	{"POST", "/v1/pods/{id}/start", 200, podActionV1(pod.Start)},
+	{"POST", "/v1/pods/{id}/stop", 200, podActionV1(pod.Stop)},
+	{"POST", "/v1/pods/{id}/reset", 200, podActionV1(pod.Reset)},
+	{"POST", "/v1/pods/{id}/restart", 200, podActionV1(pod.Restart)},
 
-	{"GET", "/v2/registries", 200, lists((*store.Store).RegistryAuths, newRegistryAuth, "registries")},
-	{"POST", "/v2/registries", 201, writes(creating, createRegistryAuthV2, newRegistryAuth)},
-	{"GET", "/v2/registries/{id}", 200, reads((*store.Store).RegistryAuth, newRegistryAuth)},
-	{"DELETE", "/v2/registries/{id}", 204, deletes((*store.Store).DeleteRegistryAuth)},
+	{"GET", "/v2/pods", 200, asks(readPodsQuery, answers[podsV2]((*server).listPodsV2))},
+	{"POST", "/v2/pods", 201, takes[podBodyV2](creating, answers[podV2]((*server).createPodV2))},
+	{"GET", "/v2/pods/{id}", 200, answers[podV2]((*server).getPodV2)},
+	{"PATCH", "/v2/pods/{id}", 200, conflicts(takes[podBodyV2](updating, answers[podV2]((*server).updatePodV2)))},
+	{"DELETE", "/v2/pods/{id}", 204, conflicts(handler{serve: (*server).deletePodV2})},
+	{"POST", "/v2/pods/{id}/action", 200, conflicts(orNothing(takes[podActionBodyV2](creating, answers[podV2]((*server).podActionV2))))},
+	{"GET", "/v2/pods/{id}/logs", 200, asks(readLogQuery, streams(eventStream, (*server).podLogsV2))},
 
-	{"GET", "/v2/registries/delegations", 200, lists((*store.Store).Delegations, newDelegationV2, "delegations")},
-	{"POST", "/v2/registries/delegations", 201, writes(creating, createDelegationV2, newDelegationV2)},
-	{"DELETE", "/v2/registries/delegations/{id}", 204, deletes((*store.Store).DeleteDelegation)},
+	{"GET", "/v2/clusters", 200, answers[clustersV2]((*server).listClustersV2)},
+	{"POST", "/v2/clusters", 201, takes[clusterBodyV2](creating, answers[clusterV2]((*server).createClusterV2))},
+	{"GET", "/v2/clusters/{id}", 200, answers[clusterV2]((*server).getClusterV2)},
+	{"PATCH", "/v2/clusters/{id}", 200, takes[clusterBodyV2](updating, answers[clusterV2]((*server).updateClusterV2))},
+	{"DELETE", "/v2/clusters/{id}", 204, deleteHandler((*store.Store).DeleteCluster)},
+	{"GET", "/v2/clusters/{id}/pods", 200, answers[podsV2]((*server).listClusterPodsV2)},
 
-	{"GET", "/v2/serverless", 200, (*server).listEndpointsV2},
-	{"POST", "/v2/serverless", 201, (*server).createEndpointV2},
-	{"GET", "/v2/serverless/{id}", 200, (*server).getEndpointV2},
-	{"PATCH", "/v2/serverless/{id}", 200, (*server).updateEndpointV2},
-	{"DELETE", "/v2/serverless/{id}", 204, deletes((*store.Store).DeleteEndpoint)},
-	{"GET", "/v2/serverless/{id}/releases", 200, (*server).listReleasesV2},
-	{"GET", "/v2/serverless/{id}/workers", 200, (*server).listWorkersV2},
-	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, (*server).workerLogsV2},
+	{"GET", "/v2/templates", 200, listHandler((*store.Store).Templates, newTemplateV2, "templates")},
+	{"POST", "/v2/templates", 201, writeHandler(creating, createTemplateV2, newTemplateV2)},
+	{"GET", "/v2/templates/{id}", 200, readHandler((*store.Store).Template, newTemplateV2)},
+	{"PATCH", "/v2/templates/{id}", 200, writeHandler(updating, updateTemplateV2, newTemplateV2)},
+	{"DELETE", "/v2/templates/{id}", 204, deleteHandler((*store.Store).DeleteTemplate)},
 
-	{"GET", "/v2/catalog/gpus", 200, (*server).listGPUTypes},
-	{"GET", "/v2/catalog/gpus/{id}", 200, (*server).getGPUType},
-	{"GET", "/v2/catalog/cpus", 200, (*server).listCPUTypes},
-	{"GET", "/v2/catalog/cpus/{id}", 200, (*server).getCPUType},
-	{"GET", "/v2/catalog/datacenters", 200, (*server).listDataCenters},
-	{"GET", "/v2/catalog/datacenters/{id}", 200, (*server).getDataCenter},
+	{"GET", "/v2/network-volumes", 200, listHandler((*store.Store).NetworkVolumes, newNetworkVolumeV2, "networkVolumes")},
+	{"POST", "/v2/network-volumes", 201, writeHandler(creating, createNetworkVolumeV2, newNetworkVolumeV2)},
+	{"GET", "/v2/network-volumes/{id}", 200, readHandler((*store.Store).NetworkVolume, newNetworkVolumeV2)},
+	{"PATCH", "/v2/network-volumes/{id}", 200, writeHandler(updating, updateNetworkVolumeV2, newNetworkVolumeV2)},
+	{"DELETE", "/v2/network-volumes/{id}", 204, deleteHandler((*store.Store).DeleteNetworkVolume)},
+
+	{"GET", "/v2/registries", 200, listHandler((*store.Store).RegistryAuths, newRegistryAuth, "registries")},
+	{"POST", "/v2/registries", 201, writeHandler(creating, createRegistryAuthV2, newRegistryAuth)},
+	{"GET", "/v2/registries/{id}", 200, readHandler((*store.Store).RegistryAuth, newRegistryAuth)},
+	{"DELETE", "/v2/registries/{id}", 204, deleteHandler((*store.Store).DeleteRegistryAuth)},
+
+	{"GET", "/v2/registries/delegations", 200, listHandler((*store.Store).Delegations, newDelegationV2, "delegations")},
+	{"POST", "/v2/registries/delegations", 201, writeHandler(creating, createDelegationV2, newDelegationV2)},
+	{"DELETE", "/v2/registries/delegations/{id}", 204, deleteHandler((*store.Store).DeleteDelegation)},
+
+	{"GET", "/v2/serverless", 200, answers[endpointsV2]((*server).listEndpointsV2)},
+	{"POST", "/v2/serverless", 201, takes[endpointBodyV2](creating, answers[endpointV2]((*server).createEndpointV2))},
+	{"GET", "/v2/serverless/{id}", 200, answers[endpointV2]((*server).getEndpointV2)},
+	{"PATCH", "/v2/serverless/{id}", 200, takes[endpointBodyV2](updating, answers[endpointV2]((*server).updateEndpointV2))},
+	{"DELETE", "/v2/serverless/{id}", 204, deleteHandler((*store.Store).DeleteEndpoint)},
+	{"GET", "/v2/serverless/{id}/releases", 200, answers[releaseListV2]((*server).listReleasesV2)},
+	{"GET", "/v2/serverless/{id}/workers", 200, answers[workerListV2]((*server).listWorkersV2)},
+	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, asks(readLogQuery, streams(eventStream, (*server).workerLogsV2))},
+
+	{"GET", "/v2/account/ssh-keys", 200, answers[sshKeysV2]((*server).getSSHKeys)},
+	{"PUT", "/v2/account/ssh-keys", 200, takes[sshKeysV2](creating, answers[sshKeysV2]((*server).replaceSSHKeys))},
+
+	{"GET", "/v2/catalog/templates", 200, asks(readCatalogTemplatesQuery, answers[templatesV2]((*server).listCatalogTemplates))},
+	{"GET", "/v2/catalog/gpus", 200, asks(readGPUQuery, answers[gpuTypesV2]((*server).listGPUTypes))},
+	{"GET", "/v2/catalog/gpus/{id}", 200, asks(readGPUQuery, answers[gpuTypeV2]((*server).getGPUType))},
+	{"GET", "/v2/catalog/cpus", 200, asks(readCPUQuery, answers[cpuTypesV2]((*server).listCPUTypes))},
+	{"GET", "/v2/catalog/cpus/{id}", 200, asks(readCPUQuery, answers[cpuTypeV2]((*server).getCPUType))},
+	{"GET", "/v2/catalog/datacenters", 200, asks(readDataCentersQuery, answers[dataCentersV2]((*server).listDataCenters))},
+	{"GET", "/v2/catalog/datacenters/{id}", 200, asks(readDataCenterInclude, answers[dataCenterV2]((*server).getDataCenter))},
+
+	{"GET", "/v1/billing/pods", 200, asksServer((*server).readPodBillingV1, answers[[]billingRecordV1]((*server).podBillingV1))},
+	{"GET", "/v1/billing/endpoints", 200, asksServer((*server).readEndpointBillingV1, answers[[]billingRecordV1]((*server).endpointBillingV1))},
+	{"GET", "/v1/billing/networkvolumes", 200, asksServer((*server).readPeriod, answers[[]volumeBillingRecordV1]((*server).volumeBillingV1))},
+
+	{"GET", "/v2/billing", 200, asksServer((*server).readPeriod, answers[billingV2]((*server).billing))},
+	{"GET", "/v2/billing/pods", 200, asksServer(readOwner("podId"), answers[podBillingV2]((*server).podBilling))},
+	{"GET", "/v2/billing/serverless", 200, asksServer(readOwner("serverlessId"), answers[serverlessBillingV2]((*server).serverlessBilling))},
+	{"GET", "/v2/billing/endpoints", 200, asksServer((*server).readPeriod, answers[publicBillingV2]((*server).publicBilling))},
+	{"GET", "/v2/billing/network-volumes", 200, asksServer(readOwner("networkVolumeId"), answers[volumeBillingV2]((*server).volumeBilling))},
+	{"GET", "/v2/billing/clusters", 200, asksServer(readOwner("clusterId"), answers[clusterBillingV2]((*server).clusterBilling))},
 }
 
-// find looks the operation up and notes the path's parameters.
-func find(c *call) (operation, error) {
+// publicOperation finds an operation that needs no API key.
+func publicOperation(c *call) (operation, bool) {
+	if !routes.Find(c.http.Method, c.http.URL.EscapedPath()).Operation.handle.public {
+		return operation{}, false
+	}
+	op, err := findOperation(c)
+	return op, err == nil
+}
+
+// findOperation looks up the operation and stores the path's parameters in c.
+func findOperation(c *call) (operation, error) {
 	r := c.http
 	path := r.URL.EscapedPath()
-	if err := refuseUnserved(r.Method, path); err != nil {
-		return operation{}, err
-	}
-	found := routes.Find(r.Method, path)
-	for i, value := range found.Values {
+	match := routes.Find(r.Method, path)
+	for i, value := range match.Values {
 		unescaped, err := url.PathUnescape(value)
 		if err != nil {
-			found.Allow = nil
+			match.Allow = nil
 		}
-		found.Values[i] = unescaped
+		match.Values[i] = unescaped
 	}
 	switch {
-	case found.Allow == nil:
+	case match.Allow == nil:
 		return operation{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path)
-	case found.Pattern == "":
-		return operation{}, httpanswer.NotAllowed(r, found.Allow...)
+	case match.Pattern == "":
+		return operation{}, httpanswer.NotAllowed(r, match.Allow...)
 	}
-	c.id, c.worker = found.Values[0], found.Values[1]
-	r.Pattern = found.Pattern
-	return found.Does, nil
+	c.id, c.worker = match.Values[0], match.Values[1]
+	r.Pattern = match.Pattern
+	return match.Operation, nil
 }

@@ -9,41 +9,45 @@ import (
 	"sync"
 )
 
-// rule is what a member of a request body must obey. It stands beside the
-// member's name, in the tag "rule" of the wire type, as words:
+// rule is what a member of a request body must obey. The tag "rule" of the
+// member's field in the wire type lists its options:
 //
-//	must         it must stand; must=create: in the body of a create
-//	only=create  the body of an update does not have it
-//	min=N max=N  bounds of a number, or of the length of a string or list
-//	zero         0 is accepted outside of the bounds
-//	oneof=A,B    the values of a string
-//	form=NAME    the form of a string, or of each one in a list; see forms
-//	clears       the empty string is accepted in an update, whatever the form
-//	power2       a power of two
-//	unique       a list in which nothing stands twice
+//	required      the member is required; required=create: only in a create
+//	create-only   the body of an update must not have the member
+//	update-only   the body of a create must not have the member
+//	null          null is accepted, and is as if the member were absent
+//	min=N max=N   bounds of a number, or of the length of a string or list
+//	zero          0 is accepted outside of the bounds
+//	oneof=A,B     the values of a string
+//	pattern=NAME  the pattern of a string, or of each string in a list; see patterns
+//	clearable     an update accepts the empty string, whatever the pattern
+//	power2        a power of two
+//	unique        the items of a list differ
 type rule struct {
-	must, mustCreate, onlyCreate bool
-	min, max                     *float64
-	zero, power2, clears, unique bool
-	oneOf                        []string
-	form                         *form
+	required, requiredOnCreate               bool
+	createOnly, updateOnly, nullable         bool
+	min, max                                 *float64
+	allowZero, powerOfTwo, clearable, unique bool
+	oneOf                                    []string
+	pattern                                  *pattern
 }
 
-// form is a regular expression and how to say it to people.
-type form struct {
-	regexp *regexp.Regexp
-	words  string
+// pattern is a regular expression and its description in error messages.
+type pattern struct {
+	regexp      *regexp.Regexp
+	description string
 }
 
-var forms = map[string]*form{
+var patterns = map[string]*pattern{
 	"port": {
 		regexp.MustCompile(`^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])/(http|tcp)$`),
 		"<port>/<http|tcp> with a port from 1 to 65535",
 	},
 	"path": {regexp.MustCompile(`^/`), "an absolute path"},
 	"cuda": {regexp.MustCompile(`^\d+\.\d+$`), "major.minor"},
-	"id":   {regexp.MustCompile(`^\PC*[^\pC\s]\PC*$`), "an id"},
+	"id":   {regexp.MustCompile(`^\P{C}*[^\p{C} ]\P{C}*$`), "an id"},
 	"ecr":  {ecrARN, "the ARN of an ECR repository, such as arn:aws:ecr:us-east-2:123456789012:repository/team/image"},
+	"ssh":  {regexp.MustCompile(`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`), "a line <type> <base64-key> [comment], as in ~/.ssh/id_ed25519.pub"},
 	"type": {regexp.MustCompile(`^\s*[^-\s]`), "the id of a GPU type"},
 }
 
@@ -56,7 +60,7 @@ type member struct {
 
 var memberCache sync.Map // of []member by reflect.Type
 
-// members are those of a struct and of what it embeds.
+// members lists the members of a struct and of the structs that it embeds.
 func members(t reflect.Type) []member {
 	if known, ok := memberCache.Load(t); ok {
 		return known.([]member)
@@ -72,8 +76,7 @@ func members(t reflect.Type) []member {
 	return out
 }
 
-// parseRule reads a tag. A tag that says something else is a mistake of this
-// program, which its tests find.
+// parseRule reads a tag. An invalid tag is a bug, which the tests find.
 func parseRule(tag string) (r rule) {
 	number := func(text string) *float64 {
 		n, err := strconv.ParseFloat(text, 64)
@@ -82,22 +85,26 @@ func parseRule(tag string) (r rule) {
 		}
 		return &n
 	}
-	for word := range strings.FieldsSeq(tag) {
-		key, value, _ := strings.Cut(word, "=")
+	for option := range strings.FieldsSeq(tag) {
+		key, value, _ := strings.Cut(option, "=")
 		switch {
-		case word == "must":
-			r.must = true
-		case word == "must=create":
-			r.mustCreate = true
-		case word == "only=create":
-			r.onlyCreate = true
-		case word == "zero":
-			r.zero = true
-		case word == "power2":
-			r.power2 = true
-		case word == "clears":
-			r.clears = true
-		case word == "unique":
+		case option == "required":
+			r.required = true
+		case option == "required=create":
+			r.requiredOnCreate = true
+		case option == "create-only":
+			r.createOnly = true
+		case option == "update-only":
+			r.updateOnly = true
+		case option == "null":
+			r.nullable = true
+		case option == "zero":
+			r.allowZero = true
+		case option == "power2":
+			r.powerOfTwo = true
+		case option == "clearable":
+			r.clearable = true
+		case option == "unique":
 			r.unique = true
 		case key == "min":
 			r.min = number(value)
@@ -105,10 +112,10 @@ func parseRule(tag string) (r rule) {
 			r.max = number(value)
 		case key == "oneof":
 			r.oneOf = strings.Split(value, ",")
-		case key == "form" && forms[value] != nil:
-			r.form = forms[value]
+		case key == "pattern" && patterns[value] != nil:
+			r.pattern = patterns[value]
 		default:
-			panic(fmt.Sprintf("invalid rule %q: unknown word %q", tag, word))
+			panic(fmt.Sprintf("invalid rule %q: unknown option %q", tag, option))
 		}
 	}
 	return r

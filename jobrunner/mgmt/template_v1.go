@@ -5,50 +5,51 @@ import (
 	"strconv"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // templateBodyV1 is the body of a create or an update.
 type templateBodyV1 struct {
-	Name                    *string            `json:"name" rule:"must=create min=1"`
-	ImageName               *string            `json:"imageName" rule:"must=create min=1"`
-	Category                *string            `json:"category" rule:"only=create oneof=NVIDIA,AMD,CPU"`
+	Name                    *string            `json:"name" rule:"required=create min=1"`
+	ImageName               *string            `json:"imageName" rule:"required=create min=1"`
+	Category                *string            `json:"category" rule:"create-only oneof=NVIDIA,AMD,CPU"`
 	ContainerDiskInGB       *int64             `json:"containerDiskInGb" rule:"min=1"`
 	ContainerRegistryAuthID reference          `json:"containerRegistryAuthId"`
 	DockerEntrypoint        *[]string          `json:"dockerEntrypoint"`
 	DockerStartCmd          *[]string          `json:"dockerStartCmd"`
 	Env                     *map[string]string `json:"env"`
 	IsPublic                *bool              `json:"isPublic"`
-	IsServerless            *bool              `json:"isServerless" rule:"only=create"`
-	Ports                   *[]string          `json:"ports" rule:"form=port"`
+	IsServerless            *bool              `json:"isServerless" rule:"create-only"`
+	Ports                   *[]string          `json:"ports" rule:"pattern=port"`
 	Readme                  *string            `json:"readme"`
 	VolumeInGB              *int64             `json:"volumeInGb" rule:"min=0"`
-	VolumeMountPath         *string            `json:"volumeMountPath" rule:"form=path"`
+	VolumeMountPath         *string            `json:"volumeMountPath" rule:"pattern=path"`
 }
 
 func (b templateBodyV1) apply(t *store.Template) {
-	set(&t.Name, b.Name)
-	set(&t.Image, b.ImageName)
-	set(&t.Category, b.Category)
-	set(&t.Disk, b.ContainerDiskInGB)
+	setIfPresent(&t.Name, b.Name)
+	setIfPresent(&t.Image, b.ImageName)
+	setIfPresent(&t.Category, b.Category)
+	setIfPresent(&t.Disk, b.ContainerDiskInGB)
 	if b.ContainerRegistryAuthID.Set {
 		t.Registry = b.ContainerRegistryAuthID.Value
 	}
-	set(&t.Entrypoint, b.DockerEntrypoint)
+	setIfPresent(&t.Entrypoint, b.DockerEntrypoint)
 	setArgs(&t.Container, b.DockerStartCmd)
-	set(&t.Env, b.Env)
-	set(&t.Public, b.IsPublic)
-	set(&t.Serverless, b.IsServerless)
-	set(&t.Ports, b.Ports)
-	set(&t.Readme, b.Readme)
-	set(&t.Volume.Size, b.VolumeInGB)
-	set(&t.Volume.Path, b.VolumeMountPath)
+	setIfPresent(&t.Env, b.Env)
+	setIfPresent(&t.Public, b.IsPublic)
+	setIfPresent(&t.Serverless, b.IsServerless)
+	setIfPresent(&t.Ports, b.Ports)
+	setIfPresent(&t.Readme, b.Readme)
+	setIfPresent(&t.Volume.Size, b.VolumeInGB)
+	setIfPresent(&t.Volume.Path, b.VolumeMountPath)
 }
 
-// templateV1 is a template in an answer. Credits and running time are not
-// counted on one's own machine, and no template is the operator's: these are
-// answered as 0 and false, the flag under the name of the wire and the one of
-// the service description.
+// templateV1 is a template in an answer. The jobrunner counts neither credits nor
+// running time: an answer shows 0. The flag of the operator's own templates, those that
+// come with the deployment, has two names: one from the document and one from the
+// service description.
 type templateV1 struct {
 	ID                      string            `json:"id"`
 	Name                    string            `json:"name"`
@@ -72,48 +73,63 @@ type templateV1 struct {
 }
 
 func newTemplateV1(t store.Template) templateV1 {
+	official := store.IsOfficial(t.ID)
 	return templateV1{
 		ID: t.ID, Name: t.Name, ImageName: t.Image, Category: t.Category,
 		ContainerDiskInGB: t.Disk, ContainerRegistryAuthID: t.Registry,
-		DockerEntrypoint: list(t.Entrypoint), DockerStartCmd: splitArgs(t.Args),
-		Env: dictionary(t.Env), IsPublic: t.Public, IsServerless: t.Serverless, Ports: list(t.Ports), Readme: t.Readme,
+		DockerEntrypoint: nonNilList(t.Entrypoint), DockerStartCmd: splitArgs(t.Args),
+		Env: nonNilMap(t.Env), IsPublic: t.Public, IsServerless: t.Serverless, Ports: nonNilList(t.Ports), Readme: t.Readme,
 		VolumeInGB: t.Volume.Size, VolumeMountPath: t.Volume.Path,
+		IsRunpod: official, IsPlatform: official,
 	}
 }
 
-// includeFlags tells which of the parameters that widen an answer of version 1 are on.
-// The operation knows all of them, and refuses one that is neither true nor false.
+// includeFlags reads the include… parameters of an operation of version 1. It
+// refuses a value that is neither true nor false.
 func includeFlags(c *call, names ...string) (map[string]bool, error) {
-	on, query := map[string]bool{}, c.http.URL.Query()
+	enabled, query := map[string]bool{}, c.http.URL.Query()
 	for _, name := range names {
+		c.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "boolean"}})
 		value := query.Get(name)
 		if value == "" {
 			continue
 		}
 		var err error
-		if on[name], err = strconv.ParseBool(value); err != nil {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, short(value))
+		if enabled[name], err = strconv.ParseBool(value); err != nil {
+			return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected true or false, got %q", name, truncate(value))
 		}
 	}
-	return on, nil
+	return enabled, nil
 }
 
-// hiddenV1 finds the templates that lists and reads leave out: those that an
-// endpoint is linked to, unless the call asks for them.
-func (s *server) hiddenV1(c *call) (map[string]bool, error) {
-	on, err := includeFlags(c, "includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
-	if err != nil || on["includeEndpointBoundTemplates"] {
-		return nil, err
+// The flags of lists and reads of templates.
+const (
+	includeBound    = "includeEndpointBoundTemplates"
+	includeOfficial = "includeRunpodTemplates"
+)
+
+var templateIncludes = []string{includeBound, "includePublicTemplates", includeOfficial}
+
+// hiddenTemplatesV1 finds the templates that lists and reads hide: those that an
+// endpoint is linked to, unless the call asks for them. official tells whether it asks
+// for those that come with the deployment.
+func (s *server) hiddenTemplatesV1(c *call) (hidden map[string]bool, official bool, err error) {
+	enabled, err := includeFlags(c, templateIncludes...)
+	if err == nil && !enabled[includeBound] {
+		hidden, err = s.store.BoundTemplates(c.ctx())
 	}
-	return s.store.BoundTemplates(c.ctx())
+	return hidden, enabled[includeOfficial], err
 }
 
 func (s *server) listTemplatesV1(c *call) (any, error) {
-	hidden, err := s.hiddenV1(c)
+	hidden, official, err := s.hiddenTemplatesV1(c)
 	if err != nil {
 		return nil, err
 	}
 	all, err := s.store.Templates(c.ctx())
+	if official {
+		all = append(all, store.OfficialTemplates()...)
+	}
 	out := []templateV1{}
 	for _, t := range all {
 		if !hidden[t.ID] {
@@ -124,12 +140,12 @@ func (s *server) listTemplatesV1(c *call) (any, error) {
 }
 
 func (s *server) getTemplateV1(c *call) (any, error) {
-	hidden, err := s.hiddenV1(c)
+	hidden, _, err := s.hiddenTemplatesV1(c)
 	if err != nil {
 		return nil, err
 	}
 	if hidden[c.id] {
-		return nil, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: ask with includeEndpointBoundTemplates=true", c.id)
+		return nil, httpanswer.Refuse(http.StatusNotFound, "template %q is bound to an endpoint: request it with includeEndpointBoundTemplates=true", c.id)
 	}
 	t, err := s.store.Template(c.ctx(), c.id)
 	return newTemplateV1(t), err

@@ -4,7 +4,7 @@ import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // templateBodyV2 is the body of a create or an update.
 type templateBodyV2 struct {
-	Name *string `json:"name" rule:"must=create min=1"`
+	Name *string `json:"name" rule:"required=create min=1"`
 	containerBodyV2
 	Mounts              *mountsV2 `json:"mounts"`
 	Public              *bool     `json:"public"`
@@ -12,18 +12,18 @@ type templateBodyV2 struct {
 	Category            *string   `json:"category" rule:"oneof=CPU,NVIDIA,AMD"`
 	StartSSH            *bool     `json:"startSsh"`
 	StartJupyter        *bool     `json:"startJupyter"`
-	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"form=cuda"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
 }
 
-// mountsV2 is of bodies and of answers. An update without persistent changes
-// nothing.
+// mountsV2 are the mounts in a body and in an answer. An update without persistent
+// changes nothing.
 type mountsV2 struct {
 	Persistent *persistentV2 `json:"persistent,omitempty"`
 }
 
 type persistentV2 struct {
-	Size int64  `json:"size" rule:"must min=10"`
-	Path string `json:"path" rule:"must form=path"`
+	Size int64  `json:"size" rule:"required min=10"`
+	Path string `json:"path" rule:"required pattern=path"`
 }
 
 func (b *templateBodyV2) check(p phase) []string {
@@ -34,17 +34,17 @@ func (b *templateBodyV2) check(p phase) []string {
 }
 
 func (b *templateBodyV2) apply(t *store.Template) {
-	set(&t.Name, b.Name)
+	setIfPresent(&t.Name, b.Name)
 	b.containerBodyV2.apply(&t.Container)
 	if b.Mounts != nil && b.Mounts.Persistent != nil {
 		t.Volume = store.LocalVolume(*b.Mounts.Persistent)
 	}
-	set(&t.Public, b.Public)
-	set(&t.Serverless, b.Serverless)
-	set(&t.Category, b.Category)
-	set(&t.StartSSH, b.StartSSH)
-	set(&t.StartJupyter, b.StartJupyter)
-	set(&t.AllowedCUDAVersions, b.AllowedCUDAVersions)
+	setIfPresent(&t.Public, b.Public)
+	setIfPresent(&t.Serverless, b.Serverless)
+	setIfPresent(&t.Category, b.Category)
+	setIfPresent(&t.StartSSH, b.StartSSH)
+	setIfPresent(&t.StartJupyter, b.StartJupyter)
+	setIfPresent(&t.AllowedCUDAVersions, b.AllowedCUDAVersions)
 }
 
 // templateV2 is a template in an answer.
@@ -65,7 +65,7 @@ func newTemplateV2(t store.Template) templateV2 {
 	w := templateV2{
 		ID: t.ID, Name: t.Name, containerV2: newContainerV2(t.Container),
 		Public: t.Public, Serverless: t.Serverless, Category: t.Category,
-		StartSSH: t.StartSSH, StartJupyter: t.StartJupyter, AllowedCUDAVersions: list(t.AllowedCUDAVersions),
+		StartSSH: t.StartSSH, StartJupyter: t.StartJupyter, AllowedCUDAVersions: nonNilList(t.AllowedCUDAVersions),
 	}
 	if t.Volume.Size > 0 {
 		persistent := persistentV2(t.Volume)

@@ -14,65 +14,65 @@ const minimalTemplateV1 = `{"name":"t","imageName":"i"}`
 
 func TestTemplateV1(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(200, "POST", "/v1/templates", minimalTemplateV1)
-	id := made.at("id").(string)
-	d.wants(made, map[string]string{
+	answer := d.mustSend(200, "POST", "/v1/templates", minimalTemplateV1)
+	id := answer.get("id").(string)
+	d.expectMembers(answer, map[string]string{
 		"name": `"t"`, "imageName": `"i"`, "category": `"NVIDIA"`, "containerDiskInGb": `50`, "containerRegistryAuthId": `""`,
 		"dockerEntrypoint": `[]`, "dockerStartCmd": `[]`, "env": `{}`, "isPublic": `false`, "isServerless": `false`,
 		"ports": `["8888/http","22/tcp"]`, "readme": `""`, "volumeInGb": `20`, "volumeMountPath": `"/workspace"`,
 		"earned": `0`, "isRunpod": `false`, "isPlatform": `false`, "runtimeInMin": `0`,
 	})
 	auth := d.create("/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
-	everything := `{"name":"all","imageName":"i:1","category":"CPU","containerDiskInGb":7,"containerRegistryAuthId":"` + auth + `",
+	fullBody := `{"name":"all","imageName":"i:1","category":"CPU","containerDiskInGb":7,"containerRegistryAuthId":"` + auth + `",
 		"dockerEntrypoint":["/bin/sh","-c"],"dockerStartCmd":["echo","a b","","it's"],"env":{"A":"","Ä":"ö \"x\""},"isPublic":true,
 		"isServerless":true,"ports":[],"readme":"# hi","volumeInGb":0,"volumeMountPath":"/data"}`
-	full := d.ok(200, "POST", "/v1/templates", everything)
-	for _, got := range []reply{full, d.ok(200, "GET", "/v1/templates/"+full.at("id").(string), "")} {
-		var sent map[string]any
-		if err := json.Unmarshal([]byte(everything), &sent); err != nil {
+	full := d.mustSend(200, "POST", "/v1/templates", fullBody)
+	for _, got := range []reply{full, d.mustSend(200, "GET", "/v1/templates/"+full.get("id").(string), "")} {
+		var request map[string]any
+		if err := json.Unmarshal([]byte(fullBody), &request); err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range sent {
-			if !reflect.DeepEqual(got.at(name), want) {
-				t.Errorf("%s is %v, sent was %v", name, got.at(name), want)
+		for name, want := range request {
+			if !reflect.DeepEqual(got.get(name), want) {
+				t.Errorf("%s is %v, sent was %v", name, got.get(name), want)
 			}
 		}
 	}
-	list := d.ok(200, "GET", "/v1/templates", "")
-	if all, ok := list.body.([]any); !ok || len(all) != 2 || list.at("0.id") != id {
+	list := d.mustSend(200, "GET", "/v1/templates", "")
+	if all, ok := list.body.([]any); !ok || len(all) != 2 || list.get("0.id") != id {
 		t.Errorf("listed %s", list.text)
 	}
 
-	// Both ways to update do the same; what is not said stays.
-	for i, way := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
+	// Both update operations do the same; an absent member stays as it is.
+	for i, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
 		name := fmt.Sprintf("renamed %d", i)
-		got := d.ok(200, way.method, "/v1/templates/"+full.at("id").(string)+way.suffix, `{"name":"`+name+`","containerRegistryAuthId":null}`)
-		d.wants(got, map[string]string{"name": `"` + name + `"`, "containerRegistryAuthId": `""`, "ports": `[]`, "containerDiskInGb": `7`, "readme": `"# hi"`})
-		got = d.ok(200, way.method, "/v1/templates/"+full.at("id").(string)+way.suffix, `{"containerRegistryAuthId":"`+auth+`"}`)
-		d.wants(got, map[string]string{"containerRegistryAuthId": `"` + auth + `"`})
-		got = d.ok(200, way.method, "/v1/templates/"+full.at("id").(string)+way.suffix, `{"containerRegistryAuthId":""}`)
-		d.wants(got, map[string]string{"containerRegistryAuthId": `""`})
-		for _, bad := range []string{`{"category":"AMD"}`, `{"isServerless":false}`, `{"bogus":1}`} {
-			d.refused(400, "not allowed", way.method, "/v1/templates/"+id+way.suffix, bad)
+		got := d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"name":"`+name+`","containerRegistryAuthId":null}`)
+		d.expectMembers(got, map[string]string{"name": `"` + name + `"`, "containerRegistryAuthId": `""`, "ports": `[]`, "containerDiskInGb": `7`, "readme": `"# hi"`})
+		got = d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"containerRegistryAuthId":"`+auth+`"}`)
+		d.expectMembers(got, map[string]string{"containerRegistryAuthId": `"` + auth + `"`})
+		got = d.mustSend(200, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"containerRegistryAuthId":""}`)
+		d.expectMembers(got, map[string]string{"containerRegistryAuthId": `""`})
+		for _, body := range []string{`{"category":"AMD"}`, `{"isServerless":false}`, `{"bogus":1}`} {
+			d.expectRefusal(400, "not allowed", variant.method, "/v1/templates/"+id+variant.suffix, body)
 		}
-		d.refused(400, `the name \"t\" is taken`, way.method, "/v1/templates/"+full.at("id").(string)+way.suffix, `{"name":"t"}`)
+		d.expectRefusal(400, `the name \"t\" is taken`, variant.method, "/v1/templates/"+full.get("id").(string)+variant.suffix, `{"name":"t"}`)
 	}
-	got := d.ok(200, "PATCH", "/v1/templates/"+id, `{"env":{"B":"1"},"ports":["80/http"],"dockerStartCmd":["x"],"volumeInGb":5}`)
-	d.wants(got, map[string]string{"env": `{"B":"1"}`, "ports": `["80/http"]`, "dockerStartCmd": `["x"]`, "volumeInGb": `5`})
+	got := d.mustSend(200, "PATCH", "/v1/templates/"+id, `{"env":{"B":"1"},"ports":["80/http"],"dockerStartCmd":["x"],"volumeInGb":5}`)
+	d.expectMembers(got, map[string]string{"env": `{"B":"1"}`, "ports": `["80/http"]`, "dockerStartCmd": `["x"]`, "volumeInGb": `5`})
 
-	d.refused(400, `the name \"t\" is taken`, "POST", "/v1/templates", minimalTemplateV1)
-	if deleted := d.ok(204, "DELETE", "/v1/templates/"+id, ""); deleted.text != "" {
+	d.expectRefusal(400, `the name \"t\" is taken`, "POST", "/v1/templates", minimalTemplateV1)
+	if deleted := d.mustSend(204, "DELETE", "/v1/templates/"+id, ""); deleted.text != "" {
 		t.Errorf("204 came with %q", deleted.text)
 	}
-	d.refused(400, "not found", "DELETE", "/v1/templates/"+id, "")
-	d.refused(404, "not found", "GET", "/v1/templates/"+id, "")
-	d.refused(404, "not found", "PATCH", "/v1/templates/"+id, "{}")
+	d.expectRefusal(400, "not found", "DELETE", "/v1/templates/"+id, "")
+	d.expectRefusal(404, "not found", "GET", "/v1/templates/"+id, "")
+	d.expectRefusal(404, "not found", "PATCH", "/v1/templates/"+id, "{}")
 }
 
 func TestTemplateV1Refusals(t *testing.T) {
 	d := deploy(t)
-	d.refused(400, "missing property 'name'", "POST", "/v1/templates", `{"imageName":"i"}`)
-	d.refused(400, "missing property 'imageName'", "POST", "/v1/templates", `{"name":"n"}`)
+	d.expectRefusal(400, "missing property 'name'", "POST", "/v1/templates", `{"imageName":"i"}`)
+	d.expectRefusal(400, "missing property 'imageName'", "POST", "/v1/templates", `{"name":"n"}`)
 	for member, values := range map[string][]string{
 		"name":                    {`1`, `null`, `""`},
 		"imageName":               {`[]`, `null`, `""`},
@@ -93,12 +93,12 @@ func TestTemplateV1Refusals(t *testing.T) {
 		for _, value := range values {
 			body := map[string]json.RawMessage{"name": json.RawMessage(`"n"`), "imageName": json.RawMessage(`"i"`)}
 			body[member] = json.RawMessage(value)
-			d.refused(400, member, "POST", "/v1/templates", body)
+			d.expectRefusal(400, member, "POST", "/v1/templates", body)
 		}
 	}
-	d.refused(400, "does not exist", "POST", "/v1/templates", `{"name":"n","imageName":"i","containerRegistryAuthId":"unknown"}`)
-	if all := d.ok(200, "GET", "/v1/templates", ""); all.text != "[]\n" {
-		t.Errorf("a refused create made %s", all.text)
+	d.expectRefusal(400, "does not exist", "POST", "/v1/templates", `{"name":"n","imageName":"i","containerRegistryAuthId":"unknown"}`)
+	if list := d.mustSend(200, "GET", "/v1/templates", ""); list.text != "[]\n" {
+		t.Errorf("a refused create created %s", list.text)
 	}
 }
 
@@ -107,65 +107,65 @@ func TestNetworkVolumeV1(t *testing.T) {
 	id := d.create("/v1/networkvolumes", `{"name":"v","size":20,"dataCenterId":"EU-RO-1"}`)
 	d.create("/v1/networkvolumes", `{"name":"v","size":0,"dataCenterId":"not known"}`) // the name is not unique
 	d.create("/v1/networkvolumes", `{"name":"large","size":4000,"dataCenterId":"EU-RO-1"}`)
-	for _, bad := range []string{
+	for _, body := range []string{
 		`{"name":"v","size":4001,"dataCenterId":"X"}`, `{"name":"v","size":-1,"dataCenterId":"X"}`, `{"name":"v","size":10.5,"dataCenterId":"X"}`,
 		`{"name":"v","size":"11","dataCenterId":"X"}`, `{"size":11,"dataCenterId":"X"}`, `{"name":"v","dataCenterId":"X"}`, `{"name":"v","size":11}`,
 		`{"name":"v","size":11,"dataCenterId":""}`, `{"name":"v","size":11,"dataCenterId":"X","type":"STANDARD"}`,
 	} {
-		d.refused(400, `"message":`, "POST", "/v1/networkvolumes", bad)
+		d.expectRefusal(400, `"message":`, "POST", "/v1/networkvolumes", body)
 	}
-	for _, way := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
-		path := "/v1/networkvolumes/" + id + way.suffix
-		before := d.ok(200, "GET", "/v1/networkvolumes/"+id, "")
-		size := int(before.at("size").(float64))
-		for _, bad := range []int{size, size - 1, 0, -1, 4001} {
-			d.refused(400, `"message":`, way.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, bad))
+	for _, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
+		path := "/v1/networkvolumes/" + id + variant.suffix
+		before := d.mustSend(200, "GET", "/v1/networkvolumes/"+id, "")
+		size := int(before.get("size").(float64))
+		for _, invalidSize := range []int{size, size - 1, 0, -1, 4001} {
+			d.expectRefusal(400, `"message":`, variant.method, path, fmt.Sprintf(`{"size":%d,"name":"changed"}`, invalidSize))
 		}
-		for _, bad := range []string{`{}`, `{"size":"30"}`, `{"size":30.5}`, `{"dataCenterId":"X"}`, `{"bogus":1}`} {
-			d.refused(400, `"message":`, way.method, path, bad)
+		for _, body := range []string{`{}`, `{"size":"30"}`, `{"size":30.5}`, `{"dataCenterId":"X"}`, `{"bogus":1}`} {
+			d.expectRefusal(400, `"message":`, variant.method, path, body)
 		}
-		if after := d.ok(200, "GET", "/v1/networkvolumes/"+id, ""); after.text != before.text {
+		if after := d.mustSend(200, "GET", "/v1/networkvolumes/"+id, ""); after.text != before.text {
 			t.Errorf("refused updates changed\n%s to\n%s", before.text, after.text)
 		}
-		d.wants(d.ok(200, way.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
+		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"size":%d}`, size+1)),
 			map[string]string{"size": fmt.Sprint(size + 1), "name": `"v"`, "dataCenterId": `"EU-RO-1"`, "id": `"` + id + `"`})
-		d.wants(d.ok(200, way.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})
-		d.wants(d.ok(200, way.method, path, fmt.Sprintf(`{"name":"v","size":%d}`, size+2)), map[string]string{"size": fmt.Sprint(size + 2), "name": `"v"`})
+		d.expectMembers(d.mustSend(200, variant.method, path, `{"name":"w"}`), map[string]string{"size": fmt.Sprint(size + 1), "name": `"w"`})
+		d.expectMembers(d.mustSend(200, variant.method, path, fmt.Sprintf(`{"name":"v","size":%d}`, size+2)), map[string]string{"size": fmt.Sprint(size + 2), "name": `"v"`})
 	}
-	d.ok(204, "DELETE", "/v1/networkvolumes/"+id, "")
-	d.refused(400, "not found", "DELETE", "/v1/networkvolumes/"+id, "")
-	if list := d.ok(200, "GET", "/v1/networkvolumes", ""); len(list.body.([]any)) != 2 {
+	d.mustSend(204, "DELETE", "/v1/networkvolumes/"+id, "")
+	d.expectRefusal(400, "not found", "DELETE", "/v1/networkvolumes/"+id, "")
+	if list := d.mustSend(200, "GET", "/v1/networkvolumes", ""); len(list.body.([]any)) != 2 {
 		t.Errorf("listed %s", list.text)
 	}
 }
 
 func TestRegistryAuthV1(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(200, "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
-	id := made.at("id").(string)
-	exactly := `{"id":"` + id + `","name":"r"}` + "\n"
-	if made.text != exactly {
-		t.Errorf("made %s", made.text)
+	answer := d.mustSend(200, "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
+	id := answer.get("id").(string)
+	want := `{"id":"` + id + `","name":"r"}` + "\n"
+	if answer.text != want {
+		t.Errorf("created %s", answer.text)
 	}
-	if got := d.ok(200, "GET", "/v1/containerregistryauth/"+id, ""); got.text != exactly {
+	if got := d.mustSend(200, "GET", "/v1/containerregistryauth/"+id, ""); got.text != want {
 		t.Errorf("read %s", got.text)
 	}
-	if got := d.ok(200, "GET", "/v1/containerregistryauth", ""); got.text != "["+strings.TrimSpace(exactly)+"]\n" {
+	if got := d.mustSend(200, "GET", "/v1/containerregistryauth", ""); got.text != "["+strings.TrimSpace(want)+"]\n" {
 		t.Errorf("listed %s", got.text)
 	}
-	d.refused(400, "is taken", "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
-	for _, bad := range []string{`{"name":"x","username":"u"}`, `{"name":"x","password":"p"}`, `{"username":"u","password":"p"}`, `{"name":"x","username":"u","password":1}`, `{"name":"x","username":"u","password":"p","x":1}`} {
-		d.refused(400, `"message":`, "POST", "/v1/containerregistryauth", bad)
+	d.expectRefusal(400, "is taken", "POST", "/v1/containerregistryauth", `{"name":"r","username":"u","password":"p"}`)
+	for _, body := range []string{`{"name":"x","username":"u"}`, `{"name":"x","password":"p"}`, `{"username":"u","password":"p"}`, `{"name":"x","username":"u","password":1}`, `{"name":"x","username":"u","password":"p","x":1}`} {
+		d.expectRefusal(400, `"message":`, "POST", "/v1/containerregistryauth", body)
 	}
-	d.refused(405, "message", "PATCH", "/v1/containerregistryauth/"+id, `{"name":"x"}`)
-	d.ok(204, "DELETE", "/v1/containerregistryauth/"+id, "")
-	d.refused(400, "not found", "DELETE", "/v1/containerregistryauth/"+id, "")
-	if got := d.ok(200, "GET", "/v1/containerregistryauth", ""); got.text != "[]\n" {
+	d.expectRefusal(405, "message", "PATCH", "/v1/containerregistryauth/"+id, `{"name":"x"}`)
+	d.mustSend(204, "DELETE", "/v1/containerregistryauth/"+id, "")
+	d.expectRefusal(400, "not found", "DELETE", "/v1/containerregistryauth/"+id, "")
+	if got := d.mustSend(200, "GET", "/v1/containerregistryauth", ""); got.text != "[]\n" {
 		t.Errorf("listed %s", got.text)
 	}
 }
 
-// workerTemplateV1 makes a serverless template.
+// workerTemplateV1 creates a serverless template.
 func (d *deployment) workerTemplateV1(name string) string {
 	d.Helper()
 	return d.create("/v1/templates", `{"name":"`+name+`","imageName":"i","isServerless":true,"env":{"A":"1"}}`)
@@ -174,35 +174,35 @@ func (d *deployment) workerTemplateV1(name string) string {
 func TestEndpointV1(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
-	made := d.ok(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`"}`)
-	anywhere, err := json.Marshal(contract.DataCenterIDs)
+	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`"}`)
+	dataCenterIDs, err := json.Marshal(contract.DataCenterIDs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.wants(made, map[string]string{
+	d.expectMembers(answer, map[string]string{
 		"name": `"t"`, "templateId": `"` + template + `"`, "computeType": `"GPU"`, "gpuTypeIds": `[]`, "gpuCount": `1`, "allowedCudaVersions": `[]`,
-		"minCudaVersion": "", "dataCenterIds": string(anywhere), "networkVolumeId": "", "networkVolumeIds": `[]`, "workersMin": `0`, "workersMax": `3`,
+		"minCudaVersion": "", "dataCenterIds": string(dataCenterIDs), "networkVolumeId": "", "networkVolumeIds": `[]`, "workersMin": `0`, "workersMax": `3`,
 		"idleTimeout": `5`, "scalerType": `"QUEUE_DELAY"`, "scalerValue": `4`, "executionTimeoutMs": `0`, "env": `{"A":"1"}`, "version": `0`,
 	})
-	for _, never := range []string{"flashboot", "cpuFlavorIds", "vcpuCount", "userId", "workers", "template", "type"} {
-		if made.has(never) {
-			t.Errorf("the answer has %s: %s", never, made.text)
+	for _, absent := range []string{"flashboot", "cpuFlavorIds", "vcpuCount", "userId", "workers", "template", "type"} {
+		if answer.has(absent) {
+			t.Errorf("the answer has %s: %s", absent, answer.text)
 		}
 	}
-	one, two := d.create("/v1/networkvolumes", `{"name":"1","size":1,"dataCenterId":"X"}`), d.create("/v1/networkvolumes", `{"name":"2","size":1,"dataCenterId":"X"}`)
-	full := d.ok(200, "POST", "/v1/endpoints", `{"name":"e","templateId":"`+template+`","gpuTypeIds":["NVIDIA L40","not known","NVIDIA A40"],"gpuCount":2,
-		"minCudaVersion":"12.1","dataCenterIds":["EU-RO-1","mine"],"networkVolumeId":"`+two+`","networkVolumeIds":["`+one+`","`+two+`"],
+	firstVolume, secondVolume := d.create("/v1/networkvolumes", `{"name":"1","size":1,"dataCenterId":"X"}`), d.create("/v1/networkvolumes", `{"name":"2","size":1,"dataCenterId":"X"}`)
+	full := d.mustSend(200, "POST", "/v1/endpoints", `{"name":"e","templateId":"`+template+`","gpuTypeIds":["NVIDIA L40","not known","NVIDIA A40"],"gpuCount":2,
+		"minCudaVersion":"12.1","dataCenterIds":["EU-RO-1","mine"],"networkVolumeId":"`+secondVolume+`","networkVolumeIds":["`+firstVolume+`","`+secondVolume+`"],
 		"workersMin":1,"workersMax":1,"idleTimeout":3600,"scalerType":"REQUEST_COUNT","scalerValue":1,"executionTimeoutMs":5000,"flashboot":true}`)
-	d.wants(full, map[string]string{
+	d.expectMembers(full, map[string]string{
 		"name": `"e"`, "gpuTypeIds": `["NVIDIA L40","not known","NVIDIA A40"]`, "gpuCount": `2`, "minCudaVersion": `"12.1"`, "dataCenterIds": `["EU-RO-1","mine"]`,
-		"networkVolumeId": `"` + two + `"`, "networkVolumeIds": `["` + two + `","` + one + `"]`, "workersMin": `1`, "workersMax": `1`, "idleTimeout": `3600`,
+		"networkVolumeId": `"` + secondVolume + `"`, "networkVolumeIds": `["` + secondVolume + `","` + firstVolume + `"]`, "workersMin": `1`, "workersMax": `1`, "idleTimeout": `3600`,
 		"scalerType": `"REQUEST_COUNT"`, "scalerValue": `1`, "executionTimeoutMs": `5000`,
 	})
-	path := "/v1/endpoints/" + full.at("id").(string)
-	for _, way := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
+	path := "/v1/endpoints/" + full.get("id").(string)
+	for _, variant := range []struct{ method, suffix string }{{"PATCH", ""}, {"POST", "/update"}} {
 		for _, step := range []struct {
-			body  string
-			wants map[string]string
+			body string
+			want map[string]string
 		}{
 			{`{"gpuTypeIds":["NVIDIA A40","NVIDIA L40"]}`, map[string]string{"gpuTypeIds": `["NVIDIA A40","NVIDIA L40"]`, "gpuCount": `2`}},
 			{`{"minCudaVersion":""}`, map[string]string{"minCudaVersion": ""}},
@@ -210,11 +210,11 @@ func TestEndpointV1(t *testing.T) {
 			{`{"allowedCudaVersions":[],"minCudaVersion":"12.1"}`, map[string]string{"allowedCudaVersions": `[]`, "minCudaVersion": `"12.1"`}},
 			{`{"minCudaVersion":null}`, map[string]string{"minCudaVersion": ""}},
 			{`{"networkVolumeId":null}`, map[string]string{"networkVolumeId": "", "networkVolumeIds": `[]`}},
-			{`{"networkVolumeId":"` + one + `"}`, map[string]string{"networkVolumeId": `"` + one + `"`, "networkVolumeIds": `["` + one + `"]`}},
+			{`{"networkVolumeId":"` + firstVolume + `"}`, map[string]string{"networkVolumeId": `"` + firstVolume + `"`, "networkVolumeIds": `["` + firstVolume + `"]`}},
 			{`{"networkVolumeId":""}`, map[string]string{"networkVolumeId": "", "networkVolumeIds": `[]`}},
-			{`{"networkVolumeIds":["` + one + `","` + two + `"]`, nil},
-			{`{"networkVolumeIds":["` + one + `","` + two + `"]}`, map[string]string{"networkVolumeId": `"` + one + `"`}},
-			{`{"dataCenterIds":[]}`, map[string]string{"dataCenterIds": string(anywhere)}},
+			{`{"networkVolumeIds":["` + firstVolume + `","` + secondVolume + `"]`, nil},
+			{`{"networkVolumeIds":["` + firstVolume + `","` + secondVolume + `"]}`, map[string]string{"networkVolumeId": `"` + firstVolume + `"`}},
+			{`{"dataCenterIds":[]}`, map[string]string{"dataCenterIds": string(dataCenterIDs)}},
 			{`{"dataCenterIds":["EU-RO-1","mine"]}`, map[string]string{"dataCenterIds": `["EU-RO-1","mine"]`}},
 			{`{"executionTimeoutMs":0}`, map[string]string{"executionTimeoutMs": `0`}},
 			{`{"scalerValue":1}`, map[string]string{"scalerType": `"REQUEST_COUNT"`, "scalerValue": `1`}},
@@ -223,48 +223,48 @@ func TestEndpointV1(t *testing.T) {
 			{`{"cpuFlavorIds":["cpu3c"],"vcpuCount":4}`, map[string]string{"computeType": `"GPU"`, "instanceIds": ""}}, // ignored
 			{`{}`, map[string]string{"name": `"e"`}},
 		} {
-			if step.wants == nil {
-				d.refused(400, "not valid JSON", way.method, path+way.suffix, step.body)
+			if step.want == nil {
+				d.expectRefusal(400, "not valid JSON", variant.method, path+variant.suffix, step.body)
 				continue
 			}
-			d.wants(d.ok(200, way.method, path+way.suffix, step.body), step.wants)
+			d.expectMembers(d.mustSend(200, variant.method, path+variant.suffix, step.body), step.want)
 		}
 	}
-	list := d.ok(200, "GET", "/v1/endpoints", "")
+	list := d.mustSend(200, "GET", "/v1/endpoints", "")
 	if all, ok := list.body.([]any); !ok || len(all) != 2 {
 		t.Errorf("listed %s", list.text)
 	}
-	for _, with := range []reply{d.ok(200, "GET", path+"?includeTemplate=true&includeWorkers=true", ""), {body: d.ok(200, "GET", "/v1/endpoints?includeTemplate=true", "").body.([]any)[1]}} {
-		if with.at("template.id") != template || with.at("template.imageName") != "i" {
-			t.Errorf("with its template: %v", with.body)
+	for _, got := range []reply{d.mustSend(200, "GET", path+"?includeTemplate=true&includeWorkers=true", ""), {body: d.mustSend(200, "GET", "/v1/endpoints?includeTemplate=true", "").body.([]any)[1]}} {
+		if got.get("template.id") != template || got.get("template.imageName") != "i" {
+			t.Errorf("with its template: %v", got.body)
 		}
 	}
-	d.ok(204, "DELETE", path, "")
-	d.refused(400, "not found", "DELETE", path, "")
-	d.ok(200, "GET", "/v1/templates/"+template+"?includeEndpointBoundTemplates=true", "")
+	d.mustSend(204, "DELETE", path, "")
+	d.expectRefusal(400, "not found", "DELETE", path, "")
+	d.mustSend(200, "GET", "/v1/templates/"+template+"?includeEndpointBoundTemplates=true", "")
 }
 
 func TestCPUEndpointV1(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
-	made := d.ok(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["cpu5g","cpu3c","cpu5g"],"vcpuCount":8,"gpuTypeIds":["NVIDIA A40"]}`)
-	d.wants(made, map[string]string{"computeType": `"CPU"`, "instanceIds": `["cpu5g-8-32","cpu3c-8-16"]`, "gpuTypeIds": "", "gpuCount": ""})
-	path := "/v1/endpoints/" + made.at("id").(string)
-	d.wants(d.ok(200, "PATCH", path, `{"vcpuCount":2}`), map[string]string{"instanceIds": `["cpu5g-2-8","cpu3c-2-4"]`})
-	d.wants(d.ok(200, "PATCH", path, `{"cpuFlavorIds":["new"]}`), map[string]string{"instanceIds": `["new-2-4"]`})
-	d.wants(d.ok(200, "PATCH", path, `{"gpuCount":3}`), map[string]string{"computeType": `"CPU"`, "gpuCount": ""})
-	anyCPU := d.ok(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU"}`)
-	d.wants(anyCPU, map[string]string{"instanceIds": `["cpu3c-2-4","cpu3g-2-8","cpu5c-2-4","cpu5g-2-8"]`})
+	answer := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU","cpuFlavorIds":["cpu5g","cpu3c","cpu5g"],"vcpuCount":8,"gpuTypeIds":["NVIDIA A40"]}`)
+	d.expectMembers(answer, map[string]string{"computeType": `"CPU"`, "instanceIds": `["cpu5g-8-32","cpu3c-8-16"]`, "gpuTypeIds": "", "gpuCount": ""})
+	path := "/v1/endpoints/" + answer.get("id").(string)
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"vcpuCount":2}`), map[string]string{"instanceIds": `["cpu5g-2-8","cpu3c-2-4"]`})
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"cpuFlavorIds":["new"]}`), map[string]string{"instanceIds": `["new-2-4"]`})
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"gpuCount":3}`), map[string]string{"computeType": `"CPU"`, "gpuCount": ""})
+	anyCPU := d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"CPU"}`)
+	d.expectMembers(anyCPU, map[string]string{"instanceIds": `["cpu3c-2-4","cpu3g-2-8","cpu5c-2-4","cpu5g-2-8"]`})
 }
 
 func TestEndpointV1Refusals(t *testing.T) {
 	d := deploy(t)
 	template := d.workerTemplateV1("t")
-	forPods := d.create("/v1/templates", `{"name":"pods","imageName":"i"}`)
+	podTemplate := d.create("/v1/templates", `{"name":"pods","imageName":"i"}`)
 	id := d.create("/v1/endpoints", `{"templateId":"`+template+`"}`)
-	d.refused(400, "missing property 'templateId'", "POST", "/v1/endpoints", `{"name":"e"}`)
+	d.expectRefusal(400, "missing property 'templateId'", "POST", "/v1/endpoints", `{"name":"e"}`)
 	for member, values := range map[string][]string{
-		"templateId":          {`""`, `1`, `null`, `"unknown"`, `"` + forPods + `"`},
+		"templateId":          {`""`, `1`, `null`, `"unknown"`, `"` + podTemplate + `"`},
 		"name":                {`""`, `1`, `"` + strings.Repeat("x", 192) + `"`},
 		"gpuTypeIds":          {`"NVIDIA A40"`, `[1]`, `null`},
 		"gpuCount":            {`0`, `"1"`},
@@ -289,39 +289,39 @@ func TestEndpointV1Refusals(t *testing.T) {
 		for _, value := range values {
 			create := map[string]json.RawMessage{"templateId": json.RawMessage(`"` + template + `"`), member: json.RawMessage(value)}
 			update := map[string]json.RawMessage{member: json.RawMessage(value)}
-			d.refused(400, `"message":`, "POST", "/v1/endpoints", create)
-			d.refused(400, `"message":`, "PATCH", "/v1/endpoints/"+id, update)
+			d.expectRefusal(400, `"message":`, "POST", "/v1/endpoints", create)
+			d.expectRefusal(400, `"message":`, "PATCH", "/v1/endpoints/"+id, update)
 		}
 	}
-	d.refused(400, "computeType", "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"TPU"}`)
-	d.refused(400, "not allowed", "PATCH", "/v1/endpoints/"+id, `{"computeType":"CPU"}`)
-	d.refused(400, "exclude each other", "PATCH", "/v1/endpoints/"+id, `{"minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`)
-	if all := d.ok(200, "GET", "/v1/endpoints", ""); len(all.body.([]any)) != 1 {
-		t.Errorf("a refused create made %s", all.text)
+	d.expectRefusal(400, "computeType", "POST", "/v1/endpoints", `{"templateId":"`+template+`","computeType":"TPU"}`)
+	d.expectRefusal(400, "not allowed", "PATCH", "/v1/endpoints/"+id, `{"computeType":"CPU"}`)
+	d.expectRefusal(400, "exclude each other", "PATCH", "/v1/endpoints/"+id, `{"minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`)
+	if list := d.mustSend(200, "GET", "/v1/endpoints", ""); len(list.body.([]any)) != 1 {
+		t.Errorf("a refused create created %s", list.text)
 	}
-	d.ok(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","name":"`+strings.Repeat("é", 191)+`"}`)
-	d.ok(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","executionTimeoutMs":604800000,"workersMin":0,"workersMax":0}`)
+	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","name":"`+strings.Repeat("é", 191)+`"}`)
+	d.mustSend(200, "POST", "/v1/endpoints", `{"templateId":"`+template+`","executionTimeoutMs":604800000,"workersMin":0,"workersMax":0}`)
 }
 
-// TestBoundTemplatesV1: what an endpoint is linked to is left out, unless the
-// call asks for it.
+// TestBoundTemplatesV1 tests that version 1 hides the templates that endpoints are
+// linked to, unless the call asks for them.
 func TestBoundTemplatesV1(t *testing.T) {
 	d := deploy(t)
 	bound, free := d.workerTemplateV1("bound"), d.workerTemplateV1("free")
 	endpoint := d.create("/v1/endpoints", `{"templateId":"`+bound+`"}`)
-	list := d.ok(200, "GET", "/v1/templates", "")
-	if all := list.body.([]any); len(all) != 1 || list.at("0.id") != free {
+	list := d.mustSend(200, "GET", "/v1/templates", "")
+	if all := list.body.([]any); len(all) != 1 || list.get("0.id") != free {
 		t.Errorf("listed %s", list.text)
 	}
-	d.refused(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+bound, "")
-	const all = "?includeEndpointBoundTemplates=true"
-	if list := d.ok(200, "GET", "/v1/templates"+all, ""); len(list.body.([]any)) != 2 {
+	d.expectRefusal(404, "includeEndpointBoundTemplates=true", "GET", "/v1/templates/"+bound, "")
+	const includeBound = "?includeEndpointBoundTemplates=true"
+	if list := d.mustSend(200, "GET", "/v1/templates"+includeBound, ""); len(list.body.([]any)) != 2 {
 		t.Errorf("listed %s", list.text)
 	}
-	d.ok(200, "GET", "/v1/templates/"+bound+all, "")
-	d.refused(400, "is linked to it", "DELETE", "/v1/templates/"+bound, "")
-	d.ok(200, "PATCH", "/v1/endpoints/"+endpoint, `{"templateId":"`+free+`"}`)
-	d.ok(204, "DELETE", "/v1/templates/"+bound, "")
-	d.ok(204, "DELETE", "/v1/endpoints/"+endpoint, "")
-	d.ok(200, "GET", "/v1/templates/"+free, "")
+	d.mustSend(200, "GET", "/v1/templates/"+bound+includeBound, "")
+	d.expectRefusal(400, "is linked to it", "DELETE", "/v1/templates/"+bound, "")
+	d.mustSend(200, "PATCH", "/v1/endpoints/"+endpoint, `{"templateId":"`+free+`"}`)
+	d.mustSend(204, "DELETE", "/v1/templates/"+bound, "")
+	d.mustSend(204, "DELETE", "/v1/endpoints/"+endpoint, "")
+	d.mustSend(200, "GET", "/v1/templates/"+free, "")
 }

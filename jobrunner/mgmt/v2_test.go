@@ -10,26 +10,26 @@ import (
 
 func TestTemplateV2(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(201, "POST", "/v2/templates", `{"name":"t","image":"i"}`)
-	id := made.at("id").(string)
-	d.wants(made, map[string]string{
+	answer := d.mustSend(201, "POST", "/v2/templates", `{"name":"t","image":"i"}`)
+	id := answer.get("id").(string)
+	d.expectMembers(answer, map[string]string{
 		"name": `"t"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "mounts": `{}`,
 		"public": `false`, "serverless": `false`, "category": `"NVIDIA"`, "startSsh": `true`, "startJupyter": `true`, "allowedCudaVersions": `[]`,
 	})
-	if !made.has("registry") {
+	if !answer.has("registry") {
 		t.Error("no registry is null, not absent")
 	}
 	auth := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	full := d.ok(201, "POST", "/v2/templates", `{"name":"full","image":"i","args":"a 'b c'","disk":1,"env":{"A":"1"},"ports":["80/http"],"registry":"`+auth+`",
+	full := d.mustSend(201, "POST", "/v2/templates", `{"name":"full","image":"i","args":"a 'b c'","disk":1,"env":{"A":"1"},"ports":["80/http"],"registry":"`+auth+`",
 		"mounts":{"persistent":{"size":10,"path":"/x"}},"public":true,"serverless":true,"category":"AMD","startSsh":false,"startJupyter":false,"allowedCudaVersions":["12.8"]}`)
-	d.wants(full, map[string]string{
+	d.expectMembers(full, map[string]string{
 		"args": `"a 'b c'"`, "disk": `1`, "env": `{"A":"1"}`, "ports": `["80/http"]`, "registry": `"` + auth + `"`, "mounts": `{"persistent":{"size":10,"path":"/x"}}`,
 		"public": `true`, "serverless": `true`, "category": `"AMD"`, "startSsh": `false`, "startJupyter": `false`, "allowedCudaVersions": `["12.8"]`,
 	})
-	path := "/v2/templates/" + full.at("id").(string)
+	path := "/v2/templates/" + full.get("id").(string)
 	for _, step := range []struct {
-		body  string
-		wants map[string]string
+		body string
+		want map[string]string
 	}{
 		{`{}`, map[string]string{"disk": `1`}},
 		{`{"registry":null}`, map[string]string{"registry": `null`, "args": `"a 'b c'"`}},
@@ -39,16 +39,16 @@ func TestTemplateV2(t *testing.T) {
 		{`{"mounts":{"persistent":{"size":11,"path":"/y"}}}`, map[string]string{"mounts": `{"persistent":{"size":11,"path":"/y"}}`}},
 		{`{"serverless":false,"category":"CPU","name":"renamed"}`, map[string]string{"serverless": `false`, "category": `"CPU"`, "name": `"renamed"`}},
 	} {
-		d.wants(d.ok(200, "PATCH", path, step.body), step.wants)
+		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), step.want)
 	}
-	d.refused(400, "is taken", "PATCH", path, `{"name":"t"}`)
-	d.refused(400, "is taken", "POST", "/v2/templates", `{"name":"t","image":"i"}`)
-	list := d.ok(200, "GET", "/v2/templates", "")
-	if all, ok := list.at("templates").([]any); !ok || len(all) != 2 || list.at("templates.0.id") != id {
+	d.expectRefusal(400, "is taken", "PATCH", path, `{"name":"t"}`)
+	d.expectRefusal(400, "is taken", "POST", "/v2/templates", `{"name":"t","image":"i"}`)
+	list := d.mustSend(200, "GET", "/v2/templates", "")
+	if all, ok := list.get("templates").([]any); !ok || len(all) != 2 || list.get("templates.0.id") != id {
 		t.Errorf("listed %s", list.text)
 	}
-	d.ok(204, "DELETE", path, "")
-	d.refused(404, "not found", "DELETE", path, "")
+	d.mustSend(204, "DELETE", path, "")
+	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
 func TestTemplateV2Refusals(t *testing.T) {
@@ -75,91 +75,91 @@ func TestTemplateV2Refusals(t *testing.T) {
 		for value, status := range faults {
 			create := map[string]json.RawMessage{"name": json.RawMessage(`"n"`), "image": json.RawMessage(`"i"`)}
 			create[member] = json.RawMessage(value)
-			d.refused(status, `"detail":`, "POST", "/v2/templates", create)
-			d.refused(status, `"detail":`, "PATCH", "/v2/templates/"+id, map[string]json.RawMessage{member: json.RawMessage(value)})
+			d.expectRefusal(status, `"detail":`, "POST", "/v2/templates", create)
+			d.expectRefusal(status, `"detail":`, "PATCH", "/v2/templates/"+id, map[string]json.RawMessage{member: json.RawMessage(value)})
 		}
 	}
-	d.refused(422, `"$: missing property 'image'"`, "POST", "/v2/templates", `{"name":"x"}`)
-	d.refused(422, `"$.mounts: additional properties 'network' not allowed"`, "PATCH", "/v2/templates/"+id, `{"mounts":{"network":[]}}`)
+	d.expectRefusal(422, `"$: missing property 'image'"`, "POST", "/v2/templates", `{"name":"x"}`)
+	d.expectRefusal(422, `"$.mounts: additional properties 'network' not allowed"`, "PATCH", "/v2/templates/"+id, `{"mounts":{"network":[]}}`)
 }
 
 func TestNetworkVolumeV2(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
-	path := "/v2/network-volumes/" + made.at("id").(string)
-	d.wants(made, map[string]string{"name": `"v"`, "size": `10`, "dataCenter": `"EU-RO-1"`, "type": `"STANDARD"`})
-	d.wants(d.ok(201, "POST", "/v2/network-volumes", `{"name":"v","size":4096,"dataCenter":"mine","type":"HIGH_PERFORMANCE"}`),
+	answer := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
+	path := "/v2/network-volumes/" + answer.get("id").(string)
+	d.expectMembers(answer, map[string]string{"name": `"v"`, "size": `10`, "dataCenter": `"EU-RO-1"`, "type": `"STANDARD"`})
+	d.expectMembers(d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":4096,"dataCenter":"mine","type":"HIGH_PERFORMANCE"}`),
 		map[string]string{"type": `"HIGH_PERFORMANCE"`, "size": `4096`})
-	for _, bad := range []string{
+	for _, body := range []string{
 		`{"name":"v","size":9,"dataCenter":"X"}`, `{"name":"v","size":4097,"dataCenter":"X"}`, `{"name":"","size":10,"dataCenter":"X"}`,
 		`{"name":"v","size":10,"dataCenter":""}`, `{"name":"v","size":10,"dataCenter":"X","type":"FAST"}`, `{"name":"v","size":10,"dataCenter":"X","type":null}`,
 		`{"size":10,"dataCenter":"X"}`, `{"name":"v","dataCenter":"X"}`, `{"name":"v","size":10}`, `{"name":"v","size":10,"dataCenterId":"X"}`,
 	} {
-		d.refused(422, `"errors":["$`, "POST", "/v2/network-volumes", bad)
+		d.expectRefusal(422, `"errors":["$`, "POST", "/v2/network-volumes", body)
 	}
-	d.ok(200, "PATCH", path, `{"size":20}`)
+	d.mustSend(200, "PATCH", path, `{"size":20}`)
 	for _, body := range []string{`{"size":20}`, `{"size":19}`, `{"size":10,"name":"x"}`} {
-		d.refused(400, "can only grow", "PATCH", path, body)
+		d.expectRefusal(400, "can only grow", "PATCH", path, body)
 	}
 	for _, body := range []string{`{}`, `{"size":9}`, `{"size":4097}`, `{"dataCenter":"X"}`, `{"type":"STANDARD"}`, `{"name":""}`, `{"size":20.5}`} {
-		d.refused(422, `"errors":["$`, "PATCH", path, body)
+		d.expectRefusal(422, `"errors":["$`, "PATCH", path, body)
 	}
-	d.wants(d.ok(200, "PATCH", path, `{"name":"w"}`), map[string]string{"name": `"w"`, "size": `20`})
-	if list := d.ok(200, "GET", "/v2/network-volumes", ""); len(list.at("networkVolumes").([]any)) != 2 {
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"w"}`), map[string]string{"name": `"w"`, "size": `20`})
+	if list := d.mustSend(200, "GET", "/v2/network-volumes", ""); len(list.get("networkVolumes").([]any)) != 2 {
 		t.Errorf("listed %s", list.text)
 	}
-	d.ok(204, "DELETE", path, "")
-	d.refused(404, "not found", "GET", path, "")
+	d.mustSend(204, "DELETE", path, "")
+	d.expectRefusal(404, "not found", "GET", path, "")
 }
 
 func TestRegistryAuthV2(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(201, "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	id := made.at("id").(string)
-	if want := `{"id":"` + id + `","name":"r"}` + "\n"; made.text != want || d.ok(200, "GET", "/v2/registries/"+id, "").text != want {
-		t.Errorf("made %s", made.text)
+	answer := d.mustSend(201, "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
+	id := answer.get("id").(string)
+	if want := `{"id":"` + id + `","name":"r"}` + "\n"; answer.text != want || d.mustSend(200, "GET", "/v2/registries/"+id, "").text != want {
+		t.Errorf("created %s", answer.text)
 	}
-	for _, bad := range []string{`{"name":"x","username":"u","password":""}`, `{"name":"x","username":"","password":"p"}`, `{"name":"","username":"u","password":"p"}`, `{"name":"x","username":"u"}`} {
-		d.refused(422, `"errors":["$`, "POST", "/v2/registries", bad)
+	for _, body := range []string{`{"name":"x","username":"u","password":""}`, `{"name":"x","username":"","password":"p"}`, `{"name":"","username":"u","password":"p"}`, `{"name":"x","username":"u"}`} {
+		d.expectRefusal(422, `"errors":["$`, "POST", "/v2/registries", body)
 	}
-	d.refused(400, "is taken", "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
-	d.refused(405, "Method Not Allowed", "PATCH", "/v2/registries/"+id, `{"name":"x"}`)
+	d.expectRefusal(400, "is taken", "POST", "/v2/registries", `{"name":"r","username":"u","password":"p"}`)
+	d.expectRefusal(405, "Method Not Allowed", "PATCH", "/v2/registries/"+id, `{"name":"x"}`)
 	template := d.create("/v2/templates", `{"name":"t","image":"i","registry":"`+id+`"}`)
-	d.ok(204, "DELETE", "/v2/registries/"+id, "")
-	d.wants(d.ok(200, "GET", "/v2/templates/"+template, ""), map[string]string{"registry": `null`})
-	if list := d.ok(200, "GET", "/v2/registries", ""); list.text != `{"registries":[]}`+"\n" {
+	d.mustSend(204, "DELETE", "/v2/registries/"+id, "")
+	d.expectMembers(d.mustSend(200, "GET", "/v2/templates/"+template, ""), map[string]string{"registry": `null`})
+	if list := d.mustSend(200, "GET", "/v2/registries", ""); list.text != `{"registries":[]}`+"\n" {
 		t.Errorf("listed %s", list.text)
 	}
 }
 
 func TestEndpointV2(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(201, "POST", "/v2/serverless", `{"name":"e","image":"i"}`)
-	id := made.at("id").(string)
+	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i"}`)
+	id := answer.get("id").(string)
 	job := `"` + d.url + "/v2/" + id
-	d.wants(made, map[string]string{
+	d.expectMembers(answer, map[string]string{
 		"name": `"e"`, "type": `"QUEUE"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "gpu": "", "cpu": "",
 		"workers": `{"min":0,"max":3,"idleTimeout":10}`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":4}`, "dataCenterIds": `[]`, "networkVolumes": `[]`,
 		"timeout": `0`, "flashboot": `"OFF"`, "requestUrls": `{"run":` + job + `/run","runSync":` + job + `/runsync","status":` + job + `/status/{job_id}",
 			"stream":` + job + `/stream/{job_id}","cancel":` + job + `/cancel/{job_id}","retry":` + job + `/retry/{job_id}","purgeQueue":` + job + `/purge-queue","health":` + job + `/health"}`,
 	})
-	if at, err := time.Parse(time.RFC3339, made.at("createdAt").(string)); err != nil || time.Since(at) > time.Minute {
-		t.Errorf("createdAt is %v", made.at("createdAt"))
+	if createdAt, err := time.Parse(time.RFC3339, answer.get("createdAt").(string)); err != nil || time.Since(createdAt) > time.Minute {
+		t.Errorf("createdAt is %v", answer.get("createdAt"))
 	}
 	volume := d.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"X"}`)
-	full := d.ok(201, "POST", "/v2/serverless", `{"name":"e","type":"QUEUE","image":"i","args":"-v","disk":1,"env":{"A":"1"},"ports":["80/http"],
+	full := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","type":"QUEUE","image":"i","args":"-v","disk":1,"env":{"A":"1"},"ports":["80/http"],
 		"gpu":{"pools":["ADA_24","not known"],"excludedTypes":[" NVIDIA L4"],"count":2,"minCudaVersion":"12.11","allowedCudaVersions":[]},
 		"workers":{"min":1,"max":2,"idleTimeout":1},"scaling":{"type":"QUEUE_DELAY","queueDelay":0.5},"dataCenterIds":["mine"],"networkVolumes":["`+volume+`"],
 		"timeout":604800000,"flashboot":"PRIORITY_FLASHBOOT"}`)
-	d.wants(full, map[string]string{
+	d.expectMembers(full, map[string]string{
 		"gpu":     `{"pools":["ADA_24","not known"],"excludedTypes":["NVIDIA L4"],"count":2,"allowedCudaVersions":[],"minCudaVersion":"12.11"}`,
 		"workers": `{"min":1,"max":2,"idleTimeout":1}`, "scaling": `{"type":"QUEUE_DELAY","queueDelay":0.5}`, "dataCenterIds": `["mine"]`,
 		"networkVolumes": `["` + volume + `"]`, "timeout": `604800000`, "flashboot": `"PRIORITY_FLASHBOOT"`, "disk": `1`, "args": `"-v"`,
 	})
-	path := "/v2/serverless/" + full.at("id").(string)
+	path := "/v2/serverless/" + full.get("id").(string)
 	for _, step := range []struct {
-		body  string
-		wants map[string]string
+		body string
+		want map[string]string
 	}{
 		{`{}`, map[string]string{"timeout": `604800000`}},
 		{`{"name":"renamed"}`, map[string]string{"name": `"renamed"`, "disk": `1`}},
@@ -175,52 +175,52 @@ func TestEndpointV2(t *testing.T) {
 		{`{"env":{"B":"2"}}`, map[string]string{"env": `{"B":"2"}`}},
 		{`{"timeout":0,"flashboot":"OFF","dataCenterIds":[],"networkVolumes":[]}`, map[string]string{"timeout": `0`, "flashboot": `"OFF"`, "dataCenterIds": `[]`, "networkVolumes": `[]`}},
 	} {
-		d.wants(d.ok(200, "PATCH", path, step.body), step.wants)
+		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), step.want)
 	}
-	if list := d.ok(200, "GET", "/v2/serverless", ""); len(list.at("endpoints").([]any)) != 2 || list.at("endpoints.0.id") != id {
+	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 2 || list.get("endpoints.0.id") != id {
 		t.Errorf("listed %s", list.text)
 	}
-	d.ok(204, "DELETE", path, "")
-	d.refused(404, "not found", "DELETE", path, "")
+	d.mustSend(204, "DELETE", path, "")
+	d.expectRefusal(404, "not found", "DELETE", path, "")
 }
 
 func TestCPUEndpointV2(t *testing.T) {
 	d := deploy(t)
-	made := d.ok(201, "POST", "/v2/serverless", `{"name":"e","image":"i","cpu":[{"id":"cpu5c","vcpuCount":4},{"id":"cpu5g","vcpuCount":8},{"id":"cpu5c","vcpuCount":2}]}`)
-	d.wants(made, map[string]string{"gpu": "", "cpu": `[{"id":"cpu5c","vcpuCount":4,"memory":8},{"id":"cpu5g","vcpuCount":8,"memory":32},{"id":"cpu5c","vcpuCount":2,"memory":4}]`})
-	path := "/v2/serverless/" + made.at("id").(string)
-	d.wants(d.ok(200, "PATCH", path, `{"cpu":[{"id":"cpu3c","vcpuCount":2}]}`), map[string]string{"cpu": `[{"id":"cpu3c","vcpuCount":2,"memory":4}]`})
-	d.refused(400, "no GPU workers", "PATCH", path, `{"gpu":{"pools":["ADA_24"]}}`)
-	d.refused(400, "exclude each other", "PATCH", path, `{"gpu":{"pools":["ADA_24"]},"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
-	anything := d.create("/v2/serverless", `{"name":"e","image":"i"}`)
-	d.refused(400, "no GPU workers", "PATCH", "/v2/serverless/"+anything, `{"gpu":{"count":1}}`)
-	d.refused(400, "no CPU workers", "PATCH", "/v2/serverless/"+anything, `{"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
+	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i","cpu":[{"id":"cpu5c","vcpuCount":4},{"id":"cpu5g","vcpuCount":8},{"id":"cpu5c","vcpuCount":2}]}`)
+	d.expectMembers(answer, map[string]string{"gpu": "", "cpu": `[{"id":"cpu5c","vcpuCount":4,"memory":8},{"id":"cpu5g","vcpuCount":8,"memory":32},{"id":"cpu5c","vcpuCount":2,"memory":4}]`})
+	path := "/v2/serverless/" + answer.get("id").(string)
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"cpu":[{"id":"cpu3c","vcpuCount":2}]}`), map[string]string{"cpu": `[{"id":"cpu3c","vcpuCount":2,"memory":4}]`})
+	d.expectRefusal(400, "no GPU workers", "PATCH", path, `{"gpu":{"pools":["ADA_24"]}}`)
+	d.expectRefusal(400, "exclude each other", "PATCH", path, `{"gpu":{"pools":["ADA_24"]},"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
+	anyCompute := d.create("/v2/serverless", `{"name":"e","image":"i"}`)
+	d.expectRefusal(400, "no GPU workers", "PATCH", "/v2/serverless/"+anyCompute, `{"gpu":{"count":1}}`)
+	d.expectRefusal(400, "no CPU workers", "PATCH", "/v2/serverless/"+anyCompute, `{"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
 }
 
 func TestLoadBalancerV2(t *testing.T) {
 	d := deploy(t, func(c *mgmt.Config) { c.QueueURL = "https://queue.example/" })
-	d.refused(422, "$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT", "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER"}`)
-	made := d.ok(201, "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER","scaling":{"type":"REQUEST_COUNT","requestCount":4},"workers":{"idleTimeout":5}}`)
-	id := made.at("id").(string)
-	d.wants(made, map[string]string{
+	d.expectRefusal(422, "$.scaling: a LOAD_BALANCER endpoint scales on REQUEST_COUNT", "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER"}`)
+	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","image":"i","type":"LOAD_BALANCER","scaling":{"type":"REQUEST_COUNT","requestCount":4},"workers":{"idleTimeout":5}}`)
+	id := answer.get("id").(string)
+	d.expectMembers(answer, map[string]string{
 		"type": `"LOAD_BALANCER"`, "workers.idleTimeout": `5`,
 		"requestUrls": `{"base":"https://queue.example/v2/` + id + `","health":"https://queue.example/v2/` + id + `/ping"}`,
 	})
-	d.refused(422, "scales on REQUEST_COUNT", "PATCH", "/v2/serverless/"+id, `{"scaling":{"type":"QUEUE_DELAY","queueDelay":4}}`)
-	d.refused(422, "additional properties 'type' not allowed", "PATCH", "/v2/serverless/"+id, `{"type":"QUEUE"}`)
-	d.wants(d.ok(200, "PATCH", "/v2/serverless/"+id, `{"env":{"HEALTH_CHECK_PATH":"/up"}}`), map[string]string{"requestUrls.health": `"https://queue.example/v2/` + id + `/up"`})
+	d.expectRefusal(422, "scales on REQUEST_COUNT", "PATCH", "/v2/serverless/"+id, `{"scaling":{"type":"QUEUE_DELAY","queueDelay":4}}`)
+	d.expectRefusal(422, "additional properties 'type' not allowed", "PATCH", "/v2/serverless/"+id, `{"type":"QUEUE"}`)
+	d.expectMembers(d.mustSend(200, "PATCH", "/v2/serverless/"+id, `{"env":{"HEALTH_CHECK_PATH":"/up"}}`), map[string]string{"requestUrls.health": `"https://queue.example/v2/` + id + `/up"`})
 }
 
 func TestEndpointV2Refusals(t *testing.T) {
 	d := deploy(t)
 	id := d.create("/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"]}}`)
-	forPods := d.create("/v2/templates", `{"name":"pods","image":"i"}`)
-	d.refused(422, "$: missing property 'name'", "POST", "/v2/serverless", `{"image":"i"}`)
-	d.refused(422, "$: missing property 'image'", "POST", "/v2/serverless", `{"name":"e"}`)
-	d.refused(422, "$.gpu: missing property 'pools'", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"count":1}}`)
-	d.refused(422, "$.gpu: missing property 'pools', which 'excludedTypes' belongs to", "PATCH", "/v2/serverless/"+id, `{"gpu":{"excludedTypes":["NVIDIA L4"]}}`)
-	d.refused(422, "minCudaVersion", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"],"minCudaVersion":""}}`)
-	d.refused(400, "exclude each other", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"]},"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
+	podTemplate := d.create("/v2/templates", `{"name":"pods","image":"i"}`)
+	d.expectRefusal(422, "$: missing property 'name'", "POST", "/v2/serverless", `{"image":"i"}`)
+	d.expectRefusal(422, "$: missing property 'image'", "POST", "/v2/serverless", `{"name":"e"}`)
+	d.expectRefusal(422, "$.gpu: missing property 'pools'", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"count":1}}`)
+	d.expectRefusal(422, "$.gpu: missing property 'pools', which 'excludedTypes' belongs to", "PATCH", "/v2/serverless/"+id, `{"gpu":{"excludedTypes":["NVIDIA L4"]}}`)
+	d.expectRefusal(422, "minCudaVersion", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"],"minCudaVersion":""}}`)
+	d.expectRefusal(400, "exclude each other", "POST", "/v2/serverless", `{"name":"e","image":"i","gpu":{"pools":["ADA_24"]},"cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
 	for value, status := range map[string]int{
 		`"gpu":{"pools":[]}`: 422, `"gpu":{"pools":"ADA_24"}`: 422, `"gpu":null`: 422, `"gpu":{"pools":["ADA_24"],"count":0}`: 422,
 		`"gpu":{"pools":["ADA_24"],"typeIds":[]}`:                                            422,
@@ -248,43 +248,42 @@ func TestEndpointV2Refusals(t *testing.T) {
 		`"dataCenterIds":"X"`: 422, `"networkVolumes":["unknown"]`: 400, `"registry":"unknown"`: 400,
 		`"timeout":4999`: 422, `"timeout":604800001`: 422, `"timeout":-1`: 422, `"timeout":"0"`: 422,
 		`"flashboot":"ON"`: 422, `"flashboot":true`: 422, `"ports":["80"]`: 422, `"disk":0`: 422, `"env":{"A":null}`: 422,
-		`"templateId":""`: 422, `"templateId":"unknown"`: 404, `"templateId":"` + forPods + `"`: 422,
+		`"templateId":""`: 422, `"templateId":"unknown"`: 404, `"templateId":"` + podTemplate + `"`: 422,
 		`"bogus":1`: 422, `"createdAt":"x"`: 422, `"mounts":{}`: 422,
 	} {
-		d.refused(status, `"detail":`, "POST", "/v2/serverless", `{"name":"e","image":"i",`+value+`}`)
-		d.refused(status, `"detail":`, "PATCH", "/v2/serverless/"+id, `{`+value+`}`)
+		d.expectRefusal(status, `"detail":`, "POST", "/v2/serverless", `{"name":"e","image":"i",`+value+`}`)
+		d.expectRefusal(status, `"detail":`, "PATCH", "/v2/serverless/"+id, `{`+value+`}`)
 	}
-	if list := d.ok(200, "GET", "/v2/serverless", ""); len(list.at("endpoints").([]any)) != 1 {
-		t.Errorf("a refused create made %s", list.text)
+	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 1 {
+		t.Errorf("a refused create created %s", list.text)
 	}
 }
 
-// TestTemplateOnceV2: a template is copied when it is named, and no link is
-// kept.
-func TestTemplateOnceV2(t *testing.T) {
+// TestTemplateIsCopiedV2 tests that version 2 copies a template and keeps no link.
+func TestTemplateIsCopiedV2(t *testing.T) {
 	d := deploy(t)
 	auth := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
 	template := d.create("/v2/templates", `{"name":"t","image":"i","args":"a","disk":9,"env":{"A":"1","B":"1"},"ports":["80/tcp"],"registry":"`+auth+`","serverless":true,"allowedCudaVersions":["12.8"]}`)
-	made := d.ok(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","args":"mine","env":{"B":"2","C":"2"},"registry":null,"gpu":{"pools":["ADA_24"]}}`)
-	d.wants(made, map[string]string{
+	answer := d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","args":"mine","env":{"B":"2","C":"2"},"registry":null,"gpu":{"pools":["ADA_24"]}}`)
+	d.expectMembers(answer, map[string]string{
 		"templateId": "", "image": `"i"`, "args": `"mine"`, "disk": `9`, "env": `{"A":"1","B":"2","C":"2"}`, "ports": `["80/tcp"]`, "registry": `null`, "gpu.allowedCudaVersions": `["12.8"]`,
 	})
-	path := "/v2/serverless/" + made.at("id").(string)
+	path := "/v2/serverless/" + answer.get("id").(string)
 	for gpu, want := range map[string]string{
 		`{"pools":["ADA_24"],"minCudaVersion":"12.1"}`:                          `[]`,
 		`{"pools":["ADA_24"],"allowedCudaVersions":[]}`:                         `[]`,
 		`{"pools":["ADA_24"],"allowedCudaVersions":["12.6"]}`:                   `["12.6"]`,
 		`{"pools":["ADA_24"],"allowedCudaVersions":[],"minCudaVersion":"12.1"}`: `[]`,
 	} {
-		d.wants(d.ok(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","gpu":`+gpu+`}`), map[string]string{"gpu.allowedCudaVersions": want})
+		d.expectMembers(d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","gpu":`+gpu+`}`), map[string]string{"gpu.allowedCudaVersions": want})
 	}
-	d.ok(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
+	d.mustSend(201, "POST", "/v2/serverless", `{"name":"e","templateId":"`+template+`","cpu":[{"id":"cpu3c","vcpuCount":2}]}`)
 
-	d.ok(200, "PATCH", "/v2/templates/"+template, `{"image":"j","env":{"D":"1"}}`)
-	d.wants(d.ok(200, "GET", path, ""), map[string]string{"image": `"i"`})
-	d.wants(d.ok(200, "PATCH", path, `{"templateId":"`+template+`","env":{"E":"1"}}`),
+	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"j","env":{"D":"1"}}`)
+	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"image": `"i"`})
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"templateId":"`+template+`","env":{"E":"1"}}`),
 		map[string]string{"image": `"j"`, "args": `"a"`, "env": `{"D":"1","E":"1"}`, "registry": `"` + auth + `"`, "templateId": "", "gpu.allowedCudaVersions": `["12.8"]`})
-	d.wants(d.ok(200, "PATCH", path, `{"templateId":"`+template+`"}`), map[string]string{"env": `{"D":"1"}`})
-	d.ok(204, "DELETE", "/v2/templates/"+template, "")
-	d.wants(d.ok(200, "GET", path, ""), map[string]string{"image": `"j"`})
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"templateId":"`+template+`"}`), map[string]string{"env": `{"D":"1"}`})
+	d.mustSend(204, "DELETE", "/v2/templates/"+template, "")
+	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"image": `"j"`})
 }

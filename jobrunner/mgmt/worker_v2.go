@@ -10,25 +10,22 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Workers are those of the deployment's endpoints.
+// Workers lists the workers of the deployment's endpoints.
 type Workers interface {
 	Workers(endpoint string) []worker.Info
-	// Log is false for a worker that is not there, or ended too long ago.
+	// Log returns false for a worker that does not exist or ended too long ago.
 	Log(endpoint, worker string) (*worker.Log, bool)
 }
 
-// noWorkers are those of a deployment without any.
+// noWorkers is a deployment without workers.
 type noWorkers struct{}
 
 func (noWorkers) Workers(string) []worker.Info        { return nil }
 func (noWorkers) Log(_, _ string) (*worker.Log, bool) { return nil, false }
-
-// place is the data center that everything here is in. The deployment is on one
-// machine, which has none.
-var place *string
 
 type workerV2 struct {
 	ID            string     `json:"id"`
@@ -39,18 +36,18 @@ type workerV2 struct {
 	Image         string     `json:"image"`
 	UptimeSeconds *int64     `json:"uptimeSeconds"`
 	GPUTypeID     *string    `json:"gpuTypeId"`
-	DataCenterID  *string    `json:"dataCenterId"`
+	DataCenterID  *string    `json:"dataCenterId"` // null: one's own machine is in no data center
 	StartedAt     *time.Time `json:"startedAt"`
 
-	// The v2 document knows none of these.
+	// The v2 document does not have the following members.
 	Reason      *string       `json:"reason"` // why it is THROTTLED or UNHEALTHY
 	CPUSeconds  *float64      `json:"cpuSeconds"`
 	MemoryBytes *int64        `json:"memoryBytes"`
 	GPUs        []workerGPUV2 `json:"gpus"`
 }
 
-// workerGPUV2 is a GPU that a worker has, and how it does now: null is what it
-// does not tell.
+// workerGPUV2 is a GPU of a worker with its current metrics; null: the GPU does
+// not report that metric.
 type workerGPUV2 struct {
 	ID                 string   `json:"id"` // as CUDA_VISIBLE_DEVICES names it
 	TypeID             string   `json:"typeId"`
@@ -78,20 +75,23 @@ type workerListV2 struct {
 
 func (s *server) newWorkerV2(w worker.Info) workerV2 {
 	out := workerV2{
-		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image, DataCenterID: place,
+		ID: w.ID, Status: string(w.State), IsStale: w.Stale, Version: w.Version, GPUCount: len(w.Devices), Image: w.Image,
 		GPUs: []workerGPUV2{},
+	}
+	if s.Catalog != nil { // which says what there is where
+		out.DataCenterID = nilIfEmpty(w.Placement.DataCenter)
 	}
 	if len(w.Devices) > 0 {
 		out.GPUTypeID = &w.Devices[0].TypeID
 	}
 	if !w.StartedAt.IsZero() {
-		started, up := w.StartedAt.UTC(), int64(s.Clock.Now().Sub(w.StartedAt)/time.Second)
-		out.StartedAt, out.UptimeSeconds = &started, &up
+		started, seconds := w.StartedAt.UTC(), int64(s.Clock.Now().Sub(w.StartedAt)/time.Second)
+		out.StartedAt, out.UptimeSeconds = &started, &seconds
 	}
 	if w.Reason != "" {
 		out.Reason = &w.Reason
 	}
-	if w.Usage != (worker.Usage{}) { // it is a process
+	if w.Usage != (worker.Usage{}) { // the worker is a process
 		out.CPUSeconds, out.MemoryBytes = new(w.Usage.CPU.Seconds()), &w.Usage.Memory
 	}
 	for _, d := range w.Devices {
@@ -106,21 +106,21 @@ func (s *server) newWorkerGPUV2(d gpu.Device) workerGPUV2 {
 		return out
 	}
 	sample, err := s.Sample(d.UUID)
-	if err != nil { // it went away meanwhile
+	if err != nil { // the GPU was removed meanwhile
 		return out
 	}
-	tell := func(raw int64, unit float64) *float64 {
+	scale := func(raw int64, unit float64) *float64 {
 		if raw < 0 {
 			return nil
 		}
 		return new(float64(raw) / unit)
 	}
-	out.Utilization, out.MemoryUsedBytes = tell(int64(sample.Utilization), 100), tell(sample.MemoryUsed, 1)
-	out.PowerWatts, out.TemperatureCelsius = tell(int64(sample.Power), 1000), tell(int64(sample.Temperature), 1)
+	out.Utilization, out.MemoryUsedBytes = scale(int64(sample.Utilization), 100), scale(sample.MemoryUsed, 1)
+	out.PowerWatts, out.TemperatureCelsius = scale(int64(sample.Power), 1000), scale(int64(sample.Temperature), 1)
 	return out
 }
 
-// listWorkersV2 shows an endpoint's workers, and counts them by what they do.
+// listWorkersV2 shows an endpoint's workers, and counts them by status.
 func (s *server) listWorkersV2(c *call) (any, error) {
 	e, err := s.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
@@ -150,84 +150,124 @@ func (w *workerSummaryV2) add(state worker.State) {
 	}
 }
 
-// The sources of a log: what the worker wrote, and what the deployment says of
-// it, such as how its process ended.
+const eventStream = "text/event-stream"
+
+// The sources of log lines: the worker's output, and the deployment's messages
+// about it, such as the exit of its process.
 const (
 	fromContainer = "container"
 	fromSystem    = "system"
 )
 
-// Lines that come before those to be followed.
+// The number of past lines that a stream begins with.
 const (
 	defaultTail = 100
 	maxTail     = 5000
 )
 
-// logStream is a worker's log, sent as server-sent events as long as the worker
-// and the reader are there.
+// logStream sends a worker's log as server-sent events until the worker ends or
+// the reader leaves.
 type logStream struct {
-	log  *worker.Log
-	from int64     // the first line
-	at   time.Time // that is not older than this
-	only string    // the source that was asked for; "": both
+	log       *worker.Log
+	firstLine int64     // number of the first line
+	since     time.Time // omits older lines
+	source    string    // omits lines of other sources; "": both sources
 }
 
-// workerLogsV2 opens the log of a worker. Last-Event-ID goes before since, and
-// since before tail.
+// workerLogsV2 opens the log of a worker.
 func (s *server) workerLogsV2(c *call) (any, error) {
 	if _, err := s.store.Endpoint(c.ctx(), c.id); err != nil {
 		return nil, err
 	}
 	log, ok := s.Workers.Log(c.id, c.worker)
 	if !ok {
-		return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it never was, or ended too long ago", c.id, c.worker)
+		return nil, httpanswer.Refuse(http.StatusNotFound, "endpoint %q has no worker %q: it does not exist, or ended too long ago", c.id, c.worker)
 	}
-	out := logStream{log: log}
+	return openLog(c, log)
+}
+
+// logQuery is the position at which a stream of a log begins.
+type logQuery struct {
+	source   string    // "": both sources
+	after    int64     // the number of the last line that the client has; -1: see since
+	since    time.Time // zero: see tail
+	tail     int64
+	fromTail bool
+}
+
+// readLogQuery reads where a call wants a log to begin. Last-Event-ID takes precedence
+// over since, and since over tail.
+func readLogQuery(c *call) (out logQuery, err error) {
 	query := c.http.URL.Query()
-	switch source := query.Get("source"); source {
+	c.declare(openapi.Parameter{Name: "source", In: "query", Schema: &openapi.Schema{Type: "string", Enum: []any{fromContainer, fromSystem}}})
+	switch out.source = query.Get("source"); out.source {
 	case "", fromContainer, fromSystem:
-		out.only = source
 	default:
-		return nil, httpanswer.Refuse(http.StatusBadRequest, "source is %s or %s, not %q", fromContainer, fromSystem, short(source))
+		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
 	}
+	c.declare(openapi.Parameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
 	since := c.http.Header.Get("Last-Event-ID")
-	if number, err := lineOf(since); err == nil {
-		out.from = number + 1
+	if out.after, err = parseLineID(since); err == nil {
 		return out, nil
 	}
+	out.after = -1
+	c.declare(openapi.Parameter{Name: "since", In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
 	if since == "" {
 		since = query.Get("since")
 	}
 	if since != "" {
-		at, err := time.Parse(time.RFC3339Nano, since)
-		if err != nil {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "since is a time like 2026-06-01T12:05:04Z, not %q", short(since))
+		if out.since, err = time.Parse(time.RFC3339Nano, since); err != nil {
+			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(since))
 		}
-		out.at = at
 		return out, nil
 	}
-	tail := int64(defaultTail)
+	c.declare(openapi.Parameter{Name: "tail", In: "query", Schema: &openapi.Schema{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(maxTail))}})
+	out.tail, out.fromTail = defaultTail, true
 	if text := query.Get("tail"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 || n > maxTail {
-			return nil, httpanswer.Refuse(http.StatusBadRequest, "tail is a number of lines from 0 to %d, not %q", maxTail, short(text))
+		if out.tail, err = strconv.ParseInt(text, 10, 64); err != nil || out.tail < 0 || out.tail > maxTail {
+			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid tail: expected a number of lines from 0 to %d, got %q", maxTail, truncate(text))
 		}
-		tail = n
-	}
-	lines, _ := log.Lines(0)
-	if n := int64(len(lines)); n > 0 {
-		out.from = lines[0].Number + max(0, n-tail)
 	}
 	return out, nil
 }
 
-// idOf names a line for those who come again: its time, and its number, which
-// tells lines of the same moment apart.
-func idOf(l worker.Line) string {
+// openLog opens a log at the position that a call asks for.
+func openLog(c *call, log *worker.Log) (any, error) {
+	q, err := readLogQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	out := logStream{log: log, firstLine: q.after + 1, since: q.since, source: q.source}
+	if !q.fromTail {
+		return out, nil
+	}
+	lines, _ := log.Lines(0)
+	lines = slices.DeleteFunc(lines, func(l worker.Line) bool { return !out.includes(l) })
+	if n := int64(len(lines)); n > q.tail {
+		out.firstLine = lines[n-q.tail-1].Number + 1
+	}
+	return out, nil
+}
+
+func lineSource(l worker.Line) string {
+	if l.System {
+		return fromSystem
+	}
+	return fromContainer
+}
+
+// includes reports whether a line is of a source that the reader asked for.
+func (l logStream) includes(line worker.Line) bool {
+	return l.source == "" || l.source == lineSource(line)
+}
+
+// lineID is the event id from which a client resumes: the line's time, and its
+// number, because lines can have the same time.
+func lineID(l worker.Line) string {
 	return fmt.Sprintf("%s/%012d", l.Time.UTC().Format(time.RFC3339Nano), l.Number)
 }
 
-func lineOf(id string) (number int64, err error) {
+func parseLineID(id string) (number int64, err error) {
 	i := slices.Index([]byte(id), '/')
 	if i < 0 {
 		return 0, strconv.ErrSyntax
@@ -235,10 +275,10 @@ func lineOf(id string) (number int64, err error) {
 	return strconv.ParseInt(id[i+1:], 10, 64)
 }
 
-// ServeHTTP sends what there is and what comes.
+// ServeHTTP sends the existing lines and then the new ones.
 func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
+	h.Set("Content-Type", eventStream)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Connection", "keep-alive")
 	h.Set("X-Accel-Buffering", "no")
@@ -247,31 +287,27 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := http.NewResponseController(w)
-	from := l.from
+	next := l.firstLine
 	for {
-		lines, more := l.log.Lines(from)
+		lines, updated := l.log.Lines(next)
 		for _, line := range lines {
-			from = line.Number + 1
-			source := fromContainer
-			if line.System {
-				source = fromSystem
-			}
-			if line.Time.Before(l.at) || l.only != "" && l.only != source {
+			next = line.Number + 1
+			if line.Time.Before(l.since) || !l.includes(line) {
 				continue
 			}
-			data, err := json.Marshal(map[string]string{"source": source, "line": line.Text, "ts": line.Time.UTC().Format(time.RFC3339Nano)})
+			data, err := json.Marshal(map[string]string{"source": lineSource(line), "line": line.Text, "ts": line.Time.UTC().Format(time.RFC3339Nano)})
 			if err != nil {
 				return
 			}
-			if _, err := fmt.Fprintf(w, "id: %s\ndata: %s\n\n", idOf(line), data); err != nil {
+			if _, err := fmt.Fprintf(w, "id: %s\ndata: %s\n\n", lineID(line), data); err != nil {
 				return
 			}
 		}
-		if err := out.Flush(); err != nil || more == nil {
+		if err := out.Flush(); err != nil || updated == nil {
 			return
 		}
 		select {
-		case <-more:
+		case <-updated:
 		case <-r.Context().Done():
 			return
 		}

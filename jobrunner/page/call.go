@@ -1,45 +1,66 @@
 package page
 
 import (
+	"io"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// idForm is what the id of an endpoint or a job may be: nothing in it changes
-// which path a call reaches.
+// idForm is what the id of an endpoint, a job or a pod may be: nothing in it
+// changes which path a call reaches.
 var idForm = regexp.MustCompile(`^[\w-]{1,100}$`)
 
-// callOperations are the operations of the job API that the page calls, with their
-// methods.
-var callOperations = map[string]string{
-	"run": http.MethodPost, "runsync": http.MethodPost, "cancel": http.MethodPost, "retry": http.MethodPost,
-	"status": http.MethodGet, "stream": http.MethodGet,
+// operation is a request to an API. {endpoint} and {id} in its path stand for
+// those of the call, whose body it has where it has none of its own.
+type operation struct{ method, path, body string }
+
+// callOperations are all that the page can do. An endpoint is stopped as a client
+// would: without workers, its jobs wait.
+var callOperations = map[string]operation{
+	"run":         {http.MethodPost, "/live/v2/{endpoint}/run", ""},
+	"runsync":     {http.MethodPost, "/live/v2/{endpoint}/runsync", ""},
+	"purge-queue": {http.MethodPost, "/live/v2/{endpoint}/purge-queue", ""},
+	"cancel":      {http.MethodPost, "/live/v2/{endpoint}/cancel/{id}", ""},
+	"retry":       {http.MethodPost, "/live/v2/{endpoint}/retry/{id}", ""},
+	"status":      {http.MethodGet, "/live/v2/{endpoint}/status/{id}", ""},
+	"stream":      {http.MethodGet, "/live/v2/{endpoint}/stream/{id}", ""},
+
+	"stop-endpoint": {http.MethodPatch, "/v2/serverless/{endpoint}", `{"workers":{"min":0,"max":0}}`},
+
+	"start-pod":   {http.MethodPost, "/v2/pods/{id}/action", `{"action":"start"}`},
+	"stop-pod":    {http.MethodPost, "/v2/pods/{id}/action", `{"action":"stop"}`},
+	"restart-pod": {http.MethodPost, "/v2/pods/{id}/action", `{"action":"restart"}`},
 }
 
-// jobOperations are those that are about one job.
-var jobOperations = []string{"cancel", "retry", "status", "stream"}
+// fits tells whether a call names what the path asks for, and nothing else.
+func (o operation) fits(name, value string) bool {
+	return strings.Contains(o.path, name) && idForm.MatchString(value) || !strings.Contains(o.path, name) && value == ""
+}
 
-// call is POST /ui/call?endpoint=ID&op=OPERATION&id=JOB: an operation of the job
-// API for who is signed in, answered as the public SDKs read it.
+// call is POST /ui/call?op=OPERATION&endpoint=ID&id=ID: a request to an API with
+// the authority of who is signed in, answered as the API answers it; the job API
+// as the public SDKs read it.
 func (p *Page) call(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	query := r.URL.Query()
-	endpoint, op, id := query.Get("endpoint"), query.Get("op"), query.Get("id")
-	method, ok := callOperations[op]
-	about := slices.Contains(jobOperations, op)
-	if p.Jobs == nil || !ok || !idForm.MatchString(endpoint) || about != idForm.MatchString(id) || !about && id != "" {
-		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation: expected op=run, runsync, status, stream, cancel or retry, with endpoint and, for the last four, id.")
+	endpoint, id := query.Get("endpoint"), query.Get("id")
+	op, ok := callOperations[query.Get("op")]
+	if p.API == nil || !ok || !op.fits("{endpoint}", endpoint) || !op.fits("{id}", id) {
+		return httpanswer.Refuse(http.StatusNotFound, "There is no such operation, or it needs other ids: run, runsync, purge-queue and stop-endpoint need endpoint; status, stream, cancel and retry endpoint and id; start-pod, stop-pod and restart-pod id.")
 	}
-	path := strings.TrimSuffix("/live/v2/"+endpoint+"/"+op+"/"+id, "/")
 	inner := r.Clone(r.Context())
-	inner.Method, inner.URL.Path, inner.URL.RawPath, inner.URL.RawQuery = method, path, "", ""
-	inner.Header = http.Header{"Content-Type": {"application/json"}}
-	if method == http.MethodGet {
+	inner.Method, inner.URL.RawPath, inner.URL.RawQuery = op.method, "", ""
+	inner.URL.Path = strings.NewReplacer("{endpoint}", endpoint, "{id}", id).Replace(op.path)
+	inner.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {r.Header.Get("Authorization")}}
+	switch {
+	case op.method == http.MethodGet:
 		inner.Body, inner.ContentLength = http.NoBody, 0
+	case op.body != "":
+		inner.Body, inner.ContentLength = io.NopCloser(strings.NewReader(op.body)), int64(len(op.body))
 	}
-	p.Jobs(w, inner)
+	p.API(w, inner)
+	p.objects.drop() // who acted sees what came of it
 	return nil
 }

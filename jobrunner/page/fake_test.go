@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -34,7 +35,14 @@ type busyMachine struct {
 }
 
 func (b *busyMachine) Endpoints(context.Context) ([]page.Endpoint, error) { return b.endpoints, nil }
-func (b *busyMachine) Workers(endpoint string) []page.Worker              { return b.workers[endpoint] }
+func (b *busyMachine) Costs(context.Context) (page.Costs, error) {
+	return page.Costs{Volumes: 1_250_000_000, Endpoints: []page.EndpointCost{
+		{Endpoint: "sdxl7k2m9q4w", Time: 31 * time.Hour, Cost: billing.Cost{GPU: 138_322_000_000, Disk: 40_000_000, Fee: 310_000_000}},
+		{Endpoint: "gone0a1b2c3d", Time: 90 * time.Second, Cost: billing.Cost{CPU: 750_000}},
+	}}, nil
+}
+
+func (b *busyMachine) Workers(endpoint string) []page.Worker { return b.workers[endpoint] }
 func (b *busyMachine) GPUs() page.GPUs {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,6 +87,32 @@ func (b *busyMachine) Job(_ context.Context, endpoint, id string) (engine.Job, e
 func (b *busyMachine) Log(_, worker string) ([]page.Line, bool) {
 	lines, ok := b.logs[worker]
 	return lines, ok
+}
+
+func (b *busyMachine) PodLog(pod string) ([]page.Line, bool) { return b.Log("", pod) }
+
+// Objects are pods in every state, and a cluster of which one member waits.
+func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
+	now := b.clock.Now()
+	for i, p := range []page.Pod{
+		{Name: "notebook-ada", Status: "RUNNING", Image: "registry.example.com/dev/jupyter:4", Actions: []string{"stop", "restart", "terminate"}, Compute: "1 × NVIDIA H200", Started: now.Add(-4*time.Hour - time.Minute), Cost: 3.59},
+		{Name: "train-lora", Status: "PROVISIONING", Image: "registry.example.com/train/lora:7", Actions: []string{"stop", "terminate"}, Compute: "4 × NVIDIA H200", Reason: "waits for 4 × NVIDIA H200: 1 is free"},
+		{Name: "prepare-data", Status: "EXITED", Image: "registry.example.com/data/prepare:2", Actions: []string{"start", "terminate"}, Compute: "8 vCPU cpu3c", Reason: "ended with exit status 0"},
+		{Name: "export", Status: "ERROR", Image: "registry.example.com/data/export:1", Actions: []string{"start", "terminate"}, Compute: "2 vCPU cpu3c", Reason: "exit status 137: killed by SIGKILL, out of memory"},
+		{Name: "database", Status: "RUNNING", Image: "registry.example.com/db/vectors:3", Actions: []string{"restart", "terminate"}, Compute: "8 vCPU cpu3m", Locked: true, Started: now.Add(-50 * time.Hour), Cost: 0.24},
+		{Name: "node-1", Status: "PROVISIONING", Image: "registry.example.com/train/llm:9", Compute: "8 × NVIDIA H200", Cluster: &page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(1)), IP: "10.65.0.3"}},
+		{Name: "node-0", Status: "RUNNING", Image: "registry.example.com/train/llm:9", Compute: "8 × NVIDIA H200", Started: now.Add(-time.Hour), Cost: 28.72, Cluster: &page.Member{Cluster: "cl7k2m9q4wxy", Rank: new(int64(0)), IP: "10.65.0.2"}},
+	} {
+		p.ID, p.Created = fmt.Sprintf("pod%d%09d", i, i), now.Add(-time.Duration(i)*time.Hour)
+		all.Pods = append(all.Pods, p)
+	}
+	all.Clusters = []page.Cluster{{ID: "cl7k2m9q4wxy", Name: "llm-training", Type: "TRAINING", Compute: "8 × NVIDIA H200", Network: "10.65.0.0/24", Created: now.Add(-time.Hour)}}
+	all.Volumes = []page.Volume{{ID: "vol3f8x1p0zd", Name: "weights", DataCenter: "EU-RO-1", Type: "STANDARD", Size: 500}, {ID: "vol5t6r0n2bq", Name: "datasets", DataCenter: "EU-RO-1", Type: "HIGH_PERFORMANCE", Size: 2000}}
+	return all, nil
+}
+
+func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) {
+	return []page.Release{{Version: 2, Created: b.clock.Now(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}, Workers: 5}, {Version: 1, Created: b.clock.Now().Add(-time.Hour), Workers: 1}}, nil
 }
 
 func newBusyMachine(c *clock.Clock) *busyMachine {
@@ -237,9 +271,17 @@ func TestBrowserOfBusyMachine(t *testing.T) {
 				"#gpus":            {"GPU 0", "NVIDIA H200", " %", "120 GiB of 141 GiB", "71 °C", "640 W", "stable-diffusion-xl", "XID 79", "unusable"},
 				"#gpus-count":      {"8 · driver 570.86.15 · CUDA 12.8"},
 				"#workers tbody":   {"w1llm-run", "GPU 5, 6", "all 8 × NVIDIA H200 are in use", "No module named 'torch'", "of an older version", "11 GiB", "unhealthy"},
+				"#costs tbody":     {"stable-diffusion-xl", "1 d 07 h", "$138.32", "$0.0400", "$0.3100", "$138.67", "gone0a1b2c3d (deleted)", "1 min 30 s", "$0.0008", "Network volumes", "$1.25", "Total", "$139.92"},
+				"#costs-count":     {"$139.92 since midnight, UTC"},
 				"[data-tile=gpus]": {"7 of 8", "1 can’t be used"},
 				"#endpoints tbody": {"4 running", "1 throttled", "of 1 to 6"},
 				"#jobs":            {"CUDA out of memory", "dispatched again 1×", "timed out"},
+				"#pods tbody":      {"notebook-ada", "1 × NVIDIA H200", "4 h 01 min", "$3.59", "waits for 4 × NVIDIA H200", "out of memory", "locked"},
+				"#pods-count":      {"5 · 2 running · 1 provisioning · 1 exited · 1 error"},
+				"#clusters":        {"llm-training", "training · 2 pods, each 8 × NVIDIA H200 · network 10.65.0.0/24", "10.65.0.3", "$28.72"},
+				"#volumes tbody":   {"weights", "2,000 GB", "EU-RO-1", "high performance"},
+				"#keys tbody":      {"The deployment’s own", "default", "never"},
+				"#who":             {"default"},
 			} {
 				tab.Shows(selector, wants...)
 			}

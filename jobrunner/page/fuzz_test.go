@@ -38,12 +38,12 @@ func FuzzHost(f *testing.F) {
 	)
 }
 
-// What the page passes on to the job API is one of its operations on one endpoint
-// and, where it is about one, one job: nothing in an id changes the path.
+// What the page passes on to an API is one operation on one endpoint, one job or one
+// pod: nothing in an id changes the path.
 func FuzzCall(f *testing.F) {
 	fuzz.Run(f, func(t *testing.T, query string) {
 		var called *http.Request
-		p := &Page{Config: Config{Jobs: func(_ http.ResponseWriter, r *http.Request) { called = r }}}
+		p := &Page{Config: Config{API: func(_ http.ResponseWriter, r *http.Request) { called = r }}}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/ui/call", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
@@ -58,14 +58,24 @@ func FuzzCall(f *testing.F) {
 			return
 		}
 		q := r.URL.Query()
-		want := "/live/v2/" + q.Get("endpoint") + "/" + q.Get("op")
+		op, method := q.Get("op"), http.MethodPost
+		want := "/live/v2/" + q.Get("endpoint") + "/" + op
 		if id := q.Get("id"); id != "" {
 			want += "/" + id
 		}
-		if called.URL.Path != want || strings.Count(want, "/") > 5 || called.URL.RawQuery != "" || called.URL.RawPath != "" || called.Header.Get("Cookie") != "" || strings.ContainsAny(want, ".%?#") {
+		switch {
+		case strings.HasSuffix(op, "-pod"):
+			want = "/v2/pods/" + q.Get("id") + "/action"
+		case op == "stop-endpoint":
+			want, method = "/v2/serverless/"+q.Get("endpoint"), http.MethodPatch
+		case op == "status", op == "stream":
+			method = http.MethodGet
+		}
+		if called.Method != method || called.URL.Path != want || strings.Count(want, "/") > 5 || called.URL.RawQuery != "" || called.URL.RawPath != "" || called.Header.Get("Cookie") != "" || strings.ContainsAny(want, ".%?#") {
 			t.Errorf("%q calls %s %v", query, called.URL, called.Header)
 		}
 	},
 		fuzz.Seed{"endpoint=ep&op=run"}, fuzz.Seed{"endpoint=ep&op=status&id=0558ca0f-q1"}, fuzz.Seed{"endpoint=ep%2F..&op=cancel&id=x"}, fuzz.Seed{"endpoint=ep&op=stream&id=a%0Ab"}, fuzz.Seed{"op=runsync&endpoint=a_b-c&id="},
+		fuzz.Seed{"op=stop-pod&id=p"}, fuzz.Seed{"op=restart-pod&id=p&endpoint=ep"}, fuzz.Seed{"op=stop-endpoint&endpoint=ep"}, fuzz.Seed{"op=purge-queue&endpoint=ep"}, fuzz.Seed{"op=start-pod&id=p%2F.."},
 	)
 }

@@ -1,11 +1,14 @@
 // Package page is a deployment's page in the browser: endpoints, queues,
 // workers, GPUs, the latest jobs and what their workers wrote, as they are now
-// and were in the last ten minutes.
+// and were in the last ten minutes, and pods, clusters, network volumes and API
+// keys.
 //
 // The page itself is public and empty; what it shows it asks for every second,
-// at /ui/snapshot, and that needs a session (session.go). Whatever jobs,
-// workers and users wrote is hostile here: it reaches the document as text
-// alone, and the Content-Security-Policy lets no script run but the page's own.
+// at /ui/snapshot, and that needs a session (session.go). What it does is a
+// request to the APIs with the key of the session (call.go): the APIs decide.
+// Whatever jobs, workers and users wrote is hostile here: it reaches the document
+// as text alone, and the Content-Security-Policy lets no script run but the
+// page's own.
 package page
 
 import (
@@ -37,9 +40,9 @@ type Config struct {
 	Keys   *apikey.Keys
 	Clock  *clock.Clock
 	Logger *slog.Logger // of reads that fail
-	// Jobs answers a request of the job API whose caller may do everything; nil:
-	// the page sends none.
-	Jobs func(w http.ResponseWriter, r *http.Request)
+	// API answers a request of the job API or the management API; one without a
+	// key comes from who may do everything. nil: the page sends none.
+	API http.HandlerFunc
 	// Shared says that other processes change jobs too, so that events alone
 	// don't tell how many there are.
 	Shared  bool
@@ -54,6 +57,8 @@ type Page struct {
 	sessions *sessions
 	history  *history
 	gpus     gpuHistory
+	costs    cached[Costs]
+	objects  cached[Objects]
 	files    map[string]file
 
 	stop     context.CancelFunc
@@ -94,7 +99,7 @@ func (p *Page) Job(e engine.Event) {
 		p.history.job(e, nil)
 		return
 	}
-	p.history.job(e, new(p.Source.Counts(e.Endpoint)))
+	p.history.job(e, &e.Counts)
 }
 
 // sample remembers what no event tells. It goes by real time, like the devices:
@@ -217,9 +222,11 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal
 		return httpanswer.Refuse(http.StatusForbidden, "The page's data is for the page alone.")
 	}
 	if !d.public {
-		if refused := p.sessions.authorize(r); refused != nil {
+		authorization, refused := p.sessions.authorize(r)
+		if refused != nil {
 			return refused
 		}
+		r.Header.Set("Authorization", authorization)
 	}
 	return d.serve(p, w, r)
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -26,27 +28,35 @@ type deployment struct {
 	url  string
 	code string
 	*api.Client
+	Close func() // ends it; the end of the test does
 }
 
 func deploy(t *testing.T) *deployment {
 	t.Helper()
+	return deployWith(t, jobrunner.Config{})
+}
+
+func deployWith(t *testing.T, config jobrunner.Config) *deployment {
+	t.Helper()
 	dir := t.TempDir()
-	j, err := jobrunner.New(t.Context(), jobrunner.Config{APIKey: key, Version: "1.2.3", DataDir: dir})
+	config.APIKey, config.Version, config.DataDir = key, "1.2.3", dir
+	j, err := jobrunner.New(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(j.Handler())
-	t.Cleanup(func() {
+	end := sync.OnceFunc(func() {
 		server.Close()
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(end)
 	c, err := api.New(api.Settings{BaseURL: server.URL, APIKey: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &deployment{t, dir, server.URL, j.PageCode(), c}
+	return &deployment{t, dir, server.URL, j.PageCode(), c, end}
 }
 
 func (d *deployment) endpoint(name, image string, most int64) string {
@@ -126,6 +136,7 @@ func TestBrowser(t *testing.T) {
 			if tab.Eval(`document.querySelector('#chart-load .plot').getAttribute('aria-label')`, &label); !strings.Contains(label, "In queue: now 2, highest") || !strings.Contains(label, "Running: now 1") {
 				t.Errorf("the chart says %s", label)
 			}
+			tab.Shows("#costs-section", hostile, "$0.00", "Nothing has a price", "jobrunner serve --catalog")
 			tab.Readable("overview")
 			tab.Picture(screen.name + "-overview")
 
@@ -169,8 +180,9 @@ func TestBrowser(t *testing.T) {
 }
 
 // clean checks that nothing was asked of anybody else, and that the console
-// stayed empty but for the two refusals that were provoked.
-func clean(t *testing.T, tab *chromium.Tab, own string) {
+// stayed empty but for the two refusals that were provoked, and entries that have one
+// of the further texts.
+func clean(t *testing.T, tab *chromium.Tab, own string, provoked ...string) {
 	t.Helper()
 	for _, u := range tab.Requests() {
 		if !strings.HasPrefix(u, own+"/") {
@@ -183,6 +195,9 @@ func clean(t *testing.T, tab *chromium.Tab, own string) {
 	for _, p := range tab.Problems() {
 		if strings.Contains(p, "401") && strings.Contains(p, "/ui/session") || strings.Contains(p, "404") && strings.Contains(p, "/ui/snapshot?endpoint=") {
 			continue // the wrong key; the endpoint that was deleted
+		}
+		if slices.ContainsFunc(provoked, func(text string) bool { return strings.Contains(p, text) }) {
+			continue
 		}
 		t.Errorf("the console has %s", p)
 	}
@@ -210,8 +225,8 @@ func (d *deployment) send(method, path, body string, header map[string]string) (
 	return resp, decoded
 }
 
-// Who may see what.
-func TestDoors(t *testing.T) {
+// Each route of the page is open to those who may use it, and to nobody else.
+func TestAccess(t *testing.T) {
 	d := deploy(t)
 	own := strings.TrimPrefix(d.url, "http://")
 	other := "http://127.0.0.1:1" // another port of this machine is another site
@@ -310,7 +325,7 @@ func TestSession(t *testing.T) {
 		t.Error("who signs out is still in, or others are out too")
 	}
 	keys := apikey.At(d.dir)
-	added, err := keys.Add("ada", nil)
+	added, err := keys.Add(apikey.Key{Name: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +339,7 @@ func TestSession(t *testing.T) {
 	if sees(third) || !sees(second) {
 		t.Error("a session outlives its key, or another's key ends it")
 	}
-	some, err := keys.Add("some", []string{"ep"})
+	some, err := keys.Add(apikey.Key{Name: "some", Endpoints: []string{"ep"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,12 +45,16 @@ func TestBrowserSendsJobs(t *testing.T) {
 	state("IN_PROGRESS")
 	tab.Until(`document.querySelector('#send-retry').disabled`)
 	tab.Click("#send-cancel")
+	tab.Shows("#confirm", "Cancel job ", "1 job is affected, which runs: its execution is stopped.")
+	tab.Click("#confirm-yes")
 	state("CANCELLED")
 
 	send(`{"op": "fail", "message": "no luck"}`, "run")
 	state("FAILED")
 	tab.Shows("#send-result", "no luck")
 	tab.Click("#send-retry")
+	tab.Shows("#confirm", "Retry job ", "Its error and its output are removed")
+	tab.Click("#confirm-yes")
 	tab.Until(`document.querySelectorAll('#jobs [data-state=FAILED]').length === 1`)
 	state("FAILED")
 
@@ -70,6 +74,7 @@ func TestBrowserSendsJobs(t *testing.T) {
 	tab.Eval(`[...document.querySelectorAll('#jobs tbody tr')].find((tr) => tr.querySelector('[data-state=IN_PROGRESS]')).querySelector('button').click()`, nil)
 	tab.Until(`document.querySelector('#detail').open && document.querySelector('#detail [data-op=retry]')?.disabled`)
 	tab.Click("#detail [data-op=cancel]")
+	tab.Click("#confirm-yes")
 	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
 	tab.Until(`document.querySelector('#detail [data-op=cancel]').disabled`)
 	var title string
@@ -96,7 +101,12 @@ func TestCalls(t *testing.T) {
 		{"POST", "endpoint=" + work + "&op=run", map[string]string{"Authorization": "Bearer " + key, "Origin": "http://127.0.0.1:1"}, 403},
 		{"POST", "endpoint=" + work + "&op=run", map[string]string{"Authorization": "Bearer " + key, "Sec-Fetch-Site": "cross-site"}, 403},
 		{"GET", "endpoint=" + work + "&op=run", auth, 405},
-		{"POST", "endpoint=" + work + "&op=purge-queue", auth, 404},
+		{"POST", "endpoint=" + work + "&op=purge-queue", auth, 200},
+		{"POST", "endpoint=" + work + "&op=health", auth, 404},
+		{"POST", "endpoint=" + work + "&op=stop-pod&id=x", auth, 404},
+		{"POST", "op=stop-pod&id=..%2F" + work, auth, 404},
+		{"POST", "op=stop-pod&id=nowhere", auth, 404},
+		{"POST", "op=terminate-pod&id=nowhere", auth, 404},
 		{"POST", "endpoint=" + work + "&op=status", auth, 404},
 		{"POST", "endpoint=" + work + "&op=run&id=x", auth, 404},
 		{"POST", "endpoint=" + work + "%2Fhealth&op=run", auth, 404},
@@ -112,15 +122,16 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The described door says to a client of the public SDKs what it is about.
+// A header of the described stream tells clients of the public SDKs where the form
+// that they expect is.
 func TestStreamExplainsItself(t *testing.T) {
 	d := deploy(t)
 	work := d.endpoint("work", "builtin/conformance", 1)
 	job := d.job(work, `{"op": "stream", "n": 1}`)
-	for door, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
-		resp, _ := d.send(http.MethodGet, door+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
+	for prefix, want := range map[string]string{"": "array of chunks; {status, stream} is at /live/v2/" + work + "/stream/" + job, "/live": ""} {
+		resp, _ := d.send(http.MethodGet, prefix+"/v2/"+work+"/stream/"+job, "", map[string]string{"Authorization": "Bearer " + key})
 		if got := resp.Header.Get("X-Stream-Shape"); got != want {
-			t.Errorf("%s/v2: the header is %q, not %q", door, got, want)
+			t.Errorf("%s/v2: the header is %q, not %q", prefix, got, want)
 		}
 	}
 }

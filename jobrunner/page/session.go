@@ -73,30 +73,34 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 	return token, nil
 }
 
-// check tells whether a key opens the page.
+// check tells whether a key opens the page, which shows all objects and all jobs.
 func (s *sessions) check(key string) *httpanswer.Refusal {
 	who, err := s.keys.Authorize(&http.Request{Header: http.Header{"Authorization": {"Bearer " + key}}})
 	switch {
 	case err != nil:
 		return httpanswer.Refuse(http.StatusUnauthorized, "The API key is missing or unknown.")
-	case who.Restricted():
-		return httpanswer.Refuse(http.StatusForbidden, "This API key is for the job API of certain endpoints only. The page shows everything: it needs a key without that restriction.")
+	case !opens(who):
+		return httpanswer.Refuse(http.StatusForbidden, "This API key may not read everything. The page shows all: it needs a key for both APIs and all endpoints.")
 	}
 	return nil
 }
 
+func opens(who apikey.Identity) bool {
+	return who.MayRead() && len(who.Endpoints) == 0 && who.MayUse("", apikey.Read)
+}
+
 // authorize tells whether a request comes from a browser that is signed in, or
-// carries a key itself.
-func (s *sessions) authorize(r *http.Request) *httpanswer.Refusal {
-	if key := r.Header.Get("Authorization"); key != "" {
-		who, err := s.keys.Authorize(r)
-		if err == nil && !who.Restricted() {
-			return nil
+// carries a key itself. It answers the header with which the request counts at the
+// APIs: "" is the deployment's own key.
+func (s *sessions) authorize(r *http.Request) (authorization string, refused *httpanswer.Refusal) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		if who, err := s.keys.Authorize(r); err == nil && opens(who) {
+			return header, nil
 		}
 	}
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
-		return httpanswer.Refuse(http.StatusUnauthorized, "Sign in with the API key.")
+		return "", httpanswer.Refuse(http.StatusUnauthorized, "Sign in with the API key.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,9 +112,12 @@ func (s *sessions) authorize(r *http.Request) *httpanswer.Refusal {
 			s.all = append(s.all[:i:i], s.all[i+1:]...)
 			break
 		}
-		return nil
+		if one.key == "" {
+			return "", nil
+		}
+		return "Bearer " + one.key, nil
 	}
-	return httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
+	return "", httpanswer.Refuse(http.StatusUnauthorized, "The session is over. Sign in with the API key.")
 }
 
 func (s *sessions) signOut(r *http.Request) {

@@ -25,11 +25,11 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	r := &http.Request{Host: "127.0.0.1", Header: http.Header{"Cookie": {"gpucloud-page=" + token}}}
 	now.pass(sessionTime)
-	if refused := s.authorize(r); refused != nil {
+	if _, refused := s.authorize(r); refused != nil {
 		t.Errorf("a session ends before its day: %+v", refused)
 	}
 	now.pass(time.Second)
-	if s.authorize(r) == nil {
+	if _, refused := s.authorize(r); refused == nil {
 		t.Error("a session lasts longer than a day")
 	}
 }

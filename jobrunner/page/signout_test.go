@@ -47,7 +47,7 @@ func wait(t *testing.T, event <-chan struct{}, otherwise string) {
 	t.Helper()
 	select {
 	case <-event:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal(otherwise)
 	}
 }

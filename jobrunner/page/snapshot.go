@@ -43,6 +43,15 @@ type (
 		Jobs      []jobJSON      `json:"jobs"`
 		Workers   []workerJSON   `json:"workers"`
 		GPUs      gpusJSON       `json:"gpus"`
+		Costs     costsJSON      `json:"costs"`
+		Who       callerJSON     `json:"who"` // is signed in
+
+		// Of the overview alone.
+		Pods     *podsJSON          `json:"pods,omitempty"`
+		Clusters *some[clusterJSON] `json:"clusters,omitempty"`
+		Volumes  *some[volumeJSON]  `json:"volumes,omitempty"`
+		Keys     *keysJSON          `json:"keys,omitempty"`
+		Releases *some[releaseJSON] `json:"releases,omitempty"` // of one endpoint alone
 	}
 	endpointJSON struct {
 		ID        string         `json:"id"`
@@ -143,6 +152,20 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
 	p.history.level("", all)
 	s.Past = p.history.past(only, counts)
+	costs, err := p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) })
+	if err != nil {
+		return p.failed(r, err)
+	}
+	s.Costs = describeCosts(costs)
+	s.Who = describeCaller(p.caller(r))
+	if only == "" {
+		err = p.addObjects(&s, r)
+	} else {
+		s.Releases, err = p.releases(r.Context(), only)
+	}
+	if err != nil {
+		return p.failed(r, err)
+	}
 	jobs, err := p.Source.Latest(r.Context(), only, maxJobs)
 	if err != nil {
 		return p.failed(r, err)
@@ -273,11 +296,15 @@ func describeLog(lines []Line) []lineJSON {
 	return out
 }
 
-// log is GET /ui/log?endpoint=ID&worker=ID.
+// log is GET /ui/log?endpoint=ID&worker=ID or ?pod=ID.
 func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
-	lines, ok := p.Source.Log(r.URL.Query().Get("endpoint"), r.URL.Query().Get("worker"))
+	query := r.URL.Query()
+	lines, ok := p.Source.Log(query.Get("endpoint"), query.Get("worker"))
+	if query.Has("pod") {
+		lines, ok = p.Source.PodLog(query.Get("pod"))
+	}
 	if !ok {
-		return httpanswer.Refuse(http.StatusNotFound, "The log of this worker does not exist, or was removed.")
+		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is another deployment's.")
 	}
 	httpanswer.JSON(w, http.StatusOK, map[string]any{"log": describeLog(lines)})
 	return nil

@@ -24,7 +24,14 @@ type Source interface {
 	// Log is what a worker wrote, the oldest line first; false: there is no such
 	// worker, or none any more.
 	Log(endpoint, worker string) ([]Line, bool)
+	// PodLog is what a pod wrote, in the same way.
+	PodLog(pod string) ([]Line, bool)
+	Objects(ctx context.Context) (Objects, error)
+	// Releases are those of an endpoint, the newest first.
+	Releases(ctx context.Context, endpoint string) ([]Release, error)
 	GPUs() GPUs
+	// Costs are today's, the dearest endpoint first.
+	Costs(ctx context.Context) (Costs, error)
 }
 
 // Endpoint is what the page says of an endpoint.

@@ -203,6 +203,15 @@ func (g *Group) Signal() {
 	g.mu.Unlock()
 }
 
+// Terminate asks the group to end, where the system has a way to ask.
+func (g *Group) Terminate() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.reaped {
+		terminateGroup(g.cmd.Process.Pid)
+	}
+}
+
 // Succeeded tells that the command ended well; only after Done.
 func (g *Group) Succeeded() bool { return g.cmd.ProcessState.Success() }
 

@@ -15,6 +15,8 @@ func awaitExit(cmd *exec.Cmd) { _ = cmd.Wait() }
 
 func killGroup(int) {}
 
+func terminateGroup(int) {}
+
 func sweep(int, string) {}
 
 func killRun(Left) int { return 0 }

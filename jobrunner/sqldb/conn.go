@@ -174,7 +174,19 @@ type Tx struct {
 	queries
 	notes []any
 	ahead func()
+	batch *Batch
 }
+
+// Batch is what writes have in common that are committed together.
+type Batch struct {
+	// Value is for those who put something off until the hook of DB.BeforeCommit: it is
+	// nil at first, and is dropped where the batch is undone.
+	Value any
+}
+
+// Batch is that of the transaction; nil where a write shares it with no other, or
+// may have to be undone alone.
+func (tx *Tx) Batch() *Batch { return tx.batch }
 
 // Note leaves word for the hook of DB.BeforeCommit.
 func (tx *Tx) Note(v any) { tx.notes = append(tx.notes, v) }

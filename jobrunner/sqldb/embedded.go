@@ -76,11 +76,16 @@ func (db *embedded) prepareFolder(dir string) (source string, err error) {
 		return "", err
 	}
 	db.file = path
+	return (&url.URL{Scheme: "file", Path: uriPath(path)}).String(), nil
+}
+
+// uriPath is an absolute path as SQLite's URIs have it.
+func uriPath(path string) string {
 	path = filepath.ToSlash(path)
 	if path[0] != '/' { // C:/…
 		path = "/" + path
 	}
-	return (&url.URL{Scheme: "file", Path: path}).String(), nil
+	return path
 }
 
 // pragmas are run on each connection; auto_vacuum must come first, before the
@@ -205,7 +210,7 @@ func (db *embedded) close() error {
 		errs = append(errs, db.reserve.file.Close())
 	}
 	if db.lock != nil {
-		errs = append(errs, db.lock.Close())
+		errs = append(errs, unlockDir(db.lock))
 	}
 	return errors.Join(errs...)
 }

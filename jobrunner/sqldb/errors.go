@@ -22,7 +22,7 @@ var (
 	// ErrInUse says that another process has the data folder.
 	ErrInUse = errors.New("another jobrunner uses this data folder: stop it, or name another folder")
 	// ErrNewer says that the database was written by a newer program.
-	ErrNewer = errors.New("the database was written by a newer version of this program: use that one, or another data folder")
+	ErrNewer = errors.New("the database was written by a newer version of this program: use that one, or another database or data folder")
 )
 
 // Class says whose fault an error of the database is.

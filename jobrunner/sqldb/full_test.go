@@ -11,12 +11,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// smallDisk mounts a file system of a size. Only root may do so.
-func smallDisk(t *testing.T, size string) string {
+// mountSmallDisk mounts a file system of this size. It needs root.
+func mountSmallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("no small disk can be mounted here: %s %s", err, out)
+		t.Skipf("can't mount a small disk: %s %s", err, out)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
@@ -26,7 +26,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fillDisk adds notes of a size until there is no room for one of a byte.
+// fillDisk adds rows of this size, then smaller ones, until there is no room for one of
+// a byte. It returns their names.
 func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	t.Helper()
 	for ; size > 0; size /= 4 {
@@ -45,19 +46,19 @@ func fillDisk(t *testing.T, db *sqldb.DB, size int) (names []string) {
 	return names
 }
 
-// On a full disk a plain write is refused and loses nothing, what frees room is
-// done all the same, and the database opens.
+// On a full disk a plain write is refused and loses nothing, writes with the reserve
+// succeed, and the database opens.
 func TestReserve(t *testing.T) {
 	for _, size := range []int{4000, 300_000, 3_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			disk := smallDisk(t, "40m")
+			disk := mountSmallDisk(t, "40m")
 			db := open(t, sqldb.Config{Dir: filepath.Join(disk, "data")})
 			names := fillDisk(t, db, size)
 			if n := count(t, db); n != len(names) {
 				t.Fatalf("%d notes, want %d", n, len(names))
 			}
 			// Changes that free nothing, and more of them than the reserve has room for.
-			last := &names[len(names)-1] // which is small
+			last := &names[len(names)-1] // the smallest row
 			for i := range 1000 {
 				err := db.WriteWithReserve(t.Context(), func(tx *sqldb.Tx) error {
 					n, err := tx.Exec("UPDATE notes SET name = ? WHERE name = ?", fmt.Sprint("changed ", i), *last)

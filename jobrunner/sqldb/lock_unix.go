@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// lockDir takes the folder's lock. It is held until the file is closed, by the
-// end of the process at the latest.
+// lockDir takes the folder's lock. It is held until unlockDir, or the end of the process.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -25,4 +24,10 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// unlockDir releases the lock. Closing the file is not enough: a process that is being
+// started meanwhile has a copy of it until its program runs.
+func unlockDir(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

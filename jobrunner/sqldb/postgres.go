@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,11 +21,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Connections of one process, beside the one that listens. A server allows 100
-// where it is set up by nobody.
+// Connections of one process, of which a third reads; one more listens. A server
+// allows 100 where it is set up by nobody: enough for three processes.
 const (
-	postgresWriters = 16
-	postgresReaders = 8
+	DefaultConnections = 24
+	MinConnections     = 3
 )
 
 // How a transaction that collided with another one, or found its connection
@@ -49,14 +51,16 @@ const sessionSetUp = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval 
 
 // postgres is a database on a server that other processes share.
 type postgres struct {
-	config  *pgx.ConnConfig
-	dial    pgconn.DialFunc // without a limit of answers
-	name    string          // for people: no password
-	writers *sql.DB
-	readers *sql.DB
-	hints   *hints
-	hook    func(*Tx, []any) error // see DB.BeforeCommit
-	texts   sync.Map               // statements as the server reads them, by the program's wording
+	config     *pgx.ConnConfig
+	dial       pgconn.DialFunc // without a limit of answers
+	name       string          // for people: no password
+	writers    *sql.DB
+	readers    *sql.DB
+	readersMax int
+	hints      *hints
+	lock       *os.File               // of the data folder; nil: there is none
+	hook       func(*Tx, []any) error // see DB.BeforeCommit
+	texts      sync.Map               // statements as the server reads them, by the program's wording
 
 	unhurried atomic.Int32 // changes of tables under way, for which the server may take any time
 
@@ -70,9 +74,15 @@ func openPostgres(ctx context.Context, c Config) (*postgres, error) {
 		return nil, err
 	}
 	p := &postgres{config: config, name: name}
+	if c.Dir != "" {
+		if p.lock, err = lockFolder(c.Dir); err != nil {
+			return nil, err
+		}
+	}
 	p.limitAnswers()
-	p.writers = p.pool(postgresWriters, sessionSetUp)
-	p.readers = p.pool(postgresReaders, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+	p.readersMax = max(1, cmp.Or(c.Connections, DefaultConnections)/3)
+	p.writers = p.pool(max(1, cmp.Or(c.Connections, DefaultConnections)-p.readersMax), sessionSetUp)
+	p.readers = p.pool(p.readersMax, sessionSetUp+"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
 	p.hints = newHints(c.NoHints)
 	if err := p.check(ctx, c.NoSync); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", name, p.explain(err)), p.close())
@@ -203,7 +213,19 @@ func (p *postgres) close() error {
 	p.closed = true
 	p.calls.Unlock()
 	p.hints.close()
-	return errors.Join(p.writers.Close(), p.readers.Close())
+	err := errors.Join(p.writers.Close(), p.readers.Close())
+	if p.lock != nil {
+		err = errors.Join(err, p.lock.Close())
+	}
+	return err
+}
+
+// lockFolder takes the lock of the folder in which a process has what is its own.
+func lockFolder(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data folder: %w", err)
+	}
+	return lockDir(dir)
 }
 
 // text is the statement as the server reads it.
@@ -251,7 +273,7 @@ func (s *postgresReader) room(int64, Use) error                { return errReade
 func (s *postgresReader) query(query string, args ...any) (Rows, error) {
 	for try := 1; ; try++ {
 		rows, err := s.tryQuery(query, args)
-		if err == nil || try == postgresReaders+1 || s.ctx.Err() != nil || time.Since(s.start) > postgresPatience || !isUnavailable(err) {
+		if err == nil || try == s.p.readersMax+1 || s.ctx.Err() != nil || time.Since(s.start) > postgresPatience || !isUnavailable(err) {
 			return rows, err
 		}
 		s.release()

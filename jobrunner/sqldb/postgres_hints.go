@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 const (
@@ -53,10 +55,7 @@ func (h *hints) add(hint string) {
 	}
 	h.known[hint] = true
 	h.pending = append(h.pending, hint)
-	select {
-	case h.some <- struct{}{}:
-	default:
-	}
+	notify.Signal(h.some)
 }
 
 // notices takes what is pending.

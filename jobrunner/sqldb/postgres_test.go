@@ -279,7 +279,7 @@ func TestHints(t *testing.T) {
 		t.Helper()
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
-		deadline := time.After(30 * time.Second)
+		deadline := time.After(time.Minute)
 		for {
 			from.Notify(hint)
 			select {

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -28,8 +29,12 @@ const (
 type Config struct {
 	// URL names a PostgreSQL database, like postgres://user@host:5432/name. What
 	// it does not say is taken from the variables and files that PostgreSQL's own
-	// clients read (PGPASSWORD, ~/.pgpass …). Dir is then not used.
+	// clients read (PGPASSWORD, ~/.pgpass …). Dir is then locked for this process,
+	// which may have there what it shares with no other, and holds no database.
 	URL string
+	// Connections bounds those of this process to the server, beside one that listens;
+	// 0 is DefaultConnections.
+	Connections int
 	// NoHints does without LISTEN and NOTIFY, for servers and poolers that
 	// know none: Listen is told of nothing.
 	NoHints bool
@@ -59,6 +64,11 @@ type DB struct {
 	backend backend
 	closing sync.Once
 	closed  error
+
+	mu       sync.Mutex
+	versions map[string]int // that this program knows, by component
+	mayBreak func(ctx context.Context) error
+	outdated atomic.Pointer[error] // set: this program is too old for the database
 }
 
 // backend is a kind of database: embedded SQLite (embedded.go), or a PostgreSQL
@@ -120,6 +130,9 @@ func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error
 
 func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, reserve bool) error {
 	defer db.watch()()
+	if err := db.refused(); err != nil {
+		return err
+	}
 	err := db.backend.write(ctx, fn, reserve)
 	db.outages.note(err, !reserve)
 	return err
@@ -136,6 +149,9 @@ func (db *DB) BeforeCommit(hook func(tx *Tx, notes []any) error) { db.backend.be
 // different states. ctx bounds the wait for a connection.
 func (db *DB) Read(ctx context.Context, fn func(r *Reader) error) error {
 	defer db.watch()()
+	if err := db.refused(); err != nil {
+		return err
+	}
 	err := db.backend.read(ctx, fn)
 	db.outages.note(err, false)
 	return err

@@ -379,11 +379,35 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	if err != nil || colour != "red" {
 		t.Errorf("the new column: %q, %v", colour, err)
 	}
-	if err := db.Migrate(t.Context(), "notes", schema); !errors.Is(err, sqldb.ErrNewer) {
-		t.Errorf("an older program: %v", err)
-	}
 	if err := db.Migrate(t.Context(), "others", nil); err != nil {
 		t.Errorf("another component: %v", err)
+	}
+	// An older program works with what was only added, and leaves it; not with a
+	// breaking step, though nothing breaking came after that.
+	if err := errors.Join(db.Migrate(t.Context(), "notes", schema), add(t.Context(), db, "by an older program", nil), db.CheckVersions(t.Context())); err != nil {
+		t.Errorf("an older program: %v", err)
+	}
+	renamed := append(newer[:2:2], sqldb.Breaking+"ALTER TABLE notes RENAME COLUMN colour TO shade", "CREATE TABLE shades (x BIGINT)")
+	db.BeforeBreaking(func(context.Context) error { return errors.New("not now") })
+	if err := db.Migrate(t.Context(), "notes", renamed); err == nil || !strings.Contains(err.Error(), "not now") {
+		t.Errorf("a breaking step that is refused: %v", err)
+	}
+	db.BeforeBreaking(func(context.Context) error { return nil })
+	for _, steps := range [][]string{newer, renamed, renamed[:3]} {
+		if err := db.Migrate(t.Context(), "notes", steps); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if err := db.Migrate(t.Context(), "notes", newer); !errors.Is(err, sqldb.ErrNewer) {
+			t.Errorf("a program from before the breaking step: %v", err)
+		}
+	}
+	if err := db.CheckVersions(t.Context()); !errors.Is(err, sqldb.ErrNewer) {
+		t.Errorf("the look of such a program: %v", err)
+	}
+	if err := add(t.Context(), db, "too late", nil); !errors.Is(err, sqldb.ErrClosed) {
+		t.Errorf("a write of such a program: %v", err)
 	}
 }
 

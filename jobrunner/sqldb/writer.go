@@ -169,7 +169,7 @@ func (w *writer) commit(batch []*write) {
 
 // try runs the batch in a transaction, to which run may add. The outcome of each
 // write is in it; an error means that nothing was committed.
-func (w *writer) try(batch *[]*write, run func(*writer, *[]*write) error) (err error) {
+func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error) (err error) {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -178,7 +178,8 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write) error) (err e
 			_, _ = w.conn.exec("ROLLBACK") // fails where the error ended the transaction by itself
 		}
 	}()
-	if err := run(w, batch); err != nil {
+	shared := new(Batch)
+	if err := run(w, batch, shared); err != nil {
 		return err
 	}
 	var notes []any
@@ -188,7 +189,7 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write) error) (err e
 		}
 	}
 	if len(notes) > 0 && w.hook != nil {
-		if err := w.hook(&Tx{queries: queries{w.conn}}, notes); err != nil {
+		if err := w.hook(&Tx{queries: queries{w.conn}, batch: shared}, notes); err != nil {
 			return err
 		}
 	}
@@ -201,13 +202,13 @@ var errOneFailed = errors.New("a write of the batch failed")
 
 // runAll runs writes until one fails, and those that come of what ran. Few
 // fail, and a savepoint for each costs as much as a statement.
-func (w *writer) runAll(batch *[]*write) error {
+func (w *writer) runAll(batch *[]*write, shared *Batch) error {
 	for next := 0; next < len(*batch); {
 		ahead := false
 		for ; next < len(*batch); next++ {
 			op := (*batch)[next]
 			op.err, op.panic = nil, nil
-			if op.err = op.run(w.conn); op.err != nil || op.panic != nil {
+			if op.err = op.run(w.conn, shared); op.err != nil || op.panic != nil {
 				return errOneFailed
 			}
 			ahead = op.callAhead() || ahead
@@ -220,7 +221,7 @@ func (w *writer) runAll(batch *[]*write) error {
 }
 
 // runEach runs writes so that the failure of one undoes itself alone.
-func (w *writer) runEach(batch *[]*write) error {
+func (w *writer) runEach(batch *[]*write, _ *Batch) error {
 	for _, op := range *batch {
 		if err := w.runInSavepoint(op); err != nil {
 			return err
@@ -237,7 +238,7 @@ func (w *writer) runInSavepoint(op *write) error {
 	if _, err := w.conn.exec("SAVEPOINT op"); err != nil {
 		return err
 	}
-	if op.err = classifySQLite(op.run(w.conn)); op.err != nil || op.panic != nil {
+	if op.err = classifySQLite(op.run(w.conn, nil)); op.err != nil || op.panic != nil {
 		if _, err := w.conn.exec("ROLLBACK TO op"); err != nil {
 			if op.err != nil {
 				return op.err // it ended the whole transaction
@@ -250,8 +251,8 @@ func (w *writer) runInSavepoint(op *write) error {
 }
 
 // run calls fn. A panic is kept for the goroutine that asked for the write.
-func (op *write) run(c *conn) error {
-	tx := &Tx{queries: queries{c}}
+func (op *write) run(c *conn, shared *Batch) error {
+	tx := &Tx{queries: queries{c}, batch: shared}
 	defer func() {
 		op.notes, op.ahead = tx.notes, tx.ahead
 		if p := recover(); p != nil {

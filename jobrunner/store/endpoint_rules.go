@@ -3,15 +3,13 @@ package store
 import (
 	"slices"
 	"strings"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 )
 
 // checkEndpoint refuses an endpoint that breaks a rule between its members, or
 // names what does not exist.
 func (tx *Tx) checkEndpoint(e Endpoint) error {
 	for _, check := range []func(Endpoint) error{
-		checkWorkers, checkScaling, checkCompute, checkExclusions, checkCUDA, tx.checkTemplate, tx.checkVolumes,
+		checkWorkers, checkScaling, checkCompute, tx.checkExclusions, checkCUDA, tx.checkTemplate, tx.checkVolumes,
 	} {
 		if err := check(e); err != nil {
 			return err
@@ -50,13 +48,14 @@ func checkCompute(e Endpoint) error {
 
 // checkExclusions takes a type for a slip of the pen where every pool is known
 // and none has it. Pools are an open list: of an unknown one nothing is known.
-func checkExclusions(e Endpoint) error {
+func (tx *Tx) checkExclusions(e Endpoint) error {
 	if e.GPU == nil || len(e.GPU.ExcludedTypes) == 0 {
 		return nil
 	}
+	known := tx.Catalog()
 	var types []string
 	for _, id := range e.GPU.Pools {
-		pool, ok := catalog.PoolByID(id)
+		pool, ok := known.PoolByID(id)
 		if !ok {
 			return nil
 		}
@@ -67,7 +66,7 @@ func checkExclusions(e Endpoint) error {
 			return refusef("GPU type %q can't be excluded: it is in none of the pools %s", id, strings.Join(e.GPU.Pools, ", "))
 		}
 	}
-	if len(catalog.TypesIn(e.GPU.Pools, e.GPU.ExcludedTypes)) == 0 {
+	if len(known.TypesIn(e.GPU.Pools, e.GPU.ExcludedTypes)) == 0 {
 		return refusef("the exclusions leave no GPU type of the pools %s", strings.Join(e.GPU.Pools, ", "))
 	}
 	return nil

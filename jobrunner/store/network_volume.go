@@ -30,7 +30,12 @@ func (s *Store) NetworkVolumes(ctx context.Context) ([]NetworkVolume, error) {
 // CreateNetworkVolume keeps v under an id of its own.
 func (s *Store) CreateNetworkVolume(ctx context.Context, v NetworkVolume) (NetworkVolume, error) {
 	now := s.clock.Wall()
-	err := s.write(ctx, func(tx *Tx) error { return tx.insert(&v, now) })
+	err := s.write(ctx, func(tx *Tx) error {
+		if err := tx.insert(&v, now); err != nil {
+			return err
+		}
+		return tx.changedVolume(v.ID, &v)
+	})
 	return v, err
 }
 
@@ -60,12 +65,15 @@ func (s *Store) UpdateNetworkVolume(ctx context.Context, id string, change Volum
 			v.Name = *change.Name
 		}
 		out = v
-		return tx.save(&v)
+		if err := tx.save(&v); err != nil || change.Size == nil {
+			return err
+		}
+		return tx.changedVolume(id, &v)
 	})
 	return out, err
 }
 
-// DeleteNetworkVolume deletes a volume. Endpoints that named it name it no
+// DeleteNetworkVolume deletes a volume. Endpoints and pods that named it name it no
 // more: no source has a refusal, and a volume must be replaceable while
 // endpoints stay.
 func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
@@ -83,6 +91,12 @@ func (s *Store) DeleteNetworkVolume(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		return tx.remove(networkVolumes, id)
+		if err := tx.detachPods(id); err != nil {
+			return err
+		}
+		if err := tx.remove(networkVolumes, id); err != nil {
+			return err
+		}
+		return tx.changedVolume(id, nil)
 	})
 }

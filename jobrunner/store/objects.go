@@ -24,6 +24,9 @@ var (
 	registryAuths  = kind{"registryAuth", "registry auth"}
 	endpoints      = kind{"endpoint", "endpoint"}
 	delegations    = kind{"delegation", "delegation"}
+	pods           = kind{"pod", "pod"}
+	sshKeySets     = kind{"sshKeys", "set of SSH keys"}
+	clusters       = kind{"cluster", "cluster"}
 )
 
 // Head holds the members of every record.

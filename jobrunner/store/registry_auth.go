@@ -54,10 +54,15 @@ func (s *Store) CreateRegistryAuth(ctx context.Context, name string, c Credentia
 	return r.RegistryAuth, err
 }
 
-// DeleteRegistryAuth deletes a registry auth. Templates and endpoints that
-// named it have none afterwards.
+// DeleteRegistryAuth deletes a registry auth that no pod has. Templates and
+// endpoints that named it have none afterwards.
 func (s *Store) DeleteRegistryAuth(ctx context.Context, id string) error {
 	return s.delete(ctx, func(tx *Tx) error {
+		if user, err := tx.podThatUses(id); err != nil {
+			return err
+		} else if user != "" {
+			return refusef("registry auth %q is in use: pod %q has it; delete that first, or give it another one", id, user)
+		}
 		users, err := tx.owners(templates, id)
 		if err != nil {
 			return err

@@ -1,6 +1,6 @@
 // Package store keeps the management objects of the jobrunner: templates,
-// network volumes, registry auths, delegations and serverless endpoints. It knows
-// neither HTTP nor the two versions of the management API, which show the same
+// network volumes, registry auths, delegations, serverless endpoints, pods and clusters.
+// It knows neither HTTP nor the two versions of the management API, which show the same
 // records.
 //
 // Every rule that a record must obey is checked in the transaction that writes
@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -47,11 +48,16 @@ CREATE TABLE releases (
 // Store is the management objects of one deployment. Its methods may be called
 // from many goroutines.
 type Store struct {
-	db    *sqldb.DB
-	clock *clock.Clock
+	db      *sqldb.DB
+	clock   *clock.Clock
+	catalog *catalog.Source
 
-	mu    sync.Mutex
-	hooks []func(endpointID string)
+	mu       sync.Mutex
+	hooks    []func(endpointID string)
+	podHooks []func(podID string)
+	volumes  VolumeHook
+
+	volumeHooks []func(volumeID string)
 }
 
 // Open prepares the tables in db, which stays the caller's to close. Times of
@@ -62,6 +68,13 @@ func Open(ctx context.Context, db *sqldb.DB, c *clock.Clock) (*Store, error) {
 	}
 	return &Store{db: db, clock: c}, nil
 }
+
+// UseCatalog has the pools of endpoints checked against a catalog, instead of the
+// one that is built in. It is called before the first write.
+func (s *Store) UseCatalog(c *catalog.Source) { s.catalog = c }
+
+// Catalog is the one that endpoints are checked against, as it is now.
+func (tx *Tx) Catalog() *catalog.Catalog { return tx.store.catalog.Now() }
 
 // OnEndpointChange has f called after the commit of any change to an endpoint:
 // its creation, its update, its deletion, and a change of the template that it
@@ -76,8 +89,11 @@ func (s *Store) OnEndpointChange(f func(id string)) {
 // Tx is the store inside of one transaction.
 type Tx struct {
 	tx               *sqldb.Tx
+	store            *Store
 	now              time.Time
 	changedEndpoints []string // endpoints
+	changedPods      []string // pods
+	changedVolumes   []string // network volumes
 }
 
 // write runs fn in a transaction, perhaps more than once, and tells of the
@@ -92,26 +108,33 @@ func (s *Store) delete(ctx context.Context, fn func(tx *Tx) error) error {
 }
 
 func (s *Store) transact(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *Tx) error) error {
-	var changed []string
+	var changed, changedPods, changedVolumes []string
 	err := write(ctx, func(t *sqldb.Tx) error {
 		if err := t.Alone("store"); err != nil {
 			return err
 		}
-		tx := &Tx{tx: t, now: s.clock.Wall()}
+		tx := &Tx{tx: t, store: s, now: s.clock.Wall()}
 		err := fn(tx)
-		changed = tx.changedEndpoints
+		changed, changedPods, changedVolumes = tx.changedEndpoints, tx.changedPods, tx.changedVolumes
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	hooks := s.hooks
+	hooks, podHooks, volumeHooks := s.hooks, s.podHooks, s.volumeHooks
 	s.mu.Unlock()
-	for _, id := range changed {
+	callEach(hooks, changed)
+	callEach(podHooks, changedPods)
+	callEach(volumeHooks, changedVolumes)
+	return nil
+}
+
+// callEach has every hook called for every id.
+func callEach(hooks []func(id string), ids []string) {
+	for _, id := range ids {
 		for _, hook := range hooks {
 			hook(id)
 		}
 	}
-	return nil
 }

@@ -32,12 +32,14 @@ func (t *Template) refs() []string { return t.Container.refs() }
 
 // Template reads one template. The error wraps ErrNotFound where there is none.
 func (s *Store) Template(ctx context.Context, id string) (Template, error) {
-	return get[Template](ctx, s, id)
+	t, err := get[Template](ctx, s, id)
+	return officialTemplate(id, t, err)
 }
 
 // Template reads one template inside of the transaction.
 func (tx *Tx) Template(id string) (t Template, err error) {
-	return t, load(tx.tx, &t, id)
+	err = load(tx.tx, &t, id)
+	return officialTemplate(id, t, err)
 }
 
 // Templates lists the templates, the oldest first.
@@ -47,7 +49,8 @@ func (s *Store) Templates(ctx context.Context) ([]Template, error) { return list
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	bound := map[string]bool{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
-		rows, err := r.Query("SELECT DISTINCT t.id FROM refs r JOIN objects t ON t.id = r.target WHERE t.kind = ?", templates.key)
+		rows, err := r.Query("SELECT DISTINCT t.id FROM refs r JOIN objects t ON t.id = r.target JOIN objects o ON o.id = r.owner WHERE t.kind = ? AND o.kind = ?",
+			templates.key, endpoints.key)
 		ids, err := column(rows, err)
 		for _, id := range ids {
 			bound[id] = true
@@ -73,6 +76,9 @@ func (s *Store) CreateTemplate(ctx context.Context, t Template) (Template, error
 // to it. change may be run more than once.
 func (s *Store) UpdateTemplate(ctx context.Context, id string, change func(t *Template) error) (Template, error) {
 	var out Template
+	if IsOfficial(id) {
+		return out, ErrOfficial
+	}
 	err := s.write(ctx, func(tx *Tx) error {
 		t, err := tx.Template(id)
 		if err != nil {
@@ -111,8 +117,11 @@ func (tx *Tx) updateLinked(t Template) error {
 	return nil
 }
 
-// DeleteTemplate refuses while an endpoint is linked to the template.
+// DeleteTemplate refuses while an endpoint is linked to the template, or a pod names it.
 func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
+	if IsOfficial(id) {
+		return ErrOfficial
+	}
 	return s.delete(ctx, func(tx *Tx) error {
 		if _, err := tx.Template(id); err != nil {
 			return err
@@ -123,6 +132,11 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 		}
 		if len(users) > 0 {
 			return refusef("template %q is in use: endpoint %q is linked to it; delete that first, or give it another template", id, users[0])
+		}
+		if user, err := tx.podThatUses(id); err != nil {
+			return err
+		} else if user != "" {
+			return refusef("template %q is in use: pod %q was made from it; delete that first", id, user)
 		}
 		return tx.remove(templates, id)
 	})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 const (
@@ -181,10 +182,7 @@ func (s *Sender) call(ctx context.Context, c *engine.Call) {
 		s.mu.Lock()
 		s.share.end(c)
 		s.mu.Unlock()
-		select {
-		case s.ended <- struct{}{}:
-		default:
-		}
+		notify.Signal(s.ended)
 	}()
 	err := s.post(ctx, c)
 	if ctx.Err() != nil {

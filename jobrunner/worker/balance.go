@@ -2,12 +2,15 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -106,7 +109,7 @@ func (w *worker) open() (address string, done func()) {
 		return "", nil
 	}
 	h := w.add(engine.Ref{Endpoint: w.pool.id, ID: uuid.NewString()})
-	w.on(took)
+	w.apply(took)
 	w.jobsChanged()
 	return w.address, func() { w.drop(h) }
 }
@@ -121,23 +124,45 @@ func (p *pool) requests() (load engine.Load) {
 // healthPath is where a worker says how it is (v2 document, EndpointType).
 const healthPath = "HEALTH_CHECK_PATH"
 
+// loopback is where processes of this machine listen.
+const loopback = "127.0.0.1"
+
+// addressOf is where a process serves HTTP, host:port.
+func addressOf(process Process, port int) string {
+	host := loopback
+	if p, ok := process.(Addressed); ok && p.Address() != "" {
+		host = p.Address()
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}
+
 // probe asks a worker for its health until ctx ends: 200 is ready, 204 is not
 // yet, anything else is neither. A worker that was ready and then is not for
-// several times is killed.
-func (w *worker) probe(ctx context.Context, spec *Spec) {
+// several times is killed, and so is one whose address can't be reached.
+func (w *worker) probe(ctx context.Context, address string) {
 	path := w.settings.Env[healthPath]
 	if path == "" {
 		path = "/ping"
 	}
-	address := "127.0.0.1:" + strconv.Itoa(spec.Port)
 	url := "http://" + address + "/" + strings.TrimPrefix(path, "/")
 	client := &http.Client{
 		Timeout:       probeTimeout, // of a process, which lives in real time
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	unreachable := time.Time{} // since then
 	for ready, missed := false, 0; ; {
-		switch answer := ask(ctx, client, url); {
+		answer, reached := ask(ctx, client, url)
+		switch {
+		case reached || ready || strings.HasPrefix(address, loopback+":"):
+			unreachable = time.Time{}
+		case unreachable.IsZero():
+			unreachable = w.pool.clock.Now()
+		case w.pool.clock.Now().Sub(unreachable) >= unreachableMost:
+			w.killUnhealthy(fmt.Sprintf("the jobrunner's machine can't reach it at %s: %s", address, answer))
+			return
+		}
+		switch {
 		case answer == "200":
 			missed = 0
 			if !ready {
@@ -161,26 +186,31 @@ func (w *worker) probe(ctx context.Context, spec *Spec) {
 	}
 }
 
-// ask answers the status of a health check, or why there is none.
-func ask(ctx context.Context, client *http.Client, url string) string {
+// ask answers the status of a health check, or why there is none, and whether the
+// worker's address was reached: where a connection is refused, it was.
+func ask(ctx context.Context, client *http.Client, url string) (answer string, reached bool) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err.Error()
+		return err.Error(), true
 	}
-	answer, err := client.Do(r)
-	if err != nil {
-		return err.Error()
+	response, err := client.Do(r)
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return err.Error(), errors.Is(err, syscall.ECONNREFUSED)
+	case err != nil:
+		return err.Error(), true
 	}
-	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // what it says does not matter
-	return strconv.Itoa(answer.StatusCode)
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // what it says does not matter
+	return strconv.Itoa(response.StatusCode), true
 }
 
 // noteServing notes that the worker takes requests.
 func (w *worker) noteServing(address string) {
 	w.mu.Lock()
 	w.address = address
-	w.on(asked)
+	w.apply(asked)
 	w.mu.Unlock()
 	w.pool.backoff.serving()
 	w.pool.balance.wakeWaiting()
@@ -199,7 +229,10 @@ const (
 	probeFirst   = 100 * time.Millisecond // until it is ready
 	probeEvery   = 2 * time.Second
 	probeTimeout = 2 * time.Second
+	dialTimeout  = probeTimeout / 2 // so that one that is not reached is told from one that is slow
 	probesMissed = 3
+	// unreachableMost is how long a new worker's address may not be reached.
+	unreachableMost = 30 * time.Second
 	// longestDrain is how long a worker that is to leave may take for the requests
 	// that it has.
 	longestDrain = 5*time.Minute + 30*time.Second

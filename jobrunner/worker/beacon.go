@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// beacon calls its URL when it begins, and then every so often while it runs:
-// whoever listens there counts executions, and sees them stop. It calls this
-// machine alone, where the test is.
-func beacon(ctx context.Context, job Job, o order) ([]byte, error) {
-	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "http" || u.Host == "" {
+// beacon calls a URL at its start, and then at regular intervals while it runs: a test
+// that listens there counts executions, and sees them stop. It calls only this
+// machine, on which the test runs.
+func beacon(ctx context.Context, job Job, input conformanceInput) ([]byte, error) {
+	if u, err := url.Parse(input.URL); err != nil || u.Scheme != "http" || u.Host == "" {
 		return nil, errors.New("invalid url: expected an http address of this machine")
 	}
-	end := job.Clock.Now().Add(time.Duration(o.MS) * time.Millisecond)
+	end := job.Clock.Now().Add(time.Duration(input.MS) * time.Millisecond)
 	for n := 0; ; n++ {
-		if err := signal(ctx, job, o.URL, n); err != nil {
+		if err := callBeacon(ctx, job, input.URL, n); err != nil {
 			return nil, err
 		}
 		left := end.Sub(job.Clock.Now())
 		if left <= 0 {
-			return o.Output, nil
+			return input.Output, nil
 		}
-		wait := time.Duration(o.Every) * time.Millisecond
+		wait := time.Duration(input.Every) * time.Millisecond
 		if wait == 0 || wait > left {
-			return o.Output, job.Clock.Sleep(ctx, left)
+			return input.Output, job.Clock.Sleep(ctx, left)
 		}
 		if err := job.Clock.Sleep(ctx, wait); err != nil {
 			return nil, err
@@ -41,8 +41,8 @@ func beacon(ctx context.Context, job Job, o order) ([]byte, error) {
 	}
 }
 
-// signal makes the nth call. One that fails does not matter to the job.
-func signal(ctx context.Context, job Job, to string, n int) error {
+// callBeacon makes the nth call. The job ignores a failed call.
+func callBeacon(ctx context.Context, job Job, to string, n int) error {
 	defer job.Clock.Work()()
 	body, err := json.Marshal(map[string]any{"id": job.ID, "attempt": job.Attempt, "n": n})
 	if err != nil {
@@ -55,10 +55,10 @@ func signal(ctx context.Context, job Job, to string, n int) error {
 		return fmt.Errorf("url: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := beacons.Do(req)
+	resp, err := loopbackClient.Do(req)
 	switch {
-	case errors.Is(err, errNotHere):
-		return errNotHere
+	case errors.Is(err, errNotLoopback):
+		return errNotLoopback
 	case err == nil:
 		_, _ = io.CopyN(io.Discard, resp.Body, 1<<10) // so that the connection can be used again
 		_ = resp.Body.Close()
@@ -66,15 +66,15 @@ func signal(ctx context.Context, job Job, to string, n int) error {
 	return ctx.Err()
 }
 
-var errNotHere = errors.New("invalid url: expected an address of this machine")
+var errNotLoopback = errors.New("invalid url: expected an address of this machine")
 
-// beacons makes the calls, at no address but the machine's own, whatever a name
-// is looked up as and wherever an answer points.
-var beacons = &http.Client{
+// loopbackClient makes the calls. It connects only to loopback addresses, whatever a
+// name resolves to, and follows no redirects.
+var loopbackClient = &http.Client{
 	Transport: &http.Transport{
 		DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 			if a, err := netip.ParseAddrPort(address); err != nil || !a.Addr().Unmap().IsLoopback() {
-				return errNotHere
+				return errNotLoopback
 			}
 			return nil
 		}}).DialContext,

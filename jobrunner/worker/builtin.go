@@ -24,7 +24,7 @@ type programs struct{ next Programs }
 // Program finds what runs an image; no configuration changes what is built in.
 func (p programs) Program(image string) (Program, error) {
 	if run, ok := builtin[image]; ok {
-		return Program{Handle: run, FollowsClock: true}, nil
+		return Program{Handle: run, FollowsClock: true, Bare: true}, nil
 	}
 	if p.next == nil {
 		return Program{}, fmt.Errorf("no executor on this machine runs the image %s", image)

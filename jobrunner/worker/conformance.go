@@ -14,9 +14,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
-// order is the input of builtin/conformance: what the handler is to do. Fields
-// that an op does not name are not its own.
-type order struct {
+// conformanceInput is the input of builtin/conformance: what the handler has to do.
+// The comment of a field names the ops that use it.
+type conformanceInput struct {
 	Op      string
 	MS      int64             // sleep: milliseconds to wait; stream: before each chunk
 	N       int               // stream: chunks; bytes: length of the text
@@ -31,7 +31,7 @@ type order struct {
 
 // read reads an order's own members of an input, which may have megabytes of
 // others.
-func (o *order) read(input []byte) error {
+func (o *conformanceInput) read(input []byte) error {
 	fields := map[string]any{
 		"op": &o.Op, "ms": &o.MS, "n": &o.N, "bytes": &o.Bytes, "times": &o.Times, "message": &o.Message,
 		"output": &o.Output, "outputs": &o.Outputs, "url": &o.URL, "every": &o.Every,
@@ -63,19 +63,19 @@ const (
 )
 
 // ops are what builtin/conformance can do.
-var ops = map[string]func(ctx context.Context, job Job, o order) ([]byte, error){
-	"echo":   func(_ context.Context, job Job, _ order) ([]byte, error) { return job.Input, nil },
+var ops = map[string]func(ctx context.Context, job Job, o conformanceInput) ([]byte, error){
+	"echo":   func(_ context.Context, job Job, _ conformanceInput) ([]byte, error) { return job.Input, nil },
 	"sleep":  sleep,
 	"fail":   fail,
 	"stream": stream,
-	"bytes":  func(_ context.Context, _ Job, o order) ([]byte, error) { return text(o.N), nil },
+	"bytes":  func(_ context.Context, _ Job, o conformanceInput) ([]byte, error) { return text(o.N), nil },
 	"crash":  crash,
 	"beacon": beacon,
 }
 
 // conformance does what its input says, for tests of a deployment.
 func conformance(ctx context.Context, job Job) ([]byte, error) {
-	var o order
+	var o conformanceInput
 	if err := o.read(job.Input); err != nil {
 		return nil, fmt.Errorf("invalid input of builtin/conformance: %w", err)
 	}
@@ -90,15 +90,15 @@ func conformance(ctx context.Context, job Job) ([]byte, error) {
 	return op(ctx, job, o)
 }
 
-func sleep(ctx context.Context, job Job, o order) ([]byte, error) {
+func sleep(ctx context.Context, job Job, o conformanceInput) ([]byte, error) {
 	return o.Output, pause(ctx, job, o)
 }
 
-func pause(ctx context.Context, job Job, o order) error {
+func pause(ctx context.Context, job Job, o conformanceInput) error {
 	return job.Clock.Sleep(ctx, time.Duration(o.MS)*time.Millisecond)
 }
 
-func fail(_ context.Context, job Job, o order) ([]byte, error) {
+func fail(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
 	if o.succeedsNow(job) {
 		return job.Input, nil
 	}
@@ -111,7 +111,7 @@ func fail(_ context.Context, job Job, o order) ([]byte, error) {
 	return o.Output, errors.New(o.Message)
 }
 
-func crash(_ context.Context, job Job, o order) ([]byte, error) {
+func crash(_ context.Context, job Job, o conformanceInput) ([]byte, error) {
 	if o.succeedsNow(job) {
 		return job.Input, nil
 	}
@@ -120,9 +120,9 @@ func crash(_ context.Context, job Job, o order) ([]byte, error) {
 
 // succeedsNow tells that the job was dispatched often enough to go on, by its
 // worker's death or by a client's retry.
-func (o order) succeedsNow(job Job) bool { return o.Times != nil && job.Attempt > *o.Times }
+func (o conformanceInput) succeedsNow(job Job) bool { return o.Times != nil && job.Attempt > *o.Times }
 
-func stream(ctx context.Context, job Job, o order) ([]byte, error) {
+func stream(ctx context.Context, job Job, o conformanceInput) ([]byte, error) {
 	for i := range o.N {
 		if err := pause(ctx, job, o); err != nil {
 			return nil, err

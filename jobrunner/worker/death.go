@@ -14,23 +14,23 @@ func (w *worker) noteExit(exit string) {
 	w.mu.Lock()
 	jobs := slices.Sorted(maps.Keys(w.jobs))
 	asked, unfit := w.state != Initializing, w.state == Unhealthy
-	leaves := !w.stays() && len(jobs) == 0 && exit == exitOK // as it was to
+	leaves := !w.takesJobs() && len(jobs) == 0 && exit == exitOK // as it was to
 	if w.death == "" {
 		w.death = exit
 	}
 	starts := !w.hadJob && w.state != Unhealthy && (!asked || w.pool.clock.Now().Sub(w.started) <= startWindow)
 	switch {
 	case starts && asked:
-		w.on(failed)
+		w.apply(failed)
 		w.reason, w.crashed = "it ended right after its start, with "+exit, true
 	case starts:
-		w.on(failed)
+		w.apply(failed)
 		w.reason, w.crashed = w.startFailure(exit), exit != exitOK // what ends well has no cause in its log
 	case w.state != Unhealthy:
 		w.reason = "its process ended with " + exit + describeJobs(jobs)
 	}
 	w.mu.Unlock()
-	w.log.note("the process ended with " + exit + describeJobs(jobs))
+	w.log.Note("the process ended with " + exit + describeJobs(jobs))
 	if !starts && !leaves && !unfit { // its reason is said elsewhere
 		w.pool.logger.Warn("a worker died", "endpoint", w.pool.id, "worker", w.id, "exit", exit, "jobs", jobs)
 	}
@@ -69,7 +69,7 @@ func (w *worker) noteKill(reason string) {
 	w.mu.Lock()
 	w.death = cmp.Or(w.death, "SIGKILL from the jobrunner: "+reason)
 	w.mu.Unlock()
-	w.log.note("the worker is killed: " + reason)
+	w.log.Note("the worker is killed: " + reason)
 }
 
 // lossReason is why the jobs that the worker holds are lost.
@@ -84,7 +84,7 @@ func (w *worker) lossReason() string {
 
 // failure is why the worker could not work, with the end of its log.
 func (w *worker) failure() string {
-	w.log.finish()
+	w.log.Finish()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state != Unhealthy {

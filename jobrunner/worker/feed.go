@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
@@ -18,12 +19,12 @@ func (w *worker) feed(ctx context.Context, run Handler, spec *Spec) {
 	taker := w.pool.queue.NewTaker()
 	defer taker.Close()
 	var jobs []engine.Taken
-	for w.stays() || len(jobs) > 0 {
+	for w.takesJobs() || len(jobs) > 0 {
 		var err error
 		if len(jobs) == 0 {
 			jobs, err = taker.Take(w.taking, w.pool.take(w, 1))
 		}
-		if err != nil && w.stays() {
+		if err != nil && w.takesJobs() {
 			if !engine.Temporary(err) {
 				w.pool.logger.Error("a worker could not take a job", "endpoint", w.pool.id, "worker", w.id, "error", err)
 			}
@@ -54,11 +55,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		w.drop(inHand)
 	}
 	running, stop := context.WithCancel(ctx)
-	w.watching.Go(func() {
-		if w.waitUntilRevoked(running, job.Ref) {
-			stop()
-		}
-	})
+	endWatch := w.watchSoon(running, job.Ref, stop)
 	streamed := w.chunks(running, job)
 	output, failure := run(running, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		if running.Err() != nil {
@@ -71,7 +68,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	}
 	stopping := running.Err() != nil
 	stop()
-	w.watching.Wait()
+	endWatch()
 	report, crashed := engine.Done(output), errors.Is(failure, ErrCrashed)
 	switch {
 	case crashed:
@@ -95,7 +92,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		letGo(outcome)
 	}
 	// A result is worth more than a prompt stop.
-	if crashed || !w.stays() {
+	if crashed || !w.takesJobs() {
 		recorded(w.report(ctx, job.Ref, report))
 		return !crashed, nil
 	}
@@ -126,23 +123,38 @@ func (w *worker) report(ctx context.Context, ref engine.Ref, r engine.Report) (e
 	}
 }
 
-// waitUntilRevoked waits until a job is not the worker's any more, whoever took it away,
-// and then is true; it is false when ctx has ended.
+// watchSoon calls revoked when a job is not the worker's any more, whoever took it
+// away. Most jobs of built-in handlers end before it is worth looking. The
+// caller ends ctx, and then calls end.
+func (w *worker) watchSoon(ctx context.Context, ref engine.Ref, revoked func()) (end func()) {
+	ended := make(chan struct{})
+	timer := time.AfterFunc(watchDelay, func() {
+		defer close(ended)
+		if w.waitUntilRevoked(ctx, ref) {
+			revoked()
+		}
+	})
+	return func() {
+		if !timer.Stop() {
+			<-ended
+		}
+	}
+}
+
+// waitUntilRevoked waits until a job is not the worker's any more, and then is
+// true; it is false when ctx has ended.
 func (w *worker) waitUntilRevoked(ctx context.Context, ref engine.Ref) bool {
 	watch := w.pool.queue.Watch(ref.Endpoint, ref.ID)
 	defer watch.Stop()
-	timer := w.pool.clock.NewTimer(lookAgain)
-	defer timer.Stop()
 	for {
-		select {
-		case <-watch.C:
-		case <-timer.C:
-		case <-ctx.Done():
-			return false
-		}
 		// An error leaves it to the next hint, and to the report.
 		if mine, err := w.pool.queue.Holds(ctx, ref); err == nil && !mine {
-			return true
+			return ctx.Err() == nil
+		}
+		select {
+		case <-watch.C:
+		case <-ctx.Done():
+			return false
 		}
 	}
 }

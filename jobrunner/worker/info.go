@@ -20,6 +20,7 @@ type Info struct {
 	Image     string
 	StartedAt time.Time // zero before its start
 	Devices   []gpu.Device
+	Placement Placement // once it has one
 	Usage     Usage
 	Jobs      int // that it holds
 }
@@ -92,7 +93,7 @@ func (w *worker) info() (Info, Process) {
 	defer w.mu.Unlock()
 	return Info{
 		ID: w.id, State: w.state, Reason: w.reason, Version: w.settings.Version, Stale: w.stale(), Image: w.settings.Image,
-		StartedAt: w.started, Devices: w.devices, Jobs: len(w.jobs), Advice: strings.Trim(strings.Join(w.advice[:], " "), " "),
+		StartedAt: w.started, Devices: w.devices, Placement: w.placement, Jobs: len(w.jobs), Advice: strings.Trim(strings.Join(w.advice[:], " "), " "),
 	}, w.process
 }
 

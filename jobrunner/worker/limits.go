@@ -14,9 +14,9 @@ const (
 	missGrace = 5 * time.Second
 	// settleTime is how long a worker may take to note a job that it was given.
 	settleTime = time.Second
-	// lookAgain is when it is looked whether a job is still its worker's although
-	// nobody said anything: what happened before one listened one would not hear.
-	lookAgain = time.Second
+	// watchDelay is how long a built-in handler has run, in real time, when somebody
+	// begins to watch whether its job is still the worker's.
+	watchDelay = 2 * time.Millisecond
 	// deliveryPatience is how long a worker's report is held that the database
 	// can't take and that no disk has: below the time-outs of workers and proxies.
 	// It goes by real time.

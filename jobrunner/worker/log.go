@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,9 +26,7 @@ type Line struct {
 // Log keeps the latest lines of a worker, without secrets. Its methods may be
 // called from many goroutines.
 type Log struct {
-	clock   *clock.Clock
-	also    io.Writer // nil: nowhere
-	prefix  string
+	config  LogConfig
 	secrets []string
 
 	mu       sync.Mutex
@@ -40,12 +39,32 @@ type Log struct {
 	finished bool
 }
 
-func newLog(c *clock.Clock, worker string, also io.Writer) *Log {
-	return &Log{clock: c, prefix: worker, also: also, changed: make(chan struct{})}
+// LogConfig says whose lines a log has, and how many of them.
+type LogConfig struct {
+	Clock *clock.Clock
+	ID    string       // of the worker
+	Also  io.Writer    // takes each line, behind the id; nil: none
+	Most  int          // lines that are kept; 0: maxLines
+	Bytes int          // that are kept of all lines; 0: maxText
+	Keep  func(l Line) // is called with each line, while the log is locked; nil: not
+	From  []Line       // those of a log before it
 }
 
-// hide keeps secrets out of all lines from now on.
-func (l *Log) hide(secrets ...string) {
+// NewLog makes a log without further lines.
+func NewLog(c LogConfig) *Log {
+	c.Most, c.Bytes = cmp.Or(c.Most, maxLines), cmp.Or(c.Bytes, maxText)
+	l := &Log{config: c, changed: make(chan struct{})}
+	for _, line := range c.From {
+		l.size += len(line.Text)
+		l.next = line.Number + 1
+	}
+	l.lines, l.config.From = c.From, nil
+	l.trim()
+	return l
+}
+
+// Hide keeps secrets out of all lines from now on.
+func (l *Log) Hide(secrets ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range secrets {
@@ -111,20 +130,29 @@ func cutLine(text string, cut int) string {
 
 // add keeps a line. The log is locked.
 func (l *Log) add(text string, system bool) {
-	l.lines = append(l.lines, Line{l.next, l.clock.Now(), text, system})
+	line := Line{l.next, l.config.Clock.Now(), text, system}
+	l.lines = append(l.lines, line)
 	l.next++
 	l.size += len(text)
-	for len(l.lines) > maxLines || l.size > maxText {
-		l.size -= len(l.lines[0].Text)
-		l.lines = l.lines[1:]
+	l.trim()
+	if l.config.Keep != nil {
+		l.config.Keep(line)
 	}
-	if l.also != nil {
+	if l.config.Also != nil {
 		if system {
 			text = SystemPrefix + text
 		}
-		_, _ = fmt.Fprintf(l.also, "%s %s\n", l.prefix, text) // whoever looks may look away
+		_, _ = fmt.Fprintf(l.config.Also, "%s %s\n", l.config.ID, text) // whoever looks may look away
 	}
 	l.wake()
+}
+
+// trim drops the oldest lines of too many. The log is locked.
+func (l *Log) trim() {
+	for len(l.lines) > l.config.Most || l.size > l.config.Bytes {
+		l.size -= len(l.lines[0].Text)
+		l.lines = l.lines[1:]
+	}
 }
 
 func (l *Log) wake() {
@@ -132,8 +160,8 @@ func (l *Log) wake() {
 	l.changed = make(chan struct{})
 }
 
-// note adds a line of the jobrunner's own, behind all that the worker wrote.
-func (l *Log) note(text string) {
+// Note adds a line of the jobrunner's own, behind all that the worker wrote.
+func (l *Log) Note(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.partial) > 0 {
@@ -146,8 +174,8 @@ func (l *Log) note(text string) {
 // lines of both kinds are written to one place.
 const SystemPrefix = "[jobrunner] "
 
-// finish says that nothing more comes.
-func (l *Log) finish() {
+// Finish says that nothing more comes.
+func (l *Log) Finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.partial) > 0 {

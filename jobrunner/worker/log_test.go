@@ -11,8 +11,8 @@ import (
 // A logger's line that is too long keeps its level and the end of its message,
 // where a traceback has its cause; any other keeps its beginning.
 func TestLongLines(t *testing.T) {
-	log := newLog(new(clock.Clock), "w", nil)
-	log.hide("planted-secret", `with "quotes"`)
+	log := NewLog(LogConfig{Clock: new(clock.Clock), ID: "w"})
+	log.Hide("planted-secret", `with "quotes"`)
 	message := "Traceback:\n" + strings.Repeat("  a frame of planted-secret\n", 1000) + "KeyError: 'the cause'"
 	line, err := json.Marshal(map[string]string{"message": message, "level": "ERROR"})
 	if err != nil {
@@ -21,7 +21,7 @@ func TestLongLines(t *testing.T) {
 	_, _ = log.Write(append(line, '\n'))
 	_, _ = log.Write([]byte(strings.Repeat("x", 3*maxRead) + "\n"))
 	_, _ = log.Write([]byte(`half a line: with "quotes" with \"quotes\"`))
-	log.note("it ended")
+	log.Note("it ended")
 	lines, _ := log.Lines(0)
 	if len(lines) != 4 {
 		t.Fatalf("there are %d lines", len(lines))

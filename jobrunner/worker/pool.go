@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
 )
 
 // home is what the workers of one endpoint stand on and tell of themselves. It
@@ -27,6 +28,8 @@ type home struct {
 
 	latest  atomic.Pointer[Endpoint] // its settings
 	wake    chan struct{}            // the load is to be evaluated
+	full    atomic.Bool              // what jobs do matters to no evaluation; see pool.isFull
+	active  atomic.Bool              // jobs have come or gone since the last evaluation
 	advised [advices]atomic.Int64    // versions, from 1 on, for which the log has an advice
 	backoff backoff
 	balance balance
@@ -35,11 +38,22 @@ type home struct {
 func (h *home) settings() Endpoint { return *h.latest.Load() }
 
 // poke has the load evaluated.
-func (h *home) poke() { hint(h.wake) }
+func (h *home) poke() { notify.Signal(h.wake) }
+
+// jobsChanged has the load evaluated unless it makes no difference.
+func (h *home) jobsChanged() {
+	if !h.active.Load() {
+		h.active.Store(true)
+	}
+	if !h.full.Load() {
+		h.poke()
+	}
+}
 
 // take is how a worker takes jobs.
 func (h *home) take(w *worker, most int) engine.Take {
-	return engine.Take{Endpoint: h.id, Worker: w.id, Max: most, Timeout: h.latest.Load().Timeout}
+	settings := h.latest.Load()
+	return engine.Take{Endpoint: h.id, Worker: w.id, Max: most, Timeout: settings.Timeout, Lead: settings.Lead}
 }
 
 // pool is the workers of one endpoint. One goroutine decides how many there
@@ -155,6 +169,9 @@ func (p *pool) waitsFor() (reason string) {
 // evaluate starts the workers that are missing, lets those leave that are not
 // needed, and says when to look again.
 func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Duration {
+	if p.config.MayScale != nil && !p.config.MayScale(p.settings().Lead) {
+		return retake
+	}
 	load, err := p.load(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !engine.Temporary(err) {
@@ -164,6 +181,8 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.full.Store(false)
+	active := p.active.Swap(false)
 	if p.drained {
 		return recheck
 	}
@@ -183,6 +202,10 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 	if p.failing() {
 		return again
 	}
+	if active && p.isFull() { // without jobs that come and go there is nothing to save
+		p.full.Store(true)
+		return min(again, settings.IdleTimeout) // when one may have been idle for long enough
+	}
 	for ; staying < want && len(p.workers) < settings.Max; staying++ {
 		p.number++
 		w := newWorker(ctx, &p.home, p.number)
@@ -194,6 +217,19 @@ func (p *pool) evaluate(ctx context.Context, workers *sync.WaitGroup) time.Durat
 		})
 	}
 	return again
+}
+
+// isFull tells whether all workers that there may be work and are to stay: whatever
+// jobs come and go, none is started, and none leaves before it was idle for its time.
+// The pool is locked.
+func (p *pool) isFull() bool {
+	for w := range p.workers {
+		if v := w.now(); !v.staying || v.stale || v.State != Idle && v.State != Running {
+			return false
+		}
+	}
+	settings := p.settings()
+	return len(p.workers) == settings.Max && settings.IdleTimeout > 0
 }
 
 // load is what asks for workers: jobs, or requests where there is no queue. How
@@ -253,7 +289,7 @@ func (p *pool) retire(load engine.Load, now time.Time) (again time.Duration) {
 		staying--
 	}
 	for w := range p.workers {
-		if staying > settings.Max && w.stays() {
+		if staying > settings.Max && w.takesJobs() {
 			w.drain() // it leaves when its jobs are done
 			staying--
 		}

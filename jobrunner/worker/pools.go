@@ -34,6 +34,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
@@ -63,18 +64,29 @@ type Devices interface {
 	Freed() <-chan struct{}
 }
 
+// Meter is told of the workers that run, for billing. Its calls don't wait.
+type Meter interface {
+	Begin(worker string, e Endpoint, p Placement)
+	End(worker string)
+}
+
 // Endpoint is what rules an endpoint's workers.
 type Endpoint struct {
 	ID string
 	store.Container
 	Version  int64      // of what workers are made of: others are stale
 	GPU      *store.GPU // what they ask for; nil: none
-	Volumes  []string   // ids of network volumes, of which a worker has the first
-	Balanced bool       // workers serve HTTP behind a load balancer, and there is no queue
+	CPU      []store.CPU
+	Volumes  []string // ids of network volumes, of which a worker has the first
+	Balanced bool     // workers serve HTTP behind a load balancer, and there is no queue
+
+	DataCenters []string // that they may be in; empty: any
+	Template    string   // id of the one that the endpoint is linked to, "" for none
 
 	Min, Max    int
 	IdleTimeout time.Duration // before an idle worker ends
 	Timeout     time.Duration // of an execution, 0: never set
+	Lead        engine.Lead   // the process's, where several share the endpoints; zero: it is the only one
 	ByRequests  bool          // scale on REQUEST_COUNT, else on QUEUE_DELAY
 	ScalerValue float64       // requests per worker, or seconds a job may wait
 }
@@ -90,10 +102,17 @@ type Config struct {
 	// Devices are given to the workers of endpoints that ask for GPUs. nil is a
 	// machine without any: all workers run on its CPU.
 	Devices Devices
+	// Catalog says of what there is stock, and where; nil is the one that is built
+	// in, which says nothing of that.
+	Catalog *catalog.Source
+	// MayScale says that workers may be started by a lead; nil: always.
+	MayScale func(engine.Lead) bool
+	// Meter is told which workers run; nil: nobody is.
+	Meter Meter
 	// Sample tells how a device does, for the log of a job's end; nil: not.
 	Sample func(uuid string) (gpu.Sample, error)
-	// Volume is the folder of a network volume; nil: there are none.
-	Volume func(id string) (dir string, err error)
+	// Volume is a network volume, to be seen nowhere yet; nil: there are none.
+	Volume func(ctx context.Context, id string) (Mount, error)
 	// Credentials are those of a registry auth; nil: there are none.
 	Credentials func(ctx context.Context, id string) (store.Credentials, error)
 	// LogTo takes each line that a worker writes, behind its id; nil: none.
@@ -154,10 +173,30 @@ func (p *Pools) Remove(endpoint string) {
 	}
 }
 
+// Leads is the lead by which an endpoint's workers are here; false: they are not.
+func (p *Pools) Leads(endpoint string) (engine.Lead, bool) {
+	one := p.pool(endpoint)
+	if one == nil {
+		return engine.Lead{}, false
+	}
+	return one.settings().Lead, true
+}
+
+// Vacant tells that an endpoint has no worker here, not even one whose end is under way.
+func (p *Pools) Vacant(endpoint string) bool {
+	one := p.pool(endpoint)
+	if one == nil {
+		return true
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return len(one.workers) == 0
+}
+
 // Queued says that a job waits.
 func (p *Pools) Queued(endpoint string) {
 	if one := p.pool(endpoint); one != nil {
-		one.poke()
+		one.jobsChanged()
 	}
 }
 

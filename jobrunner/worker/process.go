@@ -15,13 +15,25 @@ func (w *worker) noteStart(process Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.process, w.started = process, w.pool.clock.Now()
+	if m := w.pool.config.Meter; m != nil {
+		m.Begin(w.id, w.settings, w.placement)
+	}
+}
+
+// noteGone notes that nothing of the worker runs any more.
+func (w *worker) noteGone() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.pool.config.Meter; m != nil && !w.started.IsZero() {
+		m.End(w.id)
+	}
 }
 
 // noteReady notes that the worker asks for jobs.
 func (w *worker) noteReady() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.on(asked)
+	w.apply(asked)
 }
 
 // serve runs a process that takes its jobs over the worker protocol, until it
@@ -29,14 +41,15 @@ func (w *worker) noteReady() {
 func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (Process, error), spec *Spec) (failure string) {
 	process, err := start(w.taking, *spec)
 	if err != nil {
-		if !w.stays() { // its start was broken off
+		if !w.takesJobs() { // its start was broken off
 			return ""
 		}
 		return "it could not be started: " + err.Error()
 	}
 	w.noteStart(process)
 	if w.settings.Balanced {
-		w.watching.Go(func() { w.probe(w.life, spec) })
+		address := addressOf(process, spec.Port)
+		w.watching.Go(func() { w.probe(w.life, address) })
 	}
 	ended := w.wait(ctx, process)
 	w.drain()
@@ -45,7 +58,7 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 		w.noteExit(process.Exit())
 	}
 	w.mu.Lock()
-	w.on(ends) // before its jobs are gone: without them it would look idle
+	w.apply(ends) // before its jobs are gone: without them it would look idle
 	w.mu.Unlock()
 	if ended {
 		w.giveBackJobs(ctx)

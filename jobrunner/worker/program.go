@@ -26,6 +26,9 @@ type Program struct {
 	// a load-balancing endpoint, serves HTTP at its PORT. It returns once the
 	// process runs; ctx bounds the start alone.
 	Start func(ctx context.Context, s Spec) (Process, error)
+	// Port chooses where a load balancer's worker listens whose processes are Addressed;
+	// nil: at a free port of this machine.
+	Port func(c store.Container) int
 	// Check says, for people, why a worker may not be started so; nil: every one
 	// may.
 	Check func(s Spec) error
@@ -34,6 +37,8 @@ type Program struct {
 	// FollowsClock says that all that it waits for goes by the deployment's
 	// clock, which may then be advanced while it runs a job.
 	FollowsClock bool
+	// Bare says that it needs no GPU and no volume, whatever its endpoint asks for.
+	Bare bool
 }
 
 // Spec is what a worker is started with.
@@ -43,6 +48,7 @@ type Spec struct {
 	Login            *Login // to the image's registry; nil for none
 	Mounts           []Mount
 	Devices          []gpu.Device // its own while it lives
+	VCPUs, Memory    int64        // of its CPU flavour, and GB; 0: it has none
 	Port             int          // where a load balancer's worker is to listen; 0 for others
 	Log              io.Writer    // takes what it writes to stdout and stderr, in any pieces
 }
@@ -50,8 +56,19 @@ type Spec struct {
 // Login is how to get at a private image.
 type Login struct{ Username, Password string }
 
-// Mount is a network volume: a folder of this machine, to be seen at Path.
-type Mount struct{ Dir, Path string }
+// Mount is a volume: a folder of this machine, to be seen at Path, or what an executor
+// keeps elsewhere under a name.
+type Mount struct {
+	Dir, Path string
+	Name      string // another one for each volume
+	Size      int64  // GB
+}
+
+// The beginnings of the names of network volumes, and of the volumes of pods.
+const (
+	NetworkVolumeName = "volume-"
+	PodVolumeName     = "pod-"
+)
 
 // Process is a worker that runs.
 type Process interface {
@@ -63,6 +80,13 @@ type Process interface {
 	// gone. It may be called again.
 	Kill()
 	Usage() Usage
+}
+
+// Addressed is a process with an address of its own.
+type Addressed interface {
+	Process
+	// Address is where its ports are reached; "": on this machine's loopback.
+	Address() string
 }
 
 // Usage is what a worker has used.

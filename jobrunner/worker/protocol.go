@@ -79,10 +79,10 @@ func (w *worker) empty() bool {
 func (w *worker) beginTake() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.stays() {
+	if !w.takesJobs() {
 		return false
 	}
-	w.on(asked)
+	w.apply(asked)
 	w.takers.Add(1)
 	return true
 }
@@ -161,7 +161,7 @@ func (p *Pools) Stops(ctx context.Context, endpoint, worker string) ([]string, e
 		return nil, err
 	}
 	var leaves <-chan struct{}
-	if w.stays() {
+	if w.takesJobs() {
 		leaves = w.taking.Done()
 	}
 	for {
@@ -334,7 +334,7 @@ func (p *Pools) Unhealthy(_ context.Context, endpoint, worker, reason string) er
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.on(failed) { // it is known, or it ends anyway
+	if !w.apply(failed) { // it is known, or it ends anyway
 		return nil
 	}
 	w.reason = reason

@@ -42,9 +42,9 @@ var transitions = map[event]map[State]State{
 	ends:    {Initializing: ending, Throttled: ending, Idle: ending, Running: ending},
 }
 
-// on makes an event count, and tells whether it changed the state. The worker
-// is locked.
-func (w *worker) on(e event) bool {
+// apply applies an event to the state, and tells whether that changed. The caller
+// holds the worker's lock.
+func (w *worker) apply(e event) bool {
 	next, ok := transitions[e][w.state]
 	if !ok {
 		return false
@@ -58,7 +58,11 @@ func (w *worker) on(e event) bool {
 		w.since = w.pool.clock.Now()
 		w.pool.backoff.ready()
 	}
-	w.pool.poke()
+	if e == took || e == emptied {
+		w.pool.jobsChanged()
+	} else {
+		w.pool.poke()
+	}
 	return true
 }
 
@@ -66,7 +70,7 @@ func (w *worker) on(e event) bool {
 func (w *worker) fail(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.on(failed)
+	w.apply(failed)
 	w.reason = reason
 }
 
@@ -87,12 +91,12 @@ func (w *worker) now() view {
 	defer w.mu.Unlock()
 	return view{
 		State: w.state, since: w.since, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
-		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.stays(),
+		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.takesJobs(),
 	}
 }
 
 // isReady tells whether it works, and may take more. The worker is locked.
-func (w *worker) isReady() bool { return w.stays() && (w.state == Idle || w.state == Running) }
+func (w *worker) isReady() bool { return w.takesJobs() && (w.state == Idle || w.state == Running) }
 
 // Counts are an endpoint's workers by state.
 type Counts struct {

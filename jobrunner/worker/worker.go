@@ -43,6 +43,7 @@ type worker struct {
 	crashed      bool             // at its start
 	death        string           // what became of its process, for people; "" for the end of its own accord
 	devices      []gpu.Device
+	placement    Placement
 	process      Process
 	address      string // where it serves HTTP behind a load balancer, once it is ready
 	followsClock bool
@@ -74,8 +75,8 @@ func newWorker(ctx context.Context, p *home, number int64) *worker {
 		state: Initializing, since: p.clock.Now(), jobs: map[string]*held{}, changed: make(chan struct{}),
 	}
 	w.kill = sync.OnceFunc(func() { close(w.killed) })
-	w.log = newLog(p.clock, w.id, p.config.LogTo)
-	w.log.hide(w.key)
+	w.log = NewLog(LogConfig{Clock: p.clock, ID: w.id, Also: p.config.LogTo})
+	w.log.Hide(w.key)
 	w.taking, w.endTaking = context.WithCancel(ctx)
 	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx))
 	return w
@@ -85,9 +86,10 @@ func newWorker(ctx context.Context, p *home, number int64) *worker {
 // ctx ends it at once, and leaves its jobs to the next start of the deployment.
 func (w *worker) live(ctx context.Context) (failure string) {
 	failure = w.run(ctx)
+	w.noteGone()
 	w.drain()
 	w.end()
-	w.log.finish()
+	w.log.Finish()
 	return failure
 }
 
@@ -100,13 +102,9 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	w.mu.Lock()
 	w.followsClock, w.speaks, w.folder = program.FollowsClock, program.Start != nil && !w.settings.Balanced, program.Folder
 	w.mu.Unlock()
-	// What is built in needs no device, whatever its endpoint asks for: it would
-	// not use any, and an example that names GPUs runs everywhere.
-	if !program.FollowsClock {
-		defer w.release()
-		if !w.acquire(ctx) {
-			return ""
-		}
+	defer w.releaseDevices()
+	if !w.acquireDevices(ctx, !program.Bare) {
+		return ""
 	}
 	spec, err := w.spec(ctx, program)
 	for engine.Temporary(err) && w.pool.clock.Sleep(w.taking, retake) == nil {
@@ -130,8 +128,8 @@ func (w *worker) run(ctx context.Context) (failure string) {
 	return w.serve(ctx, program.Start, spec)
 }
 
-// stays tells whether it may take more jobs.
-func (w *worker) stays() bool { return w.taking.Err() == nil }
+// takesJobs tells whether the worker may take more jobs.
+func (w *worker) takesJobs() bool { return w.taking.Err() == nil }
 
 // drain has the worker take no more jobs, and leave when it has none.
 func (w *worker) drain() {
@@ -150,7 +148,7 @@ func (w *worker) hold(jobs []engine.Taken, each func(h *held)) {
 		each(w.add(job.Ref))
 	}
 	if len(jobs) > 0 {
-		w.on(took)
+		w.apply(took)
 		w.jobsChanged()
 	}
 }
@@ -180,7 +178,7 @@ func (w *worker) remove(h *held) {
 	w.jobsChanged()
 	if len(w.jobs) == 0 {
 		w.pace.emptied = w.pool.clock.Now()
-		w.on(emptied)
+		w.apply(emptied)
 	}
 }
 
@@ -188,5 +186,5 @@ func (w *worker) remove(h *held) {
 func (w *worker) jobsChanged() {
 	close(w.changed)
 	w.changed = make(chan struct{})
-	w.pool.poke()
+	w.pool.jobsChanged()
 }

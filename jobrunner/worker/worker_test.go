@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
@@ -17,10 +18,11 @@ import (
 )
 
 type fixture struct {
-	t      *testing.T
-	engine *engine.Engine
-	pools  *worker.Pools
-	log    *bytes.Buffer
+	t       *testing.T
+	engine  *engine.Engine
+	pools   *worker.Pools
+	log     *bytes.Buffer
+	catalog *catalog.Source
 }
 
 // bubble runs a test with an engine in memory and pools on it, in virtual
@@ -56,6 +58,7 @@ func bubbleWith[T any](t *testing.T, programs *fakes, configure func(c *worker.C
 			programs.t, config.Programs = t, programs
 		}
 		more := configure(&config)
+		f.catalog = config.Catalog
 		f.pools = worker.New(config)
 		if programs != nil {
 			programs.pools = f.pools

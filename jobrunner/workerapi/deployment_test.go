@@ -27,19 +27,19 @@ import (
 // workers are real processes.
 type deployment struct {
 	*record
-	t        *testing.T
-	url      string
-	client   *api.Client
-	endpoint api.Endpoint
-	log      *output // of the jobrunner
-	starts   chan *started
+	t          *testing.T
+	url        string
+	client     *api.Client
+	endpoint   api.Endpoint
+	log        *output // of the jobrunner
+	newWorkers chan *startedWorker
 
 	mu      sync.Mutex
-	workers []*started
+	workers []*startedWorker
 }
 
-// started is a worker that the jobrunner started.
-type started struct {
+// startedWorker is a worker process that the jobrunner started.
+type startedWorker struct {
 	*process
 	id, key string
 	log     *output
@@ -55,24 +55,24 @@ func (d *deployment) Program(image string) (worker.Program, error) {
 		env := maps.Clone(s.Env)
 		setHandler(env, kind)
 		env["RUNPOD_PING_INTERVAL"], env["RUNPOD_DEBUG_LEVEL"] = "1000", "DEBUG"
-		w := &started{id: s.Worker, key: s.Env["RUNPOD_AI_API_KEY"], log: new(output)}
+		w := &startedWorker{id: s.Worker, key: s.Env["RUNPOD_AI_API_KEY"], log: new(output)}
 		var err error
-		if w.process, err = start(env, w.log); err != nil {
+		if w.process, err = startProcess(env, w.log); err != nil {
 			return nil, err
 		}
 		d.mu.Lock()
 		d.workers = append(d.workers, w)
 		d.mu.Unlock()
-		d.starts <- w
+		d.newWorkers <- w
 		return w, nil
 	}}, nil
 }
 
-// deploy makes an endpoint of workers with a handler of the kind.
-func deploy(t *testing.T, kind string, most int64) *deployment {
+// deploy starts a jobrunner with an endpoint whose workers run a handler of the kind.
+func deploy(t *testing.T, kind string, maxWorkers int64) *deployment {
 	t.Helper()
 	python.Need(t)
-	d := &deployment{t: t, log: new(output), starts: make(chan *started, 100)}
+	d := &deployment{t: t, log: new(output), newWorkers: make(chan *startedWorker, 100)}
 	server := httptest.NewUnstartedServer(nil)
 	d.url = "http://" + server.Listener.Addr().String()
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{
@@ -115,7 +115,7 @@ func deploy(t *testing.T, kind string, most int64) *deployment {
 	}
 	d.endpoint, err = d.client.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: kind, Type: "QUEUE", Container: &api.Container{Image: new("handlers/" + kind)},
-		Workers: api.Workers{Max: most, IdleTimeout: new(int64(60))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
+		Workers: api.Workers{Max: maxWorkers, IdleTimeout: new(int64(60))}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,11 +146,11 @@ func (d *deployment) status(id string) api.Job {
 	return job
 }
 
-// ends waits for a job's end, whatever it is.
-func (d *deployment) ends(id string) api.Job {
+// waitForEnd waits until a job is in any final state.
+func (d *deployment) waitForEnd(id string) api.Job {
 	d.t.Helper()
 	var job api.Job
-	for late := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(waitTimeout); ; {
 		req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+"/live/v2/"+d.endpoint.ID+"/status-sync/"+id+"?wait=10000", http.NoBody)
 		if err != nil {
 			d.t.Fatal(err)
@@ -168,16 +168,16 @@ func (d *deployment) ends(id string) api.Job {
 		if job.Status != "IN_QUEUE" && job.Status != "IN_PROGRESS" {
 			return job
 		}
-		if time.Now().After(late) {
+		if time.Now().After(deadline) {
 			d.t.Fatalf("the job is still %s", job.Status)
 		}
 	}
 }
 
-// wants waits for a job's end and looks at it.
-func (d *deployment) wants(id, status, output string, retries int) api.Job {
+// expectJob waits for a job's end and compares its state.
+func (d *deployment) expectJob(id, status, output string, retries int) api.Job {
 	d.t.Helper()
-	job := d.ends(id)
+	job := d.waitForEnd(id)
 	if job.Status != status || string(job.Output) != output || job.Retries != retries {
 		d.t.Errorf("the job is %s with output %s after %d retries, error %q; not %s with %s after %d",
 			job.Status, job.Output, job.Retries, job.Error, status, output, retries)
@@ -185,55 +185,57 @@ func (d *deployment) wants(id, status, output string, retries int) api.Job {
 	return job
 }
 
-// next is the next worker that is started.
-func (d *deployment) next() *started {
+// nextWorker waits for the next worker that the jobrunner starts.
+func (d *deployment) nextWorker() *startedWorker {
 	d.t.Helper()
-	late := time.NewTimer(patience)
-	defer late.Stop()
+	timeout := time.NewTimer(waitTimeout)
+	defer timeout.Stop()
 	select {
-	case w := <-d.starts:
+	case w := <-d.newWorkers:
 		return w
-	case <-late.C:
+	case <-timeout.C:
 		d.t.Fatal("no worker is started")
 		return nil
 	}
 }
 
-// gone waits until a worker has ended, and tells whether it was killed.
-func (d *deployment) gone(w *started) (killed bool) {
+// waitForExit waits until a worker has ended, and reports whether it was killed.
+func (d *deployment) waitForExit(w *startedWorker) (killed bool) {
 	d.t.Helper()
-	late := time.NewTimer(patience)
-	defer late.Stop()
+	timeout := time.NewTimer(waitTimeout)
+	defer timeout.Stop()
 	select {
 	case <-w.Done():
-	case <-late.C:
+	case <-timeout.C:
 		d.t.Fatalf("worker %s does not end", w.id)
 	}
 	status, ok := w.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// silent checks that no process of a worker sends anything more, while another
-// sends so many pings.
-func (d *deployment) silent(w, other *started) {
+// expectSilence checks that no process of a worker sends a request while another
+// worker sends three pings.
+func (d *deployment) expectSilence(w, other *startedWorker) {
 	d.t.Helper()
-	pings := len(d.all("ping/"+other.id, ""))
-	count := func() int { return len(d.all("ping/"+w.id, "")) + len(d.all("job-take/"+w.id, "")) }
+	pings := len(d.answeredRequests("ping/"+other.id, ""))
+	count := func() int {
+		return len(d.answeredRequests("ping/"+w.id, "")) + len(d.answeredRequests("job-take/"+w.id, ""))
+	}
 	before := count()
-	d.asked(d.t, pings+3, "ping/"+other.id, "")
+	d.waitForAnswered(d.t, pings+3, "ping/"+other.id, "")
 	if after := count(); after > before {
-		d.t.Errorf("worker %s was killed, and goes on to speak", w.id)
+		d.t.Errorf("worker %s was killed, and still sends requests", w.id)
 	}
 }
 
-// posts sends of a job what a worker might.
-func (d *deployment) posts(w *started, job, body string) (status int) {
+// postResult posts a body to job-done with a worker's key.
+func (d *deployment) postResult(w *startedWorker, job, body string) (status int) {
 	d.t.Helper()
-	return d.as(w, http.MethodPost, "job-done/"+w.id+"/"+job, body)
+	return d.sendAs(w, http.MethodPost, "job-done/"+w.id+"/"+job, body)
 }
 
-// as sends a request with a worker's key.
-func (d *deployment) as(w *started, method, operation, body string) (status int) {
+// sendAs sends a request with a worker's key.
+func (d *deployment) sendAs(w *startedWorker, method, operation, body string) (status int) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+"/v2/"+d.endpoint.ID+"/"+operation+"?gpu=x", strings.NewReader(body))
 	if err != nil {
@@ -248,8 +250,8 @@ func (d *deployment) as(w *started, method, operation, body string) (status int)
 	return resp.StatusCode
 }
 
-// idle sets after how many seconds an idle worker ends.
-func (d *deployment) idle(seconds int64) {
+// setIdleTimeout sets the endpoint's idle time-out in seconds.
+func (d *deployment) setIdleTimeout(seconds int64) {
 	d.t.Helper()
 	want := d.endpoint
 	want.Workers.IdleTimeout = &seconds
@@ -265,7 +267,7 @@ func (d *deployment) update(want api.Endpoint) {
 	d.endpoint = e
 }
 
-// get asks the job API.
+// get sends a GET to the job API.
 func (d *deployment) get(path string) (status int, text string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+"/v2/"+d.endpoint.ID+path, http.NoBody)

@@ -18,18 +18,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// direct is one worker, w1 of endpoint ep, of a real engine. A poll that finds
-// nothing ends at once.
-type direct struct {
+// fuzzServer is worker w1 of endpoint ep, with a real engine. A poll that finds no
+// job ends at once.
+type fuzzServer struct {
 	http.Handler
 	engine  *engine.Engine
 	held    map[string]engine.Ref
 	reports int
 	idle    int
-	notes   []string // what the protocol passes on as text
+	notes   []string // texts that the protocol passes on
 }
 
-func newDirect(f *testing.F) *direct {
+func newFuzzServer(f *testing.F) *fuzzServer {
 	f.Helper()
 	db, err := sqldb.Open(f.Context(), sqldb.Config{})
 	if err != nil {
@@ -44,26 +44,26 @@ func newDirect(f *testing.F) *direct {
 		e.Close()
 		_ = db.Close()
 	})
-	d := &direct{engine: e, held: map[string]engine.Ref{}}
+	d := &fuzzServer{engine: e, held: map[string]engine.Ref{}}
 	d.Handler = workerapi.New(workerapi.Config{Workers: d, Logger: log})
 	return d
 }
 
-func (d *direct) Authorize(endpoint, id, key string) error {
-	return new(fake).Authorize(endpoint, id, key)
+func (d *fuzzServer) Authorize(endpoint, id, key string) error {
+	return new(fakeWorker).Authorize(endpoint, id, key)
 }
 
-func (d *direct) Take(ctx context.Context, endpoint, id string, most int) ([]engine.Taken, error) {
-	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: most})
+func (d *fuzzServer) Take(ctx context.Context, endpoint, id string, limit int) ([]engine.Taken, error) {
+	jobs, err := d.engine.Take(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: limit})
 	for _, job := range jobs {
 		d.held[job.ID] = job.Ref
 	}
 	return jobs, err
 }
 
-func (d *direct) Stops(context.Context, string, string) ([]string, error) { return nil, nil }
+func (d *fuzzServer) Stops(context.Context, string, string) ([]string, error) { return nil, nil }
 
-func (d *direct) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
+func (d *fuzzServer) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
 	d.reports++
 	ref, ok := d.held[job]
 	if !ok {
@@ -73,29 +73,29 @@ func (d *direct) Report(ctx context.Context, _, _, job string, r engine.Report, 
 	return err
 }
 
-func (d *direct) Posting(string, string, string) func() { return func() {} }
+func (d *fuzzServer) Posting(string, string, string) func() { return func() {} }
 
-func (d *direct) Idle(context.Context, string, string) error {
+func (d *fuzzServer) Idle(context.Context, string, string) error {
 	d.idle++
 	return nil
 }
 
-func (d *direct) Ping(_ context.Context, _, _ string, jobs []string) error {
+func (d *fuzzServer) Ping(_ context.Context, _, _ string, jobs []string) error {
 	d.notes = append(d.notes, jobs...)
 	return nil
 }
 
-func (d *direct) SDK(_, _, release string) { d.notes = append(d.notes, release) }
+func (d *fuzzServer) SDK(_, _, release string) { d.notes = append(d.notes, release) }
 
-func (d *direct) Unhealthy(_ context.Context, _, _, reason string) error {
+func (d *fuzzServer) Unhealthy(_ context.Context, _, _, reason string) error {
 	if !utf8.ValidString(reason) || len(reason) > 1100 {
 		d.notes = append(d.notes, "invalid reason: "+reason)
 	}
 	return nil
 }
 
-// do sends a request, and checks what holds for every answer.
-func (d *direct) do(t *testing.T, method, target, key, body string) (status int, text string) {
+// send sends a request, and checks the properties of every answer.
+func (d *fuzzServer) send(t *testing.T, method, target, key, body string) (status int, text string) {
 	t.Helper()
 	d.reports, d.idle, d.notes = 0, 0, nil
 	r := fuzz.Request(t, key, method, target, body)
@@ -104,8 +104,8 @@ func (d *direct) do(t *testing.T, method, target, key, body string) (status int,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if sent(key) != workerKey || !strings.HasPrefix(r.URL.Path, "/v2/ep/") || !strings.Contains(r.URL.Path, "/w1") {
-		cancel() // else a poll that is refused is held
+	if keyOf(key) != workerKey || !strings.HasPrefix(r.URL.Path, "/v2/ep/") || !strings.Contains(r.URL.Path, "/w1") {
+		cancel() // otherwise a refused poll is held
 	}
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r.WithContext(ctx))
@@ -117,47 +117,47 @@ func (d *direct) do(t *testing.T, method, target, key, body string) (status int,
 		t.Errorf("%s %q: the answer has the key", method, target)
 	case status == http.StatusNoContent:
 	case !utf8.ValidString(text) || !json.Valid([]byte(text)):
-		t.Errorf("%s %q is answered %d and what is not JSON: %q", method, target, status, text)
+		t.Errorf("%s %q is answered %d with invalid JSON: %q", method, target, status, text)
 	case status >= 300 && !strings.HasPrefix(text, `{"error":"`):
-		t.Errorf("%s %q is answered %d %s, which is no error", method, target, status, text)
+		t.Errorf("%s %q is answered %d %s: expected an error", method, target, status, text)
 	}
 	return status, text
 }
 
-// sent is the key in a header.
-func sent(header string) string {
+// keyOf returns the key in a header.
+func keyOf(header string) string {
 	key := strings.TrimSpace(header)
-	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(rest)
+	if scheme, token, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
 	}
 	return key
 }
 
-// Whatever a worker posts: what is accepted is what clients read, as the bytes
-// that were posted; what is refused ends the job with the reason, or leaves a
-// progress update out; and every answer about the job is JSON.
+// Clients read an accepted post as the bytes that were posted. A refused post ends
+// the job with the reason, unless it is a progress update. Every answer about the job
+// is JSON.
 func FuzzPost(f *testing.F) {
-	d := newDirect(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, stream bool, body []byte) {
 		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(`{}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, text := d.do(t, "GET", "/v2/ep/job-take/w1", workerKey, ""); status != http.StatusOK {
+		if status, text := d.send(t, "GET", "/v2/ep/job-take/w1", workerKey, ""); status != http.StatusOK {
 			t.Fatalf("the job is not taken: %d %s", status, text)
 		}
 		path := "/v2/ep/job-done/w1/"
 		if stream {
 			path = "/v2/ep/job-stream/w1/"
 		}
-		status, text := d.do(t, "POST", path+job.ID, workerKey, string(body))
-		now, err := d.engine.Get(t.Context(), "ep", job.ID)
+		status, text := d.send(t, "POST", path+job.ID, workerKey, string(body))
+		after, err := d.engine.Get(t.Context(), "ep", job.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		chunks := [][]byte(nil)
-		if shown := now.AppendJSON(nil); !json.Valid(shown) || !utf8.Valid(shown) {
-			t.Errorf("after %q the job is shown as %q", body, shown)
+		if text := after.AppendJSON(nil); !json.Valid(text) || !utf8.Valid(text) {
+			t.Errorf("after %q the job is shown as %q", body, text)
 		}
 		if stream {
 			if _, chunks, _, err = d.engine.Drain(t.Context(), "ep", job.ID); err != nil {
@@ -171,27 +171,27 @@ func FuzzPost(f *testing.F) {
 		}
 		var posted map[string]json.RawMessage
 		err = json.Unmarshal(bytes.ToValidUTF8(body, []byte("\uFFFD")), &posted)
-		readable := err == nil && posted != nil
+		valid := err == nil && posted != nil
 		switch output := posted["output"]; {
 		case status != http.StatusOK && status != http.StatusBadRequest:
 			t.Errorf("%q is answered %d %s", body, status, text)
-		case status == http.StatusBadRequest && readable && (!stream || output != nil && string(output) != "null"):
+		case status == http.StatusBadRequest && valid && (!stream || output != nil && string(output) != "null"):
 			t.Errorf("%q is refused: %s", body, text)
-		case status == http.StatusOK && !readable:
+		case status == http.StatusOK && !valid:
 			t.Errorf("%q is accepted", body)
-		case stream && now.State != engine.InProgress:
-			t.Errorf("after the chunk %q the job is %s", body, now.State)
+		case stream && after.State != engine.InProgress:
+			t.Errorf("after the chunk %q the job is %s", body, after.State)
 		case stream && (status == http.StatusOK) != (len(chunks) == 1):
 			t.Errorf("the chunk %q, answered %d, makes %d chunks", body, status, len(chunks))
 		case stream:
-		case status == http.StatusBadRequest && now.State == engine.Failed && !strings.Contains(now.Error, "refused"):
-			t.Errorf("after %q the job has failed with %q", body, now.Error)
-		case status == http.StatusOK && now.State == engine.Completed && !bytes.Equal(now.Output, output):
-			t.Errorf("%q completes the job with %q", body, now.Output)
-		case status == http.StatusOK && now.State == engine.Failed && now.Error == "":
+		case status == http.StatusBadRequest && after.State == engine.Failed && !strings.Contains(after.Error, "refused"):
+			t.Errorf("after %q the job has failed with %q", body, after.Error)
+		case status == http.StatusOK && after.State == engine.Completed && !bytes.Equal(after.Output, output):
+			t.Errorf("%q completes the job with %q", body, after.Output)
+		case status == http.StatusOK && after.State == engine.Failed && after.Error == "":
 			t.Errorf("%q fails the job without a reason", body)
-		case now.State != engine.Completed && now.State != engine.Failed && now.State != engine.InProgress:
-			t.Errorf("after %q the job is %s", body, now.State)
+		case after.State != engine.Completed && after.State != engine.Failed && after.State != engine.InProgress:
+			t.Errorf("after %q the job is %s", body, after.State)
 		}
 		if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
 			t.Fatal(err)
@@ -204,14 +204,13 @@ func FuzzPost(f *testing.F) {
 	)
 }
 
-// Whatever a path and its query say: a request without the worker's key reaches
-// no worker, one that posts nothing reports nothing, and texts are UTF-8 with an
-// end.
+// For any path and query, a request without the worker's key reaches no worker, one
+// without a body reports nothing, and texts are UTF-8 of bounded length.
 func FuzzProtocol(f *testing.F) {
-	d := newDirect(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, method, target, key string) {
-		status, text := d.do(t, method, target, key, "")
-		if sent(key) != workerKey && (status < 300 || d.idle+d.reports+len(d.notes) > 0) {
+		status, text := d.send(t, method, target, key, "")
+		if keyOf(key) != workerKey && (status < 300 || d.idle+d.reports+len(d.notes) > 0) {
 			t.Errorf("%s %q with the key %q is answered %d %s", method, target, key, status, text)
 		}
 		for _, note := range d.notes {
@@ -227,29 +226,29 @@ func FuzzProtocol(f *testing.F) {
 	)
 }
 
-// A job reaches a worker with the members that were submitted, and its id: no
-// member takes the place of these.
+// A job reaches a worker with its id and the submitted members; no member of the
+// submission replaces the id or the input.
 func FuzzTakenJob(f *testing.F) {
-	d := newDirect(f)
+	d := newFuzzServer(f)
 	fuzz.Run(f, func(t *testing.T, input, policy, hook []byte) {
-		for _, part := range [][]byte{input, policy, hook} {
-			if !json.Valid(part) || !utf8.Valid(part) { // it is refused
+		for _, member := range [][]byte{input, policy, hook} {
+			if !json.Valid(member) || !utf8.Valid(member) { // the submission is refused
 				return
 			}
 		}
-		rest := append(append(append(append([]byte(`{"policy":`), policy...), `,"webhook":`...), hook...), '}')
-		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: rest})
+		members := append(append(append(append([]byte(`{"policy":`), policy...), `,"webhook":`...), hook...), '}')
+		job, err := d.engine.Submit(t.Context(), engine.NewJob{Endpoint: "ep", Input: input, Rest: members})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, text := d.do(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
+		_, text := d.send(t, "GET", "/v2/ep/job-take-batch/w1?batch_size=1", workerKey, "")
 		var jobs []map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(text), &jobs); err != nil || len(jobs) != 1 {
 			t.Fatalf("%s, %v", text, err)
 		}
 		got := jobs[0]
 		if len(got) != 4 || string(got["id"]) != `"`+job.ID+`"` || !bytes.Equal(got["input"], bytes.TrimSpace(input)) || !bytes.Equal(got["policy"], bytes.TrimSpace(policy)) {
-			t.Errorf("%q with %q is handed out as %s", input, rest, text)
+			t.Errorf("%q with %q is handed out as %s", input, members, text)
 		}
 		if _, err := d.engine.Cancel(t.Context(), "ep", job.ID); err != nil {
 			t.Fatal(err)
@@ -260,4 +259,4 @@ func FuzzTakenJob(f *testing.F) {
 	)
 }
 
-var _ workerapi.Workers = (*direct)(nil)
+var _ workerapi.Workers = (*fuzzServer)(nil)

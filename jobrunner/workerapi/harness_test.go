@@ -20,23 +20,23 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// fake is one worker, w1 of endpoint ep, and writes down what it is told. The
-// test hands out jobs and stops.
-type fake struct {
-	jobs  chan []engine.Taken
-	ids   chan []string
-	drain chan struct{}  // closed: it is to take no more
-	late  []engine.Taken // handed out at the very moment at which a poll ends
+// fakeWorker is worker w1 of endpoint ep, and records calls. The test supplies jobs
+// and stops.
+type fakeWorker struct {
+	jobs     chan []engine.Taken
+	stopIDs  chan []string
+	drain    chan struct{}  // closed: the worker drains
+	lateJobs []engine.Taken // returned at the end of a poll
 
-	mu    sync.Mutex
-	calls []string
-	last  []engine.Report
-	err   error // of the next call
+	mu      sync.Mutex
+	calls   []string
+	reports []engine.Report
+	err     error // result of the next call
 }
 
 const workerKey = "worker-key-3141"
 
-func (f *fake) Authorize(endpoint, id, key string) error {
+func (f *fakeWorker) Authorize(endpoint, id, key string) error {
 	switch {
 	case endpoint != "ep" || id != "w1":
 		return worker.ErrNoWorker
@@ -46,7 +46,7 @@ func (f *fake) Authorize(endpoint, id, key string) error {
 	return nil
 }
 
-func (f *fake) call(format string, args ...any) error {
+func (f *fakeWorker) recordCall(format string, args ...any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, fmt.Sprintf(format, args...))
@@ -55,8 +55,8 @@ func (f *fake) call(format string, args ...any) error {
 	return err
 }
 
-func (f *fake) Take(ctx context.Context, _, id string, most int) ([]engine.Taken, error) {
-	if err := f.call("take %s %d", id, most); err != nil {
+func (f *fakeWorker) Take(ctx context.Context, _, id string, limit int) ([]engine.Taken, error) {
+	if err := f.recordCall("take %s %d", id, limit); err != nil {
 		return nil, err
 	}
 	select {
@@ -64,17 +64,17 @@ func (f *fake) Take(ctx context.Context, _, id string, most int) ([]engine.Taken
 		return jobs, nil
 	case <-f.drain:
 	case <-ctx.Done():
-		return f.late, nil
+		return f.lateJobs, nil
 	}
 	return nil, nil
 }
 
-func (f *fake) Stops(ctx context.Context, _, id string) ([]string, error) {
-	if err := f.call("stops %s", id); err != nil {
+func (f *fakeWorker) Stops(ctx context.Context, _, id string) ([]string, error) {
+	if err := f.recordCall("stops %s", id); err != nil {
 		return nil, err
 	}
 	select {
-	case ids := <-f.ids:
+	case ids := <-f.stopIDs:
 		return ids, nil
 	case <-f.drain:
 	case <-ctx.Done():
@@ -82,46 +82,46 @@ func (f *fake) Stops(ctx context.Context, _, id string) ([]string, error) {
 	return nil, nil
 }
 
-func (f *fake) Report(_ context.Context, _, id, job string, r engine.Report, replace bool) error {
-	err := f.call("report %s %s replace=%t", id, job, replace)
+func (f *fakeWorker) Report(_ context.Context, _, id, job string, r engine.Report, replace bool) error {
+	err := f.recordCall("report %s %s replace=%t", id, job, replace)
 	if err == nil {
 		f.mu.Lock()
-		f.last = append(f.last, r)
+		f.reports = append(f.reports, r)
 		f.mu.Unlock()
 	}
 	return err
 }
 
-func (f *fake) SDK(string, string, string) {}
+func (f *fakeWorker) SDK(string, string, string) {}
 
-func (f *fake) Posting(string, string, string) func() { return func() {} }
+func (f *fakeWorker) Posting(string, string, string) func() { return func() {} }
 
-func (f *fake) Idle(_ context.Context, _, id string) error { return f.call("idle %s", id) }
+func (f *fakeWorker) Idle(_ context.Context, _, id string) error { return f.recordCall("idle %s", id) }
 
-func (f *fake) Ping(_ context.Context, _, id string, jobs []string) error {
-	return f.call("ping %s %q", id, jobs)
+func (f *fakeWorker) Ping(_ context.Context, _, id string, jobs []string) error {
+	return f.recordCall("ping %s %q", id, jobs)
 }
 
-func (f *fake) Unhealthy(_ context.Context, _, id, reason string) error {
-	return f.call("unhealthy %s %s", id, reason)
+func (f *fakeWorker) Unhealthy(_ context.Context, _, id, reason string) error {
+	return f.recordCall("unhealthy %s %s", id, reason)
 }
 
 // protocol is the worker protocol over HTTP in a bubble of virtual time.
 type protocol struct {
-	*fake
+	*fakeWorker
 	t      *testing.T
 	client *http.Client
 	log    *bytes.Buffer
 }
 
-func bubble(t *testing.T, test func(p *protocol)) {
+func runProtocol(t *testing.T, test func(p *protocol)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p := &protocol{t: t, log: new(bytes.Buffer), fake: &fake{
-			jobs: make(chan []engine.Taken), ids: make(chan []string), drain: make(chan struct{}),
+		p := &protocol{t: t, log: new(bytes.Buffer), fakeWorker: &fakeWorker{
+			jobs: make(chan []engine.Taken), stopIDs: make(chan []string), drain: make(chan struct{}),
 		}}
 		network := pipenet.Listen()
-		server := &http.Server{Handler: workerapi.New(workerapi.Config{Workers: p.fake, Logger: slog.New(slog.NewTextHandler(p.log, nil))})}
+		server := &http.Server{Handler: workerapi.New(workerapi.Config{Workers: p.fakeWorker, Logger: slog.New(slog.NewTextHandler(p.log, nil))})}
 		go server.Serve(network)
 		transport := network.Transport()
 		p.client = &http.Client{Transport: transport}
@@ -143,18 +143,18 @@ type answer struct {
 	text   string
 }
 
-// do sends a request with the worker's key, as the public SDK does: bare, and
-// JSON labelled as a form.
-func (p *protocol) do(method, path, body string, header ...string) answer {
+// mustSend sends a request as the public SDK does: with the bare key, and JSON under
+// the content type of a form.
+func (p *protocol) mustSend(method, path, body string, header ...string) answer {
 	p.t.Helper()
-	a, err := p.try(p.t.Context(), method, path, strings.NewReader(body), header...)
+	a, err := p.send(p.t.Context(), method, path, strings.NewReader(body), header...)
 	if err != nil {
 		p.t.Fatalf("%s %s: %s", method, path, err)
 	}
 	return a
 }
 
-func (p *protocol) try(ctx context.Context, method, path string, body io.Reader, header ...string) (answer, error) {
+func (p *protocol) send(ctx context.Context, method, path string, body io.Reader, header ...string) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://deployment"+path, body)
 	if err != nil {
 		return answer{}, err
@@ -178,15 +178,15 @@ func (p *protocol) try(ctx context.Context, method, path string, body io.Reader,
 	return answer{resp.StatusCode, resp.Header, string(text)}, err
 }
 
-func (p *protocol) want(a answer, status int, text string) {
+func (p *protocol) expect(a answer, status int, text string) {
 	p.t.Helper()
 	if a.status != status || a.text != text {
 		p.t.Errorf("answered %d %.300s, not %d %s", a.status, a.text, status, text)
 	}
 }
 
-// told checks what the workers were told since the last look.
-func (p *protocol) told(want ...string) {
+// expectCalls compares the calls since the last check.
+func (p *protocol) expectCalls(want ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()

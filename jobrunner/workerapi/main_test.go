@@ -10,8 +10,8 @@ import (
 // there are processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if folder := os.Getenv("WORKER_SDK_PATH"); len(releasesIn(folder)) > 0 {
-		os.Exit(tryReleases(folder, releasesIn(folder)))
+	if folder := os.Getenv("WORKER_SDK_PATH"); len(listReleases(folder)) > 0 {
+		os.Exit(testReleases(folder, listReleases(folder)))
 	}
 	parallel := "10"
 	if os.Getenv("WORKER_SDK_PATH") != "" { // which takes much of a processor to load

@@ -7,13 +7,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 )
 
-// ping takes note of a sign of life, or of what a worker found wrong with
-// itself.
+// ping records a heartbeat, or a worker's report that it is unhealthy.
 func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error) {
 	if t.query.Get("status") == "unhealthy" {
-		err = a.Workers.Unhealthy(r.Context(), t.endpoint, t.worker, reason(t.query.Get("check"), t.query.Get("reason")))
+		err = a.Workers.Unhealthy(r.Context(), t.endpoint, t.worker, unhealthyReason(t.query.Get("check"), t.query.Get("reason")))
 	} else {
-		err = a.Workers.Ping(r.Context(), t.endpoint, t.worker, jobs(t.query["job_id"]))
+		err = a.Workers.Ping(r.Context(), t.endpoint, t.worker, jobIDs(t.query["job_id"]))
 	}
 	if release := t.query.Get("runpod_version"); err == nil && release != "" && len(release) <= maxRelease {
 		a.Workers.SDK(t.endpoint, t.worker, release)
@@ -24,14 +23,14 @@ func (a *api) ping(w http.ResponseWriter, r *http.Request, t target) (err error)
 	return err
 }
 
-// reason says for people what a check of the worker's own found.
-func reason(check, reason string) string {
-	text := "it says that it is not fit for work"
+// unhealthyReason describes the failed check of a worker for people.
+func unhealthyReason(check, unhealthyReason string) string {
+	text := "the worker reports itself unhealthy"
 	if check != "" {
 		text += ": its check " + check + " failed"
 	}
-	if reason != "" {
-		text += ": " + reason
+	if unhealthyReason != "" {
+		text += ": " + unhealthyReason
 	}
 	if len(text) > maxReason {
 		text = text[:maxReason] + "…"
@@ -39,10 +38,10 @@ func reason(check, reason string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// jobs are the ids of a ping, in one parameter or several.
-func jobs(sent []string) (ids []string) {
-	for _, one := range sent {
-		for id := range strings.SplitSeq(one, ",") {
+// jobIDs lists the job ids of a ping, from one parameter or several.
+func jobIDs(params []string) (ids []string) {
+	for _, param := range params {
+		for id := range strings.SplitSeq(param, ",") {
 			if id = strings.TrimSpace(id); id != "" {
 				ids = append(ids, id)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/rawjson"
 )
 
-// stream passes on a chunk of a job's output.
+// stream reports a chunk of a job's output.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	p, hold, err := a.readPost(r)
 	if err != nil {
@@ -27,8 +27,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.report(w, r, t, engine.Chunk(p.output, p.metrics), false)
 }
 
-// done takes a result, or a progress update. A result that can't be taken is
-// not posted again: the job has failed then, and says why.
+// done reports a result or a progress update. A worker does not repeat a refused
+// result, so the job fails with the reason.
 func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	defer a.Workers.Posting(t.endpoint, t.worker, t.job)()
 	p, hold, err := a.readPost(r)
@@ -46,8 +46,8 @@ func (a *api) done(w http.ResponseWriter, r *http.Request, t target) error {
 	return a.report(w, r, t, p.report(), p.replace)
 }
 
-// report answers 200 also where nothing changed: the worker could do nothing
-// about it. What it has to say counts although it hangs up.
+// report answers 200 even if the report changed nothing, because the worker can't
+// correct that. The report counts even if the worker disconnects.
 func (a *api) report(w http.ResponseWriter, r *http.Request, t target, report engine.Report, replace bool) error {
 	err := a.Workers.Report(context.WithoutCancel(r.Context()), t.endpoint, t.worker, t.job, report, replace)
 	if err == nil {
@@ -56,16 +56,16 @@ func (a *api) report(w http.ResponseWriter, r *http.Request, t target, report en
 	return err
 }
 
-// post is what a worker posts of a job: JSON, whatever its label.
+// post is the JSON that a worker posts about a job, under any content type.
 type post struct {
-	output   json.RawMessage // nil: none
+	output   json.RawMessage // nil: no output
 	metrics  json.RawMessage // nil, or an object
-	err      string          // of a job that failed
-	progress bool            // the job goes on
-	replace  bool            // by a fresh worker
+	err      string          // error of a failed job
+	progress bool            // a progress update: the job goes on
+	replace  bool            // a new worker replaces this one
 }
 
-// report is what a post to job-done means.
+// report converts a post to job-done.
 func (p post) report() engine.Report {
 	switch {
 	case p.progress:
@@ -76,42 +76,42 @@ func (p post) report() engine.Report {
 	return engine.Done(p.output)
 }
 
-// unusableError is of a body that says nothing: 400.
+// unusableError refuses an invalid body with 400.
 type unusableError struct {
 	*httpanswer.Refusal
-	progress bool // it would have been a progress update
+	progress bool // the body starts as a progress update
 }
 
 func (e *unusableError) Unwrap() error { return e.Refusal }
 
-func unusable(body []byte, format string, args ...any) error {
-	return &unusableError{httpanswer.Refuse(http.StatusBadRequest, format, args...), beginsAsProgress(body)}
+func newUnusableError(body []byte, format string, args ...any) error {
+	return &unusableError{httpanswer.Refuse(http.StatusBadRequest, format, args...), startsAsProgress(body)}
 }
 
-// readPost reads a body. What is wrong with it is an *unusableError; where it
-// did not come whole the worker, if it lives, posts it again.
+// readPost reads a body. An invalid body is an *unusableError. A worker repeats a
+// post whose body was incomplete.
 func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error) {
-	if r.ContentLength > maxBody { // nothing but its beginning matters
+	if r.ContentLength > maxBody { // only the start of the body is read
 		r.ContentLength = maxBody
 	}
 	body, hold, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), 1, true)
 	if errors.Is(err, httplimit.ErrMemory) {
-		return p, nil, err // the connection is of use for the next try
+		return p, nil, err // keeps the connection for the retry
 	}
 	if err != nil {
 		return p, nil, httpanswer.BodyRefused(r.Context(), err)
 	}
 	if len(body) > maxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
-		return p, hold, unusable(body, "it is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
+		return p, hold, newUnusableError(body, "the body is larger than %d bytes: return a reference to the data instead, such as a URL", maxBody)
 	}
 	body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	members, ok := rawjson.Members(body, "output", "metrics", "status", "stopPod", "error")
 	if !ok {
 		if fault := rawjson.Fault(body); fault != nil {
-			return p, hold, unusable(body, "it is not a JSON object, %s", fault)
+			return p, hold, newUnusableError(body, "the body is not a JSON object, %s", fault)
 		}
-		return p, hold, unusable(body, "it is not a JSON object")
+		return p, hold, newUnusableError(body, "the body is not a JSON object")
 	}
 	p.output, p.metrics = members["output"], members["metrics"]
 	if len(p.metrics) > 0 && p.metrics[0] != '{' {
@@ -128,21 +128,21 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 	return p, hold, nil
 }
 
-// errorText makes the text of any JSON, for clients always see one.
+// errorText converts an error of any JSON type to a text, as clients expect.
 func errorText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
 	}
 	if text == "" {
-		text = "the handler failed and did not say why"
+		text = "the handler failed without an error message"
 	}
 	return text
 }
 
-// beginsAsProgress tells whether a body that can't be read began like a progress
-// update, whose status the public SDK writes first: the job it is about goes on.
-func beginsAsProgress(body []byte) bool {
+// startsAsProgress reports whether an invalid body starts like a progress update, in
+// which the public SDK writes the status first. Its job goes on.
+func startsAsProgress(body []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(body))
 	for _, want := range []json.Token{json.Delim('{'), "status", "IN_PROGRESS"} {
 		if got, err := d.Token(); err != nil || got != want {

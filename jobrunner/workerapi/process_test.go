@@ -29,15 +29,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-// process is a worker that runs: a process group.
+// process is a running worker: a process group.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// start runs the handlers of testdata under the stand-in, or under the public
-// SDK where WORKER_SDK_PATH names a folder that has it.
-func start(env map[string]string, log io.Writer) (*process, error) {
+// startProcess runs the handlers of testdata under the stand-in, or under the public
+// SDK if WORKER_SDK_PATH names its folder.
+func startProcess(env map[string]string, log io.Writer) (*process, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		return nil, err
@@ -60,20 +60,20 @@ func start(env map[string]string, log io.Writer) (*process, error) {
 	}
 	// The process that pings outlives a crash, and its output must be read on: a
 	// pipe that has no reader would end it.
-	output, write, err := os.Pipe()
+	output, writer, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	cmd.Stdout, cmd.Stderr = write, write
+	cmd.Stdout, cmd.Stderr = writer, writer
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
-	_ = write.Close()
+	_ = writer.Close()
 	if err != nil {
 		return nil, errors.Join(err, output.Close(), os.RemoveAll(folder))
 	}
-	p, read := &process{cmd, make(chan struct{})}, make(chan struct{})
+	p, outputRead := &process{cmd, make(chan struct{})}, make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(outputRead)
 		_, _ = io.Copy(log, output)
 		_ = output.Close()
 		_ = os.RemoveAll(folder)
@@ -82,7 +82,7 @@ func start(env map[string]string, log io.Writer) (*process, error) {
 		defer close(p.done)
 		_ = cmd.Wait()
 		select {
-		case <-read:
+		case <-outputRead:
 		case <-time.After(100 * time.Millisecond):
 		}
 	}()
@@ -124,30 +124,30 @@ func setHandler(env map[string]string, handler string) {
 	env["HANDLER"], env["STANDIN_RELEASE"], _ = strings.Cut(handler, "@")
 }
 
-// onStandIn skips a test of an older release where the public SDK is tried
-// instead of the stand-in.
-func onStandIn(t *testing.T) {
+// requireStandIn skips a test for the stand-in of an older release if the tests run
+// with the public SDK.
+func requireStandIn(t *testing.T) {
 	t.Helper()
 	if os.Getenv("WORKER_SDK_PATH") != "" {
 		t.Skip("the test is for the stand-in")
 	}
 }
 
-// line is a queue with one worker, a process, behind the protocol: what the
-// worker does is seen without anybody who starts and kills it.
-type line struct {
+// singleWorker is a queue with one worker process behind the protocol. It shows the
+// worker's own behaviour, without a pool that starts and kills workers.
+type singleWorker struct {
 	*record
 	t       *testing.T
 	engine  *engine.Engine
 	process *process
 	log     *output
-	stop    chan []string
+	stopIDs chan []string
 
 	mu   sync.Mutex
 	held map[string]engine.Ref
 }
 
-func newLine(t *testing.T, handler string) *line {
+func newSingleWorker(t *testing.T, handler string) *singleWorker {
 	t.Helper()
 	python.Need(t)
 	discard := slog.New(slog.DiscardHandler)
@@ -159,15 +159,15 @@ func newLine(t *testing.T, handler string) *line {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &line{t: t, engine: e, log: new(output), stop: make(chan []string, 1), held: map[string]engine.Ref{}}
+	l := &singleWorker{t: t, engine: e, log: new(output), stopIDs: make(chan []string, 1), held: map[string]engine.Ref{}}
 	l.record = newRecord(workerapi.New(workerapi.Config{Workers: l, Logger: discard}))
 	server := httptest.NewServer(l.record)
 	env := protocolEnv(server.URL)
 	setHandler(env, handler)
-	if l.process, err = start(env, l.log); err != nil {
+	if l.process, err = startProcess(env, l.log); err != nil {
 		t.Fatal(err)
 	}
-	l.dead = l.process.Done()
+	l.workerDone = l.process.Done()
 	t.Cleanup(func() {
 		l.process.Kill()
 		server.CloseClientConnections()
@@ -184,7 +184,7 @@ func newLine(t *testing.T, handler string) *line {
 	return l
 }
 
-// output is what a worker writes.
+// output is the output of a worker.
 type output struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
@@ -201,11 +201,11 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.b.Write(b)
 }
 
-// await waits until the worker has written a text.
-func (o *output) await(t *testing.T, text string) {
+// waitForText waits until the worker has written a text.
+func (o *output) waitForText(t *testing.T, text string) {
 	t.Helper()
-	late := time.NewTimer(patience)
-	defer late.Stop()
+	timeout := time.NewTimer(waitTimeout)
+	defer timeout.Stop()
 	for {
 		o.mu.Lock()
 		if o.changed == nil {
@@ -218,7 +218,7 @@ func (o *output) await(t *testing.T, text string) {
 		}
 		select {
 		case <-changed:
-		case <-late.C:
+		case <-timeout.C:
 			t.Fatalf("the worker did not write %q", text)
 		}
 	}
@@ -230,7 +230,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-func (l *line) Authorize(_, id, key string) error {
+func (l *singleWorker) Authorize(_, id, key string) error {
 	if id != "w1" {
 		return worker.ErrNoWorker
 	}
@@ -240,8 +240,8 @@ func (l *line) Authorize(_, id, key string) error {
 	return nil
 }
 
-func (l *line) Take(ctx context.Context, endpoint, id string, most int) ([]engine.Taken, error) {
-	jobs, err := l.engine.TakeOrWait(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: most})
+func (l *singleWorker) Take(ctx context.Context, endpoint, id string, limit int) ([]engine.Taken, error) {
+	jobs, err := l.engine.TakeOrWait(ctx, engine.Take{Endpoint: endpoint, Worker: id, Max: limit})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, job := range jobs {
@@ -253,16 +253,16 @@ func (l *line) Take(ctx context.Context, endpoint, id string, most int) ([]engin
 	return jobs, err
 }
 
-func (l *line) Stops(ctx context.Context, _, _ string) ([]string, error) {
+func (l *singleWorker) Stops(ctx context.Context, _, _ string) ([]string, error) {
 	select {
-	case ids := <-l.stop:
+	case ids := <-l.stopIDs:
 		return ids, nil
 	case <-ctx.Done():
 		return nil, nil
 	}
 }
 
-func (l *line) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
+func (l *singleWorker) Report(ctx context.Context, _, _, job string, r engine.Report, _ bool) error {
 	l.mu.Lock()
 	ref := l.held[job]
 	l.mu.Unlock()
@@ -270,30 +270,30 @@ func (l *line) Report(ctx context.Context, _, _, job string, r engine.Report, _ 
 	return err
 }
 
-func (l *line) SDK(string, string, string) {}
+func (l *singleWorker) SDK(string, string, string) {}
 
-func (l *line) Posting(string, string, string) func() { return func() {} }
+func (l *singleWorker) Posting(string, string, string) func() { return func() {} }
 
-func (l *line) Idle(context.Context, string, string) error { return nil }
+func (l *singleWorker) Idle(context.Context, string, string) error { return nil }
 
-func (l *line) Ping(context.Context, string, string, []string) error { return nil }
+func (l *singleWorker) Ping(context.Context, string, string, []string) error { return nil }
 
-func (l *line) Unhealthy(context.Context, string, string, string) error { return nil }
+func (l *singleWorker) Unhealthy(context.Context, string, string, string) error { return nil }
 
-// exits waits for the worker to end by itself.
-func (l *line) exits() {
+// waitForExit waits for the worker to end by itself.
+func (l *singleWorker) waitForExit() {
 	l.t.Helper()
-	late := time.NewTimer(patience)
-	defer late.Stop()
+	timeout := time.NewTimer(waitTimeout)
+	defer timeout.Stop()
 	select {
 	case <-l.process.Done():
-	case <-late.C:
+	case <-timeout.C:
 		l.t.Fatal("the worker did not end")
 	}
 }
 
 // submit queues a job.
-func (l *line) submit(input string) string {
+func (l *singleWorker) submit(input string) string {
 	l.t.Helper()
 	job, err := l.engine.Submit(l.t.Context(), engine.NewJob{Endpoint: "ep", Input: []byte(input)})
 	if err != nil {
@@ -302,8 +302,8 @@ func (l *line) submit(input string) string {
 	return job.ID
 }
 
-// get is a job as a client sees it.
-func (l *line) get(id string) engine.Job {
+// get returns a job as a client sees it.
+func (l *singleWorker) get(id string) engine.Job {
 	l.t.Helper()
 	job, err := l.engine.Get(l.t.Context(), "ep", id)
 	if err != nil {
@@ -312,10 +312,10 @@ func (l *line) get(id string) engine.Job {
 	return job
 }
 
-// ends waits for a job's result.
-func (l *line) ends(id string) engine.Job {
+// waitForResult waits for a job's result.
+func (l *singleWorker) waitForResult(id string) engine.Job {
 	l.t.Helper()
-	l.await(l.t, 1, false, "the result of "+id, func(r request) bool {
+	l.waitForRequest(l.t, 1, false, "the result of "+id, func(r request) bool {
 		return strings.HasSuffix(r.path, "/"+id) && strings.Contains(r.path, "/job-done/") && !isProgress(r)
 	})
 	return l.get(id)
@@ -323,30 +323,30 @@ func (l *line) ends(id string) engine.Job {
 
 func isProgress(r request) bool { return strings.Contains(r.body, `"status": "IN_PROGRESS"`) }
 
-// since tells whether the public SDK that is tried is of a release or a later
-// one. The stand-in does what the newest does.
-func (l *record) since(t *testing.T, release ...int) bool {
+// isSince reports whether the tested public SDK has a release or a later one. The
+// stand-in behaves like the newest.
+func (l *record) isSince(t *testing.T, release ...int) bool {
 	t.Helper()
-	query, _ := url.ParseQuery(l.asked(t, 1, "ping", "runpod_version=").query)
-	has := make([]int, 3)
-	n, _ := fmt.Sscanf(query.Get("runpod_version"), "%d.%d.%d", &has[0], &has[1], &has[2])
-	return n < 2 || slices.Compare(has, release) >= 0
+	query, _ := url.ParseQuery(l.waitForAnswered(t, 1, "ping", "runpod_version=").query)
+	actual := make([]int, 3)
+	n, _ := fmt.Sscanf(query.Get("runpod_version"), "%d.%d.%d", &actual[0], &actual[1], &actual[2])
+	return n < 2 || slices.Compare(actual, release) >= 0
 }
 
-// needs skips a test of what the public SDK does since a release.
-func (l *record) needs(t *testing.T, release ...int) {
+// requireRelease skips a test of a feature that the public SDK has since a release.
+func (l *record) requireRelease(t *testing.T, release ...int) {
 	t.Helper()
-	if !l.since(t, release...) {
+	if !l.isSince(t, release...) {
 		t.Skip("the release of the SDK does not do it: it is before", release)
 	}
 }
 
-// hold is the input of a job that runs until it is released, and then returns
-// its input. It has more members, such as "then".
-func hold(t *testing.T, more string) (input string, release func()) {
+// heldInput is the input of a job that runs until release, and then returns its
+// input. members are appended to it, such as "then".
+func heldInput(t *testing.T, members string) (input string, release func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "released")
-	return fmt.Sprintf(`{"op": "hold", "until": %q%s}`, file, more), func() {
+	return fmt.Sprintf(`{"op": "hold", "until": %q%s}`, file, members), func() {
 		t.Helper()
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// request is one that a worker sent, with its answer.
+// request is a request of a worker, with its answer.
 type request struct {
 	method, path, query, body string
 	header                    http.Header
 	status                    int
 	answer                    string
-	at, answered              time.Time
+	received, answeredAt      time.Time
 }
 
 func (r request) String() string {
 	return fmt.Sprintf("%s %s?%s %.200s → %d %.200s", r.method, r.path, r.query, r.body, r.status, r.answer)
 }
 
-// record keeps what goes by, and wakes who waits for it.
+// record records requests and answers, and wakes the tests that wait for them.
 type record struct {
-	next http.Handler
-	dead <-chan struct{} // the only worker has ended; nil where there are several
+	next       http.Handler
+	workerDone <-chan struct{} // closed when the only worker has ended; nil with several workers
 
-	mu      sync.Mutex
-	begun   []request
-	ended   []request
-	changed chan struct{}
+	mu       sync.Mutex
+	received []request
+	answered []request
+	changed  chan struct{}
 }
 
 func newRecord(next http.Handler) *record { return &record{next: next, changed: make(chan struct{})} }
 
-func (l *record) note(list *[]request, r request) {
+func (l *record) add(list *[]request, r request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*list = append(*list, r)
@@ -49,56 +49,56 @@ func (l *record) note(list *[]request, r request) {
 func (l *record) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	one := request{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, body: string(body), header: r.Header.Clone(), at: time.Now()}
-	l.note(&l.begun, one)
-	copied := &copied{ResponseWriter: w, status: http.StatusOK}
-	l.next.ServeHTTP(copied, r)
-	one.status, one.answer, one.answered = copied.status, copied.text.String(), time.Now()
-	l.note(&l.ended, one)
+	req := request{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, body: string(body), header: r.Header.Clone(), received: time.Now()}
+	l.add(&l.received, req)
+	response := &responseCopy{ResponseWriter: w, status: http.StatusOK}
+	l.next.ServeHTTP(response, r)
+	req.status, req.answer, req.answeredAt = response.status, response.text.String(), time.Now()
+	l.add(&l.answered, req)
 }
 
-type copied struct {
+type responseCopy struct {
 	http.ResponseWriter
 	status int
 	text   bytes.Buffer
 }
 
-func (c *copied) WriteHeader(status int) {
+func (c *responseCopy) WriteHeader(status int) {
 	c.status = status
 	c.ResponseWriter.WriteHeader(status)
 }
 
-func (c *copied) Write(b []byte) (int, error) {
+func (c *responseCopy) Write(b []byte) (int, error) {
 	c.text.Write(b)
 	return c.ResponseWriter.Write(b)
 }
 
-func (c *copied) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *responseCopy) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// patience is how long a test waits for what must come. The public SDK takes many
-// seconds to load where several do at once.
-var patience = time.Minute
+// waitTimeout is how long a test waits for an expected request. The public SDK needs
+// many seconds to load when several processes load it at once.
+var waitTimeout = time.Minute
 
-// afterDeath is how long a test waits for what a dead worker leaves behind.
-const afterDeath = 15 * time.Second
+// exitTimeout is how long a test waits for requests after the worker has ended.
+const exitTimeout = 15 * time.Second
 
 func init() {
 	if os.Getenv("WORKER_SDK_PATH") != "" {
-		patience = 4 * time.Minute
+		waitTimeout = 4 * time.Minute
 	}
 }
 
-// await waits for n requests that begin so, in their path and body, and answers
-// the last: those that have been answered, or with begun those that came.
-func (l *record) await(t *testing.T, n int, begun bool, what string, match func(request) bool) request {
+// waitForRequest waits for the nth matching request: among the answered ones, or with
+// received among all.
+func (l *record) waitForRequest(t *testing.T, n int, received bool, description string, match func(request) bool) request {
 	t.Helper()
-	late, dead := time.NewTimer(patience), l.dead
-	defer late.Stop()
+	timeout, done := time.NewTimer(waitTimeout), l.workerDone
+	defer timeout.Stop()
 	for {
 		l.mu.Lock()
-		list, changed := l.ended, l.changed
-		if begun {
-			list = l.begun
+		list, changed := l.answered, l.changed
+		if received {
+			list = l.received
 		}
 		l.mu.Unlock()
 		found := 0
@@ -111,39 +111,39 @@ func (l *record) await(t *testing.T, n int, begun bool, what string, match func(
 		}
 		select {
 		case <-changed:
-		case <-dead: // only its pings may go on
-			dead = nil
-			late.Reset(afterDeath)
-		case <-late.C:
-			t.Fatalf("%s did not come, %d of %d did, among\n%s", what, found, n, l.text())
+		case <-done: // only the process that pings may still run
+			done = nil
+			timeout.Reset(exitTimeout)
+		case <-timeout.C:
+			t.Fatalf("no request %s: got %d of %d, among\n%s", description, found, n, l.text())
 		}
 	}
 }
 
-// asked waits for the nth answered request of an operation.
-func (l *record) asked(t *testing.T, n int, operation, contains string) request {
+// waitForAnswered waits for the nth answered request of an operation.
+func (l *record) waitForAnswered(t *testing.T, n int, operation, contains string) request {
 	t.Helper()
-	return l.await(t, n, false, operation+" "+contains, matching(operation, contains))
+	return l.waitForRequest(t, n, false, operation+" "+contains, requestMatcher(operation, contains))
 }
 
-// asks waits for the nth request of an operation, answered or not.
-func (l *record) asks(t *testing.T, n int, operation, contains string) request {
+// waitForReceived waits for the nth received request of an operation, answered or not.
+func (l *record) waitForReceived(t *testing.T, n int, operation, contains string) request {
 	t.Helper()
-	return l.await(t, n, true, operation+" "+contains, matching(operation, contains))
+	return l.waitForRequest(t, n, true, operation+" "+contains, requestMatcher(operation, contains))
 }
 
-func matching(operation, contains string) func(request) bool {
+func requestMatcher(operation, contains string) func(request) bool {
 	return func(r request) bool {
 		return strings.Contains(r.path+"/", "/"+operation+"/") && strings.Contains(r.path+"?"+r.query+" "+r.body, contains)
 	}
 }
 
-// all are the requests that were answered and match.
-func (l *record) all(operation, contains string) (found []request) {
+// answeredRequests lists the answered requests that match.
+func (l *record) answeredRequests(operation, contains string) (found []request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range l.ended {
-		if matching(operation, contains)(r) {
+	for _, r := range l.answered {
+		if requestMatcher(operation, contains)(r) {
 			found = append(found, r)
 		}
 	}
@@ -154,7 +154,7 @@ func (l *record) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b strings.Builder
-	for _, r := range l.ended {
+	for _, r := range l.answered {
 		fmt.Fprintln(&b, r)
 	}
 	return b.String()

@@ -17,8 +17,8 @@ import (
 
 var updateReleases = flag.Bool("releases.update", false, "write the table of releases of the public SDK into the guide")
 
-// checks are what is tried with each release of the public SDK, by the tests.
-var checks = []struct{ test, what string }{
+// checks are the tests that run with each release of the public SDK.
+var checks = []struct{ test, description string }{
 	{"TestWorkerResults", "outputs and errors of every kind"},
 	{"TestWorkerSeesTheSubmission", "what was submitted beside the input reaches the handler"},
 	{"TestWorkerStreams", "generators stream, with and without aggregation"},
@@ -42,19 +42,19 @@ var checks = []struct{ test, what string }{
 	{"TestUnfitWorkerIsUnhealthy", "a fitness check that fails makes the worker UNHEALTHY"},
 }
 
-// releasesIn are the folders of a folder that have the public SDK, the oldest
-// release first; none where the folder itself has it.
-func releasesIn(folder string) (releases []string) {
+// listReleases lists the subfolders that have the public SDK, the oldest release
+// first; it is empty if the folder itself has the SDK.
+func listReleases(folder string) (releases []string) {
 	if folder == "" || hasSDK(folder) {
 		return nil
 	}
-	entries, _ := os.ReadDir(folder) // none is what it has then
+	entries, _ := os.ReadDir(folder) // empty after an error
 	for _, e := range entries {
 		if hasSDK(filepath.Join(folder, e.Name())) {
 			releases = append(releases, e.Name())
 		}
 	}
-	slices.SortFunc(releases, func(a, b string) int { return slices.Compare(numbers(a), numbers(b)) })
+	slices.SortFunc(releases, func(a, b string) int { return slices.Compare(parseRelease(a), parseRelease(b)) })
 	return releases
 }
 
@@ -63,24 +63,24 @@ func hasSDK(folder string) bool {
 	return err == nil
 }
 
-func numbers(release string) (out []int) {
+func parseRelease(release string) (out []int) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(release, "v"), ".") {
-		n, _ := strconv.Atoi(part) // 0 for what is none
+		n, _ := strconv.Atoi(part) // 0 for an invalid number
 		out = append(out, n)
 	}
 	return out
 }
 
-// verdictForm is the line in which a test, or a part of it, says what came of it.
-var verdictForm = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\w+)(/\S+)?`)
+// verdictPattern matches the line with the verdict of a test or a subtest.
+var verdictPattern = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\w+)(/\S+)?`)
 
-// verdictsIn are those of the tests. One whose parts were all skipped was skipped
-// itself.
-func verdictsIn(output string) map[string]string {
-	whole, parts := map[string]string{}, map[string]map[string]bool{}
-	for _, m := range verdictForm.FindAllStringSubmatch(output, -1) {
+// parseVerdicts finds the verdicts of the tests. A test whose subtests were all skipped
+// counts as skipped.
+func parseVerdicts(output string) map[string]string {
+	verdicts, parts := map[string]string{}, map[string]map[string]bool{}
+	for _, m := range verdictPattern.FindAllStringSubmatch(output, -1) {
 		if m[3] == "" {
-			whole[m[2]] = m[1]
+			verdicts[m[2]] = m[1]
 			continue
 		}
 		if parts[m[2]] == nil {
@@ -89,16 +89,16 @@ func verdictsIn(output string) map[string]string {
 		parts[m[2]][m[1]] = true
 	}
 	for test, kinds := range parts {
-		if kinds["SKIP"] && len(kinds) == 1 && whole[test] == "PASS" {
-			whole[test] = "SKIP"
+		if kinds["SKIP"] && len(kinds) == 1 && verdicts[test] == "PASS" {
+			verdicts[test] = "SKIP"
 		}
 	}
-	return whole
+	return verdicts
 }
 
-// tryReleases runs the tests of this program once for each release, and answers
-// the exit status.
-func tryReleases(folder string, releases []string) (status int) {
+// testReleases runs the tests of this program once for each release, and returns the
+// exit status.
+func testReleases(folder string, releases []string) (status int) {
 	verdicts := map[string]map[string]string{} // by release and test
 	for _, release := range releases {
 		args := append(slices.Clone(os.Args[1:]), "-test.v=true")
@@ -115,7 +115,7 @@ func tryReleases(folder string, releases []string) (status int) {
 		var out bytes.Buffer
 		child.Stdout, child.Stderr = &out, &out
 		err := child.Run()
-		verdicts[release] = verdictsIn(out.String())
+		verdicts[release] = parseVerdicts(out.String())
 		fmt.Printf("release %s: %d tests, %v\n", release, len(verdicts[release]), err)
 		if err != nil {
 			status = 1
@@ -125,7 +125,7 @@ func tryReleases(folder string, releases []string) (status int) {
 	table := releaseTable(releases, verdicts)
 	fmt.Print(table)
 	if *updateReleases {
-		if err := putTable("../../docs/guides/worker.md", table); err != nil {
+		if err := writeTable("../../docs/guides/worker.md", table); err != nil {
 			fmt.Println(err)
 			status = 1
 		}
@@ -133,13 +133,13 @@ func tryReleases(folder string, releases []string) (status int) {
 	return status
 }
 
-// releaseTable is what the tests found: yes, no, or – for what a release does not
-// do, for its own part.
+// releaseTable is the table of verdicts: yes, no, or – for a feature that the release
+// does not have.
 func releaseTable(releases []string, verdicts map[string]map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| check | %s |\n|---|%s\n", strings.Join(releases, " | "), strings.Repeat("---|", len(releases)))
 	for _, c := range checks {
-		b.WriteString("| " + c.what)
+		b.WriteString("| " + c.description)
 		for _, release := range releases {
 			b.WriteString(" | " + map[string]string{"PASS": "yes", "FAIL": "no", "SKIP": "–", "": "not tried"}[verdicts[release][c.test]])
 		}
@@ -148,21 +148,21 @@ func releaseTable(releases []string, verdicts map[string]map[string]string) stri
 	return b.String()
 }
 
-// The table stands between these lines of the guide.
+// The table is between these lines of the guide.
 const (
-	tableBegins = "<!-- releases: WORKER_SDK_PATH=DIR go test ./jobrunner/workerapi -releases.update -timeout=60m -->\n"
-	tableEnds   = "<!-- end of releases -->\n"
+	tableStart = "<!-- releases: WORKER_SDK_PATH=DIR go test ./jobrunner/workerapi -releases.update -timeout=60m -->\n"
+	tableEnd   = "<!-- end of releases -->\n"
 )
 
-func putTable(file, table string) error {
+func writeTable(file, table string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, ok := strings.Cut(string(text), tableBegins)
-	_, after, whole := strings.Cut(rest, tableEnds)
-	if !ok || !whole {
-		return fmt.Errorf("%s has no place for the table: expected the lines\n%s%s", file, tableBegins, tableEnds)
+	before, rest, ok := strings.Cut(string(text), tableStart)
+	_, after, hasEnd := strings.Cut(rest, tableEnd)
+	if !ok || !hasEnd {
+		return fmt.Errorf("updating the table in %s: expected the lines\n%s%s", file, tableStart, tableEnd)
 	}
-	return os.WriteFile(file, []byte(before+tableBegins+table+tableEnds+after), 0o644) //nolint:gosec // a guide is for everybody
+	return os.WriteFile(file, []byte(before+tableStart+table+tableEnd+after), 0o644) //nolint:gosec // a guide is for everybody
 }

@@ -19,30 +19,31 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// absent is a worker whose process does nothing: the test speaks for it.
-type absent struct{ specs chan worker.Spec }
+// idlePrograms starts workers whose process does nothing: the test sends requests in
+// their place.
+type idlePrograms struct{ specs chan worker.Spec }
 
-func (a absent) Program(string) (worker.Program, error) {
+func (a idlePrograms) Program(string) (worker.Program, error) {
 	return worker.Program{Start: func(_ context.Context, s worker.Spec) (worker.Process, error) {
 		a.specs <- s
-		p := &idling{done: make(chan struct{})}
+		p := &idleProcess{done: make(chan struct{})}
 		p.end = sync.OnceFunc(func() { close(p.done) })
 		return p, nil
 	}}, nil
 }
 
-type idling struct {
+type idleProcess struct {
 	done chan struct{}
 	end  func()
 }
 
-func (p *idling) Done() <-chan struct{} { return p.done }
-func (p *idling) Exit() string          { return "killed" }
-func (p *idling) Kill()                 { p.end() }
-func (p *idling) Usage() worker.Usage   { return worker.Usage{} }
+func (p *idleProcess) Done() <-chan struct{} { return p.done }
+func (p *idleProcess) Exit() string          { return "killed" }
+func (p *idleProcess) Kill()                 { p.end() }
+func (p *idleProcess) Usage() worker.Usage   { return worker.Usage{} }
 
-// spoken is a worker that the test speaks for, over HTTP.
-type spoken struct {
+// manualWorker is a worker whose requests the test sends.
+type manualWorker struct {
 	t        *testing.T
 	spec     worker.Spec
 	client   *api.Client
@@ -50,12 +51,12 @@ type spoken struct {
 	http     *http.Client
 }
 
-// speak deploys one endpoint with one worker.
-func speak(t *testing.T) *spoken {
+// newManualWorker deploys an endpoint with one worker.
+func newManualWorker(t *testing.T) *manualWorker {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	url := "http://" + server.Listener.Addr().String()
-	programs := absent{make(chan worker.Spec, 10)}
+	programs := idlePrograms{make(chan worker.Spec, 10)}
 	j, err := jobrunner.New(t.Context(), jobrunner.Config{
 		APIKey: "planted-key", URL: url, Programs: programs, NoJobLimits: true, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -75,7 +76,7 @@ func speak(t *testing.T) *spoken {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := client.Endpoints.Create(t.Context(), api.Endpoint{
+	endpoint, err := client.Endpoints.Create(t.Context(), api.Endpoint{
 		Name: "spoken", Type: "QUEUE", Container: &api.Container{Image: new("team/worker")},
 		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 1},
 	})
@@ -84,12 +85,12 @@ func speak(t *testing.T) *spoken {
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &spoken{t: t, spec: <-programs.specs, client: client, endpoint: made.ID, http: &http.Client{Transport: transport}}
+	return &manualWorker{t: t, spec: <-programs.specs, client: client, endpoint: endpoint.ID, http: &http.Client{Transport: transport}}
 }
 
-// say sends a request of the protocol, at the address of a variable.
-func (s *spoken) say(ctx context.Context, variable, job, more, body string) (*http.Response, string, error) {
-	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.Worker, "$ID", job).Replace(s.spec.Env[variable]) + more
+// send sends a request of the protocol to the URL in a variable of the worker.
+func (s *manualWorker) send(ctx context.Context, variable, job, query, body string) (*http.Response, string, error) {
+	url := strings.NewReplacer("$RUNPOD_POD_ID", s.spec.Worker, "$ID", job).Replace(s.spec.Env[variable]) + query
 	method := http.MethodGet
 	if body != "" {
 		method = http.MethodPost
@@ -108,12 +109,12 @@ func (s *spoken) say(ctx context.Context, variable, job, more, body string) (*ht
 	return resp, string(text), err
 }
 
-// batch takes jobs, at most n.
-func (s *spoken) batch(n int) (ids []string) {
+// takeBatch takes at most n jobs.
+func (s *manualWorker) takeBatch(n int) (ids []string) {
 	s.t.Helper()
 	take := strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-take-batch/", 1)
 	s.spec.Env["TEST_BATCH"] = take
-	resp, text, err := s.say(s.t.Context(), "TEST_BATCH", s.spec.Worker, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
+	resp, text, err := s.send(s.t.Context(), "TEST_BATCH", s.spec.Worker, fmt.Sprintf("&batch_size=%d&job_in_progress=1", n), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -128,27 +129,27 @@ func (s *spoken) batch(n int) (ids []string) {
 }
 
 // A worker with many slots that reports all the time is never told to stop a
-// job that is done.
+// finished job.
 func TestDoneJobsAreNotToStop(t *testing.T) {
 	t.Parallel()
-	s := speak(t)
+	s := newManualWorker(t)
 	const jobs, slots = 1500, 50
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
 	env := maps.Clone(s.spec.Env)
-	listener := &spoken{t: t, spec: s.spec, http: s.http}
+	listener := &manualWorker{t: t, spec: s.spec, http: s.http}
 	listener.spec.Env = env
-	stopped := make(chan []string)
+	stops := make(chan []string)
 	go func() {
-		var all []string
+		var answers []string
 		for ctx.Err() == nil {
-			resp, text, err := listener.say(ctx, "TEST_STOP", s.spec.Worker, "", "")
+			resp, text, err := listener.send(ctx, "TEST_STOP", s.spec.Worker, "", "")
 			if err == nil && resp.StatusCode == http.StatusOK {
-				all = append(all, text)
+				answers = append(answers, text)
 			}
 		}
-		stopped <- all
+		stops <- answers
 	}()
 	for range jobs {
 		if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)}); err != nil {
@@ -156,11 +157,11 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 		}
 	}
 	for done := 0; done < jobs; {
-		ids := s.batch(slots)
+		ids := s.takeBatch(slots)
 		var posts sync.WaitGroup
 		for _, id := range ids {
 			posts.Go(func() {
-				if resp, text, err := s.say(t.Context(), "RUNPOD_WEBHOOK_POST_OUTPUT", id, "&isStream=false", `{"output": 1}`); err != nil || resp.StatusCode != http.StatusOK {
+				if resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_POST_OUTPUT", id, "&isStream=false", `{"output": 1}`); err != nil || resp.StatusCode != http.StatusOK {
 					t.Errorf("a result: %v %s", err, text)
 				}
 			})
@@ -169,41 +170,41 @@ func TestDoneJobsAreNotToStop(t *testing.T) {
 		done += len(ids)
 	}
 	cancel()
-	if all := <-stopped; len(all) > 0 {
-		t.Errorf("of %d jobs that are done the worker was told to stop %d times: %s", jobs, len(all), slices.Compact(all))
+	if answers := <-stops; len(answers) > 0 {
+		t.Errorf("of %d jobs that are done the worker was told to stop %d times: %s", jobs, len(answers), slices.Compact(answers))
 	}
 }
 
-// A job that is cancelled is named, and the worker may obey.
+// The worker is told to stop a cancelled job.
 func TestCancelledJobIsToStop(t *testing.T) {
 	t.Parallel()
-	s := speak(t)
+	s := newManualWorker(t)
 	job, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.batch(2)
+	s.takeBatch(2)
 	if _, err := s.client.Jobs.Cancel(t.Context(), s.endpoint, job.ID); err != nil {
 		t.Fatal(err)
 	}
 	s.spec.Env["TEST_STOP"] = strings.Replace(s.spec.Env["RUNPOD_WEBHOOK_GET_JOB"], "/job-take/", "/job-stop/", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	if _, text, err := s.say(ctx, "TEST_STOP", s.spec.Worker, "", ""); err != nil || text != `{"jobsToStop":["`+job.ID+`"]}` {
+	if _, text, err := s.send(ctx, "TEST_STOP", s.spec.Worker, "", ""); err != nil || text != `{"jobsToStop":["`+job.ID+`"]}` {
 		t.Errorf("the jobs to stop are %v %s", err, text)
 	}
 }
 
-// A job of a megabyte is answered with its length: clients in pure Python wait
-// for the end of chunks that does not come.
+// A job of a megabyte is answered with its length, because clients in pure Python
+// can't find the end of a chunked answer.
 func TestLargeJobHasALength(t *testing.T) {
 	t.Parallel()
-	s := speak(t)
+	s := newManualWorker(t)
 	input := `{"text":"` + strings.Repeat("x", 1<<20) + `"}`
 	if _, err := s.client.Jobs.Run(t.Context(), s.endpoint, api.Submission{Input: []byte(input)}); err != nil {
 		t.Fatal(err)
 	}
-	resp, text, err := s.say(t.Context(), "RUNPOD_WEBHOOK_GET_JOB", s.spec.Worker, "&job_in_progress=0", "")
+	resp, text, err := s.send(t.Context(), "RUNPOD_WEBHOOK_GET_JOB", s.spec.Worker, "&job_in_progress=0", "")
 	if err != nil || !strings.Contains(text, input) {
 		t.Fatalf("took %.100s, %v", text, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // take answers one job as an object, or 204.
 func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
-	jobs, err := a.wait(r, t, 1)
+	jobs, err := a.waitForJobs(r, t, 1)
 	if err != nil {
 		return err
 	}
@@ -26,14 +26,14 @@ func (a *api) take(w http.ResponseWriter, r *http.Request, t target) error {
 	return nil
 }
 
-// takeBatch answers an array of at most batch_size jobs, or 204. A size that is
-// none is 1: a worker takes a refusal for an empty queue, and asks again at once.
+// takeBatch answers an array of at most batch_size jobs, or 204. An invalid size is
+// 1: a worker treats a refusal as an empty queue, and polls again at once.
 func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error {
 	size, err := strconv.Atoi(t.query.Get("batch_size"))
 	if err != nil {
 		size = 1
 	}
-	jobs, err := a.wait(r, t, min(max(size, 1), maxBatch))
+	jobs, err := a.waitForJobs(r, t, min(max(size, 1), maxBatch))
 	if err != nil {
 		return err
 	}
@@ -52,9 +52,9 @@ func (a *api) takeBatch(w http.ResponseWriter, r *http.Request, t target) error 
 	return nil
 }
 
-// wait holds a poll for jobs. Jobs for a worker that went away meanwhile were
-// never its own: as good as lost, they go to another.
-func (a *api) wait(r *http.Request, t target, most int) ([]engine.Taken, error) {
+// waitForJobs holds a poll for jobs. Jobs that were taken for a worker that has
+// disconnected meanwhile are reported as lost, and go to another worker.
+func (a *api) waitForJobs(r *http.Request, t target, limit int) ([]engine.Taken, error) {
 	if t.query.Get("job_in_progress") == "0" {
 		if err := a.Workers.Idle(r.Context(), t.endpoint, t.worker); err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func (a *api) wait(r *http.Request, t target, most int) ([]engine.Taken, error) 
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pollTimeout)
 	defer cancel()
-	jobs, err := a.Workers.Take(ctx, t.endpoint, t.worker, most)
+	jobs, err := a.Workers.Take(ctx, t.endpoint, t.worker, limit)
 	if err != nil || r.Context().Err() == nil {
 		return jobs, err
 	}
@@ -72,20 +72,20 @@ func (a *api) wait(r *http.Request, t target, most int) ([]engine.Taken, error) 
 	return nil, err
 }
 
-// appendJob appends a job as a worker sees it: id, input, and the members of
-// the submission beside it, as the bytes that were submitted. The public SDK
+// appendJob appends a job in the form of the protocol: id, input, and the other
+// members of the submission, as the bytes that were submitted. The public SDK
 // drops a job without input.
 func appendJob(b []byte, job engine.Taken) []byte {
-	id, _ := json.Marshal(job.ID) // a string always can be
+	id, _ := json.Marshal(job.ID) // never fails for a string
 	b = append(append(b, `{"id":`...), id...)
 	input := job.Input
 	if len(bytes.TrimSpace(input)) == 0 {
 		input = []byte("{}")
 	}
 	b = append(append(b, `,"input":`...), input...)
-	rest := bytes.TrimSpace(job.Rest)
-	if len(rest) > len("{}") && rest[0] == '{' {
-		b = append(append(b, ','), rest[1:len(rest)-1]...)
+	members := bytes.TrimSpace(job.Rest)
+	if len(members) > len("{}") && members[0] == '{' {
+		b = append(append(b, ','), members[1:len(members)-1]...)
 	}
 	return append(b, '}')
 }
@@ -101,7 +101,7 @@ func (a *api) stops(w http.ResponseWriter, r *http.Request, t target) error {
 	case len(ids) == 0:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		body, _ := json.Marshal(map[string][]string{"jobsToStop": ids}) // strings always can be
+		body, _ := json.Marshal(map[string][]string{"jobsToStop": ids}) // never fails for strings
 		httpanswer.Bytes(w, http.StatusOK, body)
 	}
 	return nil

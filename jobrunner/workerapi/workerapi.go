@@ -1,6 +1,6 @@
-// Package workerapi is the worker protocol of a deployment: the HTTP by which a
-// process, such as one of the public Python worker SDK, takes jobs and tells
-// what comes of them. Handlers hold no state.
+// Package workerapi serves the worker protocol of a deployment: the HTTP API with
+// which a process, such as one of the public Python worker SDK, takes jobs and
+// reports their results. Handlers hold no state.
 package workerapi
 
 import (
@@ -19,59 +19,59 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
-// Workers are those that the deployment has started.
+// Workers is the set of workers that the deployment has started.
 type Workers interface {
-	// Authorize answers worker.ErrNoWorker or worker.ErrKey where the key is not
-	// that of the worker.
+	// Authorize returns worker.ErrNoWorker for an unknown worker, and worker.ErrKey for
+	// a key of another one.
 	Authorize(endpoint, worker, key string) error
-	// Take answers at most max jobs. It waits for the first until ctx ends, or
-	// the worker is to take no more: then there are none, and no error.
+	// Take returns at most max jobs. It waits for the first until ctx ends or the
+	// worker drains, and then returns no jobs and no error.
 	Take(ctx context.Context, endpoint, worker string, max int) ([]engine.Taken, error)
-	// Stops answers the ids of jobs that the worker should stop. It waits for the
-	// first as Take does.
+	// Stops returns the ids of jobs that the worker should stop. It waits for the
+	// first like Take.
 	Stops(ctx context.Context, endpoint, worker string) ([]string, error)
-	// Report says what came of a job. One that the worker does not hold changes
-	// nothing and is no error. With replace a fresh worker takes this one's place
-	// after the job.
+	// Report reports the result of a job. A report about a job that the worker does
+	// not hold changes nothing and is not an error. With replace a new worker replaces
+	// this one after the job.
 	Report(ctx context.Context, endpoint, worker, job string, r engine.Report, replace bool) error
-	// Posting says that a result of the job may be on its way, until done is
-	// called: Stops does not name it.
+	// Posting marks a job whose result may be in flight until done is called: Stops
+	// does not name it.
 	Posting(endpoint, worker, job string) (done func())
-	// Idle says that the worker asks for jobs and has none in its hands. What it
-	// held until now is lost: it began anew, or a result did not get through.
+	// Idle records that the worker asks for jobs and runs none. The jobs that it held
+	// are lost: it has restarted, or a result did not arrive.
 	Idle(ctx context.Context, endpoint, worker string) error
-	// Ping says that a process of the worker lives, and what it believes to run: a
-	// moment ago, and perhaps for ever where the worker itself has crashed.
+	// Ping records a heartbeat with the jobs that the worker claims to run. The claim
+	// may be outdated, for ever if the worker has crashed and its pings go on.
 	Ping(ctx context.Context, endpoint, worker string, jobs []string) error
-	// SDK says on which release of the public SDK the worker is built.
+	// SDK records the worker's release of the public SDK.
 	SDK(endpoint, worker, release string)
-	// Unhealthy says that the worker found itself unfit, and why.
+	// Unhealthy records that the worker reports itself unhealthy, and the reason.
 	Unhealthy(ctx context.Context, endpoint, worker, reason string) error
 }
 
-// Config is what the protocol stands on.
+// Config is the configuration of the protocol.
 type Config struct {
 	Workers Workers
-	// Bodies is the memory of the bodies that are being read; nil: without a bound.
+	// Bodies limits the memory of the bodies that are being read; nil: no limit.
 	Bodies *httplimit.Memory
 	Logger *slog.Logger
 }
 
-// operation is what a path below /v2/{endpoint_id} does.
+// operation is an operation below /v2/{endpoint_id}.
 type operation struct {
-	// delaysRefusal is for a poll that a worker repeats at once when it fails.
+	// delaysRefusal is true for a poll that a worker repeats at once after a failure.
 	delaysRefusal bool
 	serve         func(*api, http.ResponseWriter, *http.Request, target) error
 }
 
-// target is what a request is about.
+// target identifies the subject of a request.
 type target struct {
 	endpoint, worker, job string
 	query                 url.Values
 }
 
-// routes are the paths of the protocol. A ping with status=unhealthy makes the
-// seventh.
+// routes are the paths of the protocol. A ping with status=unhealthy is the seventh
+// operation.
 var routes = func() (t httproute.Table[operation]) {
 	t.Add("GET", "/v2/{endpoint_id}/job-take/{worker_id}", operation{true, (*api).take})
 	t.Add("GET", "/v2/{endpoint_id}/job-take-batch/{worker_id}", operation{true, (*api).takeBatch})
@@ -82,26 +82,27 @@ var routes = func() (t httproute.Table[operation]) {
 	return t
 }()
 
-// repeated tells of each operation whether a worker repeats it all the time, or
-// at each chunk of an output.
-var repeated = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
+// repeatedOperations has all operations: true for those that a worker repeats all the
+// time, or for each chunk of an output.
+var repeatedOperations = map[string]bool{"job-take": true, "job-take-batch": true, "job-stop": true, "job-stream": true, "job-done": false, "ping": true}
 
-// Owns tells whether a path is one of the worker protocol.
+// Owns reports whether a path belongs to the worker protocol.
 func Owns(path string) bool {
-	_, ok := repeated[operationOf(path)]
+	_, ok := repeatedOperations[operationName(path)]
 	return ok
 }
 
-// Polls tells whether a path is of a request that a worker repeats all the time,
-// or at each chunk of an output: a result of a job is none of them.
-func Polls(path string) bool { return repeated[operationOf(path)] }
+// Polls reports whether a worker repeats requests of a path all the time, or for
+// each chunk of an output. It does not repeat the result of a job.
+func Polls(path string) bool { return repeatedOperations[operationName(path)] }
 
-// operationOf is what a path below /v2/{endpoint_id} names, "" for any other path.
-func operationOf(path string) string {
+// operationName is the operation of a path below /v2/{endpoint_id}, "" for any other
+// path.
+func operationName(path string) string {
 	path, ok := strings.CutPrefix(path, "/v2/")
 	_, path, _ = strings.Cut(path, "/")
-	name, _, more := strings.Cut(path, "/")
-	if !ok || !more {
+	name, _, hasMore := strings.Cut(path, "/")
+	if !ok || !hasMore {
 		return ""
 	}
 	return name
@@ -119,9 +120,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // route answers 404 for the path, 405 for the method, 401 without a key, 404
-// for a worker that is not there, and 401 for a key that is not the worker's.
+// for an unknown worker, and 401 for a key of another worker.
 func (a *api) route(w http.ResponseWriter, r *http.Request) error {
-	op, t, err := find(r)
+	op, t, err := findOperation(r)
 	if err != nil {
 		return err
 	}
@@ -134,45 +135,45 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// find tells what a path and its method mean. Some workers append parameters
-// with & to a path that has no query.
-func find(r *http.Request) (operation, target, error) {
-	path, more, _ := strings.Cut(r.URL.Path, "&")
-	found := routes.Find(r.Method, path)
+// findOperation finds the operation and target of a request. Some workers append
+// parameters with & to a path without a query.
+func findOperation(r *http.Request) (operation, target, error) {
+	path, appended, _ := strings.Cut(r.URL.Path, "&")
+	match := routes.Find(r.Method, path)
 	switch {
-	case found.Allow == nil:
+	case match.Allow == nil:
 		return operation{}, target{}, httpanswer.Refuse(http.StatusNotFound, "there is nothing at %s: the worker protocol is /v2/{endpoint_id}/job-take/{worker_id}, …", path)
-	case found.Pattern == "":
-		return operation{}, target{}, httpanswer.NotAllowed(r, found.Allow...)
+	case match.Pattern == "":
+		return operation{}, target{}, httpanswer.NotAllowed(r, match.Allow...)
 	}
-	r.Pattern = found.Pattern
-	return found.Does, target{found.Values[0], found.Values[1], found.Values[2], query(r.URL.RawQuery, more)}, nil
+	r.Pattern = match.Pattern
+	return match.Operation, target{match.Values[0], match.Values[1], match.Values[2], parseQueries(r.URL.RawQuery, appended)}, nil
 }
 
-// query reads parameters from wherever a worker put them.
-func query(raws ...string) url.Values {
-	all := url.Values{}
+// parseQueries merges the parameters of several query strings.
+func parseQueries(raws ...string) url.Values {
+	merged := url.Values{}
 	for _, raw := range raws {
-		values, _ := url.ParseQuery(raw) // an error leaves those that could be read
+		values, _ := url.ParseQuery(raw) // after an error it has the valid ones
 		for name, v := range values {
-			all[name] = append(all[name], v...)
+			merged[name] = append(merged[name], v...)
 		}
 	}
-	return all
+	return merged
 }
 
 func (a *api) authorize(r *http.Request, t target) error {
 	key := strings.TrimSpace(r.Header.Get("Authorization"))
-	if scheme, rest, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		key = strings.TrimSpace(rest)
+	if scheme, token, ok := strings.Cut(key, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		key = strings.TrimSpace(token)
 	}
 	if key == "" {
-		return httpanswer.Refuse(http.StatusUnauthorized, "the worker's key is missing: send it as Authorization, bare or as Bearer <key>")
+		return httpanswer.Refuse(http.StatusUnauthorized, "missing worker key: send it in the Authorization header, as <key> or Bearer <key>")
 	}
 	return a.Workers.Authorize(t.endpoint, t.worker, key)
 }
 
-// fail answers an error as {"error": text}. A worker tries 5xx again.
+// fail writes an error as {"error": text}. A worker repeats a request after a 5xx.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, worker.ErrNoWorker):
@@ -183,8 +184,8 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	httpanswer.Error.Fail(w, r, a.Logger, err)
 }
 
-// pause waits in real time, which is a worker's: its deployment's clock may be
-// advanced, its own time-outs may not.
+// pause waits in real time, which a worker's time-outs use. The deployment's clock
+// may be advanced.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

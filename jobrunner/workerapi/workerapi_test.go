@@ -13,8 +13,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/workerapi"
 )
 
-func taken(id, input, rest string) engine.Taken {
-	return engine.Taken{Ref: engine.Ref{Endpoint: "ep", ID: id, Worker: "w1"}, Input: []byte(input), Rest: []byte(rest)}
+func takenJob(id, input, members string) engine.Taken {
+	return engine.Taken{Ref: engine.Ref{Endpoint: "ep", ID: id, Worker: "w1"}, Input: []byte(input), Rest: []byte(members)}
 }
 
 // A job reaches the worker as the bytes that were submitted, with the members
@@ -24,88 +24,88 @@ func TestTake(t *testing.T) {
 		job  engine.Taken
 		want string
 	}{
-		{taken("j1", `{"a":  1}`, ""), `{"id":"j1","input":{"a":  1}}`},
-		{taken("j1", `{}`, "{}"), `{"id":"j1","input":{}}`},
-		{taken("j1", "", ""), `{"id":"j1","input":{}}`},
-		{taken("j1", `{}`, `{"policy":{"ttl":10000},"webhook":"http://x"}`), `{"id":"j1","input":{},"policy":{"ttl":10000},"webhook":"http://x"}`},
+		{takenJob("j1", `{"a":  1}`, ""), `{"id":"j1","input":{"a":  1}}`},
+		{takenJob("j1", `{}`, "{}"), `{"id":"j1","input":{}}`},
+		{takenJob("j1", "", ""), `{"id":"j1","input":{}}`},
+		{takenJob("j1", `{}`, `{"policy":{"ttl":10000},"webhook":"http://x"}`), `{"id":"j1","input":{},"policy":{"ttl":10000},"webhook":"http://x"}`},
 	} {
-		bubble(t, func(p *protocol) {
+		runProtocol(t, func(p *protocol) {
 			go func() { p.jobs <- []engine.Taken{c.job} }()
-			p.want(p.do("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
-			p.told("idle w1", "take w1 1")
+			p.expect(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=NVIDIA+H200&job_in_progress=0", ""), 200, c.want)
+			p.expectCalls("idle w1", "take w1 1")
 		})
 	}
 }
 
 func TestTakeBatch(t *testing.T) {
-	for query, most := range map[string]string{
+	for query, limit := range map[string]string{
 		"?gpu=x&batch_size=3&job_in_progress=1": "3", "?gpu=x": "1", "?batch_size=0": "1", "?batch_size=-4": "1",
 		"?batch_size=many": "1", "?batch_size=1000000": "100", "&batch_size=5": "5",
 	} {
-		bubble(t, func(p *protocol) {
-			go func() { p.jobs <- []engine.Taken{taken("j1", `{"n":1}`, ""), taken("j2", `{}`, "")} }()
-			p.want(p.do("GET", "/v2/ep/job-take-batch/w1"+query, ""), 200, `[{"id":"j1","input":{"n":1}},{"id":"j2","input":{}}]`)
-			p.told("take w1 " + most)
+		runProtocol(t, func(p *protocol) {
+			go func() { p.jobs <- []engine.Taken{takenJob("j1", `{"n":1}`, ""), takenJob("j2", `{}`, "")} }()
+			p.expect(p.mustSend("GET", "/v2/ep/job-take-batch/w1"+query, ""), 200, `[{"id":"j1","input":{"n":1}},{"id":"j2","input":{}}]`)
+			p.expectCalls("take w1 " + limit)
 		})
 	}
 }
 
-// Polls without news are held, less long than any worker waits, and end with
-// 204, at once when the worker is to take no more.
+// Polls without a result are held, shorter than the time-out of any worker, and end
+// with 204, at once when the worker drains.
 func TestPollsAreHeld(t *testing.T) {
 	for _, path := range []string{"/v2/ep/job-take/w1?gpu=x", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2", "/v2/ep/job-stop/w1?gpu=x"} {
-		bubble(t, func(p *protocol) {
+		runProtocol(t, func(p *protocol) {
 			start := time.Now()
-			p.want(p.do("GET", path, ""), 204, "")
-			if took := time.Since(start); took < 30*time.Second || took > 60*time.Second {
-				t.Errorf("%s was held for %s", path, took)
+			p.expect(p.mustSend("GET", path, ""), 204, "")
+			if duration := time.Since(start); duration < 30*time.Second || duration > 60*time.Second {
+				t.Errorf("%s was held for %s", path, duration)
 			}
 			go func() { sleep(7); close(p.drain) }()
 			start = time.Now()
-			p.want(p.do("GET", path, ""), 204, "")
-			if took := time.Since(start); took != 7*time.Second {
-				t.Errorf("%s was held for %s while its worker drained after 7 s", path, took)
+			p.expect(p.mustSend("GET", path, ""), 204, "")
+			if duration := time.Since(start); duration != 7*time.Second {
+				t.Errorf("%s was held for %s while its worker drained after 7 s", path, duration)
 			}
 		})
 	}
 }
 
 func TestStops(t *testing.T) {
-	bubble(t, func(p *protocol) {
-		go func() { sleep(3); p.ids <- []string{"j1", "j2"} }()
-		p.want(p.do("GET", "/v2/ep/job-stop/w1?gpu=x", ""), 200, `{"jobsToStop":["j1","j2"]}`)
+	runProtocol(t, func(p *protocol) {
+		go func() { sleep(3); p.stopIDs <- []string{"j1", "j2"} }()
+		p.expect(p.mustSend("GET", "/v2/ep/job-stop/w1?gpu=x", ""), 200, `{"jobsToStop":["j1","j2"]}`)
 	})
 }
 
-// A worker that runs a job already says so.
+// A worker that already runs a job is not idle.
 func TestTakeOfABusyWorker(t *testing.T) {
-	bubble(t, func(p *protocol) {
-		go func() { p.jobs <- []engine.Taken{taken("j1", `{}`, "")} }()
-		p.want(p.do("GET", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2&job_in_progress=1", ""), 200, `[{"id":"j1","input":{}}]`)
-		p.told("take w1 2")
+	runProtocol(t, func(p *protocol) {
+		go func() { p.jobs <- []engine.Taken{takenJob("j1", `{}`, "")} }()
+		p.expect(p.mustSend("GET", "/v2/ep/job-take-batch/w1?gpu=x&batch_size=2&job_in_progress=1", ""), 200, `[{"id":"j1","input":{}}]`)
+		p.expectCalls("take w1 2")
 	})
 }
 
-// A job that is taken at the very end of a poll reaches a worker that is still
-// there, and goes back where it is not.
+// A job that is taken at the end of a poll reaches the worker, and goes back to the
+// queue if the worker has disconnected.
 func TestTakeAtTheEnd(t *testing.T) {
-	bubble(t, func(p *protocol) {
-		p.late = []engine.Taken{taken("j1", `{}`, "")}
-		p.want(p.do("GET", "/v2/ep/job-take/w1?gpu=x", ""), 200, `{"id":"j1","input":{}}`)
-		p.told("take w1 1")
-		ctx, leave := context.WithCancel(p.t.Context())
-		go func() { _, _ = p.try(ctx, "GET", "/v2/ep/job-take/w1?gpu=x", http.NoBody) }()
+	runProtocol(t, func(p *protocol) {
+		p.lateJobs = []engine.Taken{takenJob("j1", `{}`, "")}
+		p.expect(p.mustSend("GET", "/v2/ep/job-take/w1?gpu=x", ""), 200, `{"id":"j1","input":{}}`)
+		p.expectCalls("take w1 1")
+		ctx, cancel := context.WithCancel(p.t.Context())
+		go func() { _, _ = p.send(ctx, "GET", "/v2/ep/job-take/w1?gpu=x", http.NoBody) }()
 		synctest.Wait()
-		leave()
+		cancel()
 		synctest.Wait()
-		p.told("take w1 1", "report w1 j1 replace=false")
-		if len(p.last) != 1 || !reflect.DeepEqual(p.last[0], engine.Lost()) {
-			t.Errorf("of a job that nobody got was said %v", p.last)
+		p.expectCalls("take w1 1", "report w1 j1 replace=false")
+		if len(p.reports) != 1 || !reflect.DeepEqual(p.reports[0], engine.Lost()) {
+			t.Errorf("a job that no worker received was reported as %v", p.reports)
 		}
 	})
 }
 
-// What each of a worker's bodies means (worker protocol, bodies of job-done).
+// Each body of job-done becomes a report (worker protocol, bodies of job-done).
 func TestDone(t *testing.T) {
 	for body, want := range map[string]struct {
 		report  engine.Report
@@ -128,27 +128,27 @@ func TestDone(t *testing.T) {
 		`{"error": ["a", 1]}`:                    {report: engine.Fail(`["a", 1]`, nil)},
 		`{"error": 12.50}`:                       {report: engine.Fail(`12.50`, nil)},
 		`{"error": true, "stopPod": true}`:       {report: engine.Fail(`true`, nil), replace: true},
-		`{"error": ""}`:                          {report: engine.Fail("the handler failed and did not say why", nil)},
+		`{"error": ""}`:                          {report: engine.Fail("the handler failed without an error message", nil)},
 		`{"error": "{\"error_type\": \"<class 'ValueError'>\"}"}`: {report: engine.Fail(`{"error_type": "<class 'ValueError'>"}`, nil)},
 		`{"status": "IN_PROGRESS", "output": "40 %"}`:             {report: engine.Progress([]byte(`"40 %"`))},
 		`{"status": "IN_PROGRESS"}`:                               {report: engine.Progress(nil)},
 		`{"status": "IN_PROGRESS", "output": {"error": 1}}`:       {report: engine.Progress([]byte(`{"error": 1}`))},
 		"{\"output\": \"\xff\"}":                                  {report: engine.Done([]byte("\"\uFFFD\""))},
-		`{"output": NaN}`:                                         {report: engine.Fail("the worker's result was refused: it is not a JSON object, at byte 12: invalid character 'N' looking for beginning of value", nil), refused: true},
-		`["a"]`:                                                   {report: engine.Fail("the worker's result was refused: it is not a JSON object", nil), refused: true},
-		`null`:                                                    {report: engine.Fail("the worker's result was refused: it is not a JSON object", nil), refused: true},
-		``:                                                        {report: engine.Fail("the worker's result was refused: it is not a JSON object, at byte 0: unexpected end of JSON input", nil), refused: true},
-		`{"output": "` + strings.Repeat("x", 20<<20) + `"}`:                       {report: engine.Fail("the worker's result was refused: it is larger than 20971520 bytes: return a reference to the data instead, such as a URL", nil), refused: true},
+		`{"output": NaN}`:                                         {report: engine.Fail("the worker's result was refused: the body is not a JSON object, at byte 12: invalid character 'N' looking for beginning of value", nil), refused: true},
+		`["a"]`:                                                   {report: engine.Fail("the worker's result was refused: the body is not a JSON object", nil), refused: true},
+		`null`:                                                    {report: engine.Fail("the worker's result was refused: the body is not a JSON object", nil), refused: true},
+		``:                                                        {report: engine.Fail("the worker's result was refused: the body is not a JSON object, at byte 0: unexpected end of JSON input", nil), refused: true},
+		`{"output": "` + strings.Repeat("x", 20<<20) + `"}`:                       {report: engine.Fail("the worker's result was refused: the body is larger than 20971520 bytes: return a reference to the data instead, such as a URL", nil), refused: true},
 		`{"output": "` + strings.Repeat("x", 20<<20-len(`{"output": ""}`)) + `"}`: {report: engine.Done([]byte(`"` + strings.Repeat("x", 20<<20-len(`{"output": ""}`)) + `"`))},
 	} {
-		bubble(t, func(p *protocol) {
-			a := p.do("POST", "/v2/ep/job-done/w1/j1?gpu=x&isStream=false", body, "X-Request-ID", "another")
+		runProtocol(t, func(p *protocol) {
+			a := p.mustSend("POST", "/v2/ep/job-done/w1/j1?gpu=x&isStream=false", body, "X-Request-ID", "another")
 			if refused := want.refused; (a.status == 400) != refused || (a.status == 200) == refused {
 				t.Errorf("%.80s: answered %d %s", body, a.status, a.text)
 			}
-			p.told(map[bool]string{true: "report w1 j1 replace=true", false: "report w1 j1 replace=false"}[want.replace])
-			if len(p.last) != 1 || !reflect.DeepEqual(p.last[0], want.report) {
-				t.Errorf("%.80s means %.200v, not %.200v", body, p.last, want.report)
+			p.expectCalls(map[bool]string{true: "report w1 j1 replace=true", false: "report w1 j1 replace=false"}[want.replace])
+			if len(p.reports) != 1 || !reflect.DeepEqual(p.reports[0], want.report) {
+				t.Errorf("%.80s means %.200v, not %.200v", body, p.reports, want.report)
 			}
 		})
 	}
@@ -160,11 +160,11 @@ func TestUnusableProgress(t *testing.T) {
 		`{"status": "IN_PROGRESS", "output": NaN}`,
 		`{"status": "IN_PROGRESS", "output": "` + strings.Repeat("x", 21<<20) + `"}`,
 	} {
-		bubble(t, func(p *protocol) {
-			if a := p.do("POST", "/v2/ep/job-done/w1/j1?gpu=x", body); a.status != 400 {
+		runProtocol(t, func(p *protocol) {
+			if a := p.mustSend("POST", "/v2/ep/job-done/w1/j1?gpu=x", body); a.status != 400 {
 				t.Errorf("%.60s: answered %d %s", body, a.status, a.text)
 			}
-			p.told()
+			p.expectCalls()
 		})
 	}
 }
@@ -178,20 +178,20 @@ func TestStream(t *testing.T) {
 		`{"output": 1, "metrics": "none"}`:                 engine.Chunk([]byte(`1`), nil),
 		`{"output": "` + strings.Repeat("x", 3<<20) + `"}`: engine.Chunk([]byte(`"`+strings.Repeat("x", 3<<20)+`"`), nil),
 	} {
-		bubble(t, func(p *protocol) {
-			p.want(p.do("POST", "/v2/ep/job-stream/w1/j1?gpu=x&isStream=false", body), 200, "{}")
-			p.told("report w1 j1 replace=false")
-			if len(p.last) != 1 || !reflect.DeepEqual(p.last[0], want) {
-				t.Errorf("%.80s means %.200v, not %.200v", body, p.last, want)
+		runProtocol(t, func(p *protocol) {
+			p.expect(p.mustSend("POST", "/v2/ep/job-stream/w1/j1?gpu=x&isStream=false", body), 200, "{}")
+			p.expectCalls("report w1 j1 replace=false")
+			if len(p.reports) != 1 || !reflect.DeepEqual(p.reports[0], want) {
+				t.Errorf("%.80s means %.200v, not %.200v", body, p.reports, want)
 			}
 		})
 	}
 	for _, body := range []string{``, `[1]`, `{"chunk": 1}`, `{"output": `, `{"output": "` + strings.Repeat("x", 21<<20) + `"}`} {
-		bubble(t, func(p *protocol) {
-			if a := p.do("POST", "/v2/ep/job-stream/w1/j1?gpu=x", body); a.status != 400 {
+		runProtocol(t, func(p *protocol) {
+			if a := p.mustSend("POST", "/v2/ep/job-stream/w1/j1?gpu=x", body); a.status != 400 {
 				t.Errorf("%.80s: answered %d %s", body, a.status, a.text)
 			}
-			p.told()
+			p.expectCalls()
 		})
 	}
 }
@@ -203,18 +203,18 @@ func TestPing(t *testing.T) {
 		"?gpu=x&job_id=a&job_id=b":                  `ping w1 ["a" "b"]`,
 		"?gpu=x&job_id=":                            `ping w1 []`,
 		"&job_id=a%2Cb":                             `ping w1 ["a" "b"]`,
-		"?gpu=x&status=unhealthy&check=disk":        `unhealthy w1 it says that it is not fit for work: its check disk failed`,
-		"?status=unhealthy&check=gpu&reason=no+GPU": `unhealthy w1 it says that it is not fit for work: its check gpu failed: no GPU`,
-		"?status=unhealthy":                         `unhealthy w1 it says that it is not fit for work`,
+		"?gpu=x&status=unhealthy&check=disk":        `unhealthy w1 the worker reports itself unhealthy: its check disk failed`,
+		"?status=unhealthy&check=gpu&reason=no+GPU": `unhealthy w1 the worker reports itself unhealthy: its check gpu failed: no GPU`,
+		"?status=unhealthy":                         `unhealthy w1 the worker reports itself unhealthy`,
 	} {
-		bubble(t, func(p *protocol) {
-			p.want(p.do("GET", "/v2/ep/ping/w1"+query, ""), 200, "{}")
-			p.told(want)
+		runProtocol(t, func(p *protocol) {
+			p.expect(p.mustSend("GET", "/v2/ep/ping/w1"+query, ""), 200, "{}")
+			p.expectCalls(want)
 		})
 	}
 }
 
-// Both forms of a key open the worker's own routes, and no other key does.
+// Both forms of the key authorize the worker's own routes, and no other key does.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		path, key string
@@ -233,9 +233,9 @@ func TestKeys(t *testing.T) {
 		{"/v2/ep/job-take-batch/w2", workerKey, 404},
 		{"/v2/ep/job-stop/w1", "another", 401},
 	} {
-		bubble(t, func(p *protocol) {
+		runProtocol(t, func(p *protocol) {
 			start := time.Now()
-			a := p.do("GET", c.path, "", "Authorization", c.key)
+			a := p.mustSend("GET", c.path, "", "Authorization", c.key)
 			if a.status != c.status {
 				t.Errorf("%s with %q: %d %s", c.path, c.key, a.status, a.text)
 			}
@@ -247,17 +247,17 @@ func TestKeys(t *testing.T) {
 				t.Errorf("%s with %q was answered after %s", c.path, c.key, held)
 			}
 			if a.status != 200 {
-				p.told()
+				p.expectCalls()
 			}
 		})
 	}
-	bubble(t, func(p *protocol) {
+	runProtocol(t, func(p *protocol) {
 		for _, path := range []string{"/v2/ep/job-done/w1/j1", "/v2/ep/job-stream/w1/j1"} {
-			if a := p.do("POST", path, `{"output": 1}`, "Authorization", "another"); a.status != 401 {
+			if a := p.mustSend("POST", path, `{"output": 1}`, "Authorization", "another"); a.status != 401 {
 				t.Errorf("%s: %d %s", path, a.status, a.text)
 			}
 		}
-		p.told()
+		p.expectCalls()
 	})
 }
 
@@ -282,35 +282,35 @@ func TestPathsAndMethods(t *testing.T) {
 		{"GET", "/v2/ep/job-steal/w1", 404, ""},
 		{"GET", "/live/v2/ep/ping/w1", 404, ""},
 	} {
-		bubble(t, func(p *protocol) {
-			a := p.do(c.method, c.path, "")
+		runProtocol(t, func(p *protocol) {
+			a := p.mustSend(c.method, c.path, "")
 			if a.status != c.status || a.header.Get("Allow") != c.allow || !strings.HasPrefix(a.text, `{"error":"`) {
 				t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.text)
 			}
-			p.told()
+			p.expectCalls()
 		})
 	}
 }
 
-// A worker that appends parameters to a path without a query is understood.
+// Parameters that a worker appends with & to a path without a query are read.
 func TestParametersWithoutAQuery(t *testing.T) {
-	bubble(t, func(p *protocol) {
-		p.want(p.do("POST", "/v2/ep/job-done/w1/j1&isStream=false", `{"output": 1}`), 200, "{}")
-		p.want(p.do("GET", "/v2/ep/ping/w1&status=unhealthy&check=disk", ""), 200, "{}")
-		p.told("report w1 j1 replace=false", "unhealthy w1 it says that it is not fit for work: its check disk failed")
+	runProtocol(t, func(p *protocol) {
+		p.expect(p.mustSend("POST", "/v2/ep/job-done/w1/j1&isStream=false", `{"output": 1}`), 200, "{}")
+		p.expect(p.mustSend("GET", "/v2/ep/ping/w1&status=unhealthy&check=disk", ""), 200, "{}")
+		p.expectCalls("report w1 j1 replace=false", "unhealthy w1 the worker reports itself unhealthy: its check disk failed")
 	})
 }
 
-// What the deployment can't do at the moment is a 5xx, which a worker tries
-// again, and polls for jobs not at once.
+// A temporary failure is a 5xx, which a worker retries; the answer to a poll for jobs
+// is delayed.
 func TestErrors(t *testing.T) {
 	for path, held := range map[string]time.Duration{"/v2/ep/job-take/w1": time.Second, "/v2/ep/job-stop/w1": 0, "/v2/ep/ping/w1": 0} {
-		bubble(t, func(p *protocol) {
+		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
 			start := time.Now()
-			p.want(p.do("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
-			if took := time.Since(start); took != held {
-				t.Errorf("%s was answered after %s", path, took)
+			p.expect(p.mustSend("GET", path, ""), 500, `{"error":"the deployment failed to answer: its log says why"}`)
+			if duration := time.Since(start); duration != held {
+				t.Errorf("%s was answered after %s", path, duration)
 			}
 			if !strings.Contains(p.log.String(), errBroken.Error()) {
 				t.Errorf("the log is %s", p.log)
@@ -318,9 +318,9 @@ func TestErrors(t *testing.T) {
 		})
 	}
 	for _, body := range []string{`{"output": 1}`, `{"output": NaN}`} {
-		bubble(t, func(p *protocol) {
+		runProtocol(t, func(p *protocol) {
 			p.err = errBroken
-			if a := p.do("POST", "/v2/ep/job-done/w1/j1", body); a.status != 500 {
+			if a := p.mustSend("POST", "/v2/ep/job-done/w1/j1", body); a.status != 500 {
 				t.Errorf("%s: %d %s", body, a.status, a.text)
 			}
 		})

@@ -28,6 +28,7 @@ def handler(job):
     note("begins", f"{order['name']} {WORKER}")
     while order.get("wait") and not os.path.exists(os.path.join(VOLUME, order["wait"] + ".go")):
         time.sleep(0.01)
+    time.sleep(order.get("ms", 0) / 1000)
     if order.get("eat"):
         eat()
     if "exit" in order:

@@ -55,6 +55,7 @@ func Run(t *testing.T, h Harness) {
 		{"large stream", testLargeStream},
 		{"newest jobs", testRecent},
 		{"newest jobs of all", testLatest},
+		{"newest jobs of both kinds", testNewestOfBothKinds},
 		{"webhook calls", testCalls},
 		{"queues of webhook calls", testCallQueues},
 		{"deleted endpoint", testDrop},

@@ -297,11 +297,7 @@ func testRecent(tt *testing.T, env *Env) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []string
-		for _, j := range jobs {
-			got = append(got, j.ID)
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := jobIDs(jobs); !slices.Equal(got, want) {
 			t.Errorf("the newest are %s, want %s", got, want)
 		}
 		return jobs
@@ -360,158 +356,30 @@ func testLatest(tt *testing.T, env *Env) {
 	latest("", 5, "other "+b)
 }
 
-func testCalls(tt *testing.T, env *Env) {
+// The newest jobs are the newest of both kinds, in the order of their submission.
+func testNewestOfBothKinds(tt *testing.T, env *Env) {
 	t := with(tt, env)
-	const claim = 15 * time.Second
-	next := func(busy ...string) (*engine.Call, time.Time) {
-		t.Helper()
-		var hosts []engine.BusyHost
-		for _, host := range busy {
-			hosts = append(hosts, engine.BusyHost{Host: host})
-		}
-		queues, err := t.CallQueues(t.ctx, hosts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(queues) == 0 {
-			return nil, time.Time{}
-		}
-		first := slices.MinFunc(queues, func(a, b engine.CallQueue) int { return a.Next.Compare(b.Next) })
-		call, err := t.ClaimCall(t.ctx, first, hosts, claim)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return call, first.Next
+	var want []string // the newest first
+	for i := range 7 {
+		want = slices.Insert(want, 0, t.submit(engine.NewJob{Sync: i%2 == 1 || i == 2}))
+		t.submit(engine.NewJob{Endpoint: "other"})
+		t.Advance(ms)
 	}
-	none := func(want time.Duration, busy ...string) {
-		t.Helper()
-		call, at := next(busy...)
-		if call != nil || at.IsZero() != (want == 0) || want > 0 && time.Until(at) != want {
-			t.Errorf("got %+v, and another at %s; want none before %s from now", call, at, want)
+	for n := range len(want) + 2 {
+		jobs, err := t.Latest(t.ctx, "ep", n)
+		if got := jobIDs(jobs); err != nil || !slices.Equal(got, want[:min(n, len(want))]) {
+			t.Errorf("the newest %d are %v, %v, want those of %v", n, got, err, want)
 		}
 	}
-	expect := func(id string, attempt int, busy ...string) *engine.Call {
-		t.Helper()
-		call, _ := next(busy...)
-		if call == nil || call.Job.ID != id || call.Attempt != attempt {
-			t.Fatalf("got %+v, want attempt %d for %s", call, attempt, id)
-		}
-		return call
+	jobs, err := t.Recent(t.ctx, "ep")
+	if got := jobIDs(jobs); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the newest are %v, %v, want %v", got, err, want)
 	}
-	note := func(c *engine.Call, again time.Time) {
-		t.Helper()
-		if err := t.Called(t.ctx, c, again); err != nil {
-			t.Fatal(err)
-		}
-	}
-	none(0)
-	a := t.submit(engine.NewJob{Webhook: "http://a.example:8080/x", Input: []byte(`{"n":  1}`), TTL: time.Minute})
-	b := t.submit(engine.NewJob{Webhook: "http://b.example/x"})
-	none(0)
-	t.report(t.take(engine.Take{}).Ref, engine.Done([]byte(`"out"`)), engine.Accepted)
-	select {
-	case <-t.Calls():
-	default:
-		t.Error("nobody is told of the call")
-	}
-	t.Advance(ms)
-	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
-
-	call := expect(b, 0, "a.example:8080")
-	note(call, time.Time{})
-	call = expect(a, 0)
-	if want := t.get(a); fmt.Sprintf("%+v", call.Job) != fmt.Sprintf("%+v", want) || string(call.Input) != `{"n":  1}` || call.URL != "http://a.example:8080/x" || call.Host != "a.example:8080" {
-		t.Errorf("the call is %+v, the job %+v", call, want)
-	}
-	none(claim)
-	none(0, "a.example:8080")
-	note(call, time.Now().Add(10*time.Second))
-	none(10 * time.Second)
-	t.Advance(10 * time.Second)
-	call = expect(a, 1)
-	t.Advance(claim) // nobody said how it went
-	expect(a, 1)
-	note(call, time.Time{}) // comes too late to count
-	none(claim)
-	t.Advance(time.Minute) // the job's ttl is over, the call is still due
-	t.is(a, "")
-	again := expect(a, 1)
-	t.Restart()
-	none(claim)
-	note(again, time.Time{})
-	none(0)
-
-	// A retry withdraws the call, and the next end orders one anew.
-	c := t.submit(engine.NewJob{Webhook: "http://a.example/x"})
-	t.report(t.take(engine.Take{}).Ref, engine.Fail("no", nil), engine.Accepted)
-	call = expect(c, 0)
-	t.retry(c)
-	none(0)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	t.report(t.take(engine.Take{}).Ref, engine.Lost(), engine.Accepted)
-	note(call, time.Now().Add(time.Hour)) // of the former end
-	call = expect(c, 0)
-	if call.Job.State != engine.Failed || call.Job.Retries != 1 {
-		t.Errorf("the call is about %+v", call.Job)
-	}
-	if err := t.DropEndpoint(t.ctx, "ep"); err != nil {
-		t.Fatal(err)
-	}
-	note(call, time.Now())
-	none(0)
 }
 
-// Calls wait in one queue for each owner and endpoint. A host that is busy for
-// one owner is not for others.
-func testCallQueues(tt *testing.T, env *Env) {
-	t := with(tt, env)
-	const claim = 15 * time.Second
-	end := func(owner, endpoint, host string) (id string) {
-		t.Helper()
-		id = t.submit(engine.NewJob{Owner: owner, Endpoint: endpoint, Webhook: "http://" + host + "/x"})
-		jobs, err := t.Take(t.ctx, engine.Take{Endpoint: endpoint, Worker: "w", Max: 1})
-		if err != nil || len(jobs) != 1 {
-			t.Fatal(jobs, err)
-		}
-		t.report(jobs[0].Ref, engine.Done(nil), engine.Accepted)
-		t.Advance(ms)
-		return id
+func jobIDs(jobs []engine.Job) (ids []string) {
+	for _, job := range jobs {
+		ids = append(ids, job.ID)
 	}
-	start := time.Now()
-	queues := func(busy []engine.BusyHost, want ...string) []engine.CallQueue {
-		t.Helper()
-		all, err := t.CallQueues(t.ctx, busy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.SortFunc(all, func(a, b engine.CallQueue) int {
-			return strings.Compare(a.Owner+"/"+a.Endpoint, b.Owner+"/"+b.Endpoint)
-		})
-		var got []string
-		for _, q := range all {
-			got = append(got, fmt.Sprintf("%s/%s in %d ms", q.Owner, q.Endpoint, q.Next.Sub(start).Milliseconds()))
-		}
-		if strings.Join(got, ", ") != strings.Join(want, ", ") {
-			t.Errorf("with %v busy the queues are %q, expected %q", busy, got, want)
-		}
-		return all
-	}
-	queues(nil)
-	ids := []string{end("b", "e2", "h1"), end("a", "e1", "h1"), end("b", "e1", "h1"), end("a", "e1", "h2"), end("", "e1", "h1"), end("b", "e2", "h2")}
-	queues([]engine.BusyHost{{Owner: "a", Host: "h1"}, {Owner: "b", Host: "h1"}}, "/e1 in 4 ms", "a/e1 in 3 ms", "b/e2 in 5 ms")
-	all := queues(nil, "/e1 in 4 ms", "a/e1 in 1 ms", "b/e1 in 2 ms", "b/e2 in 0 ms")
-	for i, want := range []int{4, 1, 2, 0} {
-		call, err := t.ClaimCall(t.ctx, all[i], nil, claim)
-		if err != nil || call == nil || call.Job.ID != ids[want] || call.Owner != all[i].Owner || call.Job.Endpoint != all[i].Endpoint {
-			t.Errorf("of %+v came %+v, %v", all[i], call, err)
-		}
-	}
-	for _, host := range []string{"h2", "h1"} {
-		call, err := t.ClaimCall(t.ctx, all[3], []engine.BusyHost{{Owner: "b", Host: host}}, claim)
-		if err != nil || (call == nil) != (host == "h2") {
-			t.Errorf("with %s busy came %+v, %v", host, call, err)
-		}
-	}
-	later := claim.Milliseconds() + 6
-	queues(nil, fmt.Sprintf("/e1 in %d ms", later), "a/e1 in 3 ms", fmt.Sprintf("b/e1 in %d ms", later), fmt.Sprintf("b/e2 in %d ms", later))
+	return ids
 }

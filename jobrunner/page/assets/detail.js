@@ -1,7 +1,7 @@
-// The dialog with one job, or the log of one worker.
+// The dialog with one job, or the log of one worker or pod.
 
 import { $, h, setText } from './dom.js';
-import { call, mayCancel, mayRetry } from './send.js';
+import { actOnJob, mayCancel, mayRetry } from './actions.js';
 import { clock, count, duration, words } from './format.js';
 
 const dialog = $('detail');
@@ -13,6 +13,9 @@ export const detail = {
   },
   worker(w) {
     open(`Worker ${w.id}`, `/ui/log?${new URLSearchParams({ endpoint: w.endpoint, worker: w.id })}`, renderLog);
+  },
+  pod(p) {
+    open(`Pod ${p.name || p.id}`, `/ui/log?${new URLSearchParams({ pod: p.id })}`, (body) => renderLog(body, 'The pod has written nothing.'));
   },
   close: () => dialog.close(),
 };
@@ -38,7 +41,9 @@ export async function refresh() {
   const old = dialog.querySelector('.log');
   const atEnd = !old || old.scrollHeight - old.scrollTop - old.clientHeight < 24;
   const top = old?.scrollTop ?? 0;
+  const held = $('detail-body').contains(document.activeElement) && document.activeElement;
   $('detail-body').replaceChildren(...parts);
+  if (held) (dialog.querySelector(`[data-op="${held.dataset.op}"]:not(:disabled)`) ?? $('detail-close')).focus();
   const log = dialog.querySelector('.log');
   if (log) log.scrollTop = atEnd ? log.scrollHeight : top;
 }
@@ -70,12 +75,10 @@ function renderJob(j) {
 
 // actions are what can be done with a job as it stands.
 function actions(j) {
-  const said = h('span', { class: 'error', role: 'alert' });
   const button = (name, op, may) => h('button', {
-    type: 'button', class: 'quiet', 'data-op': op, disabled: !may,
-    onclick: () => call(op, j.endpoint, j.id).then(refresh, (e) => setText(said, e.message)),
+    type: 'button', class: 'quiet', 'data-op': op, disabled: !may, onclick: () => actOnJob(op, j, refresh, () => $('detail-close')),
   }, name);
-  return h('p', { class: 'buttons' }, button('Cancel', 'cancel', mayCancel(j.state)), button('Retry', 'retry', mayRetry(j.state)), said);
+  return h('p', { class: 'buttons' }, button('Cancel', 'cancel', mayCancel(j.state)), button('Retry', 'retry', mayRetry(j.state)));
 }
 
 function renderLog(body, none = 'The worker has written nothing.') {

@@ -1,6 +1,8 @@
 // The document is made of elements and text, never of markup in strings: what
 // jobs and users wrote can be nothing but text.
 
+import { words } from './format.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 function fill(el, props, children) {
@@ -35,18 +37,36 @@ export function setAttr(el, name, value) {
 export function keyed(parent, items, key, make, update) {
   const old = (parent.keyed ??= new Map());
   const fresh = new Map();
+  const wanted = new Set(items.map(key));
+  for (const [k, el] of old) if (!wanted.has(k)) el.remove(); // first: what is not moved keeps the focus
   let place = parent.firstElementChild;
   for (const item of items) {
     const k = key(item);
-    let el = old.get(k);
-    if (!el || fresh.has(k)) el = make(item);
+    if (fresh.has(k)) continue; // one element for each key
+    const el = old.get(k) ?? make(item);
     update(el, item);
     fresh.set(k, el);
     if (el === place) place = place.nextElementSibling;
     else parent.insertBefore(el, place);
   }
-  for (const [k, el] of old) if (fresh.get(k) !== el) el.remove();
   parent.keyed = fresh;
+}
+
+// badge is a state in words and colour.
+export const badge = () => h('span', { class: 'badge' });
+
+export function setState(el, state) {
+  setText(el, words(state));
+  setAttr(el, 'data-state', state);
+}
+
+// more is the part of a list that is shown: the first few, until the reader wants
+// all with the button, which then has again called.
+export function more(button, list, few, again) {
+  button.hidden = list.length <= few;
+  setText(button, button.all ? 'Show fewer' : `Show all ${list.length}`);
+  button.onclick ??= () => { button.all = !button.all; again(); };
+  return button.all ? list : list.slice(0, few);
 }
 
 // row is a table's row: one cell per column. The roles stay when a narrow

@@ -39,4 +39,11 @@ export const clock = (ms) => {
   return `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
 };
 
+export const date = (ms) => {
+  const t = new Date(ms);
+  return `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}`;
+};
+
+export const money = (n) => '$' + n.toFixed(n > 0 && n < 1 ? 4 : 2);
+
 export const words = (state) => state.toLowerCase().replaceAll('_', ' ');

@@ -2,6 +2,7 @@
 // shows it.
 
 import { $, setAttr, setText } from './dom.js';
+import { closeConfirm } from './confirm.js';
 import { detail, refresh } from './detail.js';
 import { view } from './parts.js';
 
@@ -21,6 +22,9 @@ function signedIn(yes) {
   if (!yes) {
     status('out', 'Signed out');
     setText($('facts'), '');
+    setText($('who'), '');
+    setText($('outcome'), '');
+    closeConfirm();
     if ($('detail').open) detail.close();
   }
 }
@@ -43,7 +47,9 @@ async function ask() {
   asking = new AbortController();
   const endpoint = chosen();
   try {
-    const answer = await fetch('/ui/snapshot' + (endpoint ? '?' + new URLSearchParams({ endpoint }) : ''), { signal: asking.signal });
+    const pods = $('pods-filter').value.trim();
+    const query = new URLSearchParams({ ...(endpoint && { endpoint }), ...(pods && !endpoint && { pods }) });
+    const answer = await fetch('/ui/snapshot' + (query.size ? '?' + query : ''), { signal: asking.signal });
     if (answer.status === 401) {
       signedIn(false);
       return false;
@@ -106,7 +112,12 @@ document.querySelector('.skip').addEventListener('click', (e) => {
   $('main').focus();
 });
 document.addEventListener('visibilitychange', () => { if (!running && $('signin').hidden) loop(); });
-addEventListener('hashchange', () => { if ($('signin').hidden) loop(); });
+addEventListener('hashchange', () => {
+  setText($('outcome'), '');
+  if ($('signin').hidden) loop();
+});
+document.addEventListener('changed', loop); // something was done: what came of it is shown at once
+$('pods-filter').addEventListener('input', loop);
 
 // A printed link brings a code, which leaves the address at once.
 const code = new URLSearchParams(location.hash.slice(1)).get('code');

@@ -1,17 +1,14 @@
 // The parts of the page: each brings itself up to date from a snapshot.
 
-import { $, h, keyed, row, setAttr, setText } from './dom.js';
+import { $, badge, h, keyed, more, row, setAttr, setState, setText } from './dom.js';
+import { purgeQueue, stopEndpoint } from './actions.js';
 import { levels, ranges, spark } from './chart.js';
+import { refreshConfirm } from './confirm.js';
+import { showCosts } from './costs.js';
+import { showObjects } from './objects.js';
+import { showPods } from './pods.js';
 import { showForm } from './send.js';
 import { ago, bytes, count, duration, words } from './format.js';
-
-// badge is a state in words and colour.
-const badge = () => h('span', { class: 'badge' });
-
-function setState(el, state) {
-  setText(el, words(state));
-  setAttr(el, 'data-state', state);
-}
 
 const short = (id) => id.replace(/^((?:sync-)?[^-]+-[^-]+)-.*$/, '$1…');
 const link = (id) => '#/endpoint/' + encodeURIComponent(id);
@@ -33,6 +30,7 @@ export function command(text) {
 
 const auth = '-H "Authorization: Bearer $GPUCLOUD_API_KEY"';
 const createLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"name": "hello", "image": "builtin/echo", "workers": {"min": 0, "max": 2}}' \\\n  ${location.origin}/v2/serverless`;
+const podLine = () => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"name": "hello", "image": "builtin/echo", "cpu": {"id": "cpu3c", "vcpuCount": 2}}' \\\n  ${location.origin}/v2/pods`;
 const jobLine = (id) => `curl ${auth} -H 'Content-Type: application/json' \\\n  -d '{"input": {"say": "hello"}}' ${location.origin}/v2/${id}/runsync`;
 
 // empty shows the next step in the place of a list without items. key says what
@@ -207,6 +205,20 @@ function updateGPU(li, d, s, names) {
   setText(li.rest, [told(d.temperature, d.temperature + ' °C'), told(d.power, Math.round(d.power / 1000) + ' W'), held ? names.get(held.endpoint) ?? held.endpoint : d.holder].filter((t) => t && t !== '–').join(' · '));
 }
 
+// showActions offers what can be done with the endpoint that the page is about.
+function showActions(one) {
+  $('endpoint-actions').hidden = !one;
+  if (!one) return;
+  const focused = document.activeElement === $('endpoint-stop');
+  $('endpoint-stop').hidden = one.max === 0;
+  $('endpoint-purge').hidden = one.type !== 'QUEUE';
+  $('endpoint-stopped').hidden = one.max !== 0;
+  if (focused && one.max === 0) otherAction().focus();
+}
+
+// otherAction gets the focus where the action that had it is not offered any more.
+const otherAction = () => [$('endpoint-stop'), $('endpoint-purge')].find((b) => !b.hidden) ?? $('main');
+
 // view binds the parts to the document; the function that it returns shows a
 // snapshot. open is told of the job or worker that the reader wants to see.
 export function view(open) {
@@ -219,8 +231,13 @@ export function view(open) {
     for (const el of table.querySelectorAll('th')) el.setAttribute('role', 'columnheader');
   }
   const filter = $('filter');
-  const more = $('jobs-more');
-  let latest = null, allJobs = false;
+  let latest = null;
+  let shownLast = null; // the endpoint that the page was about last
+  const endpointNow = () => latest.endpoints.find((e) => e.id === shownLast.id) ?? shownLast;
+  for (const [button, act] of [[$('endpoint-stop'), stopEndpoint], [$('endpoint-purge'), purgeQueue]]) {
+    button.addEventListener('click', () => act(endpointNow, otherAction));
+  }
+  const again = () => show(latest);
   const show = (s) => {
     latest = s;
     const one = s.endpoint && s.endpoints.find((e) => e.id === s.endpoint);
@@ -230,8 +247,11 @@ export function view(open) {
     $('crumbs').hidden = !one;
     $('live').classList.toggle('one', !!one);
     showForm(one || undefined);
+    showActions(one);
+    if (one) shownLast = one;
     document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
     setText($('facts'), `${s.version} · up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
+    setText($('who'), s.who.owner + (s.who.management === 'all' && s.who.jobs === 'all' ? '' : ` · management ${s.who.management}, jobs ${s.who.jobs}`));
 
     const values = tileValues(s);
     keyed($('tiles'), tiles, (t) => t.key, makeTile, (el, t) => {
@@ -264,10 +284,18 @@ export function view(open) {
       () => h('p', null, 'No GPU was found on this machine, or its driver is missing: the log says which. Workers run in the CPU pool. To try placement rules without one:'),
       () => command('jobrunner serve --simulate-gpus h200x8'));
 
+    showCosts(s, names, one, (free) => {
+      const box = $('costs-hint');
+      box.hidden = !free;
+      if (free && !box.hasChildNodes()) box.append(h('p', null, 'Nothing has a price. A catalog says what things cost:'), command('jobrunner serve --catalog examples/catalog.yaml'));
+    });
+
+    if (s.pods) empty('pods-empty', $('pods'), s.pods.total === 0, 'none', () => h('p', null, 'There is no pod yet. Make one:'), () => command(podLine()));
+    showPods(s, open.pod, again);
+    showObjects(s, again);
+
     setText($('jobs-count'), s.jobs.length ? `newest ${s.jobs.length}` : '');
-    const jobs = allJobs ? s.jobs : s.jobs.slice(0, fewJobs);
-    more.hidden = s.jobs.length <= fewJobs;
-    setText(more, allJobs ? 'Show fewer' : `Show all ${s.jobs.length}`);
+    const jobs = more($('jobs-more'), s.jobs, fewJobs, again);
     keyed($('jobs').tBodies[0], jobs, (j) => j.endpoint + ' ' + j.id, (j) => makeJob(j, open.job), (tr, j) => updateJob(tr, j, s, names));
     const target = one ?? s.endpoints.find((e) => e.type === 'QUEUE');
     empty('jobs-empty', $('jobs'), s.jobs.length === 0, target?.id ?? '',
@@ -281,8 +309,8 @@ export function view(open) {
     keyed($('workers').tBodies[0], s.workers, (w) => w.endpoint + ' ' + w.id, (w) => makeWorker(w, open.worker), (tr, w) => updateWorker(tr, w, s, names));
     empty('workers-empty', $('workers'), s.workers.length === 0, one?.max === 0 ? 'off' : 'none',
       () => h('p', null, one?.max === 0 ? 'This endpoint allows no worker (workers.max is 0): its jobs wait until that is raised.' : 'No worker runs. They start with the first job, and end when they were idle for their time.'));
+    refreshConfirm();
   };
   filter.addEventListener('input', () => latest && show(latest));
-  more.addEventListener('click', () => { allJobs = !allJobs; show(latest); });
   return show;
 }

@@ -1,6 +1,8 @@
 // The form that sends a job, and shows its stream and its end.
 
 import { $, h, setText } from './dom.js';
+import { actOnJob, mayCancel, mayRetry } from './actions.js';
+import { call } from './call.js';
 import { duration, words } from './format.js';
 
 let endpoint = '';
@@ -9,19 +11,7 @@ let turn = 0; // of what is shown: what an older one brings is left out
 
 const remembered = (id) => 'gpucloud-input-' + id;
 
-// call asks for an operation of the job API, and throws what it says is wrong.
-export async function call(op, of, id, body) {
-  const answer = await fetch('/ui/call?' + new URLSearchParams({ endpoint: of, op, ...(id ? { id } : {}) }), {
-    method: 'POST', headers: { 'Content-Type': 'application/json' }, body: body ?? '',
-  });
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error ?? told.message ?? answer.statusText);
-  return told;
-}
-
-const over = (state) => !['IN_QUEUE', 'IN_PROGRESS'].includes(state);
-export const mayRetry = (state) => ['FAILED', 'TIMED_OUT'].includes(state);
-export const mayCancel = (state) => !over(state);
+const over = (state) => !mayCancel(state);
 
 // submission makes one of what was typed: an input, or an object with the member
 // input.
@@ -54,7 +44,7 @@ async function follow(id) {
   const mine = turn;
   const stream = $('send-stream');
   while (mine === turn) {
-    const told = await call('stream', endpoint, id);
+    const told = await call('stream', { endpoint, id });
     if (mine !== turn) return;
     for (const chunk of told.stream) stream.append(h('div', null, pretty(chunk.output)));
     stream.hidden = !stream.childElementCount;
@@ -62,7 +52,7 @@ async function follow(id) {
     if (over(told.status)) break;
     showState({ id, status: told.status });
   }
-  const told = await call('status', endpoint, id);
+  const told = await call('status', { endpoint, id });
   if (mine === turn) showEnd(told);
 }
 
@@ -91,12 +81,12 @@ async function send(op) {
   if (op === 'runsync') {
     const mine = turn;
     setText($('send-state'), 'Waiting for the end …');
-    const told = await call(op, endpoint, '', body);
+    const told = await call(op, { endpoint }, body);
     if (mine === turn) showEnd(told);
     if (mine === turn && !over(told.status)) await follow(told.id);
     return;
   }
-  const told = await call(op, endpoint, '', body);
+  const told = await call(op, { endpoint }, body);
   showState(told);
   await follow(told.id);
 }
@@ -120,13 +110,13 @@ $('send-form').addEventListener('submit', (e) => {
   e.preventDefault();
   guarded(() => send(e.submitter?.value ?? 'run'));
 });
-$('send-cancel').addEventListener('click', () => guarded(async () => showState(await call('cancel', endpoint, job.id))));
-$('send-retry').addEventListener('click', () => guarded(async () => {
-  const told = await call('retry', endpoint, job.id);
+const input = () => $('send-input');
+$('send-cancel').addEventListener('click', () => actOnJob('cancel', { ...job, endpoint }, showState, input));
+$('send-retry').addEventListener('click', () => actOnJob('retry', { ...job, endpoint }, (told) => guarded(() => {
   clear();
   showState(told);
-  await follow(told.id);
-}));
+  return follow(told.id);
+}), input));
 $('send-copy').addEventListener('click', async (e) => {
   await navigator.clipboard.writeText($('send-variable').textContent);
   setText(e.target, 'Copied');

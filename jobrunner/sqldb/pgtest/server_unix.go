@@ -81,13 +81,16 @@ func (s *Server) Start() {
 	}
 }
 
+// Processes are the server's own now, by id: one for each connection among them.
+func (s *Server) Processes() []int { return append([]int{s.pid()}, s.parts()...) }
+
 // End sends a signal, and waits until the server has ended: SIGINT stops it,
 // SIGQUIT is a crash that its parts know of, SIGKILL one that they don't.
 func (s *Server) End(signal syscall.Signal) {
 	s.t.Helper()
 	pids := []int{s.pid()}
 	if signal == syscall.SIGKILL { // the parts, too, so that the next start finds none
-		pids = append(pids, s.parts()...)
+		pids = s.Processes()
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -1,0 +1,161 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// backedUp has a jobrunner answer jobs, and copies its state meanwhile: the copy has each
+// job that was acknowledged when it began.
+func backedUp(t *testing.T, p *process, copyState func()) (endpoint string, before map[string]string) {
+	t.Helper()
+	c := p.client("k")
+	endpoint = p.endpoint("builtin/conformance")
+	var mu sync.Mutex
+	all := map[string]string{}
+	ctx, stop := context.WithCancel(t.Context())
+	enough := make(chan struct{})
+	var clients sync.WaitGroup
+	for worker := range 3 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				output := fmt.Sprintf(`"%d-%d"`, worker, n)
+				job, err := c.Jobs.Run(ctx, endpoint, api.Submission{Input: []byte(`{"op": "sleep", "ms": 5, "output": ` + output + `}`)})
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				if all[job.ID] = output; len(all) == 30 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	mu.Lock()
+	before = maps.Clone(all)
+	mu.Unlock()
+	copyState()
+	stop()
+	clients.Wait()
+	t.Logf("%d jobs were acknowledged before the copy, and %d after it", len(before), len(all)-len(before))
+	p.kill()
+	return endpoint, before
+}
+
+// complete expects that a jobrunner on the copy finishes the jobs.
+func (p *process) complete(endpoint string, jobs map[string]string) {
+	p.t.Helper()
+	for id, output := range jobs {
+		finished(p.t, p.client("k"), endpoint, id, output)
+	}
+	p.interrupt()
+}
+
+// `jobrunner backup` copies the state of a jobrunner under load. Another folder of
+// the copy goes on with every job and key.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	data, restored := filepath.Join(home, "data"), filepath.Join(home, "restored")
+	env := environment(home)
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(binary, args...)
+		cmd.Env = env
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v: %s", args, err, &stderr)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(data, "api-key"), "k\n")
+	p := serve(t, env, "--data="+data, "--limits=off")
+	key := run("keys", "add", "--data="+data, "other")
+	endpoint, jobs := backedUp(t, p, func() {
+		if got := run("backup", "--data="+data, restored); got != restored {
+			t.Errorf("backup printed %q", got)
+		}
+	})
+	if text := fails(t, env, "backup", "--data="+data, restored); !strings.Contains(text, "expected one that does not exist") {
+		t.Errorf("a second backup to the same folder: %s", text)
+	}
+	if left, err := filepath.Glob(filepath.Join(home, ".restored-*")); err != nil || len(left) > 0 {
+		t.Errorf("parts of a copy are left: %q, %v", left, err)
+	}
+	if info, err := os.Stat(restored); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the copy: %v, %v", info, err)
+	}
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	next := serve(t, env, "--data="+restored, "--limits=off")
+	if _, err := next.client(key).Endpoints.List(t.Context()); err != nil {
+		t.Errorf("with the further key: %s", err)
+	}
+	next.complete(endpoint, jobs)
+	if text := fails(t, env, "backup", "--data="+home, restored+"-2"); !strings.Contains(text, "has no database") {
+		t.Errorf("a backup of a folder without a state: %s", text)
+	}
+}
+
+// pg_dump copies the state of a jobrunner under load, and pg_restore makes another
+// database of it.
+func TestBackupOfPostgres(t *testing.T) {
+	t.Parallel()
+	source, err := url.Parse(pgtest.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"pg_dump", "pg_restore"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" { // which installs it with the server
+				t.Fatal(err)
+			}
+			t.Skip(err) // names the program: PostgreSQL's clients are a package of their own
+		}
+	}
+	schema := source.Query().Get("search_path")
+	plain, target := *source, *source
+	plain.RawQuery = "sslmode=disable" // libpq knows no search_path
+	target.Path = "/restored_" + schema
+	pgtest.Exec(t, plain.String(), "CREATE DATABASE restored_"+schema)
+	t.Cleanup(func() { pgtest.Exec(t, plain.String(), "DROP DATABASE restored_"+schema+" WITH (FORCE)") })
+	run := func(name string, args ...string) {
+		t.Helper()
+		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+	}
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	dump := filepath.Join(t.TempDir(), "dump")
+	p := serve(t, append(env, "GPUCLOUD_ENGINE="+source.String()), "--data="+t.TempDir(), "--limits=off")
+	endpoint, jobs := backedUp(t, p, func() {
+		run("pg_dump", "--format=custom", "--no-owner", "--schema="+schema, "--file="+dump, "--dbname="+plain.String())
+	})
+	restored := plain
+	restored.Path = target.Path
+	run("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+restored.String(), dump)
+	serve(t, append(env, "GPUCLOUD_ENGINE="+target.String()), "--data="+t.TempDir(), "--limits=off").complete(endpoint, jobs)
+}

@@ -1,0 +1,206 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+)
+
+// billedDeployment is a jobrunner that is stopped and killed between operations, and
+// what its bills have to say.
+type billedDeployment struct {
+	*process
+	env, args []string
+	endpoints []string
+	volumes   map[string]*billedVolume
+}
+
+// billedVolume is a volume of a size since a time, between two of this clock.
+type billedVolume struct {
+	size          int64
+	after, before time.Time
+	low, high     float64 // dollars that it cost at smaller sizes
+	deleted       bool
+}
+
+// In a test a GB costs a dollar in an hour, and so does a vCPU.
+const dearCatalog = "storage: {standard: 730}\ncpus: [{id: cpu3c, price: {serverless: 1}}]\n"
+
+func (d *billedDeployment) send(method, path, body string) map[string]any {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer k")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= 300 {
+		d.t.Fatalf("%s %s: %s %s %v", method, path, answer.Status, text, err)
+	}
+	var out map[string]any
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &out); err != nil {
+			d.t.Fatalf("%s: %s", path, text)
+		}
+	}
+	return out
+}
+
+// workers are the milliseconds for which each worker is billed.
+func (d *billedDeployment) workers() map[string]int64 {
+	d.t.Helper()
+	var records []struct {
+		PodID        string `json:"podId"`
+		TimeBilledMS int64  `json:"timeBilledMs"`
+	}
+	_, text := d.get("/v1/billing/endpoints?grouping=podId&bucketSize=year")
+	if err := json.Unmarshal([]byte(text), &records); err != nil {
+		d.t.Fatalf("%s: %v", text, err)
+	}
+	out := map[string]int64{}
+	for _, r := range records {
+		out[r.PodID] += r.TimeBilledMS
+	}
+	return out
+}
+
+// operate does something at random.
+func (d *billedDeployment) operate() {
+	one := func(of []string) string { return of[rand.IntN(len(of))] }
+	var living []string
+	for id, v := range d.volumes {
+		if !v.deleted {
+			living = append(living, id)
+		}
+	}
+	switch op := rand.IntN(6); {
+	case op == 0 || len(d.endpoints) == 0:
+		id, _ := d.send("POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","cpu":[{"id":"cpu3c","vcpuCount":2}],"workers":{"min":1,"max":3}}`)["id"].(string)
+		d.endpoints = append(d.endpoints, id)
+	case op == 1 && len(d.endpoints) > 1:
+		d.send("DELETE", "/v2/serverless/"+d.endpoints[0], "")
+		d.endpoints = d.endpoints[1:]
+	case op == 2:
+		d.send("PATCH", "/v2/serverless/"+one(d.endpoints), fmt.Sprintf(`{"workers":{"min":%d,"max":3}}`, rand.IntN(4)))
+	case op == 3 || len(living) == 0:
+		after := time.Now()
+		id, _ := d.send("POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)["id"].(string)
+		d.volumes[id] = &billedVolume{size: 10, after: after, before: time.Now()}
+	case op == 4:
+		id := one(living)
+		d.volumes[id].resize(d.volumes[id].size*2, func() { d.send("PATCH", "/v2/network-volumes/"+id, fmt.Sprintf(`{"size":%d}`, d.volumes[id].size*2)) })
+	default:
+		id := one(living)
+		d.volumes[id].resize(0, func() { d.send("DELETE", "/v2/network-volumes/"+id, "") })
+		d.volumes[id].deleted = true
+	}
+	time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // the real time of a process that is killed is what is billed
+}
+
+// resize reckons what a volume cost until a change.
+func (v *billedVolume) resize(size int64, change func()) {
+	after := time.Now()
+	change()
+	before := time.Now()
+	v.low, v.high = v.cost(after, before)
+	v.size, v.after, v.before = size, after, before
+}
+
+// cost is what the volume cost up to a time between two of this clock.
+func (v *billedVolume) cost(after, before time.Time) (low, high float64) {
+	perHour := float64(v.size)
+	return v.low + perHour*max(0, after.Sub(v.before).Hours()), v.high + perHour*before.Sub(v.after).Hours()
+}
+
+// judge compares the bills with what has been done.
+func (d *billedDeployment) judge() {
+	d.t.Helper()
+	for id, v := range d.volumes {
+		after := time.Now()
+		totals := d.send("GET", "/v2/billing/network-volumes?lastN=2&bucketSize=year&networkVolumeId="+id, "")["metadata"].(map[string]any)["totals"].(map[string]any)
+		low, high := v.cost(after, time.Now())
+		const millisecond = 1.0 / 3600_000 // in hours: how exact times are
+		slack := 3*millisecond*float64(max(10, v.size)) + 1e-6
+		if got := totals["totalAmount"].(float64); got < low-slack || got > high+slack {
+			d.t.Errorf("a volume of %d GB costs %f, want %f to %f", v.size, got, low, high)
+		}
+	}
+}
+
+// Whatever is made, changed, deleted, stopped and killed with -9: a worker is billed
+// for its time, less a few seconds if its jobrunner was killed, and for none in which
+// no jobrunner ran; a volume for all of its.
+func TestBillsAfterKills(t *testing.T) {
+	t.Parallel()
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	home := t.TempDir()
+	file := filepath.Join(home, "catalog.yaml")
+	if err := os.WriteFile(file, []byte(dearCatalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &billedDeployment{
+		env: environment(home, "GPUCLOUD_API_KEY=k"), args: []string{"--data=" + filepath.Join(home, "data"), "--catalog=" + file}, volumes: map[string]*billedVolume{},
+	}
+	d.process = serve(t, d.env, d.args...)
+	for round := range rounds {
+		for range 6 {
+			d.operate()
+		}
+		if round == 1 {
+			time.Sleep(20 * time.Second) // a real process writes down every five seconds what its workers cost
+		}
+		d.judge()
+		asked := time.Now()
+		before := d.workers()
+		killed := round%3 != 2
+		if killed {
+			d.kill()
+		} else {
+			d.interrupt()
+		}
+		elapsed := time.Since(asked).Milliseconds() + 1 // of a part of one
+		time.Sleep(500 * time.Millisecond)              // no jobrunner runs, and nothing of this may be billed
+		d.process = serve(t, d.env, d.args...)
+		now := d.workers()
+		for id, ms := range before {
+			lost := int64(0)
+			if killed {
+				lost = 3 * billing.CheckpointEvery.Milliseconds() // a busy machine is late for two, and without any it loses all twenty seconds
+			}
+			if got := now[id]; got < ms-lost || got > ms+elapsed {
+				t.Errorf("a worker was billed for %d ms, and for %d after a restart (killed: %v)", ms, got, killed)
+			}
+		}
+		d.judge()
+	}
+	for _, id := range d.endpoints { // what has ended costs the same however it is summed
+		d.send("DELETE", "/v2/serverless/"+id, "")
+	}
+	totals := func(buckets string) string {
+		return fmt.Sprint(d.send("GET", "/v2/billing/serverless?"+buckets, "")["metadata"].(map[string]any)["totals"])
+	}
+	for one, other := "", totals("bucketSize=hour&lastN=48"); one != other; {
+		time.Sleep(50 * time.Millisecond) // until the last worker of a real process is gone
+		one, other = other, totals("bucketSize=hour&lastN=48")
+	}
+	if byHour, byYear := totals("bucketSize=hour&lastN=48"), totals("bucketSize=year&lastN=2"); byHour != byYear {
+		t.Errorf("by hour %s, by year %s", byHour, byYear)
+	}
+}

@@ -1,0 +1,281 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clusterFacts are what a test looks at of a cluster.
+type clusterFacts struct {
+	ID, Name, Type, DataCenterID string
+	Pods                         struct {
+		Total    int
+		ByStatus map[string]int
+	}
+	Network *struct{ CIDR string }
+	Primary *struct{ PodID, Status, SSHEndpoint string }
+}
+
+// memberFacts are what a test looks at of a cluster's pod.
+type memberFacts struct {
+	podFacts
+	Cluster *struct {
+		ID   string
+		Rank int
+		Role string
+		IP   string
+	}
+	GlobalNetworking struct{ Enabled bool }
+}
+
+// clusterProgram is a member: each but the primary greets the primary, which answers,
+// and all write down what they heard.
+const clusterProgram = `import os, socket, sys, time
+def env(name): return os.environ[name]
+print("member " + " ".join(env(name) for name in ["NODE_RANK", "NUM_NODES", "NUM_TRAINERS", "WORLD_SIZE", "NODE_ADDR", "MASTER_ADDR", "MASTER_PORT"]), flush=True)
+assert env("PRIMARY_ADDR") == env("MASTER_ADDR") and env("PRIMARY_PORT") == env("MASTER_PORT")
+assert env("HOST_NODE_ADDR") == env("MASTER_ADDR") + ":" + env("MASTER_PORT")
+primary = (env("MASTER_ADDR"), int(env("MASTER_PORT")))
+if env("NODE_RANK") == "0":
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((env("NODE_ADDR"), primary[1]))
+    server.listen()
+    for _ in range(int(env("NUM_NODES")) - 1):
+        peer, _ = server.accept()
+        rank = peer.makefile().readline().strip()
+        peer.sendall(("welcome %s of %s\n" % (rank, env("COLOR"))).encode())
+        print("heard " + rank, flush=True)
+else:
+    while True:
+        try:
+            peer = socket.create_connection(primary)
+            break
+        except OSError:
+            time.sleep(0.02)
+    peer.sendall((env("NODE_RANK") + "\n").encode())
+    print("heard " + peer.makefile().readline().strip(), flush=True)
+while not os.path.exists(os.path.join(os.environ.get("GPUCLOUD_VOLUME", "/volume"), "exit")):
+    time.sleep(0.02)
+`
+
+// newClusters starts a deployment whose pods are processes that know clusters.
+func newClusters(t *testing.T, gpus int) *handlers {
+	t.Helper()
+	h := &handlers{home: t.TempDir(), dir: t.TempDir()}
+	put(t, filepath.Join(h.dir, "member.py"), clusterProgram)
+	put(t, filepath.Join(h.dir, "pod.sh"), podScript)
+	put(t, filepath.Join(h.home, "jobrunner.yaml"), `engine: none
+rules:
+  - image: team/member
+    process: {run: [python3, -u, `+filepath.Join(h.dir, "member.py")+`]}
+  - image: team/pod
+    process: {run: [sh, `+filepath.Join(h.dir, "pod.sh")+`], template: args}
+`)
+	put(t, h.machine(), fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]\n", gpus))
+	h.start(t, "--simulate-gpus="+h.machine())
+	return h
+}
+
+// machine is the file of the simulated GPUs.
+func (h *handlers) machine() string { return filepath.Join(h.home, "gpus.yaml") }
+
+// cluster makes one of L4s, and answers its id.
+func (h *handlers) cluster(name, image string, pods, gpus int, more string) string {
+	h.t.Helper()
+	var c clusterFacts
+	h.call(http.MethodPost, "/v2/clusters", fmt.Sprintf(`{"name":%q,"type":"TRAINING","image":%q,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":%d,"podCount":%d}%s}`, name, image, gpus, pods, more), &c)
+	return c.ID
+}
+
+func (h *handlers) clusterNow(id string) (c clusterFacts) {
+	h.t.Helper()
+	h.call(http.MethodGet, "/v2/clusters/"+id, "", &c)
+	return c
+}
+
+// members are the pods of a cluster, by rank.
+func (h *handlers) members(id string) []memberFacts {
+	h.t.Helper()
+	var list struct{ Pods []memberFacts }
+	h.call(http.MethodGet, "/v2/clusters/"+id+"/pods", "", &list)
+	return list.Pods
+}
+
+// clusterIs waits until all members of a cluster have a status.
+func (h *handlers) clusterIs(id, status string) (c clusterFacts) {
+	h.t.Helper()
+	defer func() {
+		if h.t.Failed() {
+			_, text := h.get("/v2/clusters/" + id + "/pods")
+			h.t.Log(text)
+		}
+	}()
+	h.until(status+" of the cluster "+id, func() bool { c = h.clusterNow(id); return c.Pods.ByStatus[status] == c.Pods.Total })
+	return c
+}
+
+// heard are the lines of a pod's log that begin with a word.
+func (h *handlers) heard(id, word string) (lines []string) {
+	text, _ := os.ReadFile(filepath.Join(h.home, "data", "pods", id, "log.jsonl")) // none yet
+	for line := range strings.Lines(string(text)) {
+		if _, text, ok := strings.Cut(line, `"x":"`+word+" "); ok {
+			text, _, _ = strings.Cut(text, `"`)
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}
+
+// exchanges waits until all members of a cluster have heard of each other, for the nth
+// time, and answers what each knows of itself.
+func (h *handlers) exchanges(members []memberFacts, color string, nth int) (knows [][]string) {
+	h.t.Helper()
+	defer func() {
+		for _, m := range members {
+			if h.t.Failed() {
+				h.t.Logf("the member %d heard %q", m.Cluster.Rank, h.heard(m.ID, "heard"))
+			}
+		}
+	}()
+	others := map[string]int{}
+	for rank, m := range members[1:] {
+		others[fmt.Sprint(rank+1)] = nth
+		want := slices.Repeat([]string{fmt.Sprintf("welcome %d of %s", rank+1, color)}, nth)
+		h.until("the primary's answer", func() bool { return slices.Equal(h.heard(m.ID, "heard"), want) })
+	}
+	h.until("the greetings", func() bool {
+		heard := map[string]int{}
+		for _, rank := range h.heard(members[0].ID, "heard") {
+			heard[rank]++
+		}
+		return maps.Equal(heard, others)
+	})
+	for _, m := range members {
+		own := h.heard(m.ID, "member")
+		knows = append(knows, strings.Fields(own[len(own)-1]))
+	}
+	return knows
+}
+
+// The pods of a cluster are processes that know their ranks and reach the primary, also
+// after a kill -9, and beside another cluster on the same machine.
+func TestClusterExchangesMessages(t *testing.T) {
+	t.Parallel()
+	h := newClusters(t, 8)
+	id := h.cluster("c", "team/member", 2, 2, `,"env":{"COLOR":"red","NODE_RANK":"7"},"ports":["22/tcp"],"dataCenterIds":["EU-RO-1"]`)
+	other := h.cluster("o", "team/member", 3, 1, `,"env":{"COLOR":"blue"}`)
+	for n := range 2 {
+		c := h.clusterIs(id, "RUNNING")
+		h.clusterIs(other, "RUNNING")
+		members := h.members(id)
+		knows := h.exchanges(members, "red", n+1)
+		h.exchanges(h.members(other), "blue", n+1)
+		for rank, m := range members {
+			want := []string{fmt.Sprint(rank), "2", "2", "4", m.Cluster.IP, members[0].Cluster.IP, knows[0][6]}
+			if !slices.Equal(knows[rank], want) || m.Cluster.ID != id || m.Cluster.Rank != rank || m.Cluster.IP != "127.0.0.1" || m.GlobalNetworking.Enabled || len(m.Actions) > 0 {
+				t.Errorf("the member %d knows %q, want %q: %+v", rank, knows[rank], want, m)
+			}
+			if m.Env["NODE_RANK"] != "7" || m.Env["WORLD_SIZE"] != "" {
+				t.Errorf("an answer shows the variables of the cluster: %v", m.Env)
+			}
+		}
+		if c.Network == nil || c.Network.CIDR != "127.0.0.0/8" || c.Primary == nil || c.Primary.PodID != members[0].ID || c.Primary.Status != "RUNNING" || c.DataCenterID != "EU-RO-1" {
+			t.Errorf("%+v", c)
+		}
+		if ssh := members[0].SSH.Direct; ssh == nil || ssh.Command != "ssh root@127.0.0.1 -p "+strings.TrimPrefix(c.Primary.SSHEndpoint, "127.0.0.1:") {
+			t.Errorf("%+v %+v", ssh, c.Primary)
+		}
+		if n == 0 {
+			h.kill()
+			h.start(t, "--simulate-gpus="+h.machine())
+		}
+	}
+	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
+	h.podIs(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":5}}`), "RUNNING")
+	if c := h.clusterNow(other); c.Pods.ByStatus["RUNNING"] != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// All pods of a cluster get their GPUs, or none: one that waits holds none, and says why.
+func TestClustersArePlacedWhole(t *testing.T) {
+	t.Parallel()
+	h := newClusters(t, 4)
+	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":1}}`)
+	h.podIs(single, "RUNNING")
+	id := h.cluster("c", "team/pod", 2, 2, "")
+	large := h.cluster("l", "team/pod", 3, 2, "")
+	reasons := func(id, part string) {
+		t.Helper()
+		h.until("the reason "+part, func() bool {
+			return !slices.ContainsFunc(h.members(id), func(m memberFacts) bool {
+				return m.Status != "PROVISIONING" || m.Reason == nil || !strings.Contains(*m.Reason, part)
+			})
+		})
+	}
+	reasons(id, "a cluster asks for 4 GPUs of one type, and only 3 × NVIDIA L4 are free")
+	reasons(large, "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4")
+	if c := h.clusterNow(id); c.Primary != nil || c.Network != nil || c.DataCenterID != "" {
+		t.Errorf("a cluster that waits is shown as placed: %+v", c)
+	}
+	// The free GPUs are kept for the cluster, which waits for longer.
+	late := h.pod(`{"name":"late","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
+	h.waitsFor(late, "reserved")
+	h.act(single, "stop")
+	h.clusterIs(id, "RUNNING")
+	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
+	h.podIs(late, "RUNNING")
+	// One that is deleted while it waits leaves the line.
+	second := h.cluster("s", "team/pod", 2, 2, "")
+	reasons(second, "a cluster asks for 4 GPUs")
+	h.call(http.MethodDelete, "/v2/clusters/"+second, "", nil)
+	h.act(single, "start")
+	h.podIs(single, "RUNNING")
+	reasons(large, "a cluster asks for 6 GPUs")
+}
+
+// A member that ends by itself gives its GPUs back and stays ended, and the others go on.
+func TestClusterMembersEnd(t *testing.T) {
+	t.Parallel()
+	h := newClusters(t, 4)
+	id := h.cluster("c", "team/pod", 3, 1, `,"mounts":{"persistent":{"size":10,"path":"/w"}}`)
+	h.clusterIs(id, "RUNNING")
+	members := h.members(id)
+	for rank, status := range []string{"0", "7"} {
+		h.until("its start", func() bool { return len(h.starts(members[rank].ID)) == 1 })
+		put(t, filepath.Join(h.volumeOf(members[rank].ID), "exit"), status)
+	}
+	h.podIs(members[0].ID, "EXITED")
+	h.podIs(members[1].ID, "ERROR")
+	want := map[string]int{"EXITED": 1, "ERROR": 1, "RUNNING": 1}
+	single := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":3}}`)
+	h.podIs(single, "RUNNING")
+	h.kill()
+	h.start(t, "--simulate-gpus="+h.machine())
+	h.podIs(single, "RUNNING")
+	h.podIs(members[2].ID, "RUNNING")
+	if c := h.clusterNow(id); !maps.Equal(c.Pods.ByStatus, want) || c.Primary == nil || c.Primary.Status != "EXITED" || c.Primary.SSHEndpoint != "" {
+		t.Errorf("%+v", c)
+	}
+	for _, m := range members {
+		if err := h.try(http.MethodPost, "/v2/pods/"+m.ID+"/action", `{"action":"start"}`, nil); err == nil || !strings.Contains(err.Error(), "409") {
+			t.Errorf("a member is started: %v", err)
+		}
+	}
+	h.call(http.MethodDelete, "/v2/clusters/"+id, "", nil)
+	h.until("the removal of their folders", func() bool {
+		return !slices.ContainsFunc(members, func(m memberFacts) bool {
+			_, err := os.Stat(filepath.Dir(h.volumeOf(m.ID)))
+			return !os.IsNotExist(err)
+		})
+	})
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/kubernetes"
+)
+
+// doctor looks at what a deployment needs on this machine. It changes nothing, and may
+// run beside a deployment.
+type doctor struct {
+	Listen      string `default:"127.0.0.1:8420" help:"Address that serve is to listen on."`
+	Data        string `placeholder:"DIR" help:"Folder of the state. Default: the default of serve."`
+	Config      string `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images. Default: jobrunner.yaml in the data folder, if it exists."`
+	engineFlags `embed:""`
+	JSON        bool `name:"json" help:"Print JSON, a line for each check."`
+}
+
+// Help says what the words mean.
+func (doctor) Help() string {
+	return `Checks the address, the data folder and its disk, the clock, open files, the GPU driver, what runs images
+(container engines, the Kubernetes cluster of jobrunner.yaml), PostgreSQL, Python for handlers, and Terraform.
+Give it the flags and variables that serve is given.
+
+"warn" names what works with limits, "fail" what serve or its workers will fail on.
+
+Example:
+  jobrunner doctor --config examples/quickstart/jobrunner.yaml
+
+Exit status: 0, or 1 where a check fails.`
+}
+
+// finding is the result of a check.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // ok, warn or fail
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"` // what to do
+}
+
+func ok(format string, args ...any) finding {
+	return finding{Status: "ok", Text: fmt.Sprintf(format, args...)}
+}
+
+func warn(remedy, format string, args ...any) finding {
+	return finding{Status: "warn", Text: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+func fail(remedy, format string, args ...any) finding {
+	return finding{Status: "fail", Text: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+// Run prints each finding as soon as it is known.
+func (d *doctor) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	failed := 0
+	for _, check := range []struct {
+		name string
+		find func(context.Context) finding
+	}{
+		{"address", d.address}, {"data folder", d.dataFolder}, {"clock", d.clock}, {"open files", d.openFiles},
+		{"GPUs", d.driver}, {"images", d.images}, {"PostgreSQL", d.postgres}, {"Python", d.python}, {"Terraform", d.terraform},
+	} {
+		f := check.find(ctx)
+		if ctx.Err() != nil {
+			return &exitError{exitFailed, "interrupted"}
+		}
+		f.Check = check.name
+		if f.Status == "fail" {
+			failed++
+		}
+		if err := d.print(f); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return &exitError{exitFailed, fmt.Sprintf("%d of the checks failed", failed)}
+	}
+	return nil
+}
+
+func (d *doctor) print(f finding) error {
+	if d.JSON {
+		return printJSON(f)
+	}
+	remedy := ""
+	if f.Remedy != "" {
+		remedy = "\n                  → " + f.Remedy
+	}
+	_, err := fmt.Fprintf(stdout, "%-4s  %-11s %s%s\n", f.Status, f.Check, f.Text, remedy)
+	return err
+}
+
+func (d *doctor) address(ctx context.Context) finding {
+	if _, _, err := net.SplitHostPort(d.Listen); err != nil {
+		return fail("give --listen an address such as 127.0.0.1:8420", "invalid --listen %s", d.Listen)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(d.Listen), d.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fail("stop the program that listens there (a deployment that runs already?), or choose another address with --listen", "%s is in use", d.Listen)
+	case err != nil:
+		return fail("choose another address with --listen", "%s", err)
+	}
+	listener.Close()
+	return ok("%s is free", d.Listen)
+}
+
+// How much of a disk a deployment wants: its state grows with jobs and logs.
+const (
+	littleDisk   = 100 << 20
+	moderateDisk = 1 << 30
+)
+
+func (d *doctor) dataFolder(context.Context) finding {
+	dir, err := dataDir(d.Data)
+	if err != nil {
+		return fail("set --data", "%s", err)
+	}
+	existing := dir // or the folder in which it is created
+	for !exists(existing) && existing != filepath.Dir(existing) {
+		existing = filepath.Dir(existing)
+	}
+	probe, err := os.CreateTemp(existing, ".gpucloud-doctor-")
+	if err != nil {
+		return fail("let this user write there, or choose another folder with --data", "%s can't be written: %s", dir, err)
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	free, err := freeBytes(existing)
+	switch {
+	case err != nil:
+		return warn("", "%s can be written; how much is free on its disk is not known: %s", dir, err)
+	case free < littleDisk:
+		return fail("free some space, or choose another folder with --data", "%s can be written, and its disk has %d MiB free", dir, free>>20)
+	case free < moderateDisk:
+		return warn("a full disk refuses new jobs: free some space", "%s can be written, and its disk has %d MiB free", dir, free>>20)
+	}
+	return ok("%s can be written, %d GiB free", dir, free>>30)
+}
+
+func (d *doctor) driver(context.Context) finding {
+	inventory, line := machineInventory(logger(io.Discard, "text"))
+	defer inventory.Close()
+	if len(inventory.Devices()) == 0 {
+		return warn("with a GPU in this machine, install NVIDIA's driver; --simulate-gpus tests placement without one", "%s", line)
+	}
+	return ok("%s", line)
+}
+
+// images opens the executor without a data folder, so that it ends nothing that runs.
+func (d *doctor) images(ctx context.Context) finding {
+	dir, err := dataDir(d.Data)
+	if err != nil {
+		return fail("set --data", "%s", err)
+	}
+	file := (&serve{Config: d.Config}).configFile(dir)
+	programs, err := executor.New(ctx, executor.Config{File: file, OpenCluster: kubernetes.OpenForExecutor, Logger: logger(io.Discard, "text")})
+	if err != nil {
+		return fail("correct the configuration (docs/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
+	}
+	defer programs.Close()
+	text := strings.Join(programs.Engines(), "; ")
+	if programs.LacksEngine() {
+		return warn("install Docker or Podman, or map images to programs in jobrunner.yaml (docs/jobrunner.md)", "%s", text)
+	}
+	return ok("%s", text)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+// goodDescriptors is what the connections of serve's default, their workers and the
+// state need.
+const goodDescriptors = 8192
+
+func (d *doctor) openFiles(context.Context) finding {
+	if n := httplimit.Descriptors(); n < goodDescriptors {
+		return warn("raise it, as with 'ulimit -n 65536' or LimitNOFILE of systemd", "%d at a time: serve lowers --max-connections to it", n)
+	}
+	return ok("enough")
+}
+
+// earliest is before any release of this program.
+var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (d *doctor) clock(context.Context) finding {
+	now := time.Now()
+	if now.Before(earliest) {
+		return fail("set the clock: certificates, retention and bills depend on it", "it says %s", now.UTC().Format(time.RFC3339))
+	}
+	if known, synchronized := clockState(); known && !synchronized {
+		return warn("enable a time service such as chrony or systemd-timesyncd", "it says %s, and no time service keeps it", now.UTC().Format(time.RFC3339))
+	}
+	return ok("it says %s", now.UTC().Format(time.RFC3339))
+}
+
+// moderateSkew is a difference of clocks that jobs' times show.
+const moderateSkew = time.Second
+
+func (d *doctor) postgres(ctx context.Context) finding {
+	engine, err := d.engineURL()
+	switch {
+	case err != nil:
+		return fail("correct --engine-file", "%s", err)
+	case engine == "":
+		return ok("not used: the state is in the data folder")
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, engine)
+	if err != nil {
+		return fail("start it, or correct --engine or --engine-file", "%s", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var version string
+	var theirs time.Time
+	before := time.Now()
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version'), clock_timestamp()").Scan(&version, &theirs); err != nil {
+		return fail("correct --engine or --engine-file", "%s", err)
+	}
+	ours := before.Add(time.Since(before) / 2)
+	if skew := theirs.Sub(ours).Abs(); skew > moderateSkew {
+		return warn("let a time service keep both clocks", "version %s; its clock differs by %s", version, skew.Round(time.Millisecond))
+	}
+	return ok("version %s", version)
+}
+
+func (d *doctor) python(ctx context.Context) finding {
+	folder, err := os.Getwd()
+	if err != nil {
+		return warn("", "%s", err)
+	}
+	found := findPython(ctx, folder)
+	if err := found.check(ctx, folder, false); err != nil {
+		return warn("only handlers in Python need it: install Python 3", "%s", err)
+	}
+	if err := found.check(ctx, folder, true); err != nil {
+		return warn("only handlers in Python need it: "+strings.Join(found.install, " ")+" "+sdkPackage, "%s, without %s", &found, sdkPackage)
+	}
+	return ok("%s, with %s", &found, sdkPackage)
+}
+
+func (d *doctor) terraform(ctx context.Context) finding {
+	for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		var about struct {
+			Version string `json:"terraform_version"`
+		}
+		if json.Unmarshal([]byte(commandOutput(ctx, "", path, "version", "-json")), &about) != nil || about.Version == "" {
+			return warn("only the provider needs it: install it anew", "%s does not say its version", path)
+		}
+		return ok("%s %s (%s)", name, about.Version, path)
+	}
+	return warn("only the provider needs one of them: install it", "neither terraform nor tofu is on PATH")
+}

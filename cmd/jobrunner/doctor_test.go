@@ -1,0 +1,111 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// examine returns the findings by check.
+func examine(t *testing.T, env []string, args ...string) (found map[string]struct{ Status, Text, Remedy string }, status int) {
+	t.Helper()
+	out, errs, status := jobCommands{t, env}.program("", append([]string{"doctor", "--json"}, args...)...)
+	found = map[string]struct{ Status, Text, Remedy string }{}
+	for line := range strings.Lines(out) {
+		var f struct{ Check, Status, Text, Remedy string }
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatalf("%s: %v; stderr %s", line, err, errs)
+		}
+		if f.Status != "ok" && f.Remedy == "" {
+			t.Errorf("%+v does not say what to do", f)
+		}
+		found[f.Check] = struct{ Status, Text, Remedy string }{f.Status, f.Text, f.Remedy}
+	}
+	return found, status
+}
+
+// Each check fails on a machine that lacks what it looks for, with the reason.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
+	put(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
+	put(t, filepath.Join(dir, "file"), "")
+	bare := []string{"PATH=" + dir, "HOME=" + dir}
+	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "images", "open files"}
+	for name, c := range map[string]struct {
+		args   []string
+		check  string
+		status string
+		text   string
+		code   int
+	}{
+		"a free address":    {check: "address", status: "ok", text: "is free"},
+		"an address in use": {args: []string{"--listen", taken.Addr().String()}, check: "address", status: "fail", text: "is in use", code: 1},
+		"no address":        {args: []string{"--listen", "8420"}, check: "address", status: "fail", text: "invalid --listen 8420", code: 1},
+		"a new folder":      {args: []string{"--data", filepath.Join(dir, "new", "er")}, check: "data folder", status: "", text: filepath.Join("new", "er") + " can be written"},
+		"no folder":         {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
+		"a bad file":        {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
+		"a file":            {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
+		"no engine":         {check: "images", status: "warn", text: "neither docker nor podman is on PATH"},
+		"no database":       {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
+		"no engine file":    {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},
+		"no Python":         {check: "Python", status: "warn", text: "python3"},
+		"no Terraform":      {check: "Terraform", status: "warn", text: "neither terraform nor tofu is on PATH"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := c.args
+			if c.check != "address" || len(args) == 0 {
+				args = append(args, "--listen=127.0.0.1:0")
+			}
+			found, code := examine(t, bare, args...)
+			f := found[c.check]
+			if c.status == "" && code == 0 { // a disk that is nearly full is a warning
+				c.status = f.Status
+			}
+			if f.Status != c.status || !strings.Contains(f.Text, c.text) || strings.Contains(f.Text, "secret") || code != c.code {
+				t.Errorf("exit status %d, %+v; expected %d, %s, %s", code, f, c.code, c.status, c.text)
+			}
+			var all []string
+			for check := range found {
+				all = append(all, check)
+			}
+			if slices.Sort(all); !slices.Equal(all, checks) {
+				t.Errorf("the checks are %q", all)
+			}
+		})
+	}
+	if entries, err := filepath.Glob(filepath.Join(dir, ".gpucloud*")); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %q, %v", entries, err)
+	}
+}
+
+// It looks at a deployment that runs, and at what is there.
+func TestDoctorBesideADeployment(t *testing.T) {
+	t.Parallel()
+	engine := pgtest.Start(t)
+	home := t.TempDir()
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"))
+	found, code := examine(t, environment(home), "--listen", strings.TrimPrefix(p.url, "http://"), "--engine", engine)
+	if f := found["PostgreSQL"]; f.Status != "ok" || !strings.Contains(f.Text, "version 1") {
+		t.Errorf("%+v", f)
+	}
+	if f := found["address"]; f.Status != "fail" || code != 1 {
+		t.Errorf("exit status %d, %+v", code, f)
+	}
+	if status, _ := p.get("/v2/templates"); status != 200 {
+		t.Errorf("the deployment answers %d", status)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+const engineVariable = "GPUCLOUD_ENGINE"
+
+// engineFlags name the database of a deployment.
+type engineFlags struct {
+	Engine     string `placeholder:"URL" env:"GPUCLOUD_ENGINE" help:"PostgreSQL database of the state instead of the folder, like postgres://user@host:5432/name; several jobrunners may share it."`
+	EngineFile string `placeholder:"FILE" env:"GPUCLOUD_ENGINE_FILE" help:"File with the URL of --engine: a password in it is in no list of processes."`
+}
+
+// engineURL is the URL of the database: that of --engine or its variable, or the content
+// of --engine-file; "" for none. What PostgreSQL's own clients read completes it, such
+// as PGPASSWORD, PGPASSFILE and ~/.pgpass.
+func (s *engineFlags) engineURL() (string, error) {
+	if s.EngineFile == "" {
+		return s.Engine, nil
+	}
+	if s.Engine != "" {
+		return "", errors.New("--engine and --engine-file exclude each other: choose one")
+	}
+	text, err := os.ReadFile(s.EngineFile)
+	if err != nil {
+		return "", fmt.Errorf("reading --engine-file: %w", err)
+	}
+	engine := strings.TrimSpace(string(text))
+	if engine == "" || strings.ContainsAny(engine, "\r\n") {
+		return "", fmt.Errorf("invalid --engine-file %s: expected one line such as postgres://user:password@host:5432/name", s.EngineFile)
+	}
+	return engine, nil
+}
+
+// warnOfPassword warns of a password that every user of this machine can read.
+func (s *engineFlags) warnOfPassword(log *slog.Logger) {
+	if s.Engine == "" || s.Engine == os.Getenv(engineVariable) {
+		return
+	}
+	u, err := url.Parse(s.Engine)
+	if err != nil {
+		return
+	}
+	if _, has := u.User.Password(); has || u.Query().Has("password") {
+		log.Warn("every user of this machine can read the password in --engine in the list of processes: put the URL into a file for --engine-file, or the password into PGPASSWORD or ~/.pgpass")
+	}
+}
+
+// checkNode refuses a URL that other jobrunners can't use, and too few connections.
+func (s *serve) checkNode() error {
+	if s.EngineConnections < sqldb.MinConnections {
+		return fmt.Errorf("invalid --engine-connections: expected at least %d, got %d", sqldb.MinConnections, s.EngineConnections)
+	}
+	if s.NodeURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.NodeURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return errors.New("invalid --node-url: expected a URL without a path, such as http://10.0.0.5:8420")
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The documented exit statuses are those that there are. Other tests end with each.
+func TestExitStatusesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/jobrunner.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Exit statuses\n")
+	if exitUsage != exitNotStarted {
+		t.Error("2 means a usage error as well as a job that is not accepted")
+	}
+	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {
+		if !strings.Contains(section, fmt.Sprintf("\n| %d | ", status)) {
+			t.Errorf("docs/jobrunner.md has no exit status %d", status)
+		}
+	}
+	if strings.Count(section, "\n| ") != 6 { // with the head
+		t.Errorf("docs/jobrunner.md has other exit statuses:\n%s", section)
+	}
+}

@@ -1,0 +1,209 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// jobCommands runs the commands of jobrunner job.
+type jobCommands struct {
+	t   *testing.T
+	env []string
+}
+
+// runs returns what a command prints, and its exit status.
+func (j jobCommands) runs(stdin string, args ...string) (stdout, stderr string, status int) {
+	j.t.Helper()
+	return j.program(stdin, append([]string{"job"}, args...)...)
+}
+
+// program runs any command.
+func (j jobCommands) program(stdin string, args ...string) (stdout, stderr string, status int) {
+	j.t.Helper()
+	cmd := exec.CommandContext(j.t.Context(), binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = j.env, strings.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			j.t.Fatal(err)
+		}
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Nobody needs curl: jobs are sent, awaited, watched, cancelled, retried and purged, and
+// the exit status tells how they ended.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	script := filepath.Join(home, "logs.sh")
+	put(t, script, `echo before >&2
+echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"begins\", \"level\": \"INFO\"}" >&2
+echo between >&2
+echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"ends\", \"level\": \"INFO\"}" >&2
+echo '{"done": true}'
+`)
+	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n")
+	p := serve(t, environment(home), "--config="+filepath.Join(home, "jobrunner.yaml"), "--limits=off")
+	key := strings.TrimSpace(prints(t, environment(home), "keys", "add", "test"))
+	c := p.client(key)
+	ids := map[string]string{}
+	for _, e := range []struct {
+		name, image string
+		workers     int64
+	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
+		made, err := c.Endpoints.Create(t.Context(), api.Endpoint{
+			Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image)},
+			Workers: api.Workers{Max: e.workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[e.name] = made.ID
+	}
+	// The key comes from the data folder, for the deployment is on this machine.
+	j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
+	file := filepath.Join(home, "input.json")
+	put(t, file, `{"input": {"op": "echo", "from": "file"}, "policy": {"lowPriority": false}}`)
+
+	for name, c := range map[string]struct {
+		stdin string
+		args  []string
+		out   string // a pattern of all of it
+		err   string // a pattern
+		code  int
+	}{
+		"its output":          {args: []string{"run", "any", "--input", `{"op":"echo","a":[1]}`}, out: `^\{\n  "op": "echo",\n  "a": \[\n    1\n  \]\n\}\n$`, err: `job \S+ is IN_`},
+		"by id":               {args: []string{"run", ids["any"], "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
+		"of a file":           {args: []string{"run", "any", "--input", file}, out: `"from": "file"`},
+		"of stdin":            {stdin: `{"op":"echo","from":"stdin"}`, args: []string{"run", "any", "--input", "-"}, out: `"from": "stdin"`},
+		"as JSON":             {args: []string{"run", "any", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":"\S+","status":"COMPLETED",.*"output":7.*\}\n$`},
+		"fails":               {args: []string{"run", "any", "--input", `{"op":"fail","message":"boom"}`}, out: "^$", err: "the job is FAILED: boom", code: 1},
+		"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED"`, err: "boom", code: 1},
+		"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT", code: 3},
+		"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
+		"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `job \S+ is IN_QUEUE: no worker can start: .*team/absent`, code: 4},
+		"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":4,"outputs":["a","b",{"c":1},"d"]}`}, out: "^ab\n{\"c\":1}\nd\n$"},
+		"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
+		"chunks of a failure": {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":1,"message":"boom"}`}, out: "^{\"n\":0}\n$",
+			err: "the job is FAILED: boom", code: 1},
+		"chunks that nobody awaits": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
+		"an unknown endpoint":       {args: []string{"run", "nope"}, out: "^$", err: `no endpoint has the id or name "nope"; there are .*any \(` + ids["any"], code: 2},
+		"two of a name":             {args: []string{"run", "twin"}, out: "^$", err: `2 endpoints have the name "twin": choose one by its id, `, code: 2},
+		"an unknown job":            {args: []string{"status", "any", "none"}, out: "^$", err: "404", code: 1},
+		"no JSON":                   {stdin: "hello", args: []string{"run", "any", "--input", "-"}, out: "^$", err: "invalid --input -: expected a JSON object", code: 2},
+		"no file":                   {args: []string{"run", "any", "--input", "absent.json"}, out: "^$", err: "invalid --input absent.json: expected a JSON object or a file", code: 2},
+		"no time":                   {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
+		"a ttl that is too short":   {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
+		"no such flag":              {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
+		"no lines":                  {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines 0: expected at least 1", code: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := jobCommands{t, j.env}.runs(c.stdin, c.args...)
+			if !regexp.MustCompile(c.out).MatchString(out) || !regexp.MustCompile(c.err).MatchString(errs) || code != c.code {
+				t.Errorf("exit status %d, stdout %q, stderr %q; expected %d, %q, %q", code, out, errs, c.code, c.out, c.err)
+			}
+		})
+	}
+
+	t.Run("life", func(t *testing.T) {
+		j := jobCommands{t, j.env}
+		expect := func(out, want string, code, wanted int) {
+			t.Helper()
+			if !strings.Contains(out, want) || code != wanted {
+				t.Errorf("exit status %d, expected %d: %q has no %q", code, wanted, out, want)
+			}
+		}
+		id, _, code := j.runs("", "run", "idle", "--detach")
+		id = strings.TrimSpace(id)
+		expect(id, "-", code, 0)
+		out, _, code := j.runs("", "status", "idle", id)
+		expect(out, "status  IN_QUEUE\n", code, 0)
+		_, errs, code := j.runs("", "logs", "idle", id)
+		expect(errs, "no worker has taken it", code, 1)
+		out, _, code = j.runs("", "cancel", "idle", id)
+		expect(out, "status  CANCELLED\n", code, 0)
+		_, errs, code = j.runs("", "tail", "idle", id)
+		expect(errs, "the job is CANCELLED", code, 4)
+		j.runs("", "run", "idle", "--detach")
+		out, _, code = j.runs("", "purge", "idle")
+		expect(out, "1 jobs were removed", code, 0)
+		out, _, code = j.runs("", "purge", "idle", "--json")
+		expect(out, `{"removed":0}`, code, 0)
+
+		var failed api.Job
+		out, _, _ = j.runs("", "run", "any", "--json", "--input", `{"op":"fail","times":1}`)
+		if err := json.Unmarshal([]byte(out), &failed); err != nil {
+			t.Fatal(err)
+		}
+		out, _, code = j.runs("", "retry", "any", failed.ID, "--json")
+		expect(out, failed.ID, code, 0)
+		out, _, code = j.runs("", "tail", "any", failed.ID, "--json")
+		expect(out, `"status":"COMPLETED"`, code, 0)
+
+		var logged api.Job
+		out, _, _ = j.runs("", "run", "logs", "--json")
+		if err := json.Unmarshal([]byte(out), &logged); err != nil {
+			t.Fatal(err)
+		}
+		out, _, code = j.runs("", "logs", "logs", logged.ID)
+		expect(out, "between", code, 0)
+		if strings.Contains(out, "before") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
+			t.Errorf("the log of the job is %q", out)
+		}
+		out, _, code = j.runs("", "logs", "logs", logged.ID, "--all")
+		expect(out, "before", code, 0)
+	})
+
+	t.Run("a key for one endpoint needs its id", func(t *testing.T) {
+		restricted := strings.TrimSpace(prints(t, environment(home), "keys", "add", "one", "--endpoint", ids["any"]))
+		j := jobCommands{t, append([]string{"GPUCLOUD_API_KEY=" + restricted}, j.env...)}
+		if out, errs, code := j.runs("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`); out != "7\n" || code != 0 {
+			t.Errorf("exit status %d, %q, %q", code, out, errs)
+		}
+	})
+
+	t.Run("Ctrl-C cancels the job", func(t *testing.T) {
+		for _, more := range []string{"--no-tail", "--tail"} {
+			cmd := exec.CommandContext(t.Context(), binary, "job", "run", "any", "--input", `{"op":"stream","n":2,"ms":3600000}`)
+			if more == "--tail" {
+				cmd.Args = append(cmd.Args, more)
+			}
+			var errs bytes.Buffer
+			cmd.Env, cmd.Stderr = j.env, &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			p.until("a job runs", func() bool {
+				h, err := c.Jobs.Health(t.Context(), ids["any"])
+				return err == nil && h.Jobs.InProgress == 1
+			})
+			cmd.Process.Signal(syscall.SIGINT)
+			cmd.Wait()
+			if cmd.ProcessState.ExitCode() != 4 || !strings.Contains(errs.String(), "it was cancelled") {
+				t.Errorf("%s: exit status %d, %q", more, cmd.ProcessState.ExitCode(), &errs)
+			}
+			if h, err := c.Jobs.Health(t.Context(), ids["any"]); err != nil || h.Jobs.InProgress+h.Jobs.InQueue != 0 {
+				t.Errorf("%s: afterwards %+v, %v", more, h.Jobs, err)
+			}
+		}
+	})
+
+	t.Run("the key of this machine stays here", func(t *testing.T) {
+		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL=https://gpus.invalid")}
+		if _, errs, code := j.runs("", "run", "any"); !strings.Contains(errs, "no API key for https://gpus.invalid: set GPUCLOUD_API_KEY") || code != 2 {
+			t.Errorf("exit status %d, %q", code, errs)
+		}
+	})
+}

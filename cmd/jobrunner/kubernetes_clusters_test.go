@@ -1,0 +1,75 @@
+//go:build linux
+
+package main_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The members of a cluster are Pods that know the primary's address, which it gets as it
+// starts. A kill -9 of the jobrunner leaves them, and the next one goes on with them; where
+// the primary's Pod is gone meanwhile, another one takes its place, and the others start
+// anew to know its address. A cluster for which there are not enough GPUs has no Pod at all.
+func clusterOfPods(t *testing.T) {
+	c := newInCluster(t)
+	make := func(name string, pods int) string {
+		args := `python3 -u -c '` + strings.ReplaceAll(clusterProgram, "'", `'"'"'`) + `'`
+		return c.handlers.cluster(name, clusterImage, pods, 1, fmt.Sprintf(`,"args":%q,"env":{"COLOR":%q}`, args, name))
+	}
+	podsOf := func(id string) (names []string) {
+		for _, m := range c.members(id) {
+			for _, pod := range c.labelled("pod", m.ID) {
+				names = append(names, pod.Metadata.Name)
+			}
+		}
+		return names
+	}
+	exchange := func(id string, nth int) (primary string) {
+		if shown := c.clusterIs(id, "RUNNING"); shown.Network != nil {
+			t.Errorf("a network of its own: %+v", shown)
+		}
+		members := c.members(id)
+		primary = members[0].Cluster.IP
+		for rank, knows := range c.exchanges(members, "red", nth) {
+			want := []string{fmt.Sprint(rank), "2", "1", "2", members[rank].Cluster.IP, primary, "29400"}
+			if !slices.Equal(knows, want) {
+				t.Errorf("the member %d knows %q, want %q", rank, knows, want)
+			}
+		}
+		return primary
+	}
+	red := make("red", 2)
+	primary := exchange(red, 1)
+	before := podsOf(red)
+
+	blue := make("blue", 5) // of six, of which two are taken
+	c.waitsFor(c.members(blue)[1].ID, "NVIDIA L4")
+	if made := podsOf(blue); len(before) != 2 || len(made) > 0 {
+		t.Errorf("Pods %v and %v", before, made)
+	}
+	c.call(http.MethodDelete, "/v2/clusters/"+blue, "", nil)
+
+	c.kill()
+	c.begin()
+	if now := exchange(red, 1); now != primary || !slices.Equal(podsOf(red), before) {
+		t.Errorf("the Pods were %v and are %v, the primary's address was %s and is %s", before, podsOf(red), primary, now)
+	}
+	c.kill()
+	c.cluster.DeletePod(t, before[0])
+	c.begin()
+	c.until("another primary", func() bool {
+		now := podsOf(red)
+		return len(now) == 2 && now[0] != before[0] && now[1] != before[1]
+	})
+	exchange(red, 2)
+	members := c.members(red)
+	c.call(http.MethodDelete, "/v2/clusters/"+red, "", nil)
+	c.until("the removal", func() bool {
+		return !slices.ContainsFunc(members, func(m memberFacts) bool { return len(c.labelled("pod", m.ID)) > 0 })
+	})
+	c.interrupt()
+}

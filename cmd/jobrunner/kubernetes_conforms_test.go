@@ -1,0 +1,146 @@
+//go:build linux
+
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+const conformsImage = "localhost/team/conforms:1"
+
+// conformsSample are the clauses that are judged where KUBERNETES_CONFORMANCE does not name
+// others (make kubernetes-conformance): of what a worker has a part in.
+const conformsSample = "JOB-14,JOB-17,JOB-22,JOB-29,OPS-08,WEB-01"
+
+// A deployment whose workers are Pods conforms as one with built-in workers does, as far as
+// the wall's clock allows: the suite makes its endpoints of an image that does over the
+// worker protocol what builtin/conformance does.
+func clusterConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the conformance suite judges what runs in Pods without -short alone")
+	}
+	k := containers.StartKubernetes(t)
+	attempts := k.NewGateway(t)
+	attempts.Forward(countAttempts(t))
+	buildImage(t, k, conformsImage, "conforms", map[string]string{"/worker/attempts": attempts.URL})
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(attempts.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := prepareInCluster(t)
+	c.args = []string{"--limits=on", "--webhook-allow=" + host}
+	c.begin()
+	s := &conformance{inCluster: c, binary: filepath.Join(t.TempDir(), "conformance"), host: host}
+	for variable, args := range map[string][]string{
+		"GPUCLOUD_API_KEY": {"suite"}, "GPUCLOUD_USER_API_KEY": {"user"}, "GPUCLOUD_OTHER_API_KEY": {"other", "--endpoint=nothing-of-ours"},
+	} {
+		add := exec.CommandContext(t.Context(), binary, append([]string{"keys", "add", "--data=" + filepath.Join(c.home, "data")}, args...)...)
+		add.Env = environment(c.home)
+		out, err := add.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.keys = append(s.keys, variable+"="+strings.TrimSpace(string(out)))
+	}
+	if err := gobuild.Programs(t.Context(), filepath.Dir(s.binary), "../conformance"); err != nil {
+		t.Fatal(err)
+	}
+	selected := conformsSample
+	if all := os.Getenv("KUBERNETES_CONFORMANCE"); all != "" {
+		selected = all
+	}
+	for round, parallel := 1, 4; ; round, parallel = round+1, 1 {
+		r := s.judge(selected, parallel)
+		t.Log(r.Counts)
+		if r.Counts[report.Pass]+r.Counts[report.Observed] == 0 {
+			t.Error("nothing was judged")
+		}
+		var again []string
+		for _, x := range r.Results {
+			if x.Verdict == report.Inconclusive && round < 4 { // a Pod took longer to start than the case can wait
+				again = append(again, x.Clause)
+				continue
+			}
+			s.expect(x)
+		}
+		if len(again) == 0 {
+			break
+		}
+		t.Log("judged again, one at a time:", again)
+		selected = strings.Join(again, ",")
+	}
+	c.interrupt()
+}
+
+// conformance is the suite's program, with the keys of a deployment, which reaches it at an
+// address.
+type conformance struct {
+	*inCluster
+	binary, host string
+	keys         []string
+}
+
+func (s *conformance) judge(selected string, parallel int) (r report.Report) {
+	s.t.Helper()
+	hooks, err := net.Listen("tcp", s.host+":0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	listen := hooks.Addr().String()
+	hooks.Close()
+	run := exec.CommandContext(s.t.Context(), s.binary, "run", "--base-url="+s.url, "--image="+conformsImage, "--select="+selected, fmt.Sprint("--parallel=", parallel),
+		"--hook-listen="+listen, "--hook-url=http://"+listen, "--allow=create,queue,load,spend", "--max-requests=0", "--max-seconds=1e7", "--max-wait=17s", "--json=-")
+	run.Dir = s.t.TempDir() // of its ledger
+	run.Env = environment(run.Dir, s.keys...)
+	var said bytes.Buffer
+	run.Stderr = &said
+	out, err := run.Output()
+	if decodeErr := json.Unmarshal(out, &r); decodeErr != nil {
+		s.t.Fatalf("%v, %v: %s", err, decodeErr, &said)
+	}
+	if len(r.Leaked) > 0 {
+		s.t.Errorf("left: %v", r.Leaked)
+	}
+	return r
+}
+
+func (s *conformance) expect(x report.Result) {
+	s.t.Helper()
+	switch {
+	case x.Verdict == report.Pass, x.Verdict == report.Observed, x.Verdict == report.Skip:
+	case x.Clause == "DAT-02" && x.Verdict == report.Warn: // the worker's numbers are doubles
+	default:
+		s.t.Errorf("%s", report.Text(x))
+	}
+}
+
+// countAttempts counts how often an id is sent to it.
+func countAttempts(t *testing.T) (address string) {
+	var mu sync.Mutex
+	counts := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, _ := io.ReadAll(r.Body) // a cut id counts by itself
+		mu.Lock()
+		defer mu.Unlock()
+		counts[string(id)]++
+		fmt.Fprint(w, counts[string(id)])
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}

@@ -1,0 +1,139 @@
+//go:build linux
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+)
+
+// Whatever of the cluster fails under load, each job that was acknowledged is done, and
+// ran as often as its retries tell, once more at most. The workers need both nodes: no
+// node has a GPU for each. KUBERNETES_ROUNDS=10 has each fault ten times.
+func clusterFaults(t *testing.T) {
+	k := containers.StartKubernetes(t)
+	k.GPUs(t, 1, 2, "NVIDIA-L4")
+	k.GPUs(t, 2, 1, "NVIDIA-L4")
+	c := newInCluster(t)
+	var volume struct{ ID string }
+	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "notes", "size": 10, "dataCenter": "EU-RO-1"}`, &volume)
+	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "gpu": {"pools": ["ADA_24"], "count": 1}, "networkVolumes": ["`+volume.ID+`"],
+		"workers": {"min": 0, "max": 3}, "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}}`)
+	killed := func(program string, down time.Duration) func() {
+		return func() {
+			k.Kill(t, program)
+			time.Sleep(down) // the load goes on
+			k.Begin(t, program)
+		}
+	}
+	faults := []struct {
+		name  string
+		fault func()
+	}{
+		{"kubelet", func() {
+			killed(containers.Kubelet, 3*time.Second)()
+			k.GPUs(t, 1, 2, "NVIDIA-L4") // a device plugin registers anew
+		}},
+		{"API server", killed(containers.APIServer, 3*time.Second)},
+	}
+	rounds := 1
+	if n := os.Getenv("KUBERNETES_ROUNDS"); n != "" {
+		var err error
+		if rounds, err = strconv.Atoi(n); err != nil || rounds < 1 {
+			t.Fatalf("invalid KUBERNETES_ROUNDS %q: expected a number from 1", n)
+		}
+	}
+	if testing.Short() {
+		faults = faults[:1]
+	}
+	for _, f := range faults {
+		var all account
+		for range rounds {
+			all.add(c.underLoad(f.fault, volume.ID))
+		}
+		t.Logf("%s, %d times: %s", f.name, rounds, all)
+	}
+	c.interrupt()
+	c.empty()
+}
+
+// underLoad has a fault while clients submit jobs, and expects that all are done.
+func (c *inCluster) underLoad(fault func(), volume string) (all account) {
+	c.t.Helper()
+	ctx, end := context.WithCancel(c.t.Context())
+	defer end()
+	var mu sync.Mutex
+	names, nodes := map[string]string{}, map[string]bool{} // of the jobs, by id
+	var clients sync.WaitGroup
+	var finished atomic.Int64
+	for i := range 6 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				name := fmt.Sprintf("%d-%d-%d", i, n, rand.Int64())
+				job, err := c.client("k").Jobs.Run(c.t.Context(), c.endpoint, api.Submission{Input: fmt.Appendf(nil, `{"name": %q, "ms": %d}`, name, rand.IntN(300))})
+				if err != nil { // the jobrunner does not depend on the cluster
+					c.t.Errorf("a submission fails: %v", err)
+					return
+				}
+				mu.Lock()
+				names[job.ID] = name
+				mu.Unlock()
+				for !job.Finished() && ctx.Err() == nil {
+					time.Sleep(50 * time.Millisecond)
+					if job, err = c.client("k").Jobs.Status(c.t.Context(), c.endpoint, job.ID); err != nil {
+						c.t.Error(err)
+						return
+					}
+				}
+				finished.Add(1)
+			}
+		})
+	}
+	c.until("work on both nodes", func() bool {
+		for _, pod := range c.pods() {
+			var spec struct{ NodeName string }
+			if err := json.Unmarshal(pod.Spec, &spec); err != nil {
+				c.t.Fatal(err)
+			}
+			nodes[spec.NodeName] = true
+		}
+		delete(nodes, "") // not placed yet
+		return len(nodes) == 2 && finished.Load() >= 20
+	})
+	fault()
+	time.Sleep(2 * time.Second)
+	end()
+	clients.Wait()
+	all = account{acknowledged: len(names), takes: map[int]int{}}
+	c.dir = c.cluster.ClaimFolder(c.t, "gpucloud-volume-"+volume)
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		job := c.finishes(id)
+		var got answer
+		if err := json.Unmarshal(job.Output, &got); err != nil || job.Status != "COMPLETED" || got.Name != names[id] || job.Retries > 1 {
+			c.t.Errorf("%+v, want the output of %s", job, names[id])
+			continue
+		}
+		all.completed++
+		all.retried += job.Retries
+		begun := c.begins()[names[id]]
+		if begun < 1 || begun > 1+job.Retries {
+			c.t.Errorf("%s began %d times, and was retried %d times", id, begun, job.Retries)
+		}
+		all.takes[begun]++
+	}
+	return all
+}

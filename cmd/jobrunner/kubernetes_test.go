@@ -1,0 +1,391 @@
+//go:build linux
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+const clusterImage = "localhost/team/contained:1"
+
+// inCluster is a deployment whose workers are Pods of a real cluster.
+type inCluster struct {
+	*contained
+	test    *testing.T
+	cluster *containers.Kubernetes
+	gateway *containers.Gateway
+	args    []string // further ones of serve
+}
+
+// begin starts the jobrunner, and lets the workers reach it.
+func (c *inCluster) begin() {
+	c.test.Helper()
+	c.start(c.test, c.args...)
+	c.gateway.Forward(strings.TrimPrefix(c.url, "http://"))
+}
+
+func newInCluster(t *testing.T, env ...string) *inCluster {
+	t.Helper()
+	c := prepareInCluster(t, env...)
+	c.begin()
+	return c
+}
+
+// prepareInCluster writes the configuration, and starts nothing.
+func prepareInCluster(t *testing.T, env ...string) *inCluster {
+	t.Helper()
+	k := containers.StartKubernetes(t)
+	c := &inCluster{test: t, cluster: k, gateway: k.NewGateway(t), contained: &contained{handlers: &handlers{home: t.TempDir(), env: env}}}
+	put(t, filepath.Join(c.home, "jobrunner.yaml"), fmt.Sprintf(`executor: kubernetes
+kubernetes:
+  kubeconfig: %s
+  url: %s
+  tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}]
+  storage_class: `+containers.StorageClass+`
+  volume_access: ReadWriteOnce
+  reserve: none # the machine is small
+`, k.Kubeconfig, c.gateway.URL))
+	t.Cleanup(func() {
+		if t.Failed() { // the process has ended by now
+			t.Logf("the jobrunner's log:\n%s\nthe pods' logs:\n%s", &c.stderr, c.podLogs())
+		}
+	})
+	return c
+}
+
+// podLogs are the ends of all logs of pods.
+func (c *inCluster) podLogs() string {
+	var all strings.Builder
+	files, _ := filepath.Glob(filepath.Join(c.home, "data", "pods", "*", "log.jsonl"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may go with its pod
+		fmt.Fprintf(&all, "%s\n%s\n", file, text[max(0, len(text)-4000):])
+	}
+	return all.String()
+}
+
+// pods are those of the endpoint, in the words of the API server.
+func (c *inCluster) pods() (all []clusterPod) {
+	c.t.Helper()
+	return c.labelled("endpoint", c.endpoint)
+}
+
+func (c *inCluster) labelled(label, value string) []clusterPod {
+	c.t.Helper()
+	var list struct{ Items []clusterPod }
+	c.cluster.Get(c.t, "/api/v1/namespaces/"+c.cluster.Namespace+"/pods?labelSelector=gpucloud%2F"+label+"%3D"+value, &list)
+	return list.Items
+}
+
+func (c *inCluster) secrets() (names []string) {
+	c.t.Helper()
+	var list struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	c.cluster.Get(c.t, "/api/v1/namespaces/"+c.cluster.Namespace+"/secrets?labelSelector=gpucloud%2Fendpoint%3D"+c.endpoint, &list)
+	for _, s := range list.Items {
+		names = append(names, s.Metadata.Name)
+	}
+	return names
+}
+
+type clusterPod struct {
+	Metadata struct {
+		Name            string
+		OwnerReferences []struct{ Kind, Name string }
+	}
+	Spec json.RawMessage
+}
+
+// empty waits until nothing of the endpoint is left in the cluster.
+func (c *inCluster) empty() {
+	c.t.Helper()
+	c.until("the removal of the Pods", func() bool { return len(c.pods()) == 0 && len(c.secrets()) == 0 })
+}
+
+// Workers are Pods of a real cluster: they get their arguments and variables, a GPU of the
+// type that the endpoint asks for, and are gone when they are not needed. What keeps one
+// from starting is the reason why jobs wait.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	k := containers.StartKubernetes(t)
+	k.AddNode(t)
+	k.Provision(t)
+	buildImage(t, k, clusterImage, "contained", nil)
+	t.Run("faults", clusterFaults)
+	// Three for workers, two for a cluster and one for a pod; of the same type as before, for
+	// the scheduler learns of another label after a moment.
+	k.GPUs(t, 1, 3, "NVIDIA-L4")
+	k.GPUs(t, 2, 3, "NVIDIA-L4")
+	t.Run("life", func(t *testing.T) { t.Parallel(); clusterLife(t) })
+	t.Run("refusals", func(t *testing.T) { t.Parallel(); clusterRefusals(t) })
+	t.Run("kill", func(t *testing.T) { t.Parallel(); clusterKill(t) })
+	t.Run("pods", func(t *testing.T) { t.Parallel(); clusterPods(t) })
+	t.Run("clusters", func(t *testing.T) { t.Parallel(); clusterOfPods(t) })
+	t.Run("volumes", func(t *testing.T) { t.Parallel(); clusterVolumes(t) })
+	t.Run("balanced", func(t *testing.T) { t.Parallel(); clusterBalanced(t) })
+	t.Run("conforms", func(t *testing.T) { t.Parallel(); clusterConforms(t) })
+}
+
+// terraform applies the configuration of the endpoint, with workers that get a token.
+func (c *inCluster) terraform(w *acctest.Workspace, token string) {
+	c.t.Helper()
+	w.Write("main.tf", fmt.Sprintf(`
+resource "gpucloud_template" "t" {
+  name       = "workers"
+  serverless = true
+  image      = %q
+  args       = "python3 -u /worker/contained.py 'two words' '$(PATH)'"
+  env        = { TOKEN = %q }
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "e"
+  template_id = gpucloud_template.t.id
+  gpu         = { type_ids = ["NVIDIA L4"] }
+  workers     = { min = 0, max = 3, idle_timeout = 5 }
+  scaling     = { type = "QUEUE_DELAY", queue_delay = 0.5 }
+}
+output "endpoint" {
+  value = gpucloud_endpoint.e.id
+}
+`, clusterImage, token))
+	w.MustRun("apply", "-auto-approve")
+	c.endpoint = strings.TrimSpace(w.MustRun("output", "-raw", "endpoint"))
+}
+
+// An endpoint that Terraform makes: its workers have what the configuration says, come with
+// jobs and go without, and a changed template is a release, beside which a job of the one
+// before goes on.
+func clusterLife(t *testing.T) {
+	c := newInCluster(t)
+	cli, err := tfcli.Default(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := (&acctest.Deployment{URL: c.url, Key: "k"}).Workspace(t, cli, api.V2)
+	c.terraform(w, "planted-token")
+	got := c.completes(c.sends(`{"name": "one", "env": ["TOKEN", "CUDA_VISIBLE_DEVICES"]}`))
+	if !slices.Equal(got.Args, []string{"two words", "$(PATH)"}) {
+		t.Errorf("arguments: %q", got.Args)
+	}
+	if token := got.Env["TOKEN"]; token == nil || *token != "planted-token" || got.Env["CUDA_VISIBLE_DEVICES"] != nil {
+		t.Errorf("variables: %v", got.Env)
+	}
+	for _, pod := range c.pods() {
+		for _, part := range []string{`"nvidia.com/gpu":"1"`, `"NVIDIA-L4"`, `"automountServiceAccountToken":false`, `"restartPolicy":"Never"`} {
+			if !strings.Contains(string(pod.Spec), part) {
+				t.Errorf("the Pod has no %s: %s", part, pod.Spec)
+			}
+		}
+		if strings.Contains(string(pod.Spec), "planted-token") {
+			t.Errorf("a secret is in the Pod: %s", pod.Spec)
+		}
+	}
+	if log := c.logOf(got.Worker, "container"); !strings.Contains(log, "it starts, and") {
+		t.Errorf("the worker's log: %s", log)
+	}
+	// A worker that dies is known by its status.
+	if job := c.finishes(c.sends(`{"name": "dies", "exit": 3}`)); job.Status != "FAILED" || !strings.Contains(job.Error, "exit status 3") {
+		t.Errorf("%+v", job)
+	}
+	// Three at a time have a GPU each.
+	var ids []string
+	for _, name := range []string{"a", "b", "c"} {
+		ids = append(ids, c.sends(`{"name": "`+name+`", "wait": "never"}`))
+	}
+	c.until("three Pods", func() bool { return len(c.pods()) == 3 })
+	for _, id := range ids {
+		c.call(http.MethodPost, "/v2/"+c.endpoint+"/cancel/"+id, "", nil)
+		if job := c.finishes(id); job.Status != "CANCELLED" {
+			t.Errorf("%+v", job)
+		}
+	}
+	// A job of the release before ends with what it began with; the next one has the new.
+	before := c.sends(`{"name": "before", "ms": 5000, "env": ["TOKEN"]}`)
+	c.until("the job of the release before", func() bool {
+		job, err := c.client("k").Jobs.Status(t.Context(), c.endpoint, before)
+		return err == nil && job.Status == "IN_PROGRESS"
+	})
+	endpoint := c.endpoint
+	c.terraform(w, "another-token")
+	if c.endpoint != endpoint {
+		t.Errorf("the endpoint was %s and is %s", endpoint, c.endpoint)
+	}
+	after := c.completes(c.sends(`{"name": "after", "env": ["TOKEN"]}`))
+	if token := after.Env["TOKEN"]; token == nil || *token != "another-token" {
+		t.Errorf("variables of the new release: %v", after.Env)
+	}
+	if old := c.completes(before); old.Worker == after.Worker || *old.Env["TOKEN"] != "planted-token" {
+		t.Errorf("before: %+v, after: %+v", old, after)
+	}
+	c.empty() // without jobs
+	w.MustRun("destroy", "-auto-approve")
+	c.interrupt()
+}
+
+func clusterRefusals(t *testing.T) {
+	c := newInCluster(t)
+	for _, refused := range []struct{ members, reason string }{
+		{`"image": "127.0.0.1:1/team/absent", "cpu": [{"id": "cpu3c", "vcpuCount": 2}]`, "the registry 127.0.0.1:1 can't be reached"},
+		{`"image": "` + clusterImage + `", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "no-such-program"`, "no-such-program"},
+	} {
+		c.made("/v2/serverless", `{"name": "e", `+refused.members+`, "workers": {"min": 1, "max": 1}}`)
+		c.until("a worker's reason: "+refused.reason, func() bool {
+			_, workers := c.get("/v2/serverless/" + c.endpoint + "/workers")
+			return strings.Contains(workers, refused.reason)
+		})
+		c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
+		c.empty()
+	}
+	c.interrupt()
+}
+
+// Workers behind a load balancer are reached at the addresses of their Pods, all at the
+// template's port.
+func clusterBalanced(t *testing.T) {
+	c := newInCluster(t)
+	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "args": "python3 -u /worker/served.py", "ports": ["22/tcp", "8123/http"],
+		"type": "LOAD_BALANCER", "scaling": {"type": "REQUEST_COUNT", "requestCount": 1}, "workers": {"min": 2, "max": 2}}`)
+	c.bothAnswer()
+	for _, pod := range c.pods() {
+		if !strings.Contains(string(pod.Spec), `"containerPort":8123`) {
+			t.Errorf("the Pod does not name its port: %s", pod.Spec)
+		}
+	}
+	c.interrupt()
+	c.empty()
+}
+
+// The Pods of a jobrunner that is killed are removed by its next start, and their jobs run
+// again. They belong to the Pod that the jobrunner is in.
+func clusterKill(t *testing.T) {
+	containers.StartKubernetes(t).MakePod(t, "jobrunner-0")
+	c := newInCluster(t, "POD_NAME=jobrunner-0")
+	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "workers": {"min": 1, "max": 1}}`)
+	c.completes(c.sends(`{"name": "one"}`))
+	before := c.pods()
+	c.kill()
+	if left := c.pods(); len(before) != 1 || len(left) != 1 {
+		t.Fatalf("Pods: %v, then %v", before, left)
+	}
+	if owners := before[0].Metadata.OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" || owners[0].Name != "jobrunner-0" {
+		t.Errorf("owners: %v", owners)
+	}
+	c.begin()
+	c.completes(c.sends(`{"name": "two"}`))
+	c.until("one Pod", func() bool { now := c.pods(); return len(now) == 1 && now[0].Metadata.Name != before[0].Metadata.Name })
+	c.interrupt()
+	c.empty()
+}
+
+// podThatEnds is podProgram, and ends when it is asked to, which a first process otherwise
+// does not.
+const podThatEnds = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n" + podProgram
+
+// A pod is a Pod that goes on while the jobrunner is killed, and loses no line of its log.
+// Its disk is new at each start; its volume is kept until it is reset.
+func clusterPods(t *testing.T) {
+	c := newInCluster(t)
+	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
+		clusterImage, `python3 -u -c '`+strings.ReplaceAll(podThatEnds, "'", `'"'"'`)+`' serve`))
+	p := c.podIs(id, "RUNNING")
+	c.podLog(id, "", "disk 1 volume 1 red", nil)
+	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public != 8080 {
+		t.Fatalf("%+v", p.Runtime)
+	}
+	url := fmt.Sprintf("http://%s:8080/starts", p.Runtime.Ports[0].IP)
+	c.until("an answer of "+url, func() bool {
+		resp, err := http.Get(url) //nolint:noctx // it is ended by its server
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return string(text) == "start\n"
+	})
+	if size := c.cluster.ClaimSize(t, "gpucloud-pod-"+id); size != "10G" {
+		t.Errorf("a claim of %q", size)
+	}
+	before := c.labelled("pod", id)
+	if len(before) != 1 || !strings.Contains(string(before[0].Spec), `"nvidia.com/gpu":"1"`) {
+		t.Fatalf("Pods: %s", before)
+	}
+	c.kill()
+	c.begin()
+	if now := c.podIs(id, "RUNNING"); now.Runtime == nil || len(now.Runtime.Ports) != 1 || now.Runtime.Ports[0].IP != p.Runtime.Ports[0].IP {
+		t.Errorf("%+v", now)
+	}
+	c.podLog(id, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
+	n := c.counts(id, 0)
+	c.until("further lines", func() bool { return c.counts(id, 0) > n })
+	if now := c.labelled("pod", id); len(now) != 1 || now[0].Metadata.Name != before[0].Metadata.Name {
+		t.Errorf("the Pod was %s and is %s", before[0].Metadata.Name, now)
+	}
+	c.act(id, "restart")
+	c.podLog(id, "", "disk 1 volume 2 red", nil)
+	c.act(id, "stop")
+	c.podIs(id, "EXITED")
+	c.until("the removal", func() bool { return len(c.labelled("pod", id)) == 0 })
+	c.act(id, "start")
+	c.podLog(id, "", "disk 1 volume 3 red", nil)
+	c.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
+	c.until("an empty volume", func() bool { // what was long ago may have left the log
+		starts := c.logged(id, "disk")
+		return len(starts) > 0 && starts[len(starts)-1] == "disk 1 volume 1 red"
+	})
+	c.act(id, "terminate")
+	c.until("the removal", func() bool {
+		return len(c.labelled("pod", id)) == 0 && c.cluster.ClaimSize(t, "gpucloud-pod-"+id) == ""
+	})
+
+	ends := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'raise SystemExit(3)'",%s}`, clusterImage, cpu))
+	if p := c.podIs(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 3") {
+		t.Errorf("%+v", p)
+	}
+	absent := c.pod(fmt.Sprintf(`{"name":"p","image":"127.0.0.1:1/team/absent",%s}`, cpu))
+	c.waitsFor(absent, "the registry 127.0.0.1:1 can't be reached")
+	c.interrupt()
+	if left := c.labelled("pod", absent); len(left) != 0 {
+		t.Errorf("Pods are left: %s", left)
+	}
+}
+
+// A network volume is a claim, which grows and goes with it.
+func clusterVolumes(t *testing.T) {
+	c := newInCluster(t)
+	var v struct{ ID string }
+	c.call(http.MethodPost, "/v2/network-volumes", `{"name": "v", "size": 10, "dataCenter": "EU-RO-1"}`, &v)
+	c.made("/v2/serverless", `{"name": "e", "image": "`+clusterImage+`", "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "networkVolumes": ["`+v.ID+`"], "workers": {"min": 0, "max": 1, "idleTimeout": 1}}`)
+	c.completes(c.sends(`{"name": "one"}`))
+	for _, pod := range c.pods() {
+		for _, part := range []string{`"cpu":"2"`, `"memory":"4G"`, `"ephemeral-storage":"`} {
+			if !strings.Contains(string(pod.Spec), part) {
+				t.Errorf("the Pod has no limit %s: %s", part, pod.Spec)
+			}
+		}
+	}
+	claim := "gpucloud-volume-" + v.ID
+	if size := c.cluster.ClaimSize(t, claim); size != "10G" {
+		t.Errorf("a claim of %q", size)
+	}
+	c.call(http.MethodPatch, "/v2/network-volumes/"+v.ID, `{"size": 20}`, nil)
+	c.until("a larger claim", func() bool { return c.cluster.ClaimSize(t, claim) == "20G" })
+	c.call(http.MethodDelete, "/v2/serverless/"+c.endpoint, "", nil)
+	c.empty()
+	c.call(http.MethodDelete, "/v2/network-volumes/"+v.ID, "", nil)
+	c.until("no claim", func() bool { return c.cluster.ClaimSize(t, claim) == "" })
+	c.interrupt()
+}

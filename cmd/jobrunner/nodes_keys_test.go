@@ -1,0 +1,77 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+// Keys that are added or removed count at all nodes within moments, and those that a
+// node had in its folder before. A key that was removed stays so, whatever a folder has.
+func TestKeysOfNodes(t *testing.T) {
+	t.Parallel()
+	c := startNodes(t, 1)
+	engine := strings.TrimPrefix(c.args[1], "--engine=")
+	dir := t.TempDir()
+	old, err := apikey.At(dir).Add(apikey.Key{Name: "old", Management: apikey.Read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := strings.TrimSpace(prints(t, c.env, "keys", "add", "ci", "--engine", engine))
+	c.dirs, c.all = append(c.dirs, dir), append(c.all, nil)
+	c.start(1)
+	// A key is known at once, where it was asked for before, too; that it is removed, within a second.
+	expect := func(key string, want int) {
+		t.Helper()
+		for i := range c.all {
+			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+				got := c.node(i).status(key, "/v2/templates")
+				if got == want {
+					break
+				}
+				if want == 200 && got != 401 || time.Now().After(deadline) {
+					t.Errorf("node %d answers %d, want %d", i, got, want)
+					break
+				}
+			}
+		}
+	}
+	expect(old, 200)
+	expect(added, 200)
+	if said := fails(t, c.env, "keys", "add", "lost", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
+		t.Errorf("a key for the folder: %s", said)
+	}
+	if said := fails(t, c.env, "keys", "add", "old", "--engine", engine); !strings.Contains(said, "exists already") {
+		t.Errorf("a name that is taken: %s", said)
+	}
+	if list := prints(t, append(c.env, "GPUCLOUD_ENGINE="+engine), "keys", "list"); !strings.Contains(list, "old ") || !strings.Contains(list, "ci ") {
+		t.Errorf("the list is\n%s", list)
+	}
+	prints(t, c.env, "keys", "remove", "old", "--engine", engine)
+	expect(old, 401)
+	expect(added, 200)
+	c.node(1).interrupt()
+	c.start(1) // its folder still has the key
+	expect(old, 401)
+	c.node(1).interrupt()
+	if said := fails(t, c.env, "serve", "--listen=127.0.0.1:0", "--data", dir); !strings.Contains(said, "are in the deployment's database") {
+		t.Errorf("the folder without its database: %s", said)
+	}
+	var stored string
+	if err := c.query(&stored, "SELECT string_agg(content || sha256, '') FROM api_keys"); err != nil || strings.Contains(stored, added) || strings.Contains(stored, old) {
+		t.Errorf("the database has %s, %v", stored, err)
+	}
+	// Without the note the folder's keys count again: that is for its owner to decide.
+	if err := os.Remove(filepath.Join(dir, "keys.json.moved")); err != nil {
+		t.Fatal(err)
+	}
+	if got := serve(t, c.env, "--data="+dir).status(old, "/v2/templates"); got != 200 {
+		t.Errorf("the folder's key is answered %d", got)
+	}
+}

@@ -1,0 +1,394 @@
+//go:build unix
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// nodes are jobrunners on one database, each with a data folder of its own. Their
+// password is in a file.
+type nodes struct {
+	t      *testing.T // the part of the test that goes on
+	whole  *testing.T // at whose end the nodes end
+	server *pgtest.Server
+	env    []string
+	args   []string
+	dirs   []string
+
+	mu  sync.Mutex // the test starts one anew while others are asked
+	all []*process
+}
+
+// node is the process that is, or was last, a node.
+func (c *nodes) node(i int) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[i]
+}
+
+func startNodes(t *testing.T, n int) *nodes {
+	t.Helper()
+	c := &nodes{t: t, whole: t, server: pgtest.NewServer(t)}
+	u, err := url.Parse(c.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	password := filepath.Join(home, "pgpass")
+	if err := os.WriteFile(password, []byte(u.Host+":*:"+u.User.Username()+":"+pgtest.Password+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(u.User.Username())
+	c.env = environment(home, "GPUCLOUD_API_KEY=k", "PGPASSFILE="+password)
+	c.args = []string{"--limits=off", "--engine=" + u.String(), "--engine-connections=6"}
+	for i := range n {
+		c.dirs = append(c.dirs, t.TempDir())
+		c.all = append(c.all, nil)
+		c.start(i)
+	}
+	return c
+}
+
+func (c *nodes) start(i int) {
+	c.t.Helper()
+	p := serve(c.whole, c.env, append([]string{"--data=" + c.dirs[i]}, c.args...)...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[i] = p
+}
+
+// ask sends a request to a node; status 0 is no answer.
+func (c *nodes) ask(ctx context.Context, node int, method, path, body string) (status int, text string) {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.node(node).url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Authorization", "Bearer k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// query asks the database.
+func (c *nodes) query(dest any, query string, args ...any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.server.URL)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return conn.QueryRow(ctx, query, args...).Scan(dest)
+}
+
+// leader is the node that leads an endpoint.
+func (c *nodes) leader(endpoint string) int {
+	c.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var at string
+		err := c.query(&at, "SELECT url FROM leads JOIN processes ON processes.id = leads.process WHERE endpoint = $1", endpoint)
+		for i, p := range c.all {
+			if err == nil && p.url == at {
+				return i
+			}
+		}
+	}
+	c.t.Fatalf("nobody leads the endpoint %s", endpoint)
+	return 0
+}
+
+// load submits jobs at all nodes in turn until ctx ends, and returns those that were
+// acknowledged, with their outputs.
+func (c *nodes) load(ctx context.Context, endpoint string, clients int) (wait func() map[string]string) {
+	var mu sync.Mutex
+	acked := map[string]string{}
+	var busy sync.WaitGroup
+	var number atomic.Int64
+	for range clients {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				n := number.Add(1)
+				output := fmt.Sprintf(`{"n":%d}`, n)
+				operation := []string{"run", "runsync"}[rand.IntN(2)]
+				body := fmt.Sprintf(`{"input":{"op":"sleep","ms":%d,"output":%s}}`, rand.IntN(150), output)
+				status, text := c.ask(ctx, int(n)%len(c.all), http.MethodPost, "/v2/"+endpoint+"/"+operation, body)
+				var job struct {
+					ID     string
+					Output json.RawMessage
+				}
+				switch {
+				case status == http.StatusOK && json.Unmarshal([]byte(text), &job) == nil && job.ID != "":
+					if job.Output == nil || string(job.Output) != output { // a result of runsync is kept for a minute
+						mu.Lock()
+						acked[job.ID] = output
+						mu.Unlock()
+					}
+				case status != 0 && status != http.StatusServiceUnavailable && ctx.Err() == nil:
+					c.t.Errorf("a submission is answered %d %s", status, text)
+				default:
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		})
+	}
+	return func() map[string]string { busy.Wait(); return acked }
+}
+
+// settled expects that each job is done with its output, and ran twice at most for each
+// fault that can have ended it, which its retries tell.
+func (c *nodes) settled(endpoint string, acked map[string]string) account {
+	c.t.Helper()
+	all := account{acknowledged: len(acked), takes: map[int]int{}}
+	for id, output := range acked {
+		var job struct {
+			Status  string
+			Output  json.RawMessage
+			Retries int
+		}
+		for deadline, n := time.Now().Add(patience), 0; ; n++ {
+			status, text := c.ask(c.t.Context(), n%len(c.all), http.MethodGet, "/v2/"+endpoint+"/status/"+id, "")
+			if status == http.StatusOK {
+				job.Output = nil
+				if err := json.Unmarshal([]byte(text), &job); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+			if job.Status == "COMPLETED" && string(job.Output) == output && job.Retries <= 1 {
+				all.completed++
+				break
+			}
+			if job.Status == "COMPLETED" || job.Status == "FAILED" || time.Now().After(deadline) {
+				c.t.Errorf("job %s: %d %s, want %s", id, status, text, output)
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		all.retried += job.Retries
+	}
+	var takes string
+	err := c.query(&takes, `SELECT COALESCE(CAST(json_object_agg(attempt, n) AS TEXT), '{}') FROM (SELECT attempt, COUNT(*) AS n FROM jobs WHERE endpoint = $1 AND id = ANY($2) GROUP BY attempt) AS counted`,
+		endpoint, slices.Collect(maps.Keys(acked)))
+	if err == nil {
+		err = json.Unmarshal([]byte(takes), &all.takes)
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
+	return all
+}
+
+// account is what became of the jobs that were acknowledged.
+type account struct {
+	acknowledged, completed int
+	retried                 int         // were run once more, since their node or worker died
+	takes                   map[int]int // jobs, by how often a worker took them: a node that stops in good order gives them back
+}
+
+func (a *account) add(b account) {
+	if a.takes == nil {
+		a.takes = map[int]int{}
+	}
+	a.acknowledged, a.completed, a.retried = a.acknowledged+b.acknowledged, a.completed+b.completed, a.retried+b.retried
+	for n, jobs := range b.takes {
+		a.takes[n] += jobs
+	}
+}
+
+func (a account) String() string {
+	return fmt.Sprintf("%d jobs acknowledged, %d completed, %d retried; jobs by number of takes: %v", a.acknowledged, a.completed, a.retried, a.takes)
+}
+
+// watchMaximum expects that no more jobs of an endpoint run at a time than it may have
+// workers, until stop is called.
+func (c *nodes) watchMaximum(endpoint string, most int) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			var running int
+			err := c.query(&running, "SELECT COUNT(*) FROM jobs WHERE endpoint = $1 AND state = 'IN_PROGRESS' AND process IN (SELECT id FROM processes)", endpoint)
+			if err == nil && running > most {
+				c.t.Errorf("%d jobs run at a time, and the endpoint has %d workers at most", running, most)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+// Whatever fails under load, each job that any node acknowledged is done, ran twice at
+// most, and an endpoint never has more workers than its maximum, however many nodes
+// there are. NODES_ROUNDS=10 has each fault ten times (make nodes-faults).
+func TestNodesUnderFaults(t *testing.T) {
+	const most = 2
+	rounds := 1
+	if n := os.Getenv("NODES_ROUNDS"); n != "" {
+		var err error
+		if rounds, err = strconv.Atoi(n); err != nil || rounds < 1 {
+			t.Fatalf("invalid NODES_ROUNDS %q: expected a number from 1", n)
+		}
+	}
+	var endpoint string
+	takenOver := func(c *nodes, from int) {
+		c.t.Helper()
+		begun := time.Now()
+		for c.leader(endpoint) == from {
+			if time.Since(begun) > patience {
+				c.t.Fatal("nobody takes over")
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		c.t.Logf("another node leads after %s", time.Since(begun).Round(100*time.Millisecond))
+		time.Sleep(time.Second)
+	}
+	killed := func(c *nodes, node int) {
+		leads := c.leader(endpoint) == node
+		c.all[node].kill()
+		if leads {
+			takenOver(c, node)
+		} else {
+			time.Sleep(7 * time.Second) // the others strike it off
+		}
+		c.start(node)
+	}
+	stopped := func(c *nodes, node int) {
+		leads := c.leader(endpoint) == node
+		c.all[node].cmd.Process.Signal(syscall.SIGSTOP)
+		if leads {
+			takenOver(c, node)
+		} else {
+			time.Sleep(8 * time.Second)
+		}
+		c.all[node].cmd.Process.Signal(syscall.SIGCONT)
+	}
+	faults := []struct {
+		name  string
+		fault func(c *nodes, leader int)
+	}{
+		{"kill -9 of the leader", killed},
+		{"kill -9 of another node", func(c *nodes, leader int) { killed(c, (leader+1)%len(c.all)) }},
+		{"the leader stands still", stopped},
+		{"another node stands still", func(c *nodes, leader int) { stopped(c, (leader+1)%len(c.all)) }},
+		{"kill -9 of PostgreSQL", func(c *nodes, _ int) { c.server.End(syscall.SIGKILL); time.Sleep(time.Second); c.server.Start() }},
+		{"PostgreSQL stands still", func(c *nodes, _ int) { goOn := c.server.Hang(); time.Sleep(5 * time.Second); goOn() }},
+		{"a node stops in good order", func(c *nodes, leader int) { c.all[leader].interrupt(); c.start(leader) }},
+	}
+	if testing.Short() {
+		faults = faults[:1]
+	}
+	c := startNodes(t, 3)
+	round := func(t *testing.T, fault func(c *nodes, leader int)) account {
+		c.t = t
+		e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
+			Name: "faults", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
+			Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		endpoint = e.ID
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		wait, stop := c.load(ctx, e.ID, 6), c.watchMaximum(e.ID, most)
+		time.Sleep(time.Second)
+		fault(c, c.leader(e.ID))
+		time.Sleep(2 * time.Second)
+		end()
+		all := c.settled(e.ID, wait())
+		stop()
+		return all
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			var all account
+			for range rounds {
+				all.add(round(t, f.fault))
+			}
+			t.Logf("%d times: %s", rounds, all)
+		})
+	}
+	c.t = t
+	for _, p := range c.all {
+		p.kill()
+		if strings.Contains(p.stderr.String(), pgtest.Password) {
+			t.Error("the password is in the log")
+		}
+	}
+}
+
+// The password of the database is neither in the list of processes nor in a log where
+// it comes from a file; on the command line the log warns of it.
+func TestEnginePassword(t *testing.T) {
+	t.Parallel()
+	engine := pgtest.Start(t)
+	file := filepath.Join(t.TempDir(), "engine")
+	if err := os.WriteFile(file, []byte(engine+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(u.User.Username())
+	for name, given := range map[string]struct {
+		env, args []string
+		warns     bool
+	}{
+		"file":         {nil, []string{"--engine-file=" + file}, false},
+		"variable":     {[]string{"GPUCLOUD_ENGINE=" + engine}, nil, false},
+		"PGPASSWORD":   {[]string{"PGPASSWORD=" + pgtest.Password}, []string{"--engine=" + u.String()}, false},
+		"command line": {nil, []string{"--engine=" + engine}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := serve(t, environment(t.TempDir(), append(given.env, "GPUCLOUD_API_KEY=k")...), append(given.args, "--data="+t.TempDir())...)
+			if !given.warns {
+				out, err := exec.CommandContext(t.Context(), "ps", "-o", "args=", "-p", fmt.Sprint(p.cmd.Process.Pid)).Output()
+				if shown := string(out); err != nil || strings.Contains(shown, "planted") {
+					t.Errorf("the list of processes has %s, %v", shown, err)
+				}
+			}
+			_, metrics := p.get("/metrics")
+			p.interrupt()
+			log := p.stderr.String()
+			if warned := strings.Contains(log, "list of processes"); warned != given.warns {
+				t.Errorf("warns: %v, want %v: %s", warned, given.warns, log)
+			}
+			if strings.Contains(log+metrics+strings.Join(p.greeted, "\n"), "planted") {
+				t.Error("the password is shown")
+			}
+		})
+	}
+}

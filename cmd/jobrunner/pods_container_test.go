@@ -1,0 +1,261 @@
+//go:build linux
+
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+)
+
+// podProgram is a pod in a container: it writes down its starts on its disk and in its
+// volume, counts, and serves a file where it is told to.
+const podProgram = `import os, sys, time, threading, http.server
+def lines(path):
+    try: return len(open(path).readlines())
+    except OSError: return 0
+def status(): # "" until it is written: the file exists a moment before
+    try: return open("/volume/exit").read()
+    except OSError: return ""
+for path in ["/disk", "/volume/starts"]:
+    try: open(path, "a").write("start\n")
+    except OSError: pass
+print("disk", lines("/disk"), "volume", lines("/volume/starts"), os.environ.get("COLOR"), flush=True)
+if os.path.isdir("/volume"):
+    os.chdir("/volume")
+    threading.Thread(target=http.server.HTTPServer(("", 8080), http.server.SimpleHTTPRequestHandler).serve_forever, daemon=True).start() if "serve" in sys.argv else None
+n = 0
+while not status():
+    n += 1
+    print("count", n, flush=True)
+    time.sleep(0.05)
+sys.exit(int(status()))
+`
+
+// newContainedPods starts a deployment whose pods are containers.
+func newContainedPods(t *testing.T, e *containers.Engine, settings string) *contained {
+	t.Helper()
+	if e.Name == "podman" && settings == "" {
+		settings = "network: host" // its own network needs plugins and iptables
+	}
+	c := &contained{handlers: &handlers{home: t.TempDir(), env: e.Env}, engine: e}
+	image(t, e)
+	put(t, filepath.Join(c.home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {"+settings+"}\n")
+	c.start(t)
+	return c
+}
+
+// podContainers are the containers of a pod.
+func (c *contained) podContainers(id string) []string {
+	c.t.Helper()
+	return c.engine.Containers(c.t, "gpucloud.pod="+id)
+}
+
+// logged counts the lines of a pod's log that begin with a text.
+func (c *contained) logged(id, begin string) (lines []string) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.home, "data", "pods", id, "log.jsonl"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, text, ok := strings.Cut(line, `"x":"`); ok && strings.HasPrefix(text, begin) {
+			text, _, _ = strings.Cut(text, `"`)
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}
+
+// counts expects that a log has every number of the program's, in order and once.
+func (c *contained) counts(id string, from int) (upTo int) {
+	c.t.Helper()
+	lines := c.logged(id, "count ")
+	for i, line := range lines[from:] {
+		if line != fmt.Sprintf("count %d", i+1) {
+			c.t.Fatalf("the log has %q at %d: lines are lost or there twice: %q", line, i, lines)
+		}
+	}
+	return len(lines)
+}
+
+// TestRealPods tries pods that are containers of a real Docker and Podman.
+func TestRealPods(t *testing.T) {
+	t.Parallel()
+	containers.Each(t, func(t *testing.T, e *containers.Engine) {
+		image(t, e)
+		t.Run("adoption", func(t *testing.T) { realAdoption(t, e) })
+		if testing.Short() {
+			return
+		}
+		t.Run("life", func(t *testing.T) { realPodLife(t, e) })
+		t.Run("images", func(t *testing.T) { realPodImages(t, e) })
+		t.Run("ephemeral", func(t *testing.T) { realEphemeralPods(t, e) })
+	})
+}
+
+// A container of a pod outlives a kill -9 of its jobrunner, which adopts it: the pod
+// runs on, no line is lost or there twice. One that ended meanwhile is over, with its
+// last lines, and one whose pod is another by now is replaced.
+func realAdoption(t *testing.T, e *containers.Engine) {
+	c := newContainedPods(t, e, "options: [--env=NVIDIA_VISIBLE_DEVICES=void]"+map[string]string{"podman": ", network: host"}[e.Name])
+	cpuPod := func() string {
+		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s}`, containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`'`, cpu))
+	}
+	goes, ends := cpuPod(), cpuPod()
+	for _, id := range []string{goes, ends} {
+		c.podIs(id, "RUNNING")
+		c.until("lines", func() bool { return len(c.logged(id, "count ")) > 5 })
+	}
+	before, over := c.podContainers(goes), c.podContainers(ends)
+	if len(before) != 1 || len(over) != 1 {
+		t.Fatalf("containers %v %v", before, over)
+	}
+	c.kill()
+	e.Output(t, "stop", "--time", "0", over[0])
+	time.Sleep(200 * time.Millisecond) // in which the other one writes on
+	c.start(t)
+	if p := c.podIs(goes, "RUNNING"); p.Runtime == nil {
+		t.Errorf("%+v", p)
+	}
+	if after := c.podContainers(goes); len(after) != 1 || after[0] != before[0] {
+		t.Errorf("the container was %v and is %v", before, after)
+	}
+	c.podLog(goes, "?source=system&tail=5000", "adopted the pod's container, which ran on meanwhile", nil)
+	n := c.counts(goes, 0)
+	c.until("further lines", func() bool { return c.counts(goes, 0) > n+5 })
+	var v1 struct{ LastStatusChange string }
+	c.call(http.MethodGet, "/v1/pods/"+goes, "", &v1)
+	if !strings.HasPrefix(v1.LastStatusChange, "Adopted: ") {
+		t.Errorf("%+v", v1)
+	}
+	if p := c.podIs(ends, "ERROR"); p.Reason == nil || !strings.Contains(*p.Reason, "exit status 137") {
+		t.Errorf("%+v", p)
+	}
+	c.until("the removal", func() bool { return len(c.podContainers(ends)) == 0 })
+	c.counts(ends, 0)
+
+	// A jobrunner that is stopped stops its pods, and starts them again.
+	began := time.Now()
+	c.interrupt()
+	if took := time.Since(began); took > time.Minute { // an engine needs its time on a busy machine
+		t.Errorf("the stop took %s", took)
+	}
+	if left := c.podContainers(goes); len(left) != 0 {
+		t.Errorf("containers are left: %v", left)
+	}
+	c.start(t)
+	c.podIs(goes, "RUNNING")
+	c.podLog(goes, "?source=system&tail=5000", "it is started again", nil)
+	c.act(goes, "terminate")
+	c.until("the removal", func() bool { return len(c.podContainers(goes)) == 0 })
+	c.interrupt()
+}
+
+// A container has the pod's arguments, variables, volume and ports. Its disk is new at
+// each start; its volume is kept until it is reset.
+func realPodLife(t *testing.T, e *containers.Engine) {
+	settings := "network: host" // podman needs plugins and iptables for a network of its own
+	if e.Name == "docker" {
+		settings = "network: " + e.Network(t)
+	}
+	c := newContainedPods(t, e, settings)
+	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,"gpu":{"id":"NVIDIA L4"},"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"persistent":{"size":10,"path":"/volume"}}}`,
+		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`))
+	c.waitsFor(id, "this machine has no GPU")
+	c.act(id, "terminate")
+	// With a network volume the same works on a machine without GPUs.
+	var v struct{ ID string }
+	c.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
+	id = c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":%q,%s,"env":{"COLOR":"red"},"ports":["8080/http"],"mounts":{"network":[{"volumeId":%q,"path":"/volume"}]}}`,
+		containedImage, `python3 -u -c '`+strings.ReplaceAll(podProgram, "'", `'"'"'`)+`' serve`, cpu, v.ID))
+	p := c.podIs(id, "RUNNING")
+	c.podLog(id, "", "disk 1 volume 1 red", nil)
+	if len(p.Runtime.Ports) != 1 || p.Runtime.Ports[0].Public == 0 || e.Name == "podman" && p.Runtime.Ports[0].Public != 8080 {
+		t.Fatalf("%+v", p.Runtime)
+	}
+	url := fmt.Sprintf("http://%s:%d/starts", p.Runtime.Ports[0].IP, p.Runtime.Ports[0].Public)
+	c.until("the published port", func() bool {
+		resp, err := http.Get(url) //nolint:noctx // it is ended by its server
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return string(text) == "start\n"
+	})
+	for n, action := range []string{"restart", "stop"} {
+		before := c.podContainers(id)
+		c.act(id, action)
+		if action == "stop" {
+			c.until("the removal", func() bool { return len(c.podContainers(id)) == 0 })
+			c.act(id, "start")
+		}
+		c.podLog(id, "", fmt.Sprintf("disk 1 volume %d red", n+2), nil)
+		c.until("another container", func() bool { now := c.podContainers(id); return len(now) == 1 && now[0] != before[0] })
+	}
+	put(t, filepath.Join(c.home, "data", "volumes", v.ID, "exit"), "0")
+	c.podIs(id, "EXITED")
+	c.until("the removal", func() bool { return len(c.podContainers(id)) == 0 })
+	c.interrupt()
+}
+
+// An image that there is not, or that a registry wants a login for, has a pod wait with
+// the reason, and no password is anywhere; with the right registry auth it runs.
+func realPodImages(t *testing.T, e *containers.Engine) {
+	registry := containers.NewRegistry(t)
+	source := "team/private-pod-" + e.Name + ":1"
+	buildImage(t, e, source, "contained", nil)
+	private := registry.Push(t, e, source, "pods/"+e.Name+":1")
+	e.Output(t, "rmi", source)
+	c := newContainedPods(t, e, "")
+	pod := func(image, more string) string {
+		return c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s%s}`, image, cpu, more))
+	}
+	c.waitsFor(pod("127.0.0.1:1/team/absent", ""), "the registry 127.0.0.1:1 can't be reached")
+	id := pod(private, "")
+	c.waitsFor(id, "wants a login")
+	auth := c.registryAuth("right", containers.Username, containers.Password)
+	c.call(http.MethodPatch, "/v2/pods/"+id, `{"registry":"`+auth+`"}`, nil)
+	c.podIs(id, "RUNNING")
+	if err := c.try(http.MethodDelete, "/v2/registries/"+auth, "", nil); err == nil || !strings.Contains(err.Error(), "is in use") {
+		t.Errorf("the registry auth of a pod is deleted: %v", err)
+	}
+	if _, text := c.get("/v2/pods"); strings.Contains(text, containers.Password) {
+		t.Errorf("%s", text)
+	}
+	absent := pod(containedImage, "")
+	c.call(http.MethodPatch, "/v2/pods/"+absent, `{"args":"absent-program"}`, nil)
+	c.waitsFor(absent, "absent-program")
+	c.interrupt()
+}
+
+// Nothing goes on of the pods of an ephemeral jobrunner that is killed: the next one of
+// the same user removes their containers.
+func realEphemeralPods(t *testing.T, e *containers.Engine) {
+	home := t.TempDir()
+	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: "+e.Path+"\nrules:\n  - image: '**'\n    container: {network: host}\n")
+	start := func() *contained {
+		env := environment(home, append(e.Env, "GPUCLOUD_API_KEY=k")...)
+		return &contained{engine: e, handlers: &handlers{process: serve(t, env, "--ephemeral", "--config="+filepath.Join(home, "jobrunner.yaml"))}}
+	}
+	c := start()
+	id := c.pod(fmt.Sprintf(`{"name":"p","image":%q,"args":"python3 -c 'import time; time.sleep(1000)'",%s}`, containedImage, cpu))
+	c.podIs(id, "RUNNING")
+	if all := c.podContainers(id); len(all) != 1 {
+		t.Fatalf("containers: %v", all)
+	}
+	c.kill()
+	next := start()
+	if left := next.podContainers(id); len(left) != 0 {
+		t.Errorf("containers are left: %v", left)
+	}
+	next.interrupt()
+}

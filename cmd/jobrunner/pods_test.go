@@ -1,0 +1,437 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// podFacts are what a test looks at of a pod.
+type podFacts struct {
+	ID, Name, Image, Status string
+	Actions                 []string
+	Reason, CUDAVersion     *string
+	StartedAt               *string
+	GPU                     *struct {
+		ID    string
+		Count int
+	}
+	SSH     struct{ Direct *struct{ Command string } }
+	Env     map[string]string
+	Locked  bool
+	Runtime *struct {
+		Uptime int
+		GPUs   []struct{ Util, MemoryUtil int }
+		Ports  []struct {
+			Private, Public int
+			Type, IP        string
+		}
+	}
+}
+
+// podScript is a pod that writes down its starts, in its volume and in its log, and
+// says when it is asked to end. It ends by itself with a status that its volume has.
+const podScript = `echo "begins $COLOR $*"
+[ -n "$GPUCLOUD_VOLUME" ] && echo "$$ $COLOR $CUDA_VISIBLE_DEVICES" >> "$GPUCLOUD_VOLUME/starts"
+trap 'echo asked to end; exit 0' TERM
+while :; do
+	[ -n "$GPUCLOUD_VOLUME" ] && [ -s "$GPUCLOUD_VOLUME/exit" ] && { status=$(cat "$GPUCLOUD_VOLUME/exit"); rm "$GPUCLOUD_VOLUME/exit"; exit "$status"; }
+	sleep 0.02
+done
+`
+
+// podServer answers at the port that it is told.
+const podServer = `import http.server, os
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(os.environ["RUNPOD_POD_ID"].encode())
+    def log_message(self, *args): print(*args[1:])
+http.server.HTTPServer((os.environ["RUNPOD_PUBLIC_IP"], int(os.environ["RUNPOD_TCP_PORT_8080"])), H).serve_forever()
+`
+
+// newPods starts a deployment whose pods are processes.
+func newPods(t *testing.T, args ...string) *handlers {
+	t.Helper()
+	h := &handlers{home: t.TempDir(), dir: t.TempDir()}
+	put(t, filepath.Join(h.dir, "pod.sh"), podScript)
+	put(t, filepath.Join(h.dir, "server.py"), podServer)
+	put(t, filepath.Join(h.home, "jobrunner.yaml"), `engine: none
+rules:
+  - image: team/pod
+    process: {run: [sh, `+filepath.Join(h.dir, "pod.sh")+`], template: args}
+  - image: team/server
+    process: {run: [python3, -u, `+filepath.Join(h.dir, "server.py")+`]}
+  - image: team/command
+    command: {run: [cat]}
+`)
+	h.start(t, args...)
+	return h
+}
+
+// pod makes a pod, and answers its id.
+func (h *handlers) pod(body string) string {
+	h.t.Helper()
+	var p podFacts
+	h.call(http.MethodPost, "/v2/pods", body, &p)
+	return p.ID
+}
+
+func (h *handlers) podNow(id string) (p podFacts) {
+	h.t.Helper()
+	h.call(http.MethodGet, "/v2/pods/"+id, "", &p)
+	return p
+}
+
+// podIs waits until a pod has a status.
+func (h *handlers) podIs(id, status string) (p podFacts) {
+	h.t.Helper()
+	defer func() {
+		if h.t.Failed() {
+			text, _ := json.Marshal(p) // it was read from JSON
+			h.t.Logf("the pod was last %s", text)
+		}
+	}()
+	h.until(status+" of the pod "+id, func() bool { p = h.podNow(id); return p.Status == status })
+	return p
+}
+
+// waitsFor waits until a pod says why it waits, in words that have a part.
+func (h *handlers) waitsFor(id, part string) {
+	h.t.Helper()
+	h.until("the reason "+part, func() bool {
+		p := h.podNow(id)
+		return p.Status == "PROVISIONING" && p.Reason != nil && strings.Contains(*p.Reason, part)
+	})
+}
+
+func (h *handlers) act(id, action string) {
+	h.t.Helper()
+	h.call(http.MethodPost, "/v2/pods/"+id+"/action", `{"action":"`+action+`"}`, nil)
+}
+
+// volumeOf is the folder of a pod's volume.
+func (h *handlers) volumeOf(id string) string {
+	return filepath.Join(h.home, "data", "pods", id, "volume")
+}
+
+// starts are those that a pod's volume tells of.
+func (h *handlers) starts(id string) []string {
+	text, _ := os.ReadFile(filepath.Join(h.volumeOf(id), "starts")) // none yet
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+}
+
+// podLog reads what a log has until a line with a text comes.
+func (h *handlers) podLog(id, query, until string, header http.Header) (events []string) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/v2/pods/"+id+"/logs"+query, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if header != nil {
+		req.Header = header
+	}
+	req.Header.Set("Authorization", "Bearer k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-cache" || resp.Header.Get("X-Accel-Buffering") != "no" {
+		h.t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if lines.Text() == "" {
+			continue
+		}
+		events = append(events, lines.Text())
+		if strings.Contains(lines.Text(), until) && strings.HasPrefix(lines.Text(), "data: ") {
+			return events
+		}
+	}
+	h.t.Fatalf("%q is not in the log: %v %q", until, lines.Err(), events[max(0, len(events)-20):])
+	return nil
+}
+
+const cpu = `"cpu":{"id":"cpu3c","vcpuCount":2}`
+
+// A pod is the process of a rule, with the pod's arguments, variables and GPUs. It is
+// reached at the ports that the pod shows.
+func TestPodIsAProcess(t *testing.T) {
+	t.Parallel()
+	h := newPods(t, "--simulate-gpus=l4x2")
+	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"args":"'one two' three","env":{"COLOR":"red"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
+	p := h.podIs(id, "RUNNING")
+	h.until("its start", func() bool { return len(h.starts(id)) == 1 })
+	words := strings.Fields(h.starts(id)[0])
+	if len(words) != 3 || words[1] != "red" || strings.Count(words[2], "GPU-") != 2 || p.CUDAVersion == nil || len(p.Runtime.GPUs) != 2 || p.Runtime.GPUs[0].Util < 50 || p.Reason != nil || p.StartedAt == nil {
+		t.Errorf("%q %+v", words, p)
+	}
+	if events := h.podLog(id, "?source=container", "begins red one two three", nil); len(events) != 2 {
+		t.Errorf("%q", events)
+	}
+
+	server := h.pod(`{"name":"s","image":"team/server",` + cpu + `,"ports":["8080/http","22/tcp"]}`)
+	shown := h.podIs(server, "RUNNING")
+	if len(shown.Runtime.Ports) != 2 || shown.SSH.Direct == nil || shown.SSH.Direct.Command != fmt.Sprintf("ssh root@127.0.0.1 -p %d", shown.Runtime.Ports[1].Public) {
+		t.Fatalf("%+v", shown)
+	}
+	port := shown.Runtime.Ports[0]
+	if port.Private != 8080 || port.Type != "http" {
+		t.Errorf("%+v", port)
+	}
+	h.until("the server", func() bool {
+		resp, err := http.Get("http://" + net.JoinHostPort(port.IP, fmt.Sprint(port.Public)) + "/") //nolint:noctx // it is ended by its server
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return string(text) == server
+	})
+	var v1 struct {
+		PortMappings                           map[string]int
+		PublicIP, DesiredStatus, LastStartedAt string
+	}
+	h.call(http.MethodGet, "/v1/pods/"+server, "", &v1)
+	if v1.PortMappings["8080"] != port.Public || v1.PublicIP != port.IP || v1.DesiredStatus != "RUNNING" || v1.LastStartedAt == "" {
+		t.Errorf("%+v", v1)
+	}
+}
+
+// A pod that the machine can't run is made all the same, and says why it waits. It takes
+// the GPUs of the pod or worker that gives them back.
+func TestPodsWait(t *testing.T) {
+	t.Parallel()
+	h := newPods(t, "--simulate-gpus=l4x2")
+	h.waitsFor(h.pod(`{"name":"p","image":"team/unknown",`+cpu+`}`), "nothing on this machine runs the image team/unknown")
+	h.waitsFor(h.pod(`{"name":"p","image":"team/command",`+cpu+`}`), "a pod needs a process or a container")
+	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA H200"}}`), "this machine has no NVIDIA H200; it has 2 × NVIDIA L4")
+	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":4}}`), "a pod asks for 4 GPUs of one type")
+	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","minCudaVersion":"13.0"}}`), "the pod asks for at least 13.0")
+	h.waitsFor(h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","allowedCudaVersions":["11.8"]}}`), "the pod allows only 11.8")
+
+	first := h.pod(`{"name":"first","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2}}`)
+	h.podIs(first, "RUNNING")
+	second := h.pod(`{"name":"second","image":"builtin/echo","gpu":{"id":"NVIDIA L4"}}`)
+	h.waitsFor(second, "all of this machine's 2 × NVIDIA L4 are in use")
+	h.act(first, "stop")
+	h.podIs(second, "RUNNING")
+	third := h.pod(`{"name":"third","image":"team/pod","gpu":{"id":"NVIDIA L4"}}`)
+	h.podIs(third, "RUNNING")
+	h.act(first, "start")
+	h.waitsFor(first, "in use")
+	h.call(http.MethodDelete, "/v2/pods/"+second, "", nil)
+	h.act(third, "terminate")
+	h.podIs(first, "RUNNING")
+
+	// A worker of an endpoint and a pod never have the same GPU.
+	h.made("/v2/serverless", `{"name":"e","image":"team/pod","gpu":{"pools":["ADA_24"],"count":1},"workers":{"min":1,"max":1}}`)
+	h.until("a worker that waits", func() bool {
+		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
+		return strings.Contains(text, `"THROTTLED"`)
+	})
+	h.act(first, "stop")
+	h.until("a worker with the GPU", func() bool {
+		_, text := h.get("/v2/serverless/" + h.endpoint + "/workers")
+		return strings.Contains(text, `"gpuTypeId":"NVIDIA L4"`)
+	})
+}
+
+// Stop asks the process to end and keeps the volume, as restart does; reset wipes it,
+// and so does a deletion.
+func TestPodsVolumeAndActions(t *testing.T) {
+	t.Parallel()
+	h := newPods(t)
+	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
+	h.waitsFor(id, "this machine has no GPU")
+	h.interrupt()
+	h.start(t, "--simulate-gpus=l4x2")
+	h.podIs(id, "RUNNING")
+	n := 0
+	begins := func(want int) {
+		t.Helper()
+		n = want
+		h.until(fmt.Sprintf("start %d", want), func() bool { return len(h.starts(id)) == want })
+		h.podIs(id, "RUNNING")
+	}
+	begins(1)
+	h.act(id, "restart")
+	begins(2)
+	h.act(id, "stop")
+	h.podIs(id, "EXITED")
+	h.podLog(id, "", "asked to end", nil)
+	if p := h.podNow(id); !slices.Equal(p.Actions, []string{"start", "terminate"}) || p.Runtime != nil || p.SSH.Direct != nil {
+		t.Errorf("%+v", p)
+	}
+	h.act(id, "start")
+	begins(3)
+	// What its container is made of replaces it; its name does not.
+	h.call(http.MethodPatch, "/v2/pods/"+id, `{"name":"q","locked":true}`, nil)
+	h.call(http.MethodPatch, "/v2/pods/"+id, `{"locked":false}`, nil)
+	h.call(http.MethodPatch, "/v2/pods/"+id, `{"env":{"COLOR":"blue"}}`, nil)
+	begins(4)
+	if last := h.starts(id)[n-1]; !strings.Contains(last, "blue") {
+		t.Errorf("%q", h.starts(id))
+	}
+	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
+	begins(1) // of an empty volume
+	h.call(http.MethodPost, "/v1/pods/"+id+"/stop", "", nil)
+	h.call(http.MethodPost, "/v1/pods/"+id+"/reset", "", nil)
+	h.until("the wiped volume", func() bool { return len(h.starts(id)) == 0 })
+	if p := h.podNow(id); p.Status != "EXITED" {
+		t.Errorf("a reset started the pod: %+v", p)
+	}
+	h.act(id, "start")
+	begins(1)
+	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
+	h.until("the removal of its folder", func() bool {
+		_, err := os.Stat(filepath.Dir(h.volumeOf(id)))
+		return os.IsNotExist(err)
+	})
+}
+
+// A program that ends by itself is EXITED, or ERROR where it failed, and frees its GPU.
+func TestPodsThatEnd(t *testing.T) {
+	t.Parallel()
+	h := newPods(t, "--simulate-gpus=l4x2")
+	id := h.pod(`{"name":"p","image":"team/pod","gpu":{"id":"NVIDIA L4","count":2},"mounts":{"persistent":{"size":10,"path":"/w"}}}`)
+	for status, want := range map[string]string{"0": "EXITED", "7": "ERROR"} {
+		h.podIs(id, "RUNNING")
+		put(t, filepath.Join(h.volumeOf(id), "exit"), status)
+		if p := h.podIs(id, want); p.Reason == nil || *p.Reason != "it ended with exit status "+status {
+			t.Errorf("%+v", p)
+		}
+		h.podLog(id, "?source=system", "the pod ended with exit status "+status, nil)
+		other := h.pod(`{"name":"o","image":"builtin/echo","gpu":{"id":"NVIDIA L4","count":2}}`)
+		h.podIs(other, "RUNNING")
+		h.act(other, "terminate")
+		h.act(id, "start")
+	}
+	failed := h.pod(`{"name":"f","image":"builtin/conformance","args":"print hello env COLOR exit 3","env":{"COLOR":"red"},` + cpu + `}`)
+	h.podIs(failed, "ERROR")
+	h.podLog(failed, "", "COLOR=red", nil)
+}
+
+// The network volume of a pod is the one that workers see.
+func TestPodsNetworkVolume(t *testing.T) {
+	t.Parallel()
+	h := newPods(t)
+	var v struct{ ID string }
+	h.call(http.MethodPost, "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`, &v)
+	id := h.pod(`{"name":"p","image":"team/pod",` + cpu + `,"mounts":{"network":[{"volumeId":"` + v.ID + `","path":"/n"}]}}`)
+	file := filepath.Join(h.home, "data", "volumes", v.ID, "starts")
+	h.until("its start", func() bool { _, err := os.Stat(file); return err == nil })
+	h.call(http.MethodDelete, "/v2/pods/"+id, "", nil)
+	h.until("its end", func() bool { _, err := os.Stat(h.volumeOf(id)); return os.IsNotExist(err) })
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the deletion of the pod took the network volume along: %v", err)
+	}
+}
+
+// A log is read from its end, from a time, or from where a reader was, and goes on over
+// stops and the jobrunner's end.
+func TestPodLogs(t *testing.T) {
+	t.Parallel()
+	h := newPods(t)
+	id := h.pod(`{"name":"p","image":"builtin/conformance",` + cpu + `,"args":"print one print two print three print four"}`)
+	events := h.podLog(id, "?source=container", "four", nil)
+	if len(events) != 8 {
+		t.Fatalf("%q", events)
+	}
+	ids := func(events []string) (out []string) {
+		for i := 0; i < len(events); i += 2 {
+			out = append(out, strings.TrimPrefix(events[i], "id: "))
+		}
+		return out
+	}
+	var first struct{ Source, Line, TS string }
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(events[1], "data: ")), &first); err != nil || first.Source != "container" || first.Line != "one" || !strings.HasPrefix(ids(events)[0], first.TS) {
+		t.Errorf("%q %v", events[1], err)
+	}
+	if tail := h.podLog(id, "?source=container&tail=2", "four", nil); len(tail) != 4 || !strings.Contains(tail[1], "three") {
+		t.Errorf("%q", tail)
+	}
+	resumed := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", http.Header{"Last-Event-ID": {ids(events)[1]}})
+	if len(resumed) != 4 || !strings.Contains(resumed[1], "three") {
+		t.Errorf("%q", resumed)
+	}
+	if since := h.podLog(id, "?source=container&tail=1&since=2020-01-01T00:00:00Z", "four", nil); len(since) != 8 {
+		t.Errorf("%q", since)
+	}
+	for _, bad := range []string{"?tail=-1", "?tail=5001", "?tail=x", "?source=both", "?since=yesterday"} {
+		if status, text := h.get("/v2/pods/" + id + "/logs" + bad); status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", bad, status, text)
+		}
+	}
+	if status, _ := h.get("/v2/pods/nothing/logs"); status != http.StatusNotFound {
+		t.Errorf("the log of no pod: %d", status)
+	}
+	// Live: what comes later is sent when it comes.
+	lines := make(chan []string, 1)
+	go func() { lines <- h.podLog(id, "?tail=0&source=system", "the pod runs", nil) }()
+	time.Sleep(50 * time.Millisecond) // the reader is there, or learns of it at once
+	h.act(id, "restart")
+	<-lines
+	h.kill()
+	h.start(t)
+	all := h.podLog(id, "?tail=5000", "nothing of the pod ran any more, and it is started again", nil)
+	if text := strings.Join(all, "\n"); !strings.Contains(text, `"one"`) || !strings.Contains(text, ids(events)[0]) {
+		t.Errorf("%s", text)
+	}
+}
+
+// After a kill -9 pods go on as they were: what ran is started again and says so, what
+// was stopped stays so, what waited waits.
+func TestPodsSurviveAKill(t *testing.T) {
+	t.Parallel()
+	h := newPods(t, "--simulate-gpus=l4x2")
+	volume := `"mounts":{"persistent":{"size":10,"path":"/w"}}`
+	runs := h.pod(`{"name":"r","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	stopped := h.pod(`{"name":"s","image":"team/pod","gpu":{"id":"NVIDIA L4"},` + volume + `}`)
+	failed := h.pod(`{"name":"f","image":"builtin/echo","args":"exit 1",` + cpu + `}`)
+	waits := h.pod(`{"name":"w","image":"team/unknown",` + cpu + `}`)
+	h.podIs(runs, "RUNNING")
+	h.podIs(stopped, "RUNNING")
+	h.act(stopped, "stop")
+	h.podIs(failed, "ERROR")
+	h.waitsFor(waits, "nothing on this machine")
+	h.until("its start", func() bool { return len(h.starts(runs)) == 1 })
+	for i, end := range []func(){func() { h.kill() }, func() { h.interrupt() }} {
+		pid := strings.Fields(h.starts(runs)[i])[0]
+		end()
+		h.start(t, "--simulate-gpus=l4x2")
+		h.podIs(runs, "RUNNING")
+		h.until("its start", func() bool { return len(h.starts(runs)) == i+2 })
+		h.podLog(runs, "?source=system&tail=5000", "it is started again", nil)
+		var v1 struct{ LastStatusChange string }
+		h.call(http.MethodGet, "/v1/pods/"+runs, "", &v1)
+		if !strings.HasPrefix(v1.LastStatusChange, "Restarted: the jobrunner started anew") {
+			t.Errorf("%+v", v1)
+		}
+		if p := h.podNow(stopped); p.Status != "EXITED" || len(h.starts(stopped)) > 1 {
+			t.Errorf("%+v", p)
+		}
+		if p := h.podNow(failed); p.Status != "ERROR" || *p.Reason != "it ended with exit status 1" {
+			t.Errorf("%+v", p)
+		}
+		h.waitsFor(waits, "nothing on this machine")
+		if text, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.Contains(string(text), "pod.sh") {
+			t.Errorf("the process %s of the pod outlived its jobrunner", pid)
+		}
+	}
+}

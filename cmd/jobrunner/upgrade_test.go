@@ -1,0 +1,175 @@
+//go:build unix
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// newerSteps is the variable with the further steps of the schema of newerVersion.
+const newerSteps = "TEST_NEWER_STEPS"
+
+// newerVersion builds a jobrunner whose schema has further steps, which a variable names,
+// and whose takes of jobs use what they add.
+func newerVersion(t *testing.T) (program string) {
+	t.Helper()
+	dir := t.TempDir()
+	edited := map[string]string{}
+	for file, edit := range map[string][2]string{
+		"schema.go":  {"package engine\n", "package engine\n\nimport (\n\t\"os\"\n\t\"strings\"\n)\n\nfunc init() { schema = append(schema, strings.Split(os.Getenv(\"" + newerSteps + "\"), \"|\")...) }\n"},
+		"machine.go": {"`UPDATE jobs SET state = 'IN_PROGRESS', ", "`UPDATE jobs SET state = 'IN_PROGRESS', added = 'by the newer version', "},
+	} {
+		source, err := filepath.Abs(filepath.Join("..", "..", "jobrunner", "engine", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(text), edit[0]) != 1 {
+			t.Fatalf("%s does not have %q once", file, edit[0])
+		}
+		edited[source] = filepath.Join(dir, file)
+		if err := os.WriteFile(edited[source], []byte(strings.Replace(string(text), edit[0], edit[1], 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": edited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program = filepath.Join(dir, "jobrunner")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", path, "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// startVersion starts a node with a newer program and the further steps of its schema.
+func (c *nodes) startVersion(i int, program, steps string) {
+	c.t.Helper()
+	p := &process{t: c.whole, cmd: exec.Command(program, append([]string{"serve", "--listen=127.0.0.1:0", "--data=" + c.dirs[i]}, c.args...)...)}
+	p.start(append(c.env[:len(c.env):len(c.env)], newerSteps+"="+steps))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[i] = p
+}
+
+// Three nodes are upgraded one after the other, under load, to a version that adds to the
+// schema, and one of them goes back: older and newer ones work side by side, and every
+// acknowledged job is done with no retry used up. A version that breaks the schema does
+// not start while older nodes run, and these not after it.
+func TestRollingUpgrade(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a further version of the program")
+	}
+	const most, adds = 2, "ALTER TABLE jobs ADD COLUMN added TEXT NOT NULL DEFAULT ''"
+	const breaks = adds + "|" + sqldb.Breaking + "ALTER TABLE jobs RENAME COLUMN streamed TO chunks_so_far"
+	newer := newerVersion(t)
+	c := startNodes(t, 3)
+	e, err := c.all[0].client("k").Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "upgrade", Type: "QUEUE", Container: &api.Container{Image: new("builtin/conformance")},
+		Workers: api.Workers{Max: most}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	wait, stop := c.load(ctx, e.ID, 6), c.watchMaximum(e.ID, most)
+	version := func() (n int) {
+		if err := c.query(&n, "SELECT version FROM meta WHERE component = 'engine'"); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	done := func() (n int) {
+		if err := c.query(&n, "SELECT CAST(COALESCE(SUM(completed), 0) AS BIGINT) FROM tallies WHERE endpoint = $1", e.ID); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	progress := func() {
+		t.Helper()
+		for before, deadline := done(), time.Now().Add(time.Minute); done() < before+20; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no jobs are done")
+			}
+		}
+	}
+	progress()
+	before := version()
+	for _, i := range []int{(c.leader(e.ID) + 1) % 3, c.leader(e.ID), (c.leader(e.ID) + 2) % 3} {
+		c.all[i].interrupt()
+		c.startVersion(i, newer, adds)
+		progress()
+	}
+	if version() != before+1 {
+		t.Errorf("the schema has version %d after the upgrade, and had %d", version(), before)
+	}
+	back := c.leader(e.ID)
+	c.all[back].interrupt()
+	c.start(back)
+	progress()
+	if version() != before+1 {
+		t.Errorf("the older version made the schema's version %d", version())
+	}
+	end()
+	t.Log(c.settled(e.ID, wait()))
+	stop()
+	var byNewer, retried int
+	if err := c.query(&byNewer, "SELECT COUNT(*) FROM jobs WHERE added <> ''"); err != nil || byNewer == 0 {
+		t.Errorf("%d jobs were taken by newer nodes, %v", byNewer, err)
+	}
+	if err := c.query(&retried, "SELECT COUNT(*) FROM jobs WHERE retries > 0"); err != nil || retried > 0 {
+		t.Errorf("%d jobs were retried, %v", retried, err)
+	}
+
+	args := append([]string{"serve", "--listen=127.0.0.1:0", "--data=" + t.TempDir()}, c.args...)
+	refused := func(program, text string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(c.env[:len(c.env):len(c.env)], newerSteps+"="+breaks)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), text) {
+			t.Errorf("expected a refusal with %q, got %v: %s", text, err, out)
+		}
+	}
+	refused(newer, "older jobrunners can't work with, and 3 run")
+	for i := range c.all {
+		c.all[i].interrupt()
+	}
+	c.startVersion(0, newer, breaks)
+	refused(binary, "newer version of this program")
+	if status, text := c.ask(t.Context(), 0, "POST", "/v2/"+e.ID+"/runsync", `{"input":{"op":"echo"}}`); status != 200 || !strings.Contains(text, `"COMPLETED"`) {
+		t.Errorf("the breaking version: %d %s", status, text)
+	}
+}
+
+// A node that another one has overtaken by a breaking change says so, and ends.
+func TestOutdatedNode(t *testing.T) {
+	t.Parallel()
+	c := startNodes(t, 1)
+	var version int
+	if err := c.query(&version, "UPDATE compatible SET version = (SELECT version FROM meta WHERE component = 'engine') + 1 WHERE component = 'engine' RETURNING version"); err != nil {
+		t.Fatal(err)
+	}
+	err := c.all[0].cmd.Wait()
+	if said := c.all[0].stderr.String(); err == nil || !strings.Contains(said, "this jobrunner is older than the database") {
+		t.Errorf("it ends with %v: %s", err, said)
+	}
+}

@@ -1,0 +1,51 @@
+package apikey
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// movedName is a note beside the keys' file: a database has the keys. Without it a key
+// that was revoked there would be accepted again by a deployment that reads the file.
+const movedName = "keys.json.moved"
+
+const movedText = "The keys in keys.json are in the deployment's PostgreSQL database, and managed there:\njobrunner keys --engine-file FILE. Remove this file to use keys.json again, with keys that were removed since.\n"
+
+// CheckMoved is an error where a database has taken the keys of the file over.
+func (f *File) CheckMoved() error {
+	moved, err := exists(f.note())
+	if moved {
+		err = fmt.Errorf("the API keys of %s are in the deployment's database: name it with --engine-file, --engine or GPUCLOUD_ENGINE; or remove %s to use the keys in the file again, with those that were removed since", filepath.Dir(f.path), f.note())
+	}
+	return err
+}
+
+func (f *File) note() string { return filepath.Join(filepath.Dir(f.path), movedName) }
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the API keys: %w", err)
+	}
+	return true, nil
+}
+
+// setMoved leaves the note, where the file exists.
+func (f *File) setMoved() error {
+	if there, err := exists(f.path); err != nil || !there {
+		return err
+	}
+	if noted, err := exists(f.note()); err != nil || noted {
+		return err
+	}
+	if err := os.WriteFile(f.note(), []byte(movedText), 0o600); err != nil {
+		return fmt.Errorf("noting that the API keys are in the database: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package apikey
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// tableSchema is the history of the table of keys.
+var tableSchema = []string{`
+CREATE TABLE api_keys (
+	k       {key},
+	sha256  TEXT   NOT NULL UNIQUE,
+	name    TEXT   NOT NULL,
+	content TEXT   NOT NULL, -- as in the file
+	removed BIGINT NOT NULL  -- 1: revoked; the row keeps a file from adding the key again
+);
+CREATE UNIQUE INDEX api_keys_name ON api_keys (name) WHERE removed = 0;`}
+
+const (
+	selectKeys  = `SELECT name, content FROM api_keys WHERE removed = 0 ORDER BY k`
+	countKeysOf = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ? OR name = ? AND removed = 0`
+	countHash   = `SELECT COUNT(*) FROM api_keys WHERE sha256 = ?`
+	insertKey   = `INSERT INTO api_keys (sha256, name, content, removed) VALUES (?, ?, ?, 0) {returning k}`
+	removeKey   = `UPDATE api_keys SET removed = 1, content = '' WHERE name = ? AND removed = 0`
+)
+
+// reloadAfter bounds how often an unknown key has the table read again.
+const reloadAfter = 100 * time.Millisecond
+
+// Table stores the added keys in a database that several deployments share. Each has a
+// copy in memory, which Reload renews.
+type Table struct {
+	db *sqldb.DB
+
+	mu         sync.Mutex
+	keys       []Key
+	err        error
+	unreported bool // err
+	read       time.Time
+
+	looking sync.Mutex // held by the request that reloads for those that have an unknown key
+	looked  time.Time  // when the last of these reloads began
+	found   bool       // it succeeded
+}
+
+// OpenTable opens the table of a database, and makes it where there is none.
+func OpenTable(ctx context.Context, db *sqldb.DB) (*Table, error) {
+	if err := db.Migrate(ctx, "keys", tableSchema); err != nil {
+		return nil, err
+	}
+	t := &Table{db: db}
+	return t, t.Reload(ctx)
+}
+
+// Reload reads the table. While that fails, the keys of the last time count. A key that
+// can't be decoded is refused alone.
+func (t *Table) Reload(ctx context.Context) error {
+	asked := time.Now()
+	var keys []Key
+	var invalid error
+	err := t.db.Read(ctx, func(r *sqldb.Reader) error {
+		keys, invalid = nil, nil
+		rows, err := r.Query(selectKeys)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var name, content string
+			if err := rows.Scan(&name, &content); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			k, err := decodeKey(content)
+			if err != nil {
+				invalid = errors.Join(invalid, fmt.Errorf("reading the API key %q in the database: %w; remove it, and add another one", name, err))
+				continue
+			}
+			keys = append(keys, k)
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	})
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if asked.After(t.read) {
+		t.unreported = t.unreported || fmt.Sprint(invalid) != fmt.Sprint(t.err)
+		t.keys, t.err, t.read = keys, invalid, asked
+	}
+	return nil
+}
+
+func decodeKey(content string) (k Key, err error) {
+	decoder := json.NewDecoder(bytes.NewReader([]byte(content)))
+	decoder.DisallowUnknownFields() // a restriction that this version does not know must not be ignored
+	if err := decoder.Decode(&k); err != nil {
+		return k, err
+	}
+	full := k.withDefaults()
+	return k, errors.Join(full.Management.check(), full.Jobs.check())
+}
+
+// List returns every key, in the order in which they were added.
+func (t *Table) List() ([]Key, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Key, len(t.keys))
+	for i, k := range t.keys {
+		all[i] = k.withDefaults()
+	}
+	return all, t.err
+}
+
+func (t *Table) current() (keys []Key, changed bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed, t.unreported = t.unreported, false
+	return t.keys, changed, t.err
+}
+
+// lookAgain reloads the copy for a key that is not in it, but not sooner than reloadAfter
+// since it was read: until then the key waits. All that wait share one reload.
+func (t *Table) lookAgain(ctx context.Context) bool {
+	asked := time.Now()
+	t.looking.Lock()
+	defer t.looking.Unlock()
+	if t.looked.After(asked) {
+		return t.found
+	}
+	t.mu.Lock()
+	wait := reloadAfter - time.Since(t.read)
+	t.mu.Unlock()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return false
+	}
+	began := time.Now()
+	t.found = t.Reload(ctx) == nil
+	t.looked = began
+	return t.found
+}
+
+// Add makes a key and returns it, as that of File.
+func (t *Table) Add(k Key) (key string, err error) {
+	k = k.withDefaults()
+	if err := k.check(); err != nil {
+		return "", err
+	}
+	key = rand.Text()
+	k.Hash, k.Created = sum(key), time.Now().UTC().Truncate(time.Second)
+	var n int
+	err = t.change(func(tx *sqldb.Tx) error {
+		if err := tx.QueryRow(countKeysOf, k.Hash.text(), k.Name).Scan(&n); err != nil || n > 0 {
+			return err
+		}
+		return insert(tx, k)
+	})
+	if err == nil && n > 0 {
+		err = nameTaken(k.Name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return key, nil
+}
+
+// Remove revokes a key.
+func (t *Table) Remove(name string) error {
+	var n int64
+	err := t.change(func(tx *sqldb.Tx) (err error) {
+		n, err = tx.Exec(removeKey, name)
+		return err
+	})
+	if err == nil && n == 0 {
+		err = notFound(name)
+	}
+	return err
+}
+
+// TakeOver adds the keys of a file which the table has never had, and leaves a note
+// beside the file that they are not managed there any more. It answers the names of
+// those that it can't add: other keys have them.
+func (t *Table) TakeOver(f *File) (taken int, conflicts []string, err error) {
+	keys, err := f.List()
+	if err != nil {
+		return 0, nil, err
+	}
+	err = t.change(func(tx *sqldb.Tx) error {
+		taken, conflicts = 0, nil
+		for _, k := range keys {
+			var known, n int
+			if err := tx.QueryRow(countHash, k.Hash.text()).Scan(&known); err != nil {
+				return err
+			}
+			if err := tx.QueryRow(countKeysOf, k.Hash.text(), k.Name).Scan(&n); err != nil {
+				return err
+			}
+			switch {
+			case known > 0:
+			case n > 0:
+				conflicts = append(conflicts, k.Name)
+			default:
+				if err := insert(tx, k); err != nil {
+					return err
+				}
+				taken++
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = f.setMoved()
+	}
+	slices.Sort(conflicts)
+	return taken, conflicts, err
+}
+
+func insert(tx *sqldb.Tx, k Key) error {
+	content, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Insert(insertKey, k.Hash.text(), k.Name, string(content))
+	return err
+}
+
+// change is one change of the table at a time, of all deployments.
+func (t *Table) change(edit func(tx *sqldb.Tx) error) error {
+	ctx := context.Background()
+	err := t.db.WriteWithReserve(ctx, func(tx *sqldb.Tx) error {
+		if err := tx.Alone("keys"); err != nil {
+			return err
+		}
+		return edit(tx)
+	})
+	if err != nil {
+		return fmt.Errorf("writing the API keys: %w", err)
+	}
+	return t.Reload(ctx)
+}

@@ -1,0 +1,151 @@
+package apikey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// Two deployments take over the keys of their folders: each key once, a removed one
+// never again, and of two keys with one name the first. A key whose restriction this
+// version can't read is refused alone.
+func TestTableTakesOver(t *testing.T) {
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	open := func() *apikey.Table {
+		table, err := apikey.OpenTable(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	one, two := open(), open()
+	folders := []*apikey.File{apikey.At(t.TempDir()), apikey.At(t.TempDir())}
+	keys := map[string]string{}
+	for i, names := range [][]string{{"shared-name", "a"}, {"shared-name", "b"}} {
+		for _, name := range names {
+			key, err := folders[i].Add(apikey.Key{Name: name, Jobs: apikey.Read})
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys[name+string(rune('0'+i))] = key
+		}
+	}
+	authorize := func(table *apikey.Table, key string) (apikey.Identity, error) {
+		all, err := apikey.New("").With(table, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", key)
+		return all.Authorize(r)
+	}
+	taken := func(table *apikey.Table, f *apikey.File, want int, conflicts ...string) {
+		t.Helper()
+		if n, got, err := table.TakeOver(f); err != nil || n != want || !slices.Equal(got, conflicts) {
+			t.Errorf("took over %d, conflicts %v, %v; want %d, %v", n, got, err, want, conflicts)
+		}
+	}
+	taken(one, folders[0], 2)
+	taken(two, folders[1], 1, "shared-name")
+	if err := two.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	taken(one, folders[0], 0)
+	taken(two, folders[0], 0)
+	if _, err := authorize(one, keys["a0"]); err == nil {
+		t.Error("a removed key is taken over again")
+	}
+	if who, err := authorize(one, keys["b1"]); err != nil || who.Owner != "b" || who.Jobs != apikey.Read {
+		t.Errorf("a key of the other folder: %+v, %v", who, err)
+	}
+	if _, err := authorize(two, keys["shared-name1"]); err == nil {
+		t.Error("a key whose name another one has is accepted")
+	}
+	if _, err := two.Add(apikey.Key{Name: "a"}); err != nil {
+		t.Errorf("the name of a removed key: %v", err)
+	}
+	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		_, err := tx.Exec("UPDATE api_keys SET content = REPLACE(content, '\"jobs\"', '\"tasks\"') WHERE name = 'b'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.List(); err == nil {
+		t.Error("a key that can't be read is not told")
+	}
+	if _, err := authorize(two, keys["b1"]); err != nil {
+		t.Errorf("a copy from before: %v", err)
+	}
+}
+
+// A key counts as soon as it is added, although another unknown key has just had the
+// table read; a flood of unknown ones reads it now and then alone.
+func TestAddedKeyCountsAtOnce(t *testing.T) {
+	db, err := sqldb.Open(t.Context(), sqldb.Config{URL: pgtest.Start(t), NoHints: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var tables [2]*apikey.Table
+	for i := range tables {
+		if tables[i], err = apikey.OpenTable(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := apikey.New("").With(tables[0], time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorize := func(key string) error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key)
+		_, err = all.Authorize(r)
+		return err
+	}
+	var flood sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer flood.Wait()
+	defer stop()
+	for range 8 {
+		flood.Go(func() {
+			for ctx.Err() == nil {
+				if err := authorize("unknown"); !errors.Is(err, apikey.ErrUnknown) {
+					t.Errorf("an unknown key: %v", err)
+				}
+			}
+		})
+	}
+	for i := range 10 {
+		key, err := tables[1].Add(apikey.Key{Name: fmt.Sprint("k", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := authorize(key); err != nil {
+			t.Errorf("key %d, added at another node: %v", i, err)
+		}
+	}
+}

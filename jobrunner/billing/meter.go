@@ -1,0 +1,283 @@
+package billing
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// CheckpointEvery is how often the spans that go on are noted, in real time. A
+// process that is killed loses that much of each at most.
+const CheckpointEvery = 5 * time.Second
+
+// closeTimeout bounds the last attempt to note what ran.
+const closeTimeout = 3 * time.Second
+
+// schema is the history of the tables. Times are milliseconds since 1970. until is
+// the end of a span; of one that goes on, when its process (owned by) last noted
+// it, and of one that no process runs, endless.
+var schema = []string{`
+CREATE TABLE billing_spans (
+	span     TEXT   PRIMARY KEY,
+	kind     TEXT   NOT NULL,
+	resource TEXT   NOT NULL,
+	owner    TEXT   NOT NULL,
+	process  TEXT   NOT NULL,
+	started  BIGINT NOT NULL,
+	until    BIGINT NOT NULL,
+	doc      TEXT   NOT NULL
+);
+CREATE INDEX billing_spans_time ON billing_spans (kind, until, started);
+CREATE INDEX billing_spans_process ON billing_spans (process) WHERE process <> '';
+`, `
+CREATE INDEX billing_spans_resource ON billing_spans (resource);
+`}
+
+const endless = math.MaxInt64
+
+// Statements. A span may be written again, where it is not known whether it was.
+const (
+	writeSpan = `INSERT INTO billing_spans (span, kind, resource, owner, process, started, until, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (span) DO UPDATE SET process = excluded.process, until = excluded.until`
+	checkpoint = `UPDATE billing_spans SET until = ? WHERE process = ? AND process <> ''` // the latter names the partial index
+	endSpan    = `UPDATE billing_spans SET until = ? WHERE resource = ? AND kind = ? AND until = ?`
+	spansOf    = `SELECT span, resource, owner, started, until, doc FROM billing_spans WHERE kind = ? AND until > ? AND started < ?`
+	readSpan   = `SELECT doc FROM billing_spans WHERE span = ?`
+	openSpans  = `SELECT resource, doc FROM billing_spans WHERE kind = ? AND until = ?`
+)
+
+// Config is what a Meter stands on. DB and Clock are required.
+type Config struct {
+	DB     *sqldb.DB
+	Clock  *clock.Clock
+	Logger *slog.Logger // nil: none
+}
+
+// Meter notes what runs. Its methods may be called from many goroutines.
+type Meter struct {
+	Config
+	process string
+	dirty   chan struct{}
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+
+	writing sync.Mutex // one flush at a time
+	mu      sync.Mutex // of all below
+	running map[key]*span
+	pending map[string]*span // by id: begun or ended since they were last written
+	behind  bool             // the last flush failed
+}
+
+type key struct {
+	kind Kind
+	id   string
+}
+
+// span is a resource from a start to an end.
+type span struct {
+	Resource
+	id             string
+	started, until int64 // until is endless while it goes on
+}
+
+// Open prepares the tables. The database stays the caller's to close, after the
+// Meter.
+func Open(ctx context.Context, c Config) (*Meter, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := c.DB.Migrate(ctx, "billing", schema); err != nil {
+		return nil, err
+	}
+	m := &Meter{Config: c, process: uuid.NewString(), dirty: make(chan struct{}, 1), running: map[key]*span{}, pending: map[string]*span{}}
+	ctx, m.stop = context.WithCancel(context.WithoutCancel(ctx))
+	m.stopped.Go(func() { m.run(ctx) })
+	return m, nil
+}
+
+// Close ends what still runs, and notes it.
+func (m *Meter) Close() {
+	m.mu.Lock()
+	for _, s := range m.running {
+		m.end(s)
+	}
+	m.mu.Unlock()
+	m.stop()
+	m.stopped.Wait()
+	ctx, done := context.WithTimeout(context.Background(), closeTimeout)
+	defer done()
+	if err := m.flush(ctx, false); err != nil {
+		m.Logger.Error("the end of what ran could not be noted for billing", "error", err)
+	}
+}
+
+func (m *Meter) now() int64 { return m.Clock.Now().UnixMilli() }
+
+// Start notes that a resource runs from now on. It does not wait.
+func (m *Meter) Start(r Resource) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.start(r, m.now(), uuid.NewString())
+}
+
+// start begins a span. m is locked.
+func (m *Meter) start(r Resource, at int64, id string) {
+	if s := m.running[key{r.Kind, r.ID}]; s != nil {
+		m.end(s)
+	}
+	s := &span{Resource: r, id: id, started: at, until: endless}
+	m.running[key{r.Kind, r.ID}], m.pending[s.id] = s, s
+	notify.Signal(m.dirty)
+}
+
+// Continue notes that a resource runs since a time, perhaps through an earlier process
+// that was killed meanwhile: it is billed for the time in between, too, and at the rates
+// that it had.
+func (m *Meter) Continue(ctx context.Context, r Resource, since time.Time) error {
+	at := since.UnixMilli()
+	id := fmt.Sprintf("%s %s %d", r.Kind, r.ID, at)
+	var doc []byte
+	err := m.DB.Read(ctx, func(q *sqldb.Reader) error { return q.QueryRow(readSpan, id).Scan(&doc) })
+	switch {
+	case err == nil:
+		known := Resource{Kind: r.Kind, ID: r.ID, Owner: r.Owner}
+		if err = json.Unmarshal(doc, &known); err == nil {
+			r = known
+		}
+	case errors.Is(err, sql.ErrNoRows):
+		err = nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.start(r, at, id)
+	return err
+}
+
+// Stop notes that a resource runs no more. It does not wait. One that does not
+// run is ignored.
+func (m *Meter) Stop(kind Kind, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.running[key{kind, id}]; s != nil {
+		m.end(s)
+	}
+}
+
+// end ends a span. m is locked.
+func (m *Meter) end(s *span) {
+	s.until = max(m.now(), s.started)
+	delete(m.running, key{s.Kind, s.ID})
+	m.pending[s.id] = s
+	notify.Signal(m.dirty)
+}
+
+// run writes what begins and ends as it happens, and now and then what goes on.
+func (m *Meter) run(ctx context.Context) {
+	timer := time.NewTimer(CheckpointEvery)
+	defer timer.Stop()
+	armed := true
+	for {
+		if !armed && m.busy() {
+			timer.Reset(CheckpointEvery)
+			armed = true
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.dirty:
+			m.note(ctx, false)
+		case <-timer.C:
+			armed = false
+			m.note(ctx, true)
+		}
+	}
+}
+
+// busy tells whether there is something to write now and then.
+func (m *Meter) busy() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.running) > 0 || m.behind
+}
+
+// Checkpoint notes now that what runs goes on. What can't be noted now is noted
+// later.
+func (m *Meter) Checkpoint(ctx context.Context) { m.note(ctx, true) }
+
+// note is flush, and logs the first of several failures.
+func (m *Meter) note(ctx context.Context, all bool) {
+	m.mu.Lock()
+	failing := m.behind
+	m.mu.Unlock()
+	if err := m.flush(ctx, all); err != nil && !failing && ctx.Err() == nil && !sqldb.Temporary(err) {
+		m.Logger.ErrorContext(ctx, "what ran could not be noted for billing: trying again", "error", err)
+	}
+}
+
+// flush writes what began and ended, and with all what goes on, too.
+func (m *Meter) flush(ctx context.Context, all bool) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	m.mu.Lock()
+	now := m.now()
+	var changed []span
+	for _, s := range m.pending {
+		changed = append(changed, *s)
+	}
+	all = all && len(m.running) > 0
+	m.mu.Unlock()
+	if len(changed) == 0 && !all {
+		return nil
+	}
+	err := m.DB.Write(ctx, func(tx *sqldb.Tx) error {
+		for _, s := range changed {
+			process, until := m.process, now
+			if s.until != endless {
+				process, until = "", s.until
+			}
+			if err := s.write(tx, process, max(until, s.started)); err != nil {
+				return err
+			}
+		}
+		if !all {
+			return nil
+		}
+		_, err := tx.Exec(checkpoint, now, m.process)
+		return err
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.behind = err != nil; err != nil {
+		return err
+	}
+	for _, s := range changed {
+		if current := m.pending[s.id]; current != nil && current.until == s.until { // it has not ended meanwhile
+			delete(m.pending, s.id)
+		}
+	}
+	return nil
+}
+
+func (s *span) write(tx *sqldb.Tx, process string, until int64) error {
+	doc, err := json.Marshal(s.Resource)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(writeSpan, s.id, string(s.Kind), s.ID, s.Owner, process, s.started, until, string(doc))
+	if err != nil {
+		return fmt.Errorf("noting for billing that a %s ran: %w", s.Kind, err)
+	}
+	return nil
+}

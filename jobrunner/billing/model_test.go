@@ -1,0 +1,366 @@
+package billing_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// interval is what a resource is to be billed for, in milliseconds. It reckons with
+// unbounded numbers.
+type interval struct {
+	billing.Resource
+	start, end int64 // end is 0 while it goes on
+	process    int   // that runs it
+	lasts      bool  // it outlives a process that is killed
+	told       billing.Rates
+}
+
+// cost is what a rate has cost up to a moment.
+func (v *interval) cost(r billing.Rate, at int64) catalog.USD {
+	const month = 730 * 60 * 60 * 1000
+	n := new(big.Int).Mul(big.NewInt(int64(r)), big.NewInt(max(0, at-v.start)))
+	return catalog.USD(n.Div(n, big.NewInt(month)).Int64())
+}
+
+// between is what it cost from one moment to another.
+func (v *interval) between(from, to, now int64) (c billing.Cost) {
+	end := v.end
+	if end == 0 {
+		end = now
+	}
+	from, to = min(max(from, v.start), end), min(to, end)
+	if from >= to {
+		return c
+	}
+	cost := func(r billing.Rate) catalog.USD { return v.cost(r, to) - v.cost(r, from) }
+	return billing.Cost{
+		GPU: cost(v.Rates.GPU), CPU: cost(v.Rates.CPU), Disk: cost(v.Rates.Disk), Fee: cost(v.Rates.Fee), Networking: cost(v.Rates.Networking),
+		Standard: cost(v.Rates.Standard), HighPerformance: cost(v.Rates.HighPerformance),
+	}
+}
+
+// history is random operations of two processes that share a database.
+type history struct {
+	*rapid.T
+	ctx    context.Context // of the bubble
+	db     *sqldb.DB
+	clock  *clock.Clock
+	meters [2]*billing.Meter
+	all    []*interval
+}
+
+func (h *history) now() int64 { return h.clock.Now().UnixMilli() }
+
+func (h *history) open(process int) {
+	m, err := billing.Open(h.ctx, billing.Config{DB: h.db, Clock: h.clock})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.meters[process] = m
+}
+
+func (h *history) write(fn func(tx *sqldb.Tx) error) {
+	if err := h.db.Write(h.ctx, fn); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// running are the intervals that go on, of volumes or of the rest.
+func (h *history) running(volumes bool) (out []*interval) {
+	for _, v := range h.all {
+		if v.end == 0 && volumes == (v.Kind == billing.Volume) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (h *history) rates() billing.Rates {
+	rate := rapid.SampledFrom([]billing.Rate{0, 1, 7, 999_999_999, billing.Hourly(440_000_000, 1), billing.Hourly(5_580_000_000, 8), billing.Monthly(70_000_000, 123)})
+	draw := func() billing.Rate { return rate.Draw(h.T, "rate") }
+	return billing.Rates{GPU: draw(), CPU: draw(), Disk: draw(), Fee: draw(), Networking: draw(), Standard: draw(), HighPerformance: draw()}
+}
+
+func (h *history) pick(t *rapid.T, from []*interval) *interval {
+	if len(from) == 0 {
+		t.Skip("nothing runs")
+	}
+	return rapid.SampledFrom(from).Draw(t, "which")
+}
+
+func (h *history) operations() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"start": func(t *rapid.T) {
+			kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster}).Draw(t, "kind")
+			v := &interval{
+				Resource: billing.Resource{Kind: kind, ID: fmt.Sprintf("r%d", len(h.all)), Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), Rates: h.rates()},
+				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"),
+			}
+			h.meters[v.process].Start(v.Resource)
+			h.all = append(h.all, v)
+		},
+		"stop": func(t *rapid.T) {
+			v := h.pick(t, h.running(false))
+			h.meters[v.process].Stop(v.Kind, v.ID)
+			v.end = h.now()
+		},
+		"start again without a stop": func(t *rapid.T) {
+			v := h.pick(t, h.running(false))
+			next := &interval{Resource: v.Resource, start: h.now(), process: v.process}
+			next.Rates = h.rates()
+			h.meters[v.process].Start(next.Resource)
+			v.end = h.now()
+			h.all = append(h.all, next)
+		},
+		"create a volume": func(*rapid.T) {
+			v := &interval{Resource: billing.Resource{Kind: billing.Volume, ID: fmt.Sprintf("v%d", len(h.all)), Rates: h.rates()}, start: h.now()}
+			v.Owner = v.ID
+			h.write(func(tx *sqldb.Tx) error { return billing.StartVolume(tx, h.clock.Now(), v.Resource) })
+			h.all = append(h.all, v)
+		},
+		"grow a volume": func(t *rapid.T) {
+			v := h.pick(t, h.running(true))
+			next := &interval{Resource: v.Resource, start: h.now()}
+			next.Rates = h.rates()
+			h.write(func(tx *sqldb.Tx) error {
+				if err := billing.StopVolume(tx, h.clock.Now(), v.ID); err != nil {
+					return err
+				}
+				return billing.StartVolume(tx, h.clock.Now(), next.Resource)
+			})
+			v.end = h.now()
+			h.all = append(h.all, next)
+		},
+		"delete a volume": func(t *rapid.T) {
+			v := h.pick(t, h.running(true))
+			h.write(func(tx *sqldb.Tx) error { return billing.StopVolume(tx, h.clock.Now(), v.ID) })
+			v.end = h.now()
+		},
+		"wait": func(t *rapid.T) {
+			time.Sleep(time.Duration(rapid.Int64Range(1, 20_000).Draw(t, "ms")) * time.Millisecond)
+		},
+		"advance": func(t *rapid.T) { // as clients of /clock do
+			h.clock.Advance(time.Duration(rapid.SampledFrom([]int64{1, 59, 3600, 3 * 3600, 86400, 40 * 86400, 400 * 86400}).Draw(t, "s")) * time.Second)
+			for _, m := range h.meters {
+				m.Checkpoint(h.ctx)
+			}
+		},
+		"restart": func(t *rapid.T) {
+			p := rapid.IntRange(0, 1).Draw(t, "process")
+			h.meters[p].Close()
+			for _, v := range h.running(false) {
+				if v.process == p {
+					v.end = h.now()
+				}
+			}
+			h.open(p)
+		},
+		"kill": func(t *rapid.T) {
+			p := rapid.IntRange(0, 1).Draw(t, "process")
+			synctest.Wait()
+			h.meters[p].Kill()
+			for _, v := range h.running(false) {
+				if v.process == p {
+					v.end = h.lastNoted(t, v)
+					if lost := h.now() - v.end; lost < 0 || lost > billing.CheckpointEvery.Milliseconds() {
+						t.Fatalf("a kill loses %d ms", lost)
+					}
+				}
+			}
+			h.open(p)
+		},
+		"start what may outlive its process": func(t *rapid.T) {
+			v := &interval{
+				Resource: billing.Resource{Kind: billing.Pod, ID: fmt.Sprintf("p%d", len(h.all)), Owner: "p", Rates: h.rates()},
+				start:    h.now(), process: rapid.IntRange(0, 1).Draw(t, "process"), lasts: true,
+			}
+			h.resume(t, v)
+			h.all = append(h.all, v)
+		},
+		"kill, while some goes on": func(t *rapid.T) {
+			p := rapid.IntRange(0, 1).Draw(t, "process")
+			synctest.Wait()
+			h.meters[p].Kill()
+			for _, v := range h.running(false) {
+				if v.process == p && !v.lasts {
+					v.end = h.lastNoted(t, v)
+				}
+			}
+			time.Sleep(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+			h.open(p)
+			for _, v := range h.running(false) {
+				if v.process == p {
+					v.Rates, v.told = h.rates(), v.Rates // other prices, which don't count
+					h.resume(t, v)
+					v.Rates = v.told
+				}
+			}
+		},
+		"": h.check,
+	}
+}
+
+func (h *history) resume(t *rapid.T, v *interval) {
+	if err := h.meters[v.process].Continue(h.ctx, v.Resource, time.UnixMilli(v.start)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lastNoted is until when the database has a resource that a killed process ran.
+func (h *history) lastNoted(t *rapid.T, v *interval) (until int64) {
+	err := h.db.Read(h.ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow("SELECT max(until) FROM billing_spans WHERE kind = ? AND resource = ? AND started = ?", string(v.Kind), v.ID, v.start).Scan(&until)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return until
+}
+
+// check compares a random window with the model, bucket by bucket, and the sum of
+// its buckets with that of another partition.
+func (h *history) check(t *rapid.T) {
+	synctest.Wait()
+	kind := rapid.SampledFrom([]billing.Kind{billing.Worker, billing.Pod, billing.Cluster, billing.Volume}).Draw(t, "kind")
+	bucket := billing.Bucket(rapid.SampledFrom(billing.Buckets).Draw(t, "bucket"))
+	now := h.now()
+	end := time.UnixMilli(now).Add(time.Duration(rapid.Int64Range(-100, 100).Draw(t, "end")) * time.Hour)
+	start := end.Add(-time.Duration(rapid.Int64Range(1, 1500).Draw(t, "length")) * time.Hour)
+	w, err := billing.Between(bucket, start, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := rapid.IntRange(0, 1).Draw(t, "reader")
+	costs := h.usage(t, reader, kind, w)
+	for _, owner := range owners(h.all, kind) {
+		for i := range w.Len() {
+			var want billing.Cost
+			for _, v := range h.all {
+				// Another process shows what it runs as it last noted it.
+				if v.Kind == kind && v.Owner == owner && (v.Kind == billing.Volume || v.end > 0 || v.process == reader) {
+					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), now))
+				}
+			}
+			got := costs[owner][i]
+			for _, v := range h.all {
+				if v.Kind == kind && v.Owner == owner && v.Kind != billing.Volume && v.end == 0 && v.process != reader {
+					want = want.Plus(v.between(w.Bounds[i].UnixMilli(), w.Bounds[i+1].UnixMilli(), h.lastNoted(t, v)))
+				}
+			}
+			if got != want {
+				t.Fatalf("%s %s in the %s from %s: %+v, want %+v", kind, owner, bucket, w.Bounds[i], got, want)
+			}
+		}
+	}
+	finer, err := billing.Between(billing.Day, w.Start(), w.End())
+	if err != nil {
+		t.Skip("too many days")
+	}
+	if bucket == billing.Hour {
+		finer = billing.Window{Bucket: bucket, Bounds: []time.Time{w.Start(), w.End()}} // one bucket
+	}
+	if a, b := sum(costs), sum(h.usage(t, reader, kind, finer)); a != b {
+		t.Fatalf("by %s %+v, otherwise %+v", bucket, a, b)
+	}
+}
+
+func (h *history) usage(t *rapid.T, reader int, kind billing.Kind, w billing.Window) map[string]map[int]billing.Cost {
+	costs := map[string]map[int]billing.Cost{}
+	err := h.meters[reader].Usage(h.ctx, kind, w, func(u billing.Usage) {
+		if costs[u.Owner] == nil {
+			costs[u.Owner] = map[int]billing.Cost{}
+		}
+		costs[u.Owner][u.Bucket] = costs[u.Owner][u.Bucket].Plus(u.Cost)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return costs
+}
+
+func owners(all []*interval, kind billing.Kind) (out []string) {
+	for _, v := range all {
+		if v.Kind == kind && !slices.Contains(out, v.Owner) {
+			out = append(out, v.Owner)
+		}
+	}
+	return out
+}
+
+func sum(costs map[string]map[int]billing.Cost) (all billing.Cost) {
+	for _, of := range costs {
+		for _, c := range of {
+			all = all.Plus(c)
+		}
+	}
+	return all
+}
+
+// Whatever starts, stops, is killed and goes on, in two processes: each bucket of
+// each window costs what the model says, and every partition of a time adds up to
+// the same.
+func TestCostsAreThoseOfTheModel(t *testing.T) {
+	checkHistories(t, func(*testing.T) sqldb.Config { return sqldb.Config{} })
+}
+
+// The same on PostgreSQL, which two processes do share. A few histories will do: the
+// statements are the same.
+func TestCostsOnPostgres(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	if err := checks.Value.Set("8"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = checks.Value.Set(before) })
+	// A connection that listens would hold virtual time up.
+	checkHistories(t, func(t *testing.T) sqldb.Config { return sqldb.Config{URL: pgtest.Start(t), NoHints: true} })
+}
+
+func checkHistories(t *testing.T, database func(t *testing.T) sqldb.Config) {
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		var failed any // by a panic, which a bubble does not let through
+		n++
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			config := database(t)
+			synctest.Test(t, func(t *testing.T) {
+				defer func() { failed = recover() }()
+				db, err := sqldb.Open(t.Context(), config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := &history{T: rt, ctx: t.Context(), db: db, clock: new(clock.Clock)}
+				for p := range h.meters {
+					h.open(p)
+				}
+				defer func() {
+					for _, m := range h.meters {
+						m.Close()
+					}
+					if err := db.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				rt.Repeat(h.operations())
+			})
+		})
+		if failed != nil {
+			panic(failed)
+		}
+	})
+}

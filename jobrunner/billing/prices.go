@@ -1,0 +1,63 @@
+package billing
+
+import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+
+// Compute is what a worker, a pod or a node of a cluster runs on.
+type Compute struct {
+	GPU   string // type; "" for CPUs
+	GPUs  int64
+	CPU   string // flavour
+	VCPUs int64
+	Disk  int64 // GB
+	Cloud string
+	Spot  bool // of a pod that may be interrupted
+}
+
+// ForWorker is a worker of an endpoint at the prices of a catalog.
+func ForWorker(offered *catalog.Catalog, id, endpoint string, c Compute) Resource {
+	r := Resource{Kind: Worker, ID: id, Owner: endpoint, GPUType: c.GPU, Disk: c.Disk}
+	r.Rates = Rates{Disk: Monthly(offered.Storage.Disk, c.Disk), Fee: Hourly(offered.Fees.Serverless, 1)}
+	if c.GPU != "" {
+		r.Rates.GPU = Hourly(offered.OfferOf(c.GPU).Price.Serverless, c.GPUs)
+	} else {
+		r.Rates.CPU = Hourly(offered.CPUPriceOf(c.CPU).Serverless, c.VCPUs)
+	}
+	return r
+}
+
+// ForPod is a pod at the prices of a catalog.
+func ForPod(offered *catalog.Catalog, id string, c Compute) Resource {
+	r := Resource{Kind: Pod, ID: id, Owner: id, GPUType: c.GPU, Disk: c.Disk}
+	r.Rates.Disk = Monthly(offered.Storage.Disk, c.Disk)
+	if c.GPU != "" {
+		r.Rates.GPU = Hourly(offered.OfferOf(c.GPU).PodPrice(c.Cloud, c.Spot), c.GPUs)
+	} else {
+		r.Rates.CPU = Hourly(offered.CPUPriceOf(c.CPU).Secure, c.VCPUs)
+	}
+	return r
+}
+
+// ForCluster is a cluster of equal nodes at the prices of a catalog.
+func ForCluster(offered *catalog.Catalog, id string, nodes int64, c Compute) Resource {
+	return Resource{
+		Kind: Cluster, ID: id, Owner: id, GPUType: c.GPU, Disk: c.Disk * nodes,
+		Rates: Rates{
+			GPU:        Hourly(offered.OfferOf(c.GPU).PodPrice(c.Cloud, false), c.GPUs*nodes),
+			Disk:       Monthly(offered.Storage.Disk, c.Disk*nodes),
+			Networking: Hourly(offered.Fees.Networking, nodes),
+		},
+	}
+}
+
+// ForVolume is a network volume of a tier at the prices of a catalog.
+func ForVolume(offered *catalog.Catalog, id, tier, dataCenter string, size int64) Resource {
+	r := Resource{Kind: Volume, ID: id, Owner: id, DataCenters: []string{dataCenter}, Disk: size}
+	price := Monthly(offered.Storage.Volume(tier), size)
+	if tier == catalog.HighPerformance {
+		r.Rates.HighPerformance = price
+	} else {
+		r.Rates.Standard = price
+	}
+	r.HighPerformance = tier == catalog.HighPerformance
+	return r
+}

@@ -1,0 +1,88 @@
+package billing
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// byIndex are the statements that are executed for one span, at a start, or every few
+// seconds.
+var byIndex = map[string]string{"checkpoint": checkpoint, "endSpan": endSpan, "readSpan": readSpan, "openSpans": openSpans}
+
+// What runs is noted every few seconds by an index: it costs the same after a day and
+// after years of spans that have ended.
+func TestStatementsUseIndexes(t *testing.T) {
+	testPlans(t, sqldb.Config{}, "SEARCH billing_spans USING", func(tx *sqldb.Tx, statement string) (string, error) {
+		return readPlan(tx, 4, "EXPLAIN QUERY PLAN "+statement, make([]any, strings.Count(statement, "?"))...)
+	})
+}
+
+// The same on PostgreSQL, which is kept from reading the whole table only because it is
+// small.
+func TestStatementsUseIndexesOnPostgreSQL(t *testing.T) {
+	testPlans(t, sqldb.Config{URL: pgtest.Start(t)}, "Index Cond:", func(tx *sqldb.Tx, statement string) (string, error) {
+		// A plan for any arguments: that for none would read nothing.
+		for _, set := range []string{"SET LOCAL enable_seqscan = off", "SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE planned AS " + statement} {
+			if _, err := tx.Exec(set); err != nil {
+				return "", err
+			}
+		}
+		plan, err := readPlan(tx, 1, "EXPLAIN EXECUTE planned(NULL"+strings.Repeat(", NULL", strings.Count(statement, "?")-1)+")")
+		if err != nil {
+			return "", err
+		}
+		_, err = tx.Exec("DEALLOCATE planned")
+		return plan, err
+	})
+}
+
+// testPlans expects a text in the plan of each statement.
+func testPlans(t *testing.T, c sqldb.Config, want string, explain func(tx *sqldb.Tx, statement string) (string, error)) {
+	t.Helper()
+	db, err := sqldb.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	m, err := Open(t.Context(), Config{DB: db, Clock: new(clock.Clock)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for name, statement := range byIndex {
+		err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			plan, err := explain(tx, statement)
+			if err == nil && !strings.Contains(plan, want) {
+				t.Errorf("%s reads the whole table:\n%s", name, plan)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// readPlan reads the last one of the columns.
+func readPlan(tx *sqldb.Tx, columns int, query string, arguments ...any) (plan string, err error) {
+	rows, err := tx.Query(query, arguments...)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var numbers [3]int
+		var line string
+		into := []any{&numbers[0], &numbers[1], &numbers[2], &line}
+		if err := rows.Scan(into[len(into)-columns:]...); err != nil {
+			return "", err
+		}
+		plan += line + "\n"
+	}
+	return plan, rows.Err()
+}

@@ -1,0 +1,461 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// prices are such that an hour costs round sums.
+const prices = `
+gpus:
+  - {id: NVIDIA L4, price: {serverless: 0.44}}
+cpus:
+  - {id: cpu3c, price: {serverless: 0.03}}
+storage: {standard: 0.73, high_performance: 1.46, disk: 0.073}
+fees: {serverless: 0.01}
+`
+
+func catalogFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// jsonAnswer is a JSON answer whose numbers are as they were written.
+type jsonAnswer struct {
+	t    *testing.T
+	body any
+	text string
+}
+
+func (d *deployment) must(status int, method, path, body string) jsonAnswer {
+	d.t.Helper()
+	got, _, text := d.do(method, path, body)
+	if got != status {
+		d.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, got, text, status)
+	}
+	a := jsonAnswer{t: d.t, text: text}
+	if text != "" {
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&a.body); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return a
+}
+
+func (a jsonAnswer) at(path string) any {
+	v := a.body
+	for name := range strings.SplitSeq(path, ".") {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[name]
+	}
+	return v
+}
+
+// expect compares members, numbers exactly.
+func (a jsonAnswer) expect(members map[string]string) {
+	a.t.Helper()
+	for path, want := range members {
+		if got, _ := json.Marshal(a.at(path)); string(got) != want {
+			a.t.Errorf("%s is %s, want %s\nin %s", path, got, want, a.text)
+		}
+	}
+}
+
+// add sums a member of records, exactly.
+func add(records any, member string) string {
+	total := new(big.Rat)
+	list, _ := records.([]any)
+	for _, r := range list {
+		n, _ := r.(map[string]any)[member].(json.Number)
+		if one, ok := new(big.Rat).SetString(n.String()); ok {
+			total.Add(total, one)
+		}
+	}
+	text := strings.TrimRight(total.FloatString(9), "0")
+	return strings.TrimSuffix(text, ".")
+}
+
+func (d *deployment) advance(by time.Duration) {
+	d.t.Helper()
+	body, _ := json.Marshal(map[string]int64{"advance": by.Milliseconds()})
+	d.must(http.StatusOK, "POST", "/clock", string(body))
+}
+
+// stopClock has the time stand still but for advance.
+func (d *deployment) stopClock() time.Time {
+	d.t.Helper()
+	text, _ := d.must(http.StatusOK, "POST", "/clock", `{"stop":true}`).at("now").(string)
+	now, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return now
+}
+
+// awaitWorkers waits until an endpoint has some idle workers.
+func (d *deployment) awaitWorkers(endpoint string, n int) {
+	d.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		workers := d.must(200, "GET", "/v2/serverless/"+endpoint+"/workers", "")
+		if count, _ := workers.at("summary.idle").(json.Number).Int64(); int(count) == n {
+			return
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("not %d idle workers: %s", n, workers.text)
+		}
+	}
+}
+
+// What workers and volumes cost is what the catalog says, for the time for which
+// they were there, in both versions.
+func TestBilling(t *testing.T) {
+	onEach(t, func(t *testing.T, c jobrunner.Config) {
+		c.AdminClock, c.Catalog = true, catalogFile(t, prices)
+		d := deployWith(t, c)
+		now := d.stopClock()
+		if tomorrow := now.AddDate(0, 0, 1); tomorrow.Year() != now.Year() { // each is to be in one bucket of a year
+			d.advance(24 * time.Hour)
+		}
+		create := func(path, body string) string {
+			id, _ := d.must(201, "POST", path, body).at("id").(string)
+			return id
+		}
+		e := create("/v2/serverless", `{"name":"e","image":"builtin/echo","disk":10,"gpu":{"pools":["ADA_24"],"count":2},"workers":{"min":2,"max":2}}`)
+		cpu := create("/v2/serverless", `{"name":"c","image":"builtin/echo","disk":1,"cpu":[{"id":"cpu3c","vcpuCount":4}],"workers":{"min":1,"max":1}}`)
+		v := create("/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`)
+		fast := create("/v2/network-volumes", `{"name":"f","size":10,"dataCenter":"EU-RO-1","type":"HIGH_PERFORMANCE"}`)
+		d.awaitWorkers(e, 2)
+		d.awaitWorkers(cpu, 1)
+		d.advance(30 * time.Minute)
+		d.must(200, "PATCH", "/v2/network-volumes/"+v, `{"size":200}`)
+		d.advance(30 * time.Minute)
+		d.must(204, "DELETE", "/v2/serverless/"+cpu, "")
+		d.must(204, "DELETE", "/v2/network-volumes/"+fast, "")
+		d.advance(time.Hour)
+
+		hours := "bucketSize=hour&lastN=4"
+		serverless := d.must(200, "GET", "/v2/billing/serverless?"+hours, "")
+		// Two workers with two GPUs for two hours, and one with four vCPUs for one.
+		serverless.expect(map[string]string{
+			"metadata.totals.gpuAmount": "3.52", "metadata.totals.cpuAmount": "0.12", "metadata.totals.diskAmount": "0.0041", "metadata.totals.feeAmount": "0.05",
+			"metadata.totals.totalAmount": "3.6941", "metadata.uniqueServerlessCount": "2", "metadata.recordCount": "8", "metadata.query.serverlessId": "null",
+			"metadata.query.bucketSize": `"hour"`,
+		})
+		volumes := d.must(200, "GET", "/v2/billing/network-volumes?"+hours, "")
+		volumes.expect(map[string]string{
+			"metadata.totals.standardAmount": "0.35", "metadata.totals.highPerformanceAmount": "0.02", "metadata.totals.totalAmount": "0.37",
+			"metadata.uniqueNetworkVolumeCount": "2", "metadata.recordCount": "8",
+		})
+		all := d.must(200, "GET", "/v2/billing?"+hours, "")
+		all.expect(map[string]string{
+			"metadata.totals.totalAmount": "4.0641", "metadata.totals.serverlessGpuAmount": "3.52", "metadata.totals.serverlessCpuAmount": "0.12",
+			"metadata.totals.serverlessDiskAmount": "0.0041", "metadata.totals.serverlessFeeAmount": "0.05", "metadata.totals.storageStandardAmount": "0.35",
+			"metadata.totals.storageHighPerformanceAmount": "0.02", "metadata.totals.podGpuAmount": "0", "metadata.totals.endpointAmount": "0", "metadata.recordCount": "4",
+		})
+		for what, a := range map[string]jsonAnswer{"serverless": serverless, "volumes": volumes, "all": all} {
+			if got, want := add(a.at("records"), "totalAmount"), a.at("metadata.totals.totalAmount").(json.Number).String(); got != want {
+				t.Errorf("%s: the records add up to %s, the total is %s", what, got, want)
+			}
+			// The same sum by any other buckets.
+			for _, bucket := range []string{"day", "week", "month", "year"} {
+				path := map[string]string{"serverless": "/serverless", "volumes": "/network-volumes", "all": ""}[what]
+				other := d.must(200, "GET", "/v2/billing"+path+"?lastN=2&bucketSize="+bucket, "")
+				if got, want := other.at("metadata.totals.totalAmount"), a.at("metadata.totals.totalAmount"); got != want {
+					t.Errorf("%s by %s: %s, by hour %s", what, bucket, got, want)
+				}
+			}
+		}
+		one := d.must(200, "GET", "/v2/billing/serverless?lastN=3&bucketSize=hour&serverlessId="+cpu, "")
+		one.expect(map[string]string{"metadata.totals.totalAmount": "0.1301", "metadata.uniqueServerlessCount": "1", "metadata.query.serverlessId": `"` + cpu + `"`, "metadata.recordCount": "3"})
+		d.must(200, "GET", "/v2/billing/serverless?serverlessId=unknown", "").expect(map[string]string{"records": "[]", "metadata.recordCount": "0", "metadata.uniqueServerlessCount": "0"})
+		d.must(200, "GET", "/v2/billing/network-volumes?networkVolumeId="+fast, "").expect(map[string]string{"metadata.totals.totalAmount": "0.02"})
+		d.must(200, "GET", "/v2/billing/pods", "").expect(map[string]string{"records": "[]", "metadata.totals": `{"cpuAmount":0,"diskAmount":0,"gpuAmount":0,"totalAmount":0}`, "metadata.uniquePodCount": "0"})
+		d.must(200, "GET", "/v2/billing/clusters", "").expect(map[string]string{"records": "[]", "metadata.uniqueClusterCount": "0"})
+		d.must(200, "GET", "/v2/billing/endpoints?lastN=2", "").expect(map[string]string{"metadata.recordCount": "2", "metadata.totals": `{"totalAmount":0}`})
+
+		// Version 1.
+		list := func(path string) []any {
+			records, _ := d.must(200, "GET", "/v1/billing"+path, "").body.([]any)
+			return records
+		}
+		for path, want := range map[string]struct {
+			records int
+			amount  string
+			ms      string
+		}{
+			"/endpoints?bucketSize=year":                                              {2, "3.6941", "18000000"},
+			"/endpoints?bucketSize=year&endpointId=" + e:                              {1, "3.564", "14400000"},
+			"/endpoints?bucketSize=year&grouping=podId":                               {3, "3.6941", "18000000"},
+			"/endpoints?bucketSize=year&grouping=gpuTypeId":                           {2, "3.6941", "18000000"},
+			"/endpoints?bucketSize=year&gpuTypeId=NVIDIA%20L4":                        {1, "3.564", "14400000"},
+			"/endpoints?bucketSize=year&gpuTypeId=NVIDIA%20A40&gpuTypeId=NVIDIA%20L4": {1, "3.564", "14400000"},
+			"/endpoints?bucketSize=year&gpuTypeId=NVIDIA%20A40":                       {0, "0", "0"},
+			"/endpoints?bucketSize=year&imageName=builtin/echo":                       {2, "3.6941", "18000000"},
+			"/endpoints?bucketSize=year&imageName=other":                              {0, "0", "0"},
+			"/endpoints?bucketSize=year&templateId=other":                             {0, "0", "0"},
+			"/endpoints?bucketSize=year&dataCenterId=EU-RO-1":                         {2, "3.6941", "18000000"},
+			"/endpoints?bucketSize=year&dataCenterId=US-KS-2":                         {0, "0", "0"},
+			"/networkvolumes?bucketSize=year":                                         {1, "0.37", "0"},
+			"/pods?bucketSize=year":                                                   {0, "0", "0"},
+			"/pods?bucketSize=year&grouping=podId&podId=x&gpuTypeId=NVIDIA%20L4":      {0, "0", "0"},
+		} {
+			records := list(path)
+			if amount, ms := add(records, "amount"), add(records, "timeBilledMs"); len(records) != want.records || amount != want.amount || ms != want.ms {
+				t.Errorf("%s: %d records, %s, %s ms, want %+v\n%v", path, len(records), amount, ms, want, records)
+			}
+		}
+		record, _ := list("/networkvolumes?bucketSize=year")[0].(map[string]any)
+		for member, want := range map[string]string{
+			"diskSpaceBilledGb": "210", "highPerformanceStorageAmount": "0.02", "highPerformanceStorageDiskSpaceBilledGb": "10",
+		} {
+			if got, _ := json.Marshal(record[member]); string(got) != want {
+				t.Errorf("%s is %s, want %s", member, got, want)
+			}
+		}
+	})
+}
+
+// A data folder of a version without billing opens, and its volumes are billed from then
+// on; prices that change count for volumes at once, and for workers with the next one.
+func TestBillingOfOlderFolders(t *testing.T) {
+	dir, file := t.TempDir(), catalogFile(t, prices)
+	open := func() (*jobrunner.Jobrunner, *deployment) {
+		j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "planted-key", AdminClock: true, Catalog: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(j.Handler())
+		t.Cleanup(server.Close)
+		return j, &deployment{t: t, url: server.URL, log: new(logBuffer)}
+	}
+	j, d := open()
+	volume, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
+	gone, _ := d.must(201, "POST", "/v2/network-volumes", `{"name":"v","size":100,"dataCenter":"EU-RO-1"}`).at("id").(string)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Write(t.Context(), func(tx *sqldb.Tx) error { // as an older version leaves it
+		for _, statement := range []string{"DROP TABLE billing_spans", "DELETE FROM meta WHERE component = 'billing'", "DELETE FROM objects WHERE id = '" + gone + "'"} {
+			if _, err := tx.Exec(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	j, d = open()
+	defer func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	d.stopClock()
+	before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
+	d.advance(time.Hour)
+	after := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "")
+	if got, _ := after.at("metadata.totals.totalAmount").(json.Number).Float64(); got-before < 0.0999 || got-before > 0.1001 || before > 0.01 {
+		t.Errorf("an hour of 100 GB costs %f, after %f", got-before, before)
+	}
+	after.expect(map[string]string{"metadata.uniqueNetworkVolumeCount": "1"})
+	if err := os.WriteFile(file, []byte("storage: {standard: 7.3}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a tenfold price
+		before, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2", "").at("metadata.totals.totalAmount").(json.Number).Float64()
+		d.advance(time.Minute)
+		got, _ := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId="+volume, "").at("metadata.totals.totalAmount").(json.Number).Float64()
+		if cost := got - before; cost > 0.0166 && cost < 0.0168 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("a minute of 100 GB costs %f", cost)
+		}
+	}
+}
+
+// Two jobrunners on one database show the same: each worker once, also while another
+// process runs it, with the time that an advance of its clock has brought.
+func TestBillingOfSharedDatabase(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t), AdminClock: true}
+	one, other := deployWith(t, c), deployWith(t, c)
+	one.stopClock()
+	id, _ := one.must(201, "POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`).at("id").(string)
+	one.awaitWorkers(id, 1)
+	other.awaitWorkers(id, 1) // the same one
+	one.advance(time.Hour)
+	const path = "/v1/billing/endpoints?grouping=podId&bucketSize=year&startTime=2000-01-01T00:00:00Z&endTime=2100-01-01T00:00:00Z"
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		times := map[string]int64{}
+		records, _ := other.must(200, "GET", path, "").body.([]any)
+		for _, r := range records {
+			ms, _ := r.(map[string]any)["timeBilledMs"].(json.Number).Int64()
+			times[r.(map[string]any)["podId"].(string)] += ms
+		}
+		longest := int64(0)
+		for _, ms := range times {
+			longest = max(longest, ms)
+		}
+		if len(times) == 1 && longest == time.Hour.Milliseconds() {
+			return
+		}
+		if len(times) > 1 || longest > time.Hour.Milliseconds() || time.Now().After(end) {
+			t.Fatalf("the workers are billed for %v ms", times)
+		}
+	}
+}
+
+// A pod costs what its GPUs, vCPUs and disks cost while it runs, in the cloud where it
+// is; one of which there is no stock is refused.
+func TestBillingOfPods(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{AdminClock: true, Catalog: catalogFile(t, `
+gpus:
+  - {id: NVIDIA L4, price: {secure: 0.5, community: 0.4, community_spot: 0.1}, max_count: {secure: 2}}
+  - {id: NVIDIA A40, max_count: {community: 0}}
+cpus: [{id: cpu3c, price: {secure: 0.04}}]
+storage: {disk: 0.73}
+stock:
+  - {gpus: [NVIDIA H200], level: NONE}
+  - {gpus: [NVIDIA H200], data_centers: [US-KS-2], products: [POD], level: LOW, after: 1h}
+`)})
+	d.stopClock()
+	create := func(body string) string {
+		id, _ := d.must(201, "POST", "/v2/pods", body).at("id").(string)
+		for end := time.Now().Add(time.Minute); d.must(200, "GET", "/v2/pods/"+id, "").at("status") != "RUNNING"; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the pod does not run: %s", d.must(200, "GET", "/v2/pods/"+id, "").text)
+			}
+		}
+		return id
+	}
+	cpu := create(`{"name":"c","image":"builtin/echo","disk":10,"cpu":{"id":"cpu3c","vcpuCount":2}}`)
+	d.must(200, "GET", "/v2/pods/"+cpu, "").expect(map[string]string{"cost": "0.09"})
+	d.advance(30 * time.Minute)
+	d.must(200, "POST", "/v2/pods/"+cpu+"/action", `{"action":"stop"}`)
+	d.must(200, "GET", "/v2/pods/"+cpu, "").expect(map[string]string{"cost": "0"})
+	d.awaitBilled("/v2/billing/pods?bucketSize=hour&lastN=2&podId="+cpu, "0.045")
+	d.advance(time.Hour)
+	billed := d.must(200, "GET", "/v2/billing/pods?bucketSize=hour&lastN=4", "")
+	billed.expect(map[string]string{
+		"metadata.totals": `{"cpuAmount":0.04,"diskAmount":0.005,"gpuAmount":0,"totalAmount":0.045}`, "metadata.uniquePodCount": "1", "metadata.recordCount": "4",
+	})
+	d.must(200, "GET", "/v2/billing?bucketSize=hour&lastN=4", "").expect(map[string]string{
+		"metadata.totals.podCpuAmount": "0.04", "metadata.totals.podDiskAmount": "0.005", "metadata.totals.totalAmount": "0.045",
+	})
+	records, _ := d.must(200, "GET", "/v1/billing/pods?bucketSize=year&grouping=podId&podId="+cpu, "").body.([]any)
+	if len(records) == 0 || add(records, "timeBilledMs") != "1800000" || add(records, "amount") != "0.045" {
+		t.Errorf("version 1: %v", records)
+	}
+	for body, want := range map[string]string{
+		`{"name":"g","image":"i","gpu":{"id":"NVIDIA L4","count":3}}`:                               "expected 2 at most, got 3",
+		`{"name":"g","image":"i","cloud":"COMMUNITY","gpu":{"id":"NVIDIA A40","count":1}}`:          "the COMMUNITY cloud does not offer NVIDIA A40",
+		`{"name":"g","image":"i","dataCenterIds":["EU-RO-1"],"gpu":{"id":"NVIDIA H200","count":1}}`: "no stock of NVIDIA H200 in EU-RO-1",
+	} {
+		if got := d.must(400, "POST", "/v2/pods", body); !strings.Contains(got.text, want) {
+			t.Errorf("%s: %s, want %s", body, got.text, want)
+		}
+	}
+	d.must(201, "POST", "/v2/pods", `{"name":"g","image":"i","gpu":{"id":"NVIDIA H200","count":1}}`).expect(map[string]string{"dataCenterId": `"US-KS-2"`})
+}
+
+// awaitBilled waits until a total is what it is to be.
+func (d *deployment) awaitBilled(path, want string) {
+	d.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		got := d.must(200, "GET", path, "").at("metadata.totals.totalAmount").(json.Number).String()
+		if got == want {
+			return
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Each rule of the parameters, in the form of each version.
+func TestBillingParameters(t *testing.T) {
+	d := deployWith(t, jobrunner.Config{AdminClock: true})
+	for _, path := range []string{"", "/pods", "/serverless", "/endpoints", "/network-volumes", "/clusters"} {
+		for query, want := range map[string]struct {
+			status int
+			text   string
+		}{
+			"bucketSize=minute": {422, "bucketSize: got 'minute', want one of hour, day, week, month, year"}, "bucketSize=Day": {422, "bucketSize"},
+			"startTime=yesterday": {422, "startTime: got 'yesterday', want a time in RFC 3339"}, "endTime=2026-06-01": {422, "endTime"}, "startTime=2026-13-01T00:00:00Z": {422, "startTime"},
+			"lastN=0": {422, "lastN: got '0', want an integer of at least 1"}, "lastN=-1": {422, "lastN"}, "lastN=x": {422, "lastN"}, "lastN=1.5": {422, "lastN"},
+			"lastN=3&startTime=2026-06-01T00:00:00Z": {400, "lastN excludes startTime and endTime"}, "lastN=3&endTime=2026-06-01T00:00:00Z": {400, "lastN excludes"},
+			"startTime=2026-06-02T00:00:00Z&endTime=2026-06-01T00:00:00Z": {400, "is not before endTime"}, "startTime=2026-06-01T00:00:00Z&endTime=2026-06-01T00:00:00Z": {400, "is not before"},
+			"startTime=0001-01-01T00:00:00Z&bucketSize=hour": {400, "too many buckets"}, "lastN=10001": {400, "too many buckets"}, "lastN=9000&bucketSize=year": {400, "too many buckets"},
+			"lastN=9000000000000000000": {400, "too many buckets"},
+		} {
+			got, _, text := d.do("GET", "/v2/billing"+path+"?"+query, "")
+			if got != want.status || !strings.Contains(text, want.text) {
+				t.Errorf("/v2/billing%s?%s: %d %s, want %d with %q", path, query, got, text, want.status, want.text)
+			}
+		}
+		for query, want := range map[string]map[string]string{
+			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:00Z":                        {"startTime": `"2026-05-13T00:00:00Z"`, "endTime": `"2026-05-14T00:00:00Z"`, "bucketSize": `"day"`},
+			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01%2B02:00&bucketSize=hour": {"startTime": `"2026-05-13T14:00:00Z"`, "endTime": `"2026-05-13T23:00:00Z"`},
+			"startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:00Z&bucketSize=week":        {"startTime": `"2026-05-11T00:00:00Z"`, "endTime": `"2026-05-18T00:00:00Z"`},
+			"startTime=2026-05-17T23:59:59Z&endTime=2026-05-18T00:00:00Z&bucketSize=week":        {"startTime": `"2026-05-11T00:00:00Z"`, "endTime": `"2026-05-18T00:00:00Z"`},
+			"startTime=2026-01-31T00:00:00Z&endTime=2026-02-01T00:00:00Z&bucketSize=month":       {"startTime": `"2026-01-01T00:00:00Z"`, "endTime": `"2026-02-01T00:00:00Z"`, "bucketSize": `"month"`},
+			"startTime=2025-12-31T23:00:00Z&endTime=2026-01-01T00:00:01Z&bucketSize=year":        {"startTime": `"2025-01-01T00:00:00Z"`, "endTime": `"2027-01-01T00:00:00Z"`},
+			"unknown=1&startTime=2026-05-13T00:00:00Z&endTime=2026-05-14T00:00:00Z":              {"startTime": `"2026-05-13T00:00:00Z"`},
+		} {
+			members := map[string]string{}
+			for name, text := range want {
+				members["metadata.query."+name] = text
+			}
+			d.must(200, "GET", "/v2/billing"+path+"?"+query, "").expect(members)
+		}
+	}
+	for _, path := range []string{"/pods", "/endpoints", "/networkvolumes"} {
+		for query, want := range map[string]string{
+			"bucketSize=minute": "bucketSize", "startTime=x": "startTime", "endTime=x": "endTime", "startTime=2026-06-02T00:00:00Z&endTime=2026-06-01T00:00:00Z": "is not before",
+		} {
+			if got, _, text := d.do("GET", "/v1/billing"+path+"?"+query, ""); got != 400 || !strings.Contains(text, want) || !strings.HasPrefix(text, `{"message":`) {
+				t.Errorf("/v1/billing%s?%s: %d %s", path, query, got, text)
+			}
+		}
+		d.must(200, "GET", "/v1/billing"+path+"?lastN=0", "") // version 2 alone has it
+	}
+	for path, status := range map[string]int{"/pods?grouping=endpointId": 400, "/pods?grouping=podId": 200, "/endpoints?grouping=x": 400, "/endpoints?grouping=podId": 200} {
+		if got, _, text := d.do("GET", "/v1/billing"+path, ""); got != status {
+			t.Errorf("/v1/billing%s: %d %s", path, got, text)
+		}
+	}
+	// The last buckets end with the one that now is in.
+	now := d.stopClock()
+	midnight := now.UTC().Truncate(24 * time.Hour)
+	d.must(200, "GET", "/v2/billing?lastN=3", "").expect(map[string]string{
+		"metadata.query.startTime": `"` + midnight.AddDate(0, 0, -2).Format(time.RFC3339) + `"`, "metadata.query.endTime": `"` + midnight.AddDate(0, 0, 1).Format(time.RFC3339) + `"`, "metadata.recordCount": "3",
+	})
+	d.must(200, "GET", "/v2/billing", "").expect(map[string]string{
+		"metadata.query.startTime": `"` + now.Add(-30*24*time.Hour).UTC().Truncate(24*time.Hour).Format(time.RFC3339) + `"`, "metadata.query.endTime": `"` + midnight.AddDate(0, 0, 1).Format(time.RFC3339) + `"`,
+	})
+}

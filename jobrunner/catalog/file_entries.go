@@ -1,0 +1,286 @@
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// idForms are what ids may be, so that they fit into paths and lists.
+var (
+	idForm      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+	gpuIDForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+_.-]{0,99}$`)
+	countryForm = regexp.MustCompile(`^[A-Z]{2}$`)
+	cudaForm    = regexp.MustCompile(`^\d{1,4}\.\d{1,4}$`)
+)
+
+// checkID refuses an entry without an id, with a bad one, or whose id another one
+// has. seen has the lines of the others.
+func (f *file) checkID(id text, line int, what string, form *regexp.Regexp, seen map[string]int) error {
+	switch {
+	case id.Missing():
+		return f.errorf(line, "this %s has no id", what)
+	case !form.MatchString(id.Value):
+		return f.errorf(id.Line, "invalid id %q of a %s: expected letters, digits and . _ -, beginning with a letter or digit", id.Value, what)
+	case seen[id.Value] != 0:
+		return f.errorf(id.Line, "the %s %s stands twice, first in line %d", what, id.Value, seen[id.Value])
+	}
+	seen[id.Value] = id.Line
+	return nil
+}
+
+// put replaces the element with the id of another one, or adds it.
+func put[T any](list []T, one T, id func(T) string) []T {
+	i := slices.IndexFunc(list, func(other T) bool { return id(other) == id(one) })
+	if i < 0 {
+		return append(list, one)
+	}
+	list[i] = one
+	return list
+}
+
+func (f *file) dataCenters(c *Catalog) error {
+	seen := map[string]int{}
+	for _, e := range f.DataCenters {
+		if err := f.checkID(e.ID, e.line, "data center", idForm, seen); err != nil {
+			return err
+		}
+		d, known := c.DataCenterByID(e.ID.Value)
+		if !known {
+			d = DataCenter{ID: e.ID.Value, Name: e.ID.Value, Region: "UNKNOWN", VolumeTypes: VolumeTypes}
+		}
+		setText(&d.Name, e.Name)
+		if err := f.setOneOf(&d.Region, e.Region, "region", Regions); err != nil {
+			return err
+		}
+		if e.Country != nil && !countryForm.MatchString(e.Country.Value) {
+			return f.errorf(e.Country.Line, "invalid country %q: expected two capital letters, such as FR", e.Country.Value)
+		}
+		setText(&d.Country, e.Country)
+		if err := f.setAllOf(&d.VolumeTypes, e.VolumeTypes, "volume type", VolumeTypes); err != nil {
+			return err
+		}
+		if err := f.setAllOf(&d.Compliance, e.Compliance, "certificate", Certificates); err != nil {
+			return err
+		}
+		if e.GlobalNetwork != nil {
+			d.GlobalNetwork = *e.GlobalNetwork
+		}
+		delete(c.closed, d.ID)
+		c.DataCenters = put(c.DataCenters, d, dataCenterID)
+	}
+	return nil
+}
+
+func setText(field *string, said *text) {
+	if said != nil {
+		*field = said.Value
+	}
+}
+
+// setOneOf sets a field to what the file says, which has to be known.
+func (f *file) setOneOf(field *string, said *text, what string, known []string) error {
+	if said != nil && !slices.Contains(known, said.Value) {
+		return f.unknown(*said, what, known)
+	}
+	setText(field, said)
+	return nil
+}
+
+func (f *file) setAllOf(field *[]string, said *[]text, what string, known []string) error {
+	if said == nil {
+		return nil
+	}
+	out, err := f.allOf(*said, what, known)
+	*field = out
+	return err
+}
+
+// allOf are words that have to be known.
+func (f *file) allOf(said []text, what string, known []string) ([]string, error) {
+	out := []string{}
+	for _, one := range said {
+		if !slices.Contains(known, one.Value) {
+			return nil, f.unknown(one, what, known)
+		}
+		out = append(out, one.Value)
+	}
+	return out, nil
+}
+
+// The bounds of what the file says.
+const (
+	maxMemory = 1 << 20 // GB of a GPU
+	maxCount  = 1 << 10 // GPUs of a machine
+	maxVCPU   = 1 << 12
+	maxAfter  = 10 * 365 * 24 * time.Hour
+)
+
+func (f *file) gpus(c *Catalog) error {
+	seen := map[string]int{}
+	for _, e := range f.GPUs {
+		if err := f.checkID(e.ID, e.line, "GPU type", gpuIDForm, seen); err != nil {
+			return err
+		}
+		id := e.ID.Value
+		g, known := c.GPUByID(id)
+		if !known {
+			g = GPU{ID: id, Name: displayName(id), Manufacturer: nvidia}
+		}
+		setText(&g.Name, e.Name)
+		if err := f.setOneOf(&g.Manufacturer, e.Manufacturer, "manufacturer", []string{nvidia, amd, "UNKNOWN"}); err != nil {
+			return err
+		}
+		switch {
+		case e.Memory == nil && !known:
+			return f.errorf(e.ID.Line, "the GPU type %s is not built in, so its memory in GB is needed, such as memory: 24", id)
+		case e.Memory != nil && (*e.Memory < 1 || *e.Memory > maxMemory):
+			return f.errorf(e.line, "invalid memory of %s: expected 1 to %d GB, got %d", id, maxMemory, *e.Memory)
+		case e.Memory != nil:
+			g.Memory = *e.Memory
+		}
+		offer, err := f.offer(e)
+		if err != nil {
+			return err
+		}
+		c.offers[id] = offer
+		delete(c.removed, id)
+		c.GPUs = put(c.GPUs, g, gpuID)
+	}
+	return nil
+}
+
+func (f *file) offer(e fileGPU) (Offer, error) {
+	o := Offer{MaxCount: maps.Clone(builtinOffer.MaxCount), Price: GPUPrice{Pod: map[string]USD{}, Spot: map[string]USD{}}}
+	for _, p := range []struct {
+		said *text
+		set  func(USD)
+	}{
+		{e.Price.Secure, func(u USD) { o.Price.Pod[Secure] = u }},
+		{e.Price.Community, func(u USD) { o.Price.Pod[Community] = u }},
+		{e.Price.SecureSpot, func(u USD) { o.Price.Spot[Secure] = u }},
+		{e.Price.CommunitySpot, func(u USD) { o.Price.Spot[Community] = u }},
+		{e.Price.Serverless, func(u USD) { o.Price.Serverless = u }},
+	} {
+		if p.said == nil {
+			continue
+		}
+		price, err := f.price(*p.said)
+		if err != nil {
+			return o, err
+		}
+		p.set(price)
+	}
+	if e.MaxCount != nil {
+		for cloud, n := range map[string]*int64{Secure: e.MaxCount.Secure, Community: e.MaxCount.Community} {
+			switch {
+			case n == nil:
+			case *n < 0 || *n > maxCount:
+				return o, f.errorf(e.line, "invalid max_count of %s: expected 0 to %d, got %d", e.ID.Value, maxCount, *n)
+			case *n == 0:
+				delete(o.MaxCount, cloud)
+			default:
+				o.MaxCount[cloud] = *n
+			}
+		}
+	}
+	if e.CUDAVersions != nil {
+		for _, v := range *e.CUDAVersions {
+			if !cudaForm.MatchString(v.Value) {
+				return o, f.errorf(cmp.Or(v.Line, e.line), "invalid CUDA version %q: expected for example 12.8", v.Value)
+			}
+			o.CUDAVersions = append(o.CUDAVersions, v.Value)
+		}
+	}
+	return o, nil
+}
+
+// price reads dollars.
+func (f *file) price(said text) (USD, error) {
+	price, ok := parsePrice(said.Value)
+	if !ok {
+		return 0, f.errorf(said.Line, "invalid price %q: expected dollars, such as 0.44, with nine decimals at most", said.Value)
+	}
+	return price, nil
+}
+
+func (f *file) setPrice(field *USD, said *text) (err error) {
+	if said != nil {
+		*field, err = f.price(*said)
+	}
+	return err
+}
+
+func (f *file) pools(c *Catalog) error {
+	seen, members := map[string]int{}, map[string]string{}
+	for _, e := range f.Pools {
+		if err := f.checkID(e.ID, e.line, "pool", idForm, seen); err != nil {
+			return err
+		}
+		if len(e.Types) == 0 {
+			return f.errorf(e.line, "the pool %s has no types: name some, or put the pool under remove", e.ID.Value)
+		}
+		types, err := f.allOf(e.Types, "GPU type", idsOf(c.GPUs, gpuID))
+		if err != nil {
+			return err
+		}
+		for i, t := range types {
+			if other := members[t]; other != "" {
+				return f.errorf(e.Types[i].Line, "the GPU type %s is in the pool %s already: a type is in one pool at most", t, other)
+			}
+			members[t] = e.ID.Value
+		}
+		c.Pools = put(c.Pools, Pool{ID: e.ID.Value, Types: types}, poolID)
+	}
+	for i, p := range c.Pools { // a type that the file puts elsewhere leaves its pool
+		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return members[t] != "" && members[t] != p.ID })
+	}
+	c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return len(p.Types) == 0 })
+	return nil
+}
+
+func (f *file) cpus(c *Catalog) error {
+	seen := map[string]int{}
+	for _, e := range f.CPUs {
+		if err := f.checkID(e.ID, e.line, "CPU flavour", idForm, seen); err != nil {
+			return err
+		}
+		id := e.ID.Value
+		flavor, known := c.CPUByID(id)
+		if !known {
+			flavor = CPU{ID: id, Name: id, Group: "Other", MinVCPU: 2, MaxVCPU: 32, RAMGBPerVCPU: unknownRAM}
+		}
+		setText(&flavor.Name, e.Name)
+		setText(&flavor.Group, e.Group)
+		if v := e.VCPU; v != nil {
+			if v.Min < 1 || v.Min > v.Max || v.Max > maxVCPU {
+				return f.errorf(e.line, "invalid vcpu of %s: expected min from 1 and max up to %d, got %d and %d", id, maxVCPU, v.Min, v.Max)
+			}
+			flavor.MinVCPU, flavor.MaxVCPU = v.Min, v.Max
+		}
+		if e.RAMGBPerVCPU != nil {
+			ram, ok := parsePrice(e.RAMGBPerVCPU.Value)
+			if !ok || ram == 0 || ram > maxVCPU*perDollar {
+				return f.errorf(e.RAMGBPerVCPU.Line, "invalid ram_gb_per_vcpu of %s: expected a number of GB, such as 2.5, got %q", id, e.RAMGBPerVCPU.Value)
+			}
+			flavor.RAMGBPerVCPU = float64(ram) / perDollar
+		}
+		var price CPUPrice
+		if err := cmp.Or(f.setPrice(&price.Secure, e.Price.Secure), f.setPrice(&price.Serverless, e.Price.Serverless)); err != nil {
+			return err
+		}
+		c.cpuPrices[id] = price
+		c.CPUs = put(c.CPUs, flavor, cpuID)
+	}
+	return nil
+}
+
+func (f *file) storage(c *Catalog) error {
+	return cmp.Or(
+		f.setPrice(&c.Storage.Standard, f.Storage.Standard), f.setPrice(&c.Storage.HighPerformance, f.Storage.HighPerformance),
+		f.setPrice(&c.Storage.Disk, f.Storage.Disk),
+		f.setPrice(&c.Fees.Serverless, f.Fees.Serverless), f.setPrice(&c.Fees.Networking, f.Fees.Networking),
+	)
+}

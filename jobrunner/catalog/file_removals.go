@@ -1,0 +1,67 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+)
+
+func (f *file) remove(c *Catalog) (err error) {
+	if c.DataCenters, err = without(f, c.DataCenters, f.Remove.DataCenters, "data center", dataCenterID, c.closed); err != nil {
+		return err
+	}
+	if c.GPUs, err = without(f, c.GPUs, f.Remove.GPUs, "GPU type", gpuID, c.removed); err != nil {
+		return err
+	}
+	if c.CPUs, err = without(f, c.CPUs, f.Remove.CPUs, "CPU flavour", cpuID, nil); err != nil {
+		return err
+	}
+	if c.Pools, err = without(f, c.Pools, f.Remove.Pools, "pool", poolID, nil); err != nil {
+		return err
+	}
+	for id := range c.removed {
+		c.leavePool(id)
+	}
+	return nil
+}
+
+// leavePool takes a type from its pool. A pool that is left empty is none.
+func (c *Catalog) leavePool(gpu string) {
+	for i, p := range c.Pools {
+		c.Pools[i].Types = slices.DeleteFunc(slices.Clone(p.Types), func(t string) bool { return t == gpu })
+	}
+	c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return len(p.Types) == 0 })
+}
+
+func dataCenterID(d DataCenter) string { return d.ID }
+func gpuID(g GPU) string               { return g.ID }
+func cpuID(c CPU) string               { return c.ID }
+func poolID(p Pool) string             { return p.ID }
+
+func idsOf[T any](list []T, id func(T) string) (ids []string) {
+	for _, one := range list {
+		ids = append(ids, id(one))
+	}
+	return ids
+}
+
+// without removes what is named, and notes it where it is asked to.
+func without[T any](f *file, list []T, remove []text, what string, id func(T) string, removed map[string]bool) ([]T, error) {
+	known := idsOf(list, id)
+	gone := map[string]bool{}
+	for _, r := range remove {
+		switch {
+		case r.Value == every:
+			for _, k := range known {
+				gone[k] = true
+			}
+		case !slices.Contains(known, r.Value):
+			return nil, f.unknown(r, what, known)
+		default:
+			gone[r.Value] = true
+		}
+	}
+	if removed != nil {
+		maps.Copy(removed, gone)
+	}
+	return slices.DeleteFunc(list, func(one T) bool { return gone[id(one)] }), nil
+}

@@ -1,0 +1,62 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// stock are the rules in the order in which they come into force; of those that do
+// at once, that of the file.
+func (f *file) stock(c *Catalog) ([]stockRule, error) {
+	var rules []stockRule
+	for _, e := range f.Stock {
+		r, err := f.stockRule(c, e)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, r)
+	}
+	slices.SortStableFunc(rules, func(a, b stockRule) int { return cmp.Compare(a.after, b.after) })
+	return rules, nil
+}
+
+func (f *file) stockRule(c *Catalog, e fileStock) (r stockRule, err error) {
+	if len(e.GPUs)+len(e.CPUs) == 0 {
+		return r, f.errorf(e.line, `stock needs gpus or cpus: their ids, or ["*"]`)
+	}
+	levels := []string{}
+	for _, l := range Levels {
+		levels = append(levels, string(l))
+	}
+	if e.Level.Missing() {
+		return r, f.errorf(e.line, "stock needs a level: one of %v", levels)
+	}
+	if !slices.Contains(levels, e.Level.Value) {
+		return r, f.unknown(e.Level, "level", levels)
+	}
+	r.level = Level(e.Level.Value)
+	for _, list := range []struct {
+		to    *[]string
+		said  []text
+		what  string
+		known []string
+	}{
+		{&r.gpus, e.GPUs, "GPU type", append(idsOf(c.GPUs, gpuID), every)},
+		{&r.cpus, e.CPUs, "CPU flavour", append(idsOf(c.CPUs, cpuID), every)},
+		{&r.dataCenters, e.DataCenters, "data center", append(idsOf(c.DataCenters, dataCenterID), every)},
+		{&r.clouds, e.Clouds, "cloud", Clouds},
+		{&r.products, e.Products, "product", Products},
+	} {
+		if *list.to, err = f.allOf(list.said, list.what, list.known); err != nil {
+			return r, err
+		}
+	}
+	if e.After == nil {
+		return r, nil
+	}
+	if r.after, err = time.ParseDuration(e.After.Value); err != nil || r.after < 0 || r.after > maxAfter {
+		return r, f.errorf(cmp.Or(e.After.Line, e.line), "invalid after %q: expected a duration, such as 90s or 1h30m", e.After.Value)
+	}
+	return r, nil
+}

@@ -1,0 +1,244 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func parsed(t *testing.T, text string) *schedule {
+	t.Helper()
+	s, err := parse("c.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What a file does not say stays as built in.
+func TestFileSaysNothing(t *testing.T) {
+	for _, text := range []string{"", "gpus: []", "remove: {}"} {
+		c := parsed(t, text).at(time.Hour)
+		if len(c.GPUs) != len(GPUs) || len(c.Pools) != len(Pools) || len(c.CPUs) != len(CPUs) || len(c.DataCenters) != len(DataCenters) || c.Restricts() {
+			t.Errorf("%q: %s", text, c.describe())
+		}
+	}
+}
+
+func TestFileChangesAddsAndRemoves(t *testing.T) {
+	c := parsed(t, `
+remove:
+  data_centers: ["*"]
+  gpus: [NVIDIA A40, NVIDIA RTX A6000, NVIDIA L4]
+  pools: [HOPPER_141]
+  cpus: [cpu3c]
+data_centers:
+  - {id: LAB-1, name: Laboratory, region: OCEANIA, country: AU, volume_types: [], compliance: [GDPR], global_network: true}
+  - {id: EU-RO-1, name: Bucharest}
+gpus:
+  - {id: NVIDIA L40S, name: Forty, memory: 47, price: {secure: 0.86, community: 1, serverless: 1.000000001, community_spot: 0.5}, max_count: {community: 0, secure: 4}}
+  - {id: Lab X1, manufacturer: UNKNOWN, memory: 5}
+pools:
+  - {id: LAB, types: [Lab X1, NVIDIA L40S]}
+cpus:
+  - {id: cpu5g, vcpu: {min: 4, max: 8}, ram_gb_per_vcpu: 2.5, price: {secure: 0.04, serverless: 0.03}}
+  - {id: lab1, name: Lab, group: Old}
+storage: {standard: 0.07, high_performance: 0.14, disk: 0.1}
+fees: {serverless: 0.01, networking: 0.02}
+`).at(0)
+	if ids := idsOf(c.DataCenters, dataCenterID); !slices.Equal(ids, []string{"LAB-1", "EU-RO-1"}) {
+		t.Errorf("data centers %q", ids)
+	}
+	if d := c.DataCenters[0]; d.Name != "Laboratory" || d.Region != "OCEANIA" || d.Country != "AU" || len(d.VolumeTypes) != 0 || d.Compliance[0] != "GDPR" || !d.GlobalNetwork {
+		t.Errorf("%+v", d)
+	}
+	g, _ := c.GPUByID("NVIDIA L40S")
+	if g.Name != "Forty" || g.Memory != 47 || g.Manufacturer != "NVIDIA" || len(c.GPUs) != len(GPUs)-2 || c.GPUs[len(c.GPUs)-1].ID != "Lab X1" {
+		t.Errorf("%+v of %s", g, c.describe())
+	}
+	o := c.OfferOf("NVIDIA L40S")
+	if o.PodPrice(Secure, true) != 860_000_000 || o.PodPrice(Community, false) != 1_000_000_000 || o.PodPrice(Community, true) != 500_000_000 ||
+		o.Price.Serverless != 1_000_000_001 || o.MaxCount[Secure] != 4 || o.MaxCount[Community] != 0 {
+		t.Errorf("%+v", o)
+	}
+	if o := c.OfferOf("NVIDIA H200"); o.MaxCount[Secure] != MaxGPUs || o.Price.Serverless != 0 {
+		t.Errorf("one that the file does not name: %+v", o)
+	}
+	for gpu, pool := range map[string]string{"NVIDIA L40S": "LAB", "Lab X1": "LAB", "NVIDIA L40": "ADA_48_PRO", "NVIDIA H200": "", "NVIDIA GeForce RTX 4090": "ADA_24"} {
+		if got := c.PoolOf(gpu); got != pool {
+			t.Errorf("%s is in the pool %q", gpu, got)
+		}
+	}
+	if _, ok := c.PoolByID("AMPERE_48"); ok {
+		t.Error("a pool whose types are all gone is left")
+	}
+	f, _ := c.CPUByID("cpu5g")
+	if f.MinVCPU != 4 || f.MaxVCPU != 8 || f.RAMGBPerVCPU != 2.5 || c.CPUMemory("cpu5g", 4) != 10 || c.CPUPriceOf("cpu5g") != (CPUPrice{40_000_000, 30_000_000}) {
+		t.Errorf("%+v", f)
+	}
+	if _, ok := c.CPUByID("cpu3c"); ok || len(c.CPUs) != len(CPUs) {
+		t.Errorf("CPU flavours %v", c.CPUs)
+	}
+	if c.Storage != (StoragePrices{70_000_000, 140_000_000, 100_000_000}) || c.Fees != (Fees{10_000_000, 20_000_000}) {
+		t.Errorf("%+v %+v", c.Storage, c.Fees)
+	}
+	if gpus := c.GPUsWith(map[string]Stock{"NVIDIA A40": {Count: 1}, "Exotic": {Count: 1, Memory: 3}}); gpus[len(gpus)-1].ID != "Exotic" || slices.ContainsFunc(gpus, func(g GPU) bool { return g.ID == "NVIDIA A40" }) {
+		t.Errorf("with the machine's: %v", gpus[len(gpus)-2:])
+	}
+	if len(GPUs) != 49 || GPUs[7].Memory != 48 || Pools[0].ID != "AMPERE_16" {
+		t.Error("what is built in has changed")
+	}
+}
+
+func TestStockChanges(t *testing.T) {
+	s := parsed(t, `
+remove: {data_centers: [AP-JP-1]}
+stock:
+  - {gpus: ["*"], level: LOW, after: 1h}
+  - {gpus: [NVIDIA L4], level: NONE}
+  - {gpus: [NVIDIA L4], data_centers: [US-KS-2, US-TX-3], level: HIGH}
+  - {gpus: [NVIDIA L4], clouds: [COMMUNITY], products: [POD, CLUSTER], level: MEDIUM}
+  - {gpus: [NVIDIA L4], level: NONE, after: 90m}
+  - {cpus: [cpu5c], level: NONE, after: 2h}
+`)
+	for _, c := range []struct {
+		after  time.Duration
+		p      Placing
+		level  Level
+		stated bool
+	}{
+		{0, Placing{GPU: "NVIDIA L4", DataCenter: "EU-RO-1"}, None, true},
+		{0, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, High, true},
+		{0, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3", Cloud: Community, Product: Pod}, Medium, true},
+		{0, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3", Cloud: Community, Product: Serverless}, High, true},
+		{0, Placing{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, None, false},
+		{time.Hour - 1, Placing{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, None, false},
+		{time.Hour, Placing{GPU: "NVIDIA A40", DataCenter: "US-TX-3"}, Low, true},
+		{time.Hour, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, Low, true},
+		{90 * time.Minute, Placing{GPU: "NVIDIA L4", DataCenter: "US-TX-3"}, None, true},
+		{90 * time.Minute, Placing{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, false},
+		{2 * time.Hour, Placing{CPU: "cpu5c", DataCenter: "US-TX-3"}, None, true},
+	} {
+		if level, stated := s.at(c.after).LevelOf(c.p); level != c.level || stated != c.stated {
+			t.Errorf("%s after %s: %s %v, want %s %v", c.p, c.after, level, stated, c.level, c.stated)
+		}
+	}
+	for passed, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 100 * time.Minute: 2 * time.Hour, 2 * time.Hour: 0} {
+		if next, _ := s.next(passed); next != want {
+			t.Errorf("after %s the next change is at %s", passed, next)
+		}
+	}
+	now := s.at(0)
+	for _, c := range []struct {
+		p       Placing
+		allowed []string
+		want    string
+	}{
+		{Placing{GPU: "NVIDIA L4"}, nil, "US-TX-3"}, // the first of the catalog
+		{Placing{GPU: "NVIDIA L4"}, []string{"EU-RO-1", "US-KS-2"}, "US-KS-2"},
+		{Placing{GPU: "NVIDIA L4"}, []string{"EU-RO-1"}, ""},
+		{Placing{GPU: "NVIDIA A40"}, []string{"AP-JP-1"}, ""},
+		{Placing{GPU: "NVIDIA A40"}, []string{"AP-JP-1", "EU-RO-1"}, "EU-RO-1"},
+		{Placing{GPU: "NVIDIA A40"}, []string{"not known"}, "not known"},
+	} {
+		if got := now.Place(c.p, c.allowed, true); got != c.want {
+			t.Errorf("%v in %q is placed in %q", c.p, c.allowed, got)
+		}
+	}
+	if got := now.Place(Placing{GPU: "NVIDIA A40"}, nil, false); got != "" {
+		t.Errorf("what the machine lacks is placed in %q", got)
+	}
+}
+
+func TestVolumeTiers(t *testing.T) {
+	c := parsed(t, `
+remove: {data_centers: [AP-JP-1]}
+data_centers: [{id: A, volume_types: [HIGH_PERFORMANCE]}, {id: B, volume_types: []}]
+`).at(0)
+	for _, one := range []struct{ dataCenter, wanted, tier, err string }{
+		{"EU-RO-1", "", "STANDARD", ""}, {"EU-RO-1", "HIGH_PERFORMANCE", "HIGH_PERFORMANCE", ""}, {"unknown", "", "STANDARD", ""},
+		{"A", "", "HIGH_PERFORMANCE", ""}, {"A", "STANDARD", "", "of the type STANDARD"}, {"B", "", "", "has no network volumes"}, {"AP-JP-1", "", "", "not offered"},
+	} {
+		tier, err := c.VolumeTier(one.dataCenter, one.wanted)
+		if tier != one.tier || (err == nil) != (one.err == "") || err != nil && !strings.Contains(err.Error(), one.err) {
+			t.Errorf("%+v: %q, %v", one, tier, err)
+		}
+	}
+}
+
+// Each refusal names the file, the line and what was expected.
+func TestFileIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"gpu: []":                                                               `c.yaml:1: unknown field "gpu"; did you mean "gpus"?`,
+		"\ngpus:\n  - id: X\n    memroy: 3":                                     `c.yaml:4: unknown field "memroy"; did you mean "memory"?`,
+		"gpus:\n  - memory: 3":                                                  "c.yaml:2: this GPU type has no id",
+		"gpus:\n  - id: X/Y\n    memory: 3":                                     `c.yaml:2: invalid id "X/Y" of a GPU type`,
+		"gpus:\n  - id: X":                                                      "c.yaml:2: the GPU type X is not built in, so its memory in GB is needed",
+		"gpus:\n  - {id: X, memory: 0}":                                         "c.yaml:2: invalid memory of X: expected 1 to",
+		"gpus:\n  - {id: NVIDIA L4}\n  - {id: NVIDIA L4}":                       "c.yaml:3: the GPU type NVIDIA L4 stands twice, first in line 2",
+		"gpus:\n  - id: NVIDIA L4\n    price:\n      secure: -1":                `c.yaml:4: invalid price "-1": expected dollars, such as 0.44`,
+		"gpus: [{id: NVIDIA L4, price: {serverless: 0.0000000001}}]":            "invalid price",
+		"gpus: [{id: NVIDIA L4, price: {serverless: 1e3}}]":                     "invalid price",
+		"gpus: [{id: NVIDIA L4, price: {spot: 1}}]":                             `unknown field "spot"`,
+		"gpus: [{id: NVIDIA L4, manufacturer: NVIDEA}]":                         `c.yaml:1: unknown manufacturer "NVIDEA"; did you mean "NVIDIA"?`,
+		"gpus: [{id: NVIDIA L4, max_count: {secure: -1}}]":                      "invalid max_count of NVIDIA L4: expected 0 to 1024, got -1",
+		"gpus: [{id: NVIDIA L4, cuda_versions: [12]}]":                          `invalid CUDA version "12"`,
+		"remove:\n  gpus: [NVIDIA L5]":                                          `c.yaml:2: unknown GPU type "NVIDIA L5"; did you mean "NVIDIA L4"?`,
+		"remove: {data_centers: [EU-RO-9]}":                                     "unknown data center",
+		"data_centers: [{id: X, region: EUROP}]":                                `unknown region "EUROP"; did you mean "EUROPE"?`,
+		"data_centers: [{id: X, country: de}]":                                  `invalid country "de": expected two capital letters`,
+		"data_centers: [{id: X, volume_types: [FAST]}]":                         `unknown volume type "FAST"`,
+		"data_centers: [{id: X, compliance: [GDRP]}]":                           `unknown certificate "GDRP"; did you mean "GDPR"?`,
+		"pools: [{id: P}]":                                                      "the pool P has no types",
+		"pools: [{id: P, types: [NVIDIA]}]":                                     `unknown GPU type "NVIDIA"`,
+		"pools: [{id: P, types: [NVIDIA L4]}, {id: Q, types: [NVIDIA L4]}]":     "the GPU type NVIDIA L4 is in the pool P already",
+		"cpus: [{id: cpu5c, vcpu: {min: 4, max: 2}}]":                           "invalid vcpu of cpu5c",
+		"cpus: [{id: cpu5c, ram_gb_per_vcpu: 0}]":                               "invalid ram_gb_per_vcpu of cpu5c",
+		"cpus: [{id: cpu5c, price: {secure: x}}]":                               "invalid price",
+		"storage: {standard: x}":                                                "invalid price",
+		"fees: {serverless: []}":                                                "expected a single value",
+		"stock: [{level: LOW}]":                                                 "stock needs gpus or cpus",
+		"stock:\n  - gpus: [NVIDIA L4]":                                         "c.yaml:2: stock needs a level: one of [NONE LOW MEDIUM HIGH]",
+		"stock: [{gpus: [NVIDIA L4], level: LOWER}]":                            `unknown level "LOWER"; did you mean "LOW"?`,
+		"stock: [{gpus: [NVIDIA L5], level: LOW}]":                              "unknown GPU type",
+		"stock: [{cpus: [cpu9], level: LOW}]":                                   "unknown CPU flavour",
+		"stock: [{gpus: [NVIDIA L4], level: LOW, data_centers: [X]}]":           "unknown data center",
+		"stock: [{gpus: [NVIDIA L4], level: LOW, clouds: [DARK]}]":              "unknown cloud",
+		"stock: [{gpus: [NVIDIA L4], level: LOW, products: [PODS]}]":            `unknown product "PODS"; did you mean "POD"?`,
+		"stock: [{gpus: [NVIDIA L4], level: LOW, after: soon}]":                 `invalid after "soon": expected a duration, such as 90s or 1h30m`,
+		"stock: [{gpus: [NVIDIA L4], level: LOW, after: -1s}]":                  "invalid after",
+		"remove: {gpus: [NVIDIA L4]}\nstock: [{gpus: [NVIDIA L4], level: LOW}]": "c.yaml:2: unknown GPU type",
+		"gpus: 3": "c.yaml:1: ",
+		"[":       "c.yaml:1: ",
+	} {
+		_, err := parse("c.yaml", []byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), "c.yaml:") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q\n got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+func TestExampleIsRead(t *testing.T) {
+	name := filepath.Join("..", "..", "examples", "catalog.yaml")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parse(name, data); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUSD(t *testing.T) {
+	for text, n := range map[string]USD{"0": 0, "0.000000001": 1, "1": perDollar, "999999.999999999": 999999999999999, "0.44": 440_000_000} {
+		if got, ok := parsePrice(text); !ok || got != n || got.String() != text {
+			t.Errorf("%s is read as %d and written as %s", text, got, got)
+		}
+	}
+	if got := USD(-1_500_000_000).String(); got != "-1.5" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+)
+
+// Whatever is in a catalog file: an error names the file, and what is accepted
+// keeps what every catalog has: each id once, and each type in one pool at most,
+// which is not empty.
+func FuzzFile(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text string) {
+		s, err := parse("c.yaml", []byte(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "c.yaml:") {
+				t.Errorf("%q: the error does not begin with the file: %s", text, err)
+			}
+			return
+		}
+		c := s.at(time.Hour)
+		for what, ids := range map[string][]string{
+			"GPU type": idsOf(c.GPUs, gpuID), "pool": idsOf(c.Pools, poolID), "CPU": idsOf(c.CPUs, cpuID), "data center": idsOf(c.DataCenters, dataCenterID),
+		} {
+			if slices.Sort(ids); len(slices.Compact(slices.Clone(ids))) != len(ids) {
+				t.Errorf("%q: a %s stands twice: %q", text, what, ids)
+			}
+		}
+		seen := map[string]bool{}
+		for _, p := range c.Pools {
+			if len(p.Types) == 0 {
+				t.Errorf("%q: the pool %s is empty", text, p.ID)
+			}
+			for _, id := range p.Types {
+				if _, known := c.GPUByID(id); !known || seen[id] {
+					t.Errorf("%q: the pool %s holds %q", text, p.ID, id)
+				}
+				seen[id] = true
+			}
+		}
+	},
+		fuzz.Seed{"gpus: [{id: X 1, memory: 3, price: {secure: 0.44}, max_count: {secure: 1}}]\npools: [{id: P, types: [X 1, NVIDIA L4]}]\n"},
+		fuzz.Seed{"remove: {gpus: ['*'], data_centers: [EU-RO-1], pools: [ADA_24], cpus: [cpu3c]}\n"},
+		fuzz.Seed{"stock: [{gpus: ['*'], level: LOW, after: 1h}]\nstorage: {disk: 1}\nfees: {serverless: 0.1}\n"},
+		fuzz.Seed{"data_centers: [{id: A, region: ASIA, country: JP, volume_types: [STANDARD], compliance: []}]\ncpus: [{id: c, vcpu: {min: 1, max: 2}, ram_gb_per_vcpu: 1.5}]\n"},
+		fuzz.Seed{"a: &a [x, x]\nb: &b [*a, *a]\ngpus: [*b]\n"},
+	)
+}

@@ -1,0 +1,44 @@
+package jobrunner_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// The pods of a cluster are billed to the cluster while they run, with its network, and
+// not as pods.
+func TestBillingOfClusters(t *testing.T) {
+	machine := filepath.Join(t.TempDir(), "gpus.yaml")
+	if err := os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inventory, err := gpu.Simulate(machine, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inventory.Close)
+	d := deployWith(t, jobrunner.Config{AdminClock: true, GPUs: inventory, Catalog: catalogFile(t, `
+gpus: [{id: NVIDIA L4, price: {secure: 0.5}}]
+storage: {disk: 0.73}
+`)})
+	d.stopClock()
+	id, _ := d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","disk":10,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`).at("id").(string)
+	for end := time.Now().Add(time.Minute); d.must(200, "GET", "/v2/clusters/"+id, "").at("pods.byStatus.RUNNING") == nil || d.must(200, "GET", "/v2/clusters/"+id, "").at("pods.byStatus.PROVISIONING") != nil || d.must(200, "GET", "/v2/clusters/"+id, "").at("pods.byStatus.STARTING") != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the cluster does not run: %s", d.must(200, "GET", "/v2/clusters/"+id, "").text)
+		}
+	}
+	d.advance(30 * time.Minute)
+	d.must(204, "DELETE", "/v2/clusters/"+id, "")
+	// 4 GPUs at 0.5 and twice 10 GB at 0.001, for half an hour.
+	d.awaitBilled("/v2/billing/clusters?bucketSize=hour&lastN=2&clusterId="+id, "1.01")
+	d.advance(time.Hour)
+	d.must(200, "GET", "/v2/billing/clusters?bucketSize=hour&lastN=4", "").expect(map[string]string{"metadata.totals.totalAmount": "1.01", "metadata.uniqueClusterCount": "1"})
+	d.must(200, "GET", "/v2/billing/pods?bucketSize=hour&lastN=4", "").expect(map[string]string{"metadata.totals.totalAmount": "0", "metadata.uniquePodCount": "0"})
+}

@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// takeBy takes a job for a worker of a process that leads the endpoint, or led it.
+func (n *node) takeBy(l engine.Lead) (got bool) {
+	n.t.Helper()
+	jobs, err := n.Take(n.t.Context(), engine.Take{Endpoint: "ep", Worker: "w", Max: 1, Lead: l})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return len(jobs) > 0
+}
+
+func (n *node) claim() (l engine.Lead, ok bool) {
+	n.t.Helper()
+	leads, err := n.Claim(n.t.Context(), "ep")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	l, ok = leads["ep"]
+	return l, ok
+}
+
+// One process leads an endpoint. A lead that was given up, or whose process died, is
+// another one's, with a higher epoch, and takes no job any more.
+func TestLead(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Start(t)
+	// A process that stands still for ten polls is struck off: as a whole process may on a
+	// busy machine, if they are short.
+	const poll = 500 * time.Millisecond
+	b := startNode(t, sqldb.Config{URL: address}, never) // it stands still
+	a := startNode(t, sqldb.Config{URL: address}, poll)
+	first, ok := b.claim()
+	if !ok || first.Epoch != 1 {
+		t.Fatalf("the first claim: %+v, %v", first, ok)
+	}
+	if again, ok := b.claim(); !ok || again != first {
+		t.Errorf("claimed again: %+v, %v", again, ok)
+	}
+	if l, ok := a.claim(); ok {
+		t.Errorf("two lead at a time: %+v", l)
+	}
+	a.submit()
+	if !b.takeBy(first) {
+		t.Error("the leader takes no job")
+	}
+	var second engine.Lead
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if second, ok = a.claim(); ok {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody takes over from a process that stands still")
+		}
+	}
+	if second.Epoch != 2 || a.MayScale(first) {
+		t.Errorf("taken over by %+v", second)
+	}
+	for deadline := time.Now().Add(time.Minute); !a.MayScale(second); time.Sleep(10 * time.Millisecond) { // with its next beat, if the last is long ago
+		if time.Now().After(deadline) {
+			t.Fatal("the process that took over may not scale")
+		}
+	}
+	a.submit()
+	if b.takeBy(first) {
+		t.Error("the process that lost the lead takes a job")
+	}
+	if _, ok := b.claim(); ok {
+		t.Error("a process that was struck off claims")
+	}
+	if !a.takeBy(second) {
+		t.Error("the process that took over takes no job")
+	}
+	if err := a.Release(t.Context(), "ep", second); err != nil {
+		t.Fatal(err)
+	}
+	a.submit()
+	if a.takeBy(second) {
+		t.Error("a lead that was given up takes a job")
+	}
+	c := startNode(t, sqldb.Config{URL: address}, poll)
+	if third, ok := c.claim(); !ok || third.Epoch != 3 {
+		t.Errorf("a lead that was given up is claimed: %+v, %v", third, ok)
+	}
+	leaders, err := a.Leaders(t.Context())
+	if l := leaders["ep"]; err != nil || l.Own || l.Epoch != 3 {
+		t.Errorf("the leader is %+v, %v", l, err)
+	}
+}
+
+// A process that was struck off joins again by itself, under another id.
+func TestStruckOffProcessJoinsAgain(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Start(t)
+	n := startNode(t, sqldb.Config{URL: address}, 20*time.Millisecond)
+	lead, ok := n.claim()
+	if !ok {
+		t.Fatal("no claim")
+	}
+	id := n.submit()
+	if !n.takeBy(lead) {
+		t.Fatal("no job")
+	}
+	pgtest.Exec(t, address, "DELETE FROM processes")
+	for deadline := time.Now().Add(time.Minute); n.Process() == lead.Process; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not join again")
+		}
+	}
+	if n.MayScale(lead) || n.takeBy(lead) {
+		t.Error("the lead of before counts")
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if job, err := n.Get(t.Context(), "ep", id); err == nil && job.State == engine.InQueue && job.Retries == 1 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("what it ran is not given back: %+v, %v", job, err)
+		}
+	}
+	if again, ok := n.claim(); !ok || again.Epoch != 2 {
+		t.Errorf("claimed again: %+v, %v", again, ok)
+	}
+}

@@ -1,0 +1,54 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// The clocks of processes that share a database differ by some milliseconds. A purge
+// by the one that is behind removes the jobs that the other one queued before it, by a
+// submission or a retry.
+func TestPurgeBetweenClocks(t *testing.T) {
+	address := pgtest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		const skew = 50 * time.Millisecond
+		start := func(wall func() time.Time) *node {
+			db := openPostgres(t, sqldb.Config{URL: address, NoHints: true})
+			n := &node{Engine: openSharedAt(t, db, never, clock.New(wall)), t: t, db: db}
+			t.Cleanup(n.stop)
+			return n
+		}
+		behind := start(time.Now)
+		ahead := start(func() time.Time { return time.Now().Add(skew) })
+		for _, c := range []struct {
+			name            string
+			queued, purging *node
+		}{{"purged by the one behind", ahead, behind}, {"purged by the one ahead", behind, ahead}} {
+			failed := c.queued.submit()
+			job := c.queued.take(0)
+			if d, err := c.queued.Report(t.Context(), job.Ref, engine.Fail("failed", nil)); err != nil || d != engine.Accepted {
+				t.Fatal(d, err)
+			}
+			waiting := []string{c.queued.submit(), c.queued.submit(), failed}
+			if _, err := c.queued.Retry(t.Context(), "ep", failed); err != nil {
+				t.Fatal(err)
+			}
+			if removed, err := c.purging.Purge(t.Context(), "ep"); err != nil || removed != len(waiting) {
+				t.Errorf("%s: removed %d, %v; want %d", c.name, removed, err, len(waiting))
+			}
+			for _, n := range []*node{c.queued, c.purging} {
+				for _, id := range waiting {
+					if job, err := n.Get(t.Context(), "ep", id); err == nil {
+						t.Errorf("%s: job %s is %s", c.name, id, job.State)
+					}
+				}
+			}
+		}
+	})
+}

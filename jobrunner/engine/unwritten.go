@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// jobRow is a job's row, with what belongs to it, before it is in the table, or as it
+// is to be there. Times are milliseconds since 1970, as there.
+type jobRow struct {
+	k              int64 // 0: it is not in the table
+	endpoint, id   string
+	low            bool
+	webhook, owner string
+	execution      int64 // time-out, 0: the endpoint's
+	keep           int64 // retention
+	submitted      int64 // of one that is not in the table
+	queued         int64
+	retries        int
+	expires, gone  int64
+	input, rest    []byte
+
+	state             State
+	worker            string
+	attempt           int
+	started, deadline int64
+	lease             int64
+	finished          int64
+	output            []byte
+	message           string // why it failed
+}
+
+// row is that of a job that is submitted at a time.
+func (n NewJob) row(id string, now int64) jobRow {
+	gone := now + cmp.Or(n.TTL, DefaultTTL).Milliseconds()
+	return jobRow{endpoint: n.Endpoint, id: id, low: n.Low, webhook: n.Webhook, owner: n.webhookOwner(), execution: n.Timeout.Milliseconds(), keep: n.retention().Milliseconds(),
+		submitted: now, queued: now, expires: gone, gone: gone, input: n.Input, rest: n.Rest, state: InQueue}
+}
+
+// write writes the row. The input of a job that is COMPLETED is left out, for
+// nobody runs it again: only a webhook would show it.
+func (j *jobRow) write(tx *sqldb.Tx, process string) error {
+	if j.k != 0 {
+		return j.update(tx, process)
+	}
+	if j.state == InQueue {
+		process = ""
+	}
+	k, err := tx.Insert(insertJob, j.endpoint, j.id, j.state, boolToInt(j.low), j.webhook, j.owner, j.execution, j.keep, j.submitted, j.submitted, j.submitted, j.expires, j.gone,
+		j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.finished)
+	if err == nil && j.state != Completed {
+		err = tx.Later(insertInput, k, j.input, j.rest)
+	}
+	if err == nil && j.state.Terminal() {
+		err = tx.Later(upsertOutput, k, j.output, j.message)
+	}
+	return err
+}
+
+// update writes what became of a job that waited in the table.
+func (j *jobRow) update(tx *sqldb.Tx, process string) error {
+	if j.state == InProgress {
+		return tx.Later(startJob, j.worker, process, j.attempt, j.started, j.deadline, j.lease, j.k)
+	}
+	err := tx.Later(endTaken, j.state, j.worker, process, j.attempt, j.started, j.deadline, j.finished, j.gone, j.k)
+	if err == nil {
+		err = tx.Later(upsertOutput, j.k, j.output, j.message)
+	}
+	return err
+}
+
+// unwritten are the jobs that were submitted or taken in the commit under way, as far
+// as that is not written yet. Where many writes share a commit, most jobs that take
+// little time are taken and end in it, too, and are then written once. What can happen to a
+// job here are the transitions of a submission, a take and a result; before
+// anything else all are written.
+type unwritten struct {
+	jobs   map[jobKey]*jobRow
+	order  []*jobRow              // of submission, or of the take
+	queue  map[string][]*jobRow   // by endpoint, those that may wait and are not in the table
+	queues map[string]*tableQueue // by endpoint
+	bytes  int
+}
+
+// tableQueue is the beginning of an endpoint's queue in the table, of which no job was
+// taken in a way that the table shows.
+type tableQueue struct {
+	rows    []*jobRow // read, and not taken
+	turn, k int64     // of the last one that was read
+	read    int       // how many at the next time
+	end     bool      // no more are there
+}
+
+const (
+	// How many waiting jobs are read at first, which doubles up to the most.
+	firstRead, mostRead = 4, 64
+	// readBytes ends a read before there are so many.
+	readBytes = 1 << 20
+)
+
+// maxUnwritten bounds what is put off, in bytes: it counts as free where room is
+// looked for.
+const maxUnwritten = 16 << 20
+
+// unwrittenIn is what is not written in a transaction; nil where all is.
+func unwrittenIn(tx *sqldb.Tx) *unwritten {
+	batch := tx.Batch()
+	if batch == nil {
+		return nil
+	}
+	if batch.Value == nil {
+		batch.Value = &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}}
+	}
+	return batch.Value.(*unwritten)
+}
+
+// writeOut writes what is not written yet.
+func (e *Engine) writeOut(tx *sqldb.Tx) error {
+	batch := tx.Batch()
+	if batch == nil || batch.Value == nil {
+		return nil
+	}
+	u := batch.Value.(*unwritten)
+	batch.Value = nil
+	for _, j := range u.order {
+		if err := j.write(tx, e.processID()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write is DB.Write of what has to find all jobs in the table.
+func (e *Engine) write(ctx context.Context, fn func(*sqldb.Tx) error) error {
+	return e.db.Write(ctx, e.afterWriteOut(fn))
+}
+
+// writeWithReserve is DB.WriteWithReserve of such.
+func (e *Engine) writeWithReserve(ctx context.Context, fn func(*sqldb.Tx) error) error {
+	return e.db.WriteWithReserve(ctx, e.afterWriteOut(fn))
+}
+
+func (e *Engine) afterWriteOut(fn func(*sqldb.Tx) error) func(*sqldb.Tx) error {
+	return func(tx *sqldb.Tx) error {
+		if err := e.writeOut(tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	}
+}
+
+// insert keeps a new job that is queued. One with a webhook is written at once: the call refers
+// to the row.
+func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
+	u := unwrittenIn(tx)
+	n := len(row.input) + len(row.rest)
+	if u == nil || row.webhook != "" || n > maxUnwritten {
+		if err := e.writeOut(tx); err != nil {
+			return err
+		}
+		return row.write(tx, e.processID())
+	}
+	if u.bytes+n > maxUnwritten {
+		if err := e.writeOut(tx); err != nil {
+			return err
+		}
+		u = unwrittenIn(tx)
+	}
+	u.bytes += n
+	u.jobs[jobKey{row.endpoint, row.id}] = &row
+	u.order = append(u.order, &row)
+	u.queue[row.endpoint] = append(u.queue[row.endpoint], &row)
+	return nil
+}
+
+// next is the job that is next in an endpoint's queue, without it from then on; nil for none.
+// Those in the table come first.
+func (u *unwritten) next(tx *sqldb.Tx, endpoint string, now int64) (*jobRow, error) {
+	table := u.queues[endpoint]
+	if table == nil {
+		table = &tableQueue{turn: -1, read: firstRead}
+		u.queues[endpoint] = table
+	}
+	for len(table.rows) > 0 || !table.end {
+		if len(table.rows) == 0 {
+			if err := table.fill(tx, endpoint, now); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		j := table.rows[0]
+		if table.rows = table.rows[1:]; j.gone > now {
+			u.jobs[jobKey{j.endpoint, j.id}] = j
+			u.order = append(u.order, j)
+			return j, nil
+		}
+	}
+	for queue := u.queue[endpoint]; len(queue) > 0; {
+		j := queue[0]
+		queue = queue[1:]
+		u.queue[endpoint] = queue
+		if j.gone > now {
+			return j, nil
+		}
+	}
+	return nil, nil
+}
+
+// fill reads the jobs that come next.
+func (q *tableQueue) fill(tx *sqldb.Tx, endpoint string, now int64) (err error) {
+	rows, err := tx.Query(waitingJobs, endpoint, now, q.turn, q.k, q.read)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	bytes := 0
+	for bytes < readBytes && rows.Next() {
+		j := &jobRow{endpoint: endpoint, state: InQueue}
+		var low int
+		if err := rows.Scan(&j.k, &j.id, &low, &j.webhook, &j.execution, &j.keep, &j.queued, &j.expires, &j.gone, &j.attempt, &j.retries, &q.turn, &j.input, &j.rest); err != nil {
+			return err
+		}
+		j.low, q.k = low == 1, j.k
+		bytes += len(j.input) + len(j.rest)
+		q.rows = append(q.rows, j)
+	}
+	q.end = bytes < readBytes && len(q.rows) < q.read
+	q.read = min(2*q.read, mostRead)
+	return rows.Err()
+}
+
+// heldBy is the job that is a worker's; nil where it is not here, or not the worker's.
+func (u *unwritten) heldBy(ref Ref, at int64) *jobRow {
+	if u == nil {
+		return nil
+	}
+	j := u.jobs[jobKey{ref.Endpoint, ref.ID}]
+	if j == nil || j.state != InProgress || j.worker != ref.Worker || j.attempt != ref.Attempt || j.gone <= at || j.deadline <= at {
+		return nil
+	}
+	return j
+}
+
+// start is IN_QUEUE → IN_PROGRESS; see startJob.
+func (j *jobRow) start(t Take, now, lease int64) (Taken, change) {
+	j.state, j.worker, j.attempt, j.started, j.lease = InProgress, t.Worker, j.attempt+1, now, lease
+	j.deadline = now + cmp.Or(j.execution, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds())
+	job := Taken{Ref: Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt}, Input: j.input, Rest: j.rest, Low: j.low, Retries: j.retries}
+	return job, job.start(now, j.queued, j.deadline, j.gone, lease)
+}
+
+// end is IN_PROGRESS → COMPLETED, FAILED by a result; see completeJob and failJob.
+func (j *jobRow) end(r Report, now, at int64) change {
+	j.state = Completed
+	if r.kind == reportFail {
+		j.state = Failed
+	}
+	j.finished, j.gone, j.lease = at, min(j.expires, now+j.keep), 0
+	j.output, j.message = r.output, r.err
+	c := change{endpoint: j.endpoint, id: j.id, low: j.low, from: InProgress, to: j.state, due: j.gone, queued: j.queued, started: j.started, retries: j.retries}
+	c.setResult(Ref{Worker: j.worker}, r, at)
+	return c
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

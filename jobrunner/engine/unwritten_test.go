@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// Writes that share a commit put off the rows of new jobs, and have to come to
+// what they come to one by one: the same answers, and the same tables.
+func TestWritesTogetherAreLikeWritesAlone(t *testing.T) {
+	seeds := 200
+	if testing.Short() {
+		seeds = 15
+	}
+	for seed := range seeds {
+		var alone, together []string
+		synctest.Test(t, func(t *testing.T) { alone = runHistory(t, seed, false) })
+		synctest.Test(t, func(t *testing.T) { together = runHistory(t, seed, true) })
+		for i := range min(len(alone), len(together)) {
+			if alone[i] != together[i] {
+				t.Fatalf("seed %d: together\n%s\nalone\n%s\nafter\n%s", seed, together[i], alone[i], strings.Join(alone[:i], "\n"))
+			}
+		}
+		if len(alone) != len(together) {
+			t.Fatalf("seed %d: %d lines together, %d alone", seed, len(together), len(alone))
+		}
+	}
+}
+
+// runHistory runs random operations in some rounds, those of a round in one commit
+// or alone, and answers a line for each answer and each row.
+func runHistory(t *testing.T, seed int, together bool) (lines []string) {
+	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir(), NoSync: true}) // where reads do not wait for the writer
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	submitted := 0
+	for round := range 6 {
+		answers := make([]string, 1+random.IntN(25))
+		var group sync.WaitGroup
+		release := make(chan struct{})
+		if together {
+			group.Go(func() {
+				_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })
+			})
+			synctest.Wait()
+		}
+		for i := range answers {
+			name, do := randomOperation(e, random, &submitted)
+			group.Go(func() { answers[i] = fmt.Sprintf("%d.%d %s: %s", round, i, name, do(t.Context())) })
+			synctest.Wait()
+		}
+		close(release)
+		group.Wait()
+		synctest.Wait() // for the sweeper
+		lines = append(lines, answers...)
+		lines = append(lines, tables(t, db)...)
+		lines = append(lines, fmt.Sprintf("%d counts %+v", round, e.Counts("a")))
+		time.Sleep([]time.Duration{0, time.Second, 10 * time.Second, time.Minute, 11 * time.Minute}[random.IntN(5)])
+		synctest.Wait()
+	}
+	return lines
+}
+
+// randomOperation is one that takes a single transaction. Jobs are named by number, so that
+// an operation can be about one that is submitted in the same commit.
+func randomOperation(e *Engine, random *rand.Rand, submitted *int) (name string, do func(context.Context) string) {
+	endpoint := []string{"a", "a", "a", "b"}[random.IntN(4)]
+	id := fmt.Sprint(max(0, *submitted-random.IntN(8)))
+	ref := Ref{Endpoint: endpoint, ID: id, Worker: fmt.Sprint("w", random.IntN(2)), Attempt: 1 + random.IntN(8)/7}
+	next := Take{Endpoint: endpoint, Worker: ref.Worker, Max: 1 + random.IntN(3), Timeout: time.Duration(random.IntN(2)) * 30 * time.Second, Lease: time.Duration(random.IntN(2)) * 20 * time.Second}
+	report := []Report{Done([]byte(`{"a":1}`)), Done(nil), Done([]byte("2")), Fail("it failed", nil), Fail("it failed", []byte("3")),
+		Chunk([]byte("4"), nil), Progress([]byte("5")), Beat(time.Minute), Lost()}[random.IntN(9)]
+	switch n := random.IntN(20); {
+	case n < 7:
+		*submitted++
+		id = fmt.Sprint(*submitted)
+		job := NewJob{Endpoint: endpoint, Input: []byte(`{"input":` + id + `}`), Low: random.IntN(4) == 0, Sync: random.IntN(2) == 0,
+			TTL: time.Duration(random.IntN(2)) * 15 * time.Second, Timeout: time.Duration(random.IntN(2)) * 5 * time.Second}
+		if random.IntN(8) == 0 {
+			job.Webhook = "http://127.0.0.1:1/"
+		}
+		return fmt.Sprintf("submit %+v", job), func(ctx context.Context) string {
+			job, err := e.submit(ctx, job, id)
+			return fmt.Sprint(job, err)
+		}
+	case n < 11:
+		return fmt.Sprintf("take %+v", next), func(ctx context.Context) string {
+			jobs, err := e.Take(ctx, next)
+			return fmt.Sprint(jobs, err)
+		}
+	case n < 15:
+		return fmt.Sprintf("report %+v of %+v", report, ref), func(ctx context.Context) string {
+			return fmt.Sprint(e.Report(ctx, ref, report))
+		}
+	case n < 18:
+		return fmt.Sprintf("report %+v of %+v, and take %+v", report, ref, next), func(ctx context.Context) string {
+			h := &handoff{to: make(chan []Taken, 1)}
+			got, err := e.reportAndTake(ctx, ref, report, next, h)
+			h.send(nil)
+			return fmt.Sprint(got, err, <-h.to)
+		}
+	case n < 19 && random.IntN(6) > 0:
+		return "cancel " + id, func(ctx context.Context) string {
+			_, _ = e.Cancel(ctx, endpoint, id) // what it answers is read after the commit
+			return ""
+		}
+	case n < 19:
+		return "drop b", func(ctx context.Context) string { return fmt.Sprint(e.DropEndpoint(ctx, "b")) }
+	}
+	ttl := time.Duration(random.IntN(60)) * time.Second
+	return fmt.Sprint("ttl ", id, ttl), func(ctx context.Context) string { return fmt.Sprint(e.SetTTL(ctx, endpoint, id, ttl)) }
+}
+
+// tables is a line for each row, without the inputs that nobody needs.
+func tables(t *testing.T, db *sqldb.DB) (lines []string) {
+	t.Helper()
+	for _, query := range []string{
+		`'job', k, endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, retries, started, deadline, lease, finished, streamed, process, owner FROM jobs ORDER BY k`,
+		`'input', jobs.k, input, rest FROM inputs JOIN jobs ON jobs.k = inputs.k WHERE state <> 'COMPLETED' OR webhook <> '' ORDER BY jobs.k`,
+		`'output', k, output, error FROM outputs ORDER BY k`,
+		`'chunk', k, seq, chunk FROM chunks ORDER BY k, seq`,
+		`'webhook', k, url, attempt, next_at, host, owner, endpoint FROM webhooks ORDER BY k`,
+		`'tally', endpoint, slot, in_queue, waiting, in_progress, completed, failed, retried FROM tallies WHERE in_queue <> 0 OR in_progress <> 0 OR completed + failed + retried > 0 ORDER BY endpoint`,
+	} {
+		err := db.Read(t.Context(), func(r *sqldb.Reader) error {
+			columns, from, _ := strings.Cut(query, " FROM ")
+			rows, err := collect(r, func(rows sqldb.Rows) (row string, err error) { err = rows.Scan(&row); return row, err }, "SELECT concat_ws('|', "+columns+") FROM "+from)
+			lines = append(lines, rows...)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return lines
+}

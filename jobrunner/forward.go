@@ -1,0 +1,160 @@
+package jobrunner
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+// forwarded marks a request that another jobrunner passed on. It is answered here.
+const forwarded = "X-Gpucloud-Forwarded"
+
+const (
+	forwardDial   = 2 * time.Second
+	forwardAnswer = 5 * time.Second // of one that does not answer: it is stopped, or gone
+)
+
+type forwardKey struct{}
+
+// forward passes requests that only the jobrunner with the workers, or the pod, can
+// answer on to that one, where several share a database. Where it can't be reached,
+// or nobody leads a load-balancing endpoint yet, they are answered 503.
+func (j *Jobrunner) forward(next http.Handler) http.Handler {
+	if !j.db.Shared() {
+		return next
+	}
+	pass, balance := j.forwarder(forwardAnswer, false), j.forwarder(0, true)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		subject := subjectOf(r)
+		to, elsewhere, err := j.locate(r.Context(), subject)
+		switch {
+		case err != nil:
+			formOf(r.URL.Path).Fail(w, r, j.log, err)
+		case !elsewhere:
+			next.ServeHTTP(w, r)
+		case to == "" || r.Header.Get(forwarded) != "":
+			refuseMoving(w, r)
+		default:
+			r = r.WithContext(context.WithValue(r.Context(), forwardKey{}, to))
+			if subject.workers {
+				pass.ServeHTTP(w, r)
+				return
+			}
+			httplimit.AllowPauses(r)
+			balance.ServeHTTP(w, r)
+		}
+	})
+}
+
+// subject is what a request is about, as far as it matters where it is answered.
+type subject struct {
+	endpoint string
+	pod      string
+	workers  bool // it asks for workers, or for a pod, and not for what the database has
+}
+
+func subjectOf(r *http.Request) subject {
+	path := r.URL.Path
+	if endpoint, below := endpointOf(strings.TrimPrefix(path, "/live")); below {
+		_, operation, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/live"), "/v2/"), "/")
+		return subject{endpoint: endpoint, workers: operation == "health"}
+	}
+	if rest, ok := strings.CutPrefix(path, "/v2/serverless/"); ok {
+		id, operation, _ := strings.Cut(rest, "/")
+		if operation == "workers" || strings.HasPrefix(operation, "workers/") {
+			return subject{endpoint: id, workers: true}
+		}
+	}
+	if id, ok := strings.CutPrefix(path, "/v1/endpoints/"); ok && r.Method == http.MethodGet && r.URL.Query().Get("includeWorkers") == "true" {
+		return subject{endpoint: id, workers: true}
+	}
+	for _, prefix := range []string{"/v1/pods/", "/v2/pods/"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && r.Method == http.MethodGet {
+			id, _, _ := strings.Cut(rest, "/")
+			return subject{pod: id, workers: true}
+		}
+	}
+	return subject{}
+}
+
+// locate finds the jobrunner that answers a request, when it is another one; "": it
+// is not known yet.
+func (j *Jobrunner) locate(ctx context.Context, s subject) (url string, elsewhere bool, err error) {
+	switch {
+	case s.endpoint != "":
+		at, known := j.places.endpoint(s.endpoint)
+		if !known && s.workers { // it is new, or there is none
+			leaders, err := j.engine.Leaders(ctx)
+			if err != nil {
+				return "", false, err
+			}
+			at.Leader, known = leaders[s.endpoint], true
+		}
+		if !known || !s.workers && !at.balanced || at.Own {
+			return "", false, nil
+		}
+		// While nobody leads an endpoint it has no workers, and that is the answer.
+		return at.URL, at.Process != "" || at.balanced, nil
+	case s.pod != "":
+		j.places.mu.Lock()
+		machine := j.places.pods[s.pod]
+		j.places.mu.Unlock()
+		if machine == "" || machine == j.machine {
+			return "", false, nil
+		}
+		for _, node := range j.engine.Nodes() {
+			if node.Machine == machine {
+				return node.URL, true, nil
+			}
+		}
+	}
+	return "", false, nil
+}
+
+func (j *Jobrunner) forwarder(answer time.Duration, once bool) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			to, err := url.Parse(p.In.Context().Value(forwardKey{}).(string))
+			if err != nil {
+				to = &url.URL{} // which is refused
+			}
+			p.Out.URL.Scheme, p.Out.URL.Host = to.Scheme, to.Host
+			p.Out.Header.Set(forwarded, j.machine)
+			p.Out.Host = p.In.Host
+		},
+		Transport: &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: forwardDial}).DialContext,
+			ResponseHeaderTimeout: answer,
+			DisableKeepAlives:     once, // on a used connection net/http may send a request again
+			DisableCompression:    true,
+			MaxIdleConnsPerHost:   8,
+			IdleConnTimeout:       time.Minute,
+		},
+		FlushInterval: -1, // what is streamed is passed on at once
+		ErrorLog:      slog.NewLogLogger(j.log.Handler(), slog.LevelDebug),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil || errors.Is(err, context.Canceled) {
+				panic(http.ErrAbortHandler)
+			}
+			j.log.DebugContext(r.Context(), "the jobrunner that has the workers does not answer", "path", r.URL.Path, "error", err)
+			refuseMoving(w, r)
+		},
+	}
+}
+
+// refuseMoving answers a request whose workers can't be reached at the moment.
+func refuseMoving(w http.ResponseWriter, r *http.Request) {
+	refusal := httpanswer.Refuse(http.StatusServiceUnavailable, "the jobrunner that has these workers can't be reached, or another one is taking over: try again in a few seconds")
+	refusal.RetryAfter = engine.RetryAfter
+	formOf(r.URL.Path).Refuse(w, refusal)
+}

@@ -1,6 +1,0 @@
-//go:build linux && cgo
-
-package gpu
-
-// OpenLibrary is Open over any library, which a mock may be.
-var OpenLibrary = open

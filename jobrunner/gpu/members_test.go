@@ -1,0 +1,98 @@
+package gpu_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// All members of a cluster get their devices or none does, whatever else holds devices.
+func TestMembersGetAllOrNone(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		size := rapid.IntRange(1, 8).Draw(r, "size")
+		a := allocator(t, fmt.Sprintf("gpus: [{type: NVIDIA L4, count: %d}]", size))
+		singles := 0
+		for range rapid.IntRange(0, size).Draw(r, "singles") {
+			singles++
+			if _, err := a.Acquire(request(1), fmt.Sprint("single", singles)); err != nil {
+				r.Fatal(err)
+			}
+		}
+		count, members := rapid.IntRange(1, 3).Draw(r, "count"), rapid.IntRange(1, 4).Draw(r, "members")
+		names := []string{}
+		for i := range members {
+			names = append(names, fmt.Sprint("member", i))
+		}
+		assigned, err := a.AcquireForMembers(request(count, l4), "cluster", names)
+		fits := count*members <= size-singles
+		if (err == nil) != fits {
+			r.Fatalf("%d × %d of %d free: %v", members, count, size-singles, err)
+		}
+		owners, held := a.Owners(), map[string]int{}
+		for _, owner := range owners {
+			held[owner]++
+		}
+		for i, name := range names {
+			want := 0
+			if fits {
+				want = count
+				if len(assigned[i]) != count || owners[assigned[i][0].UUID] != name {
+					r.Fatalf("%s has %v: %v", name, assigned[i], owners)
+				}
+			}
+			if held[name] != want {
+				r.Fatalf("%s holds %d devices, want %d", name, held[name], want)
+			}
+		}
+		if waits := len(a.Queue()) == 1 && a.Queue()[0] == "cluster"; waits != (!fits && count*members <= size) {
+			r.Fatalf("the queue is %v: %v", a.Queue(), err)
+		}
+	})
+}
+
+// A cluster that waits has free devices reserved, and what is reserved is all that it
+// needs. MIG instances are one for each member.
+func TestMembersWaitAsOne(t *testing.T) {
+	a := allocator(t, "gpus: [{type: NVIDIA L4, count: 4}, {type: NVIDIA H200, mig: [1g.18gb, 1g.18gb]}]")
+	if _, err := a.Acquire(request(1, l4), "single"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err == nil {
+		t.Fatal("4 of 3 devices are assigned")
+	}
+	if _, err := a.Acquire(request(1, l4), "late"); err == nil {
+		t.Error("a device that a cluster waits for is assigned")
+	}
+	a.Release("single")
+	if _, err := a.Acquire(request(1, l4), "late"); err == nil {
+		t.Error("a device that a cluster waits for is assigned")
+	}
+	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"a", "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.AcquireForMembers(request(2, l4), "cluster", []string{"b", "c"}); err == nil {
+		t.Error("a member that has devices gets more")
+	}
+	a.Release("b")
+	if got := indexes(a.Acquire(request(2, l4), "late")); got != "2,3" {
+		t.Error(got)
+	}
+	if assigned, err := a.AcquireForMembers(gpu.Request{Types: []string{slice}}, "slices", []string{"x", "y"}); err != nil || len(assigned) != 2 {
+		t.Error(err, assigned)
+	}
+	for count, want := range map[int]string{
+		3: "a cluster asks for 6 GPUs of one type, and this machine has 4 × NVIDIA L4",
+		2: "a cluster asks for 4 GPUs of one type, and only 1 is free (this machine has 4 × NVIDIA L4)",
+	} {
+		a.Release("late")
+		if count == 2 {
+			_ = indexes(a.Acquire(request(1, l4), "late"))
+		}
+		if _, err := a.AcquireForMembers(request(count, l4), "other", []string{"m", "n"}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+//go:build linux && cgo
+
+package nvidia
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// report is an error of a device that the driver reported.
+type report struct {
+	fault    string
+	received time.Time
+}
+
+// remedies are the driver's recovery actions, for people.
+var remedies = map[uint32]string{
+	uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET):           "it needs a reset (nvidia-smi --gpu-reset)",
+	uint32(nvml.GPU_RECOVERY_ACTION_NODE_REBOOT):         "the machine needs a reboot",
+	uint32(nvml.GPU_RECOVERY_ACTION_DRAIN_P2P):           "its peers' programs must end",
+	uint32(nvml.GPU_RECOVERY_ACTION_DRAIN_AND_RESET):     "its programs must end, and it needs a reset (nvidia-smi --gpu-reset)",
+	uint32(nvml.GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN): "its NVLink domain must be recovered",
+}
+
+// checkHealth reads the health of a GPU that responds. The recovery action of the
+// driver decides where it is supported: if none is needed, earlier reports are
+// dropped. On older drivers the memory's error counts decide, and a report lasts
+// until the GPU is lost and comes back.
+func (r *reader) checkHealth(g *physical) {
+	g.health = ""
+	if action, ok := r.recoveryAction(g.handle); ok {
+		if action != uint32(nvml.GPU_RECOVERY_ACTION_NONE) {
+			remedy, ok := remedies[action]
+			if !ok {
+				remedy = fmt.Sprintf("the driver requires a recovery (action %d)", action)
+			}
+			g.health = remedy
+			return
+		}
+		cutoff := time.Now().Add(-pollInterval) // the driver has had time to update its recovery action
+		if g.lastReport.received.Before(cutoff) {
+			g.lastReport = report{}
+		}
+		for i := range g.devices {
+			if g.devices[i].lastReport.received.Before(cutoff) {
+				g.devices[i].lastReport = report{}
+			}
+		}
+		return
+	}
+	if n, ret := g.handle.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS && n > 0 {
+		g.health = fmt.Sprintf("%d uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset)", n)
+	}
+	if r.functions["nvmlDeviceGetRemappedRows"] {
+		if _, _, _, failed, ret := g.handle.GetRemappedRows(); ret == nvml.SUCCESS && failed {
+			g.health = "bad rows of its memory could not be remapped: the card must be replaced"
+		}
+	}
+}
+
+// recoveryAction is the driver's recovery action; ok is false where it reports none.
+func (r *reader) recoveryAction(device nvml.Device) (action uint32, ok bool) {
+	if !r.functions["nvmlDeviceGetFieldValues"] {
+		return 0, false
+	}
+	values := []nvml.FieldValue{{FieldId: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
+	if ret := device.GetFieldValues(values); ret != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
+		return 0, false
+	}
+	return binary.NativeEndian.Uint32(values[0].Value[:]), true
+}
+
+// errorEvents are the events to register for.
+const errorEvents = nvml.EventTypeXidCriticalError | nvml.EventTypeDoubleBitEccError
+
+// listen creates the event set. Without one, faults are found by the next poll.
+func (r *reader) listen() {
+	set, ret := r.lib.EventSetCreate()
+	if ret != nvml.SUCCESS {
+		r.log.Warn("GPU errors are detected only by polling: creating an event set failed", "error", ret)
+		return
+	}
+	r.events = set
+}
+
+// register adds a GPU to the event set.
+func (r *reader) register(g *physical) {
+	if r.events == nil {
+		return
+	}
+	supported, ret := g.handle.GetSupportedEventTypes()
+	if ret != nvml.SUCCESS || supported&errorEvents == 0 {
+		return
+	}
+	if ret := g.handle.RegisterEvents(supported&errorEvents, r.events); ret != nvml.SUCCESS {
+		r.log.Warn("errors of a GPU are detected only by polling: registering for its events failed", "gpu", g.uuid, "error", ret)
+	}
+}
+
+// waitEvent waits for an event up to listenFor, and reports whether one calls for
+// a refresh.
+func (r *reader) waitEvent() bool {
+	if r.events == nil {
+		r.waitStopped(maxEventWait)
+		return false
+	}
+	event, ret := r.events.Wait(uint32(maxEventWait.Milliseconds()))
+	switch ret {
+	case nvml.SUCCESS:
+		r.record(event)
+		return true
+	case nvml.ERROR_TIMEOUT:
+		return false
+	case nvml.ERROR_GPU_IS_LOST:
+		r.waitStopped(maxEventWait) // it may be returned repeatedly
+		return true
+	default:
+		r.waitStopped(maxEventWait)
+		return false
+	}
+}
+
+// record keeps a reported error.
+func (r *reader) record(event nvml.EventData) {
+	fault := ""
+	switch event.EventType {
+	case nvml.EventTypeXidCriticalError:
+		fault = xidFault(event.EventData)
+	case nvml.EventTypeDoubleBitEccError:
+		fault = "an uncorrectable error in its memory (ECC)"
+	}
+	if fault == "" {
+		return
+	}
+	uuid, _ := event.Device.GetUUID() // fails for a lost GPU, which is found by its handle
+	for _, g := range r.gpus {
+		if g.uuid != uuid && g.handle != event.Device {
+			continue
+		}
+		target := &g.lastReport
+		for i, d := range g.devices {
+			if id, ret := migInstanceID(d); ret && id == event.GpuInstanceId {
+				target = &g.devices[i].lastReport
+			}
+		}
+		*target = report{fault, time.Now()}
+	}
+}
+
+// migInstanceID is the id of a device's MIG instance.
+func migInstanceID(d allocatable) (id uint32, ok bool) {
+	if d.MIG == "" || d.device == nil {
+		return 0, false
+	}
+	n, ret := d.device.GetGpuInstanceId()
+	return uint32(n), ret == nvml.SUCCESS
+}
+
+// restart initializes NVML again after the driver was reloaded.
+func (r *reader) restart() {
+	r.mu.Lock()
+	r.shutdown()
+	ret := r.lib.Init()
+	r.mu.Unlock()
+	if ret == nvml.SUCCESS {
+		r.readDriver()
+		r.listen()
+	}
+}
+
+// shutdown releases NVML. Errors of an unloaded driver are ignored.
+func (r *reader) shutdown() {
+	if r.events != nil {
+		_ = r.events.Free()
+		r.events = nil
+	}
+	_ = r.lib.Shutdown()
+}

@@ -1,0 +1,206 @@
+//go:build linux && cgo
+
+package nvidia
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+)
+
+// Open reads the machine's GPUs through NVML, the library of the driver. The
+// error is one line for people that says why there are none, usually that no
+// driver is installed.
+//
+// The GPUs are polled every few seconds, and at once when the driver reports an
+// error, so that faults, recoveries and MIG changes need no restart.
+func Open(log *slog.Logger) (gpu.Inventory, error) { return open(nvml.New(), log) }
+
+func open(lib nvml.Interface, log *slog.Logger) (*reader, error) {
+	if ret := lib.Init(); ret != nvml.SUCCESS {
+		return nil, unavailable(ret)
+	}
+	r := &reader{
+		lib: lib, log: log, functions: availableFunctions(lib),
+		changed: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	r.readDriver()
+	r.listen()
+	r.refresh()
+	if len(r.gpus) == 0 {
+		r.shutdown()
+		return nil, fmt.Errorf("the NVIDIA driver %s lists no GPU (check nvidia-smi)", r.driver.Version)
+	}
+	r.watching.Go(r.watch)
+	return r, nil
+}
+
+// unavailable explains why NVML can't be used.
+func unavailable(ret nvml.Return) error {
+	switch ret {
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		return errors.New("there is no NVIDIA driver (libnvidia-ml.so.1 was not found)")
+	case nvml.ERROR_DRIVER_NOT_LOADED:
+		return errors.New("the kernel module of the NVIDIA driver is not loaded (modprobe nvidia)")
+	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		return errors.New("library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one")
+	case nvml.ERROR_NO_PERMISSION:
+		return errors.New("this user has no permission to use the NVIDIA driver (check the permissions of /dev/nvidia*)")
+	}
+	return fmt.Errorf("the NVIDIA driver does not start: %w", ret)
+}
+
+// optionalFunctions are functions of NVML that older drivers lack. A call of a
+// missing one ends the process.
+var optionalFunctions = []string{
+	"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
+	"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
+}
+
+func availableFunctions(lib nvml.Interface) map[string]bool {
+	functions := map[string]bool{}
+	for _, name := range optionalFunctions {
+		functions[name] = lib.Extensions().LookupSymbol(name) == nil
+	}
+	return functions
+}
+
+// reader is the inventory of this machine. Only the goroutine of watch changes
+// gpus and events.
+type reader struct {
+	lib       nvml.Interface
+	log       *slog.Logger
+	functions map[string]bool // by name of an optional function
+	changed   chan struct{}
+	stop      chan struct{}
+	stopOnce  sync.Once
+	watching  sync.WaitGroup
+
+	gpus   []*physical // ordered by index
+	events nvml.EventSet
+
+	// mu guards the fields below, and the shutdown of NVML.
+	mu      sync.RWMutex
+	closed  bool
+	driver  gpu.Driver
+	devices []gpu.Device
+	handles map[string]handle // by UUID
+}
+
+// handle is NVML's access to a device.
+type handle struct {
+	device nvml.Device
+	whole  nvml.Device // the GPU of a MIG instance, else device
+}
+
+// These are real time, not time of the deployment's clock.
+const (
+	pollInterval = 5 * time.Second
+	maxEventWait = 500 * time.Millisecond // also the longest that Close waits
+)
+
+func (r *reader) readDriver() {
+	d := gpu.Driver{}
+	d.Version, _ = r.lib.SystemGetDriverVersion() // "" where the driver does not report it
+	if r.functions["nvmlSystemGetCudaDriverVersion"] {
+		if v, ret := r.lib.SystemGetCudaDriverVersion(); ret == nvml.SUCCESS {
+			d.CUDA = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
+		}
+	}
+	r.mu.Lock()
+	r.driver = d
+	r.mu.Unlock()
+}
+
+func (r *reader) watch() {
+	refreshed := time.Now()
+	for !r.waitStopped(0) {
+		if r.waitEvent() || time.Since(refreshed) >= pollInterval {
+			r.refresh()
+			refreshed = time.Now()
+		}
+	}
+}
+
+// waitStopped waits for Close, and reports whether it was called.
+func (r *reader) waitStopped(wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-r.stop:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// publish makes the refreshed devices the inventory.
+func (r *reader) publish() {
+	var devices []gpu.Device
+	handles := map[string]handle{}
+	for _, g := range r.gpus {
+		for _, d := range g.devices {
+			d.Index, d.Fault = g.index, g.faultOf(d)
+			devices = append(devices, d.Device)
+			handles[d.UUID] = d.handle
+		}
+	}
+	r.mu.Lock()
+	before := r.devices
+	r.devices, r.handles = devices, handles
+	r.mu.Unlock()
+	if slices.Equal(before, devices) {
+		return
+	}
+	r.logChanges(before, devices)
+	notify.Signal(r.changed)
+}
+
+// logChanges logs the devices that failed or recovered.
+func (r *reader) logChanges(before, after []gpu.Device) {
+	previousFaults := map[string]string{}
+	for _, d := range before {
+		previousFaults[d.UUID] = d.Fault
+	}
+	for _, d := range after {
+		switch previous := previousFaults[d.UUID]; {
+		case d.Fault != "" && d.Fault != previous:
+			r.log.Warn("a GPU can't be used", "gpu", d.UUID, "type", d.TypeID, "index", d.Index, "reason", d.Fault)
+		case d.Fault == "" && previous != "":
+			r.log.Info("a GPU can be used again", "gpu", d.UUID, "type", d.TypeID, "index", d.Index)
+		}
+	}
+}
+
+func (r *reader) Driver() gpu.Driver {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.driver
+}
+
+func (r *reader) Devices() []gpu.Device {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Clone(r.devices)
+}
+
+func (r *reader) Changed() <-chan struct{} { return r.changed }
+
+func (r *reader) Close() {
+	r.stopOnce.Do(func() { close(r.stop) })
+	r.watching.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.closed = true
+		r.shutdown()
+	}
+}

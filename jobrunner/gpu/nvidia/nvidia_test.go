@@ -1,0 +1,467 @@
+//go:build linux && cgo
+
+package nvidia_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
+)
+
+// board is go-nvml's mock of a machine, with the missing calls added.
+type board struct {
+	*dgxa100.Server
+	mu               *sync.Mutex // guards the fields that change during the watch, those of the cards too
+	cards            []*card
+	events           chan nvml.EventData
+	missingFunctions []string // functions that the driver does not have
+	unloaded         bool     // the driver was unloaded
+	initialized      bool     // NVML is initialized
+	shutdowns        int
+}
+
+// card is a GPU of a board.
+type card struct {
+	*dgxa100.Device
+	mu            *sync.Mutex
+	lost          bool
+	instances     []*mock.Device
+	recovery      *uint32 // nil: the driver doesn't report it
+	ecc           uint64
+	remapFailed   bool
+	registrations int
+}
+
+func newBoard(names ...string) *board {
+	b := &board{Server: dgxa100.New(), events: make(chan nvml.EventData), mu: new(sync.Mutex)}
+	b.DriverVersion, b.CudaDriverVersion = "570.86.15", 12080
+	for i, name := range names {
+		b.cards = append(b.cards, newCard(i, name, b.mu))
+	}
+	b.InitFunc = func() nvml.Return {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.initialized = !b.unloaded; b.unloaded {
+			return nvml.ERROR_DRIVER_NOT_LOADED
+		}
+		return nvml.SUCCESS
+	}
+	b.ShutdownFunc = func() nvml.Return {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.shutdowns++
+		b.initialized = false
+		return nvml.SUCCESS
+	}
+	b.SystemGetDriverVersionFunc = func() (string, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.DriverVersion, nvml.SUCCESS
+	}
+	b.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.CudaDriverVersion, nvml.SUCCESS
+	}
+	b.LookupSymbolFunc = func(symbol string) error {
+		if slices.Contains(b.missingFunctions, symbol) {
+			return errors.New("undefined symbol")
+		}
+		return nil
+	}
+	b.DeviceGetCountFunc = func() (int, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.unloaded || !b.initialized {
+			return 0, nvml.ERROR_UNINITIALIZED
+		}
+		return len(b.cards), nvml.SUCCESS
+	}
+	b.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.cards[i].lost {
+			return nil, nvml.ERROR_GPU_IS_LOST
+		}
+		return b.cards[i], nvml.SUCCESS
+	}
+	b.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		return &mock.EventSet{
+			FreeFunc: func() nvml.Return { return nvml.SUCCESS },
+			WaitFunc: func(ms uint32) (nvml.EventData, nvml.Return) {
+				select {
+				case e := <-b.events:
+					return e, nvml.SUCCESS
+				case <-time.After(time.Duration(ms) * time.Millisecond):
+					return nvml.EventData{}, nvml.ERROR_TIMEOUT
+				}
+			},
+		}, nvml.SUCCESS
+	}
+	return b
+}
+
+func newCard(index int, name string, mu *sync.Mutex) *card {
+	c := &card{Device: dgxa100.NewDevice(index), mu: mu}
+	c.UUID, c.Name = fmt.Sprintf("GPU-%d", index), name
+	c.MemoryInfo = nvml.Memory{Total: 141 << 30, Used: 3 << 30}
+	result := func() nvml.Return {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.lost {
+			return nvml.ERROR_GPU_IS_LOST
+		}
+		return nvml.SUCCESS
+	}
+	c.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return c.MemoryInfo, result() }
+	c.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 37}, result() }
+	c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 250_000, result() }
+	c.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 55, result() }
+	c.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return c.ecc, result() }
+	c.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, c.remapFailed, result() }
+	c.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+		c.mu.Lock()
+		values[0].NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
+		if c.recovery != nil {
+			values[0].NvmlReturn = uint32(nvml.SUCCESS)
+			binary.NativeEndian.PutUint32(values[0].Value[:], *c.recovery)
+		}
+		c.mu.Unlock()
+		return result()
+	}
+	c.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) { return nvml.EventTypeAll, nvml.SUCCESS }
+	c.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { c.registrations++; return nvml.SUCCESS }
+	c.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	c.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if i >= len(c.instances) || c.instances[i] == nil {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return c.instances[i], nvml.SUCCESS
+	}
+	return c
+}
+
+// instance is a MIG instance. One without a name reports its size.
+func instance(id int, name string) *mock.Device {
+	return &mock.Device{
+		GetUUIDFunc:          func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", id), nvml.SUCCESS },
+		GetNameFunc:          func() (string, nvml.Return) { return name, nvml.SUCCESS },
+		GetMemoryInfoFunc:    func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 16 << 30, Used: 1 << 30}, nvml.SUCCESS },
+		GetGpuInstanceIdFunc: func() (int, nvml.Return) { return id, nvml.SUCCESS },
+		GetAttributesFunc: func() (nvml.DeviceAttributes, nvml.Return) {
+			return nvml.DeviceAttributes{GpuInstanceSliceCount: 1, MemorySizeMB: 16_384}, nvml.SUCCESS
+		},
+	}
+}
+
+// update changes the machine during the watch.
+func (b *board) update(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+}
+
+func (b *board) sendXID(c *card, number uint64, instance uint32) {
+	b.events <- nvml.EventData{Device: c, EventType: nvml.EventTypeXidCriticalError, EventData: number, GpuInstanceId: instance}
+	synctest.Wait()
+}
+
+const wholeGPU = 0xFFFFFFFF // the instance id in an event of the whole GPU
+
+func open(t *testing.T, b *board) gpu.Inventory {
+	t.Helper()
+	inventory, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inventory
+}
+
+// faults are those of an inventory, by UUID.
+func faults(inventory gpu.Inventory) string {
+	var out []string
+	for _, d := range inventory.Devices() {
+		if d.Fault != "" {
+			out = append(out, d.UUID+": "+d.Fault)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func waitTwoPolls() {
+	time.Sleep(12 * time.Second) // two polls; virtual time
+	synctest.Wait()
+}
+
+func TestNVMLInventory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "A100-SXM4-80GB", "NVIDIA  TITAN RTX", "NVIDIA H200", "NVIDIA H200")
+		b.cards[3].MigMode, b.cards[3].instances = nvml.DEVICE_MIG_ENABLE, []*mock.Device{nil, instance(5, "NVIDIA H200 MIG 1g.18gb"), instance(6, "")}
+		b.cards[4].MigMode = nvml.DEVICE_MIG_ENABLE
+		inventory := open(t, b)
+		defer inventory.Close()
+		if got, want := inventory.Driver(), (gpu.Driver{Version: "570.86.15", CUDA: "12.8"}); got != want {
+			t.Errorf("driver %+v", got)
+		}
+		const memory = 141 << 30
+		want := []gpu.Device{
+			{UUID: "GPU-0", Index: 0, TypeID: "NVIDIA H200", Memory: memory},
+			{UUID: "GPU-1", Index: 1, TypeID: "NVIDIA A100-SXM4-80GB", Memory: memory},
+			{UUID: "GPU-2", Index: 2, TypeID: "NVIDIA TITAN RTX", Memory: memory},
+			{UUID: "MIG-5", Index: 3, TypeID: "NVIDIA H200 MIG 1g.18gb", MIG: "1g.18gb", Memory: 16 << 30},
+			{UUID: "MIG-6", Index: 3, TypeID: "NVIDIA H200 MIG 1g.16gb", MIG: "1g.16gb", Memory: 16 << 30},
+		}
+		if got := inventory.Devices(); !slices.Equal(got, want) {
+			t.Errorf("devices\n got %+v\nwant %+v", got, want)
+		}
+		for uuid, want := range map[string]gpu.Sample{
+			"GPU-0": {Utilization: 37, MemoryUsed: 3 << 30, Power: 250_000, Temperature: 55},
+			"MIG-5": {Utilization: -1, MemoryUsed: 1 << 30, Power: -1, Temperature: 55},
+		} {
+			if got, err := inventory.Sample(uuid); err != nil || got != want {
+				t.Errorf("%s: %+v, %v", uuid, got, err)
+			}
+		}
+		if _, err := inventory.Sample("GPU-3"); err == nil {
+			t.Error("a split GPU is a device")
+		}
+		inventory.Close()
+		if _, err := inventory.Sample("GPU-0"); err == nil {
+			t.Error("a sample after the end")
+		}
+		inventory.Close()
+		if b.shutdowns != 1 {
+			t.Errorf("shut down %d times", b.shutdowns)
+		}
+	})
+}
+
+// TestNVMLUnavailable tests that a missing driver is a one-line error, not a crash.
+func TestNVMLUnavailable(t *testing.T) {
+	for ret, want := range map[nvml.Return]string{
+		nvml.ERROR_LIBRARY_NOT_FOUND:       "there is no NVIDIA driver (libnvidia-ml.so.1 was not found)",
+		nvml.ERROR_DRIVER_NOT_LOADED:       "the kernel module of the NVIDIA driver is not loaded (modprobe nvidia)",
+		nvml.ERROR_LIB_RM_VERSION_MISMATCH: "library and kernel module of the NVIDIA driver have different versions; a reboot loads the new one",
+		nvml.ERROR_NO_PERMISSION:           "this user has no permission to use the NVIDIA driver (check the permissions of /dev/nvidia*)",
+		nvml.ERROR_UNKNOWN:                 "the NVIDIA driver does not start: ERROR_UNKNOWN",
+	} {
+		b := newBoard("NVIDIA H200")
+		b.InitFunc = func() nvml.Return { return ret }
+		if _, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
+			t.Errorf("%d: %v", ret, err)
+		}
+	}
+	b := newBoard()
+	if _, err := nvidia.OpenLibrary(b, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "lists no GPU") || b.shutdowns != 1 {
+		t.Error(err)
+	}
+}
+
+// TestOldDriver tests that functions that an old driver lacks are not called.
+func TestOldDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("Tesla V100-SXM2-32GB")
+		b.missingFunctions = []string{
+			"nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetFieldValues", "nvmlDeviceGetRemappedRows",
+			"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex",
+		}
+		crash := func(name string) { t.Errorf("%s is called", name) }
+		b.SystemGetCudaDriverVersionFunc = func() (int, nvml.Return) { crash("cuda"); return 0, 0 }
+		c := b.cards[0]
+		c.GetFieldValuesFunc = func([]nvml.FieldValue) nvml.Return { crash("fields"); return 0 }
+		c.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { crash("rows"); return 0, 0, false, false, 0 }
+		c.GetMigModeFunc = func() (int, int, nvml.Return) { crash("mig"); return 0, 0, 0 }
+		b.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
+		c.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+		inventory := open(t, b)
+		defer inventory.Close()
+		waitTwoPolls()
+		if s, err := inventory.Sample("GPU-0"); err != nil || s.Power != -1 || s.Utilization != 37 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if d := inventory.Devices(); len(d) != 1 || inventory.Driver().CUDA != "" {
+			t.Errorf("%+v", d)
+		}
+		a := gpu.NewAllocator(inventory)
+		defer a.Close()
+		if _, err := a.Acquire(gpu.Request{MinimumCUDA: "12.0"}, "w"); err == nil || err.Error() != "the CUDA version of this machine's driver is unknown, and the endpoint asks for at least 12.0" {
+			t.Error(err)
+		}
+	})
+}
+
+// TestXIDs tests that a program's fault leaves the GPU healthy, and that another
+// fault makes it unusable at once.
+func TestXIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "NVIDIA H200")
+		inventory := open(t, b)
+		defer inventory.Close()
+		for _, harmless := range []uint64{13, 31, 43, 45, 63, 68, 94, 109} {
+			b.sendXID(b.cards[0], harmless, wholeGPU)
+		}
+		if got := faults(inventory); got != "" {
+			t.Errorf("after faults of a program: %s", got)
+		}
+		b.sendXID(b.cards[1], 79, wholeGPU)
+		<-inventory.Changed()
+		if got := faults(inventory); got != "GPU-1: XID 79: it has fallen off the bus" {
+			t.Error(got)
+		}
+		b.sendXID(b.cards[0], 4242, wholeGPU)
+		waitTwoPolls() // this driver doesn't report a recovery
+		if got := faults(inventory); got != "GPU-0: XID 4242; GPU-1: XID 79: it has fallen off the bus" {
+			t.Error(got)
+		}
+		b.events <- nvml.EventData{Device: b.cards[0], EventType: nvml.EventTypeDoubleBitEccError, GpuInstanceId: wholeGPU}
+		synctest.Wait()
+		if got := faults(inventory); !strings.HasPrefix(got, "GPU-0: an uncorrectable error in its memory (ECC)") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestInstanceXID tests that the other instances of the GPU stay healthy.
+func TestInstanceXID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200")
+		c := b.cards[0]
+		c.MigMode, c.instances = nvml.DEVICE_MIG_ENABLE, []*mock.Device{instance(1, "NVIDIA H200 MIG 1g.18gb"), instance(2, "NVIDIA H200 MIG 1g.18gb")}
+		inventory := open(t, b)
+		defer inventory.Close()
+		b.sendXID(c, 95, 2)
+		waitTwoPolls()
+		if got := faults(inventory); got != "MIG-2: XID 95: an uncontained error in its memory" {
+			t.Error(got)
+		}
+		b.sendXID(c, 79, wholeGPU)
+		if got := faults(inventory); got != "MIG-1: XID 79: it has fallen off the bus; MIG-2: XID 79: it has fallen off the bus" {
+			t.Error(got)
+		}
+		// Instances are created and removed at run time.
+		b.update(func() { c.instances = c.instances[:1] })
+		waitTwoPolls()
+		if got := inventory.Devices(); len(got) != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestRecovery tests that the driver's recovery action decides where it is supported.
+func TestRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200")
+		c := b.cards[0]
+		none, reset, unknown := uint32(nvml.GPU_RECOVERY_ACTION_NONE), uint32(nvml.GPU_RECOVERY_ACTION_GPU_RESET), uint32(99)
+		c.recovery, c.ecc = &none, 3 // contained errors
+		inventory := open(t, b)
+		defer inventory.Close()
+		if got := faults(inventory); got != "" {
+			t.Error(got)
+		}
+		b.sendXID(c, 119, wholeGPU)
+		if got := faults(inventory); got != "GPU-0: XID 119: its system processor doesn't answer" {
+			t.Error(got)
+		}
+		b.update(func() { c.recovery = &reset })
+		waitTwoPolls()
+		if got := faults(inventory); got != "GPU-0: it needs a reset (nvidia-smi --gpu-reset)" {
+			t.Error(got)
+		}
+		b.update(func() { c.recovery = &unknown })
+		waitTwoPolls()
+		if got := faults(inventory); got != "GPU-0: the driver requires a recovery (action 99)" {
+			t.Error(got)
+		}
+		b.update(func() { c.recovery = &none })
+		waitTwoPolls()
+		if got := faults(inventory); got != "" {
+			t.Errorf("recovered: %s", got)
+		}
+	})
+}
+
+func TestMemoryErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "NVIDIA H200")
+		b.cards[0].ecc, b.cards[1].remapFailed = 2, true
+		inventory := open(t, b)
+		defer inventory.Close()
+		if got := faults(inventory); got != "GPU-0: 2 uncorrectable errors in its memory (ECC): it needs a reset (nvidia-smi --gpu-reset); "+
+			"GPU-1: bad rows of its memory could not be remapped: the card must be replaced" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestLostGPUReturns tests that a lost GPU stays in the inventory with a fault, and
+// is healthy when it returns.
+func TestLostGPUReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200", "NVIDIA H200")
+		inventory := open(t, b)
+		defer inventory.Close()
+		b.sendXID(b.cards[1], 79, wholeGPU)
+		b.update(func() { b.cards[1].lost = true })
+		waitTwoPolls()
+		if got := faults(inventory); got != "GPU-1: lost: ERROR_GPU_IS_LOST" {
+			t.Error(got)
+		}
+		if got, err := inventory.Sample("GPU-1"); err != nil || got != (gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		b.update(func() { b.cards[1].lost = false })
+		waitTwoPolls()
+		if got := faults(inventory); got != "" || b.cards[1].registrations != 2 {
+			t.Errorf("returned: %s; its events were registered %d times", got, b.cards[1].registrations)
+		}
+		b.update(func() { b.cards = b.cards[:1] })
+		waitTwoPolls()
+		if got := faults(inventory); got != "GPU-1: lost: the driver no longer lists it" {
+			t.Error(got)
+		}
+		if got, err := inventory.Sample("GPU-1"); err != nil || got.Temperature != -1 {
+			t.Errorf("a sample of a removed GPU: %+v, %v", got, err)
+		}
+	})
+}
+
+// TestDriverIsReloaded tests that the GPUs are faulty while the driver is unloaded,
+// and healthy afterwards.
+func TestDriverIsReloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard("NVIDIA H200")
+		inventory := open(t, b)
+		defer inventory.Close()
+		b.update(func() { b.unloaded = true })
+		waitTwoPolls()
+		if got := faults(inventory); got != "GPU-0: the driver does not answer: ERROR_UNINITIALIZED" {
+			t.Error(got)
+		}
+		b.update(func() { b.unloaded, b.DriverVersion, b.CudaDriverVersion = false, "580.65.06", 13000 })
+		waitTwoPolls()
+		if got, want := inventory.Driver(), (gpu.Driver{Version: "580.65.06", CUDA: "13.0"}); got != want || faults(inventory) != "" {
+			t.Errorf("%+v, %s", got, faults(inventory))
+		}
+		b.sendXID(b.cards[0], 79, wholeGPU) // the event is received again
+		if got := faults(inventory); got == "" {
+			t.Error("no events are received after the reload")
+		}
+	})
+}

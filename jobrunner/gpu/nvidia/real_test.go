@@ -1,0 +1,276 @@
+//go:build linux && cgo
+
+package nvidia_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
+)
+
+// TestRealGPU checks a machine with a GPU, and prints what it measured as a
+// section for docs/gpu.md, which says how to run it.
+func TestRealGPU(t *testing.T) {
+	if os.Getenv("GPUCLOUD_TEST_GPU") == "" {
+		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/gpu.md")
+	}
+	inventory, err := nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inventory.Close)
+	var r realReport
+	defer func() { t.Log("\n" + r.markdown(inventory)) }()
+
+	t.Run("inventory", func(t *testing.T) { checkInventory(t, inventory) })
+	t.Run("samples", func(t *testing.T) { checkSamples(t, inventory, &r) })
+	t.Run("placement", func(t *testing.T) { checkPlacement(t, inventory, &r) })
+	t.Run("CUDA", func(t *testing.T) { checkCUDA(t, inventory, &r) })
+	t.Run("job API", func(t *testing.T) { checkJobs(t, inventory, &r) })
+}
+
+// realReport collects measurements.
+type realReport struct {
+	lines      []string
+	scriptTime time.Duration // duration of the script without the deployment
+}
+
+func (r *realReport) add(name, value string) {
+	r.lines = append(r.lines, fmt.Sprintf("| %s | %s |", name, value))
+}
+
+func (r *realReport) markdown(inventory gpu.Inventory) string {
+	return fmt.Sprintf("### %s\n\n| what | measured |\n|---|---|\n%s\n", gpu.Summary(inventory), strings.Join(r.lines, "\n"))
+}
+
+// checkInventory compares the inventory with the output of nvidia-smi.
+func checkInventory(t *testing.T, inventory gpu.Inventory) {
+	for _, d := range inventory.Devices() {
+		t.Logf("%+v", d)
+		if d.UUID == "" || d.TypeID == "" || d.Memory <= 0 {
+			t.Errorf("incomplete: %+v", d)
+		}
+	}
+	listed, err := exec.CommandContext(t.Context(), "nvidia-smi", "-L").Output()
+	if err != nil {
+		t.Logf("nvidia-smi is not here to compare with: %v", err)
+		return
+	}
+	for _, d := range inventory.Devices() {
+		if !strings.Contains(string(listed), d.UUID) {
+			t.Errorf("nvidia-smi doesn't list %s:\n%s", d.UUID, listed)
+		}
+	}
+}
+
+func checkSamples(t *testing.T, inventory gpu.Inventory, r *realReport) {
+	for _, d := range inventory.Devices() {
+		start := time.Now()
+		s, err := inventory.Sample(d.UUID)
+		duration := time.Since(start)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if s.MemoryUsed < 0 || s.MemoryUsed > d.Memory || s.Utilization > 100 || s.Temperature > 120 {
+			t.Errorf("%+v", s)
+		}
+		r.add("an idle "+d.TypeID, fmt.Sprintf("%d %%, %d MiB, %d W, %d °C; read in %s",
+			s.Utilization, s.MemoryUsed>>20, s.Power/1000, s.Temperature, duration.Round(10*time.Microsecond)))
+	}
+}
+
+// checkPlacement acquires every device once, and no device twice.
+func checkPlacement(t *testing.T, inventory gpu.Inventory, r *realReport) {
+	a := gpu.NewAllocator(inventory)
+	defer a.Close()
+	acquired := 0
+	var refusal error
+	for refusal == nil {
+		var devices []gpu.Device
+		devices, refusal = a.Acquire(gpu.Request{Count: 1}, fmt.Sprint("worker ", acquired+1))
+		acquired += len(devices)
+	}
+	if acquired != len(inventory.Devices()) {
+		t.Errorf("%d of %d devices were given", acquired, len(inventory.Devices()))
+	}
+	r.add(fmt.Sprintf("worker %d, with %d of %[2]d devices in use", acquired+1, acquired), "refused: "+refusal.Error())
+}
+
+// scriptOutput is the output of testdata/cuda.py.
+type scriptOutput struct {
+	GPU, Name      string
+	Visible, Wrong int
+	Began, Ended   float64 // s
+}
+
+func (s scriptOutput) check(t *testing.T, devices []gpu.Device) {
+	t.Helper()
+	if s.Visible != 1 || s.Wrong != 0 || !slices.ContainsFunc(devices, func(d gpu.Device) bool { return strings.HasSuffix(d.UUID, s.GPU) }) {
+		t.Errorf("the job saw %d GPUs, had %d wrong results and ran on %s; want one, none and one of %+v", s.Visible, s.Wrong, s.GPU, devices)
+	}
+}
+
+// smallInput is so small that overhead dominates the duration.
+const smallInput = `{"numbers": 1024}`
+
+// checkCUDA runs a real CUDA script without the deployment, on one device.
+func checkCUDA(t *testing.T, inventory gpu.Inventory, r *realReport) {
+	devices := inventory.Devices()
+	run := func(input string) (out scriptOutput) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), "python3", "testdata/cuda.py")
+		c.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES="+devices[0].UUID)
+		c.Stdin = strings.NewReader(input)
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		text, err := c.Output()
+		if err == nil {
+			err = json.Unmarshal(text, &out)
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, text, stderr.Bytes())
+		}
+		return out
+	}
+	run(`{"numbers": 1048576}`).check(t, devices[:1])
+	r.scriptTime = median(20, func() { run(smallInput) })
+	r.add("a CUDA script, run by hand (median of 20)", r.scriptTime.Round(100*time.Microsecond).String())
+}
+
+func median(n int, do func()) time.Duration {
+	durations := make([]time.Duration, n)
+	for i := range durations {
+		start := time.Now()
+		do()
+		durations[i] = time.Since(start)
+	}
+	slices.Sort(durations)
+	return durations[n/2]
+}
+
+// realImage is the image for which the deployment runs testdata/cuda.py, once per
+// job.
+const realImage = "gpucheck/cuda"
+
+// checkJobs runs the same script as jobs of a deployment: alone, and as two at
+// once that both ask for all GPUs of a type.
+func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
+	d := deployment{t: t, url: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY")}
+	if d.url == "" {
+		t.Skip("GPUCLOUD_BASE_URL is the deployment on this machine to run jobs on: see docs/gpu.md")
+	}
+	typeID := inventory.Devices()[0].TypeID
+	devices := slices.DeleteFunc(inventory.Devices(), func(d gpu.Device) bool { return d.TypeID != typeID })
+	count := len(devices)
+	if devices[0].MIG != "" {
+		count = 1
+	}
+	name := fmt.Sprintf("gpucheck-%d", time.Now().UnixNano())
+	template := d.call("POST", "/v1/templates", fmt.Sprintf(`{"name": %q, "imageName": %q, "isServerless": true}`, name, realImage))["id"]
+	defer d.call("DELETE", fmt.Sprint("/v1/templates/", template), "")
+	endpoint := d.call("POST", "/v1/endpoints", fmt.Sprintf(
+		`{"name": %q, "templateId": %q, "gpuTypeIds": [%q], "gpuCount": %d, "workersMax": 2, "idleTimeout": 60, "scalerType": "REQUEST_COUNT", "scalerValue": 1}`,
+		name, template, typeID, count))["id"]
+	defer d.call("DELETE", fmt.Sprint("/v1/endpoints/", endpoint), "")
+	jobs := fmt.Sprint("/v2/", endpoint)
+
+	run := func(input string) (out scriptOutput) {
+		t.Helper()
+		job := d.call("POST", jobs+"/runsync", `{"input": `+input+`}`)
+		text, _ := json.Marshal(job["output"]) // it was decoded from JSON
+		if err := json.Unmarshal(text, &out); err != nil || job["status"] != "COMPLETED" {
+			t.Fatalf("%v (%v)", job, err)
+		}
+		return out
+	}
+	start := time.Now()
+	first := run(smallInput)
+	r.add("the first job, with the start of its worker", time.Since(start).Round(time.Millisecond).String())
+	if count == 1 {
+		first.check(t, devices)
+	}
+	warm := median(20, func() { run(smallInput) })
+	r.add("the script as a job of a warm worker (median of 20)", warm.Round(100*time.Microsecond).String())
+	if r.scriptTime > 0 {
+		r.add("overhead of the job API", (warm - r.scriptTime).Round(100*time.Microsecond).String())
+	}
+
+	outputs := make(chan scriptOutput, 2)
+	for range 2 {
+		go func() {
+			var out scriptOutput
+			defer func() { outputs <- out }() // also if the job fails
+			out = run(`{"numbers": 1024, "seconds": 4}`)
+		}()
+	}
+	throttled := d.waitUntil(jobs+"/health", func(health map[string]any) bool {
+		workers, _ := health["workers"].(map[string]any)
+		return workers["throttled"] == 1.0 && workers["running"] == 1.0
+	})
+	a, b := <-outputs, <-outputs
+	if !throttled && len(devices) < 2*count {
+		t.Error("with all GPUs in use, no worker was throttled")
+	}
+	if len(devices) < 2*count && a.Ended > b.Began && b.Ended > a.Began {
+		t.Errorf("two jobs had the GPU at once: %+v, %+v", a, b)
+	}
+	r.add("two jobs at once that need the same GPU", fmt.Sprintf("one after the other, the second worker throttled: %t; pause between them %s",
+		throttled, time.Duration(max(a.Began-b.Ended, b.Began-a.Ended)*float64(time.Second)).Round(time.Millisecond)))
+}
+
+// deployment is a running deployment.
+type deployment struct {
+	t        *testing.T
+	url, key string
+}
+
+func (d deployment) call(method, path, body string) (answer map[string]any) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(context.WithoutCancel(d.t.Context()), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.key)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &answer)
+	}
+	if err != nil || resp.StatusCode >= 300 {
+		d.t.Fatalf("%s %s: %d %s (%v)", method, path, resp.StatusCode, text, err)
+	}
+	return answer
+}
+
+// waitUntil polls until an answer meets the condition, at most as long as the first
+// of two jobs may take.
+func (d deployment) waitUntil(path string, condition func(map[string]any) bool) bool {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for range 60 {
+		if condition(d.call("GET", path, "")) {
+			return true
+		}
+		<-ticker.C
+	}
+	return false
+}

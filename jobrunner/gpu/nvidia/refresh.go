@@ -1,0 +1,170 @@
+//go:build linux && cgo
+
+package nvidia
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// physical is a GPU of this machine. A lost one stays in the inventory, with a
+// fault.
+type physical struct {
+	uuid    string
+	index   int
+	handle  nvml.Device
+	devices []allocatable
+
+	lostReason string // why it does not respond; "" while it does
+	health     string // its current fault by checkHealth; "": healthy
+	lastReport report // the last error, until it is resolved
+}
+
+// allocatable is a whole GPU or a MIG instance.
+type allocatable struct {
+	gpu.Device
+	handle
+	lastReport report
+}
+
+func (g *physical) faultOf(d allocatable) string {
+	return cmp.Or(g.lostReason, g.health, g.lastReport.fault, d.lastReport.fault)
+}
+
+// refresh polls all GPUs and publishes them as the inventory.
+func (r *reader) refresh() {
+	count, ret := r.lib.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		for _, g := range r.gpus {
+			g.markLost("the driver does not answer: " + ret.Error())
+		}
+		r.publish()
+		r.restart()
+		return
+	}
+	seen := map[*physical]bool{}
+	for i := range count {
+		if g := r.poll(i); g != nil {
+			seen[g] = true
+		}
+	}
+	for _, g := range r.gpus {
+		if !seen[g] && g.lostReason == "" {
+			g.markLost("lost: the driver no longer lists it")
+		}
+	}
+	slices.SortStableFunc(r.gpus, func(a, b *physical) int { return cmp.Compare(a.index, b.index) })
+	r.publish()
+}
+
+// poll reads the GPU of an index; nil for an unknown GPU that does not respond.
+func (r *reader) poll(index int) *physical {
+	device, ret := r.lib.DeviceGetHandleByIndex(index)
+	uuid := ""
+	if ret == nvml.SUCCESS {
+		uuid, ret = device.GetUUID()
+	}
+	if ret != nvml.SUCCESS {
+		i := slices.IndexFunc(r.gpus, func(g *physical) bool { return g.index == index })
+		if i < 0 {
+			return nil
+		}
+		r.gpus[i].markLost("lost: " + ret.Error())
+		return r.gpus[i]
+	}
+	i := slices.IndexFunc(r.gpus, func(g *physical) bool { return g.uuid == uuid })
+	if i < 0 {
+		i = len(r.gpus)
+		r.gpus = append(r.gpus, &physical{uuid: uuid, lostReason: "new"})
+	}
+	g := r.gpus[i]
+	g.index, g.handle = index, device
+	memory, ret := device.GetMemoryInfo()
+	if ret != nvml.SUCCESS && g.devices == nil {
+		// Lost since the start: only its UUID and type are known.
+		g.devices = []allocatable{{Device: gpu.Device{UUID: uuid, TypeID: r.typeID(device)}, handle: handle{device, device}}}
+	}
+	if ret != nvml.SUCCESS {
+		g.markLost("lost: " + ret.Error())
+		return g
+	}
+	if g.lostReason != "" { // new, or reset
+		g.lostReason, g.lastReport = "", report{}
+		r.register(g)
+	}
+	r.checkHealth(g)
+	g.devices = r.allocatableDevices(g, int64(memory.Total))
+	return g
+}
+
+// markLost marks a GPU that does not respond.
+func (g *physical) markLost(reason string) {
+	g.lostReason = reason
+	for i := range g.devices {
+		g.devices[i].handle = handle{}
+	}
+}
+
+func (r *reader) typeID(device nvml.Device) string {
+	name, _ := device.GetName() // "" where the driver does not report it
+	return gpu.Canonical(name)
+}
+
+// allocatableDevices lists the GPU itself, or its instances in MIG mode.
+func (r *reader) allocatableDevices(g *physical, memory int64) (devices []allocatable) {
+	typeID := r.typeID(g.handle)
+	if !r.migEnabled(g.handle) {
+		whole := gpu.Device{UUID: g.uuid, TypeID: typeID, Memory: memory}
+		return []allocatable{{Device: whole, handle: handle{g.handle, g.handle}}}
+	}
+	n, _ := g.handle.GetMaxMigDeviceCount() // 0 where the driver does not report it
+	for i := range n {
+		instance, ret := g.handle.GetMigDeviceHandleByIndex(i)
+		if ret != nvml.SUCCESS { // no instance has this number
+			continue
+		}
+		uuid, ret := instance.GetUUID()
+		if ret != nvml.SUCCESS {
+			continue
+		}
+		d := allocatable{Device: gpu.Device{UUID: uuid, MIG: profile(instance)}, handle: handle{instance, g.handle}}
+		d.TypeID = gpu.InstanceType(typeID, d.MIG)
+		if memory, ret := instance.GetMemoryInfo(); ret == nvml.SUCCESS {
+			d.Memory = int64(memory.Total)
+		}
+		if i := slices.IndexFunc(g.devices, func(v allocatable) bool { return v.UUID == uuid }); i >= 0 {
+			d.lastReport = g.devices[i].lastReport
+		}
+		devices = append(devices, d)
+	}
+	return devices
+}
+
+func (r *reader) migEnabled(device nvml.Device) bool {
+	for _, name := range optionalFunctions[len(optionalFunctions)-3:] {
+		if !r.functions[name] {
+			return false
+		}
+	}
+	mode, _, ret := device.GetMigMode()
+	return ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE
+}
+
+// profile is the profile of a MIG instance: the end of its name, or else its size.
+func profile(instance nvml.Device) string {
+	name, _ := instance.GetName() // the size is the fallback
+	if _, after, ok := strings.Cut(name, " MIG "); ok {
+		return after
+	}
+	size, ret := instance.GetAttributes()
+	if ret != nvml.SUCCESS {
+		return "unknown"
+	}
+	return fmt.Sprintf("%dg.%dgb", size.GpuInstanceSliceCount, (size.MemorySizeMB+1023)/1024)
+}

@@ -1,0 +1,74 @@
+//go:build unix
+
+package jobrunner_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// Probes need no key. A stopped jobrunner, and one whose database is away, is alive and
+// not ready, and its answer does not name the database.
+func TestHealth(t *testing.T) {
+	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: t.TempDir(), APIKey: "planted-key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(j.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := &deployment{t: t, url: server.URL}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if status, text := d.get(path, ""); status != http.StatusOK || text != "ok\n" {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+		if status, _, _ := d.do(http.MethodPost, path, ""); status != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", path, status)
+		}
+	}
+	j.Drain(t.Context())
+	if status, text := d.get("/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "stopping") {
+		t.Errorf("while it stops: %d %s", status, text)
+	}
+	if status, text := d.get("/healthz", ""); status != http.StatusOK {
+		t.Errorf("while it stops: %d %s", status, text)
+	}
+}
+
+func TestHealthWithoutTheDatabase(t *testing.T) {
+	o := startOutage(t)
+	o.becomes(http.StatusOK)
+	o.server.End(syscall.SIGQUIT)
+	if text := o.becomes(http.StatusServiceUnavailable); !strings.Contains(text, "the database does not answer") || strings.Contains(text, "127.0.0.1") {
+		t.Errorf("without the database: %s", text)
+	}
+	if status, text := o.get("/healthz", ""); status != http.StatusOK {
+		t.Errorf("without the database: %d %s", status, text)
+	}
+	o.server.Start()
+	o.becomes(http.StatusOK)
+}
+
+// becomes waits for a status of the readiness.
+func (o *outage) becomes(status int) (text string) {
+	o.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		got, text := o.get("/readyz", "")
+		if got == status {
+			return text
+		}
+		if time.Now().After(deadline) {
+			o.t.Fatalf("expected the status %d, got %d %s", status, got, text)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// Package jobrunnercontainer is a module of Testcontainers: it runs a jobrunner's image as a
+// container, for tests of programs in any place that Docker reaches. In a test that is in Go
+// and on this machine, the sibling package jobrunnertest starts quicker and needs no Docker.
+package jobrunnercontainer
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+const (
+	port        = "8420/tcp"
+	keyVariable = "GPUCLOUD_API_KEY"
+	configFile  = "/etc/jobrunner.yaml"
+)
+
+// Container is a deployment that runs in a container.
+type Container struct {
+	testcontainers.Container
+	// Key is its API key.
+	Key string
+}
+
+// Run starts a container of an image, such as that of `make image`, and waits until the
+// deployment serves requests. Its state ends with it. A container that is returned beside an
+// error is there to be terminated.
+//
+// The image has no container engine: workers are what [WithConfig] says, or the built-in
+// images builtin/echo and builtin/conformance.
+func Run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
+	key := rand.Text()
+	all := append([]testcontainers.ContainerCustomizer{
+		testcontainers.WithExposedPorts(port),
+		testcontainers.WithEnv(map[string]string{keyVariable: key}),
+		testcontainers.WithCmd("serve", "--ephemeral", "--allow-remote", "--listen=0.0.0.0:8420"),
+		testcontainers.WithWaitStrategy(wait.ForHTTP("/readyz").WithPort(port)),
+	}, options...)
+	c, err := testcontainers.Run(ctx, image, all...)
+	if c == nil {
+		return nil, fmt.Errorf("starting a jobrunner of the image %s: %w", image, err)
+	}
+	started := &Container{Container: c, Key: key}
+	if err != nil {
+		return started, fmt.Errorf("starting a jobrunner of the image %s: %w", image, err)
+	}
+	return started, nil
+}
+
+// URL is the deployment's address, such as http://localhost:32768: of both management APIs
+// and of the job API.
+func (c *Container) URL(ctx context.Context) (string, error) {
+	return c.PortEndpoint(ctx, port, "http")
+}
+
+// Environ are the variables by which the provider, the conformance suite and the public Python
+// SDK reach the deployment, for [os/exec.Cmd].
+func (c *Container) Environ(ctx context.Context) ([]string, error) {
+	url, err := c.URL(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"GPUCLOUD_BASE_URL=" + url, "GPUCLOUD_BASE_URL_V1=", "GPUCLOUD_QUEUE_URL=", "GPUCLOUD_API_KEY=" + c.Key,
+		"RUNPOD_ENDPOINT_BASE_URL=" + url + "/live/v2", "RUNPOD_API_KEY=" + c.Key,
+	}, nil
+}
+
+// WithConfig copies a jobrunner.yaml, which says what runs images, into the container. Its
+// programs must be in the image.
+func WithConfig(file string) testcontainers.CustomizeRequestOption {
+	return func(r *testcontainers.GenericContainerRequest) error {
+		r.Files = append(r.Files, testcontainers.ContainerFile{HostFilePath: file, ContainerFilePath: configFile, FileMode: 0o444})
+		r.Cmd = append(r.Cmd, "--config="+configFile)
+		return nil
+	}
+}
+
+// WithSimulatedGPUs gives workers simulated GPUs: a preset such as h200x8.
+func WithSimulatedGPUs(preset string) testcontainers.CustomizeRequestOption {
+	return testcontainers.WithCmdArgs("--simulate-gpus=" + preset)
+}
+
+// WithFlags adds flags of jobrunner serve.
+func WithFlags(flags ...string) testcontainers.CustomizeRequestOption {
+	return testcontainers.WithCmdArgs(flags...)
+}

@@ -1,0 +1,156 @@
+// Package jobrunnertest starts a deployment in a test's own process: both management
+// APIs, the job API and workers, at an address of this machine, without an account,
+// a container or a file. It ends with the test.
+//
+//	func TestMyClient(t *testing.T) {
+//		j := jobrunnertest.Start(t, jobrunnertest.Handle("team/upper", upper))
+//		endpoint := j.Endpoint("team/upper:1")
+//		client := myclient.New(j.URL, j.Key) // what is tested
+//		…
+//	}
+//
+// Images are what an option says: a function of the test ([Handle]), a file such as a
+// Python handler ([HandleFile]), or the rules of a jobrunner.yaml ([ConfigFile]).
+// builtin/echo, which returns its input, and builtin/conformance need none.
+//
+// Terraform, the conformance suite and the public SDKs run as processes beside the test:
+// [Jobrunner.Environ] is the environment for them.
+//
+// The module jobrunnercontainer, a folder below, runs the jobrunner's image with
+// Testcontainers instead.
+package jobrunnertest
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// Jobrunner is a deployment that runs until its test ends.
+type Jobrunner struct {
+	// URL is its address, such as http://127.0.0.1:40123: of both management APIs and of
+	// the job API.
+	URL string
+	// Key is its API key.
+	Key string
+
+	t testing.TB
+}
+
+// Start starts a deployment whose state is in memory. When t ends, it stops the
+// workers and the deployment. It ends the test where the deployment can't start.
+func Start(t testing.TB, options ...Option) *Jobrunner {
+	t.Helper()
+	s := settings{config: jobrunner.Config{AdminClock: true}}
+	for _, o := range options {
+		o(&s)
+	}
+	j := &Jobrunner{t: t}
+	if err := j.start(&s); err != nil {
+		t.Fatalf("starting a jobrunner: %s", err)
+	}
+	return j
+}
+
+// SDKURL is the base URL for the public SDKs of the job API.
+func (j *Jobrunner) SDKURL() string { return j.URL + "/live/v2" }
+
+// Environ is the environment of the test's process with the variables by which the
+// provider, the conformance suite, jobrunner job and the public Python SDK reach the
+// deployment. It is meant for [os/exec.Cmd].
+func (j *Jobrunner) Environ() []string {
+	j.t.Helper()
+	return environ(j.variables())
+}
+
+// Setenv sets these variables in the test's own process, until the test ends. As
+// [testing.T.Setenv] it can't be used in parallel tests.
+func (j *Jobrunner) Setenv() {
+	j.t.Helper()
+	for _, v := range j.variables() {
+		name, value, _ := strings.Cut(v, "=")
+		j.t.Setenv(name, value)
+	}
+}
+
+// variables has those, too, that would lead clients to another deployment.
+func (j *Jobrunner) variables() []string {
+	return []string{
+		"GPUCLOUD_BASE_URL=" + j.URL, "GPUCLOUD_BASE_URL_V1=", "GPUCLOUD_QUEUE_URL=", "GPUCLOUD_API_KEY=" + j.Key,
+		"RUNPOD_ENDPOINT_BASE_URL=" + j.SDKURL(), "RUNPOD_API_KEY=" + j.Key,
+	}
+}
+
+// start opens what the settings name, and has the test's end close it, the last one first.
+func (j *Jobrunner) start(s *settings) (err error) {
+	ctx := context.WithoutCancel(j.t.Context()) // it outlives the test's own steps: workers end in Cleanup
+	c := s.config
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.showLogs {
+		out := &testLog{w: j.t.Output()}
+		c.Logger, c.LogWorkers = slog.New(slog.NewTextHandler(out, nil)), out
+		j.t.Cleanup(out.close) // the last of all
+	}
+	if c.APIKey == "" {
+		c.APIKey = rand.Text()
+	}
+	if s.gpus != "" {
+		if c.GPUs, err = gpu.Simulate(s.gpus, c.Logger); err != nil {
+			return err
+		}
+		inventory := c.GPUs
+		j.t.Cleanup(func() { inventory.Close() })
+	}
+	server := httptest.NewUnstartedServer(nil)
+	c.URL = "http://" + server.Listener.Addr().String()
+	closeServer := func() {
+		server.CloseClientConnections() // a request that waits for a job must not hold up the end
+		server.Close()
+	}
+	if err := s.openPrograms(ctx, j.t, &c); err != nil {
+		closeServer()
+		return err
+	}
+	runner, err := jobrunner.New(ctx, c)
+	if err != nil {
+		closeServer()
+		return err
+	}
+	server.Config.Handler = runner.Handler()
+	for _, wrap := range s.middleware {
+		server.Config.Handler = wrap(server.Config.Handler)
+	}
+	server.Start()
+	j.URL, j.Key = server.URL, c.APIKey
+	j.t.Cleanup(func() {
+		closeServer()
+		if err := runner.Close(); err != nil {
+			j.t.Errorf("closing the jobrunner: %s", err)
+		}
+	})
+	return nil
+}
+
+// Client sends the API key with each request to the deployment, and to nobody else.
+func (j *Jobrunner) Client() *http.Client {
+	return &http.Client{Transport: &withKey{url: j.URL, key: j.Key}}
+}
+
+type withKey struct{ url, key string }
+
+func (w *withKey) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme+"://"+r.URL.Host == w.url && r.Header.Get("Authorization") == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+w.key)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}

@@ -1,0 +1,247 @@
+package jobrunnertest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
+)
+
+// A function runs jobs: it sees input, environment and attempt, and its output, stream and
+// error reach the client.
+func TestHandle(t *testing.T) {
+	t.Parallel()
+	j := jobrunnertest.Start(t,
+		jobrunnertest.Handle("team/worker", func(_ context.Context, job jobrunnertest.Job) (any, error) {
+			var input struct{ Say, Fail string }
+			if err := job.Decode(&input); err != nil {
+				return nil, err
+			}
+			if input.Fail != "" {
+				return nil, errors.New(input.Fail)
+			}
+			if err := job.Yield(map[string]string{"part": input.Say}); err != nil {
+				return nil, err
+			}
+			return []any{input.Say, job.Env["GREETING"], job.Attempt, job.Endpoint, len(job.GPUs)}, nil
+		}),
+		jobrunnertest.Handle("team/**", func(context.Context, jobrunnertest.Job) (any, error) { return "another", nil }))
+	id := j.Create("serverless", map[string]any{
+		"name": "e", "image": "team/worker:1", "env": map[string]string{"GREETING": "hi"}, "workers": map[string]any{"max": 1},
+		"cpu": []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}},
+	})
+	if r := j.Run(id, map[string]string{"say": "hello"}); r.Status != "COMPLETED" || string(r.Output) != `["hello","hi",1,"`+id+`",0]` {
+		t.Errorf("%+v", r)
+	}
+	if r := j.Run(id, map[string]string{"fail": "out of ideas"}); r.Status != "FAILED" || r.Error != "out of ideas" {
+		t.Errorf("%+v", r)
+	}
+	if r := j.Run(j.Endpoint("team/other/worker:2"), nil); string(r.Output) != `"another"` {
+		t.Errorf("%+v", r)
+	}
+	if r := j.Run(j.Endpoint("builtin/echo"), map[string]int{"a": 7}); string(r.Output) != `{"a":7}` {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The clock goes on by hand: a job times out although no time passes, and its handler is
+// told so.
+func TestAdvance(t *testing.T) {
+	const timeOut = 10 * time.Minute // of an endpoint that sets none; a result is kept for half an hour
+	t.Parallel()
+	ended := make(chan error, 1)
+	j := jobrunnertest.Start(t, jobrunnertest.Handle("sleeper", func(ctx context.Context, job jobrunnertest.Job) (any, error) {
+		err := job.Sleep(ctx, 24*time.Hour)
+		ended <- err
+		return nil, err
+	}))
+	id := j.Endpoint("sleeper")
+	job, before := j.Submit(id, nil), j.Now()
+	j.WaitRunning(id, job)
+	if now := j.Advance(timeOut); now.Sub(before) < timeOut {
+		t.Errorf("from %s to %s", before, now)
+	}
+	if r := j.Wait(id, job); r.Status != "TIMED_OUT" {
+		t.Errorf("%+v", r)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("expected the handler's context to end, got %v", err)
+	}
+}
+
+// Workers that are programs take jobs too; those of files and of rules of a jobrunner.yaml.
+func TestPrograms(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs are shell scripts")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	script, config := filepath.Join(dir, "upper.sh"), filepath.Join(dir, "jobrunner.yaml")
+	write(t, script, "tr a-z A-Z\n")
+	write(t, config, "engine: none\nrules:\n  - image: team/lower\n    command: {run: [tr, A-Z, a-z]}\n")
+	j := jobrunnertest.Start(t, jobrunnertest.ConfigFile(config), jobrunnertest.HandleFile("team/upper", script))
+	for image, want := range map[string]string{"team/upper:1": `{"A":"B"}`, "team/lower:1": `{"a":"b"}`} {
+		if r := j.Run(j.Endpoint(image), map[string]string{"a": "B"}); r.Status != "COMPLETED" || string(r.Output) != want {
+			t.Errorf("%s: %+v", image, r)
+		}
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A worker has simulated GPUs of its own, and the endpoint's volume.
+func TestSimulateGPUs(t *testing.T) {
+	t.Parallel()
+	j := jobrunnertest.Start(t, jobrunnertest.SimulateGPUs("l4x2"),
+		jobrunnertest.Handle("gpu", func(_ context.Context, job jobrunnertest.Job) (any, error) {
+			info, err := os.Stat(job.Volume)
+			return []any{len(job.GPUs), err == nil && info.IsDir()}, nil
+		}))
+	volume := j.Create("network-volumes", map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1"})
+	id := j.Create("serverless", map[string]any{
+		"name": "e", "image": "gpu", "networkVolumes": []string{volume}, "gpu": map[string]any{"pools": []string{"ADA_24"}, "count": 2}, "workers": map[string]any{"max": 1},
+	})
+	if r := j.Run(id, nil); string(r.Output) != "[2,true]" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The environment reaches this deployment alone, whatever the test's own names.
+func TestEnviron(t *testing.T) {
+	t.Setenv("GPUCLOUD_QUEUE_URL", "https://production.example.com")
+	t.Setenv("GPUCLOUD_API_KEY", "of production")
+	j := jobrunnertest.Start(t, jobrunnertest.Key("k"))
+	want := []string{"GPUCLOUD_BASE_URL=" + j.URL, "GPUCLOUD_API_KEY=k", "GPUCLOUD_QUEUE_URL=", "RUNPOD_ENDPOINT_BASE_URL=" + j.URL + "/live/v2"}
+	all := j.Environ()
+	for _, v := range want {
+		if !slices.Contains(all, v) {
+			t.Errorf("no %s", v)
+		}
+	}
+	if text := strings.Join(all, "\n"); strings.Contains(text, "production") || !strings.Contains(text, "PATH=") {
+		t.Errorf("invalid environment:\n%s", text)
+	}
+	j.Setenv()
+	for _, v := range want {
+		if name, value, _ := strings.Cut(v, "="); os.Getenv(name) != value {
+			t.Errorf("%s is %q", name, os.Getenv(name))
+		}
+	}
+}
+
+// The state outlives a deployment where Data names its folder.
+func TestData(t *testing.T) {
+	t.Parallel()
+	dir, id := t.TempDir(), ""
+	t.Run("first", func(t *testing.T) {
+		id = jobrunnertest.Start(t, jobrunnertest.Data(dir)).Endpoint("builtin/echo")
+	})
+	if r := jobrunnertest.Start(t, jobrunnertest.Data(dir)).Run(id, nil); r.Status != "COMPLETED" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMiddleware(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	j := jobrunnertest.Start(t, jobrunnertest.Middleware(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen.Add(1)
+			next.ServeHTTP(w, r)
+		})
+	}))
+	j.Endpoint("builtin/echo")
+	if seen.Load() != 1 {
+		t.Errorf("%d requests", seen.Load())
+	}
+}
+
+// A test ends although a job runs, a client waits for it, and a handler does not look at
+// its context before that ends.
+func TestEndsWithItsTest(t *testing.T) {
+	t.Parallel()
+	var stopped atomic.Bool
+	answered := make(chan error, 1)
+	t.Run("test", func(t *testing.T) {
+		j := jobrunnertest.Start(t, jobrunnertest.Logs(), jobrunnertest.Handle("stuck", func(ctx context.Context, _ jobrunnertest.Job) (any, error) {
+			<-ctx.Done()
+			stopped.Store(true)
+			return nil, ctx.Err()
+		}))
+		id := j.Endpoint("stuck")
+		job := j.Submit(id, nil)
+		j.WaitRunning(id, job)
+		r, err := http.NewRequest(http.MethodPost, j.URL+"/v2/"+id+"/runsync", strings.NewReader(`{"input": {}}`)) // waits in the queue
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := make(chan struct{})
+		r = r.WithContext(httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }}))
+		go func() {
+			response, err := j.Client().Do(r)
+			if err == nil {
+				response.Body.Close()
+			}
+			answered <- err
+		}()
+		<-sent
+	})
+	if err := <-answered; err == nil || !stopped.Load() {
+		t.Errorf("the client got %v, the handler was stopped: %t", err, stopped.Load())
+	}
+}
+
+// failing is a test that notes why it ended.
+type failing struct {
+	testing.TB
+	text string
+}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.text = strings.TrimSpace(format)
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			f.text = err.Error()
+		}
+	}
+	runtime.Goexit()
+}
+
+func TestInvalidOptions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kubernetes := filepath.Join(dir, "jobrunner.yaml")
+	write(t, kubernetes, "executor: kubernetes\nkubernetes: {url: http://jobrunner:8420}\n")
+	for want, option := range map[string]jobrunnertest.Option{
+		"expected a file or one of": jobrunnertest.SimulateGPUs("nosuch"),
+		"there is no file":          jobrunnertest.HandleFile("a", filepath.Join(dir, "nosuch.py")),
+		"no such file":              jobrunnertest.ConfigFile(filepath.Join(dir, "nosuch.yaml")),
+		"is for the program":        jobrunnertest.ConfigFile(kubernetes),
+		"image is empty":            jobrunnertest.Handle("", nil),
+	} {
+		f := &failing{TB: t}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			jobrunnertest.Start(f, option)
+		}()
+		if <-done; !strings.Contains(f.text, want) {
+			t.Errorf("expected %q, got %q", want, f.text)
+		}
+	}
+}

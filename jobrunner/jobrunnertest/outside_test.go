@@ -1,0 +1,60 @@
+package jobrunnertest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+// needless are modules that a test of a stranger must not compile: Kubernetes' client,
+// and NVML, which needs C and a linker that resolves symbols lazily.
+var needless = []string{"k8s.io/", "github.com/NVIDIA/", "github.com/hashicorp/terraform", "helm.sh/", "github.com/chromedp/"}
+
+// A module outside of this one tests its client as examples/go-test does, without a C
+// compiler.
+func TestOutsideModule(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples/go-test"))); err != nil {
+		t.Fatal(err)
+	}
+	// What a reader fetches is this tree, with the versions that it has.
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "go.mod"), strings.Replace(string(mod), "=> ../..", "=> "+root, 1))
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "go.sum"), string(sums))
+
+	packages, err := gobuild.Tool(t.Context(), dir, "list", "-mod=mod", "-deps", "-test", "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(packages), "jobrunner/jobrunnertest\n") {
+		t.Fatalf("expected jobrunnertest among\n%s", packages)
+	}
+	for name := range strings.FieldsSeq(string(packages)) {
+		for _, module := range needless {
+			if strings.HasPrefix(name, module) {
+				t.Errorf("a test of a stranger compiles %s", name)
+			}
+		}
+	}
+	if testing.Short() {
+		return // it compiles this module again, without cgo
+	}
+	if out, err := gobuild.Tool(t.Context(), dir, "test", "-mod=mod", "-trimpath", "-count=1", "-v", "./..."); err != nil || !strings.Contains(string(out), "--- PASS: TestShout") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,366 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// TestKubernetes of cmd/jobrunner has a real cluster; here are answers that this one does
+// not give on demand.
+
+// simulated is a cluster that says what the test says.
+type simulated struct {
+	*Cluster
+	t    *testing.T
+	fake *fake.Clientset
+}
+
+func simulate(t *testing.T, objects ...runtime.Object) *simulated {
+	t.Helper()
+	return simulateAs(t, "", objects...)
+}
+
+// simulateAs is simulate for a jobrunner in a Pod.
+func simulateAs(t *testing.T, self string, objects ...runtime.Object) *simulated {
+	t.Helper()
+	f := fake.NewClientset(objects...)
+	c, err := open(t.Context(), Config{Namespace: "gpucloud", URL: "http://jobrunner:8420/", Run: "run-1", Self: self}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &simulated{Cluster: c, t: t, fake: f}
+}
+
+// started is what Start returned.
+type started struct {
+	process worker.Process
+	err     error
+}
+
+// begin starts a worker, and returns once its Pod is there.
+func (s *simulated) begin(w Workload) (pod *core.Pod, result <-chan started) {
+	s.t.Helper()
+	out := make(chan started, 1)
+	go func() {
+		p, err := s.Start(s.t.Context(), w)
+		out <- started{p, err}
+	}()
+	return s.awaitPod(), out
+}
+
+// awaitPod returns a Pod once there is one.
+func (s *simulated) awaitPod() *core.Pod {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
+		list, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(list.Items) > 0 {
+			return &list.Items[0]
+		}
+	}
+	s.t.Fatal("there is no Pod")
+	return nil
+}
+
+// becomes gives the Pod's container a state.
+func (s *simulated) becomes(pod *core.Pod, state core.ContainerState) {
+	s.t.Helper()
+	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: containerName, State: state}}
+	if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// left counts what is in the cluster.
+func (s *simulated) left() int {
+	s.t.Helper()
+	pods, err := s.fake.CoreV1().Pods("gpucloud").List(s.t.Context(), meta.ListOptions{})
+	secrets, failed := s.fake.CoreV1().Secrets("gpucloud").List(s.t.Context(), meta.ListOptions{})
+	if err := errors.Join(err, failed); err != nil {
+		s.t.Fatal(err)
+	}
+	return len(pods.Items) + len(secrets.Items)
+}
+
+func plain() Workload {
+	return Workload{
+		Spec: worker.Spec{Endpoint: "e1", Worker: "W1", Container: store.Container{Image: "r.example/i:1", Env: map[string]string{
+			"TOKEN": "planted", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/e1/job-take/$ID?gpu=x",
+		}}, Login: &worker.Login{Username: "u", Password: "planted-too"}},
+		Words: []string{"serve", "$(HOME)"}, Registry: "r.example", Pull: core.PullAlways,
+	}
+}
+
+var running = core.ContainerState{Running: &core.ContainerStateRunning{}}
+
+// A worker is a Pod and two Secrets, which are gone when it is killed. No secret is in
+// the Pod, and the URLs of the protocol are those that Pods reach.
+func TestWorker(t *testing.T) {
+	s := simulate(t)
+	pod, result := s.begin(plain())
+	text, err := pod.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := pod.Spec.Containers[0]
+	if bytes.Contains(text, []byte("planted")) || !slices.Equal(c.Args, []string{"serve", "$$(HOME)"}) || c.ImagePullPolicy != core.PullAlways || *pod.Spec.AutomountServiceAccountToken || len(pod.Spec.ImagePullSecrets) != 1 {
+		t.Errorf("%+v", pod.Spec)
+	}
+	secrets, err := s.fake.CoreV1().Secrets("gpucloud").List(t.Context(), meta.ListOptions{})
+	if err != nil || len(secrets.Items) != 2 {
+		t.Fatalf("%v %v", secrets, err)
+	}
+	for _, secret := range secrets.Items {
+		if url := secret.StringData["RUNPOD_WEBHOOK_GET_JOB"]; url != "" && url != "http://jobrunner:8420/v2/e1/job-take/$ID?gpu=x" {
+			t.Errorf("%s", url)
+		}
+		if login := secret.Data[core.DockerConfigJsonKey]; login != nil && string(login) != `{"auths":{"r.example":{"username":"u","password":"planted-too"}}}` {
+			t.Errorf("%s", login)
+		}
+	}
+	s.becomes(pod, running)
+	got := <-result
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	got.process.Kill()
+	got.process.Kill() // again
+	if exit := got.process.Exit(); exit != "stopped by the jobrunner" || s.left() != 0 {
+		t.Errorf("%s; %d objects are left", exit, s.left())
+	}
+}
+
+// What keeps a container from starting is the error, and nothing is left.
+func TestStartFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		state core.ContainerState
+		want  string
+	}{
+		"image":   {core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"}}, "ErrImagePull: manifest unknown"},
+		"program": {core.ContainerState{Terminated: &core.ContainerStateTerminated{Reason: "StartError", ExitCode: 128, Message: "no such program"}}, "StartError: no such program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := simulate(t)
+			pod, result := s.begin(plain())
+			s.becomes(pod, core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: "ContainerCreating"}})
+			s.becomes(pod, c.state)
+			if got := <-result; got.err == nil || !strings.Contains(got.err.Error(), c.want) || s.left() != 0 {
+				t.Errorf("%v; %d objects are left", got.err, s.left())
+			}
+		})
+	}
+}
+
+// A Pod that the cluster does not take, for a quota or a right, leaves no Secret.
+func TestPodIsRefused(t *testing.T) {
+	s := simulate(t)
+	s.fake.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, kerrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "w", errors.New("exceeded quota: gpus"))
+	})
+	if _, err := s.Start(t.Context(), plain()); err == nil || !strings.Contains(err.Error(), "exceeded quota: gpus") || s.left() != 0 {
+		t.Errorf("%v; %d objects are left", err, s.left())
+	}
+}
+
+// A start that is not wanted any more leaves nothing, and what it waited for is in the log.
+func TestStartIsBrokenOff(t *testing.T) {
+	s := simulate(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w := plain()
+	log := &lockedBuffer{}
+	w.Log = log
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.Start(ctx, w)
+		result <- err
+	}()
+	for !strings.Contains(log.String(), "0/1 nodes are available") {
+		list, err := s.fake.CoreV1().Pods("gpucloud").List(t.Context(), meta.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range list.Items {
+			pod.Status.Conditions = []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}
+			if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(t.Context(), &pod, meta.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Millisecond) // the goroutines of client-go run in real time
+	}
+	stop()
+	if err := <-result; !errors.Is(err, context.Canceled) || s.left() != 0 {
+		t.Errorf("%v; %d objects are left", err, s.left())
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// How a worker ended is told by the cluster.
+func TestEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(s *simulated, pod *core.Pod)
+		want string
+	}{
+		"memory": {func(s *simulated, pod *core.Pod) {
+			s.becomes(pod, core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}})
+		}, "exit status 137: killed by SIGKILL, out of memory"},
+		"evicted": {func(s *simulated, pod *core.Pod) {
+			pod.Status.ContainerStatuses = nil
+			pod.Status.Phase, pod.Status.Reason, pod.Status.Message = core.PodFailed, "Evicted", "The node was low on memory."
+			if _, err := s.fake.CoreV1().Pods("gpucloud").UpdateStatus(s.t.Context(), pod, meta.UpdateOptions{}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "the cluster ended it: Evicted: The node was low on memory."},
+		"deleted": {func(s *simulated, pod *core.Pod) {
+			if err := s.fake.CoreV1().Pods("gpucloud").Delete(s.t.Context(), pod.Name, meta.DeleteOptions{}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "its Pod was deleted, and not by the jobrunner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := simulate(t)
+			pod, result := s.begin(plain())
+			s.becomes(pod, running)
+			got := <-result
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			c.end(s, pod)
+			<-got.process.Done()
+			if exit := got.process.Exit(); exit != c.want || s.left() != 0 {
+				t.Errorf("%s; %d objects are left", exit, s.left())
+			}
+		})
+	}
+}
+
+// A worker that is to end while the API server does not answer ends when it does, also
+// where nobody waits for that any more.
+func TestEndWithoutAnAPIServer(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"for a moment": time.Minute, "for long": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			s := simulate(t)
+			s.patience = patience
+			var refused atomic.Int64
+			s.fake.PrependReactor("delete", "*", func(ktesting.Action) (bool, runtime.Object, error) {
+				return refused.Add(1) < 4, nil, errors.New("connection refused")
+			})
+			pod, result := s.begin(plain())
+			s.becomes(pod, running)
+			got := <-result
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			got.process.Kill()
+			<-got.process.Done()
+			for deadline := time.Now().Add(time.Minute); s.left() != 0; time.Sleep(time.Millisecond) { // the goroutines of client-go run in real time
+				if time.Now().After(deadline) {
+					t.Fatalf("%d objects are left", s.left())
+				}
+			}
+		})
+	}
+}
+
+func node(name, product string, gpus int64, ready core.ConditionStatus) *core.Node {
+	return &core.Node{
+		ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{gpuLabel: product, memoryLabel: "1024", driverLabel: "570.1", cudaLabel: "12.8"}},
+		Status: core.NodeStatus{
+			Allocatable: core.ResourceList{gpuResource: *resource.NewQuantity(gpus, resource.DecimalSI)},
+			Conditions:  []core.NodeCondition{{Type: core.NodeReady, Status: ready, Message: "kubelet stopped posting"}},
+		},
+	}
+}
+
+// The inventory is what the nodes have to allocate, by the catalog's types, and follows
+// them; a worker asks for a node of its type.
+func TestInventory(t *testing.T) {
+	s := simulate(t, node("b", "NVIDIA-A100-SXM4-80GB", 2, core.ConditionTrue), node("a", "NVIDIA-L4", 1, core.ConditionFalse), node("c", "", 0, core.ConditionTrue))
+	in, err := s.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := in.Devices()
+	if len(devices) != 3 || devices[0].TypeID != "NVIDIA L4" || !strings.Contains(devices[0].Fault, "node a is not ready") || devices[1].TypeID != "NVIDIA A100-SXM4-80GB" || devices[1].Fault != "" || devices[1].Memory != 1<<30 {
+		t.Errorf("%+v", devices)
+	}
+	if d := in.Driver(); d != (gpu.Driver{Version: "570.1", CUDA: "12.8"}) {
+		t.Errorf("%+v", d)
+	}
+	w := plain()
+	w.Devices = devices[1:2]
+	pod, result := s.begin(w)
+	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
+	if limit := pod.Spec.Containers[0].Resources.Limits[gpuResource]; limit.Value() != 1 || terms.Key != gpuLabel || !slices.Equal(terms.Values, []string{"NVIDIA-A100-SXM4-80GB"}) {
+		t.Errorf("%v %v", limit, terms)
+	}
+	s.becomes(pod, running)
+	if got := <-result; got.err != nil {
+		t.Fatal(got.err)
+	}
+	for len(in.Changed()) > 0 {
+		<-in.Changed()
+	}
+	if err := s.fake.CoreV1().Nodes().Delete(t.Context(), "a", meta.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-in.Changed()
+	if devices := in.Devices(); len(devices) != 2 {
+		t.Errorf("%+v", devices)
+	}
+}
+
+// A later run removes what one that was killed left, and nothing else.
+func TestRemoveRun(t *testing.T) {
+	s := simulate(t)
+	pod, result := s.begin(plain())
+	s.becomes(pod, running)
+	if got := <-result; got.err != nil {
+		t.Fatal(got.err)
+	}
+	if n, err := s.RemoveRun(t.Context(), "run-0"); n != 0 || err != nil || s.left() != 3 {
+		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
+	}
+	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 1 || err != nil || s.left() != 0 {
+		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
+	}
+}

@@ -1,0 +1,192 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+)
+
+// Labels of NVIDIA's GPU feature discovery.
+const (
+	driverLabel = "nvidia.com/cuda.driver-version.full"
+	cudaLabel   = "nvidia.com/cuda.runtime-version.full"
+	memoryLabel = "nvidia.com/gpu.memory" // MiB
+)
+
+// inventory is the GPUs of the cluster's nodes: as many devices for each node as it has
+// to allocate. They stand for places: which device a Pod gets is the node's choice.
+type inventory struct {
+	cluster *Cluster
+	changed chan struct{}
+
+	mu    sync.Mutex
+	nodes map[string]*core.Node
+}
+
+// Inventory follows the cluster's nodes.
+func (c *Cluster) Inventory(ctx context.Context) (gpu.Inventory, error) {
+	in := &inventory{cluster: c, changed: make(chan struct{}, 1), nodes: map[string]*core.Node{}}
+	factory := informers.NewSharedInformerFactory(c.client, 0)
+	informer := factory.Core().V1().Nodes().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { in.note(o, false) },
+		UpdateFunc: func(_, o any) { in.note(o, false) },
+		DeleteFunc: func(o any) {
+			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = last.Obj
+			}
+			in.note(o, true)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	factory.Start(c.stop)
+	c.watching.Lock()
+	c.informers = append(c.informers, factory)
+	c.watching.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, fmt.Errorf("the nodes of the Kubernetes cluster can't be listed within %s: may the jobrunner list and watch nodes?", startTimeout)
+	}
+	c.inventory = in
+	return in, nil
+}
+
+func (in *inventory) note(object any, deleted bool) {
+	node, ok := object.(*core.Node)
+	if !ok {
+		return
+	}
+	in.mu.Lock()
+	before := in.slots(in.nodes[node.Name])
+	if deleted {
+		delete(in.nodes, node.Name)
+	} else {
+		in.nodes[node.Name] = node
+	}
+	differs := before != in.slots(in.nodes[node.Name])
+	in.mu.Unlock()
+	if differs {
+		notify.Signal(in.changed)
+	}
+}
+
+// slots is how many GPUs of a node may be asked for, of which type, and why none.
+type slots struct {
+	count int64
+	label string
+	fault string
+}
+
+func (in *inventory) slots(node *core.Node) (s slots) {
+	if node == nil {
+		return s
+	}
+	quantity := node.Status.Allocatable[gpuResource]
+	s.count, s.label = quantity.Value(), node.Labels[in.cluster.GPULabel]
+	if node.Spec.Unschedulable {
+		s.fault = "its node " + node.Name + " takes no new Pods (cordoned)"
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == core.NodeReady && c.Status != core.ConditionTrue {
+			s.fault = "its node " + node.Name + " is not ready: " + c.Message
+		}
+	}
+	return s
+}
+
+// Devices are those of all nodes, by name and number.
+func (in *inventory) Devices() (all []gpu.Device) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	names := make([]string, 0, len(in.nodes))
+	for name := range in.nodes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		node := in.nodes[name]
+		s := in.slots(node)
+		memory, _ := strconv.ParseInt(node.Labels[memoryLabel], 10, 64) // 0 where it is not told
+		for i := range s.count {
+			all = append(all, gpu.Device{
+				UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: len(all), TypeID: in.cluster.typeOf(s.label), Memory: memory << 20, Fault: s.fault,
+			})
+		}
+	}
+	return all
+}
+
+// Driver is the oldest of the nodes' drivers: a Pod may come to any of them.
+func (in *inventory) Driver() (oldest gpu.Driver) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, node := range in.nodes {
+		d := gpu.Driver{Version: node.Labels[driverLabel], CUDA: node.Labels[cudaLabel]}
+		if d.CUDA != "" && (oldest.CUDA == "" || catalog.CompareCUDA(d.CUDA, oldest.CUDA) < 0) {
+			oldest = d
+		}
+	}
+	return oldest
+}
+
+// Sample tells nothing: the devices are on other machines.
+func (in *inventory) Sample(string) (gpu.Sample, error) {
+	return gpu.Sample{Utilization: -1, MemoryUsed: -1, Power: -1, Temperature: -1}, nil
+}
+
+func (in *inventory) Changed() <-chan struct{} { return in.changed }
+func (in *inventory) Close()                   {} // ends with the cluster's connection
+
+// typeOf is the catalog's id of the type that a label names: a label has - where a
+// product's name has a space. One that the catalog does not have is a type of its own.
+func (c *Cluster) typeOf(label string) string {
+	if id := c.GPUTypes[label]; id != "" {
+		return id
+	}
+	if label == "" {
+		return "unknown GPU (its node has no label " + c.GPULabel + ")"
+	}
+	for _, known := range catalog.GPUs {
+		if strings.EqualFold(asLabel(known.ID), label) {
+			return gpu.Canonical(known.ID)
+		}
+	}
+	return gpu.Canonical(strings.ReplaceAll(label, "-", " "))
+}
+
+func asLabel(product string) string { return strings.ReplaceAll(product, " ", "-") }
+
+// products are the values of the label that mean a type.
+func (c *Cluster) products(typeID string) (labels []string) {
+	labels = []string{asLabel(typeID)}
+	for label, id := range c.GPUTypes {
+		if id == typeID {
+			labels = append(labels, label)
+		}
+	}
+	if c.inventory != nil {
+		c.inventory.mu.Lock()
+		defer c.inventory.mu.Unlock()
+		for _, node := range c.inventory.nodes {
+			if label := node.Labels[c.GPULabel]; label != "" && c.typeOf(label) == typeID {
+				labels = append(labels, label)
+			}
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}

@@ -1,0 +1,233 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// aPod is the pod p1 of the deployment d1 in its third run.
+func aPod(deployment string) Workload {
+	s := pod.Spec{
+		Spec: worker.Spec{Worker: "p1", Container: store.Container{Image: "i", Env: map[string]string{"RUNPOD_PUBLIC_IP": "127.0.0.1"}}},
+		Run:  3, Ports: []store.PodPort{{Private: 8080, Public: 8080, Protocol: "http"}}, Deployment: deployment,
+	}
+	return Workload{Spec: s.Spec, Pod: &s}
+}
+
+// beginPod starts a pod, and returns when it runs.
+func (s *simulated) beginPod(w Workload) (made *core.Pod, process pod.Process) {
+	s.t.Helper()
+	type result struct {
+		process pod.Process
+		err     error
+	}
+	out := make(chan result, 1)
+	go func() {
+		p, err := s.StartPod(s.t.Context(), w)
+		out <- result{p, err}
+	}()
+	made = s.awaitPod()
+	s.becomes(made, running)
+	select {
+	case r := <-out:
+		s.t.Fatalf("it runs without an address: %v", r.err)
+	case <-time.After(10 * time.Millisecond): // it may be told late, which is no failure
+	}
+	made.Status.PodIP = "10.1.2.3"
+	s.becomes(made, running)
+	r := <-out
+	if r.err != nil {
+		s.t.Fatal(r.err)
+	}
+	return made, r.process
+}
+
+// A pod is a Pod that is found by its deployment, and reached at an address of its own.
+func TestPod(t *testing.T) {
+	s := simulate(t)
+	made, process := s.beginPod(aPod("d1"))
+	if l := made.Labels; l[deploymentLabel] != "d1" || l[podLabel] != "p1" || l[podRunLabel] != "3" || l[runLabel] != "" {
+		t.Errorf("%v", l)
+	}
+	c := made.Spec.Containers[0]
+	if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 8080 || len(c.Env) != 1 || c.Env[0].Name != "RUNPOD_PUBLIC_IP" || c.Env[0].ValueFrom.FieldRef.FieldPath != "status.podIP" {
+		t.Errorf("%+v", c)
+	}
+	if process.Address() != "10.1.2.3" {
+		t.Errorf("%s", process.Address())
+	}
+	process.Stop(time.Second)
+	if exit := process.Exit(); exit != "stopped by the jobrunner" || process.Succeeded() || s.left() != 0 {
+		t.Errorf("%s; %d objects are left", exit, s.left())
+	}
+}
+
+// The variables of a member of a cluster have its address once it starts.
+func TestMember(t *testing.T) {
+	s := simulate(t)
+	w := aPod("d1")
+	w.Pod.OwnAddress = map[string]string{"NODE_ADDR": "", "HOST_NODE_ADDR": ":29400"}
+	made, _ := s.beginPod(w)
+	var variables []string
+	for _, v := range made.Spec.Containers[0].Env {
+		variables = append(variables, v.Name+"="+v.Value)
+	}
+	// Kubernetes puts in what comes before.
+	want := []string{"RUNPOD_PUBLIC_IP=", "HOST_NODE_ADDR=$(RUNPOD_PUBLIC_IP):29400", "NODE_ADDR=$(RUNPOD_PUBLIC_IP)"}
+	if !slices.Equal(variables, want) {
+		t.Errorf("%q, want %q", variables, want)
+	}
+}
+
+// What belongs to a deployment outlives a run of the jobrunner; a later one goes on with
+// it, or removes it. What belongs to none is removed with its run.
+func TestLeftPods(t *testing.T) {
+	s := simulate(t)
+	made, _ := s.beginPod(aPod("d1"))
+	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 0 || err != nil || s.left() != 2 {
+		t.Fatalf("%d, %v; %d objects are left", n, err, s.left())
+	}
+	next, err := open(t.Context(), Config{Namespace: "gpucloud", Run: "run-2"}, s.fake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.Close)
+	left, err := next.LeftPods(t.Context(), "d1")
+	if err != nil || len(left) != 1 || left[0].Pod != "p1" || left[0].Run != 3 {
+		t.Fatalf("%+v %v", left, err)
+	}
+	var mu sync.Mutex
+	var marks []string
+	adopted := left[0].Adopt(pod.Spec{Run: 3, Line: func(_, mark string) {
+		mu.Lock()
+		defer mu.Unlock()
+		marks = append(marks, mark)
+	}}, "")
+	if again, err := next.LeftPods(t.Context(), "d1"); err != nil || len(again) != 0 {
+		t.Errorf("one that is followed is left: %+v %v", again, err)
+	}
+	s.becomes(made, core.ContainerState{Terminated: &core.ContainerStateTerminated{}})
+	<-adopted.Done()
+	if !adopted.Succeeded() || adopted.Exit() != "exit status 0" || s.left() != 0 {
+		t.Errorf("%s; %d objects are left", adopted.Exit(), s.left())
+	}
+	s.beginPod(aPod("d1"))
+	other, err := open(t.Context(), Config{Namespace: "gpucloud", Run: "run-3"}, s.fake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	if left, err = other.LeftPods(t.Context(), "d1"); err != nil || len(left) != 1 {
+		t.Fatalf("%+v %v", left, err)
+	}
+	left[0].Remove()
+	if s.left() != 0 {
+		t.Errorf("%d objects are left", s.left())
+	}
+	s.beginPod(aPod(""))
+	if n, err := s.RemoveRun(t.Context(), "run-1"); n != 1 || err != nil || s.left() != 0 {
+		t.Errorf("%d, %v; %d objects are left", n, err, s.left())
+	}
+}
+
+// claims are the sizes of all claims, by name.
+func (s *simulated) claims() map[string]string {
+	s.t.Helper()
+	list, err := s.fake.CoreV1().PersistentVolumeClaims("gpucloud").List(s.t.Context(), meta.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, c := range list.Items {
+		size := c.Spec.Resources.Requests[core.ResourceStorage]
+		all[c.Name] = size.String() + " " + string(c.Spec.AccessModes[0])
+	}
+	return all
+}
+
+// A volume is a claim, which its first mount makes, which grows and never shrinks, and
+// which goes with the volume alone.
+func TestVolumes(t *testing.T) {
+	s := simulate(t)
+	s.StorageClass = "fast"
+	for _, step := range []struct {
+		mount worker.Mount
+		want  string
+	}{
+		{worker.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "10G ReadWriteMany"},
+		{worker.Mount{Name: "volume-v1", Size: 20, Path: "/data"}, "20G ReadWriteMany"},
+		{worker.Mount{Name: "volume-v1", Size: 10, Path: "/data"}, "20G ReadWriteMany"},
+		{worker.Mount{Name: "pod-p1", Size: 0, Path: "/data"}, "1G ReadWriteOnce"},
+	} {
+		w := plain()
+		w.Mounts = []worker.Mount{step.mount}
+		made, result := s.begin(w)
+		if c := made.Spec.Containers[0]; len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != "/data" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "gpucloud-"+step.mount.Name {
+			t.Errorf("%+v", made.Spec)
+		}
+		s.becomes(made, running)
+		got := <-result
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		got.process.Kill()
+		if size := s.claims()["gpucloud-"+step.mount.Name]; size != step.want {
+			t.Errorf("%+v has a claim of %s, not %s", step.mount, size, step.want)
+		}
+	}
+	if err := s.ResizeVolume(t.Context(), "volume-v1", 30); err != nil || s.claims()["gpucloud-volume-v1"] != "30G ReadWriteMany" {
+		t.Errorf("%v %v", err, s.claims())
+	}
+	for range 2 { // also where there is none
+		if err := s.RemoveVolume(t.Context(), "volume-v1"); err != nil {
+			t.Error(err)
+		}
+		if err := s.ResizeVolume(t.Context(), "volume-v1", 40); err != nil {
+			t.Error(err)
+		}
+	}
+	if all := s.claims(); len(all) != 1 {
+		t.Errorf("%v", all)
+	}
+}
+
+// A claim that is still being deleted is another volume's: a Pod must not have it.
+func TestDeletedClaim(t *testing.T) {
+	now := meta.Now()
+	s := simulate(t, &core.PersistentVolumeClaim{ObjectMeta: meta.ObjectMeta{Name: "gpucloud-pod-p1", Namespace: "gpucloud", DeletionTimestamp: &now, Finalizers: []string{"f"}}})
+	w := plain()
+	w.Mounts = []worker.Mount{{Name: "pod-p1", Size: 10, Path: "/data"}}
+	if _, err := s.Start(t.Context(), w); err == nil || !strings.Contains(err.Error(), "is still being deleted") || s.left() != 0 {
+		t.Errorf("%v; %d objects are left", err, s.left())
+	}
+}
+
+// A CPU flavour and a disk are limits, and reserved unless the cluster is overcommitted.
+func TestResources(t *testing.T) {
+	s := simulate(t)
+	w := plain()
+	w.VCPUs, w.Memory, w.Disk = 2, 4, 50
+	for overcommit, reserved := range map[bool][]string{false: {"2", "4G", "50G"}, true: {"0", "0", "0"}} {
+		s.Overcommit = overcommit
+		r := s.resources(w)
+		show := func(l core.ResourceList) []string {
+			return []string{l.Cpu().String(), l.Memory().String(), l.StorageEphemeral().String()}
+		}
+		if limits := show(r.Limits); !slices.Equal(limits, []string{"2", "4G", "50G"}) || len(r.Limits) != 3 {
+			t.Errorf("limits: %q", limits)
+		}
+		if got := show(r.Requests); !slices.Equal(got, reserved) || len(r.Requests) != 3 {
+			t.Errorf("overcommit %t reserves %q", overcommit, got)
+		}
+	}
+}

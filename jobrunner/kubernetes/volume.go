@@ -1,0 +1,102 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	core "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// volumeLabel is on a claim, with the volume's name.
+const volumeLabel = "gpucloud/volume"
+
+// gigabyte is the unit of sizes.
+const gigabyte = 1000 * 1000 * 1000
+
+func claimName(volume string) string { return "gpucloud-" + volume }
+
+// storage is the size of a claim, which can't be 0.
+func storage(size int64) resource.Quantity {
+	return *resource.NewQuantity(max(1, size)*gigabyte, resource.DecimalSI)
+}
+
+// claim makes the PersistentVolumeClaim of a volume where there is none, and has one grow
+// that is smaller than the volume.
+func (c *Cluster) claim(ctx context.Context, m worker.Mount) error {
+	access := core.ReadWriteOnce
+	if strings.HasPrefix(m.Name, worker.NetworkVolumeName) {
+		access = c.VolumeAccess
+	}
+	claim := &core.PersistentVolumeClaim{
+		ObjectMeta: meta.ObjectMeta{Name: claimName(m.Name), Namespace: c.Namespace, Labels: map[string]string{managedBy: manager, volumeLabel: m.Name}},
+		Spec: core.PersistentVolumeClaimSpec{
+			AccessModes: []core.PersistentVolumeAccessMode{access},
+			Resources:   core.VolumeResourceRequirements{Requests: core.ResourceList{core.ResourceStorage: storage(m.Size)}},
+		},
+	}
+	if c.StorageClass != "" {
+		claim.Spec.StorageClassName = &c.StorageClass
+	}
+	_, err := c.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, claim, meta.CreateOptions{})
+	if kerrors.IsAlreadyExists(err) {
+		return c.ResizeVolume(ctx, m.Name, m.Size)
+	}
+	if err != nil {
+		return fmt.Errorf("the cluster does not take the claim of the volume %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// ResizeVolume has a volume's claim grow to a size, if there is one. A claim that has at
+// least that size stays as it is: volumes never shrink.
+func (c *Cluster) ResizeVolume(ctx context.Context, name string, size int64) error {
+	api := c.client.CoreV1().PersistentVolumeClaims(c.Namespace)
+	found, err := api.Get(ctx, claimName(name), meta.GetOptions{})
+	switch {
+	case kerrors.IsNotFound(err):
+		return nil // the first mount makes it
+	case err != nil:
+		return fmt.Errorf("the claim of the volume %s: %w", name, err)
+	case found.DeletionTimestamp != nil:
+		return fmt.Errorf("the claim of an earlier volume %s is still being deleted", name)
+	}
+	want, has := storage(size), found.Spec.Resources.Requests[core.ResourceStorage]
+	if want.Cmp(has) <= 0 {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, want.String())
+	if _, err := api.Patch(ctx, found.Name, types.MergePatchType, patch, meta.PatchOptions{}); err != nil {
+		return fmt.Errorf("the claim of the volume %s can't grow from %s to %s: %w", name, has.String(), want.String(), err)
+	}
+	return nil
+}
+
+// RemoveVolume deletes a volume's claim, and with it the data. Where there is none it does
+// nothing.
+func (c *Cluster) RemoveVolume(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	err := c.client.CoreV1().PersistentVolumeClaims(c.Namespace).Delete(ctx, claimName(name), meta.DeleteOptions{})
+	if err != nil && !kerrors.IsNotFound(err) {
+		return fmt.Errorf("the claim of the volume %s: %w", name, err)
+	}
+	return nil
+}
+
+// mount has a Pod see volumes.
+func mount(spec *core.PodSpec, container *core.Container, mounts []worker.Mount) {
+	for i, m := range mounts {
+		name := fmt.Sprintf("volume-%d", i)
+		spec.Volumes = append(spec.Volumes, core.Volume{Name: name, VolumeSource: core.VolumeSource{
+			PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: claimName(m.Name)},
+		}})
+		container.VolumeMounts = append(container.VolumeMounts, core.VolumeMount{Name: name, MountPath: m.Path})
+	}
+}

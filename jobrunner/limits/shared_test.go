@@ -1,0 +1,255 @@
+package limits_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// process is one of several that admit requests by one database.
+type process struct {
+	*limits.Shared
+	db    *sqldb.DB
+	clock *clock.Clock
+}
+
+// startProcesses starts some, whose clocks stand still.
+func startProcesses(t *testing.T, names ...string) (all []process) {
+	t.Helper()
+	url := pgtest.Start(t)
+	for _, name := range names {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		if len(all) == 0 {
+			pgtest.Exec(t, url, "CREATE TABLE processes (id TEXT PRIMARY KEY)") // the engine's
+		}
+		pgtest.Exec(t, url, "INSERT INTO processes VALUES ('"+name+"')")
+		c := new(clock.Clock)
+		c.Stop()
+		s, err := limits.NewShared(t.Context(), db, c, func() string { return name }, func() int { return len(names) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, process{s, db, c})
+	}
+	return all
+}
+
+func noneRuns() int { return 0 }
+
+func refused(t *testing.T, err error) bool {
+	t.Helper()
+	var exceeded *limits.Exceeded
+	if err != nil && !errors.As(err, &exceeded) {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// Whichever process a request comes to, exactly as many are admitted as one process
+// would admit, and again once the window is over.
+func TestSharedRate(t *testing.T) {
+	t.Parallel()
+	all := startProcesses(t, "a", "b", "c")
+	for _, operation := range []limits.Operation{limits.PurgeQueue, limits.Requests, limits.Cancel, limits.Run} {
+		k := limits.Key{User: "u", Endpoint: "e", Operation: operation}
+		for round := range 2 {
+			var admitted atomic.Int64
+			var clients sync.WaitGroup
+			want := int64(limits.Table[operation].Rate)
+			least := want - want/10 // others may be reserved where nobody asks any more
+			for i := range 6 {
+				clients.Go(func() {
+					// A request that comes while as many are open as may be counts for nothing.
+					for try := int64(0); try <= want/4 || admitted.Load() < least && try < want/4+5000; try++ {
+						done, err := all[i%3].Admit(t.Context(), k, noneRuns)
+						if err != nil {
+							if refused(t, err) {
+								time.Sleep(time.Millisecond)
+							}
+							continue
+						}
+						admitted.Add(1)
+						done()
+					}
+				})
+			}
+			clients.Wait()
+			if got := admitted.Load(); got > want || got < least {
+				t.Errorf("operation %d, round %d: %d requests were admitted, want %d", operation, round, got, want)
+			}
+			for _, p := range all {
+				p.clock.Advance(limits.Window + time.Second)
+			}
+		}
+	}
+}
+
+// Requests at a time are those of all processes, and those of one that is gone do not
+// count any more.
+func TestSharedConcurrency(t *testing.T) {
+	t.Parallel()
+	all := startProcesses(t, "a", "b")
+	a, b := all[0], all[1]
+	for _, operation := range []limits.Operation{limits.Requests, limits.Cancel, limits.Run} {
+		k := limits.Key{User: "u", Endpoint: "e", Operation: operation}
+		var ends []func()
+		for n := 0; ; n++ {
+			done, err := all[n%2].Admit(t.Context(), k, noneRuns)
+			if refused(t, err) {
+				break
+			}
+			ends = append(ends, done)
+		}
+		if want := limits.Table[operation].Concurrent; len(ends) != want {
+			t.Errorf("operation %d: %d at a time, want %d", operation, len(ends), want)
+		}
+		ends[0]() // of a
+		done, err := b.Admit(t.Context(), k, noneRuns)
+		if refused(t, err) {
+			t.Fatalf("operation %d: the place that became free at the other one: %v", operation, err)
+		}
+		done()
+		for _, end := range ends[1:] {
+			end()
+		}
+		for _, p := range all {
+			p.clock.Advance(limits.Window + time.Second)
+			if err := p.Sweep(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.Requests}
+	for range 2 { // of a, which dies with them
+		if _, err := a.Admit(t.Context(), k, noneRuns); refused(t, err) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Admit(t.Context(), k, noneRuns); !refused(t, err) {
+		t.Fatal("a third one is admitted")
+	}
+	err := b.db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		_, err := tx.Exec("DELETE FROM processes WHERE id = 'a'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Admit(t.Context(), k, noneRuns); refused(t, err) {
+		t.Errorf("those of a process that is gone count: %v", err)
+	}
+}
+
+// Of requests that come at once exactly as many are admitted as may be open.
+func TestSharedConcurrencyAtOnce(t *testing.T) {
+	t.Parallel()
+	all := startProcesses(t, "a", "b")
+	for _, operation := range []limits.Operation{limits.Requests, limits.Cancel, limits.Run, limits.Stream} {
+		k := limits.Key{User: "u", Endpoint: "e", Operation: operation}
+		want := limits.Table[operation].Concurrent
+		for range 3 {
+			var admitted atomic.Int64
+			var clients, answered sync.WaitGroup
+			release := make(chan struct{})
+			for i := range want + 5 {
+				answered.Add(1)
+				clients.Go(func() {
+					done, err := all[i%2].Admit(t.Context(), k, noneRuns)
+					if !refused(t, err) {
+						admitted.Add(1)
+						defer done()
+					}
+					answered.Done()
+					<-release
+				})
+			}
+			answered.Wait()
+			close(release)
+			clients.Wait()
+			if got := int(admitted.Load()); got > want || got < want-want/8 {
+				t.Errorf("operation %d: %d at a time, want %d", operation, got, want)
+			}
+			for _, p := range all {
+				p.clock.Advance(limits.Window + time.Second)
+				if err := p.Sweep(t.Context(), true); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// Most requests cost no statement while little of a limit is used, and others are in
+// flight.
+func TestSharedReserves(t *testing.T) {
+	t.Parallel()
+	p := startProcesses(t, "a")[0]
+	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.RunSync}
+	if _, err := p.Admit(t.Context(), k, noneRuns); err != nil { // in flight all the time
+		t.Fatal(err)
+	}
+	const more = 2 + 4 + 8 + 16 + 32 + 64 + 1 // the next ones are reserved
+	for range more {
+		done, err := p.Admit(t.Context(), k, noneRuns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+	}
+	if err := p.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 100 {
+		done, err := p.Admit(t.Context(), k, noneRuns)
+		if err != nil {
+			t.Fatalf("request %d asks the database: %v", n, err)
+		}
+		done()
+	}
+	p.clock.Advance(time.Second)
+	if _, err := p.Admit(t.Context(), k, noneRuns); err == nil {
+		t.Error("what was reserved does not lapse")
+	}
+}
+
+// What was reserved and not used is admitted elsewhere.
+func TestSharedReservationsReturn(t *testing.T) {
+	t.Parallel()
+	all := startProcesses(t, "a", "b")
+	k := limits.Key{User: "u", Endpoint: "e", Operation: limits.Run}
+	admitted := 0
+	admit := func(p process) bool {
+		done, err := p.Admit(t.Context(), k, noneRuns)
+		if refused(t, err) {
+			return false
+		}
+		done()
+		admitted++
+		return true
+	}
+	for range 40 {
+		admit(all[0])
+	}
+	for _, p := range all {
+		p.clock.Advance(2 * time.Second)
+	}
+	if err := all[0].Sweep(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	for admit(all[1]) {
+	}
+	if want := limits.Table[limits.Run].Rate; admitted != want {
+		t.Errorf("%d were admitted, want %d", admitted, want)
+	}
+}

@@ -1,0 +1,94 @@
+package mgmt
+
+import (
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+)
+
+// levelIn is the stock of something in a data center: what the catalog's file
+// states, else whether the machine has it. Of several products the one that it is
+// scarcest for counts.
+func levelIn(offered *catalog.Catalog, p catalog.Placing, products []string, there bool) (level catalog.Level, stated bool) {
+	level = catalog.High
+	for _, p.Product = range products {
+		one, known := offered.LevelOf(p)
+		if !known && there {
+			one = catalog.High
+		}
+		stated = stated || known
+		if one.Less(level) {
+			level = one
+		}
+	}
+	return level, stated
+}
+
+// addAvailability shows where a GPU type is in stock. The machine stands in for
+// all data centers: each has the types that the machine has.
+func (q gpuQuery) addAvailability(w *gpuTypeV2, offered *catalog.Catalog, offer catalog.Offer, stock catalog.Stock) {
+	filtersCUDA := len(q.cudaVersions) > 0 || q.minCUDA != ""
+	versions := stock.CUDAVersions
+	if len(versions) == 0 {
+		versions = offer.CUDAVersions
+	}
+	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return !q.accepts(v) })
+	fits := q.count <= offer.MaxCount[q.cloud]
+	highest, free := catalog.None, false
+	for _, d := range offered.DataCenters {
+		level, stated := levelIn(offered, catalog.Placing{GPU: w.ID, DataCenter: d.ID, Cloud: q.cloud}, q.products, stock.Count >= q.count)
+		if stated && !fits {
+			level = catalog.None
+		}
+		free = free || level != catalog.None
+		if level == catalog.None || filtersCUDA && len(versions) == 0 || len(q.countries) > 0 && !slices.Contains(q.countries, d.Country) {
+			continue
+		}
+		w.DataCenters = append(w.DataCenters, availabilityV2{d.ID, d.Name, level})
+		if highest.Less(level) {
+			highest = level
+		}
+	}
+	w.Availability = highest
+	for _, v := range versions {
+		w.CUDAVersions = append(w.CUDAVersions, cudaAvailableV2{v, free})
+	}
+}
+
+// addAvailability shows where a CPU flavour is in stock: everywhere, but for what
+// the catalog's file states.
+func (q cpuQuery) addAvailability(w *cpuTypeV2, offered *catalog.Catalog, f catalog.CPU) {
+	w.Availability = catalog.None
+	if q.vcpus > f.MaxVCPU {
+		return
+	}
+	for _, d := range offered.DataCenters {
+		level, _ := levelIn(offered, catalog.Placing{CPU: f.ID, DataCenter: d.ID}, q.products, true)
+		if level == catalog.None {
+			continue
+		}
+		w.DataCenters = append(w.DataCenters, availabilityV2{d.ID, d.Name, level})
+		if w.Availability.Less(level) {
+			w.Availability = level
+		}
+	}
+}
+
+// gpusIn is the stock of a data center, as it is for pods. What is sold out is
+// shown, what the data center doesn't offer is not.
+func gpusIn(offered *catalog.Catalog, d catalog.DataCenter, stock map[string]catalog.Stock) (out []availabilityV2) {
+	for _, g := range offered.GPUsWith(stock) {
+		level, stated := levelIn(offered, catalog.Placing{GPU: g.ID, DataCenter: d.ID}, []string{catalog.Pod}, stock[g.ID].Count > 0)
+		if stated || level != catalog.None {
+			out = append(out, availabilityV2{g.ID, g.Name, level})
+		}
+	}
+	return out
+}
+
+func cpusIn(offered *catalog.Catalog, d catalog.DataCenter) []availabilityV2 {
+	return convertAll(offered.CPUs, func(f catalog.CPU) availabilityV2 {
+		level, _ := levelIn(offered, catalog.Placing{CPU: f.ID, DataCenter: d.ID}, []string{catalog.Pod}, true)
+		return availabilityV2{f.ID, f.Name, level}
+	})
+}

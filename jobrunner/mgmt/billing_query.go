@@ -1,0 +1,137 @@
+package mgmt
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+)
+
+// maxBillingRecords bounds one answer.
+const maxBillingRecords = 100_000
+
+// period reads startTime, endTime, bucketSize and, in version 2, lastN. It is called
+// last: its refusal, if any, comes after invalid values.
+func (s *server) period(c *call, q *query) (w billing.Window, err error) {
+	bucket := billing.Bucket(cmp.Or(q.enumValue("bucketSize", billing.Buckets...), string(billing.Day)))
+	now := s.Clock.Wall()
+	start, end := q.time("startTime", now.Add(-billing.DefaultPeriod)), q.time("endTime", now)
+	last := int64(0)
+	if c.version == 2 {
+		last = q.integer("lastN", 0, "an integer of at least 1", func(n int64) bool { return n >= 1 })
+		q.refuseIf(last > 0 && (q.has("startTime") || q.has("endTime")), "lastN excludes startTime and endTime: set one or the other")
+	}
+	if err := q.err(); err != nil {
+		return w, err
+	}
+	if last > 0 {
+		w, err = billing.Last(bucket, last, now)
+	} else {
+		w, err = billing.Between(bucket, start, end)
+	}
+	if err != nil {
+		return w, httpanswer.Refuse(http.StatusBadRequest, "%s", err)
+	}
+	return w, nil
+}
+
+// readPeriod reads the period of a call that has no other parameter.
+func (s *server) readPeriod(c *call) (billing.Window, error) { return s.period(c, newQuery(c)) }
+
+// time reads a time of RFC 3339.
+func (q *query) time(name string, defaultValue time.Time) time.Time {
+	q.declare(openapi.Parameter{Name: name, In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
+	if !q.has(name) {
+		return defaultValue
+	}
+	t, err := time.Parse(time.RFC3339, q.values.Get(name))
+	if err != nil || t.Year() < 1 {
+		q.addFault(name, q.values.Get(name), "a time in RFC 3339, such as 2026-06-01T00:00:00Z")
+	}
+	return t
+}
+
+// usage calls visit with what resources of a kind cost.
+func (s *server) usage(ctx context.Context, kind billing.Kind, w billing.Window, visit func(billing.Usage)) error {
+	if s.Meter == nil {
+		return nil
+	}
+	return s.Meter.Usage(ctx, kind, w, visit)
+}
+
+// billedByOwner is what each owner (an endpoint, a pod, a cluster or a volume) cost
+// in each bucket.
+type billedByOwner struct {
+	window billing.Window
+	filter *string // the one that the call asks for
+	owners []string
+	costs  map[string][]billing.Cost // by owner, one for each bucket
+}
+
+// readOwner reads the period of a call, and the parameter that names an owner.
+func readOwner(parameter string) func(*server, *call) (billedByOwner, error) {
+	return func(s *server, c *call) (b billedByOwner, err error) {
+		q := newQuery(c)
+		b.filter = nilIfEmpty(q.text(parameter))
+		b.window, err = s.period(c, q)
+		return b, err
+	}
+}
+
+// billedByOwner reads what a kind cost, of all owners or of the one that a parameter
+// names.
+func (s *server) billedByOwner(c *call, kind billing.Kind, parameter string) (b billedByOwner, err error) {
+	if b, err = readOwner(parameter)(s, c); err != nil {
+		return b, err
+	}
+	b.costs = map[string][]billing.Cost{}
+	err = s.usage(c.ctx(), kind, b.window, func(u billing.Usage) {
+		if b.filter != nil && *b.filter != u.Owner {
+			return
+		}
+		costs := b.costs[u.Owner]
+		if costs == nil {
+			costs = make([]billing.Cost, b.window.Len())
+			b.costs[u.Owner] = costs
+			b.owners = append(b.owners, u.Owner)
+		}
+		costs[u.Bucket] = costs[u.Bucket].Plus(u.Cost)
+	})
+	if n := len(b.owners) * b.window.Len(); err == nil && n > maxBillingRecords {
+		return b, httpanswer.Refuse(http.StatusBadRequest, "the answer would have %d records: expected %d at most; choose a larger bucketSize or a shorter period, or set %s", n, maxBillingRecords, parameter)
+	}
+	slices.Sort(b.owners)
+	return b, err
+}
+
+// total is what all owners cost in the whole window.
+func (b billedByOwner) total() (sum billing.Cost) {
+	for _, costs := range b.costs {
+		for _, c := range costs {
+			sum = sum.Plus(c)
+		}
+	}
+	return sum
+}
+
+// billingRecords are the records of each bucket and owner, in the order of time.
+func billingRecords[R any](b billedByOwner, record func(r billingRangeV2, owner string, c billing.Cost) R) []R {
+	out := make([]R, 0, len(b.owners)*b.window.Len())
+	for i := range b.window.Len() {
+		for _, owner := range b.owners {
+			out = append(out, record(bucketRange(b.window, i), owner, b.costs[owner][i]))
+		}
+	}
+	return out
+}
+
+func bucketRange(w billing.Window, i int) billingRangeV2 {
+	return billingRangeV2{billingTime(w.Bounds[i]), billingTime(w.Bounds[i+1])}
+}
+
+func billingTime(t time.Time) string { return t.Format(time.RFC3339) }

@@ -1,0 +1,320 @@
+package mgmt
+
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/billing"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+)
+
+// billingRangeV2 is a half-open range of time.
+type billingRangeV2 struct {
+	StartTime string `json:"startTime"`
+	EndTime   string `json:"endTime"`
+}
+
+// billingQueryV2 repeats the resolved query.
+type billingQueryV2 struct {
+	billingRangeV2
+	BucketSize string `json:"bucketSize"`
+}
+
+func newBillingQuery(w billing.Window) billingQueryV2 {
+	return billingQueryV2{billingRangeV2{billingTime(w.Start()), billingTime(w.End())}, string(w.Bucket)}
+}
+
+// billingAmountsV2 is what everything cost.
+type billingAmountsV2 struct {
+	TotalAmount                  catalog.USD `json:"totalAmount"`
+	PodGPUAmount                 catalog.USD `json:"podGpuAmount"`
+	PodCPUAmount                 catalog.USD `json:"podCpuAmount"`
+	PodDiskAmount                catalog.USD `json:"podDiskAmount"`
+	ServerlessGPUAmount          catalog.USD `json:"serverlessGpuAmount"`
+	ServerlessCPUAmount          catalog.USD `json:"serverlessCpuAmount"`
+	ServerlessDiskAmount         catalog.USD `json:"serverlessDiskAmount"`
+	ServerlessFeeAmount          catalog.USD `json:"serverlessFeeAmount"`
+	StorageStandardAmount        catalog.USD `json:"storageStandardAmount"`
+	StorageHighPerformanceAmount catalog.USD `json:"storageHighPerformanceAmount"`
+	EndpointAmount               catalog.USD `json:"endpointAmount"`
+	ClusterGPUAmount             catalog.USD `json:"clusterGpuAmount"`
+	ClusterDiskAmount            catalog.USD `json:"clusterDiskAmount"`
+	ClusterNetworkingAmount      catalog.USD `json:"clusterNetworkingAmount"`
+}
+
+type billingRecordV2 struct {
+	billingRangeV2
+	billingAmountsV2
+}
+
+type billingMetadataV2 struct {
+	Query       billingQueryV2   `json:"query"`
+	RecordCount int64            `json:"recordCount"`
+	Totals      billingAmountsV2 `json:"totals"`
+}
+
+type billingV2 struct {
+	Records  []billingRecordV2 `json:"records"`
+	Metadata billingMetadataV2 `json:"metadata"`
+}
+
+// costsByKind is what resources of each kind cost.
+type costsByKind map[billing.Kind]billing.Cost
+
+func (k costsByKind) add(kind billing.Kind, c billing.Cost) { k[kind] = k[kind].Plus(c) }
+
+func newBillingAmounts(k costsByKind) billingAmountsV2 {
+	pod, worker, volume, cluster := k[billing.Pod], k[billing.Worker], k[billing.Volume], k[billing.Cluster]
+	return billingAmountsV2{
+		TotalAmount:  pod.Total() + worker.Total() + volume.Total() + cluster.Total(),
+		PodGPUAmount: pod.GPU, PodCPUAmount: pod.CPU, PodDiskAmount: pod.Disk,
+		ServerlessGPUAmount: worker.GPU, ServerlessCPUAmount: worker.CPU, ServerlessDiskAmount: worker.Disk, ServerlessFeeAmount: worker.Fee,
+		StorageStandardAmount: volume.Standard, StorageHighPerformanceAmount: volume.HighPerformance,
+		ClusterGPUAmount: cluster.GPU, ClusterDiskAmount: cluster.Disk, ClusterNetworkingAmount: cluster.Networking,
+	}
+}
+
+// billing shows what everything cost, with a record for each bucket.
+func (s *server) billing(c *call) (any, error) {
+	w, err := s.readPeriod(c)
+	if err != nil {
+		return nil, err
+	}
+	buckets, total := make([]costsByKind, w.Len()), costsByKind{}
+	for i := range buckets {
+		buckets[i] = costsByKind{}
+	}
+	for _, kind := range []billing.Kind{billing.Pod, billing.Worker, billing.Volume, billing.Cluster} {
+		err := s.usage(c.ctx(), kind, w, func(u billing.Usage) {
+			buckets[u.Bucket].add(kind, u.Cost)
+			total.add(kind, u.Cost)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	out := billingV2{make([]billingRecordV2, w.Len()), billingMetadataV2{newBillingQuery(w), int64(w.Len()), newBillingAmounts(total)}}
+	for i, costs := range buckets {
+		out.Records[i] = billingRecordV2{bucketRange(w, i), newBillingAmounts(costs)}
+	}
+	return out, nil
+}
+
+type podBillingAmountsV2 struct {
+	TotalAmount catalog.USD `json:"totalAmount"`
+	GPUAmount   catalog.USD `json:"gpuAmount"`
+	CPUAmount   catalog.USD `json:"cpuAmount"`
+	DiskAmount  catalog.USD `json:"diskAmount"`
+}
+
+func newPodBillingAmounts(c billing.Cost) podBillingAmountsV2 {
+	return podBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk}
+}
+
+type podBillingRecordV2 struct {
+	billingRangeV2
+	PodID string `json:"podId"`
+	podBillingAmountsV2
+}
+
+type podBillingQueryV2 struct {
+	billingQueryV2
+	PodID *string `json:"podId"`
+}
+
+type podBillingMetadataV2 struct {
+	Query          podBillingQueryV2   `json:"query"`
+	RecordCount    int64               `json:"recordCount"`
+	Totals         podBillingAmountsV2 `json:"totals"`
+	UniquePodCount int64               `json:"uniquePodCount"`
+}
+
+type podBillingV2 struct {
+	Records  []podBillingRecordV2 `json:"records"`
+	Metadata podBillingMetadataV2 `json:"metadata"`
+}
+
+func (s *server) podBilling(c *call) (any, error) {
+	b, err := s.billedByOwner(c, billing.Pod, "podId")
+	if err != nil {
+		return nil, err
+	}
+	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) podBillingRecordV2 {
+		return podBillingRecordV2{r, owner, newPodBillingAmounts(c)}
+	})
+	return podBillingV2{records, podBillingMetadataV2{
+		podBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newPodBillingAmounts(b.total()), int64(len(b.owners)),
+	}}, nil
+}
+
+type serverlessBillingAmountsV2 struct {
+	TotalAmount catalog.USD `json:"totalAmount"`
+	GPUAmount   catalog.USD `json:"gpuAmount"`
+	CPUAmount   catalog.USD `json:"cpuAmount"`
+	DiskAmount  catalog.USD `json:"diskAmount"`
+	FeeAmount   catalog.USD `json:"feeAmount"`
+}
+
+func newServerlessBillingAmounts(c billing.Cost) serverlessBillingAmountsV2 {
+	return serverlessBillingAmountsV2{c.Total(), c.GPU, c.CPU, c.Disk, c.Fee}
+}
+
+type serverlessBillingRecordV2 struct {
+	billingRangeV2
+	ServerlessID string `json:"serverlessId"`
+	serverlessBillingAmountsV2
+}
+
+type serverlessBillingQueryV2 struct {
+	billingQueryV2
+	ServerlessID *string `json:"serverlessId"`
+}
+
+type serverlessBillingMetadataV2 struct {
+	Query                 serverlessBillingQueryV2   `json:"query"`
+	RecordCount           int64                      `json:"recordCount"`
+	Totals                serverlessBillingAmountsV2 `json:"totals"`
+	UniqueServerlessCount int64                      `json:"uniqueServerlessCount"`
+}
+
+type serverlessBillingV2 struct {
+	Records  []serverlessBillingRecordV2 `json:"records"`
+	Metadata serverlessBillingMetadataV2 `json:"metadata"`
+}
+
+func (s *server) serverlessBilling(c *call) (any, error) {
+	b, err := s.billedByOwner(c, billing.Worker, "serverlessId")
+	if err != nil {
+		return nil, err
+	}
+	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) serverlessBillingRecordV2 {
+		return serverlessBillingRecordV2{r, owner, newServerlessBillingAmounts(c)}
+	})
+	return serverlessBillingV2{records, serverlessBillingMetadataV2{
+		serverlessBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newServerlessBillingAmounts(b.total()), int64(len(b.owners)),
+	}}, nil
+}
+
+type volumeBillingAmountsV2 struct {
+	TotalAmount           catalog.USD `json:"totalAmount"`
+	StandardAmount        catalog.USD `json:"standardAmount"`
+	HighPerformanceAmount catalog.USD `json:"highPerformanceAmount"`
+}
+
+func newVolumeBillingAmounts(c billing.Cost) volumeBillingAmountsV2 {
+	return volumeBillingAmountsV2{c.Total(), c.Standard, c.HighPerformance}
+}
+
+type volumeBillingRecordV2 struct {
+	billingRangeV2
+	NetworkVolumeID string `json:"networkVolumeId"`
+	volumeBillingAmountsV2
+}
+
+type volumeBillingQueryV2 struct {
+	billingQueryV2
+	NetworkVolumeID *string `json:"networkVolumeId"`
+}
+
+type volumeBillingMetadataV2 struct {
+	Query                    volumeBillingQueryV2   `json:"query"`
+	RecordCount              int64                  `json:"recordCount"`
+	Totals                   volumeBillingAmountsV2 `json:"totals"`
+	UniqueNetworkVolumeCount int64                  `json:"uniqueNetworkVolumeCount"`
+}
+
+type volumeBillingV2 struct {
+	Records  []volumeBillingRecordV2 `json:"records"`
+	Metadata volumeBillingMetadataV2 `json:"metadata"`
+}
+
+func (s *server) volumeBilling(c *call) (any, error) {
+	b, err := s.billedByOwner(c, billing.Volume, "networkVolumeId")
+	if err != nil {
+		return nil, err
+	}
+	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) volumeBillingRecordV2 {
+		return volumeBillingRecordV2{r, owner, newVolumeBillingAmounts(c)}
+	})
+	return volumeBillingV2{records, volumeBillingMetadataV2{
+		volumeBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newVolumeBillingAmounts(b.total()), int64(len(b.owners)),
+	}}, nil
+}
+
+type clusterBillingAmountsV2 struct {
+	TotalAmount      catalog.USD `json:"totalAmount"`
+	GPUAmount        catalog.USD `json:"gpuAmount"`
+	DiskAmount       catalog.USD `json:"diskAmount"`
+	NetworkingAmount catalog.USD `json:"networkingAmount"`
+}
+
+func newClusterBillingAmounts(c billing.Cost) clusterBillingAmountsV2 {
+	return clusterBillingAmountsV2{c.Total(), c.GPU, c.Disk, c.Networking}
+}
+
+type clusterBillingRecordV2 struct {
+	billingRangeV2
+	ClusterID string `json:"clusterId"`
+	clusterBillingAmountsV2
+}
+
+type clusterBillingQueryV2 struct {
+	billingQueryV2
+	ClusterID *string `json:"clusterId"`
+}
+
+type clusterBillingMetadataV2 struct {
+	Query              clusterBillingQueryV2   `json:"query"`
+	RecordCount        int64                   `json:"recordCount"`
+	Totals             clusterBillingAmountsV2 `json:"totals"`
+	UniqueClusterCount int64                   `json:"uniqueClusterCount"`
+}
+
+type clusterBillingV2 struct {
+	Records  []clusterBillingRecordV2 `json:"records"`
+	Metadata clusterBillingMetadataV2 `json:"metadata"`
+}
+
+func (s *server) clusterBilling(c *call) (any, error) {
+	b, err := s.billedByOwner(c, billing.Cluster, "clusterId")
+	if err != nil {
+		return nil, err
+	}
+	records := billingRecords(b, func(r billingRangeV2, owner string, c billing.Cost) clusterBillingRecordV2 {
+		return clusterBillingRecordV2{r, owner, newClusterBillingAmounts(c)}
+	})
+	return clusterBillingV2{records, clusterBillingMetadataV2{
+		clusterBillingQueryV2{newBillingQuery(b.window), b.filter}, int64(len(records)), newClusterBillingAmounts(b.total()), int64(len(b.owners)),
+	}}, nil
+}
+
+type publicBillingAmountsV2 struct {
+	TotalAmount catalog.USD `json:"totalAmount"`
+}
+
+type publicBillingRecordV2 struct {
+	billingRangeV2
+	publicBillingAmountsV2
+}
+
+type publicBillingMetadataV2 struct {
+	Query       billingQueryV2         `json:"query"`
+	RecordCount int64                  `json:"recordCount"`
+	Totals      publicBillingAmountsV2 `json:"totals"`
+}
+
+type publicBillingV2 struct {
+	Records  []publicBillingRecordV2 `json:"records"`
+	Metadata publicBillingMetadataV2 `json:"metadata"`
+}
+
+// publicBilling shows what public endpoints cost. A deployment of one's own has
+// none, so that is nothing.
+func (s *server) publicBilling(c *call) (any, error) {
+	w, err := s.readPeriod(c)
+	if err != nil {
+		return nil, err
+	}
+	out := publicBillingV2{make([]publicBillingRecordV2, w.Len()), publicBillingMetadataV2{Query: newBillingQuery(w), RecordCount: int64(w.Len())}}
+	for i := range out.Records {
+		out.Records[i].billingRangeV2 = bucketRange(w, i)
+	}
+	return out, nil
+}

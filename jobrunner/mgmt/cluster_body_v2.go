@@ -1,0 +1,64 @@
+package mgmt
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// clusterBodyV2 is the body of a create, or of an update, which is a rename. It knows no
+// private registry.
+type clusterBodyV2 struct {
+	Name          *string            `json:"name" rule:"required=create min=1"`
+	Type          *string            `json:"type" rule:"required=create create-only oneof=APPLICATION,TRAINING,SLURM,RAY"`
+	Compute       *clusterComputeV2  `json:"compute" rule:"required=create create-only"`
+	Image         *string            `json:"image" rule:"create-only min=1"`
+	Args          *string            `json:"args" rule:"create-only"`
+	Disk          *int64             `json:"disk" rule:"create-only min=1"`
+	Env           *map[string]string `json:"env" rule:"create-only"`
+	Ports         *[]string          `json:"ports" rule:"create-only pattern=port"`
+	Mounts        *podMountsV2       `json:"mounts" rule:"create-only"`
+	DataCenterIDs *[]string          `json:"dataCenterIds" rule:"create-only pattern=id"`
+	StartJupyter  *bool              `json:"startJupyter" rule:"create-only"`
+	StartSSH      *bool              `json:"startSsh" rule:"create-only"`
+}
+
+// clusterComputeV2 is of bodies and of answers.
+type clusterComputeV2 struct {
+	GPUTypeID      string `json:"gpuTypeId" rule:"required min=1 pattern=id"`
+	GPUCountPerPod int64  `json:"gpuCountPerPod" rule:"required min=1"`
+	PodCount       int64  `json:"podCount" rule:"required min=2 max=250"`
+}
+
+func (b *clusterBodyV2) check(p phase) []string { return requireChange(p, b.Name != nil) }
+
+// build is a new cluster and its members, in the order of their ranks.
+func (b clusterBodyV2) build(sshKeys string) (store.Cluster, []store.Pod, error) {
+	cluster := store.Cluster{Head: store.Head{Name: *b.Name}, Type: *b.Type, Compute: store.ClusterCompute(*b.Compute)}
+	if b.Image == nil {
+		return cluster, nil, store.Refusal("a cluster needs the image of its pods: expected image")
+	}
+	common := podDefaultsV2()
+	containerBodyV2{Image: b.Image, Args: b.Args, Disk: b.Disk, Env: b.Env, Ports: b.Ports}.apply(&common.Container)
+	common.GPU = &store.PodGPU{TypeIDs: []string{b.Compute.GPUTypeID}, Count: b.Compute.GPUCountPerPod}
+	setIfPresent(&common.DataCenterIDs, b.DataCenterIDs)
+	if err := b.Mounts.applyTo(&common); err != nil {
+		return cluster, nil, err
+	}
+	ssh, jupyter := false, false
+	setIfPresent(&ssh, b.StartSSH)
+	setIfPresent(&jupyter, b.StartJupyter)
+	injectAccess(&common, ssh, jupyter, sshKeys)
+	members := make([]store.Pod, b.Compute.PodCount)
+	for rank := range members {
+		p := common
+		p.Name = fmt.Sprintf("%s-%d", cluster.Name, rank)
+		p.Env, p.Ports, p.DataCenterIDs = maps.Clone(p.Env), slices.Clone(p.Ports), slices.Clone(p.DataCenterIDs)
+		p.Cluster = &store.ClusterMember{Rank: new(int64(rank)), Role: pod.ClusterRole(cluster.Type, rank), Size: b.Compute.PodCount}
+		members[rank] = p
+	}
+	return cluster, members, nil
+}

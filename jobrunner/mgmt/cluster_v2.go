@@ -1,0 +1,154 @@
+package mgmt
+
+import (
+	"fmt"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// clusterV2 is a cluster in an answer, with a summary of its members.
+type clusterV2 struct {
+	ID           string            `json:"id"`
+	Name         string            `json:"name"`
+	Type         string            `json:"type"`
+	Compute      clusterComputeV2  `json:"compute"`
+	Template     string            `json:"template,omitempty"`     // absent: no create names one
+	DataCenterID string            `json:"dataCenterId,omitempty"` // absent: no member is placed, or anywhere
+	Pods         clusterPodsV2     `json:"pods"`
+	Network      *clusterNetworkV2 `json:"network,omitempty"` // absent: not provisioned yet
+	Primary      *primaryV2        `json:"primary,omitempty"` // absent: not placed yet
+	CreatedAt    string            `json:"createdAt"`
+}
+
+type clusterPodsV2 struct {
+	Total    int64            `json:"total"`
+	ByStatus map[string]int64 `json:"byStatus"`
+}
+
+// clusterNetworkV2 has no VXLAN: there is one machine.
+type clusterNetworkV2 struct {
+	CIDR      string `json:"cidr"`
+	VXLANID   int64  `json:"vxlanId,omitempty"`
+	VXLANPort int64  `json:"vxlanPort,omitempty"`
+}
+
+type primaryV2 struct {
+	PodID       string `json:"podId"`
+	Status      string `json:"status"`
+	SSHEndpoint string `json:"sshEndpoint,omitempty"`
+}
+
+// newClusterV2 shows a cluster with its members, which are in the order of their ranks.
+func newClusterV2(c store.Cluster, members []store.Pod) clusterV2 {
+	w := clusterV2{
+		ID: c.ID, Name: c.Name, Type: c.Type, Compute: clusterComputeV2(c.Compute), CreatedAt: timestamp(c.Created),
+		Pods: clusterPodsV2{Total: int64(len(members)), ByStatus: map[string]int64{}},
+	}
+	if c.Network != nil {
+		w.Network = &clusterNetworkV2{CIDR: c.Network.CIDR}
+	}
+	for _, p := range members {
+		w.Pods.ByStatus[string(p.Status)]++
+		if !pod.Placed(p) {
+			continue
+		}
+		w.DataCenterID = p.DataCenterID
+		if *p.Cluster.Rank == 0 {
+			w.Primary = newPrimaryV2(p)
+		}
+	}
+	return w
+}
+
+func newPrimaryV2(p store.Pod) *primaryV2 {
+	w := &primaryV2{PodID: p.ID, Status: string(p.Status)}
+	if ssh := directSSH(p); ssh != nil && p.Status == store.PodRunning {
+		w.SSHEndpoint = fmt.Sprintf("%s:%d", ssh.Host, ssh.Port)
+	}
+	return w
+}
+
+type clustersV2 struct {
+	Clusters []clusterV2 `json:"clusters"`
+}
+
+func (s *server) listClustersV2(c *call) (any, error) {
+	all, err := s.store.Clusters(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	pods, err := s.store.Pods(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	members := map[string][]store.Pod{}
+	for _, p := range pods {
+		if p.Cluster != nil {
+			members[p.Cluster.ID] = append(members[p.Cluster.ID], p)
+		}
+	}
+	out := convertAll(all, func(one store.Cluster) clusterV2 { return newClusterV2(one, members[one.ID]) })
+	return clustersV2{out}, nil
+}
+
+// clusterWithMembers reads both.
+func (s *server) clusterWithMembers(c *call) (store.Cluster, []store.Pod, error) {
+	cluster, err := s.store.Cluster(c.ctx(), c.id)
+	if err != nil {
+		return cluster, nil, err
+	}
+	members, err := s.store.ClusterPods(c.ctx(), c.id)
+	return cluster, members, err
+}
+
+func (s *server) getClusterV2(c *call) (any, error) {
+	cluster, members, err := s.clusterWithMembers(c)
+	if err != nil {
+		return nil, err
+	}
+	return newClusterV2(cluster, members), nil
+}
+
+func (s *server) createClusterV2(c *call) (any, error) {
+	body, err := decode[clusterBodyV2](c, creating)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.sshKeys(c.ctx(), c.owner)
+	if err != nil {
+		return nil, err
+	}
+	cluster, members, err := s.store.CreateCluster(c.ctx(), func(*store.Tx) (store.Cluster, []store.Pod, error) {
+		cluster, members, err := body.build(keys)
+		cluster.Owner = c.owner
+		for i := range members {
+			members[i].Owner = c.owner
+			pod.Create(&members[i], s.Machine, s.Clock.Wall())
+		}
+		return cluster, members, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newClusterV2(cluster, members), nil
+}
+
+func (s *server) updateClusterV2(c *call) (any, error) {
+	body, err := decode[clusterBodyV2](c, updating)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.store.UpdateCluster(c.ctx(), c.id, func(cluster *store.Cluster) { setIfPresent(&cluster.Name, body.Name) }); err != nil {
+		return nil, err
+	}
+	return s.getClusterV2(c)
+}
+
+func (s *server) listClusterPodsV2(c *call) (any, error) {
+	_, members, err := s.clusterWithMembers(c)
+	if err != nil {
+		return nil, err
+	}
+	return podsV2{convertAll(members, s.newPodV2)}, nil
+}

@@ -1,0 +1,158 @@
+package mgmt_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const smallCluster = `{"name":"c","type":"TRAINING","image":"i","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}}`
+
+// A cluster is pods of one shape, which are its own: the operations of pods show them and
+// change nothing of them.
+func TestClusterV2(t *testing.T) {
+	d := deploy(t)
+	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA"]}`)
+	single := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`)
+	body := `{"name":"c","type":"SLURM","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3},"image":"i","args":"a b","disk":9,"env":{"A":"1"},` +
+		`"ports":["22/tcp"],"mounts":{"persistent":{"size":10,"path":"/w"}},"dataCenterIds":["EU-RO-1"],"startSsh":true,"startJupyter":true}`
+	made := d.mustSend(201, "POST", "/v2/clusters", body)
+	d.expectMembers(made, map[string]string{
+		"name": `"c"`, "type": `"SLURM"`, "compute": `{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}`,
+		"pods": `{"total":3,"byStatus":{"PROVISIONING":3}}`,
+	})
+	for _, absent := range []string{"template", "dataCenterId", "network", "primary"} {
+		if made.has(absent) {
+			t.Errorf("nothing is placed, and the cluster has %s: %s", absent, made.text)
+		}
+	}
+	id, _ := made.get("id").(string)
+	path := "/v2/clusters/" + id
+	if got := d.mustSend(200, "GET", path, ""); got.text != made.text {
+		t.Errorf("got %s\nwant %s", got.text, made.text)
+	}
+	members := d.mustSend(200, "GET", path+"/pods", "")
+	for rank := range 3 {
+		at := fmt.Sprintf("pods.%d.", rank)
+		role := `"SLURM_COMPUTE"`
+		if rank == 0 {
+			role = `"SLURM_CONTROLLER"`
+		}
+		d.expectMembers(members, map[string]string{
+			at + "name": fmt.Sprintf(`"c-%d"`, rank), at + "cluster.id": `"` + id + `"`, at + "cluster.rank": fmt.Sprint(rank), at + "cluster.role": role,
+			at + "gpu": `{"id":"NVIDIA L4","count":2}`, at + "image": `"i"`, at + "args": `"a b"`, at + "disk": `9`, at + "ports": `["22/tcp"]`, at + "registry": ``,
+			at + "mounts": `{"persistent":{"size":10,"path":"/w"}}`, at + "dataCenterId": `"EU-RO-1"`, at + "cloud": `"SECURE"`, at + "actions": `[]`,
+			at + "env.A": `"1"`, at + "status": `"PROVISIONING"`,
+		})
+		if members.get(at+"env.JUPYTER_PASSWORD") == nil || !strings.HasPrefix(fmt.Sprint(members.get(at+"env.PUBLIC_KEY")), "ssh-ed25519") {
+			t.Errorf("%v", members.get(at+"env"))
+		}
+	}
+	member, _ := members.get("pods.1.id").(string)
+	for _, refused := range [][3]string{
+		{"PATCH", "/v2/pods/" + member, `{"name":"x"}`}, {"DELETE", "/v2/pods/" + member, ""}, {"POST", "/v2/pods/" + member + "/action", `{"action":"stop"}`},
+		{"POST", "/v2/pods/" + member + "/action", `{"action":"terminate"}`},
+	} {
+		d.expectRefusal(409, "belongs to the cluster", refused[0], refused[1], refused[2])
+	}
+	for query, want := range map[string]int{"": 1, "?includeClusterPods=false": 1, "?includeClusterPods=true": 4} {
+		if all, _ := d.mustSend(200, "GET", "/v2/pods"+query, "").get("pods").([]any); len(all) != want {
+			t.Errorf("%q: %d pods, want %d", query, len(all), want)
+		}
+	}
+	d.expectRefusal(422, "want true or false", "GET", "/v2/pods?includeClusterPods=1", "")
+	renamed := d.mustSend(200, "PATCH", path, `{"name":"d"}`)
+	d.expectMembers(renamed, map[string]string{"name": `"d"`, "pods.total": `3`, "id": `"` + id + `"`})
+	if again := d.mustSend(200, "GET", path+"/pods", ""); again.text != members.text {
+		t.Errorf("a rename changed the members:\n%s\n%s", members.text, again.text)
+	}
+	d.create("/v2/clusters", smallCluster)
+	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters.0.name": `"d"`, "clusters.1.name": `"c"`, "clusters.1.pods.total": `3`, "clusters.2": ``})
+	d.mustSend(204, "DELETE", path, "")
+	for _, gone := range [][2]string{{"GET", path}, {"GET", path + "/pods"}, {"PATCH", path}, {"DELETE", path}, {"GET", "/v2/pods/" + member}} {
+		d.expectRefusal(404, "not found", gone[0], gone[1], `{"name":"x"}`)
+	}
+	d.mustSend(200, "GET", "/v2/pods/"+single, "")
+	if all, _ := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").get("pods").([]any); len(all) != 4 {
+		t.Errorf("%d pods are left, want that of its own and 3 of the other cluster", len(all))
+	}
+}
+
+// Roles are for the types that have some.
+func TestClusterRolesV2(t *testing.T) {
+	d := deploy(t)
+	for kind, want := range map[string][2]string{
+		"TRAINING": {}, "APPLICATION": {}, "RAY": {`"RAY_HEAD"`, `"RAY_WORKER"`}, "SLURM": {`"SLURM_CONTROLLER"`, `"SLURM_COMPUTE"`},
+	} {
+		id := d.create("/v2/clusters", strings.Replace(smallCluster, "TRAINING", kind, 1))
+		d.expectMembers(d.mustSend(200, "GET", "/v2/clusters/"+id+"/pods", ""), map[string]string{"pods.0.cluster.role": want[0], "pods.1.cluster.role": want[1], "pods.2.cluster.role": want[1]})
+	}
+}
+
+// What the document rules out is refused, each in the form of its sort.
+func TestClusterRefusalsV2(t *testing.T) {
+	d := deploy(t)
+	var volume string
+	{
+		made := d.mustSend(201, "POST", "/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
+		volume, _ = made.get("id").(string)
+	}
+	for _, c := range []struct {
+		old, new string
+		status   int
+		text     string
+	}{
+		{`"name":"c",`, ``, 422, "missing property 'name'"},
+		{`"name":"c"`, `"name":""`, 422, "$.name: got 0 characters, want at least 1"},
+		{`"type":"TRAINING",`, ``, 422, "missing property 'type'"},
+		{`TRAINING`, `training`, 422, "want one of 'APPLICATION', 'TRAINING', 'SLURM', 'RAY'"},
+		{`,"compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":3}`, ``, 422, "missing property 'compute'"},
+		{`"gpuTypeId":"NVIDIA L4",`, ``, 422, "$.compute: missing property 'gpuTypeId'"},
+		{`NVIDIA L4`, ``, 422, "$.compute.gpuTypeId: got 0 characters"},
+		{`"gpuCountPerPod":2,`, ``, 422, "$.compute: missing property 'gpuCountPerPod'"},
+		{`"gpuCountPerPod":2`, `"gpuCountPerPod":0`, 422, "$.compute.gpuCountPerPod: got 0, want at least 1"},
+		{`"gpuCountPerPod":2`, `"gpuCountPerPod":9`, 400, "invalid gpuCountPerPod of a cluster: expected 8 at most, got 9"},
+		{`,"podCount":3`, ``, 422, "$.compute: missing property 'podCount'"},
+		{`"podCount":3`, `"podCount":1`, 422, "$.compute.podCount: got 1, want at least 2"},
+		{`"podCount":3`, `"podCount":251`, 422, "$.compute.podCount: got 251, want at most 250"},
+		{`"podCount":3`, `"podCount":3,"cpu":2`, 422, "$.compute: additional properties 'cpu' not allowed"},
+		{`"image":"i"`, `"image":""`, 422, "$.image"},
+		{`"image":"i",`, ``, 400, "expected image"},
+		{`"image":"i"`, `"image":"i","registry":"r"`, 422, "additional properties 'registry' not allowed"},
+		{`"image":"i"`, `"image":"i","templateId":"t"`, 422, "additional properties 'templateId' not allowed"},
+		{`"image":"i"`, `"image":"i","disk":0`, 422, "$.disk: got 0, want at least 1"},
+		{`"image":"i"`, `"image":"i","ports":["22"]`, 422, "$.ports[0]"},
+		{`"image":"i"`, `"image":"i","env":{"A":1}`, 422, "$.env.A: got number, want string"},
+		{`"image":"i"`, `"image":"i","startSsh":null`, 422, "$.startSsh: got null, want boolean"},
+		{`"image":"i"`, `"image":"i","mounts":{"persistent":{"size":9,"path":"/w"}}`, 422, "$.mounts.persistent.size: got 9, want at least 10"},
+		{`"image":"i"`, `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"},"network":[{"volumeId":"` + volume + `","path":"/w"}]}`, 400, "exclude each other"},
+		{`"image":"i"`, `"image":"i","mounts":{"network":[{"volumeId":"nothing","path":"/w"}]}`, 400, "does not exist"},
+		{`"image":"i"`, `"image":"i","dataCenterIds":["US-TX-3"],"mounts":{"network":[{"volumeId":"` + volume + `","path":"/w"}]}`, 400, "is in the data center EU-RO-1"},
+	} {
+		body := strings.Replace(smallCluster, c.old, c.new, 1)
+		if body == smallCluster {
+			t.Fatalf("nothing to replace: %s", c.old)
+		}
+		d.expectRefusal(c.status, c.text, "POST", "/v2/clusters", body)
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/clusters", ""), map[string]string{"clusters": `[]`})
+	d.expectMembers(d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", ""), map[string]string{"pods": `[]`})
+
+	path := "/v2/clusters/" + d.create("/v2/clusters", smallCluster)
+	for body, text := range map[string]string{
+		`{}`:                         "",
+		`{"name":""}`:                "$.name: got 0 characters, want at least 1",
+		`{"name":null}`:              "$.name: got null, want string",
+		`{"name":"x","type":"RAY"}`:  "additional properties 'type' not allowed",
+		`{"name":"x","image":"i"}`:   "additional properties 'image' not allowed",
+		`{"name":"x","compute":{}}`:  "additional properties 'compute' not allowed",
+		`{"name":"x","env":{}}`:      "additional properties 'env' not allowed",
+		`{"startSsh":true}`:          "additional properties 'startSsh' not allowed",
+		`{"dataCenterIds":[]}`:       "additional properties 'dataCenterIds' not allowed",
+		`{"name":"x","pods":{}}`:     "additional properties 'pods' not allowed",
+		`{"name":"x","mounts":null}`: "additional properties 'mounts' not allowed",
+	} {
+		d.expectRefusal(422, text, "PATCH", path, body)
+	}
+	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"name": `"c"`})
+}

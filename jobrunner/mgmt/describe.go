@@ -1,0 +1,107 @@
+package mgmt
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+)
+
+// description is what a handler reads and answers. A handler that reads another body
+// or returns another answer than it describes panics, which the tests find.
+type description struct {
+	body    reflect.Type // nil: the request has none
+	phase   phase        // of the body
+	answer  reflect.Type // nil: the answer has no body
+	member  string       // of the object that has the answer in it; "": there is no such object
+	media   string       // content type of the answer; "": JSON
+	empty   bool         // the answer may also be 204
+	state   bool         // a refusal for the object's state is 409
+	public  bool         // needs no API key
+	queries []func(*server, *call)
+}
+
+// answers describes a handler that returns a value of type W.
+func answers[W any](serve func(s *server, c *call) (any, error)) handler {
+	return handler{func(s *server, c *call) (any, error) {
+		body, err := serve(s, c)
+		if err != nil {
+			return nil, err
+		}
+		if _, none := body.(noContent); none {
+			return body, nil
+		}
+		return body.(W), nil
+	}, description{answer: reflect.TypeFor[W]()}}
+}
+
+// streams describes a handler whose answer is not JSON.
+func streams(media string, serve func(s *server, c *call) (any, error)) handler {
+	h := answers[http.Handler](serve)
+	h.media = media
+	return h
+}
+
+// takes describes a handler that decodes a body of type B.
+func takes[B any](p phase, h handler) handler {
+	h.body, h.phase = reflect.TypeFor[B](), p
+	return h
+}
+
+// asks describes a handler that reads parameters with a function, which declares them.
+func asks[Q any](read func(*call) (Q, error), h handler) handler {
+	return asksServer(func(_ *server, c *call) (Q, error) { return read(c) }, h)
+}
+
+// asksServer describes a handler whose parameters depend on the server's time.
+func asksServer[Q any](read func(*server, *call) (Q, error), h handler) handler {
+	h.queries = append(h.queries, func(s *server, c *call) { _, _ = read(s, c) })
+	return h
+}
+
+// asksFlags describes a handler that reads flags of version 1.
+func asksFlags(names []string, h handler) handler {
+	return asks(func(c *call) (map[string]bool, error) { return includeFlags(c, names...) }, h)
+}
+
+// orNothing describes a handler whose answer may also be 204.
+func orNothing(h handler) handler { h.empty = true; return h }
+
+// conflicts describes a handler that refuses what the state of the object rules out.
+func conflicts(h handler) handler { h.state = true; return h }
+
+// withoutKey describes a handler that serves everybody.
+func withoutKey(h handler) handler { h.public = true; return h }
+
+// mustTake panics where a handler decodes another body than it describes.
+func (d description) mustTake(body reflect.Type, p phase) {
+	if d.body != body || d.phase != p {
+		panic(fmt.Sprintf("the handler decodes a %s in phase %d and describes a %v in phase %d: see takes", body, p, d.body, d.phase))
+	}
+}
+
+// declare notes a parameter that a handler reads, where the call is one of parameters.
+func (c *call) declare(p openapi.Parameter) {
+	if c.declared != nil {
+		*c.declared = append(*c.declared, p)
+	}
+}
+
+// parameters are those of the path, and those that the handler's functions read.
+func (d description) parameters(version int, path string) (out []openapi.Parameter) {
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			out = append(out, openapi.Parameter{Name: strings.TrimSuffix(name, "}"), In: "path", Required: true, Schema: &openapi.Schema{Type: "string"}})
+		}
+	}
+	s := &server{Config: Config{Clock: new(clock.Clock)}}
+	c := &call{http: &http.Request{URL: new(url.URL)}, version: version, declared: &out}
+	for _, read := range d.queries {
+		read(s, c)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package mgmt_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The documents have a tag by which a client keeps them, and HEAD. Those of version 1
+// need no key; that of version 2 needs one, as every operation of it.
+func TestDocumentsAreServed(t *testing.T) {
+	d := deploy(t)
+	key := http.Header{"Authorization": {"Bearer " + testKey}}
+	for path, c := range map[string]struct {
+		kind   string
+		public bool
+	}{
+		"/v1/openapi.json": {"application/json", true},
+		"/v1/docs":         {"text/html; charset=utf-8", true},
+		"/v2/openapi.json": {"application/json", false},
+	} {
+		got := d.sendWith("GET", path, "", key.Clone())
+		tag := got.header.Get("Etag")
+		if got.status != 200 || got.header.Get("Content-Type") != c.kind || tag == "" || got.header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: %d %v", path, got.status, got.header)
+		}
+		if again := d.sendWith("GET", path, "", http.Header{"Authorization": key["Authorization"], "If-None-Match": {tag}}); again.status != 304 || again.text != "" {
+			t.Errorf("%s with its tag: %d %q", path, again.status, again.text)
+		}
+		if head := d.sendWith("HEAD", path, "", key.Clone()); head.status != 200 || head.header.Get("Etag") != tag || head.text != "" {
+			t.Errorf("HEAD %s: %d %v", path, head.status, head.header)
+		}
+		if other := d.sendWith("POST", path, "", key.Clone()); other.status != 405 || other.header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s: %d %v", path, other.status, other.header)
+		}
+		for _, header := range []http.Header{{}, {"Authorization": {"Bearer wrong-key-value"}}} {
+			if without := d.sendWith("GET", path, "", header); (without.status == 200) != c.public || !c.public && without.status != 401 {
+				t.Errorf("%s with %v: %d", path, header, without.status)
+			}
+		}
+	}
+}
+
+// The page runs no script and loads nothing. It shows every operation of the document.
+func TestDocumentationPage(t *testing.T) {
+	d := deploy(t)
+	page := d.send("GET", "/v1/docs", "")
+	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
+		t.Errorf("the policy is %q", policy)
+	}
+	for _, outside := range []string{"<script", "<link", "<img", "http://", "https://", "@import", "url("} {
+		if strings.Contains(page.text, outside) {
+			t.Errorf("the page has %s", outside)
+		}
+	}
+	for _, c := range paths {
+		if path, ok := strings.CutPrefix(c.path, "/v1/"); ok {
+			path = strings.ReplaceAll(path, "/x", "/{id}")
+			if want := "<code>" + c.method + " /v1/" + path + "</code>"; !strings.Contains(page.text, want) {
+				t.Errorf("the page lacks %s", want)
+			}
+		}
+	}
+	if !strings.Contains(page.text, `<a href="openapi.json">`) {
+		t.Error("the page does not link the document")
+	}
+}

@@ -1,0 +1,104 @@
+package mgmt
+
+import (
+	"context"
+	"crypto/rand"
+	"maps"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// Pods are the pods of the deployment, as they run.
+type Pods interface {
+	// Live is how a pod does now that runs here.
+	Live(id string) (pod.Live, bool)
+	// Log is false for a pod that is not there.
+	Log(id string) (*worker.Log, bool)
+}
+
+// noPods are those of a deployment that runs none.
+type noPods struct{}
+
+func (noPods) Live(string) (live pod.Live, ok bool) { return live, false }
+func (noPods) Log(string) (*worker.Log, bool)       { return nil, false }
+
+// Variables that the flags of a create set, where nobody else does. Images of the
+// platform read them.
+const (
+	sshVariable     = "PUBLIC_KEY"
+	jupyterVariable = "JUPYTER_PASSWORD"
+)
+
+// injectAccess sets the variables for SSH and Jupyter. Without keys there is no SSH.
+func injectAccess(p *store.Pod, ssh, jupyter bool, sshKeys string) {
+	env := maps.Clone(p.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	if _, own := env[sshVariable]; ssh && !own && sshKeys != "" {
+		env[sshVariable] = sshKeys
+	}
+	if _, own := env[jupyterVariable]; jupyter && !own {
+		env[jupyterVariable] = rand.Text()
+	}
+	p.Env = env
+}
+
+// sshKeys are the owner's public keys, a line each.
+func (s *server) sshKeys(ctx context.Context, owner string) (string, error) {
+	keys, err := s.store.SSHKeys(ctx, owner)
+	return strings.Join(keys, "\n"), err
+}
+
+// replaceChanged has a pod's container replaced where a change made it another one, which
+// a lock rules out.
+func replaceChanged(p *store.Pod, before store.Pod, now time.Time) error {
+	if reflect.DeepEqual(before.Settings(), p.Settings()) {
+		return nil
+	}
+	return pod.Replace(p, before.Locked && p.Locked, now)
+}
+
+// hourlyPrice is what a pod costs now.
+func (s *server) hourlyPrice(p store.Pod) float64 {
+	if s.PodPrice == nil || !p.Status.Active() {
+		return 0
+	}
+	return s.PodPrice(p)
+}
+
+// createPod keeps the pod that build returns.
+func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
+	made, err := s.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {
+		p, err := build(tx)
+		if err != nil {
+			return nil, err
+		}
+		p.Owner = c.owner
+		pod.Create(&p, s.Machine, s.Clock.Wall())
+		return []store.Pod{p}, nil
+	})
+	if err != nil {
+		return store.Pod{}, err
+	}
+	return made[0], nil
+}
+
+// act carries an action out.
+func (s *server) act(c *call, a pod.Action) (store.Pod, error) {
+	return s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
+		if err := pod.CheckMember(*p); err != nil {
+			return err
+		}
+		return pod.Do(p, a, s.Clock.Wall())
+	})
+}
+
+func deletePod(s *server, c *call) error {
+	return s.store.DeletePod(c.ctx(), c.id, pod.CheckMember)
+}

@@ -1,0 +1,174 @@
+package mgmt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// podBodyV1 is the body of a create or an update. What a create prefers or demands of a
+// machine, and this one can't tell, constrains nothing.
+type podBodyV1 struct {
+	Name                    *string            `json:"name" rule:"min=1 max=191"`
+	ImageName               *string            `json:"imageName" rule:"min=1"`
+	TemplateID              reference          `json:"templateId" rule:"create-only"`
+	ContainerDiskInGB       *int64             `json:"containerDiskInGb" rule:"null min=1"`
+	ContainerRegistryAuthID reference          `json:"containerRegistryAuthId"`
+	DockerEntrypoint        *[]string          `json:"dockerEntrypoint"`
+	DockerStartCmd          *[]string          `json:"dockerStartCmd"`
+	Env                     *map[string]string `json:"env"`
+	Ports                   *[]string          `json:"ports" rule:"pattern=port"`
+	Locked                  *bool              `json:"locked"`
+	GlobalNetworking        *bool              `json:"globalNetworking"`
+	VolumeInGB              *int64             `json:"volumeInGb" rule:"null min=0"`
+	VolumeMountPath         *string            `json:"volumeMountPath" rule:"pattern=path"`
+	NetworkVolumeID         reference          `json:"networkVolumeId" rule:"create-only"`
+
+	ComputeType         *string   `json:"computeType" rule:"create-only oneof=GPU,CPU"`
+	GPUTypeIDs          *[]string `json:"gpuTypeIds" rule:"create-only pattern=id"`
+	GPUTypePriority     *string   `json:"gpuTypePriority" rule:"create-only oneof=availability,custom"`
+	GPUCount            *int64    `json:"gpuCount" rule:"create-only min=1"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"create-only pattern=cuda"`
+	MinRAMPerGPU        *int64    `json:"minRAMPerGPU" rule:"create-only"`
+	MinVCPUPerGPU       *int64    `json:"minVCPUPerGPU" rule:"create-only"`
+	CPUFlavorIDs        *[]string `json:"cpuFlavorIds" rule:"create-only pattern=id"`
+	CPUFlavorPriority   *string   `json:"cpuFlavorPriority" rule:"create-only oneof=availability,custom"`
+	VCPUCount           *int64    `json:"vcpuCount" rule:"create-only min=2 power2"`
+
+	CloudType            *string   `json:"cloudType" rule:"create-only oneof=SECURE,COMMUNITY"`
+	CountryCodes         *[]string `json:"countryCodes" rule:"create-only"`
+	DataCenterIDs        *[]string `json:"dataCenterIds" rule:"create-only pattern=id"`
+	DataCenterPriority   *string   `json:"dataCenterPriority" rule:"create-only oneof=availability,custom"`
+	Interruptible        *bool     `json:"interruptible" rule:"create-only"`
+	SupportPublicIP      *bool     `json:"supportPublicIp" rule:"create-only"`
+	MinDiskBandwidthMBps *float64  `json:"minDiskBandwidthMBps" rule:"create-only"`
+	MinDownloadMbps      *float64  `json:"minDownloadMbps" rule:"create-only"`
+	MinUploadMbps        *float64  `json:"minUploadMbps" rule:"create-only"`
+}
+
+// check: a container needs an image from somewhere.
+func (b *podBodyV1) check(p phase) []string {
+	if p == creating && b.ImageName == nil && b.TemplateID.Value == "" {
+		return []string{"missing property 'imageName'"}
+	}
+	return nil
+}
+
+// build is a new pod.
+func (b podBodyV1) build(tx *store.Tx) (store.Pod, error) {
+	p := podDefaultsV1()
+	onCPU := b.ComputeType != nil && *b.ComputeType == "CPU"
+	var cudaVersions []string
+	if b.TemplateID.Value != "" {
+		t, err := b.template(tx)
+		if err != nil {
+			return p, err
+		}
+		p.UseTemplate(t)
+		p.TemplateID, p.Volume, cudaVersions = t.ID, t.Volume, t.AllowedCUDAVersions
+		env := mergedEnv(t.Env, b.Env)
+		b.Env = &env
+	}
+	if onCPU {
+		b.applyCPU(tx.Catalog(), &p)
+	} else {
+		b.applyGPU(&p, cudaVersions)
+	}
+	setIfPresent(&p.Cloud, b.CloudType)
+	setIfPresent(&p.Interruptible, b.Interruptible)
+	if err := b.applyPlaces(tx.Catalog(), &p); err != nil {
+		return p, err
+	}
+	b.apply(&p)
+	if b.NetworkVolumeID.Value != "" { // it replaces the pod's own
+		p.NetworkVolume, p.Volume.Size = b.NetworkVolumeID.Value, 0
+	}
+	return p, nil
+}
+
+func (b podBodyV1) template(tx *store.Tx) (store.Template, error) {
+	t, err := tx.Template(b.TemplateID.Value)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // the path is right, the body is not
+		return t, store.Refusal(fmt.Sprintf("template %q does not exist", b.TemplateID.Value))
+	case err == nil && t.Serverless:
+		return t, store.Refusal(fmt.Sprintf("template %q is a serverless template: a pod needs one for pods", t.ID))
+	}
+	return t, err
+}
+
+// applyCPU ignores what is said of GPUs, as the version's document has it. A pod that
+// names no flavour may have any, and it has no volume of its own.
+func (b podBodyV1) applyCPU(offered *catalog.Catalog, p *store.Pod) {
+	p.CPU = &store.PodCPU{FlavorIDs: convertAll(offered.CPUs, func(c catalog.CPU) string { return c.ID }), VCPUCount: defaultVCPUCount}
+	if b.CPUFlavorIDs != nil && len(*b.CPUFlavorIDs) > 0 {
+		p.CPU.FlavorIDs = *b.CPUFlavorIDs
+	}
+	setIfPresent(&p.CPU.VCPUCount, b.VCPUCount)
+	p.Volume.Size = 0
+}
+
+// applyGPU ignores what is said of CPUs. A pod that names no type may have any.
+func (b podBodyV1) applyGPU(p *store.Pod, cudaVersions []string) {
+	p.GPU = &store.PodGPU{Count: defaultGPUCount, AllowedCUDAVersions: cudaVersions}
+	setIfPresent(&p.GPU.TypeIDs, b.GPUTypeIDs)
+	setIfPresent(&p.GPU.Count, b.GPUCount)
+	setIfPresent(&p.GPU.AllowedCUDAVersions, b.AllowedCUDAVersions)
+}
+
+// applyPlaces: all data centers that are known are any. Countries stand for their data
+// centers.
+func (b podBodyV1) applyPlaces(offered *catalog.Catalog, p *store.Pod) error {
+	setIfPresent(&p.DataCenterIDs, b.DataCenterIDs)
+	if b.CountryCodes != nil && len(*b.CountryCodes) > 0 {
+		places := p.DataCenterIDs
+		if len(places) == 0 {
+			places = allDataCenters(offered)
+		}
+		p.DataCenterIDs = slices.DeleteFunc(slices.Clone(places), func(id string) bool {
+			d, known := offered.DataCenterByID(id)
+			return !known || !slices.Contains(*b.CountryCodes, d.Country)
+		})
+		if len(p.DataCenterIDs) == 0 {
+			return store.Refusal("no data center that the pod may be in is in " + strings.Join(convertAll(*b.CountryCodes, truncate), ", "))
+		}
+	}
+	if sameElements(p.DataCenterIDs, allDataCenters(offered)) {
+		p.DataCenterIDs = nil
+	}
+	return nil
+}
+
+// apply takes over what creates and updates have in common.
+func (b podBodyV1) apply(p *store.Pod) {
+	setIfPresent(&p.Name, b.Name)
+	setIfPresent(&p.Image, b.ImageName)
+	setIfPresent(&p.Disk, b.ContainerDiskInGB)
+	if b.ContainerRegistryAuthID.Set {
+		p.Registry = b.ContainerRegistryAuthID.Value
+	}
+	setIfPresent(&p.Entrypoint, b.DockerEntrypoint)
+	setArgs(&p.Container, b.DockerStartCmd)
+	setIfPresent(&p.Env, b.Env)
+	setIfPresent(&p.Ports, b.Ports)
+	setIfPresent(&p.Locked, b.Locked)
+	setIfPresent(&p.GlobalNetworking, b.GlobalNetworking)
+	setIfPresent(&p.Volume.Size, b.VolumeInGB)
+	setIfPresent(&p.Volume.Path, b.VolumeMountPath)
+}
+
+// update changes a pod that exists.
+func (b podBodyV1) update(p *store.Pod, now time.Time) error {
+	if err := pod.CheckMember(*p); err != nil {
+		return err
+	}
+	before := *p
+	b.apply(p)
+	return replaceChanged(p, before, now)
+}

@@ -1,0 +1,195 @@
+package mgmt
+
+import (
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// podBodyV2 is the body of a create or an update.
+type podBodyV2 struct {
+	Name       *string `json:"name" rule:"required=create min=1"`
+	TemplateID *string `json:"templateId" rule:"min=1"`
+	containerBodyV2
+	GPU              *podGPUBodyV2 `json:"gpu" rule:"create-only"`
+	CPU              *cpuBodyV2    `json:"cpu" rule:"create-only"`
+	Mounts           *podMountsV2  `json:"mounts"`
+	Cloud            *string       `json:"cloud" rule:"create-only oneof=SECURE,COMMUNITY"`
+	DataCenterIDs    *[]string     `json:"dataCenterIds" rule:"create-only pattern=id"`
+	GlobalNetworking *bool         `json:"globalNetworking"`
+	Locked           *bool         `json:"locked" rule:"update-only"`
+	StartJupyter     *bool         `json:"startJupyter" rule:"create-only"`
+	StartSSH         *bool         `json:"startSsh" rule:"create-only"`
+}
+
+type podGPUBodyV2 struct {
+	ID                  string    `json:"id" rule:"required pattern=id"`
+	Count               *int64    `json:"count" rule:"min=1"`
+	AllowedCUDAVersions *[]string `json:"allowedCudaVersions" rule:"pattern=cuda"`
+	MinCUDAVersion      *string   `json:"minCudaVersion" rule:"pattern=cuda"`
+}
+
+// podMountsV2 is of bodies and of answers.
+type podMountsV2 struct {
+	Persistent *persistentV2     `json:"persistent,omitempty"`
+	Network    *[]networkMountV2 `json:"network,omitempty" rule:"max=1"`
+}
+
+type networkMountV2 struct {
+	VolumeID string `json:"volumeId" rule:"required"`
+	Path     string `json:"path" rule:"required pattern=path"`
+}
+
+// check: a container needs an image from somewhere.
+func (b *podBodyV2) check(p phase) []string {
+	if p == creating && b.Image == nil && b.TemplateID == nil {
+		return []string{"missing property 'image'"}
+	}
+	return nil
+}
+
+// build is a new pod.
+func (b podBodyV2) build(tx *store.Tx, sshKeys string) (store.Pod, error) {
+	p := podDefaultsV2()
+	t, err := b.template(tx)
+	if err != nil {
+		return p, err
+	}
+	setIfPresent(&p.Name, b.Name)
+	setIfPresent(&p.Cloud, b.Cloud)
+	setIfPresent(&p.DataCenterIDs, b.DataCenterIDs)
+	setIfPresent(&p.GlobalNetworking, b.GlobalNetworking)
+	if t != nil {
+		p.UseTemplate(*t)
+		env := mergedEnv(t.Env, b.Env)
+		b.Env = &env
+	}
+	b.apply(&p.Container)
+	if err := b.compute(&p, t); err != nil {
+		return p, err
+	}
+	if err := b.storage(&p, t); err != nil {
+		return p, err
+	}
+	ssh, jupyter := t != nil && t.StartSSH, t != nil && t.StartJupyter
+	setIfPresent(&ssh, b.StartSSH)
+	setIfPresent(&jupyter, b.StartJupyter)
+	injectAccess(&p, ssh, jupyter, sshKeys)
+	return p, nil
+}
+
+// template is the pod template that the body names, nil for none.
+func (b podBodyV2) template(tx *store.Tx) (*store.Template, error) {
+	if b.TemplateID == nil {
+		return nil, nil
+	}
+	t, err := tx.Template(*b.TemplateID)
+	if err != nil {
+		return nil, err
+	}
+	if t.Serverless {
+		return nil, validationError("$.templateId: template '" + t.ID + "' is a serverless template, want one for pods")
+	}
+	return &t, nil
+}
+
+// compute: either member of CUDA in the body replaces the template's constraint.
+func (b podBodyV2) compute(p *store.Pod, t *store.Template) error {
+	switch {
+	case (b.GPU == nil) == (b.CPU == nil):
+		return store.Refusal("a pod has either GPUs or CPUs: expected exactly one of gpu and cpu")
+	case b.CPU != nil:
+		p.CPU = &store.PodCPU{FlavorIDs: []string{b.CPU.ID}, VCPUCount: b.CPU.VCPUCount}
+		return nil
+	}
+	p.GPU = &store.PodGPU{TypeIDs: []string{b.GPU.ID}, Count: defaultGPUCount}
+	setIfPresent(&p.GPU.Count, b.GPU.Count)
+	if t != nil && b.GPU.AllowedCUDAVersions == nil && b.GPU.MinCUDAVersion == nil {
+		p.GPU.AllowedCUDAVersions = t.AllowedCUDAVersions
+	}
+	setIfPresent(&p.GPU.AllowedCUDAVersions, b.GPU.AllowedCUDAVersions)
+	setIfPresent(&p.GPU.MinCUDAVersion, b.GPU.MinCUDAVersion)
+	return nil
+}
+
+// storage: a template has a persistent mount at most, which the body's mounts replace
+// and a CPU pod does not get.
+func (b podBodyV2) storage(p *store.Pod, t *store.Template) error {
+	if t != nil && p.GPU != nil {
+		p.Volume = t.Volume
+	}
+	return b.Mounts.applyTo(p)
+}
+
+// applyTo gives a new pod its mount.
+func (m *podMountsV2) applyTo(p *store.Pod) error {
+	if m == nil {
+		return nil
+	}
+	network := m.Network != nil && len(*m.Network) > 0
+	switch {
+	case m.Persistent != nil && network:
+		return errBothMounts
+	case m.Persistent != nil:
+		p.Volume = store.LocalVolume(*m.Persistent)
+	case network:
+		mount := (*m.Network)[0]
+		p.NetworkVolume, p.Volume = mount.VolumeID, store.LocalVolume{Path: mount.Path}
+	}
+	return nil
+}
+
+const errBothMounts = store.Refusal("mounts.persistent and mounts.network exclude each other: a pod has one of them at most")
+
+// update changes a pod that exists.
+func (b podBodyV2) update(tx *store.Tx, p *store.Pod, now time.Time) error {
+	if err := pod.CheckMember(*p); err != nil {
+		return err
+	}
+	before := *p
+	t, err := b.template(tx)
+	if err != nil {
+		return err
+	}
+	if t != nil { // its settings count as if the body had them
+		p.UseTemplate(*t)
+		env := mergedEnv(t.Env, b.Env)
+		b.Env = &env
+	}
+	setIfPresent(&p.Name, b.Name)
+	b.apply(&p.Container)
+	if err := b.remount(p); err != nil {
+		return err
+	}
+	setIfPresent(&p.Locked, b.Locked)
+	setIfPresent(&p.GlobalNetworking, b.GlobalNetworking)
+	return replaceChanged(p, before, now)
+}
+
+// remount changes a mount, whose kind and network volume are fixed.
+func (b podBodyV2) remount(p *store.Pod) error {
+	if b.Mounts == nil {
+		return nil
+	}
+	if network := b.Mounts.Network; network != nil {
+		switch {
+		case b.Mounts.Persistent != nil:
+			return errBothMounts
+		case len(*network) == 0:
+			return store.Refusal("mounts.network can't be cleared: the mounts of a pod stay")
+		case p.NetworkVolume == "":
+			return store.Refusal("the pod has no network mount, and the kind of its mounts is fixed: mounts.network can't be set")
+		case (*network)[0].VolumeID != p.NetworkVolume:
+			return store.Refusal("the network volume of a pod is fixed: expected volumeId " + p.NetworkVolume)
+		}
+		p.Volume.Path = (*network)[0].Path
+	}
+	if b.Mounts.Persistent != nil {
+		if p.Volume.Size == 0 {
+			return store.Refusal("the pod has no persistent mount, and the kind of its mounts is fixed: mounts.persistent can't be set")
+		}
+		p.Volume = store.LocalVolume(*b.Mounts.Persistent)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package mgmt
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// maxFilter bounds the parameters of which the v1 document says so.
+const maxFilter = 191 // characters
+
+// podFilter is one parameter of the list: the pods that have one of the values.
+type podFilter struct {
+	name  string
+	list  bool     // several values, one by one or separated by commas
+	most  int      // characters; 0: any
+	known []string // values; nil: any
+	of    func(podV1, store.Pod) string
+}
+
+var podFilters = []podFilter{
+	{name: "computeType", known: []string{"GPU", "CPU"}, of: func(w podV1, _ store.Pod) string {
+		if w.CPUFlavorID != "" {
+			return "CPU"
+		}
+		return "GPU"
+	}},
+	{name: "cpuFlavorId", list: true, of: func(w podV1, _ store.Pod) string { return w.CPUFlavorID }},
+	{name: "dataCenterId", list: true, of: func(_ podV1, p store.Pod) string { return p.DataCenterID }},
+	{name: "desiredStatus", known: []string{"RUNNING", "EXITED", "TERMINATED"}, of: func(w podV1, _ store.Pod) string { return w.DesiredStatus }},
+	{name: "endpointId", most: maxFilter, of: func(w podV1, _ store.Pod) string { return w.EndpointID }},
+	{name: "gpuTypeId", list: true, of: func(w podV1, _ store.Pod) string {
+		if w.GPU == nil {
+			return ""
+		}
+		return w.GPU.ID
+	}},
+	{name: "id", of: func(w podV1, _ store.Pod) string { return w.ID }},
+	{name: "imageName", of: func(w podV1, _ store.Pod) string { return w.Image }},
+	{name: "name", most: maxFilter, of: func(w podV1, _ store.Pod) string { return w.Name }},
+	{name: "networkVolumeId", of: func(_ podV1, p store.Pod) string { return p.NetworkVolume }},
+	{name: "templateId", of: func(w podV1, _ store.Pod) string { return w.TemplateID }},
+}
+
+// parameter is the filter in the OpenAPI document.
+func (f podFilter) parameter() openapi.Parameter {
+	schema := &openapi.Schema{Type: "string", Enum: anyList(f.known)}
+	if f.most > 0 {
+		schema.MaxLength = new(int64(f.most))
+	}
+	if f.list {
+		schema = &openapi.Schema{Type: "array", Items: schema}
+	}
+	return openapi.Parameter{Name: f.name, In: "query", Schema: schema}
+}
+
+// listPodsV1 shows pods, and with includeWorkers the workers of endpoints.
+func (s *server) listPodsV1(c *call) (any, error) {
+	on, err := includeFlags(c, podIncludes...)
+	if err != nil {
+		return nil, err
+	}
+	matches, err := podMatcher(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.store.Pods(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	out := []podV1{}
+	for _, p := range all {
+		w := s.newPodV1(p)
+		if p.Cluster != nil || !matches(w, p) {
+			continue
+		}
+		if err := s.widen(c, on, p, &w); err != nil {
+			return nil, err
+		}
+		out = append(out, w)
+	}
+	if on["includeWorkers"] {
+		workers, err := s.workerPodsV1(c)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range workers {
+			if matches(w, store.Pod{}) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out, nil
+}
+
+// podMatcher reads the filters of a call.
+func podMatcher(c *call) (func(podV1, store.Pod) bool, error) {
+	query := c.http.URL.Query()
+	wanted := map[string][]string{}
+	for _, f := range podFilters {
+		c.declare(f.parameter())
+		values := slices.DeleteFunc(slices.Clone(query[f.name]), func(v string) bool { return v == "" })
+		if f.list {
+			values = strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' })
+		} else if len(values) > 1 {
+			values = values[:1]
+		}
+		for _, value := range values {
+			switch {
+			case f.known != nil && !slices.Contains(f.known, value):
+				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected one of %s, got %q", f.name, strings.Join(f.known, ", "), truncate(value))
+			case f.most > 0 && utf8.RuneCountInString(value) > f.most:
+				return nil, httpanswer.Refuse(http.StatusBadRequest, "invalid parameter %s: expected at most %d characters, got %d", f.name, f.most, utf8.RuneCountInString(value))
+			}
+		}
+		if len(values) > 0 {
+			wanted[f.name] = values
+		}
+	}
+	return func(w podV1, p store.Pod) bool {
+		for _, f := range podFilters {
+			if values, ok := wanted[f.name]; ok && !slices.Contains(values, f.of(w, p)) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+// workerPodsV1 are the workers of all endpoints, in the form of pods.
+func (s *server) workerPodsV1(c *call) ([]podV1, error) {
+	endpoints, err := s.store.Endpoints(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	var out []podV1
+	for _, e := range endpoints {
+		for _, w := range s.Workers.Workers(e.ID) {
+			out = append(out, s.newWorkerPodV1(e, w))
+		}
+	}
+	return out, nil
+}
+
+func (s *server) newWorkerPodV1(e store.Endpoint, w worker.Info) podV1 {
+	p := store.Pod{
+		Head: store.Head{ID: w.ID, Name: e.Name}, Container: e.Container, TemplateID: e.TemplateID, Owner: "", Cloud: "SECURE",
+		PodState: store.PodState{Status: store.PodRunning, StartedAt: w.StartedAt, Changed: "Worker " + string(w.State), ChangedAt: s.Clock.Wall().Truncate(time.Millisecond), Machine: s.Machine},
+	}
+	p.Image = w.Image
+	if len(w.Devices) > 0 {
+		p.GPU, p.GPUTypeID = &store.PodGPU{Count: int64(len(w.Devices))}, w.Devices[0].TypeID
+	} else if len(e.CPU) > 0 {
+		p.CPU = &store.PodCPU{FlavorIDs: []string{e.CPU[0].FlavorID}, VCPUCount: e.CPU[0].VCPUCount}
+	}
+	out := s.newPodV1(p)
+	out.EndpointID, out.AIAPIID, out.SLSVersion = e.ID, e.ID, w.Version
+	return out
+}

@@ -1,0 +1,234 @@
+package mgmt
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// podV1 is a pod in an answer, or with includeWorkers a worker of an endpoint. Members
+// that do not apply are left out.
+type podV1 struct {
+	ID                      string            `json:"id"`
+	Name                    string            `json:"name"`
+	Image                   string            `json:"image"`
+	ContainerDiskInGB       int64             `json:"containerDiskInGb"`
+	ContainerRegistryAuthID string            `json:"containerRegistryAuthId,omitempty"`
+	DockerEntrypoint        []string          `json:"dockerEntrypoint"`
+	DockerStartCmd          []string          `json:"dockerStartCmd"`
+	Env                     map[string]string `json:"env"`
+	Ports                   []string          `json:"ports"`
+	PortMappings            map[string]int64  `json:"portMappings"`
+	PublicIP                *string           `json:"publicIp"` // null: not known yet
+	TemplateID              string            `json:"templateId,omitempty"`
+	Template                *templateV1       `json:"template,omitempty"`
+	EndpointID              string            `json:"endpointId,omitempty"`
+	AIAPIID                 string            `json:"aiApiId,omitempty"` // the endpoint's, too
+	SLSVersion              int64             `json:"slsVersion,omitempty"`
+	DesiredStatus           string            `json:"desiredStatus"`
+	LastStartedAt           string            `json:"lastStartedAt,omitempty"`
+	LastStatusChange        string            `json:"lastStatusChange"`
+	Locked                  bool              `json:"locked"`
+	Interruptible           bool              `json:"interruptible"`
+	ConsumerUserID          string            `json:"consumerUserId"`
+	CostPerHr               float64           `json:"costPerHr"`
+	AdjustedCostPerHr       float64           `json:"adjustedCostPerHr"`
+	SavingsPlans            []string          `json:"savingsPlans"` // there are none
+	GPU                     *podGPUV1         `json:"gpu,omitempty"`
+	CPUFlavorID             string            `json:"cpuFlavorId,omitempty"`
+	VCPUCount               float64           `json:"vcpuCount"`
+	MemoryInGB              float64           `json:"memoryInGb,omitempty"` // of CPU pods
+	MachineID               string            `json:"machineId"`
+	Machine                 *machineV1        `json:"machine,omitempty"`
+	VolumeInGB              int64             `json:"volumeInGb"`
+	VolumeMountPath         string            `json:"volumeMountPath"`
+	VolumeEncrypted         bool              `json:"volumeEncrypted"`
+	NetworkVolume           *networkVolumeV1  `json:"networkVolume,omitempty"`
+}
+
+type podGPUV1 struct {
+	ID             string  `json:"id"`
+	Count          int64   `json:"count"`
+	DisplayName    string  `json:"displayName"`
+	SecurePrice    float64 `json:"securePrice"`
+	CommunityPrice float64 `json:"communityPrice"`
+}
+
+// machineV1 is the machine of a pod: this one.
+type machineV1 struct {
+	GPUTypeID      string    `json:"gpuTypeId,omitempty"`
+	GPUType        *podGPUV1 `json:"gpuType,omitempty"`
+	GPUDisplayName string    `json:"gpuDisplayName,omitempty"`
+	GPUAvailable   int64     `json:"gpuAvailable"`
+	CPUCount       int64     `json:"cpuCount"`
+	CPUTypeID      string    `json:"cpuTypeId,omitempty"`
+	DataCenterID   string    `json:"dataCenterId,omitempty"`
+	SecureCloud    bool      `json:"secureCloud"`
+	MinPodGPUCount int64     `json:"minPodGpuCount"`
+	CostPerHr      float64   `json:"costPerHr"`
+}
+
+func (s *server) newPodV1(p store.Pod) podV1 {
+	price := s.hourlyPrice(p)
+	w := podV1{
+		ID: p.ID, Name: p.Name, Image: p.Image, ContainerDiskInGB: p.Disk, ContainerRegistryAuthID: p.Registry,
+		DockerEntrypoint: nonNilList(p.Entrypoint), DockerStartCmd: splitArgs(p.Args), Env: nonNilMap(p.Env), Ports: nonNilList(p.Ports),
+		PortMappings: map[string]int64{}, TemplateID: p.TemplateID, DesiredStatus: desiredStatus(p.Status),
+		LastStatusChange: p.Changed + ": " + p.ChangedAt.UTC().Format("Mon Jan 02 2006 15:04:05 GMT-0700 (MST)"),
+		Locked:           p.Locked, Interruptible: p.Interruptible, ConsumerUserID: p.Owner, CostPerHr: price, AdjustedCostPerHr: price,
+		SavingsPlans: []string{}, VCPUCount: float64(runtime.NumCPU()), MachineID: p.Machine,
+		VolumeInGB: p.Volume.Size, VolumeMountPath: p.Volume.Path,
+	}
+	if !p.StartedAt.IsZero() {
+		w.LastStartedAt = timestamp(p.StartedAt)
+	}
+	for _, open := range p.OpenPorts {
+		if open.Public != 0 {
+			w.PortMappings[strconv.Itoa(open.Private)], w.PublicIP = int64(open.Public), new(pod.IPOf(open))
+		}
+	}
+	if p.GPU != nil {
+		w.GPU = s.newPodGPUV1(shownType(p), p.GPU.Count)
+	} else if p.CPU != nil {
+		w.CPUFlavorID, w.VCPUCount = p.CPU.FlavorIDs[0], float64(p.CPU.VCPUCount)
+		w.MemoryInGB = float64(s.Catalog.Now().CPUMemory(w.CPUFlavorID, p.CPU.VCPUCount))
+	}
+	return w
+}
+
+func (s *server) newPodGPUV1(id string, count int64) *podGPUV1 {
+	known, _ := s.Catalog.Now().GPUByID(id)
+	return &podGPUV1{ID: id, Count: count, DisplayName: known.Name}
+}
+
+func desiredStatus(s store.PodStatus) string {
+	switch {
+	case s.Active():
+		return string(store.PodRunning)
+	case s == store.PodTerminated:
+		return string(s)
+	}
+	return string(store.PodExited)
+}
+
+// The parameters that widen answers about pods.
+var podIncludes = []string{"includeMachine", "includeNetworkVolume", "includeSavingsPlans", "includeTemplate", "includeWorkers"}
+
+// widen adds what a call asks for beside the pod.
+func (s *server) widen(c *call, on map[string]bool, p store.Pod, w *podV1) error {
+	if on["includeMachine"] {
+		w.Machine = &machineV1{
+			CPUCount: int64(runtime.NumCPU()), CPUTypeID: w.CPUFlavorID, DataCenterID: p.DataCenterID, SecureCloud: p.Cloud == "SECURE",
+			MinPodGPUCount: 1, CostPerHr: w.CostPerHr,
+		}
+		if w.GPU != nil {
+			w.Machine.GPUTypeID, w.Machine.GPUType, w.Machine.GPUDisplayName = w.GPU.ID, w.GPU, w.GPU.DisplayName
+			w.Machine.GPUAvailable = s.Stock()[w.GPU.ID].Count
+		}
+	}
+	if on["includeNetworkVolume"] && p.NetworkVolume != "" {
+		v, err := s.store.NetworkVolume(c.ctx(), p.NetworkVolume)
+		if err == nil {
+			w.NetworkVolume = new(newNetworkVolumeV1(v))
+		} else if !errors.Is(err, store.ErrNotFound) { // both were changed while this answer was made
+			return err
+		}
+	}
+	if on["includeTemplate"] && p.TemplateID != "" {
+		t, err := s.store.Template(c.ctx(), p.TemplateID)
+		if err == nil {
+			w.Template = new(newTemplateV1(t))
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) getPodV1(c *call) (any, error) {
+	on, err := includeFlags(c, podIncludes...)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.store.Pod(c.ctx(), c.id)
+	if errors.Is(err, store.ErrNotFound) && on["includeWorkers"] {
+		workers, failed := s.workerPodsV1(c)
+		if failed != nil {
+			return nil, failed
+		}
+		for _, w := range workers {
+			if w.ID == c.id {
+				return w, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := s.newPodV1(p)
+	return w, s.widen(c, on, p, &w)
+}
+
+func createPodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
+	return s.createPod(c, body.build)
+}
+
+func updatePodV1(s *server, c *call, body podBodyV1) (store.Pod, error) {
+	p, err := s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error { return body.update(p, s.Clock.Wall()) })
+	return p, conflictV1(err)
+}
+
+// writePodV1 is writes for pods, whose answers the server knows more for.
+func writePodV1(p phase, write func(s *server, c *call, body podBodyV1) (store.Pod, error)) handler {
+	return takes[podBodyV1](p, answers[podV1](func(s *server, c *call) (any, error) {
+		body, err := decode[podBodyV1](c, p)
+		if err != nil {
+			return nil, err
+		}
+		made, err := write(s, c, body)
+		if err != nil {
+			return nil, err
+		}
+		return s.newPodV1(made), nil
+	}))
+}
+
+// conflictV1: what version 2 calls a conflict is an invalid request in version 1.
+func conflictV1(err error) error {
+	var refusal *httpanswer.Refusal
+	if errors.As(err, &refusal) && refusal.Status == http.StatusConflict {
+		return httpanswer.Refuse(http.StatusBadRequest, "%s", refusal.Text)
+	}
+	return err
+}
+
+func deletePodV1(s *server, c *call) (any, error) { return nil, conflictV1(deletePod(s, c)) }
+
+// actsV1 carries an action out. One that asks for what is so already changes nothing;
+// the id of no pod is an invalid one.
+func podActionV1(a pod.Action) handler {
+	return answers[podV1](func(s *server, c *call) (any, error) {
+		p, err := s.store.UpdatePod(c.ctx(), c.id, func(_ *store.Tx, p *store.Pod) error {
+			if err := pod.CheckMember(*p); err != nil {
+				return err
+			}
+			if a == pod.Start && p.Status.Active() || a == pod.Stop && !p.Status.Active() {
+				return nil
+			}
+			return pod.Do(p, a, s.Clock.Wall())
+		})
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, store.Refusal(fmt.Sprintf("pod %q not found", c.id))
+		}
+		if err != nil {
+			return nil, conflictV1(err)
+		}
+		return s.newPodV1(p), nil
+	})
+}

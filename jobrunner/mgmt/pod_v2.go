@@ -1,0 +1,285 @@
+package mgmt
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// podV2 is a pod in an answer.
+type podV2 struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	containerV2
+	Status           string             `json:"status"`
+	Actions          []string           `json:"actions"`
+	Mounts           podMountsV2        `json:"mounts"`
+	GPU              *podGPUV2          `json:"gpu,omitempty"` // one of these two
+	CPU              *cpuV2             `json:"cpu,omitempty"`
+	Cloud            string             `json:"cloud"`
+	DataCenterID     *string            `json:"dataCenterId"` // null: not placed yet
+	CUDAVersion      *string            `json:"cudaVersion"`
+	SSH              podSSHV2           `json:"ssh"`
+	Cluster          *podClusterV2      `json:"cluster,omitempty"`
+	Template         *string            `json:"template"` // null: made through this version, or from none
+	Cost             float64            `json:"cost"`     // per hour
+	Locked           bool               `json:"locked"`
+	GlobalNetworking globalNetworkingV2 `json:"globalNetworking"`
+	Runtime          *podRuntimeV2      `json:"runtime"` // null: it does not run
+	CreatedAt        string             `json:"createdAt"`
+	StartedAt        *string            `json:"startedAt"`
+
+	// The v2 document does not know it.
+	Reason *string `json:"reason"` // why it waits, or how it ended
+}
+
+type podGPUV2 struct {
+	ID    string `json:"id"`
+	Count int64  `json:"count"`
+}
+
+type podSSHV2 struct {
+	Proxy  *sshEndpointV2 `json:"proxy"` // there is none
+	Direct *sshEndpointV2 `json:"direct"`
+}
+
+type sshEndpointV2 struct {
+	Host     string `json:"host"`
+	Port     int64  `json:"port"`
+	Username string `json:"username"`
+	Command  string `json:"command"`
+}
+
+type podClusterV2 struct {
+	ID   string `json:"id"`
+	Rank *int64 `json:"rank"`
+	Role string `json:"role,omitempty"`
+	IP   string `json:"ip,omitempty"`
+}
+
+type globalNetworkingV2 struct {
+	Enabled     bool   `json:"enabled"`
+	IP          string `json:"ip,omitempty"`
+	InternalDNS string `json:"internalDns,omitempty"`
+}
+
+// podRuntimeV2 is how a pod does that runs.
+type podRuntimeV2 struct {
+	Uptime int64           `json:"uptime"` // s
+	GPUs   []podGPUUsageV2 `json:"gpus"`
+	CPU    *utilizationV2  `json:"cpu,omitempty"`
+	Memory *utilizationV2  `json:"memory,omitempty"`
+	Ports  []podPortV2     `json:"ports"`
+}
+
+type podGPUUsageV2 struct {
+	Util       *int64 `json:"util,omitempty"` // percent, as the others
+	MemoryUtil *int64 `json:"memoryUtil,omitempty"`
+}
+
+type utilizationV2 struct {
+	Util int64 `json:"util"`
+}
+
+type podPortV2 struct {
+	Private int64   `json:"private"`
+	Public  *int64  `json:"public"`
+	Type    string  `json:"type"`
+	IP      *string `json:"ip"`
+}
+
+func (s *server) newPodV2(p store.Pod) podV2 {
+	w := podV2{
+		ID: p.ID, Name: p.Name, containerV2: newContainerV2(p.Container), Status: string(p.Status),
+		Actions: convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) }),
+		Cloud:   p.Cloud, DataCenterID: nilIfEmpty(p.DataCenterID), CUDAVersion: nilIfEmpty(p.CUDAVersion), Template: nilIfEmpty(p.TemplateID),
+		Cost: s.hourlyPrice(p), Locked: p.Locked, CreatedAt: timestamp(p.Created), Reason: nilIfEmpty(p.Reason),
+		SSH:              podSSHV2{Direct: directSSH(p)},
+		GlobalNetworking: globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP},
+	}
+	if p.Volume.Size > 0 {
+		w.Mounts.Persistent = new(persistentV2(p.Volume))
+	}
+	if p.NetworkVolume != "" {
+		w.Mounts.Network = &[]networkMountV2{{p.NetworkVolume, p.Volume.Path}}
+	}
+	if p.GPU != nil {
+		w.GPU = &podGPUV2{shownType(p), p.GPU.Count}
+	} else if p.CPU != nil {
+		flavor := p.CPU.FlavorIDs[0]
+		w.CPU = &cpuV2{flavor, p.CPU.VCPUCount, s.Catalog.Now().CPUMemory(flavor, p.CPU.VCPUCount)}
+	}
+	if c := p.Cluster; c != nil {
+		w.Cluster = &podClusterV2{ID: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
+	}
+	if p.NetworkIP != "" {
+		w.GlobalNetworking.InternalDNS = pod.InternalName(p.ID)
+	}
+	if !p.StartedAt.IsZero() {
+		w.StartedAt = new(timestamp(p.StartedAt))
+	}
+	if p.Status == store.PodRunning {
+		w.Runtime = s.newPodRuntimeV2(p)
+	}
+	return w
+}
+
+// shownType is the type of the GPUs that the pod has or had, or would like to have.
+func shownType(p store.Pod) string {
+	switch {
+	case p.GPUTypeID != "":
+		return p.GPUTypeID
+	case len(p.GPU.TypeIDs) > 0:
+		return p.GPU.TypeIDs[0]
+	}
+	return ""
+}
+
+// directSSH is the way to a pod that listens at its port 22.
+func directSSH(p store.Pod) *sshEndpointV2 {
+	for _, port := range p.OpenPorts {
+		if port.Private == 22 && port.Protocol == "tcp" && port.Public != 0 {
+			ip := pod.IPOf(port)
+			return &sshEndpointV2{ip, int64(port.Public), "root", fmt.Sprintf("ssh root@%s -p %d", ip, port.Public)}
+		}
+	}
+	return nil
+}
+
+func (s *server) newPodRuntimeV2(p store.Pod) *podRuntimeV2 {
+	live, here := s.Pods.Live(p.ID)
+	if !here {
+		live = pod.Live{CPU: -1, Memory: -1}
+	}
+	w := &podRuntimeV2{
+		Uptime: int64(max(0, s.Clock.Wall().Sub(p.StartedAt)) / time.Second),
+		GPUs:   convertAll(live.GPUs, func(g pod.GPU) podGPUUsageV2 { return podGPUUsageV2{percent(g.Util), percent(g.MemoryUtil)} }),
+		Ports: convertAll(p.OpenPorts, func(o store.PodPort) podPortV2 {
+			shown := podPortV2{Private: int64(o.Private), Type: o.Protocol}
+			if o.Public != 0 {
+				shown.Public, shown.IP = new(int64(o.Public)), new(pod.IPOf(o))
+			}
+			return shown
+		}),
+	}
+	if util := percent(live.CPU); util != nil {
+		w.CPU = &utilizationV2{*util}
+	}
+	if util := percent(live.Memory); util != nil {
+		w.Memory = &utilizationV2{*util}
+	}
+	return w
+}
+
+// percent is nil for what is not known.
+func percent(known int) *int64 {
+	if known < 0 {
+		return nil
+	}
+	return new(int64(min(known, 100)))
+}
+
+type podsV2 struct {
+	Pods []podV2 `json:"pods"`
+}
+
+// readPodsQuery reads whether a list has the members of clusters.
+func readPodsQuery(c *call) (withMembers bool, err error) {
+	q := newQuery(c)
+	members := q.boolean("includeClusterPods")
+	return members != nil && *members, q.err()
+}
+
+func (s *server) listPodsV2(c *call) (any, error) {
+	withMembers, err := readPodsQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.store.Pods(c.ctx())
+	out := []podV2{}
+	for _, p := range all {
+		if p.Cluster == nil || withMembers {
+			out = append(out, s.newPodV2(p))
+		}
+	}
+	return podsV2{out}, err
+}
+
+func (s *server) getPodV2(c *call) (any, error) {
+	p, err := s.store.Pod(c.ctx(), c.id)
+	if err != nil {
+		return nil, err
+	}
+	return s.newPodV2(p), nil
+}
+
+func (s *server) createPodV2(c *call) (any, error) {
+	body, err := decode[podBodyV2](c, creating)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.sshKeys(c.ctx(), c.owner)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.createPod(c, func(tx *store.Tx) (store.Pod, error) { return body.build(tx, keys) })
+	if err != nil {
+		return nil, err
+	}
+	return s.newPodV2(p), nil
+}
+
+func (s *server) updatePodV2(c *call) (any, error) {
+	body, err := decode[podBodyV2](c, updating)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.store.UpdatePod(c.ctx(), c.id, func(tx *store.Tx, p *store.Pod) error { return body.update(tx, p, s.Clock.Wall()) })
+	if err != nil {
+		return nil, err
+	}
+	return s.newPodV2(p), nil
+}
+
+func (s *server) deletePodV2(c *call) (any, error) { return nil, deletePod(s, c) }
+
+// podActionBodyV2 is the body of an action.
+type podActionBodyV2 struct {
+	Action *string `json:"action" rule:"required oneof=start,stop,restart,terminate"`
+}
+
+// noContent is the body of an answer that has none, whatever its operation answers
+// otherwise.
+type noContent struct{}
+
+func (s *server) podActionV2(c *call) (any, error) {
+	body, err := decode[podActionBodyV2](c, creating)
+	if err != nil {
+		return nil, err
+	}
+	action := pod.Action(*body.Action)
+	if action == pod.Terminate {
+		return noContent{}, deletePod(s, c)
+	}
+	p, err := s.act(c, action)
+	if err != nil {
+		return nil, err
+	}
+	return s.newPodV2(p), nil
+}
+
+// podLogsV2 opens the log of a pod.
+func (s *server) podLogsV2(c *call) (any, error) {
+	if _, err := s.store.Pod(c.ctx(), c.id); err != nil {
+		return nil, err
+	}
+	log, ok := s.Pods.Log(c.id)
+	if !ok {
+		return nil, httpanswer.Refuse(http.StatusNotFound, "the log of pod %q is not here: another deployment runs it", c.id)
+	}
+	return openLog(c, log)
+}

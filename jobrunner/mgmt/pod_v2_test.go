@@ -1,0 +1,250 @@
+package mgmt_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/mgmt"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+const (
+	cpuPod = `{"name":"p","image":"i","cpu":{"id":"cpu3c","vcpuCount":4}}`
+	gpuPod = `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"}}`
+)
+
+func (d *deployment) podTemplate(name, more string) string {
+	d.Helper()
+	return d.create("/v2/templates", `{"name":"`+name+`","image":"from/template","disk":7,"args":"a b","ports":["22/tcp"],"env":{"A":"1","B":"1"}`+more+`}`)
+}
+
+func (d *deployment) volume(center string) string {
+	d.Helper()
+	return d.create("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"`+center+`"}`)
+}
+
+// What a create leaves out has its default, and what nobody knows yet is null.
+func TestPodDefaultsV2(t *testing.T) {
+	d := deploy(t)
+	got := d.mustSend(201, "POST", "/v2/pods", cpuPod)
+	d.expectMembers(got, map[string]string{
+		"name": `"p"`, "image": `"i"`, "args": `""`, "disk": `50`, "env": `{}`, "ports": `[]`, "registry": `null`, "mounts": `{}`,
+		"cpu": `{"id":"cpu3c","vcpuCount":4,"memory":8}`, "cloud": `"SECURE"`, "status": `"PROVISIONING"`, "actions": `["stop","terminate"]`,
+		"template": `null`, "locked": `false`, "globalNetworking": `{"enabled":false}`, "runtime": `null`, "startedAt": `null`, "cost": `0`,
+		"ssh": `{"proxy":null,"direct":null}`, "dataCenterId": `null`, "cudaVersion": `null`,
+	})
+	if got.has("gpu") || got.has("cluster") || got.has("startSsh") {
+		t.Errorf("%s", got.text)
+	}
+	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", gpuPod), map[string]string{"gpu": `{"id":"NVIDIA L4","count":1}`, "cpu": ""})
+}
+
+// A pod has GPUs or CPUs, of counts that there can be, and storage of one kind.
+func TestPodRulesV2(t *testing.T) {
+	d := deploy(t)
+	volume := d.volume("EU-RO-1")
+	serverless := d.create("/v2/templates", `{"name":"s","image":"i","serverless":true}`)
+	for _, c := range []struct {
+		status   int
+		text     string
+		body     string
+		replaces string
+	}{
+		{422, "$: missing property 'name'", `{"image":"i","cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
+		{422, "$: missing property 'image'", `{"name":"p","cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
+		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i"}`, ""},
+		{400, "exactly one of gpu and cpu", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"cpu":{"id":"cpu3c","vcpuCount":2}}`, ""},
+		{422, "$.cpu.vcpuCount: got 3, want a power of two", `"vcpuCount":3`, `"vcpuCount":4`},
+		{422, "$.cpu.vcpuCount: got 1, want at least 2", `"vcpuCount":1`, `"vcpuCount":4`},
+		{400, "cpu3c has 2 to 32 vCPUs, got 64", `"vcpuCount":64`, `"vcpuCount":4`},
+		{422, "$.cpu: missing property 'vcpuCount'", `{"id":"cpu3c"}`, `{"id":"cpu3c","vcpuCount":4}`},
+		{400, "8 at most, got 9", `{"id":"NVIDIA L4","count":9}`, `{"id":"NVIDIA L4"}`},
+		{422, "$.gpu.count: got 0, want at least 1", `{"id":"NVIDIA L4","count":0}`, `{"id":"NVIDIA L4"}`},
+		{422, "$.gpu: missing property 'id'", `{"count":1}`, `{"id":"NVIDIA L4"}`},
+		{422, "want major.minor", `{"id":"NVIDIA L4","minCudaVersion":"12"}`, `{"id":"NVIDIA L4"}`},
+		{400, "exclude each other", `{"id":"NVIDIA L4","minCudaVersion":"12.1","allowedCudaVersions":["12.8"]}`, `{"id":"NVIDIA L4"}`},
+		{400, "persistent mount", `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"}},"cpu"`, `"image":"i","cpu"`},
+		{422, "want at least 10", `"image":"i","mounts":{"persistent":{"size":9,"path":"/w"}},"gpu"`, `"image":"i","gpu"`},
+		{422, "missing property 'path'", `"image":"i","mounts":{"persistent":{"size":10}},"gpu"`, `"image":"i","gpu"`},
+		{422, "an absolute path", `"image":"i","mounts":{"persistent":{"size":10,"path":"w"}},"gpu"`, `"image":"i","gpu"`},
+		{422, "missing property 'volumeId'", `"image":"i","mounts":{"network":[{"path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
+		{422, "got 2 items, want at most 1", `"image":"i","mounts":{"network":[{"volumeId":"a","path":"/w"},{"volumeId":"b","path":"/v"}]},"gpu"`, `"image":"i","gpu"`},
+		{400, "exclude each other", `"image":"i","mounts":{"persistent":{"size":10,"path":"/w"},"network":[{"volumeId":"` + volume + `","path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
+		{400, `network volume \"nowhere\" does not exist`, `"image":"i","mounts":{"network":[{"volumeId":"nowhere","path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
+		{400, "is in the data center EU-RO-1, and the pod may be in US-TX-3 alone", `"image":"i","dataCenterIds":["US-TX-3"],"mounts":{"network":[{"volumeId":"` + volume + `","path":"/w"}]},"gpu"`, `"image":"i","gpu"`},
+		{404, "not found", `"templateId":"nothing"`, `"image":"i"`},
+		{422, "is a serverless template", `"templateId":"` + serverless + `"`, `"image":"i"`},
+		{400, `registry auth \"nobody\" does not exist`, `"image":"i","registry":"nobody"`, `"image":"i"`},
+		{400, "globalNetworking needs an NVIDIA GPU", `"image":"i","globalNetworking":true,"cpu"`, `"image":"i","cpu"`},
+		{400, "AMD Instinct MI300X OAM is none", `"image":"i","globalNetworking":true,"gpu":{"id":"AMD Instinct MI300X OAM"}`, `"image":"i","gpu":{"id":"NVIDIA L4"}`},
+		{422, "additional properties 'locked' not allowed", `"image":"i","locked":true`, `"image":"i"`},
+		{422, "want one of 'SECURE', 'COMMUNITY'", `"image":"i","cloud":"MINE"`, `"image":"i"`},
+		{422, "want <port>/<http|tcp>", `"image":"i","ports":["22/udp"]`, `"image":"i"`},
+	} {
+		body := c.body
+		if c.replaces != "" {
+			base := cpuPod
+			if !strings.Contains(base, c.replaces) || strings.HasSuffix(c.body, `"gpu"`) {
+				base = gpuPod
+			}
+			body = strings.Replace(base, c.replaces, c.body, 1)
+			if body == base {
+				t.Fatalf("%s is not in %s", c.replaces, base)
+			}
+		}
+		d.expectRefusal(c.status, c.text, "POST", "/v2/pods", body)
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
+}
+
+// A template is resolved once: the body wins, env is merged, and the flags set
+// variables that nobody else does.
+func TestPodFromTemplateV2(t *testing.T) {
+	d := deploy(t)
+	d.mustSend(200, "PUT", "/v2/account/ssh-keys", `{"keys":["ssh-ed25519 AAAA one","ssh-rsa BBBB"]}`)
+	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":30,"path":"/t"}},"allowedCudaVersions":["12.8"],"startSsh":false,"startJupyter":false`)
+	body := func(more string) string {
+		return `{"name":"p","templateId":"` + template + `"` + more + `}`
+	}
+	gpu := d.mustSend(201, "POST", "/v2/pods", body(`,"gpu":{"id":"NVIDIA L4"},"disk":9,"env":{"B":"2","C":"2"}`))
+	d.expectMembers(gpu, map[string]string{
+		"image": `"from/template"`, "disk": `9`, "args": `"a b"`, "ports": `["22/tcp"]`, "env": `{"A":"1","B":"2","C":"2"}`,
+		"mounts": `{"persistent":{"size":30,"path":"/t"}}`, "template": `null`,
+	})
+	cpu := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2}`))
+	d.expectMembers(cpu, map[string]string{"mounts": `{}`, "image": `"from/template"`})
+	d.expectMembers(d.mustSend(201, "POST", "/v2/pods", body(`,"gpu":{"id":"NVIDIA L4"},"mounts":{"persistent":{"size":10,"path":"/b"}}`)), map[string]string{
+		"mounts": `{"persistent":{"size":10,"path":"/b"}}`,
+	})
+
+	flags := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":true,"startJupyter":true`))
+	if password, _ := flags.get("env.JUPYTER_PASSWORD").(string); len(password) < 20 {
+		t.Errorf("%s", flags.text)
+	}
+	if key, _ := flags.get("env.PUBLIC_KEY").(string); key != "ssh-ed25519 AAAA one\nssh-rsa BBBB" {
+		t.Errorf("%s", flags.text)
+	}
+	own := d.mustSend(201, "POST", "/v2/pods", body(`,"cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":true,"startJupyter":true,"env":{"PUBLIC_KEY":"mine","JUPYTER_PASSWORD":"hers"}`))
+	d.expectMembers(own, map[string]string{"env.PUBLIC_KEY": `"mine"`, "env.JUPYTER_PASSWORD": `"hers"`})
+	// By default both flags of a template are on.
+	other := d.create("/v2/templates", `{"name":"on","image":"i"}`)
+	on := d.mustSend(201, "POST", "/v2/pods", `{"name":"p","templateId":"`+other+`","cpu":{"id":"cpu3c","vcpuCount":2},"startSsh":false}`)
+	if on.get("env.JUPYTER_PASSWORD") == nil || on.get("env.PUBLIC_KEY") != nil {
+		t.Errorf("%s", on.text)
+	}
+
+	// A later change of the template reaches no pod, and it can be deleted.
+	d.mustSend(200, "PATCH", "/v2/templates/"+template, `{"image":"changed"}`)
+	d.expectMembers(d.mustSend(200, "GET", "/v2/pods/"+gpu.get("id").(string), ""), map[string]string{"image": `"from/template"`})
+	d.mustSend(204, "DELETE", "/v2/templates/"+template, "")
+}
+
+// A PATCH changes what it names. Mounts keep their kind and their network volume.
+func TestUpdatePodV2(t *testing.T) {
+	d := deploy(t)
+	volume, other := d.volume("EU-RO-1"), d.volume("EU-RO-1")
+	registry := d.create("/v2/registries", `{"name":"r","username":"u","password":"p"}`)
+	id := d.create("/v2/pods", `{"name":"p","image":"i","gpu":{"id":"NVIDIA L4"},"env":{"A":"1"},"mounts":{"persistent":{"size":20,"path":"/w"}}}`)
+	path := "/v2/pods/" + id
+	before := d.mustSend(200, "GET", path, "")
+	if after := d.mustSend(200, "PATCH", path, `{}`); after.text != before.text {
+		t.Errorf("%s\n%s", before.text, after.text)
+	}
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"name":"q","image":"j","args":"x","disk":8,"ports":["80/http"],"env":{"B":"2"},"registry":"`+registry+`","locked":true,"globalNetworking":true,"mounts":{"persistent":{"size":10,"path":"/v"}}}`), map[string]string{
+		"name": `"q"`, "image": `"j"`, "args": `"x"`, "disk": `8`, "ports": `["80/http"]`, "env": `{"B":"2"}`, "registry": fmt.Sprintf("%q", registry), "locked": `true`,
+		"mounts": `{"persistent":{"size":10,"path":"/v"}}`, "globalNetworking": `{"enabled":false}`, // until it is in the network
+	})
+	d.expectRefusal(400, "is in use", "DELETE", "/v2/registries/"+registry, "")
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"registry":null,"ports":[],"mounts":{},"locked":false}`), map[string]string{"registry": `null`, "ports": `[]`, "mounts": `{"persistent":{"size":10,"path":"/v"}}`})
+	d.mustSend(204, "DELETE", "/v2/registries/"+registry, "")
+
+	template := d.podTemplate("t", `,"mounts":{"persistent":{"size":99,"path":"/t"}}`)
+	d.expectMembers(d.mustSend(200, "PATCH", path, `{"templateId":"`+template+`","env":{"B":"9"},"disk":5}`), map[string]string{
+		"image": `"from/template"`, "disk": `5`, "env": `{"A":"1","B":"9"}`, "mounts": `{"persistent":{"size":10,"path":"/v"}}`, "template": `null`,
+	})
+	for member, text := range map[string]string{`"startSsh":true`: "startSsh", `"startJupyter":true`: "startJupyter", `"gpu":{"id":"x"}`: "gpu", `"cpu":{"id":"x","vcpuCount":2}`: "cpu", `"cloud":"SECURE"`: "cloud", `"dataCenterIds":[]`: "dataCenterIds"} {
+		d.expectRefusal(422, "additional properties '"+text+"' not allowed", "PATCH", path, "{"+member+"}")
+	}
+	d.expectRefusal(404, "not found", "PATCH", path, `{"templateId":"nothing"}`)
+	d.expectRefusal(400, "can't be cleared", "PATCH", path, `{"mounts":{"network":[]}}`)
+	d.expectRefusal(400, "no network mount", "PATCH", path, `{"mounts":{"network":[{"volumeId":"`+volume+`","path":"/n"}]}}`)
+	d.expectRefusal(400, "exclude each other", "PATCH", path, `{"mounts":{"persistent":{"size":10,"path":"/v"},"network":[{"volumeId":"`+volume+`","path":"/n"}]}}`)
+	d.expectRefusal(422, "missing property 'size'", "PATCH", path, `{"mounts":{"persistent":{"path":"/v"}}}`)
+	d.expectRefusal(404, "not found", "PATCH", "/v2/pods/nothing", `{"name":"x"}`)
+
+	network := "/v2/pods/" + d.create("/v2/pods", `{"name":"p","image":"i","cpu":{"id":"cpu3c","vcpuCount":2},"mounts":{"network":[{"volumeId":"`+volume+`","path":"/n"}]}}`)
+	d.expectMembers(d.mustSend(200, "PATCH", network, `{"mounts":{"network":[{"volumeId":"`+volume+`","path":"/m"}]}}`), map[string]string{"mounts": `{"network":[{"volumeId":"` + volume + `","path":"/m"}]}`})
+	d.expectRefusal(400, "is fixed", "PATCH", network, `{"mounts":{"network":[{"volumeId":"`+other+`","path":"/m"}]}}`)
+	d.expectRefusal(400, "no persistent mount", "PATCH", network, `{"mounts":{"persistent":{"size":10,"path":"/v"}}}`)
+	d.expectRefusal(400, "globalNetworking needs", "PATCH", network, `{"globalNetworking":true}`)
+	d.mustSend(204, "DELETE", "/v2/network-volumes/"+volume, "")
+	d.expectMembers(d.mustSend(200, "GET", network, ""), map[string]string{"mounts": `{}`})
+}
+
+// An action is refused where the state does not allow it, and actions tells which.
+func TestPodActionsV2(t *testing.T) {
+	d := deploy(t)
+	path := "/v2/pods/" + d.create("/v2/pods", cpuPod)
+	act := func(action string) string { return `{"action":"` + action + `"}` }
+	d.expectRefusal(409, "is PROVISIONING and can't start: it allows stop and terminate", "POST", path+"/action", act("start"))
+	d.expectRefusal(409, "can't restart", "POST", path+"/action", act("restart"))
+	d.expectRefusal(422, "want one of 'start', 'stop', 'restart', 'terminate'", "POST", path+"/action", act("reset"))
+	d.expectRefusal(422, "missing property 'action'", "POST", path+"/action", `{}`)
+	d.expectRefusal(404, "not found", "POST", "/v2/pods/nothing/action", act("stop"))
+	d.mustSend(200, "PATCH", path, `{"locked":true}`)
+	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"actions": `["terminate"]`})
+	d.expectRefusal(409, "is locked", "POST", path+"/action", act("stop"))
+	d.mustSend(200, "PATCH", path, `{"locked":false}`)
+	d.expectMembers(d.mustSend(200, "POST", path+"/action", act("stop")), map[string]string{"status": `"EXITED"`, "actions": `["start","terminate"]`})
+	d.expectRefusal(409, "is EXITED and can't stop", "POST", path+"/action", act("stop"))
+	d.expectMembers(d.mustSend(200, "POST", path+"/action", act("start")), map[string]string{"status": `"PROVISIONING"`})
+	if got := d.mustSend(204, "POST", path+"/action", act("terminate")); got.text != "" {
+		t.Errorf("%s", got.text)
+	}
+	d.expectRefusal(404, "not found", "GET", path, "")
+	d.expectRefusal(404, "not found", "DELETE", path, "")
+}
+
+// Members of a cluster are not listed unless asked for, and are the cluster's.
+func TestPodsOfClusters(t *testing.T) {
+	var s *store.Store
+	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
+	own := d.create("/v2/pods", cpuPod)
+	made, err := s.CreatePods(t.Context(), func(*store.Tx) ([]store.Pod, error) {
+		p := store.Pod{Head: store.Head{Name: "m"}, CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}, Cluster: &store.ClusterMember{ID: "c"}}
+		p.Status = store.PodProvisioning
+		return []store.Pod{p, p}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := d.mustSend(200, "GET", "/v2/pods", "").text; !strings.Contains(text, own) || strings.Contains(text, made[0].ID) {
+		t.Errorf("%s", text)
+	}
+	if text := d.mustSend(200, "GET", "/v2/pods?includeClusterPods=true", "").text; !strings.Contains(text, own) || !strings.Contains(text, made[1].ID) {
+		t.Errorf("%s", text)
+	}
+	d.expectRefusal(422, "includeClusterPods", "GET", "/v2/pods?includeClusterPods=yes", "")
+	path := "/v2/pods/" + made[0].ID
+	d.expectMembers(d.mustSend(200, "GET", path, ""), map[string]string{"cluster": `{"id":"c","rank":null}`})
+	d.expectRefusal(409, "belongs to the cluster", "PATCH", path, `{"name":"x"}`)
+	d.expectRefusal(409, "belongs to the cluster", "DELETE", path, "")
+	d.expectRefusal(409, "belongs to the cluster", "POST", path+"/action", `{"action":"stop"}`)
+}
+
+// Several pods are made together or not at all.
+func TestCreatePodsIsAtomic(t *testing.T) {
+	var s *store.Store
+	d := deploy(t, func(c *mgmt.Config) { s = c.Store })
+	_, err := s.CreatePods(t.Context(), func(*store.Tx) ([]store.Pod, error) {
+		good := store.Pod{Head: store.Head{Name: "m"}, CPU: &store.PodCPU{FlavorIDs: []string{"cpu3c"}, VCPUCount: 2}}
+		bad := good
+		bad.CPU = nil
+		return []store.Pod{good, bad}, nil
+	})
+	if err == nil {
+		t.Error("a pod without compute is kept")
+	}
+	d.expectMembers(d.mustSend(200, "GET", "/v2/pods", ""), map[string]string{"pods": `[]`})
+}

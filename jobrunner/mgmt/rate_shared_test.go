@@ -1,0 +1,62 @@
+package mgmt
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// Two deployments on one database admit together what one would, of each owner.
+func TestSharedQuotas(t *testing.T) {
+	address := pgtest.Start(t)
+	c := new(clock.Clock)
+	c.Stop()
+	var both []*SharedQuotas
+	for range 2 {
+		db, err := sqldb.Open(t.Context(), sqldb.Config{URL: address, NoHints: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		q, err := NewSharedQuotas(t.Context(), db, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, q)
+	}
+	quota := windows[0].quota
+	var admitted, refused atomic.Int64
+	var sending sync.WaitGroup
+	for i := range 2 * quota {
+		sending.Go(func() {
+			h := http.Header{}
+			switch err := both[i%2].count(context.Background(), "ada", h); {
+			case err == nil:
+				admitted.Add(1)
+			case strings.Contains(err.Error(), "minute window") && h.Get("Retry-After") == "60":
+				refused.Add(1)
+			default:
+				t.Error(err, h)
+			}
+		})
+	}
+	sending.Wait()
+	if int(admitted.Load()) != quota || int(refused.Load()) != quota {
+		t.Errorf("%d were admitted and %d refused, want %d each", admitted.Load(), refused.Load(), quota)
+	}
+	h := http.Header{}
+	if err := both[0].count(context.Background(), "bob", h); err != nil || !strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60`) {
+		t.Errorf("another owner: %v, %v", err, h)
+	}
+	c.Advance(windows[0].length)
+	if err := both[1].count(context.Background(), "ada", h); err != nil || !strings.HasPrefix(h.Get("RateLimit"), `"minute";r=59;t=60, "hour";r=2939;t=3540`) {
+		t.Errorf("after the minute: %v, %v", err, h)
+	}
+}

@@ -1,0 +1,71 @@
+package mgmt
+
+import (
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/openapi"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// describer is a checker whose check a schema can express.
+type describer interface {
+	checker
+	describe(p phase, s *openapi.Schema)
+}
+
+func required(names ...string) *openapi.Schema { return &openapi.Schema{Required: names} }
+
+// imageUnlessTemplate requires an image of a create without a template (OpenAPI 3.1).
+func imageUnlessTemplate(p phase, s *openapi.Schema) {
+	if p == creating {
+		s.If, s.Then = &openapi.Schema{Not: required("templateId")}, required("image")
+	}
+}
+
+func (b *endpointBodyV2) describe(p phase, s *openapi.Schema) { imageUnlessTemplate(p, s) }
+
+func (b *podBodyV2) describe(p phase, s *openapi.Schema) { imageUnlessTemplate(p, s) }
+
+func (b *templateBodyV2) describe(p phase, s *openapi.Schema) {
+	if p == creating {
+		s.Required = append(s.Required, "image")
+	}
+}
+
+// describe is for OpenAPI 3.0. The id of a template may be null or empty, which names none.
+func (b *podBodyV1) describe(p phase, s *openapi.Schema) {
+	if p == creating {
+		named := required("templateId")
+		named.Properties = map[string]*openapi.Schema{"templateId": {Type: "string", MinLength: new(int64(1))}}
+		s.AnyOf = []*openapi.Schema{required("imageName"), named}
+	}
+}
+
+// atLeastOne is what requireChange checks.
+func atLeastOne(p phase, s *openapi.Schema) {
+	if p == updating {
+		s.MinProperties = 1
+	}
+}
+
+func (b *networkVolumeBodyV1) describe(p phase, s *openapi.Schema) { atLeastOne(p, s) }
+
+func (b *networkVolumeBodyV2) describe(p phase, s *openapi.Schema) { atLeastOne(p, s) }
+
+func (b *clusterBodyV2) describe(p phase, s *openapi.Schema) { atLeastOne(p, s) }
+
+func (b *gpuBodyV2) describe(p phase, s *openapi.Schema) {
+	if p == updating {
+		s.DependentRequired = map[string][]string{"excludedTypes": {"pools"}}
+	}
+}
+
+// describe requires the member of the scaling type, without that of the other.
+func (w *scalingV2) describe(_ phase, s *openapi.Schema) {
+	for _, m := range []struct{ scalingType, own, other string }{
+		{store.QueueDelay, "queueDelay", "requestCount"}, {store.RequestCount, "requestCount", "queueDelay"},
+	} {
+		s.AllOf = append(s.AllOf, &openapi.Schema{
+			If:   &openapi.Schema{Properties: map[string]*openapi.Schema{"type": {Enum: []any{m.scalingType}}}},
+			Then: &openapi.Schema{Required: []string{m.own}, Not: required(m.other)},
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package mgmt_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
+)
+
+// Each operation of the contract is served; a path outside of the contract is unknown.
+func TestContractIsServed(t *testing.T) {
+	d := deploy(t)
+	parameter := regexp.MustCompile(`\{[^}]*\}`)
+	for _, op := range contract.Operations {
+		path := "/v2" + op.Path
+		switch op.API {
+		case contract.V1:
+			path = "/v1" + op.Path
+		case contract.V2:
+		default:
+			continue // the job API
+		}
+		path = parameter.ReplaceAllString(path, "x")
+		if got := d.send(op.Method, path, ""); got.status == 405 || strings.Contains(got.text, "there is nothing at") {
+			t.Errorf("%s %s, an operation of the contract, is unknown: %s", op.Method, path, got.text)
+		}
+	}
+	for _, path := range []string{"/v2/podz", "/v1/billing/nothing", "/v2/pods/x/nothing"} {
+		if got := d.send("GET", path, ""); got.status != 404 || !strings.Contains(got.text, "there is nothing at") {
+			t.Error(path, got.status, got.text)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package jobrunner_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// recorded is the moment of testdata/folder in ms: the state of a version that had neither
+// pods nor clusters, SSH keys or billing, and its file of keys.
+const recorded = 1795375012000
+
+// olderFolder is a data folder of that version, as if it had ended a moment ago.
+func olderFolder(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	keys, err := os.ReadFile("testdata/folder/keys.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := os.ReadFile("testdata/folder/jobrunner.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "keys.json"), keys, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Migrate(t.Context(), "recorded", []string{string(state)})
+	shift := time.Now().UnixMilli() - recorded
+	err = errors.Join(err, db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		if _, err := tx.Exec("DELETE FROM meta WHERE component = 'recorded'"); err != nil {
+			return err
+		}
+		for _, column := range []string{"submitted", "turn", "queued", "expires", "gone", "started", "deadline", "finished"} {
+			if _, err := tx.Exec("UPDATE jobs SET "+column+" = "+column+" + ? WHERE "+column+" > 0", shift); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec("UPDATE jobs SET gone = gone + 3600000") // a result of runsync is kept for a minute, and a test may take longer
+		return err
+	}))
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A data folder of an older version opens with all that is in it: objects, keys and jobs
+// of each state. What was added since works in it, twice.
+func TestOlderFolder(t *testing.T) {
+	dir := olderFolder(t)
+	for _, start := range []string{"first", "second"} {
+		t.Run(start, func(t *testing.T) {
+			d := deploy(t, dir)
+			for path, want := range map[string]string{
+				"/v2/registries/d6cookjgg7s6": `"name":"registry"`, "/v2/templates/dvuna3kc1lv4": `"env":{"A":"1"}`,
+				"/v2/network-volumes/srjz6z82ty3o": `"size":20`, "/v2/serverless/053b5d64r844": `"max":2`, "/v2/serverless/lsan9xkf6qmz": `"name":"stopped"`,
+				"/v2/lsan9xkf6qmz/status/01a204b0-95bf-7bbc-a83d-308c8db948f4-q1":      `"CANCELLED"`,
+				"/v2/053b5d64r844/status/sync-01a204b0-955e-7458-a387-daccd7281c2a-q1": `"output":{"n":1}`,
+				"/v2/053b5d64r844/health": `"completed":1`,
+			} {
+				if text := d.must(200, "GET", path, "").text; !strings.Contains(regexp.MustCompile(`\s`).ReplaceAllString(text, ""), want) {
+					t.Errorf("%s: %s, want %s", path, text, want)
+				}
+			}
+			if status, _ := d.as("FTREOZP6Q2DDAOU7P43GHQDWL6", "GET", "/v2/templates", ""); status != 200 {
+				t.Errorf("a key of the folder: %d", status)
+			}
+
+			d.must(200, "PATCH", "/v2/serverless/lsan9xkf6qmz", `{"workers":{"max":1}}`)
+			for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				job := d.must(200, "GET", "/v2/lsan9xkf6qmz/status/01a204b0-9599-73b2-b420-b6aaa10f98d0-q1", "")
+				if job.at("status") == "COMPLETED" {
+					break
+				}
+				if time.Now().After(late) {
+					t.Fatalf("the job that was in the queue: %s", job.text)
+				}
+			}
+			mounted, _ := d.must(201, "POST", "/v2/pods", `{"name":"p","image":"builtin/echo",`+onCPU+`,"mounts":{"network":[{"volumeId":"srjz6z82ty3o","path":"/v"}]}}`).at("id").(string)
+			d.awaitPod(mounted, "RUNNING")
+			d.must(201, "POST", "/v2/clusters", `{"name":"c","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`)
+			d.must(200, "PUT", "/v2/account/ssh-keys", `{"keys":[]}`)
+			if billed := d.must(200, "GET", "/v2/billing/network-volumes?lastN=2&networkVolumeId=srjz6z82ty3o", ""); billed.at("metadata.totals") == nil {
+				t.Errorf("billing: %s", billed.text)
+			}
+		})
+	}
+}

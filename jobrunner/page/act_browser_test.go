@@ -1,0 +1,257 @@
+package page_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// open signs a tab in with the printed link.
+func (d *deployment) open(b *chromium.Browser) *chromium.Tab {
+	d.t.Helper()
+	tab := b.Tab(d.t, 1366, 900, false)
+	tab.Visit(d.url + "/#code=" + d.code)
+	tab.Until(`document.querySelector('#status').textContent === 'Live'`)
+	return tab
+}
+
+// An endpoint is stopped, its queue is purged, a job is cancelled: each says before
+// what will happen, and after what came of it, and does that alone.
+func TestBrowserActsOnEndpoint(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	d := deploy(t)
+	work := d.endpoint("work", "builtin/conformance", 1)
+	running := d.job(work, `{"op": "sleep", "ms": 600000}`)
+	tab := d.open(b)
+	tab.Eval(fmt.Sprintf(`location.hash = '#/endpoint/%s'`, work), nil)
+	tab.Until(`document.querySelector('#jobs [data-state=IN_PROGRESS]')`)
+	d.job(work, `{}`)
+	d.job(work, `{}`)
+	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '2'`)
+
+	tab.Click("#endpoint-purge")
+	tab.Shows("#confirm", "Purge the queue of work?", "Removes 2 jobs that wait. They can’t be brought back", "1 job that runs is not affected")
+	last := d.job(work, `{}`)
+	tab.Shows("#confirm", "Removes 3 jobs that wait")
+	tab.Press(kb.Escape)
+	tab.Until(`!document.querySelector('#confirm').open`)
+	if _, j := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key)); j["status"] != "IN_QUEUE" {
+		t.Errorf("a purge that was not confirmed: %v", j)
+	}
+	tab.Click("#endpoint-purge")
+	tab.Click("#confirm-yes")
+	tab.Shows("#outcome", "Removed 3 jobs from the queue of work.")
+	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '0'`)
+	if resp, _ := d.send("GET", "/v2/"+work+"/status/"+last, "", bearer(key)); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("a purged job: %d", resp.StatusCode)
+	}
+
+	waiting := d.job(work, `{}`)
+	tab.Until(`document.querySelector('[data-tile=queued] b').textContent === '1'`)
+	tab.Click("#endpoint-stop")
+	tab.Shows("#confirm", "Stop endpoint work?", "Sets workers.min (now 0) and workers.max (now 1) to 0", "its next apply undoes that", "1 job runs. Workers finish what they run, and end", "1 job waits. Further jobs are accepted")
+	tab.Picture("confirm")
+	tab.Click("#confirm-yes")
+	tab.Shows("#outcome", "Endpoint work is stopped: it may have no workers. 1 job is being finished.")
+	tab.Shows("#endpoint-stopped", "workers.max is 0")
+	tab.HasFocus("#endpoint-purge") // there is nothing to stop any more
+	tab.Picture("stopped")
+	_, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key))
+	if workers := e["workers"].(map[string]any); fmt.Sprint(workers["min"], workers["max"]) != "0 0" || e["image"] != "builtin/conformance" || e["name"] != "work" {
+		t.Errorf("the endpoint is %v", e)
+	}
+	for id, want := range map[string]string{running: "IN_PROGRESS", waiting: "IN_QUEUE"} {
+		if _, j := d.send("GET", "/v2/"+work+"/status/"+id, "", bearer(key)); j["status"] != want {
+			t.Errorf("after the stop a job is %v, expected %s", j["status"], want)
+		}
+	}
+
+	// A job: cancelled from its dialog, over which the question is asked.
+	tab.Click(`#jobs button[title="` + waiting + `"]`)
+	tab.Click("#detail [data-op=cancel]")
+	tab.Shows("#confirm", "Cancel job "+waiting+"?", "1 job is affected, which waits: it never runs.")
+	tab.Click("#confirm-no")
+	tab.HasFocus("#detail [data-op=cancel]")
+	tab.Click("#detail [data-op=cancel]")
+	tab.Click("#confirm-yes")
+	tab.Until(`document.querySelector('#detail .badge').dataset.state === 'CANCELLED'`)
+	tab.HasFocus("#detail-close")
+	if _, j := d.send("GET", "/v2/"+work+"/status/"+running, "", bearer(key)); j["status"] != "IN_PROGRESS" {
+		t.Errorf("another job was cancelled: %v", j)
+	}
+	clean(t, tab, d.url)
+}
+
+// Who signed in with a key that may only read is told so, and nothing happens.
+func TestBrowserRefusesReaders(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	d := deploy(t)
+	pod := d.pod("notebook")
+	d.awaitPod(pod, "RUNNING")
+	d.key(apikey.Key{Name: "bob"})
+	reader := d.key(apikey.Key{Name: "reader", Owner: "ada", Management: apikey.Read, Jobs: apikey.Read})
+	tab := b.Tab(t, 1366, 900, false)
+	tab.Visit(d.url)
+	tab.Until(`!document.querySelector('#signin').hidden`)
+	tab.Eval(`document.querySelector('#key').value = `+quoted(reader)+`; document.querySelector('#signin-form').requestSubmit()`, nil)
+	tab.Shows("#who", "ada · management read, jobs read")
+	tab.Shows("#keys tbody", "reader")
+	if text := tab.Text("#keys tbody"); strings.Contains(text, "bob") || strings.Contains(text, "own") {
+		t.Errorf("a reader sees the keys of others: %s", text)
+	}
+	tab.Click("#pods [data-op=stop]")
+	tab.Click("#confirm-yes")
+	tab.Shows("#confirm-error", "this API key may only read at the management API: use a key with --management all")
+	tab.Until(`document.querySelector('#confirm').open`)
+	tab.Picture("refused")
+	d.awaitPod(pod, "RUNNING")
+	tab.Press(kb.Escape)
+	tab.HasFocus("#pods [data-op=stop]")
+}
+
+// A page of another site, or of another port of this machine, can't act through a
+// browser that is signed in.
+func TestBrowserOfOtherSites(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	d := deploy(t)
+	pod := d.pod("notebook")
+	d.awaitPod(pod, "RUNNING")
+	tab := d.open(b)
+	act := d.url + "/ui/call?op=stop-pod&id=" + pod
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><title>starting</title><iframe name="f"></iframe><form id="f" method="post" target="f" action=%q></form>`, act)
+	}))
+	t.Cleanup(evil.Close)
+	for _, site := range []string{evil.URL, strings.Replace(evil.URL, "127.0.0.1", "localhost", 1)} {
+		tab.Visit(site)
+		tab.Eval(`Promise.allSettled([
+			fetch(`+quoted(act)+`, { method: 'POST', mode: 'no-cors', credentials: 'include' }),
+			fetch(`+quoted(act)+`, { method: 'POST', mode: 'cors', credentials: 'include', headers: { 'Content-Type': 'application/json' }, body: '{}' }),
+			new Promise((done) => { document.querySelector('iframe').onload = done; document.querySelector('form').submit(); }),
+		]).then(() => { document.title = 'done'; })`, nil)
+		tab.Until(`document.title === 'done'`)
+		d.awaitPod(pod, "RUNNING")
+	}
+	tab.Visit(d.url)
+	tab.Until(`document.querySelector('#status').textContent === 'Live'`) // the browser is still signed in
+	tab.Eval(`fetch(`+quoted(act)+`, { method: 'POST' }).then((r) => { document.title = 'own ' + r.status; })`, nil)
+	d.awaitPod(pod, "EXITED")
+}
+
+// Whatever comes, changes and goes is shown without a reload: pods, a cluster with
+// its pods by rank, network volumes and keys.
+func TestBrowserShowsObjects(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	machine := filepath.Join(t.TempDir(), "gpus.yaml")
+	if err := os.WriteFile(machine, []byte("gpus: [{type: NVIDIA L4, count: 4}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inventory, err := gpu.Simulate(machine, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inventory.Close)
+	d := deployWith(t, jobrunner.Config{GPUs: inventory})
+	tab := d.open(b)
+	tab.Shows("#pods-section", "There is no pod yet", d.url+"/v2/pods")
+	for _, hidden := range []string{"#clusters-section", "#volumes-section", "#releases-section"} {
+		tab.Until(`document.querySelector('` + hidden + `').hidden`)
+	}
+	notebook := d.pod(hostile)
+	tab.Shows("#pods tbody", hostile, "running", "2 vCPU cpu3c", "Stop", "Restart")
+	waits := d.created("/v2/pods", `{"name":"waits","image":"nobody/runs-this",`+onCPU+`}`)
+	tab.Shows("#pods tbody", "waits", "provisioning")
+	tab.Shows("#pods-count", "2 · 1 running · 1 provisioning")
+	cluster := d.created("/v2/clusters", `{"name":"train","type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":2,"podCount":2}}`)
+	tab.Until(`document.querySelectorAll('#clusters [data-state=RUNNING]').length === 2`)
+	tab.Shows("#clusters", "train", "2 pods, each 2 × NVIDIA L4", "network 127.0.0.0/8")
+	var ranks []string
+	if tab.Eval(`[...document.querySelectorAll('#clusters tbody tr')].map((tr) => tr.cells[1].textContent)`, &ranks); fmt.Sprint(ranks) != "[0 1]" {
+		t.Errorf("the pods of the cluster have the ranks %v", ranks)
+	}
+	var offered int
+	if tab.Eval(`document.querySelectorAll('#clusters [data-op]').length`, &offered); offered != 0 {
+		t.Errorf("a member of a cluster offers %d actions, which the API refuses", offered)
+	}
+	volume := d.created("/v2/network-volumes", `{"name":"weights","size":20,"dataCenter":"EU-RO-1"}`)
+	tab.Shows("#volumes tbody", "weights", "20 GB", "EU-RO-1")
+	d.send("PATCH", "/v2/network-volumes/"+volume, `{"size":30}`, bearer(key))
+	tab.Shows("#volumes tbody", "30 GB")
+	added := d.key(apikey.Key{Name: "ada", Management: apikey.Read, Endpoints: []string{"ep1", "ep2"}})
+	tab.Shows("#keys tbody", "ada", "read", "ep1, ep2", "never", "The deployment’s own")
+	tab.Readable("objects")
+	tab.Picture("objects")
+
+	// What a pod wrote, and each action as its state allows it.
+	tab.Click(`#pods [aria-label="Log of pod ` + strings.ReplaceAll(hostile, `"`, `\"`) + `"]`)
+	tab.Shows("#detail .log", "hello")
+	tab.Press(kb.Escape)
+	row := `[...document.querySelectorAll('#pods tbody tr')].find((tr) => tr.cells[1].textContent.includes(` + quoted(notebook) + `))`
+	buttons := func(want string) {
+		t.Helper()
+		tab.Until(`[...` + row + `.querySelectorAll('[data-op]')].filter((b) => !b.hidden).map((b) => b.textContent).join() === ` + quoted(want))
+	}
+	press := func(action, says, outcome, left string) {
+		t.Helper()
+		tab.Eval(row+`.querySelector('[data-op=`+action+`]').click()`, nil)
+		tab.Shows("#confirm", says)
+		tab.Click("#confirm-yes")
+		tab.Shows("#outcome", outcome)
+		buttons(left)
+	}
+	buttons("Stop,Restart")
+	press("restart", "It keeps its GPUs", "is starting", "Stop,Restart")
+	press("stop", "killed after 5 seconds", "is exited", "Start")
+	press("start", "as soon as this machine has what it asks for (2 vCPU cpu3c)", "is provisioning", "Stop,Restart")
+
+	// What another client did while the page asked: the button that had the focus is gone.
+	tab.Eval(`(() => { const b = `+row+`.querySelector('[data-op=stop]'); b.focus(); b.click(); })()`, nil)
+	if resp, body := d.send("POST", "/v2/pods/"+notebook+"/action", `{"action":"stop"}`, bearer(key)); resp.StatusCode != 200 {
+		t.Fatal(body)
+	}
+	buttons("Start")
+	tab.Press(kb.Enter)
+	tab.Shows("#confirm-error", "can't stop: it allows start")
+	tab.Press(kb.Escape)
+	tab.HasFocus(`[data-op=start]`)
+
+	// A row above goes: the focus stays.
+	if resp, body := d.send("DELETE", "/v2/pods/"+waits, "", bearer(key)); resp.StatusCode != 204 {
+		t.Fatal(body)
+	}
+	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 1`)
+	tab.HasFocus(`[data-op=start]`)
+
+	for _, path := range []string{"/v2/pods/" + notebook, "/v2/clusters/" + cluster, "/v2/network-volumes/" + volume} {
+		if resp, body := d.send("DELETE", path, "", bearer(key)); resp.StatusCode != 204 {
+			t.Fatal(path, body)
+		}
+	}
+	if err := apikey.At(d.dir).Remove("ada"); err != nil {
+		t.Fatal(err)
+	}
+	tab.Shows("#pods-section", "There is no pod yet")
+	tab.Until(`document.querySelector('#clusters-section').hidden && document.querySelector('#volumes-section').hidden && document.querySelectorAll('#keys tbody tr').length === 1`)
+	var document string
+	if tab.Eval("document.documentElement.outerHTML", &document); strings.Contains(document, added) || strings.Contains(document, key) {
+		t.Error("the page has a key in it")
+	}
+	clean(t, tab, d.url, "409 (Conflict)")
+}

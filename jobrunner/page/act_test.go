@@ -1,0 +1,325 @@
+package page_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
+
+// created sends a request that creates an object, and returns its id.
+func (d *deployment) created(path, body string) string {
+	d.t.Helper()
+	resp, made := d.send(http.MethodPost, path, body, bearer(key))
+	id, _ := made["id"].(string)
+	if resp.StatusCode != http.StatusCreated || id == "" {
+		d.t.Fatalf("POST %s: %d %v", path, resp.StatusCode, made)
+	}
+	return id
+}
+
+func bearer(key string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json"}
+}
+
+// pod makes a pod that runs until it is stopped.
+func (d *deployment) pod(name string) string {
+	d.t.Helper()
+	return d.created("/v2/pods", `{"name":`+quoted(name)+`,"image":"builtin/echo","args":"print hello",`+onCPU+`}`)
+}
+
+func (d *deployment) awaitPod(id, status string) {
+	d.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		_, pod := d.send(http.MethodGet, "/v2/pods/"+id, "", bearer(key))
+		if pod["status"] == status {
+			return
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("the pod is not %s: %v", status, pod)
+		}
+	}
+}
+
+// snapshot is what the page is told, with a key.
+func (d *deployment) snapshot(key, query string) (text string, told shown) {
+	d.t.Helper()
+	resp, body := d.send(http.MethodGet, "/ui/snapshot"+query, "", bearer(key))
+	if resp.StatusCode != http.StatusOK {
+		d.t.Fatalf("a snapshot%s: %d %v", query, resp.StatusCode, body)
+	}
+	raw, err := json.Marshal(body)
+	if err == nil {
+		err = json.Unmarshal(raw, &told)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(raw), told
+}
+
+// shown is what tests read of a snapshot.
+type shown struct {
+	Pods struct {
+		Total, Found int
+		States       map[string]int
+		List         []struct {
+			ID, Name, State string
+			Actions         []string
+		}
+	}
+	Keys *struct {
+		Total int
+		Fault string
+		List  []struct {
+			Name, Owner, Management, Jobs string
+			Endpoints                     []string
+			Expires                       int64
+			Expired                       bool
+		}
+	}
+	Volumes, Clusters, Releases *struct{ Total int }
+}
+
+func (d *deployment) key(k apikey.Key) string {
+	d.t.Helper()
+	added, err := apikey.At(d.dir).Add(k)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return added
+}
+
+// What the page does for a key is what the API does for it, whatever the key may do;
+// a refusal changes nothing.
+func TestActionsHaveTheAuthorityOfTheKey(t *testing.T) {
+	d := deploy(t)
+	work := d.endpoint("work", "nobody/runs-this", 1)
+	job := d.job(work, `{}`)
+	pod := d.pod("p")
+	d.awaitPod(pod, "RUNNING")
+	operations := []struct {
+		name, query, method, path, body string
+		management                      bool
+	}{
+		{"stop-pod", "id=" + pod, "POST", "/v2/pods/" + pod + "/action", `{"action":"stop"}`, true},
+		{"restart-pod", "id=" + pod, "POST", "/v2/pods/" + pod + "/action", `{"action":"restart"}`, true},
+		{"start-pod", "id=" + pod, "POST", "/v2/pods/" + pod + "/action", `{"action":"start"}`, true},
+		{"stop-endpoint", "endpoint=" + work, "PATCH", "/v2/serverless/" + work, `{"workers":{"min":0,"max":0}}`, true},
+		{"cancel", "endpoint=" + work + "&id=" + job, "POST", "/v2/" + work + "/cancel/" + job, "", false},
+		{"retry", "endpoint=" + work + "&id=" + job, "POST", "/v2/" + work + "/retry/" + job, "", false},
+		{"purge-queue", "endpoint=" + work, "POST", "/v2/" + work + "/purge-queue", "", false},
+	}
+	scopes := []apikey.Scope{apikey.None, apikey.Read, apikey.All}
+	for _, management := range scopes {
+		for _, jobs := range scopes {
+			name := fmt.Sprintf("m-%s-j-%s", management, jobs)
+			k := d.key(apikey.Key{Name: name, Management: management, Jobs: jobs})
+			opens := management != apikey.None && jobs != apikey.None
+			for _, op := range operations {
+				allowed := jobs == apikey.All
+				if op.management {
+					allowed = management == apikey.All
+				}
+				if opens && allowed {
+					continue // below
+				}
+				resp, body := d.send(http.MethodPost, "/ui/call?op="+op.name+"&"+op.query, "", bearer(k))
+				if !opens {
+					if resp.StatusCode != http.StatusUnauthorized {
+						t.Errorf("%s: %s: %d %v", name, op.name, resp.StatusCode, body)
+					}
+					continue
+				}
+				direct, why := d.send(op.method, op.path, op.body, bearer(k))
+				if resp.StatusCode != http.StatusForbidden || direct.StatusCode != resp.StatusCode || fmt.Sprint(body) != fmt.Sprint(why) || !strings.Contains(fmt.Sprint(body), "may only read") {
+					t.Errorf("%s: %s: %d %v, the API answers %d %v", name, op.name, resp.StatusCode, body, direct.StatusCode, why)
+				}
+			}
+		}
+	}
+	d.awaitPod(pod, "RUNNING")
+	if _, e := d.send("GET", "/v2/serverless/"+work, "", bearer(key)); fmt.Sprint(e["workers"].(map[string]any)["max"]) != "1" {
+		t.Errorf("a refusal stopped the endpoint: %v", e)
+	}
+	if _, health := d.send("GET", "/v2/"+work+"/health", "", bearer(key)); !strings.Contains(fmt.Sprint(health), "inQueue:1") {
+		t.Errorf("a refusal removed the job: %v", health)
+	}
+
+	// A key that may manage and no more can stop, and one for jobs alone can purge.
+	manager, user := d.key(apikey.Key{Name: "manager", Jobs: apikey.Read}), d.key(apikey.Key{Name: "user", Management: apikey.Read})
+	for _, c := range []struct {
+		key, query string
+		status     int
+		told       string
+	}{
+		{manager, "op=stop-pod&id=" + pod, 200, "EXITED"},
+		{manager, "op=stop-pod&id=" + pod, 409, "can't stop"},
+		{manager, "op=restart-pod&id=" + pod, 409, "it allows"},
+		{manager, "op=start-pod&id=" + pod, 200, "PROVISIONING"},
+		{manager, "op=stop-endpoint&endpoint=" + work, 200, "max:0"},
+		{user, "op=retry&endpoint=" + work + "&id=" + job, 400, ""},
+		{user, "op=purge-queue&endpoint=" + work, 200, "removed:1"},
+		{user, "op=cancel&endpoint=" + work + "&id=" + job, 404, ""},
+	} {
+		if resp, body := d.send(http.MethodPost, "/ui/call?"+c.query, "", bearer(c.key)); resp.StatusCode != c.status || !strings.Contains(fmt.Sprint(body), c.told) {
+			t.Errorf("%s: %d %v, expected %d with %q", c.query, resp.StatusCode, body, c.status, c.told)
+		}
+	}
+}
+
+// No request that another site makes a browser send can act, nor one without a session.
+func TestOnlyThePageCanAct(t *testing.T) {
+	d := deploy(t)
+	pod, work := d.pod("p"), d.endpoint("work", "nobody/runs-this", 1)
+	job := d.job(work, `{}`)
+	d.awaitPod(pod, "RUNNING")
+	signedIn := func(body string) string {
+		resp, _ := d.send(http.MethodPost, "/ui/session", body, nil)
+		cookie, _, _ := strings.Cut(resp.Header.Get("Set-Cookie"), ";")
+		return cookie
+	}
+	link := signedIn(`{"code":"` + d.code + `"}`)
+	reader := signedIn(`{"key":"` + d.key(apikey.Key{Name: "reader", Management: apikey.Read, Jobs: apikey.Read}) + `"}`)
+	for _, query := range []string{"op=stop-pod&id=" + pod, "op=restart-pod&id=" + pod, "op=stop-endpoint&endpoint=" + work, "op=purge-queue&endpoint=" + work, "op=cancel&endpoint=" + work + "&id=" + job} {
+		for _, c := range []struct {
+			method string
+			header map[string]string
+			status int
+		}{
+			{"POST", nil, 401},
+			{"POST", map[string]string{"Cookie": "gpucloud-page=x"}, 401},
+			{"POST", map[string]string{"Cookie": link, "Origin": "http://evil.example"}, 403},
+			{"POST", map[string]string{"Cookie": link, "Origin": "null"}, 403},
+			{"POST", map[string]string{"Cookie": link, "Origin": "http://127.0.0.1:1"}, 403},
+			{"POST", map[string]string{"Cookie": link, "Sec-Fetch-Site": "cross-site"}, 403},
+			{"POST", map[string]string{"Cookie": link, "Sec-Fetch-Site": "same-site"}, 403},
+			{"GET", map[string]string{"Cookie": link}, 405},
+			{"POST", map[string]string{"Cookie": reader}, 403},
+		} {
+			if resp, body := d.send(c.method, "/ui/call?"+query, "", c.header); resp.StatusCode != c.status {
+				t.Errorf("%s %s %v: %d %v, expected %d", c.method, query, c.header, resp.StatusCode, body, c.status)
+			}
+		}
+	}
+	d.awaitPod(pod, "RUNNING")
+	if resp, body := d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", map[string]string{"Cookie": link, "Origin": d.url, "Sec-Fetch-Site": "same-origin"}); resp.StatusCode != 200 || body["status"] != "EXITED" {
+		t.Errorf("the page itself: %d %v", resp.StatusCode, body)
+	}
+}
+
+// An action is in the deployment's log as the request of any client.
+func TestActionsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	d := deployWith(t, jobrunner.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	pod := d.pod("p")
+	d.send(http.MethodPost, "/ui/call?op=stop-pod&id="+pod, "", bearer(key))
+	d.snapshot(key, "")
+	d.Close()
+	if text := log.String(); !strings.Contains(text, "POST /v2/pods/"+pod+"/action\" status=200") || strings.Contains(text, "/ui/") {
+		t.Errorf("the log has\n%s", text)
+	}
+}
+
+// Who may do everything sees all keys, others those of their owner; nobody sees a
+// secret, or what could be tried against one.
+func TestKeysShown(t *testing.T) {
+	d := deploy(t)
+	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	ada := d.key(apikey.Key{Name: "ada", Management: apikey.Read, Jobs: apikey.Read, Expires: end})
+	second := d.key(apikey.Key{Name: "ada-ci", Owner: "ada", Endpoints: []string{"ep1"}})
+	bob := d.key(apikey.Key{Name: "bob"})
+	secrets := []string{key, ada, second, bob, "sha256"}
+	stored, err := apikey.At(d.dir).List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range stored {
+		hash, _ := k.Hash.MarshalText()
+		secrets = append(secrets, string(hash))
+	}
+	for _, c := range []struct{ who, key, want string }{
+		{"the deployment's own", key, " bob ada-ci ada"},
+		{"bob", bob, " bob ada-ci ada"},
+		{"ada", ada, "ada-ci ada"},
+	} {
+		text, told := d.snapshot(c.key, "")
+		var names []string
+		for _, k := range told.Keys.List {
+			names = append(names, k.Name)
+			if k.Name == "ada" && (k.Management != "read" || k.Jobs != "read" || k.Owner != "ada" || k.Expires != end.UnixMilli() || k.Expired) ||
+				k.Name == "ada-ci" && (k.Management != "none" || k.Jobs != "all" || k.Owner != "ada" || fmt.Sprint(k.Endpoints) != "[ep1]" || k.Expires != 0) {
+				t.Errorf("%s sees %+v", c.who, k)
+			}
+		}
+		if got := strings.Join(names, " "); !sameWords(got, c.want) || told.Keys.Total != len(names) {
+			t.Errorf("%s sees the keys %q of %d, expected %q", c.who, got, told.Keys.Total, c.want)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s is told %q", c.who, secret)
+			}
+		}
+	}
+}
+
+// A file of keys that can't be read is said to be so, and the rest is shown.
+func TestUnreadableKeys(t *testing.T) {
+	d := deploy(t)
+	d.key(apikey.Key{Name: "ada"})
+	if err := os.WriteFile(filepath.Join(d.dir, apikey.FileName), []byte(`{"keys": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, told := d.snapshot(key, ""); told.Keys.Total != 1 || !strings.Contains(told.Keys.Fault, "until it is repaired") {
+		t.Errorf("%+v", told.Keys)
+	}
+}
+
+// sameWords compares lists: keys of one second have no order.
+func sameWords(a, b string) bool {
+	count := map[string]int{}
+	for _, word := range strings.Split(a, " ") {
+		count[word]++
+	}
+	for _, word := range strings.Split(b, " ") {
+		count[word]--
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// A release tells what it changed, and of variables the names alone.
+func TestReleasesShown(t *testing.T) {
+	d := deploy(t)
+	id := d.created("/v2/serverless", `{"name":"e","image":"builtin/echo","env":{"KEPT":"k","TOKEN":"secret-before","GONE":"secret-gone"},"workers":{"min":0,"max":1}}`)
+	if resp, body := d.send("PATCH", "/v2/serverless/"+id, `{"image":"builtin/conformance","env":{"KEPT":"k","TOKEN":"secret-after"}}`, bearer(key)); resp.StatusCode != 200 {
+		t.Fatal(body)
+	}
+	text, told := d.snapshot(key, "?endpoint="+id)
+	for _, want := range []string{"env: GONE, TOKEN", "imageName: builtin/echo → builtin/conformance"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "secret-") {
+		t.Errorf("a value of a variable is shown: %s", text)
+	}
+	if told.Releases == nil || told.Releases.Total != 2 || told.Keys != nil || told.Volumes != nil {
+		t.Errorf("the endpoint's snapshot has %+v", told)
+	}
+}

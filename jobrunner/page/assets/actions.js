@@ -1,0 +1,88 @@
+// What a person can have done: each action says first what will happen. The APIs
+// decide whether it may.
+
+import { call } from './call.js';
+import { confirm } from './confirm.js';
+import { count, words } from './format.js';
+
+const jobs = (n) => (n === 1 ? '1 job' : `${count(n)} jobs`);
+
+// agree is a number of jobs with a verb that agrees with it.
+const agree = (n, one, many) => `${jobs(n)} ${n === 1 ? one : many}`;
+
+const podSays = {
+  start: (p) => [`It starts as soon as this machine has what it asks for (${p.compute}).`, 'Its disk is new; its volume, if it has one, is as it was.'],
+  stop: () => ['What runs in it is asked to end, and killed after 5 seconds. It gives its GPUs back, and stays stopped until somebody starts it.', 'What is on its disk is lost; its volume, if it has one, stays.'],
+  restart: () => ['What runs in it is asked to end, killed after 5 seconds, and started again. It keeps its GPUs.', 'What is on its disk is lost; its volume, if it has one, stays.'],
+};
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+// actOnPod asks for one of the actions that the pod allows.
+export function actOnPod(action, p, elsewhere) {
+  const name = p.name || p.id;
+  confirm({
+    title: `${capital(action)} pod ${name}?`, verb: `${capital(action)} pod`, elsewhere, says: () => podSays[action](p),
+    run: async () => `Pod ${name} is ${words((await call(action + '-pod', { id: p.id })).status)}.`,
+  });
+}
+
+// stopEndpoint has an endpoint without workers. now answers it as it is.
+export function stopEndpoint(now, elsewhere) {
+  const e = now();
+  const name = e.name || e.id;
+  const says = () => {
+    const { min, max, queued, running, type } = now();
+    const change = `Sets workers.min (now ${min}) and workers.max (now ${max}) to 0. Where Terraform manages the endpoint, its next apply undoes that.`;
+    if (type !== 'QUEUE') return [change, 'Its workers finish their open requests and end. Further requests wait, at most two minutes.'];
+    return [
+      change,
+      `${running ? agree(running, 'runs', 'run') : 'No job runs'}. Workers finish what they run, and end.`,
+      `${queued ? agree(queued, 'waits', 'wait') : 'No job waits'}. Further jobs are accepted. All wait until workers are allowed again, or their time to live ends.`,
+    ];
+  };
+  confirm({
+    title: `Stop endpoint ${name}?`, verb: 'Stop endpoint', says, elsewhere,
+    run: async () => {
+      await call('stop-endpoint', { endpoint: e.id });
+      const { running } = now();
+      return `Endpoint ${name} is stopped: it may have no workers.` + (running ? ` ${agree(running, 'is', 'are')} being finished.` : '');
+    },
+  });
+}
+
+// purgeQueue removes the jobs that wait.
+export function purgeQueue(now, elsewhere) {
+  const e = now();
+  const name = e.name || e.id;
+  const says = () => {
+    const { queued, running } = now();
+    return [
+      queued ? `Removes ${agree(queued, 'that waits', 'that wait')}. They can’t be brought back: their status is not found.` : 'No job waits: nothing is removed.',
+      running ? `${agree(running, 'that runs is', 'that run are')} not affected.` : 'No job runs.',
+    ];
+  };
+  confirm({
+    title: `Purge the queue of ${name}?`, verb: 'Purge queue', says, elsewhere,
+    run: async () => `Removed ${jobs((await call('purge-queue', { endpoint: e.id })).removed)} from the queue of ${name}.`,
+  });
+}
+
+const jobSays = {
+  cancel: (j) => [`1 job is affected, which ${j.state === 'IN_PROGRESS' ? 'runs: its execution is stopped' : 'waits: it never runs'}. It can’t be retried.`],
+  retry: () => ['1 job is affected: it goes to the end of the queue with its id and its input. Its error and its output are removed.'],
+};
+
+export const mayRetry = (state) => ['FAILED', 'TIMED_OUT'].includes(state);
+export const mayCancel = (state) => ['IN_QUEUE', 'IN_PROGRESS'].includes(state);
+
+// actOnJob asks whether to cancel or retry a job, and calls done with the answer.
+export function actOnJob(op, j, done, elsewhere) {
+  confirm({
+    title: `${capital(op)} job ${j.id}?`, verb: `${capital(op)} job`, elsewhere, says: () => jobSays[op](j),
+    run: async () => {
+      const told = await call(op, { endpoint: j.endpoint, id: j.id });
+      done(told);
+      return `Job ${j.id} is ${words(told.status)}.`;
+    },
+  });
+}

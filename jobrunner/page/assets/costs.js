@@ -1,0 +1,44 @@
+// What the deployment would have cost today, by endpoint.
+
+import { $, h, keyed, row, setAttr, setText } from './dom.js';
+import { duration, money } from './format.js';
+
+const columns = ['Endpoint', 'Workers’ time', 'GPUs and CPUs', 'Disks', 'Fees', 'Cost'];
+const classes = ['main', 'num', 'num', 'num', 'num', 'num'];
+
+function make(c) {
+  const tr = row(columns, classes);
+  tr.name = c.endpoint ? h('a', { href: '#/endpoint/' + encodeURIComponent(c.endpoint) }) : h('b');
+  tr.cells[0].append(tr.name);
+  return tr;
+}
+
+function update(tr, c) {
+  setText(tr.name, c.name);
+  const amounts = [c.compute, c.disk, c.fee];
+  setText(tr.cells[1], c.time == null ? '–' : duration(Math.floor(c.time / 1000) * 1000));
+  amounts.forEach((n, i) => {
+    setText(tr.cells[2 + i], n == null ? '–' : money(n));
+    setAttr(tr.cells[2 + i], 'data-zero', n ? null : '');
+  });
+  setText(tr.cells[5], money(c.total));
+}
+
+// showCosts brings the section up to date; one is the endpoint that the page is
+// about, or undefined.
+export function showCosts(s, names, one, hint) {
+  const { costs } = s;
+  const rows = costs.endpoints
+    .filter((c) => !one || c.endpoint === one.id)
+    .map((c) => (names.has(c.endpoint) ? { ...c, key: c.endpoint, name: names.get(c.endpoint) } : { ...c, key: c.endpoint, endpoint: '', name: `${c.endpoint} (deleted)` }));
+  if (!one) {
+    const rest = [['Network volumes', costs.volumes], ['Pods', costs.pods], ['Clusters', costs.clusters]];
+    for (const [name, total] of rest) if (total) rows.push({ key: name, name, total });
+    if (rows.length > 1) rows.push({ key: 'Total', name: 'Total', total: costs.total });
+  }
+  const total = one ? rows.reduce((n, c) => n + c.total, 0) : costs.total;
+  $('costs-section').hidden = rows.length === 0;
+  setText($('costs-count'), `${money(total)} since midnight, UTC`);
+  keyed($('costs').tBodies[0], rows, (c) => c.key + (c.endpoint ? '' : ' '), make, update);
+  hint(total === 0);
+}

@@ -1,0 +1,121 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/chromium"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+)
+
+// A thousand pods are counted, listed in part, found by the filter and acted on; the
+// page does not grow with them.
+func TestManyPods(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	d := deploy(t)
+	n := 1000
+	if testing.Short() {
+		n = 150
+	}
+	oldest := d.pod("pod-oldest")
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i := 1; i < n; i++ {
+		group.Go(func() error { d.pod(fmt.Sprintf("pod-%04d", i)); return nil })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	text, told := d.snapshot(key, "")
+	t.Logf("a snapshot of %d pods: %d bytes, %s", n, len(text), time.Since(start))
+	if told.Pods.Total != n || told.Pods.Found != n || len(told.Pods.List) != 50 || len(text) > 40<<10 {
+		t.Errorf("%d pods, %d found, %d listed, %d bytes", told.Pods.Total, told.Pods.Found, len(told.Pods.List), len(text))
+	}
+	for query, want := range map[string]int{"OLDEST": 1, oldest: 1, "builtin/echo": n, "error": 0, "pod-00": min(99, n)} {
+		if _, told := d.snapshot(key, "?pods="+query); told.Pods.Found != want || len(told.Pods.List) != min(want, 50) || told.Pods.Total != n {
+			t.Errorf("%q finds %d pods and lists %d of %d, expected %d", query, told.Pods.Found, len(told.Pods.List), told.Pods.Total, want)
+		}
+	}
+
+	tab := d.open(b)
+	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 12`)
+	tab.Shows("#pods-count", "newest 12 shown")
+	tab.Click("#pods-more")
+	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 50`)
+	tab.Shows("#pods-count", "newest 50 shown")
+	tab.Eval(`(() => { const f = document.querySelector('#pods-filter'); f.value = 'nothing has this'; f.dispatchEvent(new Event('input')); })()`, nil)
+	tab.Shows("#pods-none", "No pod matches.")
+	tab.Eval(`(() => { const f = document.querySelector('#pods-filter'); f.value = 'pod-oldest'; f.dispatchEvent(new Event('input')); })()`, nil)
+	tab.Until(`document.querySelectorAll('#pods tbody tr').length === 1`)
+	tab.Shows("#pods-count", "1 match")
+	tab.Click("#pods [data-op=stop]")
+	tab.Shows("#confirm", "Stop pod pod-oldest?")
+	tab.Click("#confirm-yes")
+	tab.Shows("#pods tbody", "exited")
+	tab.Shows("#pods-count", "1 exited")
+	d.awaitPod(oldest, "EXITED")
+	clean(t, tab, d.url)
+}
+
+// countedReads counts how often the objects are read.
+type countedReads struct {
+	*busyMachine
+	reads atomic.Int32
+}
+
+func (c *countedReads) Objects(ctx context.Context) (page.Objects, error) {
+	c.reads.Add(1)
+	return c.busyMachine.Objects(ctx)
+}
+
+// However many look, objects are read once a second, and once more after an action.
+func TestObjectsAreReadOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(clock.Clock)
+		source := &countedReads{busyMachine: newBusyMachine(c)}
+		p := page.New(page.Config{
+			Source: source, Keys: apikey.New(key), Clock: c, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			API: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		})
+		defer p.Close()
+		send := func(method, path string) {
+			t.Helper()
+			r := httptest.NewRequest(method, path, nil)
+			r.Header.Set("Authorization", "Bearer "+key)
+			w := httptest.NewRecorder()
+			if p.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+			}
+		}
+		look := func(when string, want int32) {
+			t.Helper()
+			for range 20 {
+				send("GET", "/ui/snapshot")
+			}
+			send("GET", "/ui/snapshot?endpoint=sdxl7k2m9q4w") // shows none of them
+			if got := source.reads.Swap(0); got != want {
+				t.Errorf("%s the objects were read %d times, expected %d", when, got, want)
+			}
+		}
+		look("at first", 1)
+		time.Sleep(999 * time.Millisecond)
+		look("within a second", 0)
+		time.Sleep(time.Millisecond)
+		look("after a second", 1)
+		send("POST", "/ui/call?op=stop-pod&id=x")
+		look("after an action", 1)
+	})
+}

@@ -1,0 +1,153 @@
+package jobrunner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/page"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+func (s pageSource) Objects(ctx context.Context) (out page.Objects, err error) {
+	pods, err := s.store.Pods(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, p := range pods {
+		out.Pods = append(out.Pods, s.pagePod(p))
+	}
+	clusters, err := s.store.Clusters(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, c := range clusters {
+		one := page.Cluster{ID: c.ID, Name: c.Name, Type: c.Type, Compute: gpusOf(c.Compute.GPUCountPerPod, c.Compute.GPUTypeID), Created: c.Created}
+		if c.Network != nil {
+			one.Network = c.Network.CIDR
+		}
+		out.Clusters = append(out.Clusters, one)
+	}
+	volumes, err := s.store.NetworkVolumes(ctx)
+	for _, v := range volumes {
+		out.Volumes = append(out.Volumes, page.Volume{ID: v.ID, Name: v.Name, DataCenter: v.DataCenter, Type: v.Type, Size: v.Size, Created: v.Created})
+	}
+	return out, err
+}
+
+func (s pageSource) pagePod(p store.Pod) page.Pod {
+	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: p.Reason, Locked: p.Locked, Created: p.Created, Compute: computeOf(p)}
+	for _, a := range pod.Actions(p) {
+		out.Actions = append(out.Actions, string(a))
+	}
+	if p.Status == store.PodRunning {
+		out.Started = p.StartedAt
+	}
+	if p.Status.Active() {
+		out.Cost = billed(s).podPrice(p)
+	}
+	if c := p.Cluster; c != nil {
+		out.Cluster = &page.Member{Cluster: c.ID, Rank: c.Rank, Role: c.Role, IP: c.IP}
+	}
+	return out
+}
+
+// computeOf is what a pod has or asks for.
+func computeOf(p store.Pod) string {
+	switch {
+	case p.GPU != nil && p.GPUTypeID != "":
+		return gpusOf(p.GPU.Count, p.GPUTypeID)
+	case p.GPU != nil && len(p.GPU.TypeIDs) > 0:
+		return gpusOf(p.GPU.Count, strings.Join(p.GPU.TypeIDs, " or "))
+	case p.GPU != nil:
+		return gpusOf(p.GPU.Count, "GPU of any type")
+	case p.CPU != nil:
+		return fmt.Sprintf("%d vCPU %s", p.CPU.VCPUCount, strings.Join(p.CPU.FlavorIDs, " or "))
+	}
+	return ""
+}
+
+func gpusOf(count int64, kind string) string { return fmt.Sprintf("%d × %s", count, kind) }
+
+func (s pageSource) PodLog(id string) ([]page.Line, bool) {
+	log, ok := s.pods.Log(id)
+	if !ok {
+		return nil, false
+	}
+	return pageLines(log), true
+}
+
+func pageLines(log *worker.Log) []page.Line {
+	lines, _ := log.Lines(0)
+	out := make([]page.Line, len(lines))
+	for i, line := range lines {
+		out[i] = page.Line{Time: line.Time, Text: line.Text, System: line.System}
+	}
+	return out
+}
+
+func (s pageSource) Releases(ctx context.Context, endpoint string) ([]page.Release, error) {
+	releases, err := s.store.Releases(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	workers := map[int64]int{}
+	for _, w := range s.pools.Workers(endpoint) {
+		workers[w.Version]++
+	}
+	out := make([]page.Release, len(releases))
+	for i, r := range releases {
+		out[i] = page.Release{Version: r.Version, Created: r.Created, Workers: workers[r.Version]}
+		for _, c := range r.Changes {
+			out[i].Changes = append(out[i].Changes, describeChange(c))
+		}
+	}
+	return out, nil
+}
+
+// maxShownValue bounds a value that a release changed, in bytes.
+const maxShownValue = 200
+
+// describeChange tells a change to people. Of variables it tells the names alone:
+// their values may be secrets.
+func describeChange(c store.Change) string {
+	name := strings.TrimPrefix(c.Field, "template.")
+	var before, after map[string]string
+	if name == "env" && json.Unmarshal(c.Old, &before) == nil && json.Unmarshal(c.New, &after) == nil {
+		var changed []string
+		for _, variable := range slices.Sorted(maps.Keys(merged(before, after))) {
+			if before[variable] != after[variable] {
+				changed = append(changed, variable)
+			}
+		}
+		return "env: " + strings.Join(changed, ", ")
+	}
+	return fmt.Sprintf("%s: %s → %s", name, logline.Shorten(plain(c.Old), maxShownValue), logline.Shorten(plain(c.New), maxShownValue))
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+// plain is a value as people write it: JSON, but for text and for what is not there.
+func plain(value json.RawMessage) string {
+	var text string
+	switch err := json.Unmarshal(value, &text); {
+	case string(value) == "null", err == nil && text == "":
+		return "none"
+	case err == nil:
+		return text
+	}
+	return string(value)
+}

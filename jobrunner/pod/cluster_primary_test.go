@@ -1,0 +1,71 @@
+package pod
+
+import (
+	"maps"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// aProcess is one that ends when its channel is closed.
+type aProcess struct {
+	Process
+	done chan struct{}
+}
+
+func (p aProcess) Done() <-chan struct{} { return p.done }
+
+func member(rank int64) store.Pod {
+	return store.Pod{Cluster: &store.ClusterMember{ID: "c", Rank: &rank, Size: 2}, GPU: &store.PodGPU{Count: 1}}
+}
+
+// A member that runs starts anew when the primary has another address than it was told,
+// and only then.
+func TestPrimaryMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		r := &runner{cluster: c}
+		p := member(1)
+		p.HiddenEnv = map[string]string{"PRIMARY_ADDR": "10.0.0.1"}
+		for _, end := range []string{"moved", "ended"} {
+			process := aProcess{done: make(chan struct{})}
+			moved := make(chan bool, 1)
+			go func() { moved <- r.primaryMoved(t.Context(), p, process) }()
+			for _, address := range []string{"10.0.0.1", "", "10.0.0.1"} {
+				c.announce(address)
+				synctest.Wait()
+				if len(moved) > 0 {
+					t.Fatalf("%q: the member does not go on", address)
+				}
+			}
+			if end == "moved" {
+				c.announce("10.0.0.2")
+			} else {
+				close(process.done)
+			}
+			if got := <-moved; got != (end == "moved") {
+				t.Errorf("%s: %v", end, got)
+			}
+			c.announce("")
+		}
+	})
+}
+
+// The variables that have a member's own address are not among those that it is told, and
+// together they are all that a member of a network of its own has.
+func TestOwnAddress(t *testing.T) {
+	for rank, want := range []map[string]string{
+		{"NODE_ADDR": "", "PRIMARY_ADDR": "", "MASTER_ADDR": "", "HOST_NODE_ADDR": ":29400"},
+		{"NODE_ADDR": ""},
+	} {
+		if got := ownAddress(member(int64(rank))); !maps.Equal(got, want) {
+			t.Errorf("rank %d: %v", rank, got)
+		}
+		for name := range ownAddress(member(int64(rank))) {
+			if _, there := rankEnvironment(member(int64(rank)), "", "", primaryPort)[name]; !there {
+				t.Errorf("rank %d: no member has %s", rank, name)
+			}
+		}
+	}
+}

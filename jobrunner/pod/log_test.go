@@ -1,0 +1,62 @@
+package pod
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+func openTestLog(t *testing.T, folder string) *keptLog {
+	t.Helper()
+	return openLog(folder, worker.LogConfig{Clock: new(clock.Clock), ID: "p"}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+}
+
+// A log goes on after the end of the deployment, with its numbers and its mark; a line
+// that was cut short is dropped, and so are the oldest of too many.
+func TestLogIsKept(t *testing.T) {
+	folder := t.TempDir()
+	l := openTestLog(t, folder)
+	l.line("one", "2026-06-01T12:00:00Z")
+	l.Note("the pod runs")
+	l.line("two", "2026-06-01T12:00:01Z")
+	// The deployment is killed while it writes a line.
+	f, err := os.OpenFile(filepath.Join(folder, logFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.WriteString(`{"n":3,"t":"2026-0`)
+	_ = f.Close()
+
+	l = openTestLog(t, folder)
+	l.line("three", "2026-06-01T12:00:02Z")
+	lines, _ := l.Lines(0)
+	var text []string
+	for _, line := range lines {
+		text = append(text, fmt.Sprintf("%d %v %s", line.Number, line.System, line.Text))
+	}
+	if got := strings.Join(text, "\n"); got != "0 false one\n1 true the pod runs\n2 false two\n3 false three" {
+		t.Errorf("%s", got)
+	}
+	if l.after() != "2026-06-01T12:00:02Z" {
+		t.Errorf("the mark is %s", l.after())
+	}
+	for n := range 3 * logLines {
+		l.line(fmt.Sprintf("line %d %s", n, strings.Repeat("x", 1000)), "m")
+	}
+	l.end()
+	info, err := os.Stat(filepath.Join(folder, logFile))
+	if err != nil || info.Size() > fileMost+logBytes {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+	l = openTestLog(t, folder)
+	lines, _ = l.Lines(0)
+	if last := lines[len(lines)-1]; len(lines) > logLines || last.Number != 3*logLines+3 || !strings.HasPrefix(last.Text, "line 14999 ") {
+		t.Errorf("%d lines, the last is %d %.20s", len(lines), last.Number, last.Text)
+	}
+}

@@ -1,0 +1,70 @@
+package pod
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+)
+
+// The table in the package's documentation is the one that rules.
+func TestLifecycleIsDocumented(t *testing.T) {
+	source, err := os.ReadFile("pod.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(source), "\n")
+	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "//\t") && strings.Contains(l, " start ") })
+	if first < 0 {
+		t.Fatal("there is no table")
+	}
+	events := map[string]event{
+		"start": start, "stop": stop, "restart": restart, "reset": reset, "replace": replace, "waits": waits, "placed": placed, "up": up, "exited": exited, "failed": failed, "restored": restored,
+	}
+	drawn := map[event]map[store.PodStatus]store.PodStatus{}
+	for _, line := range lines[first+1:] {
+		if !strings.HasPrefix(line, "//\t") {
+			break
+		}
+		from := store.PodStatus(strings.Fields(strings.TrimPrefix(line, "//"))[0])
+		for name, e := range events {
+			column := strings.Index(lines[first], " "+name) + 1
+			if column >= len(line) || line[column] == ' ' {
+				continue
+			}
+			if drawn[e] == nil {
+				drawn[e] = map[store.PodStatus]store.PodStatus{}
+			}
+			to, _, _ := strings.Cut(line[column:], " ")
+			drawn[e][from] = store.PodStatus(to)
+		}
+	}
+	if len(drawn) != len(transitions) {
+		t.Errorf("drawn: %v", drawn)
+	}
+	for e, want := range transitions {
+		if !maps.Equal(drawn[e], want) {
+			t.Errorf("event %d is drawn as %v, and is %v", e, drawn[e], want)
+		}
+	}
+}
+
+// Each status allows what the v2 document says, and a lock takes stop away.
+func TestActions(t *testing.T) {
+	for status, want := range map[store.PodStatus][]Action{
+		store.PodProvisioning: {Stop, Terminate}, store.PodStarting: {Stop, Terminate}, store.PodRunning: {Stop, Restart, Terminate},
+		store.PodExited: {Start, Terminate}, store.PodError: {Start, Terminate}, store.PodTerminated: nil,
+	} {
+		p := store.Pod{PodState: store.PodState{Status: status}}
+		if got := Actions(p); !slices.Equal(got, want) {
+			t.Errorf("%s allows %v, want %v", status, got, want)
+		}
+		p.Locked = true
+		if got := Actions(p); slices.Contains(got, Stop) {
+			t.Errorf("%s allows %v although it is locked", status, got)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+type shownPod struct{ ID, Status string }
+
+func (d *deployment) pod(method, path, body string, status int) (p shownPod) {
+	d.t.Helper()
+	got, _, text := d.do(method, "/v2/pods"+path, body)
+	if got != status {
+		d.t.Fatalf("%s %s: %d %s", method, path, got, text)
+	}
+	if status != http.StatusNoContent {
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func (d *deployment) awaitPod(id, status string) {
+	d.t.Helper()
+	for start := time.Now(); d.pod("GET", "/"+id, "", 200).Status != status; time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			d.t.Fatalf("the pod is not %s: %+v", status, d.pod("GET", "/"+id, "", 200))
+		}
+	}
+}
+
+const onCPU = `"cpu":{"id":"cpu3c","vcpuCount":2}`
+
+// Of several deployments that share a database, the one that made a pod runs it; any of
+// them shows and stops it.
+func TestPodsOfSharedDatabases(t *testing.T) {
+	url := pgtest.Start(t)
+	a, b := deployWith(t, jobrunner.Config{Engine: url}), deployWith(t, jobrunner.Config{Engine: url})
+	id := a.pod("POST", "", `{"name":"p","image":"builtin/echo",`+onCPU+`}`, 201).ID
+	b.awaitPod(id, "RUNNING")
+	b.pod("POST", "/"+id+"/action", `{"action":"stop"}`, 200)
+	a.awaitPod(id, "EXITED")
+	b.pod("POST", "/"+id+"/action", `{"action":"start"}`, 200)
+	a.awaitPod(id, "RUNNING")
+	b.pod("DELETE", "/"+id, "", 204)
+	if status, _, text := a.do("GET", "/v2/pods/"+id, ""); status != http.StatusNotFound {
+		t.Errorf("a deleted pod: %d %s", status, text)
+	}
+}
+
+// With includeWorkers version 1 shows the workers of endpoints as pods.
+func TestWorkersAsPods(t *testing.T) {
+	d := deploy(t, "")
+	status, _, text := d.do("POST", "/v2/serverless", `{"name":"e","image":"builtin/echo","workers":{"min":1,"max":1}}`)
+	var e, w struct{ ID, EndpointID, DesiredStatus, Image string }
+	if err := json.Unmarshal([]byte(text), &e); err != nil || status != 201 {
+		t.Fatal(status, text)
+	}
+	for start := time.Now(); w.ID == ""; time.Sleep(time.Millisecond) {
+		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+e.ID, "")
+		var list []struct{ ID, EndpointID, DesiredStatus, Image string }
+		if err := json.Unmarshal([]byte(text), &list); err != nil || time.Since(start) > time.Minute {
+			t.Fatal(text, err)
+		}
+		if len(list) > 0 {
+			w = list[0]
+		}
+	}
+	if w.EndpointID != e.ID || w.DesiredStatus != "RUNNING" || w.Image != "builtin/echo" {
+		t.Errorf("%+v", w)
+	}
+	if _, _, text := d.do("GET", "/v1/pods", ""); text != "[]\n" {
+		t.Errorf("%s", text)
+	}
+	if status, _, text := d.do("GET", "/v1/pods/"+w.ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(text, e.ID) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _, _ := d.do("GET", "/v1/pods/"+w.ID, ""); status != 404 {
+		t.Errorf("%d", status)
+	}
+}

@@ -1,0 +1,56 @@
+package sqldb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
+)
+
+// Backup copies the database of a data folder into another folder, as it is at one moment.
+// A jobrunner may use it meanwhile.
+func Backup(dir, to string) (err error) {
+	from := filepath.Join(dir, fileName)
+	if info, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return fmt.Errorf("the data folder %s has no database %s: with --engine the state is in PostgreSQL, which has its own backups", dir, fileName)
+	} else if err != nil {
+		return err
+	}
+	target := filepath.Join(to, fileName)
+	file, err := os.OpenFile(target, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	source, err := openFile(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	copied, err := openFile(target)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(source.CopyTo(copied), copied.Close()); err != nil {
+		return fmt.Errorf("copying the database: %w", err)
+	}
+	return file.Sync()
+}
+
+func openFile(path string) (*lite.Conn, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := lite.Open((&url.URL{Scheme: "file", Path: uriPath(path)}).String())
+	if err != nil {
+		return nil, err
+	}
+	c.SetBusyTimeout(10 * time.Second)
+	return c, nil
+}

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+// Placement is what a worker runs on, as the catalog has it, and where. Where
+// this machine lacks the GPUs that an endpoint asks for, it stands in for them.
+type Placement struct {
+	GPU        string // type; "" for a worker on CPUs
+	GPUs       int
+	CPU        string // flavour
+	VCPUs      int64
+	DataCenter string
+}
+
+// placeGPU chooses the first type of which there is stock, and leaves a request
+// those types alone.
+func placeGPU(offered *catalog.Catalog, e Endpoint, request *gpu.Request) (p Placement, err error) {
+	candidates, chosen := request.Types, request.Types
+	if len(candidates) == 0 { // any type: all pools
+		candidates = offered.TypesIn(poolIDs(offered), nil)
+	}
+	if offered.Restricts() {
+		request.Accept = func(t string) bool { return dataCenterOf(offered, catalog.Placing{GPU: t}, e) != "" }
+		candidates = slices.DeleteFunc(slices.Clone(candidates), func(t string) bool { return !request.Accept(t) })
+		request.Types = slices.DeleteFunc(slices.Clone(chosen), func(t string) bool { return !request.Accept(t) })
+	}
+	p = Placement{GPUs: max(1, request.Count)}
+	switch {
+	case len(candidates) > 0:
+		p.GPU = candidates[0]
+	case offered.Restricts():
+		return p, outOfStock(chosen, "any GPU", e)
+	}
+	p.DataCenter = dataCenterOf(offered, catalog.Placing{GPU: p.GPU}, e)
+	return p, nil
+}
+
+// placeCPU chooses the first flavour of which there is stock. An endpoint that
+// asks for nothing may have any.
+func placeCPU(offered *catalog.Catalog, e Endpoint) (p Placement, err error) {
+	var flavors []string
+	for _, c := range e.CPU {
+		flavors = append(flavors, c.FlavorID)
+		p = Placement{CPU: c.FlavorID, VCPUs: c.VCPUCount}
+		if p.DataCenter = dataCenterOf(offered, catalog.Placing{CPU: p.CPU}, e); p.DataCenter != "" {
+			return p, nil
+		}
+	}
+	for _, f := range offered.CPUs {
+		if len(e.CPU) > 0 {
+			break
+		}
+		p = Placement{CPU: f.ID, VCPUs: f.MinVCPU}
+		if p.DataCenter = dataCenterOf(offered, catalog.Placing{CPU: p.CPU}, e); p.DataCenter != "" {
+			return p, nil
+		}
+	}
+	if len(flavors) == 0 && len(offered.CPUs) == 0 {
+		return Placement{}, nil
+	}
+	return Placement{}, outOfStock(flavors, "any CPU", e)
+}
+
+// dataCenterOf is where a worker of an endpoint is placed; "": there is no stock.
+func dataCenterOf(offered *catalog.Catalog, what catalog.Placing, e Endpoint) string {
+	what.Product = catalog.Serverless
+	return offered.Place(what, e.DataCenters, true)
+}
+
+func poolIDs(offered *catalog.Catalog) (ids []string) {
+	for _, p := range offered.Pools {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+func outOfStock(wanted []string, otherwise string, e Endpoint) error {
+	return fmt.Errorf("the catalog has %s: the worker waits for some", catalog.NoStock(wanted, otherwise, e.DataCenters))
+}

@@ -1,0 +1,106 @@
+package worker_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// bubbleWithCatalog has a catalog file beside the fixture.
+func bubbleWithCatalog(t *testing.T, text string, test func(f *fixture, file string)) {
+	t.Helper()
+	bubbleWith(t, nil, func(c *worker.Config) string {
+		file := filepath.Join(t.TempDir(), "catalog.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source, err := catalog.Open(file, c.Clock, c.Logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Catalog = source
+		return file
+	}, func(f *fixture, file string) {
+		defer f.catalog.Close()
+		test(f, file)
+	})
+}
+
+// A worker waits while the catalog has no stock of what its endpoint asks for, and
+// starts when there is some: by the schedule of the file, or by a change of it.
+func TestWorkersWaitForStock(t *testing.T) {
+	gpu := func(types ...string) worker.Endpoint {
+		e := echo
+		e.GPU = &store.GPU{TypeIDs: types, Count: 1}
+		return e
+	}
+	cpu := echo
+	cpu.CPU = []store.CPU{{FlavorID: "cpu3c", VCPUCount: 2}, {FlavorID: "cpu5c", VCPUCount: 2}}
+	inRegion := gpu("NVIDIA L4")
+	inRegion.DataCenters = []string{"EU-RO-1", "US-KS-2"}
+	pools := echo
+	pools.GPU = &store.GPU{Pools: []string{"ADA_24"}, ExcludedTypes: []string{"NVIDIA GeForce RTX 4090"}, Count: 1}
+	for name, c := range map[string]struct {
+		endpoint worker.Endpoint
+		stock    string
+		starts   time.Duration // when its worker starts
+		reason   string
+	}{
+		"one type":               {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 10m}]", 10 * time.Minute, "no stock of NVIDIA L4 in any data center"},
+		"the second of two":      {gpu("NVIDIA L4", "NVIDIA A40"), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
+		"of all types":           {gpu("NVIDIA L4", "NVIDIA A40"), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA A40], level: HIGH, after: 5m}]`, 5 * time.Minute, "no stock of NVIDIA L4, NVIDIA A40"},
+		"of another product":     {gpu("NVIDIA L4"), "[{gpus: [NVIDIA L4], products: [POD, CLUSTER], level: NONE}]", 0, ""},
+		"in another data center": {inRegion, "[{gpus: [NVIDIA L4], data_centers: [EU-RO-1], level: NONE}]", 0, ""},
+		"in both data centers":   {inRegion, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], data_centers: [US-TX-3], level: HIGH}, {gpus: [NVIDIA L4], data_centers: [US-KS-2], level: HIGH, after: 3m}]", 3 * time.Minute, "in EU-RO-1, US-KS-2"},
+		"of a pool":              {pools, "[{gpus: [NVIDIA L4], level: NONE}, {gpus: [NVIDIA L4], level: LOW, after: 2m}]", 2 * time.Minute, "no stock of NVIDIA L4"},
+		"any GPU, none at all":   {gpu(), `[{gpus: ["*"], level: NONE}, {gpus: [NVIDIA H200], level: LOW, after: 4m}]`, 4 * time.Minute, "no stock of any GPU"},
+		"any GPU, some":          {gpu(), "[{gpus: [NVIDIA L4], level: NONE}]", 0, ""},
+		"both CPU flavours":      {cpu, "[{cpus: [cpu3c, cpu5c], level: NONE}, {cpus: [cpu5c], level: LOW, after: 6m}]", 6 * time.Minute, "no stock of cpu3c, cpu5c"},
+		"one CPU flavour":        {cpu, "[{cpus: [cpu3c], level: NONE}]", 0, ""},
+		"GPUs, for an endpoint that asks for nothing": {echo, `[{gpus: ["*"], level: NONE}]`, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubbleWithCatalog(t, "stock: "+c.stock, func(f *fixture, _ string) {
+				f.pools.Set(c.endpoint)
+				job := f.submit(engine.NewJob{})
+				if c.starts > 0 {
+					time.Sleep(c.starts - time.Second)
+					f.counts(worker.Counts{Throttled: 1})
+					if reason := f.pools.Workers("ep")[0].Reason; !strings.Contains(reason, c.reason) {
+						t.Errorf("the reason is %q, want %q", reason, c.reason)
+					}
+					time.Sleep(time.Second)
+				}
+				if got := f.state(job); got.State != engine.Completed {
+					t.Errorf("the job is %s", got.State)
+				}
+			})
+		})
+	}
+}
+
+func TestStockComesWithChangedFile(t *testing.T) {
+	bubbleWithCatalog(t, `stock: [{gpus: ["*"], level: NONE}]`, func(f *fixture, file string) {
+		e := echo
+		e.GPU = &store.GPU{Count: 1}
+		f.pools.Set(e)
+		job := f.submit(engine.NewJob{})
+		f.counts(worker.Counts{Throttled: 1})
+		if err := os.WriteFile(file, []byte(`stock: [{gpus: ["*"], level: LOW}]`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		if got := f.state(job); got.State != engine.Completed {
+			t.Errorf("the job is %s", got.State)
+		}
+	})
+}

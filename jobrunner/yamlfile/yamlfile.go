@@ -1,0 +1,108 @@
+// Package yamlfile reads the jobrunner's configuration files, strictly: an
+// unknown key is an error that names the nearest known one, and errors begin
+// with the file's name and the line.
+package yamlfile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
+)
+
+const maxSize = 1 << 20 // bytes
+
+// Decode reads text into the value that into points at.
+func Decode(name string, text []byte, into any) error {
+	if len(text) > maxSize {
+		return fmt.Errorf("%s: the file has %d bytes, more than a configuration needs (%d)", name, len(text), maxSize)
+	}
+	err := yaml.UnmarshalWithOptions(text, into, yaml.Strict())
+	if e, ok := errors.AsType[yaml.Error](err); ok {
+		return At(name, e.GetToken().Position.Line, "%s%s", e.GetMessage(), hint(e, reflect.TypeOf(into)))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// At is an error about a line of a file.
+func At(name string, line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, args...))
+}
+
+// hint suggests the known key that was probably meant.
+func hint(e yaml.Error, t reflect.Type) string {
+	unknown, ok := errors.AsType[*yaml.UnknownFieldError](e)
+	if !ok {
+		return ""
+	}
+	known := map[string]bool{}
+	collect(t, known, map[reflect.Type]bool{})
+	var keys []string
+	for key := range known {
+		keys = append(keys, key)
+	}
+	return near.Suggest(unknown.Token.Value, keys)
+}
+
+// collect gathers the keys of a type and of all that it holds.
+func collect(t reflect.Type, keys map[string]bool, seen map[reflect.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		collect(t.Elem(), keys, seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "" {
+				keys[name] = true
+				collect(t.Field(i).Type, keys, seen)
+			}
+		}
+	}
+}
+
+// Text is a scalar as it is written, with its line: 1.10 is a version, not the
+// number 1.1.
+type Text struct {
+	Value string
+	Line  int
+}
+
+func (t *Text) UnmarshalYAML(node ast.Node) error {
+	scalar, ok := node.(ast.ScalarNode)
+	if _, null := node.(*ast.NullNode); !ok || null {
+		return &yaml.SyntaxError{Token: node.GetToken(), Message: "expected a single value; put it in quotes where it has special characters"}
+	}
+	t.Line = node.GetToken().Position.Line
+	switch scalar := scalar.(type) {
+	case *ast.StringNode:
+		t.Value = scalar.Value
+	case *ast.LiteralNode:
+		t.Value = scalar.Value.Value
+	default:
+		t.Value = node.GetToken().Value
+	}
+	return nil
+}
+
+// Missing tells that the file has null there, or nothing.
+func (t Text) Missing() bool { return t.Line == 0 }
+
+// LineOf is where a node starts: the token of a mapping is a colon after its
+// first key, which may stand on the line above.
+func LineOf(node ast.Node) int {
+	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		return m.Values[0].Key.GetToken().Position.Line
+	}
+	return node.GetToken().Position.Line
+}
