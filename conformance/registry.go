@@ -21,7 +21,7 @@ func Cases() []suite.Case { return cases.All() }
 func Mutants(clause string) (words []string) {
 	for _, m := range mutants.All() {
 		if m.Clause == clause {
-			words = append(words, m.Words)
+			words = append(words, m.Description)
 		}
 	}
 	return words

@@ -107,8 +107,8 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 			continue
 		}
 		a := attempts[one.ID]
-		if text := r.watch.fault(one.ID); text.came != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
-			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.came, Failure: &report.Failure{Steps: text.did, Actual: text.came, Curl: r.scriptOf(text.x, attempts)}}
+		if text := r.watch.fault(one.ID); text.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
+			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.actual, Failure: &report.Failure{Steps: text.steps, Actual: text.actual, Curl: r.scriptOf(text.x, attempts)}}
 		}
 		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || !one.Judges(c.ID) && ownCase) {
 			continue // others judge it
@@ -265,8 +265,8 @@ func (r *run) trace(a suite.Attempt) (list []report.Exchange) {
 
 // watchFault is a failure found by a case that watches all exchanges.
 type watchFault struct {
-	did, came string
-	x         *wire.Exchange
+	steps, actual string
+	x             *wire.Exchange
 }
 
 // scriptOf returns the script of the case that sent an exchange, up to it.

@@ -64,7 +64,7 @@ func (w *exchangeWatch) observe(x *wire.Exchange) {
 		}
 		if text := c.Watch(s); text != "" {
 			w.faults[c.ID] = watchFault{
-				did: w.hide.Redact(x.Request.Method + " " + x.Request.URL), came: w.hide.Redact(text + ": " + exchangeLine(x, w.hide)), x: x,
+				steps: w.hide.Redact(x.Request.Method + " " + x.Request.URL), actual: w.hide.Redact(text + ": " + exchangeLine(x, w.hide)), x: x,
 			}
 		}
 	}

@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
 )
 
 type clients struct {
 	Select   []string      `short:"s" placeholder:"WHAT" help:"Scenarios or clauses (retry-after, CLI-02). Default: all."`
-	Timeout  time.Duration `default:"1m" help:"End the command, and what it started, after so long in one scenario."`
-	Parallel int           `help:"Scenarios that run at a time. Default: as many as there are CPUs; 1 with --shared-dir."`
-	Version  string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API that the client is told to use (v1, v2)."`
+	Timeout  time.Duration `default:"1m" help:"Time limit of the command, and of the processes that it starts, in one scenario."`
+	Parallel int           `help:"Number of scenarios that run at once. Default: the number of CPUs; 1 with --shared-dir."`
+	Version  string        `name:"api-version" default:"v2" enum:"v1,v2" help:"Version of the management API for the client to use (v1, v2)."`
 	Strict   bool          `help:"Judge a SHOULD as a MUST."`
 
-	SharedDir bool `help:"Run every scenario in the current directory itself, with your own home: they share what the client keeps there."`
-	KeepDirs  bool `help:"Keep the directories of the scenarios, and say where they are."`
+	SharedDir bool `help:"Run every scenario in the current directory itself, with your own home: the scenarios share the files that the client keeps there."`
+	KeepDirs  bool `help:"Keep the directories of the scenarios, and print their paths."`
 
 	reports `embed:""`
 
@@ -31,7 +32,11 @@ type clients struct {
 // Help is printed below the flags' own.
 func (*clients) Help() string {
 	var b strings.Builder
-	b.WriteString("The command is run once for each scenario, against a deployment of this program on this machine that is scripted to fail. " +
+	b.WriteString("Examples, in a folder with *.tf files or a client's program:\n" +
+		"  conformance client -- terraform apply -auto-approve\n" +
+		"  conformance client --select retry-after --keep-dirs -- python3 client.py {base_url}\n" +
+		"  conformance client --api-version v1 --report junit=report.xml -- tofu apply -auto-approve\n\n" +
+		"The command is run once for each scenario, against a deployment of this program on this machine that is scripted to fail. " +
 		"It finds the deployment by GPUCLOUD_BASE_URL, GPUCLOUD_QUEUE_URL, GPUCLOUD_API_KEY, GPUCLOUD_API_VERSION and GPUCLOUD_ENDPOINT_ID, or by placeholders in its arguments: " +
 		"{scenario}, {base_url}, {queue_url}, {endpoint_id}, {volume_id}, {api_version}, {api_key}, {dir}. CONFORMANCE_SCENARIO is the scenario, too.\n\n" +
 		"Each scenario runs in a copy of the current directory ({dir}), and has its own home and directory for temporary files, which are removed at the end. " +
@@ -45,7 +50,7 @@ func (*clients) Help() string {
 		"2 an option is invalid or the command can't be started; 3 inconclusive, or nothing was judged; 130 interrupted.\n\nThe scenarios:\n\n")
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, s := range client.Scenarios() {
-		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Words)
+		fmt.Fprintf(table, "  %s\t%s\n", s.ID, s.Description)
 	}
 	_ = table.Flush() // to memory
 	return b.String()
@@ -61,18 +66,20 @@ func (c *clients) Run() error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	display := tty.NewProgress(os.Stderr)
 	result, err := client.Judge(ctx, client.Options{
 		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
 		SharedDir: c.SharedDir, KeepDirs: c.KeepDirs,
 		Progress: func(scenario string, done, total int) {
-			fmt.Fprintf(os.Stderr, "%d of %d scenarios: %s\n", done, total, scenario)
+			display.Show("%d of %d scenarios: %s", done, total, scenario)
 		},
 	})
+	display.End()
 	if err != nil {
 		return err
 	}
 	out := c.terminal()
-	client.Terminal(out, result, colours(out))
+	client.Terminal(out, result, tty.Colours(out))
 	if err := c.write(result); err != nil {
 		return err
 	}

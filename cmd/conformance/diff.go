@@ -6,16 +6,19 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
 )
 
 type diff struct {
 	Before string `arg:"" type:"existingfile" help:"Report of the earlier run (--json)."`
-	After  string `arg:"" type:"existingfile" help:"Report of the later one."`
+	After  string `arg:"" type:"existingfile" help:"Report of the later run (--json)."`
+	JSON   bool   `name:"json" help:"Print JSON, a line for each change and one for the counts."`
 }
 
 // Help is printed below the flags' own.
 func (*diff) Help() string {
-	return "The exit code is 1 where something got worse: a clause that was kept or not judged is broken, a clause that was kept can't be judged any more, " +
+	return "Examples:\n  conformance diff before.json after.json\n  conformance diff before.json after.json --json > changes.json\n\n" +
+		"The exit code is 1 where something got worse: a clause that was kept or not judged is broken, a clause that was kept can't be judged any more, " +
 		"nothing is judged any more, or a client fails now in the scenario in which nothing is scripted to fail. A clause that is left out by choice (--select, --profile, --allow, --max-wait) is told and makes nothing worse, " +
 		"and so is an observation that differs. A list of known deviations makes nothing better or worse. Otherwise it is 0."
 }
@@ -30,7 +33,12 @@ func (d *diff) Run() error {
 		return err
 	}
 	changes := report.Compare(before, after)
-	if err := report.WriteDiff(os.Stdout, changes, colours(os.Stdout)); err != nil {
+	if d.JSON {
+		err = report.WriteDiffJSON(os.Stdout, changes)
+	} else {
+		err = report.WriteDiff(os.Stdout, changes, tty.Colours(os.Stdout))
+	}
+	if err != nil {
 		return err
 	}
 	if changes.GotWorse() {

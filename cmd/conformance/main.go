@@ -1,5 +1,5 @@
-// Command conformance says of a deployment which clauses of the service
-// description it keeps.
+// Command conformance tests which clauses of the service description a deployment
+// keeps.
 package main
 
 import (
@@ -10,39 +10,59 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/completion"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/programversion"
 )
 
-// version is set by the release build.
-var version = "dev"
+// version and commit are set by the release build.
+var version, commit = "dev", ""
 
 type commands struct {
-	Run     run      `cmd:"" help:"Judge a deployment."`
-	Resume  resume   `cmd:"" help:"Go on with what run --defer put off."`
-	Diff    diff     `cmd:"" help:"Say what changed from one report to another."`
-	Client  clients  `cmd:"" help:"Judge a client, by running its command against a scripted deployment."`
-	Explain explain  `cmd:"" help:"Say what a clause is, where it comes from, and what judges it."`
-	List    list     `cmd:"" help:"List the clauses."`
-	Sweep   sweep    `cmd:"" help:"Take down what an earlier run left, by its ledger."`
-	Version printing `cmd:"" help:"Print the version."`
+	Run     run            `cmd:"" help:"Judge a deployment."`
+	Resume  resume         `cmd:"" help:"Continue the cases that run --defer has deferred."`
+	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
+	Client  clients        `cmd:"" help:"Judge a client, by running its command against a scripted deployment."`
+	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`
+	List    list           `cmd:"" help:"List the clauses."`
+	Sweep   sweep          `cmd:"" help:"Delete the objects that an earlier run left, by its ledger."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+
+	completion.Commands `embed:""`
 }
 
-type printing struct{}
+// Help has the first commands of a newcomer.
+func (commands) Help() string {
+	return `Examples:
+  conformance run --local
+  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06
+  conformance explain JOB-17
+  conformance client -- terraform apply -auto-approve
 
-func (printing) Run() error {
-	fmt.Println("conformance", version)
-	return nil
+Exit codes: those of the judging commands are in their help; others end with 0, or with 2 and the error.`
 }
 
-// exitError ends the program with a code, without another word.
+type versionCommand struct{}
+
+// Help has an example.
+func (versionCommand) Help() string { return "Example:\n  conformance version" }
+
+func (versionCommand) Run() error {
+	_, err := fmt.Println(programversion.Text("conformance", version, commit))
+	return err
+}
+
+// exitError ends the program with a code and without a message.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-func main() {
-	var c commands
-	parser, err := kong.New(&c,
+func newParser() *kong.Kong {
+	return kong.Must(new(commands),
 		kong.Name("conformance"),
 		kong.Description("Judges a deployment of the management API and of the job API, clause by clause."),
+		kong.Vars{"version": programversion.Text("conformance", version, commit)},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Exit(func(code int) {
 			if code != 0 {
@@ -51,11 +71,13 @@ func main() {
 			os.Exit(code)
 		}),
 	)
+}
+
+func main() {
+	version = programversion.Number(version)
+	ctx, err := newParser().Parse(os.Args[1:])
 	if err == nil {
-		var ctx *kong.Context
-		if ctx, err = parser.Parse(os.Args[1:]); err == nil {
-			err = ctx.Run()
-		}
+		err = ctx.Run()
 	}
 	var code exitError
 	switch {

@@ -112,18 +112,18 @@ func TestLocal(t *testing.T) {
 func TestUsage(t *testing.T) {
 	url := serves(t, nil)
 	for want, args := range map[string][]string{
-		"unknown flag --prot":              {"run", "--prot=1"},
-		"conformance list":                 {"run", "--base-url=" + url, "--select=JOB-999"},
-		"chooses no clause":                {"run", "--base-url=" + url, "--select=JOB,!JOB"},
-		"--base-url is no http or https":   {"run", "--base-url=localhost:8420"},
-		"--queue-url is no http or https":  {"run", "--base-url=" + url, "--queue-url=nonsense"},
-		"--max-requests":                   {"run", "--base-url=" + url, "--max-requests=1"},
-		"there is no clause X-01":          {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
-		"no clause matches":                {"explain", "X-01"},
-		"--allow":                          {"run", "--allow=everything"},
-		"is not of `conformance run":       {"resume", file(t, "{}")},
-		"cannot unmarshal":                 {"run", "--base-url=" + url, "--endpoint-body=" + file(t, "[]")},
-		"starting /nothing-is-here/at-all": {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
+		"unknown flag --prot": {"run", "--prot=1"},
+		"conformance list":    {"run", "--base-url=" + url, "--select=JOB-999"},
+		"chooses no clause":   {"run", "--base-url=" + url, "--select=JOB,!JOB"},
+		"invalid --base-url: expected an http or https URL":  {"run", "--base-url=localhost:8420"},
+		"invalid --queue-url: expected an http or https URL": {"run", "--base-url=" + url, "--queue-url=nonsense"},
+		"--max-requests":          {"run", "--base-url=" + url, "--max-requests=1"},
+		"there is no clause X-01": {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
+		"no clause matches":       {"explain", "X-01"},
+		"--allow":                 {"run", "--allow=everything"},
+		"expected one of `conformance run --defer`": {"resume", file(t, "{}")},
+		"cannot unmarshal":                          {"run", "--base-url=" + url, "--endpoint-body=" + file(t, "[]")},
+		"starting /nothing-is-here/at-all":          {"run", "--local", "--jobrunner=/nothing-is-here/at-all"},
 	} {
 		if want == "starting /nothing-is-here/at-all" {
 			want = "nothing-is-here"
@@ -152,7 +152,7 @@ func file(t *testing.T, text string) string {
 func TestRegistry(t *testing.T) {
 	for want, args := range map[string][]string{
 		"A cancelled job that waited is CANCELLED.":               {"list", "--select=JOB"},
-		"notices a job that waits is":                             {"explain", "job-17"},
+		"detects a job that waits is":                             {"explain", "job-17"},
 		"untestable":                                              {"explain", "JOB-47"},
 		"conformance dev":                                         {"version"},
 		"1 cases at http://127.0.0.1:1: up to":                    {"run", "--dry-run", "--base-url=http://127.0.0.1:1", "--select=VER-36"},
@@ -168,7 +168,7 @@ func TestRegistry(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	start := time.Now()
 	said := ends(t, command(t, "run", "--base-url=http://127.0.0.1:1"), 3)
-	if !strings.Contains(said, "unreachable: GET http://127.0.0.1:1/") || time.Since(start) > 30*time.Second {
+	if !strings.Contains(said, "unreachable: GET http://127.0.0.1:1/") || time.Since(start) > time.Minute {
 		t.Errorf("after %s: %s", time.Since(start), said)
 	}
 }
@@ -209,7 +209,7 @@ func TestFailsAndLeaks(t *testing.T) {
 	ledger := "--ledger=" + filepath.Join(run.Dir, "conformance-ledger.jsonl")
 	ends(t, command(t, "sweep", ledger), 4)
 	holds.Store(false)
-	if said := ends(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "1 of 1 things taken down") {
+	if said := ends(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "1 of 1 objects deleted") {
 		t.Errorf("said %s", said)
 	}
 	if said := ends(t, command(t, "sweep", ledger), 0); !strings.Contains(said, "0 of 0") {
@@ -241,13 +241,13 @@ func TestInterruptedAndKilled(t *testing.T) {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait() // the code is looked at
+			_ = cmd.Wait() // the exit code is checked below
 			if signal == os.Interrupt && cmd.ProcessState.ExitCode() != 130 {
 				t.Errorf("ended with %d: %s", cmd.ProcessState.ExitCode(), &said)
 			}
-			want := "0 of 0 things"
+			want := "0 of 0 objects"
 			if signal == os.Kill {
-				want = "1 of 1 things"
+				want = "1 of 1 objects"
 			}
 			if said := ends(t, command(t, "sweep", "--ledger="+filepath.Join(cmd.Dir, "conformance-ledger.jsonl")), 0); !strings.Contains(said, want) {
 				t.Errorf("the sweep says %s", said)
@@ -297,5 +297,13 @@ func TestDefer(t *testing.T) {
 	again.Dir = cmd.Dir
 	if said := ends(t, again, 3); !strings.Contains(said, "1 cases go on later") {
 		t.Errorf("said %s", said)
+	}
+}
+
+// Machines read the clauses.
+func TestListJSON(t *testing.T) {
+	var c struct{ ID, Level, Statement, Source, Link string }
+	if text := ends(t, command(t, "list", "--json", "--select=JOB-17"), 0); json.Unmarshal([]byte(text), &c) != nil || c.ID != "JOB-17" || c.Level == "" || c.Statement == "" || c.Source == "" || c.Link == "" {
+		t.Error(text)
 	}
 }

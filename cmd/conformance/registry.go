@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -8,37 +9,71 @@ import (
 	"text/tabwriter"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 type list struct {
-	Select []string `short:"s" placeholder:"PATTERN" help:"Clauses: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it takes them away."`
+	Select []string `short:"s" placeholder:"PATTERN" help:"Clauses: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
+	JSON   bool     `name:"json" help:"Print JSON, a line for each clause."`
+}
+
+// Help is printed below the flags' own.
+func (*list) Help() string {
+	return "Examples:\n  conformance list\n  conformance list --select 'JOB,!SHOULD'\n  conformance list --json"
 }
 
 func (l *list) Run() error {
-	all, err := conformance.Clauses(l.Select)
+	selected, err := conformance.Clauses(l.Select)
 	if err != nil {
 		return err
 	}
+	if l.JSON {
+		return listJSON(selected)
+	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for _, c := range all {
+	for _, c := range selected {
 		fmt.Fprintf(out, "%s\t%s\t%s\n", c.ID, c.Level, c.Statement)
 	}
 	return out.Flush()
+}
+
+// listJSON prints a line for each clause.
+func listJSON(all []clauses.Clause) error {
+	lines := json.NewEncoder(os.Stdout)
+	for _, c := range all {
+		if err := lines.Encode(struct {
+			ID         string `json:"id"`
+			Level      string `json:"level"`
+			Statement  string `json:"statement"`
+			Source     string `json:"source"`
+			Link       string `json:"link"`
+			Note       string `json:"note,omitempty"`
+			Untestable string `json:"untestable,omitempty"`
+		}{c.ID, string(c.Level), c.Statement, c.Source, c.Link(), c.Note, c.Untestable}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type explain struct {
 	ID string `arg:"" help:"The clause."`
 }
 
+// Help is printed below the flags' own.
+func (*explain) Help() string {
+	return "Example:\n  conformance explain JOB-17"
+}
+
 func (e *explain) Run() error {
 	e.ID = strings.ToUpper(e.ID)
-	all, err := conformance.Clauses([]string{e.ID})
+	selected, err := conformance.Clauses([]string{e.ID})
 	if err != nil {
 		return err
 	}
-	for _, c := range all {
+	for _, c := range selected {
 		fmt.Printf("%s  %s\n%s\n\nfrom    %s\n        %s\n", c.ID, c.Level, c.Statement, c.Source, c.Link())
 		if c.Note != "" {
 			fmt.Printf("note    %s\n", c.Note)
@@ -60,7 +95,7 @@ func (e *explain) Run() error {
 			}
 			fmt.Println()
 			if one.Needs.Has(suite.LocalOnly) {
-				fmt.Println("        only at a deployment that is there for tests")
+				fmt.Println("        only at a deployment for tests")
 			}
 		}
 		if c.Area() == client.Area {
@@ -68,18 +103,18 @@ func (e *explain) Run() error {
 			continue
 		}
 		for _, m := range conformance.Mutants(c.ID) {
-			fmt.Printf("notices %s\n", m)
+			fmt.Printf("detects %s\n", m)
 		}
 		fmt.Printf("\nconformance run --select %s\n", c.ID)
 	}
 	return nil
 }
 
-// explainScenarios says in which scenarios a clause about clients is judged.
+// explainScenarios lists the scenarios that judge a clause about clients.
 func explainScenarios(clause string) {
 	for _, s := range client.Scenarios() {
 		if slices.Contains(s.Clauses, clause) {
-			fmt.Printf("in      %s: %s\n", s.ID, s.Words)
+			fmt.Printf("in      %s: %s\n", s.ID, s.Description)
 		}
 	}
 	fmt.Printf("\nconformance client --select %s -- command …\n", clause)

@@ -12,30 +12,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// reports are the files in which a report is written, beside what the terminal
-// shows.
+// reports are the report files of a run, in addition to the output on the terminal.
 type reports struct {
-	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, badge (SVG), shield (the badge's JSON) or json; - is the standard output. Can be given several times."`
+	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, badge (SVG), shield (the badge's JSON) or json; - is the standard output. May be repeated."`
 	JSON   string   `name:"json" placeholder:"FILE" help:"Short for --report json=FILE."`
 }
 
-// output is one of them, FORM=FILE.
+// output is a report file, FORM=FILE.
 type output struct{ form, path string }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (o *output) UnmarshalText(text []byte) error {
 	form, path, ok := strings.Cut(string(text), "=")
 	if !ok || path == "" {
-		return fmt.Errorf("%q is not of the kind html=report.html", text)
+		return fmt.Errorf("invalid report %q: expected FORM=FILE, such as html=report.html", text)
 	}
-	if _, err := formOf(form); err != nil {
+	if _, err := findForm(form); err != nil {
 		return err
 	}
 	o.form, o.path = form, path
 	return nil
 }
 
-func formOf(name string) (report.Form, error) {
+func findForm(name string) (report.Form, error) {
 	var names []string
 	for _, f := range report.Forms {
 		if f.Name == name {
@@ -43,7 +42,7 @@ func formOf(name string) (report.Form, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return report.Form{}, fmt.Errorf("there is no form %q of a report: it is one of %s", name, strings.Join(names, ", "))
+	return report.Form{}, fmt.Errorf("invalid form of a report %q: expected one of %s", name, strings.Join(names, ", "))
 }
 
 func (r *reports) outputs() []output {
@@ -53,7 +52,7 @@ func (r *reports) outputs() []output {
 	return append([]output{{"json", r.JSON}}, r.Report...)
 }
 
-// check finds what can't be written before the run, and not after it.
+// check finds reports that can't be written before the run starts.
 func (r *reports) check() error {
 	out := 0
 	for _, o := range r.outputs() {
@@ -66,15 +65,15 @@ func (r *reports) check() error {
 		if dir, err := os.Stat(filepath.Dir(o.path)); err != nil || !dir.IsDir() {
 			return fmt.Errorf("the report %s can't be written: there is no folder %s", o.path, filepath.Dir(o.path))
 		}
-		if at, err := os.Stat(o.path); err == nil && at.IsDir() {
+		if info, err := os.Stat(o.path); err == nil && info.IsDir() {
 			return fmt.Errorf("the report %s can't be written: it is a folder", o.path)
 		}
 	}
 	return nil
 }
 
-// terminal is where the words for people go: the standard output, where no
-// report takes it.
+// terminal is the file for messages to people: the standard output, unless a report is
+// written there.
 func (r *reports) terminal() *os.File {
 	for _, o := range r.outputs() {
 		if o.path == "-" {
@@ -84,7 +83,7 @@ func (r *reports) terminal() *os.File {
 	return os.Stdout
 }
 
-// write writes all of them, and the summary of the CI job that this runs in.
+// write writes all reports, and the summary of the CI job.
 func (r *reports) write(result *report.Report) error {
 	var problems []error
 	for _, o := range r.outputs() {
@@ -97,7 +96,7 @@ func (r *reports) write(result *report.Report) error {
 }
 
 func (o output) write(result *report.Report) error {
-	form, err := formOf(o.form)
+	form, err := findForm(o.form)
 	if err != nil {
 		return err
 	}
@@ -116,7 +115,7 @@ func (o output) write(result *report.Report) error {
 	return nil
 }
 
-// appendSummary adds to what other steps of the job wrote.
+// appendSummary appends to the summary that other steps of the job may have written.
 func appendSummary(path string, result *report.Report) (err error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -127,6 +127,21 @@ func TestDiff(t *testing.T) {
 	if said := ends(t, command(t, "diff", bad, good), 0); !strings.Contains(said, "BETTER VER-38 MUST  FAIL → PASS") {
 		t.Error(said)
 	}
+	lines := strings.Split(strings.TrimSpace(ends(t, command(t, "diff", "--json", good, bad), 1)), "\n")
+	var change struct {
+		Clause, Direction string
+		Before, After     struct{ Verdict string }
+	}
+	var counts struct {
+		Worse    int
+		GotWorse bool `json:"got_worse"`
+	}
+	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &change) != nil || json.Unmarshal([]byte(lines[1]), &counts) != nil {
+		t.Fatalf("expected a change and the counts, got %q", lines)
+	}
+	if change.Clause != "VER-38" || change.Direction != "worse" || change.Before.Verdict != "PASS" || change.After.Verdict != "FAIL" || counts.Worse != 1 || !counts.GotWorse {
+		t.Errorf("got %q", lines)
+	}
 	if said := ends(t, command(t, "diff", bad, bad), 0); !strings.Contains(said, "0 worse, 0 better, 0 otherwise changed") {
 		t.Error(said)
 	}
@@ -138,11 +153,11 @@ func TestDiff(t *testing.T) {
 // What can't be written is found before a request is sent.
 func TestReportsThatCannotBeWritten(t *testing.T) {
 	for want, args := range map[string][]string{
-		"is one of json, html, junit, markdown, har, badge, shield": {"--report=pdf=x"},
-		"is not of the kind html=report.html":                       {"--report=html"},
-		"there is no folder /nothing/is/here":                       {"--report=html=/nothing/is/here/r.html"},
-		"it is a folder":                                            {"--report=html=" + t.TempDir()},
-		"two reports can't be on the standard output":               {"--report=html=-", "--json=-"},
+		"expected one of json, html, junit, markdown, har, badge, shield": {"--report=pdf=x"},
+		"expected FORM=FILE, such as html=report.html":                    {"--report=html"},
+		"there is no folder /nothing/is/here":                             {"--report=html=/nothing/is/here/r.html"},
+		"it is a folder":                                                  {"--report=html=" + t.TempDir()},
+		"two reports can't be on the standard output":                     {"--report=html=-", "--json=-"},
 	} {
 		said := ends(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
 		if !strings.Contains(said, want) || strings.Contains(said, "unreachable") {

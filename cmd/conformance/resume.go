@@ -13,12 +13,13 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
 )
 
 // deferredSchema is the version of the file's form.
 const deferredSchema = "gpucloud-conformance-deferred/1"
 
-// deferred is the file of a run that goes on later: all but the keys.
+// deferred is the file of a run with deferred cases: everything except the keys.
 type deferred struct {
 	Schema string            `json:"schema"`
 	Run    run               `json:"run"`
@@ -36,12 +37,12 @@ func readDeferred(path string) (*deferred, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if d.Schema != deferredSchema || d.Report == nil {
-		return nil, fmt.Errorf("%s is not of `conformance run --defer`, or of another version of it", path)
+		return nil, fmt.Errorf("invalid file %s: expected one of `conformance run --defer` of the same version", path)
 	}
 	return d, nil
 }
 
-// write leaves the whole file or the one before.
+// write writes the file atomically.
 func (d *deferred) write(path string) error {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -62,7 +63,7 @@ func (d *deferred) write(path string) error {
 	return nil
 }
 
-// store keeps what is to go on later, and says when.
+// store writes the deferred cases to a file, and prints when to resume.
 func (d *deferred) store(path string) error {
 	if len(d.State.Journals) == 0 {
 		return nil
@@ -80,6 +81,12 @@ type resume struct {
 	reports `embed:""`
 }
 
+// Help is printed below the flags' own.
+func (*resume) Help() string {
+	return "The report has the results of both runs. Exit codes are those of run.\n\n" +
+		"Examples:\n  conformance run --local --defer deferred.json\n  conformance resume deferred.json --report html=report.html"
+}
+
 func (r *resume) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -90,7 +97,7 @@ func (r *resume) Run() error {
 	if err != nil {
 		return err
 	}
-	d.Run.reports = r.reports // of both runs
+	d.Run.reports = r.reports // for the results of both runs
 	o, err := d.Run.options()
 	if err != nil {
 		return err
@@ -103,16 +110,16 @@ func (r *resume) Run() error {
 	o.Pace = pace(&o.Target)
 	o.Defer, o.Select = &d.State, d.State.Select()
 	if len(o.Select) == 0 {
-		return fmt.Errorf("nothing is left to go on with in %s", r.File)
+		return fmt.Errorf("no deferred cases are left in %s", r.File)
 	}
-	shown := newProgress(os.Stderr)
-	o.Progress = shown.show
+	display := tty.NewProgress(os.Stderr)
+	o.Progress = showCases(display)
 	after, err := conformance.Judge(ctx, o)
-	shown.end()
+	display.End()
 	if err != nil {
 		return err
 	}
-	if after.Preflight != "" { // what was put off can still go on
+	if after.Preflight != "" { // the deferred cases can still be resumed
 		return d.Run.reportProgress(after)
 	}
 	conformance.Merge(d.Report, after)

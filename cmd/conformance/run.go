@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,35 +18,41 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
 )
 
 type run struct {
 	target  `embed:""`
 	reports `embed:"" json:"-"`
 
-	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it takes them away."`
-	Profile string   `default:"read" enum:"read,jobs,full" help:"What may be done: read only, small jobs too, or everything (read, jobs, full)."`
-	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Further things that may be done: create, queue, load, spend."`
-	Dialect string   `default:"described" enum:"described,live" help:"What the job API should speak: the description, or what the public SDKs read (described, live)."`
+	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
+	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads, small jobs too, or all (read, jobs, full)."`
+	Allow   []string `enum:"create,queue,load,spend" placeholder:"WHAT" help:"Further allowed operations: create, queue, load, spend."`
+	Dialect string   `default:"described" enum:"described,live" help:"Expected dialect of the job API: that of the description, or that of the public SDKs (described, live)."`
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
-	DryRun       bool          `help:"Print what would run and what it costs, and run nothing."`
-	MaxRequests  int           `default:"400" help:"Refuse a plan of more requests at a deployment that is not local."`
-	MaxSeconds   float64       `default:"1800" help:"Refuse a plan that keeps workers busy for more seconds."`
-	MaxWait      time.Duration `default:"5m" help:"Leave out cases that wait longer, where the clock can't be advanced."`
-	Parallel     int           `default:"8" help:"Cases that run at a time."`
-	Seed         uint64        `help:"Order in which cases start and the values that they send, as the report of an earlier run says it."`
-	Reruns       int           `default:"2" help:"Run failed cases so often again, for diagnosis."`
-	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. One that is kept, or whose day is over, fails the run."`
-	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of what the run makes at a deployment that is not local, for sweep."`
-	Defer        string        `placeholder:"FILE" help:"Put cases that wait for longer than --max-wait off: their beginnings are kept in the file, and conformance resume goes on with them."`
+	DryRun       bool          `help:"Print the plan and its cost, and run nothing."`
+	MaxRequests  int           `default:"400" help:"Refuse a plan with more requests to a deployment that is not local."`
+	MaxSeconds   float64       `default:"1800" help:"Refuse a plan with more seconds of worker time."`
+	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer, if the clock can't be advanced."`
+	Parallel     int           `default:"8" help:"Number of cases that run at once."`
+	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`
+	Reruns       int           `default:"2" help:"Number of times that a failed case is repeated, for diagnosis."`
+	KnownFailing string        `type:"existingfile" placeholder:"FILE" help:"Known deviations: lines of clause, last day, reason. An entry whose clause is kept, or whose last day is over, fails the run."`
+	Ledger       string        `default:"conformance-ledger.jsonl" placeholder:"FILE" help:"List of the objects that the run creates at a deployment that is not local, for sweep."`
+	Defer        string        `placeholder:"FILE" help:"Start cases that wait longer than --max-wait, and keep their state in the file, for conformance resume."`
 }
 
 // Help is printed below the flags' own.
 func (*run) Help() string {
-	return "Clauses that were not judged are named at the end with the reason, and not counted as kept. " +
+	return "Examples:\n" +
+		"  conformance run --local\n" +
+		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --dry-run\n" +
+		"  conformance run --base-url https://cloud.example.com --endpoint-id vgu9pmhp1j06 --profile jobs --report html=report.html\n" +
+		"  conformance run --local --select 'JOB-*,!JOB-17' --json report.json\n\n" +
+		"Clauses that were not judged are named at the end with the reason, and not counted as kept. " +
 		"Exit codes: 0 conformant as far as it was judged; 1 a MUST is not kept, or the list of known deviations is stale; 2 an option is invalid; " +
-		"3 inconclusive, or nothing was judged; 4 something that the run made is left; 130 interrupted."
+		"3 inconclusive, or nothing was judged; 4 objects that the run created are left; 130 interrupted."
 }
 
 // target is the deployment.
@@ -54,17 +61,17 @@ type target struct {
 	BaseURLV1  string `name:"base-url-v1" env:"GPUCLOUD_BASE_URL_V1" placeholder:"URL" help:"Version 1, without /v1. Default: the base URL."`
 	QueueURL   string `env:"GPUCLOUD_QUEUE_URL" placeholder:"URL" help:"The job API, without /v2. Default: the base URL."`
 	EndpointID string `env:"GPUCLOUD_ENDPOINT_ID" placeholder:"ID" help:"Endpoint whose workers run builtin/conformance."`
-	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite makes. Default: builtin/conformance."`
-	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with further members of every body that makes an endpoint, such as gpu. Version 1 gets those that are not nested, version 2 those that are no names of version 1."`
+	Image      string `placeholder:"IMAGE" help:"Image with the same handler, for endpoints that the suite creates. Default: builtin/conformance."`
+	Body       string `name:"endpoint-body" type:"existingfile" placeholder:"FILE" help:"JSON object with further members for every body that creates an endpoint, such as gpu. Version 1 gets the members that are not nested, version 2 those whose name version 1 does not have."`
 	HookURL    string `placeholder:"URL" help:"Address at which the deployment reaches --hook-listen."`
 	HookListen string `placeholder:"HOST:PORT" help:"Address to listen on for calls of the deployment."`
-	Advance    bool   `help:"Advance the clock of the deployment instead of waiting: it is a jobrunner with --clock=admin, which nobody else uses."`
+	Advance    bool   `help:"Advance the clock of the deployment instead of waiting. It must be a jobrunner with --clock=admin that nobody else uses."`
 
 	Local     bool   `help:"Judge the jobrunner: start it, advance its clock, and end it."`
-	Jobrunner string `type:"existingfile" placeholder:"FILE" help:"The jobrunner for --local. Default: beside this program, or on PATH."`
+	Jobrunner string `type:"existingfile" placeholder:"FILE" help:"The jobrunner for --local. Default: next to this program, or on PATH."`
 }
 
-// resolve is the deployment, and what ends it where it was started here.
+// resolve returns the deployment, and a function that stops it if it was started here.
 func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) {
 	body, err := t.endpointBody()
 	if err != nil {
@@ -82,7 +89,7 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 	for flag, address := range map[string]string{"--base-url": t.BaseURL, "--base-url-v1": t.BaseURLV1, "--queue-url": t.QueueURL} {
 		u, err := url.Parse(address)
 		if address != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-			return env.Target{}, nil, fmt.Errorf("%s is no http or https URL, such as https://api.example.com", flag)
+			return env.Target{}, nil, fmt.Errorf("invalid %s: expected an http or https URL, such as https://api.example.com", flag)
 		}
 	}
 	out := env.Target{
@@ -92,7 +99,7 @@ func (t *target) resolve(ctx context.Context) (env.Target, func() error, error) 
 	}
 	if t.Advance {
 		if t.BaseURL == "" {
-			return out, nil, errors.New("--advance needs --base-url, where the jobrunner has its clock")
+			return out, nil, errors.New("--advance requires --base-url, the URL of the jobrunner's clock")
 		}
 		out.Advance = local.Advance(out.V2(), out.Key)
 	}
@@ -129,9 +136,9 @@ func (r *run) Run() error {
 	}
 	defer stop()
 	o.Pace = pace(&o.Target)
-	later := deferred{Schema: deferredSchema, Run: *r}
+	deferredRun := deferred{Schema: deferredSchema, Run: *r}
 	if r.Defer != "" {
-		o.Defer = &later.State
+		o.Defer = &deferredRun.State
 	}
 	plan, err := conformance.Plan(o)
 	if err != nil {
@@ -142,26 +149,26 @@ func (r *run) Run() error {
 		return nil
 	}
 	if !o.Target.Local && (plan.Requests > r.MaxRequests && r.MaxRequests > 0 || plan.Seconds > r.MaxSeconds) {
-		return fmt.Errorf("the plan is above --max-requests %d or --max-seconds %g: raise them, or --select less", r.MaxRequests, r.MaxSeconds)
+		return fmt.Errorf("the plan exceeds --max-requests %d or --max-seconds %g: raise them, or --select fewer clauses", r.MaxRequests, r.MaxSeconds)
 	}
-	shown := newProgress(os.Stderr)
-	o.Progress = shown.show
+	display := tty.NewProgress(os.Stderr)
+	o.Progress = showCases(display)
 	result, err := conformance.Judge(ctx, o)
-	shown.end()
+	display.End()
 	if err != nil {
 		return err
 	}
-	later.Report = result
-	if err := later.store(r.Defer); err != nil {
+	deferredRun.Report = result
+	if err := deferredRun.store(r.Defer); err != nil {
 		return err
 	}
 	return r.reportProgress(result)
 }
 
-// tell reports, and ends the program with the report's code.
+// reportProgress reports, and ends the program with the report's code.
 func (r *run) reportProgress(result *report.Report) error {
 	out := r.terminal()
-	report.Terminal(out, result, colours(out))
+	report.Terminal(out, result, tty.Colours(out))
 	if err := r.write(result); err != nil {
 		return err
 	}
@@ -182,7 +189,7 @@ func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err
 		t.QueueURL = t.BaseURL + "/live"
 	}
 	if len(r.Version) > 0 {
-		t.NoV1, t.NoV2 = !contains(r.Version, "v1"), !contains(r.Version, "v2")
+		t.NoV1, t.NoV2 = !slices.Contains(r.Version, "v1"), !slices.Contains(r.Version, "v2")
 	}
 	return t, func() {
 		if err := end(); err != nil {
@@ -191,8 +198,8 @@ func (r *run) resolveTarget(ctx context.Context) (t env.Target, stop func(), err
 	}, nil
 }
 
-// pace is that of a deployment that others use: the management API's public
-// limit is 60 a minute.
+// pace limits the rate of requests to a deployment of others: the public limit of the
+// management API is 60 a minute.
 func pace(t *env.Target) *env.Pace {
 	if t.OnThisMachine() {
 		return nil
@@ -200,16 +207,7 @@ func pace(t *env.Target) *env.Pace {
 	return env.NewPace(45, 10)
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
-// profiles are what each of them allows.
+// profiles maps each profile to its allowed operations.
 var profiles = map[string]suite.Allow{
 	"read": 0,
 	"jobs": suite.Create | suite.Queue,
@@ -243,12 +241,12 @@ func (r *run) options() (o conformance.Options, err error) {
 	return o, nil
 }
 
-// split takes lists separated by commas apart.
+// split splits comma-separated lists.
 func split(patterns []string) (out []string) {
 	for _, p := range patterns {
-		for one := range strings.SplitSeq(p, ",") {
-			if one = strings.TrimSpace(one); one != "" {
-				out = append(out, one)
+		for pattern := range strings.SplitSeq(p, ",") {
+			if pattern = strings.TrimSpace(pattern); pattern != "" {
+				out = append(out, pattern)
 			}
 		}
 	}
@@ -256,7 +254,14 @@ func split(patterns []string) (out []string) {
 }
 
 type sweep struct {
-	Ledger string `default:"conformance-ledger.jsonl" type:"existingfile" placeholder:"FILE" help:"The ledger of the run."`
+	Ledger string `default:"conformance-ledger.jsonl" type:"existingfile" placeholder:"FILE" help:"Ledger of the run."`
+}
+
+// Help is printed below the flags' own.
+func (*sweep) Help() string {
+	return "A run deletes its objects itself; this is for one that was killed. It needs the run's GPUCLOUD_API_KEY.\n\n" +
+		"Example:\n  conformance sweep --ledger conformance-ledger.jsonl\n\n" +
+		"Exit codes: 0 all are deleted; 2 the ledger or the key is missing; 4 some are left."
 }
 
 func (s *sweep) Run() error {
@@ -274,10 +279,18 @@ func (s *sweep) Run() error {
 	e.Ledger = ledger
 	n := len(ledger.Remaining(""))
 	err = e.DeleteCreated(ctx, "")
-	fmt.Printf("%d of %d things taken down\n", n-len(ledger.Remaining("")), n)
+	fmt.Printf("%d of %d objects deleted\n", n-len(ledger.Remaining("")), n)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return exitError(conformance.ExitLeaked)
 	}
 	return e.Close()
+}
+
+// showCases returns a function that shows the running and the remaining cases.
+func showCases(line *tty.Progress) func(conformance.Progress) {
+	return func(now conformance.Progress) {
+		slices.Sort(now.Running)
+		line.Show("%d of %d cases, running %s", now.Done, now.Total, strings.Join(now.Running, " "))
+	}
 }

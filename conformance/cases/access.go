@@ -141,7 +141,7 @@ func judgeObjectAccess(a api, credentials func(*suite.C) []credential) func(*sui
 		o := newRealObjects(c, a)
 		var words []string
 		for _, who := range credentials(c) {
-			for _, op := range o.askable() {
+			for _, op := range o.sendable() {
 				id, _ := o.targetID(op)
 				word := c.Nonce()
 				words = append(words, word)
@@ -159,9 +159,9 @@ func judgeObjectAccess(a api, credentials func(*suite.C) []credential) func(*sui
 	}
 }
 
-// askable returns the operations for which an object exists. Where others use the
-// target, too, it is one operation of each kind and method.
-func (o *realObjects) askable() (list []contractOperation) {
+// sendable returns the operations for which the case has an object. On a shared target
+// it is one operation of each kind and method, to send fewer requests.
+func (o *realObjects) sendable() (list []contractOperation) {
 	for _, op := range operationsOf(o.api) {
 		if _, ok := o.targetID(op); ok {
 			list = append(list, op)
@@ -192,7 +192,7 @@ func judgeForeignAccess(a api) func(*suite.C) {
 		other := suite.As(c.OtherKey())
 		var words []string
 		closed := map[string]bool{}
-		for _, op := range o.askable() {
+		for _, op := range o.sendable() {
 			id, word := o.ids[op.kind], c.Nonce()
 			if !slices.Contains(objectKinds, op.kind) || op.effect == effectCreate && !closed[op.kind] {
 				continue // what everybody may see, and what the key may be for

@@ -13,13 +13,13 @@ type effect struct {
 	name string
 	// clause returns the clause about a stage, "" where there is none.
 	clause func(s stage) string
-	jobs   int     // beside those of the stage
-	policy suite.M // of the job
+	jobs   int     // how many it submits, beside those of the stage
+	policy suite.M // with which the job is submitted
 	judge  func(c *suite.C, s stage, p *stagedJob)
 }
 
 // combinationCases are the product of stages and effects. Most of them wait for half
-// an hour: where the clock can't be advanced, the other cases of their clauses judge.
+// an hour: where the clock can't be advanced, only the other cases judge the clause.
 func combinationCases() (all []suite.Case) {
 	for _, e := range effects {
 		for _, s := range stages {
@@ -42,11 +42,12 @@ func byStatus(clauses map[string]string) func(s stage) string {
 	return func(s stage) string { return clauses[s.status] }
 }
 
-// lifetime is longer than the way into any stage, and shorter than retention.
+// lifetime is a ttl that is longer than the preparation of any stage, and shorter than
+// the retention.
 const lifetime = 25 * time.Minute
 
 var effects = []effect{
-	// any, ttl elapsed → deleted.
+	// Any state, ttl elapsed → deleted.
 	{
 		name: "ttl", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: func(s stage) string {
@@ -60,9 +61,9 @@ var effects = []effect{
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			due := p.submittedAt.add(lifetime)
 			if due.untilJustBefore(c) {
-				there := p.Status()
-				c.ExpectBefore(there, due.from)
-				expectStageStatus(c, s, there)
+				answer := p.Status()
+				c.ExpectBefore(answer, due.from)
+				expectStageStatus(c, s, answer)
 			}
 			due.expectDeleted(c, p.Job)
 		},
@@ -95,16 +96,16 @@ var effects = []effect{
 			set := c.Get("/status/"+p.ID+"?ttl="+suite.JSONText(ttl.Milliseconds())).Is(200).Equal("status", s.status)
 			due := p.submittedAt.add(ttl)
 			if due.untilJustBefore(c) {
-				there := p.Status()
-				c.ExpectBefore(there, due.from)
-				expectStageStatus(c, s, there)
+				answer := p.Status()
+				c.ExpectBefore(answer, due.from)
+				expectStageStatus(c, s, answer)
 			}
 			due.untilEffective(c)
 			c.Should(func() { p.Status().Is(404) })
 			intervalOf(set).add(ttl).expectDeleted(c, p.Job)
 		},
 	},
-	// What is set while a job waits or runs counts for its result, too.
+	// A ttl that is set while a job waits or runs also applies to its result.
 	{
 		name: "ttl-of-result", clause: byStatus(map[string]string{suite.InQueue: "JOB-44", suite.InProgress: "JOB-44"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
@@ -115,7 +116,7 @@ var effects = []effect{
 			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
 		},
 	},
-	// and for one that is retried after it.
+	// It also applies when the job is retried later.
 	{
 		name: "ttl-of-retry", clause: byStatus(map[string]string{suite.Failed: "SUB-26", suite.TimedOut: "SUB-26"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
@@ -126,7 +127,7 @@ var effects = []effect{
 			intervalOf(set).add(lifetime).expectDeleted(c, p.Job)
 		},
 	},
-	// It can be prolonged, too, but not beyond the retention of a result.
+	// A ttl can also be prolonged, but not beyond the retention of a result.
 	{
 		name: "ttl-longer", policy: suite.M{"ttl": lifetime.Milliseconds()},
 		clause: func(s stage) string {
@@ -150,19 +151,19 @@ var effects = []effect{
 			p.submittedAt.add(3*time.Hour).expectDeleted(c, p.Job)
 		},
 	},
-	// any, retention elapsed → expired; it counts from the last end.
+	// Any final state, retention elapsed → expired; it counts from the job's last end.
 	{
 		name: "kept", clause: retentionClause("LIM-11"),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			due := p.endedAt.add(retention)
 			if !due.untilJustBefore(c) {
-				c.Inconclusive("the end of the job is not known well enough")
+				c.Inconclusive("the time of the job's end is not known exactly enough")
 			}
-			there := p.Status()
-			c.ExpectBefore(there, due.from)
-			expectStageStatus(c, s, there)
+			answer := p.Status()
+			c.ExpectBefore(answer, due.from)
+			expectStageStatus(c, s, answer)
 			if s.status == suite.Completed {
-				there.Equal("output.x", "kept")
+				answer.Equal("output.x", "kept")
 			}
 			if s.status == suite.Failed || s.status == suite.TimedOut {
 				p.Retry().Is(200).Equal("status", suite.InQueue)
@@ -176,7 +177,7 @@ var effects = []effect{
 			expectExpired(c, p.Job, p.endedAt.add(retention).to)
 		},
 	},
-	// The retention is that of a result: a job that is not over has none.
+	// Retention applies only to results: it does not end a job that waits or runs.
 	{
 		name: "not-over", clause: byStatus(map[string]string{suite.InQueue: "LIM-17", suite.InProgress: "LIM-17"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
@@ -210,19 +211,19 @@ var effects = []effect{
 	{
 		name: "cancel", clause: finalOnly("JOB-31"),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			was := p.Status().Is(200).Equal("status", s.status)
-			p.Cancel() // what it answers is open
-			expectSameResult(was, p.Status())
+			before := p.Status().Is(200).Equal("status", s.status)
+			p.Cancel() // the description leaves its answer open
+			expectSameResult(before, p.Status())
 			c.Sleep(5 * time.Minute)
-			expectSameResult(was, p.Status())
+			expectSameResult(before, p.Status())
 		},
 	},
-	// FAILED, TIMED_OUT, POST /retry → IN_QUEUE; and from nowhere else.
+	// FAILED, TIMED_OUT, POST /retry → IN_QUEUE; from every other state it is refused.
 	{
 		name: "retry", clause: byStatus(map[string]string{suite.Failed: "JOB-22", suite.TimedOut: "JOB-23"}), jobs: 1,
 		judge: func(c *suite.C, s stage, p *stagedJob) {
 			c.Sleep(time.Minute)
-			blocker := c.BusyWorker() // so that it is seen to wait again
+			blocker := c.BusyWorker() // so that the retried job waits long enough to be seen
 			p.Retry().Is(200).Equal("id", p.ID).Equal("status", suite.InQueue)
 			p.Await(suite.InQueue)
 			blocker.Cancel()
@@ -236,12 +237,12 @@ var effects = []effect{
 	{
 		name: "retry", clause: byStatus(map[string]string{suite.Completed: "JOB-27", suite.InQueue: "JOB-28", suite.InProgress: "JOB-29", suite.Cancelled: "JOB-30"}),
 		judge: func(_ *suite.C, s stage, p *stagedJob) {
-			was := p.Status().Is(200).Equal("status", s.status)
+			before := p.Status().Is(200).Equal("status", s.status)
 			p.Retry().Refused()
-			expectSameResult(was, p.Status())
+			expectSameResult(before, p.Status())
 		},
 	},
-	// IN_QUEUE, POST /purge-queue → removed; no other.
+	// IN_QUEUE, POST /purge-queue → removed; jobs in other states are kept.
 	{
 		name: "purge", clause: byStatus(map[string]string{suite.InQueue: "OPS-20"}), jobs: 1,
 		judge: func(c *suite.C, _ stage, p *stagedJob) {
@@ -274,12 +275,13 @@ var effects = []effect{
 			return "OPS-19"
 		},
 		judge: func(c *suite.C, s stage, p *stagedJob) {
-			was := p.Status().Is(200).Equal("status", s.status)
+			before := p.Status().Is(200).Equal("status", s.status)
 			c.Post("/purge-queue", nil).Is(200).Equal("removed", 0).Equal("status", "completed")
-			expectSameResult(was, p.Status())
+			expectSameResult(before, p.Status())
 		},
 	},
-	// The time-out of the policy counts for each run, and only while it lasts.
+	// The time-out of the policy applies to each run, and does not count time in the
+	// queue.
 	{
 		name: "time-out",
 		clause: func(s stage) string {
@@ -297,20 +299,20 @@ var effects = []effect{
 				limit = shortLimit
 				c.Sleep(time.Minute)
 				p.Status().Is(200).Equal("status", suite.InQueue)
-				freed := p.blocker.Cancel()
-				p.lastQueued = interval{freed.Sent, freed.Received}
+				cancelled := p.blocker.Cancel()
+				p.lastQueued = interval{cancelled.Sent, cancelled.Received}
 				p.awaitStart()
 			}
 			due := p.startedAt.add(limit)
 			if due.untilJustBefore(c) {
-				there := p.Status()
-				c.ExpectBefore(there, due.from)
-				there.Is(200).Equal("status", suite.InProgress)
+				answer := p.Status()
+				c.ExpectBefore(answer, due.from)
+				answer.Is(200).Equal("status", suite.InProgress)
 			}
 			due.judgeBy(c, func() { p.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
-	// What /health counts.
+	// The counts of /health.
 	{
 		name: "health", clause: byStatus(map[string]string{suite.InQueue: "OPS-24", suite.InProgress: "OPS-25"}),
 		judge: func(c *suite.C, s stage, p *stagedJob) {
@@ -363,7 +365,7 @@ var effects = []effect{
 			if !s.retried && s.status == suite.Completed {
 				expectHealth(c, "jobs.failed", 0)
 			}
-			// What has ended once is counted once, also when its result is gone.
+			// A completed job stays counted after its result has expired.
 			p.endedAt.add(retention).untilEffective(c)
 			expectHealth(c, "jobs.completed", completed)
 		},

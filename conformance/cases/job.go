@@ -254,7 +254,7 @@ var jobCases = []suite.Case{
 		for _, op := range jobOperations {
 			for _, method := range otherMethods(c, op) {
 				for _, id := range s.ids(op) {
-					expectMethodRefused(c, ask(c, jobAPI, method, op.pathFor(id), wrongMethodBody(method)))
+					expectMethodRefused(c, sendTo(c, jobAPI, method, op.pathFor(id), wrongMethodBody(method)))
 				}
 			}
 		}
@@ -268,7 +268,7 @@ var jobCases = []suite.Case{
 			for _, op := range jobOperations {
 				if op.method == http.MethodPost && !isOpenAI(op) {
 					for _, id := range s.ids(op) {
-						ask(c, jobAPI, http.MethodGet, op.pathFor(id), nil)
+						sendTo(c, jobAPI, http.MethodGet, op.pathFor(id), nil)
 					}
 				}
 			}

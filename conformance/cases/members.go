@@ -22,6 +22,10 @@ type kind struct {
 	// The operations that the description shows, of the updates the first one: only
 	// in their answers is a wrong value a FAIL.
 	answered, read, listed, changed, deleted bool
+	// allow is what a creation needs beside suite.Create, operations those without which
+	// nothing is judged.
+	allow      suite.Allow
+	operations []string
 	// updates are the operations that change it, the first one in preference.
 	updates []operation
 	fields  []field
@@ -66,12 +70,17 @@ var kinds = func() []kind {
 		{name: "endpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
 		{name: "cpuEndpoint", version: "v1", path: "/endpoints", creationClause: "P-01", updates: []operation{patch, postUpdate}},
 		{name: "cpuEndpoint", version: "v2", path: "/serverless", list: "endpoints", creationClause: "VER-25", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
+		{name: "pod", version: "v1", path: "/pods", creationClause: "VER-67", updates: []operation{patch, postUpdate}},
+		{name: "pod", version: "v2", path: "/pods", list: "pods", creationClause: "VER-22", answered: true, read: true, listed: true, changed: true, updates: []operation{patch}},
 	}
 	for i := range list {
 		k := &list[i]
 		k.needs = suite.V1
 		if k.version == "v2" {
 			k.needs = suite.V2
+		}
+		if k.name == "pod" { // it costs money
+			k.needs, k.allow, k.operations = k.needs|suite.LocalOnly, suite.Spend, podOperations
 		}
 		k.fields = fieldsOf(k.name, k.version)
 	}

@@ -7,24 +7,25 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// allMethods are those that are tried. HEAD and OPTIONS are HTTP's own.
-var allMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+// triedMethods are the methods that cases try. HEAD and OPTIONS are not among them,
+// since a server may answer these for every path.
+var triedMethods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 // isOpenAI tells whether an operation is below /openai, whose routes are not
 // described: some may accept GET.
 func isOpenAI(op contractOperation) bool { return pathMatches(op.path, "/openai/") }
 
-// otherMethods are those that the path of an operation does not have, for the first
-// operation of the path.
+// otherMethods are the methods that the path of an operation does not have. For a path
+// with several operations they are returned only with the first.
 func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	first := slices.IndexFunc(contract, func(x contractOperation) bool { return x.api == op.api && x.path == op.path })
 	if contract[first].method != op.method {
 		return nil
 	}
-	for _, method := range allMethods {
-		_, there := operationAt(op.api, method, op.path)
+	for _, method := range triedMethods {
+		_, exists := operationAt(op.api, method, op.path)
 		switch {
-		case there, isOpenAI(op) && method == http.MethodGet:
+		case exists, isOpenAI(op) && method == http.MethodGet:
 		case c.Live() && op.api == jobAPI && method == http.MethodPost: // the public SDKs read with POST
 		default:
 			list = append(list, method)
@@ -33,7 +34,7 @@ func otherMethods(c *suite.C, op contractOperation) (list []string) {
 	return list
 }
 
-// wrongMethodBody is a good submission, so that the method alone is wrong.
+// wrongMethodBody is a valid submission, so that only the method is wrong.
 func wrongMethodBody(method string) any {
 	if method == http.MethodGet || method == http.MethodDelete {
 		return nil
@@ -50,7 +51,7 @@ func judgeOtherMethods(version api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, version)
 		var words []string
-		for _, op := range o.askable() {
+		for _, op := range o.sendable() {
 			id, _ := o.targetID(op)
 			for _, method := range otherMethods(c, op) {
 				word := c.Nonce()
@@ -59,7 +60,7 @@ func judgeOtherMethods(version api) func(*suite.C) {
 				if method != http.MethodGet && method != http.MethodDelete {
 					body = suite.M{"name": "conf-" + word}
 				}
-				expectMethodRefused(c, ask(c, version, method, op.pathFor(id), body))
+				expectMethodRefused(c, sendTo(c, version, method, op.pathFor(id), body))
 			}
 		}
 		o.expectUntouched(words...)

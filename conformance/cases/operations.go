@@ -232,10 +232,11 @@ func (op contractOperation) pathFor(id string) string {
 
 // send sends the operation about an object; one of the job API to the case's endpoint.
 func (op contractOperation) send(c *suite.C, id string, body any, options ...suite.Option) *suite.Answer {
-	return ask(c, op.api, op.method, op.pathFor(id), body, options...)
+	return sendTo(c, op.api, op.method, op.pathFor(id), body, options...)
 }
 
-func ask(c *suite.C, a api, method, path string, body any, options ...suite.Option) *suite.Answer {
+// sendTo sends a request to the API a.
+func sendTo(c *suite.C, a api, method, path string, body any, options ...suite.Option) *suite.Answer {
 	switch a {
 	case v1API:
 		return c.V1(method, path, body, options...)

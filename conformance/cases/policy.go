@@ -12,13 +12,13 @@ var policyCases = []suite.Case{
 		ID: "SUB-09", Level: suite.Must, Source: "Limits, policy.executionTimeout",
 		Statement: "Without a policy, a job may execute for 600,000 ms.",
 		Needs:     suite.AnyEndpoint, Allow: suite.Queue | suite.Spend, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 1200, Run: func(c *suite.C) {
-			short, long := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
-			short.Running()
-			long.Running()
-			c.Until(long.StartedAfter.Add(600*time.Second - c.EarlyMargin(2*time.Second)))
-			long.Status().Before(long.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
-			short.Await(suite.Completed)
-			c.JudgeBy(long.StartedBefore.Add(600*time.Second), func() { long.Status().Is(200).Equal("status", suite.TimedOut) })
+			withinLimit, beyondLimit := c.Run(suite.Sleep(595*time.Second)), c.Run(suite.Sleep(2*time.Hour))
+			withinLimit.Running()
+			beyondLimit.Running()
+			c.Until(beyondLimit.StartedAfter.Add(600*time.Second - c.EarlyMargin(2*time.Second)))
+			beyondLimit.Status().Before(beyondLimit.StartedAfter.Add(600*time.Second)).Is(200).Equal("status", suite.InProgress)
+			withinLimit.Await(suite.Completed)
+			c.JudgeBy(beyondLimit.StartedBefore.Add(600*time.Second), func() { beyondLimit.Status().Is(200).Equal("status", suite.TimedOut) })
 		},
 	},
 	{ID: "SUB-09-runsync", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue | suite.Spend, Requests: 60, Jobs: 2, WaitTime: 11 * time.Minute, Seconds: 600, Run: func(c *suite.C) {
@@ -28,7 +28,7 @@ var policyCases = []suite.Case{
 		c.Sleep(time.Second + c.Grace())
 		a := p.Answer()
 		if id, ok := a.Find("id"); a.Code != 200 || !ok || id == "" {
-			c.Skip("the answer when the wait is over names no job")
+			c.Skip("the answer at the end of the wait has no job id")
 		}
 		expectRunsFor(c, c.JobOf(a), interval{begin, begin}, 10*time.Minute)
 	}},
@@ -62,7 +62,7 @@ var policyCases = []suite.Case{
 			c.JobOf(c.Post("/run", suite.Submission(suite.Echo(), suite.ExecutionTimeout(7*day))).Is(200)).Await(suite.Completed)
 		},
 	},
-	// The bounds of a policy are kept, not only accepted.
+	// A long limit is applied, and not only accepted.
 	{ID: "SUB-13-kept", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 7 * day, Seconds: 600_000, Run: func(c *suite.C) {
 		const limit = 6*day + 12*time.Hour
 		j := c.Run(suite.Sleep(7*day), suite.Policy(suite.M{"executionTimeout": limit.Milliseconds(), "ttl": (7 * day).Milliseconds()}))
@@ -75,7 +75,7 @@ var policyCases = []suite.Case{
 	},
 	{
 		ID: "SUB-15", Level: suite.Must, Source: "Job submission body, policy",
-		Statement: "An executionTimeout counts for its own job alone.",
+		Statement: "An executionTimeout applies only to its own job.",
 		Needs:     suite.OwnEndpoint, Allow: suite.Queue, Jobs: 2, WaitTime: 17 * time.Second, Seconds: 15, Run: func(c *suite.C) {
 			first, next := c.Run(suite.Sleep(time.Minute), suite.ExecutionTimeout(5*time.Second)), c.Run(suite.Sleep(8*time.Second))
 			first.Running()
@@ -86,8 +86,7 @@ var policyCases = []suite.Case{
 			next.Await(suite.Completed)
 		},
 	},
-	// The time-out of the policy comes before that of the endpoint, also for a run
-	// after a retry.
+	// The time-out of the policy overrides that of the endpoint, also after a retry.
 	{ID: "SUB-15-endpoint", Supplementary: true, Needs: suite.LocalOnly | suite.V2 | suite.Advanced, Allow: suite.Create | suite.Queue, Requests: 90, Jobs: 3, WaitTime: 6 * time.Minute, Seconds: 400, Run: func(c *suite.C) {
 		c.Endpoint = c.NewEndpoint(3, suite.M{"timeout": 60_000})
 		shown := c.V2("GET", "/serverless/"+c.Endpoint, nil)
@@ -96,14 +95,14 @@ var policyCases = []suite.Case{
 		}
 		for _, limit := range []time.Duration{time.Minute, 20 * time.Second, 3 * time.Minute} {
 			policy := suite.M{}
-			if limit != time.Minute { // which is the endpoint's
+			if limit != time.Minute { // a minute is the endpoint's own time-out
 				policy = suite.ExecutionTimeout(limit)
 			}
 			j := c.Run(suite.Sleep(time.Hour), policy)
 			expectRunsFor(c, j, intervalOf(j.Answer), limit)
-			var again *suite.Answer
-			c.Given("JOB-23", func() { again = j.Retry().Is(200) })
-			expectRunsFor(c, j, intervalOf(again), limit)
+			var retried *suite.Answer
+			c.Given("JOB-23", func() { retried = j.Retry().Is(200) })
+			expectRunsFor(c, j, intervalOf(retried), limit)
 		}
 	}},
 	{
@@ -148,7 +147,7 @@ var policyCases = []suite.Case{
 			low.Await(suite.Completed)
 		},
 	},
-	// A job of low priority expires like any other, and stays one when it is retried.
+	// A lowPriority job keeps its priority when it is retried.
 	{ID: "SUB-18-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Advanced, Allow: suite.Queue, Requests: 150, Jobs: 3, WaitTime: 10 * time.Minute, Seconds: 5, Run: func(c *suite.C) {
 		low := c.Run(suite.Fail(suite.M{"times": 1}), suite.Policy(suite.M{"lowPriority": true}))
 		c.Run(suite.Echo()).Completed() // starts a worker, which takes the other one too
@@ -162,7 +161,7 @@ var policyCases = []suite.Case{
 		}
 		a := c.Get("/health").Is(200)
 		if a.Int("workers.idle")+a.Int("workers.running") > 0 {
-			c.Skip("the worker of the endpoint does not go away")
+			c.Skip("the idle worker of the endpoint does not end")
 		}
 		c.Given("JOB-22", func() { low.Retry().Is(200) })
 		c.Should(func() {
@@ -185,7 +184,7 @@ var policyCases = []suite.Case{
 	}},
 	{
 		ID: "SUB-31", Level: suite.Should, Source: "Job submission body, policy",
-		Statement: "A time that is no integer is refused.",
+		Statement: "A time that is not an integer is refused.",
 		Needs:     suite.AnyEndpoint, Requests: 8, Run: func(c *suite.C) {
 			requireDistinction(c)
 			for _, value := range []any{"10000", 10000.5, true} {
@@ -199,8 +198,8 @@ var policyCases = []suite.Case{
 
 const day = 24 * time.Hour
 
-// judgeInvalidPolicy judges values of a time outside its bounds. Other cases judge
-// those within: they cost a job.
+// judgeInvalidPolicy judges that values outside the bounds of a time are refused. Values
+// within them would create jobs: other cases judge those.
 func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	return func(c *suite.C) {
 		requireDistinction(c)
@@ -210,14 +209,15 @@ func judgeInvalidPolicy(name string, values ...int64) func(c *suite.C) {
 	}
 }
 
-// expectRunsFor expects that a job runs for limit from its start, and no longer.
+// expectRunsFor expects that a job is TIMED_OUT at the limit after its start, and not
+// before. The interval queued is when it was put into the queue.
 func expectRunsFor(c *suite.C, j *suite.Job, queued interval, limit time.Duration) {
 	started := interval{queued.from, j.Running().Received}
 	due := started.add(limit)
 	if due.untilJustBefore(c) {
-		there := j.Status()
-		c.ExpectBefore(there, due.from)
-		there.Is(200).Equal("status", suite.InProgress)
+		running := j.Status()
+		c.ExpectBefore(running, due.from)
+		running.Is(200).Equal("status", suite.InProgress)
 	}
 	due.judgeBy(c, func() { j.Status().Is(200).Equal("status", suite.TimedOut) })
 }

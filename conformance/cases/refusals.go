@@ -39,7 +39,7 @@ func judgeErrorForm(a api) func(*suite.Watched) string {
 		}
 		tree, err := w.JSON()
 		if err != nil && (suite.FromProxy(code) || isMissingCode(code)) {
-			return "" // of a proxy, or of a path that is not served
+			return "" // the answer of a proxy, or of a path that is not served
 		}
 		body, _ := tree.(suite.M)
 		text := func(name string) bool { _, ok := body[name].(string); return ok }
@@ -59,17 +59,17 @@ func isMissingCode(code int) bool {
 	return code == http.StatusNotFound || code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented
 }
 
-// refuseEachOperation sends each operation in ways that are refused, and passes every
-// refusal to form.
-func refuseEachOperation(c *suite.C, a api, form func(*suite.Answer)) {
+// refuseEachOperation sends each operation in ways that must be refused, and judges
+// the form of every refusal.
+func refuseEachOperation(c *suite.C, a api, judge func(*suite.Answer)) {
 	o := newRealObjects(c, a)
-	for _, op := range o.askable() {
+	for _, op := range o.sendable() {
 		id, _ := o.targetID(op)
-		send := func(id string, body any, more ...suite.Option) *suite.Answer {
+		send := func(id string, body any, options ...suite.Option) *suite.Answer {
 			if op.effect == effectCreate {
-				return c.Create(string(a), op.path, body, more...)
+				return c.Create(string(a), op.path, body, options...)
 			}
-			return op.send(c, id, body, more...)
+			return op.send(c, id, body, options...)
 		}
 		answers := []*suite.Answer{
 			send(id, op.validBody(c, o, c.Nonce()), suite.WithoutKey()),
@@ -90,34 +90,34 @@ func refuseEachOperation(c *suite.C, a api, form func(*suite.Answer)) {
 			switch {
 			case answer.Code < 400 || answer.FromProxy():
 			case isMissing(answer) && !op.described:
-				c.Should(func() { form(answer) }) // perhaps it is not served
+				c.Should(func() { judge(answer) }) // the operation may not be served
 			default:
-				form(answer)
+				judge(answer)
 			}
 		}
 	}
 }
 
-// otherKeyCanList tells whether the other key may list a kind: it may then create one,
-// too.
+// otherKeyCanList tells whether the other key may list a kind: then it may also create
+// objects of it.
 func (o *realObjects) otherKeyCanList(op contractOperation) bool {
 	list, ok := o.listReads[op.kind]
 	return !ok || list.send(o.c, "", nil, suite.As(o.c.OtherKey())).Code/100 == 2
 }
 
-// refuseJobs sends an operation of the job API in ways that are refused.
+// refuseJobs sends an operation of the job API in ways that must be refused.
 func refuseJobs(c *suite.C, s *scene, op contractOperation) (answers []*suite.Answer) {
 	id := ""
 	if op.takesID() {
 		id = s.waiting.ID
 		answers = append(answers, op.send(c, c.Nonce(), nil), op.send(c, s.completed.ID, nil, suite.WithoutKey()))
 	}
-	good := op.validBody(c, nil, c.Nonce())
-	answers = append(answers, op.send(c, id, good, suite.WithoutKey()), op.send(c, id, good, suite.As(c.Nonce())))
+	validBody := op.validBody(c, nil, c.Nonce())
+	answers = append(answers, op.send(c, id, validBody, suite.WithoutKey()), op.send(c, id, validBody, suite.As(c.Nonce())))
 	if c.OtherKey() != "" {
-		answers = append(answers, op.send(c, id, good, suite.As(c.OtherKey())))
+		answers = append(answers, op.send(c, id, validBody, suite.As(c.OtherKey())))
 	}
-	answers = append(answers, c.Job(op.method, c.Nonce()[:14], op.pathFor(id), good))
+	answers = append(answers, c.Job(op.method, c.Nonce()[:14], op.pathFor(id), validBody))
 	if op.body != nil {
 		for _, body := range []string{"{", "", "[]", "nonsense"} {
 			answers = append(answers, op.send(c, id, nil, suite.Raw(body)))
@@ -145,17 +145,17 @@ func malformedVariants(body suite.M) (list []string) {
 	text := suite.JSONText(body)
 	list = append(list, text[:len(text)-1], "["+text+"]", text+text)
 	for _, name := range slices.Sorted(maps.Keys(body)) {
-		for _, wrong := range []any{valueOfOtherType(body[name]), nil, -1} {
+		for _, value := range []any{valueOfOtherType(body[name]), nil, -1} {
 			changed := maps.Clone(body)
-			if changed[name] = wrong; wrong == nil {
+			if changed[name] = value; value == nil {
 				delete(changed, name)
 			}
 			list = append(list, suite.JSONText(changed))
 		}
 	}
-	more := maps.Clone(body)
-	more["conformance"] = true
-	return append(list, suite.JSONText(more))
+	extended := maps.Clone(body)
+	extended["conformance"] = true
+	return append(list, suite.JSONText(extended))
 }
 
 // valueOfOtherType is a value of another type than this one.
@@ -172,12 +172,12 @@ func valueOfOtherType(value any) any {
 }
 
 // judgeRefusedCreations judges that no list shows an object whose creation was
-// refused. Other clauses say what is refused.
+// refused. Which creations must be refused is the subject of other clauses.
 func judgeRefusedCreations(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
 		if len(o.listReads) == 0 {
-			c.Skip("no list shows what was made")
+			c.Skip("there is no list that would show the objects")
 		}
 		for _, op := range operationsOf(a) {
 			list, listed := o.listReads[op.kind]
@@ -185,23 +185,23 @@ func judgeRefusedCreations(a api) func(*suite.C) {
 				continue
 			}
 			var words []string
-			for _, form := range o.malformedBodies(op) {
+			for _, template := range o.malformedBodies(op) {
 				word := c.Nonce()
-				body := strings.ReplaceAll(form, wordPlaceholder, word)
+				body := strings.ReplaceAll(template, wordPlaceholder, word)
 				if answer := c.Create(string(a), op.path, nil, suite.Raw(body)); answer.Code/100 == 4 {
 					words = append(words, word)
 				}
 			}
-			c.Expect(len(words) > 0, "a refusal of "+op.String()+" with a body that is malformed", "2xx to each")
+			c.Expect(len(words) > 0, "a refusal of "+op.String()+" with a malformed body", "2xx for every malformed body")
 			c.Sleep(consistency)
 			expectNone(list.send(c, "", nil).Is(200), words)
 		}
 	}
 }
 
-// wrongMembers are members that break a rule of a kind, beside good ones. Where an
-// object is named, it is that of the case.
-var wrongMembers = map[string][]suite.M{
+// invalidMembers are members, by kind, that break a rule; the rest of the body is
+// valid.
+var invalidMembers = map[string][]suite.M{
 	"template": {
 		{"category": "TPU"}, {"ports": []any{"80/udp"}}, {"env": suite.M{"NUMBER": 5}}, {"volumeMountPath": "relative"}, {"containerDiskInGb": -5}, {"disk": -5},
 		{"dockerEntrypoint": "sh"}, {"isServerless": "yes"}, {"public": "no"},
@@ -214,58 +214,60 @@ var wrongMembers = map[string][]suite.M{
 	},
 }
 
-// malformedBodies are bodies of an operation that may be refused: malformed ones, such as
-// break a rule, and one with the name of another object.
+// malformedBodies are bodies of an operation that may be refused: malformed JSON, members
+// that break a rule, and the name of another object.
 func (o *realObjects) malformedBodies(op contractOperation) []string {
-	good := op.body(o.c, o, wordPlaceholder)
-	list := malformedVariants(good)
-	for _, wrong := range wrongMembers[op.kind] {
-		body := maps.Clone(good)
-		maps.Copy(body, wrong)
+	validBody := op.body(o.c, o, wordPlaceholder)
+	list := malformedVariants(validBody)
+	for _, invalid := range invalidMembers[op.kind] {
+		body := maps.Clone(validBody)
+		maps.Copy(body, invalid)
 		list = append(list, suite.JSONText(body))
 	}
 	if op.effect == effectCreate && o.names[op.kind] != "" {
-		body := maps.Clone(good)
+		body := maps.Clone(validBody)
 		body["name"] = o.names[op.kind]
 		list = append(list, suite.JSONText(body))
 	}
 	return list
 }
 
-// wordPlaceholder is replaced by a new word in each body.
+// wordPlaceholder is replaced by a unique word in each body, by which an object that
+// it created would be found.
 const wordPlaceholder = "the-word-of-a-body"
 
-// judgeRefusedChanges judges that a change that was refused changes nothing.
+// judgeRefusedChanges judges that a refused update changes nothing.
 func judgeRefusedChanges(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		o := newRealObjects(c, a)
-		for _, op := range o.askable() {
+		for _, op := range o.sendable() {
 			id := o.ids[op.kind]
 			item, readable := o.itemReads[op.kind]
 			if op.effect != effectUpdate || id == "" || !readable {
 				continue
 			}
-			for _, form := range o.malformedBodies(op) {
+			for _, template := range o.malformedBodies(op) {
 				before := item.send(c, id, nil).Is(200)
 				word := c.Nonce()
-				answer := op.send(c, id, nil, suite.Raw(strings.ReplaceAll(form, wordPlaceholder, word)))
+				answer := op.send(c, id, nil, suite.Raw(strings.ReplaceAll(template, wordPlaceholder, word)))
 				if answer.Code/100 != 4 {
-					c.Sleep(consistency) // it is changed
+					c.Sleep(consistency) // the update was accepted
 					continue
 				}
 				after := item.send(c, id, nil).Is(200).NotContains(word)
 				for _, name := range []string{"name", "size", "env"} {
-					if was, ok := before.Find(name); ok {
-						after.Equal(name, was)
+					if value, ok := before.Find(name); ok {
+						after.Equal(name, value)
 					}
 				}
 			}
 		}
-		// A template that an endpoint uses may be refused to go; then it is there.
+		// The deletion of a template that an endpoint uses may be refused: then the
+		// template still exists.
 		if item, ok := o.itemReads["template"]; ok && o.ids["serverless template"] != "" {
 			id := o.ids["serverless template"]
 			item.path = strings.Replace(item.path, "{id}", "{id}?includeEndpointBoundTemplates=true", 1)
-			if ask(c, a, "DELETE", collection(a, "template")+"/"+id, nil).Code/100 == 4 {
+			if sendTo(c, a, "DELETE", collection(a, "template")+"/"+id, nil).Code/100 == 4 {
 				item.send(c, id, nil).Is(200)
 			}
 		}

@@ -17,12 +17,12 @@ var registryCases = []suite.Case{
 			id, name := newRegistryAuth(c)
 			eventually(c, func() bool { return isListed(c, id) })
 			found := false
-			for _, one := range listRegistryAuths(c) {
-				auth, ok := one.(suite.M)
+			for _, entry := range listRegistryAuths(c) {
+				auth, ok := entry.(suite.M)
 				id, isID := auth["id"].(string)
-				called, isName := auth["name"].(string)
-				c.Expect(ok && isID && id != "" && isName, "objects with id and name, strings", "the entry %s", suite.JSONText(one))
-				found = found || called == name
+				entryName, isName := auth["name"].(string)
+				c.Expect(ok && isID && id != "" && isName, "objects with id and name, strings", "the entry %s", suite.JSONText(entry))
+				found = found || entryName == name
 			}
 			c.Expect(found, "the registry auth "+name+" in the list", "a list without that name")
 		},
@@ -32,9 +32,9 @@ var registryCases = []suite.Case{
 		Statement: "The list does not show credentials.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			password := c.Secret("PASSWORD")
-			made := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": password}).NotContains(password)
-			if made.Code/100 != 2 {
-				c.Skip("registry auths can't be made by version 1: %d", made.Code)
+			created := c.Create("v1", "/containerregistryauth", suite.M{"name": c.Name(), "username": "user", "password": password}).NotContains(password)
+			if created.Code/100 != 2 {
+				c.Skip("version 1 creates no registry auths: %d", created.Code)
 			}
 			c.V1("GET", "/containerregistryauth", nil).Is(200).NotContains(password)
 		},
@@ -52,7 +52,7 @@ var registryCases = []suite.Case{
 	},
 	{
 		ID: "R-04", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "The deletion of an id that is not there answers 400.",
+		Statement: "The deletion of an unknown id answers 400.",
 		Needs:     suite.V1, Run: func(c *suite.C) {
 			c.V1("GET", "/containerregistryauth", nil).Is(200).Array("")
 			c.V1("DELETE", "/containerregistryauth/"+c.Nonce(), nil).Is(400)
@@ -69,7 +69,7 @@ var registryCases = []suite.Case{
 	},
 	{
 		ID: "R-06", Level: suite.Must, Source: "Endpoints A, DELETE /containerregistryauth",
-		Statement: "What was deleted is no longer listed.",
+		Statement: "A deleted registry auth is no longer listed.",
 		Needs:     suite.V1, Allow: suite.Create, Run: func(c *suite.C) {
 			id, _ := newRegistryAuth(c)
 			c.Given("R-01", func() {
@@ -107,20 +107,21 @@ func newRegistryAuth(c *suite.C) (id, name string) {
 		a = c.Create("v2", "/registries", suite.M{"name": name, "username": "user", "password": c.Secret("PASSWORD")})
 	}
 	if a.Code/100 != 2 {
-		c.Skip("no registry auth can be made: %d", a.Code)
+		c.Skip("neither version creates a registry auth: %d", a.Code)
 	}
 	return a.Str("id"), name
 }
 
-// eventually waits until a condition holds: reads may lag behind an acknowledged change.
-func eventually(c *suite.C, so func() bool) bool {
-	for late := time.Duration(0); late < c.Grace(); late += time.Second {
-		if so() {
+// eventually waits until a condition is true, for the grace time at most: reads may lag
+// behind an acknowledged change.
+func eventually(c *suite.C, condition func() bool) bool {
+	for waited := time.Duration(0); waited < c.Grace(); waited += time.Second {
+		if condition() {
 			return true
 		}
 		c.Sleep(time.Second)
 	}
-	return so()
+	return condition()
 }
 
 // listRegistryAuths lists the registry auths of all pages: the description leaves open
@@ -143,33 +144,33 @@ func listRegistryAuths(c *suite.C) (all []any) {
 var nextPage = regexp.MustCompile(`<[^>?]*(\?[^>]*)>[^,]*rel="?next`)
 
 func isListed(c *suite.C, id string) bool {
-	for _, one := range listRegistryAuths(c) {
-		if auth, _ := one.(suite.M); auth["id"] == id {
+	for _, entry := range listRegistryAuths(c) {
+		if auth, _ := entry.(suite.M); auth["id"] == id {
 			return true
 		}
 	}
 	return false
 }
 
-// judgeRegistrySecret judges that no answer about registry auths shows a password: not of
-// those that are refused either.
+// judgeRegistrySecret judges that no answer about registry auths shows a password, nor
+// does a refusal.
 func judgeRegistrySecret(a api) func(*suite.C) {
 	return func(c *suite.C) {
 		path := collection(a, "registry")
 		password := c.Secret("PASSWORD")
-		good := suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password}
-		for _, body := range malformedVariants(good) {
+		validBody := suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password}
+		for _, body := range malformedVariants(validBody) {
 			c.Create(string(a), path, nil, suite.Raw(body)).NotContains(password)
 		}
-		c.Create(string(a), path, good, suite.WithoutKey()).NotContains(password)
-		made := c.Create(string(a), path, good)
-		if made.Code/100 != 2 { // one of the others was accepted, or nothing is
-			made = c.Create(string(a), path, suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password})
+		c.Create(string(a), path, validBody, suite.WithoutKey()).NotContains(password)
+		created := c.Create(string(a), path, validBody)
+		if created.Code/100 != 2 { // a malformed body may have been accepted, and have taken the name
+			created = c.Create(string(a), path, suite.M{"name": "conf-" + c.Nonce(), "username": "user", "password": password})
 		}
-		made.NotContains(password)
-		if id, ok := made.Find("id"); ok {
-			ask(c, a, "GET", path+"/"+suite.PathSegment(fmt.Sprint(id)), nil).NotContains(password)
+		created.NotContains(password)
+		if id, ok := created.Find("id"); ok {
+			sendTo(c, a, "GET", path+"/"+suite.PathSegment(fmt.Sprint(id)), nil).NotContains(password)
 		}
-		ask(c, a, "GET", path, nil).Is(200).NotContains(password)
+		sendTo(c, a, "GET", path, nil).Is(200).NotContains(password)
 	}
 }

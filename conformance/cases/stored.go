@@ -8,79 +8,80 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// What the cases of stored objects state, each for several kinds.
+// The statements of the cases of stored objects, which several kinds share.
 var (
-	madeAsSaid = suite.Case{
+	createdCase = suite.Case{
 		ID: "STO-01", Level: suite.Must, Source: "Resources and their fields; Versioning, 7",
-		Statement: "What a creation says of an object is what is shown of it: in the answer, by itself, in the list.",
+		Statement: "A created object is shown with the values that were sent: in the answer, in a read of it, in the list.",
 	}
-	changedAsSaid = suite.Case{
+	updatedCase = suite.Case{
 		ID: "STO-02", Level: suite.Must, Source: "Endpoints A; Versioning, 6",
-		Statement: "An update changes what it says of an object, and nothing else of it.",
+		Statement: "An update changes the members that it sends, and no others.",
 	}
-	leavesOthers = suite.Case{
+	othersCase = suite.Case{
 		ID: "STO-03", Level: suite.Must, Source: "Endpoints A; Versioning, 6 and 8",
-		Statement: "An update or a deletion of one object leaves the others, and the list has all that are there.",
+		Statement: "An update or a deletion of one object does not change the others, and the list has all objects.",
 	}
-	clears = suite.Case{
+	clearedCase = suite.Case{
 		ID: "STO-04", Level: suite.Should, Source: "Versioning, 3",
-		Statement: "A member that is set to null or to nothing is cleared, and nothing else is.",
+		Statement: "A member that is set to null or to an empty value is cleared, and no other is.",
 	}
-	hasDefaults = suite.Case{
+	defaultsCase = suite.Case{
 		ID: "STO-05", Level: suite.Should, Source: "Template; Versioning, 3",
-		Statement: "What a creation leaves out has its default.",
+		Statement: "A member that a creation leaves out has its default.",
 	}
-	sameInBoth = suite.Case{
+	versionsCase = suite.Case{
 		ID: "STO-06", Level: suite.Should, Source: "Versioning, 3 and 7",
-		Statement: "What one version of the API makes, changes and deletes, the other shows so under its own names.",
+		Statement: "An object that one version of the API creates, updates or deletes is shown so by the other, under its own names.",
 	}
 )
 
-// storedCases are of the table of members, for each kind in each version.
-// Those that try every member are for targets that are there for tests alone;
-// elsewhere the seed of the run chooses some.
+// storedCases are made from the table of members, for each kind in each version.
+// Those that try every member run only on targets for tests; on others the seed of
+// the run chooses some members.
 var storedCases = func() (list []suite.Case) {
-	add := func(stated suite.Case, k kind, word string, needs suite.Needs, requests int, run func(*objects)) {
-		stated.ID += "-" + k.name + "-" + k.version + word
-		stated.Needs, stated.Allow, stated.Requests = k.needs|needs, suite.Create, requests
-		stated.Run = func(c *suite.C) { run(newObjects(c, k)) }
-		list = append(list, stated)
+	add := func(template suite.Case, k kind, suffix string, needs suite.Needs, requests int, run func(*objects)) {
+		template.ID += "-" + k.name + "-" + k.version + suffix
+		template.Needs, template.Allow, template.Requests = k.needs|needs, suite.Create|k.allow, requests
+		template.Operations = k.operations
+		template.Run = func(c *suite.C) { run(newObjects(c, k)) }
+		list = append(list, template)
 	}
 	for _, k := range kinds {
-		has := func(is func(field) bool) bool { return slices.ContainsFunc(k.fields, is) }
-		add(madeAsSaid, k, "", 0, 16, judgeCreation)
-		add(madeAsSaid, k, "-alone", suite.LocalOnly, 70, judgeSingleMembers)
+		anyField := func(condition func(field) bool) bool { return slices.ContainsFunc(k.fields, condition) }
+		add(createdCase, k, "", 0, 16, judgeCreation)
+		add(createdCase, k, "-alone", suite.LocalOnly, 70, judgeSingleMembers)
 		if k.updates != nil {
-			add(changedAsSaid, k, "", 0, 20, judgeSomeUpdates)
+			add(updatedCase, k, "", 0, 20, judgeSomeUpdates)
 			for nth, op := range k.updates {
-				add(changedAsSaid, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { judgeAllUpdates(s, nth) })
+				add(updatedCase, k, "-all-"+strings.ToLower(op.method), suite.LocalOnly, 110, func(s *objects) { judgeAllUpdates(s, nth) })
 			}
 		}
-		add(leavesOthers, k, "", 0, 24, judgeOthersUnchanged)
-		if has(func(f field) bool { return f.clearedValue != any(noValue{}) }) {
+		add(othersCase, k, "", 0, 24, judgeOthersUnchanged)
+		if anyField(func(f field) bool { return f.clearedValue != any(noValue{}) }) {
 			for nth, op := range k.updates {
-				add(clears, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeCleared(s, nth) })
+				add(clearedCase, k, "-"+strings.ToLower(op.method), suite.LocalOnly, 60, func(s *objects) { judgeCleared(s, nth) })
 			}
 		}
-		if has(func(f field) bool { return f.defaultValue != any(noValue{}) }) {
-			add(hasDefaults, k, "", 0, 12, judgeDefaults)
+		if anyField(func(f field) bool { return f.defaultValue != any(noValue{}) }) {
+			add(defaultsCase, k, "", 0, 12, judgeDefaults)
 		}
-		if has(func(f field) bool { return f.mappedPath != "" }) {
-			add(sameInBoth, k, "", suite.V1|suite.V2, 24, judgeOtherVersion)
+		if anyField(func(f field) bool { return f.mappedPath != "" }) {
+			add(versionsCase, k, "", suite.V1|suite.V2, 24, judgeOtherVersion)
 		}
 	}
 	v2 := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == "endpoint" && k.version == "v2" })]
-	add(madeAsSaid, v2, "-template", 0, 12, judgeFromTemplate)
+	add(createdCase, v2, "-template", 0, 12, judgeFromTemplate)
 	return list
 }()
 
-// judgeFromTemplate: an endpoint that is made from a template has what that has, but
-// for what its own body says.
+// judgeFromTemplate: an endpoint that is created from a template has the template's
+// settings, except those that its own body sets.
 func judgeFromTemplate(s *objects) {
 	template := suite.M{"serverless": true, "args": "python -u main.py", "disk": 7, "ports": []any{"8080/http"}, "env": suite.M{"A": "1", "B": "2"}}
 	t := s.c.Create("v2", "/templates", withMember(withMember(template, "name", s.c.Name()), "image", s.c.Image()))
 	if t.IsRefusal() {
-		s.c.Skip("version 2 does not take such a template: %d", t.Code)
+		s.c.Skip("version 2 does not accept the case's template: %d", t.Code)
 	}
 	body := s.c.EndpointBody("v2", s.body(suite.M{
 		"name": s.c.Name(), "templateId": t.Str("id"), "type": "QUEUE", "workers.max": 0, "scaling.type": "REQUEST_COUNT", "scaling.value": 3,
@@ -99,7 +100,7 @@ func judgeCreation(s *objects) {
 	s.expectShown("after the creation", s.create(s.values()))
 }
 
-// judgeSingleMembers: each member, beside those without which nothing is made.
+// judgeSingleMembers: each member by itself, beside the required ones.
 func judgeSingleMembers(s *objects) {
 	for _, f := range s.fields {
 		value, known := s.placeholders.resolve(f.otherValue)
@@ -111,13 +112,13 @@ func judgeSingleMembers(s *objects) {
 		}
 		values := s.requiredValues()
 		for _, sibling := range s.fields {
-			if one, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.single && exclusive[f.path] != sibling.path {
-				values[sibling.path] = one
+			if siblingValue, ok := s.placeholders.resolve(sibling.value); ok && firstSegment(sibling.path) == firstSegment(f.path) && !sibling.single && exclusive[f.path] != sibling.path {
+				values[sibling.path] = siblingValue
 			}
 		}
 		values[f.path] = value
 		o := s.create(values)
-		if list := also[f.path]; list != "" {
+		if list := impliedLists[f.path]; list != "" {
 			o.expected[list] = []any{value}
 		}
 		s.judgeEventually(func() []problem {
@@ -126,31 +127,31 @@ func judgeSingleMembers(s *objects) {
 	}
 }
 
-// also are lists that one member gives their only element.
-var also = map[string]string{"networkVolumeId": "networkVolumeIds"}
+// impliedLists are lists, by the member whose value is their only element.
+var impliedLists = map[string]string{"networkVolumeId": "networkVolumeIds"}
 
 // judgeSomeUpdates: two members, each by itself.
 func judgeSomeUpdates(s *objects) {
 	o := s.create(s.values())
-	some := s.changeable(o)
+	fields := s.changeable(o)
 	random := s.c.Random()
-	random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
-	for _, f := range some[:min(2, len(some))] {
+	random.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
+	for _, f := range fields[:min(2, len(fields))] {
 		s.updateMember(o, f, 0)
 	}
 	s.expectListed("after the updates", []object{o})
 }
 
-// judgeAllUpdates: each member by itself with the nth of the kind's operations, and
-// those of objects without the others.
+// judgeAllUpdates: each member by itself, with the nth of the kind's operations; also
+// members of objects without the other members of the object.
 func judgeAllUpdates(s *objects, nth int) {
 	o := s.create(s.values())
-	some := s.changeable(o)
-	slices.SortStableFunc(some, func(a, b field) int { return sortRank(a) - sortRank(b) })
-	bare := false
-	for _, f := range some {
-		if f.exclusive && !bare {
-			bare = true
+	fields := s.changeable(o)
+	slices.SortStableFunc(fields, func(a, b field) int { return sortRank(a) - sortRank(b) })
+	partialJudged := false
+	for _, f := range fields {
+		if f.exclusive && !partialJudged {
+			partialJudged = true
 			s.judgePartialObjects(o)
 		}
 		s.updateMember(o, f, nth)
@@ -165,10 +166,10 @@ func sortRank(f field) int {
 	return 0
 }
 
-// updateMember sets a member to its other value, and skips the case where no operation
+// updateMember sets a member to its other value. It skips the case where no operation
 // updates the kind.
 func (s *objects) updateMember(o object, f field, nth int) {
-	if with := exclusive[f.path]; with != "" && !isEmpty(o.expected[with]) {
+	if excluded := exclusive[f.path]; excluded != "" && !isEmpty(o.expected[excluded]) {
 		return
 	}
 	value, _ := s.placeholders.resolve(f.otherValue)
@@ -177,13 +178,13 @@ func (s *objects) updateMember(o object, f field, nth int) {
 	}
 }
 
-// partial are members that can be sent without the others of their object.
-var partial = []string{"workers.min", "workers.max", "workers.idleTimeout", "gpu.count", "gpu.allowedCudaVersions"}
+// partialMembers can be sent without the other members of their object.
+var partialMembers = []string{"workers.min", "workers.max", "workers.idleTimeout", "gpu.count", "gpu.allowedCudaVersions"}
 
 func (s *objects) judgePartialObjects(o object) {
 	for _, f := range s.fields {
-		if value, known := s.placeholders.resolve(f.value); known && slices.Contains(partial, f.path) && o.canHold(f) {
-			// That an object of a body is not replaced as a whole, only the document says.
+		if value, known := s.placeholders.resolve(f.value); known && slices.Contains(partialMembers, f.path) && o.canHold(f) {
+			// Only the OpenAPI document says that an object in a body is not replaced as a whole.
 			s.c.Should(func() { s.update(o, suite.M{f.path: value}, 0, true) })
 		}
 	}
@@ -204,8 +205,8 @@ func judgeOthersUnchanged(s *objects) {
 	s.expectShown("after the deletion of another one", first, third)
 }
 
-// updateAllMembers sets all members of an object that can be set at once; false where
-// no operation updates the kind.
+// updateAllMembers sets all members of an object that can be set in one request; false
+// where no operation updates the kind.
 func (s *objects) updateAllMembers(o object) bool {
 	changes := suite.M{}
 	for _, f := range s.changeable(o) {
@@ -216,10 +217,10 @@ func (s *objects) updateAllMembers(o object) bool {
 	return len(changes) > 0 && s.update(o, changes, 0, false)
 }
 
-// judgeCleared: all members that can be by a creation, and each by the nth of the
-// kind's operations; then those that stand only where another one does not.
+// judgeCleared: a creation with all members empty, then an update that clears each, with
+// the nth of the kind's operations; last the members that exclude another one.
 func judgeCleared(s *objects, nth int) {
-	s.expectShown("after a creation with nothing in it", s.create(s.chooseValues(func(f field) any {
+	s.expectShown("after a creation with empty members", s.create(s.chooseValues(func(f field) any {
 		switch {
 		case f.required || f.path == "gpu.pools":
 			return f.value
@@ -230,7 +231,7 @@ func judgeCleared(s *objects, nth int) {
 	})))
 	o := s.create(s.values())
 	if excluded := "gpu.excludedTypes"; !isEmpty(o.expected[excluded]) {
-		// Other pools are another choice, which excludes nothing.
+		// An update of the pools is a new choice, without excluded types.
 		o.expected[excluded] = []any{}
 		s.c.Should(func() { s.update(o, suite.M{"gpu.pools": o.expected["gpu.pools"]}, 0, true) })
 	}
@@ -246,20 +247,20 @@ func judgeCleared(s *objects, nth int) {
 			s.c.Skip("version 1 updates no %s here", s.k.name)
 		}
 	}
-	s.expectListed("after all was cleared", []object{o})
+	s.expectListed("after all members were cleared", []object{o})
 }
 
 // exclusiveFields are members that exclude others.
-func (s *objects) exclusiveFields() (some []field) {
+func (s *objects) exclusiveFields() (fields []field) {
 	for _, f := range s.fields {
 		if exclusive[f.path] != "" {
-			some = append(some, f)
+			fields = append(fields, f)
 		}
 	}
-	return some
+	return fields
 }
 
-// judgeDefaults: what a creation leaves out has its default.
+// judgeDefaults: a member that a creation leaves out has its default.
 func judgeDefaults(s *objects) {
 	o := s.create(s.requiredValues())
 	for _, f := range s.fields {
@@ -267,11 +268,11 @@ func judgeDefaults(s *objects) {
 			o.expected[f.path] = value
 		}
 	}
-	// A wrong default is a failure where the description has it: see T-05 to T-16.
+	// Here a wrong default is a warning: T-05 to T-16 judge those of the description.
 	for i := range s.fields {
 		s.fields[i].described = false
 	}
-	s.expectShown("of what was made without it", o)
+	s.expectShown("after a creation without the member", o)
 }
 
 // judgeOtherVersion: objects that one version creates, updates and deletes are shown
@@ -281,7 +282,7 @@ func judgeOtherVersion(s *objects) {
 	other := &objects{c: s.c, k: kinds[i]}
 	o := s.create(s.values())
 	if !s.compareMapped(other, o, "after the creation") {
-		s.c.Observe("version %s does not show what %s made", other.k.version[1:], s.k.version)
+		s.c.Observe("version %s does not show objects of %s", other.k.version[1:], s.k.version)
 		return
 	}
 	if s.updateAllMembers(o) {
@@ -293,9 +294,10 @@ func judgeOtherVersion(s *objects) {
 	}
 }
 
-// compareMapped compares what the other version shows; false where it shows nothing.
+// compareMapped compares an object with what the other version shows of it; false where
+// it does not show the object.
 func (s *objects) compareMapped(other *objects, o object, when string) (shows bool) {
-	s.judgeEventually(func() (wrong []problem) {
+	s.judgeEventually(func() (problems []problem) {
 		single, listed := other.read(o.id), other.list()[o.id]
 		shows = single != nil || listed != nil
 		for _, view := range []struct {
@@ -305,14 +307,14 @@ func (s *objects) compareMapped(other *objects, o object, when string) (shows bo
 			shown := other.asTable(view.shown)
 			for _, f := range s.fields {
 				want, known := s.mappedValue(f, o)
-				got, there := memberAt(shown, f.mappedPath)
-				if f.mappedPath == "" || f.mappedHidden || !known || shown[firstSegment(f.mappedPath)] == nil && !there || isEmpty(want) && isEmpty(got) {
+				got, present := memberAt(shown, f.mappedPath)
+				if f.mappedPath == "" || f.mappedHidden || !known || shown[firstSegment(f.mappedPath)] == nil && !present || isEmpty(want) && isEmpty(got) {
 					continue
 				}
-				wrong = append(wrong, f.problems(want, got, f.mappedPath, view.where+" of version "+other.k.version[1:]+" "+when, false)...)
+				problems = append(problems, f.problems(want, got, f.mappedPath, view.where+" of version "+other.k.version[1:]+" "+when, false)...)
 			}
 		}
-		return wrong
+		return problems
 	})
 	return shows
 }

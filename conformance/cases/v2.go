@@ -6,14 +6,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// v2Cases are of the section "Versioning": what version 2 takes and shows.
+// v2Cases are of the section "Versioning": what version 2 accepts and shows.
 var v2Cases = []suite.Case{
 	{
 		ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "POST /v2/pods/{id}/action takes start, stop, restart and terminate.",
+		Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
 		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"},
 		Run: func(c *suite.C) {
-			// Only a path that is there knows which pods there are.
+			// A path that does not exist would also be answered 404: the detail tells.
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, action := range []string{"start", "stop", "restart", "terminate"} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", suite.M{"action": action}).Is(404).Str("detail")
@@ -23,7 +23,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "POST /v2/pods/{id}/action refuses every other action, reset too.",
+		Statement: "POST /v2/pods/{id}/action refuses every other action, also reset.",
 		Needs:     suite.V2, Requests: 6, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
@@ -44,7 +44,7 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-19", Level: suite.Must, Source: "Versioning, 6",
-		Statement: "PATCH updates in place: what it does not send stays as it is.",
+		Statement: "PATCH updates in place: members that are not sent keep their values.",
 		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 12, Run: func(c *suite.C) {
 			path, name := "/serverless/"+c.Endpoint, c.Name()
 			before := c.V2("GET", path, nil).Is(200)
@@ -55,7 +55,7 @@ var v2Cases = []suite.Case{
 			})
 			after := c.V2("GET", path, nil).Is(200).Equal("name", name)
 			for _, field := range []string{"workers", "scaling", "type", "image"} {
-				if value, there := before.Find(field); there {
+				if value, ok := before.Find(field); ok {
 					after.Equal(field, value)
 				}
 			}
@@ -91,47 +91,47 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-23", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE where nothing is said.",
+		Statement: "A pod has gpu {id, count} and mounts, and its cloud is SECURE by default.",
 		Needs:     suite.V2 | suite.LocalOnly, Allow: suite.Create | suite.Spend, Operations: []string{"POST /v2/pods"}, Run: func(c *suite.C) {
-			made := c.Create("v2", "/pods", suite.M{
+			created := c.Create("v2", "/pods", suite.M{
 				"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": suite.M{"persistent": suite.M{"size": 20, "path": "/workspace"}},
 			}).Success()
-			if _, there := made.Find("cloud"); !there {
-				made = readBack(c, "/pods/"+made.Str("id"))
+			if _, ok := created.Find("cloud"); !ok {
+				created = readBack(c, "/pods/"+created.Str("id"))
 			}
-			made.Equal("cloud", "SECURE").EqualIfShown("gpu.count", 1)
+			created.Equal("cloud", "SECURE").EqualIfShown("gpu.count", 1)
 		},
 	},
 	{
 		ID: "VER-24", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "An endpoint can be made from templateId.",
+		Statement: "An endpoint can be created from templateId.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			t := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true})
-			if t.Code/100 != 2 { // what isServerless is called by version 2, nothing says
+			if t.Code/100 != 2 { // the description gives no name of isServerless in version 2
 				t = c.NewTemplate("v2")
 			}
-			from := func(template string) *suite.Answer {
+			createFrom := func(template string) *suite.Answer {
 				return c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{
 					"name": c.Name(), "templateId": template, "type": "QUEUE", "workers": suite.M{"min": 0, "max": 0}, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 1},
 				}))
 			}
-			from(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
-			from(suite.SimilarID(t.Str("id"))).Refused() // it is the template that made it
+			createFrom(t.Str("id")).Success().EqualIfShown("image", c.Image()).Str("id")
+			createFrom(suite.SimilarID(t.Str("id"))).Refused() // so templateId was used, and not ignored
 		},
 	},
 	{
 		ID: "VER-25", Level: suite.Must, Source: "Versioning, 7",
-		Statement: "An endpoint can be made from name, image and gpu.",
+		Statement: "An endpoint can be created from name, image and gpu.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			body := c.EndpointBody("v2", suite.M{"name": c.Name(), "image": c.Image(), "gpu": c.GPU()})
-			if c.Live() { // the live service asks for these, too
+			if c.Live() { // the live service requires these, too
 				body["type"], body["scaling"] = "QUEUE", suite.M{"type": "QUEUE_DELAY", "queueDelay": 4}
 			}
-			bare := maps.Clone(body)
-			delete(bare, "image")
-			c.Create("v2", "/serverless", bare).Refused() // it is the image that makes it
-			made := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
-			readBack(c, "/serverless/"+made.Str("id")).EqualIfShown("image", c.Image())
+			withoutImage := maps.Clone(body)
+			delete(withoutImage, "image")
+			c.Create("v2", "/serverless", withoutImage).Refused() // so the image was used, and not ignored
+			created := c.Create("v2", "/serverless", body).Success().EqualIfShown("image", c.Image()).EqualIfShown("name", body["name"])
+			readBack(c, "/serverless/"+created.Str("id")).EqualIfShown("image", c.Image())
 		},
 	},
 	{
@@ -142,7 +142,7 @@ var v2Cases = []suite.Case{
 			a := c.Create("v2", "/serverless", body).Success()
 			a.Str("id")
 			for _, name := range []string{"workers", "scaling"} {
-				if value, there := a.Find(name); there && value != nil {
+				if value, ok := a.Find(name); ok && value != nil {
 					a.Object(name)
 				}
 			}
@@ -151,7 +151,7 @@ var v2Cases = []suite.Case{
 				a.Absent(old)
 			}
 			flat := c.Create("v2", "/serverless", c.EndpointBody("v2", suite.M{"name": c.Name(), "type": "QUEUE", "image": c.Image(), "workersMax": 2, "scaling": suite.M{"type": "REQUEST_COUNT", "requestCount": 3}}))
-			if max, there := flat.Find("workers.max"); there {
+			if max, ok := flat.Find("workers.max"); ok {
 				c.Observe("a flat workersMax is ignored: workers.max %s", suite.JSONText(max))
 			} else {
 				c.Observe("a flat workersMax: %d", flat.Code)
@@ -176,32 +176,32 @@ var v2Cases = []suite.Case{
 		ID: "VER-28", Level: suite.Must, Source: "Versioning, 7",
 		Statement: "A network volume has dataCenter, and may have the type STANDARD or HIGH_PERFORMANCE, no other.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
-			places := c.DataCenters()
-			where := places[0]
-			for _, more := range []suite.M{{}, {"type": "STANDARD"}, {"type": "HIGH_PERFORMANCE"}} {
+			dataCenters := c.DataCenters()
+			dataCenter := dataCenters[0]
+			for _, extra := range []suite.M{{}, {"type": "STANDARD"}, {"type": "HIGH_PERFORMANCE"}} {
 				var a *suite.Answer
-				for _, where = range places[:min(5, len(places))] { // not every one has every type
-					body := suite.M{"name": c.Name(), "size": 10, "dataCenter": where}
-					for name, value := range more {
+				for _, dataCenter = range dataCenters[:min(5, len(dataCenters))] { // a data center may not have every type
+					body := suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter}
+					for name, value := range extra {
 						body[name] = value
 					}
 					if a = c.Create("v2", "/network-volumes", body); a.Code/100 == 2 {
 						break
 					}
 				}
-				a.Success().Equal("dataCenter", where)
+				a.Success().Equal("dataCenter", dataCenter)
 			}
-			c.Create("v2", "/network-volumes", suite.M{"name": c.Name(), "size": 10, "dataCenter": where, "type": "FLOPPY"}).Refused()
+			c.Create("v2", "/network-volumes", suite.M{"name": c.Name(), "size": 10, "dataCenter": dataCenter, "type": "FLOPPY"}).Refused()
 		},
 	},
 	{
 		ID: "VER-29", Level: suite.Must, Source: "States and transitions, Network volume size rule",
-		Statement: "A network volume only grows by version 2, too.",
+		Statement: "Version 2, too, only lets a network volume grow.",
 		Needs:     suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			path := "/network-volumes/" + c.NewVolume("v2", 12).Str("id")
 			c.V2("PATCH", path, suite.M{"size": 13}).Success().EqualIfShown("size", 13)
 			grown := func() bool { return c.V2("GET", path, nil).Is(200).Int("size") == 13 }
-			c.Expect(eventually(c, grown), "a size of 13 from then on", "another")
+			c.Expect(eventually(c, grown), "a size of 13 after the update", "another size")
 			c.V2("PATCH", path, suite.M{"size": 11}).Refused()
 			c.Should(func() { c.V2("PATCH", path, suite.M{"size": 13}).Refused() })
 			c.V2("GET", path, nil).Is(200).Equal("size", 13)
@@ -249,7 +249,7 @@ var v2Cases = []suite.Case{
 		ID: "VER-43", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "GET /v2/serverless/{id}/workers exists.",
 		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/workers"}, Run: func(c *suite.C) {
-			expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // how they are listed, nothing says
+			expectJSONAt(c, "/serverless/"+c.Endpoint+"/workers") // the description does not give the form of the list
 		},
 	},
 	{
@@ -292,19 +292,19 @@ var v2Cases = []suite.Case{
 	},
 	{
 		ID: "VER-54", Level: suite.Should, Source: "Versioning, 7",
-		Statement: "What version 2 shows of the GPUs of an endpoint that version 1 made can be sent back to it, also where they are in no pool.",
+		Statement: "The gpu object that version 2 shows of an endpoint created by version 1 can be sent back by PATCH, also where its GPUs are in no pool.",
 		Needs:     suite.V1 | suite.V2, Allow: suite.Create, Run: func(c *suite.C) {
 			template := c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
 			for _, types := range [][]any{typesWithoutPool(c), c.GPUs(1)} {
-				made := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
-				if made.Code/100 != 2 {
-					continue // which types an endpoint may have, the description leaves open
+				created := c.Create("v1", "/endpoints", c.EndpointBody("v1", suite.M{"name": c.Name(), "templateId": template, "gpuTypeIds": types, "workersMin": 0, "workersMax": 0}))
+				if created.Code/100 != 2 {
+					continue // the description leaves open which types an endpoint may have
 				}
-				path := "/serverless/" + made.Str("id")
+				path := "/serverless/" + created.Str("id")
 				shown := c.V2("GET", path, nil)
 				pools, ok := shown.Find("gpu.pools")
 				if shown.Code/100 != 2 || !ok {
-					continue // whether one version shows what the other made, it leaves open, too
+					continue // it also leaves open whether version 2 shows objects of version 1
 				}
 				gpu := suite.M{"pools": pools}
 				if excluded, ok := shown.Find("gpu.excludedTypes"); ok {
@@ -322,12 +322,12 @@ func readBack(c *suite.C, path string) *suite.Answer {
 	return c.V2("GET", path, nil).Is(200)
 }
 
-// firstOrDefault returns the first of some, or a default where there are none.
-func firstOrDefault(some []string, known string) string {
-	if len(some) == 0 {
-		return known
+// firstOrDefault returns the first of a list, or the fallback where it is empty.
+func firstOrDefault(list []string, fallback string) string {
+	if len(list) == 0 {
+		return fallback
 	}
-	return some[0]
+	return list[0]
 }
 
 // typesWithoutPool returns the first GPU type of the catalog that belongs to no pool.
@@ -336,8 +336,8 @@ func typesWithoutPool(c *suite.C) []any {
 	members, _ := a.JSON().(suite.M)
 	for _, member := range members {
 		list, _ := member.([]any)
-		for _, one := range list {
-			item, _ := one.(suite.M)
+		for _, entry := range list {
+			item, _ := entry.(suite.M)
 			if pool, shown := item["pool"]; shown && pool == nil && item["id"] != nil {
 				return []any{item["id"]}
 			}
@@ -354,10 +354,10 @@ func firstCatalogID(c *suite.C, kind string) (id string) {
 	return ids[0]
 }
 
-func judgeCatalogItem(kind, listed string) func(c *suite.C) {
+func judgeCatalogItem(kind, clauseOfList string) func(c *suite.C) {
 	return func(c *suite.C) {
 		var id string
-		c.Given(listed, func() { id = firstCatalogID(c, kind) })
+		c.Given(clauseOfList, func() { id = firstCatalogID(c, kind) })
 		c.V2("GET", "/catalog/"+kind+"/"+suite.PathSegment(id), nil).Is(200).EqualIfShown("id", id).JSON()
 		c.Should(func() { c.V2("GET", "/catalog/"+kind+"/"+c.Nonce(), nil).Refused() })
 	}

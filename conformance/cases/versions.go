@@ -85,7 +85,7 @@ var versionCases = []suite.Case{
 	{
 		ID: "VER-14", Level: suite.Must, Source: "Versioning, 4",
 		Statement: "/v2/billing/endpoints and /v2/billing/serverless are different resources.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/billing/endpoints"}, Run: func(c *suite.C) {
+		Needs:     suite.V2, Operations: []string{"GET /v2/billing/endpoints"}, Requests: 4, Run: func(c *suite.C) {
 			public, own := expectObjectAt(c, "/billing/endpoints"), expectObjectAt(c, "/billing/serverless")
 			// How records are listed, nothing says; of none, two lists look alike.
 			c.Expect(!strings.Contains(own.Shape(), "[{") || !suite.Same(public.JSON(), own.JSON()), "two resources", "the same records")

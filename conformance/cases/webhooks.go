@@ -235,7 +235,7 @@ var webhookCases = []suite.Case{
 	{
 		ID: "WEB-11", Level: suite.Unspec, Source: "Events, 2",
 		Statement: "Which ends of a job are told.",
-		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
+		Needs:     suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Requests: 40, Jobs: 3, WaitTime: 30 * time.Second, Seconds: 10, Run: func(c *suite.C) {
 			failed, stopped, late := c.Box(), c.Box(), c.Box()
 			c.Run(suite.Fail(), suite.M{"webhook": failed.URL}).Failed()
 			j := c.Run(suite.Sleep(time.Minute), suite.M{"webhook": stopped.URL})

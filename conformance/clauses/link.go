@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Page is the generated page that has every clause, below the root of the
-// repository.
+// Page is the path, in the repository, of the generated page with all clauses.
 const Page = "docs/clauses.md"
 
-// module is the path of this module, which is where the repository is.
+// module is the path of this module, and so the address of its repository.
 var module = strings.TrimSuffix(reflect.TypeFor[Clause]().PkgPath(), "/conformance/clauses")
 
 // Anchor is the clause's anchor on Page.

@@ -9,9 +9,9 @@ import (
 //go:embed catalog.tsv
 var catalogText string
 
-// catalogPath is where the catalog is, and catalogKinds its lists by the last
-// segment of their path: what their rows are called and in which member of an
-// answer they come.
+// catalogPath is the path of the catalog. catalogKinds has its lists by the last
+// segment of their path: the kind in the rows of catalog.tsv, the member of the
+// answer that has the list, and the form of an item.
 const catalogPath = "/v2/catalog/"
 
 var catalogKinds = map[string]struct {
@@ -23,13 +23,13 @@ var catalogKinds = map[string]struct {
 	"datacenters": {"datacenter", "dataCenters", dataCenterItem},
 }
 
-// catalogAt is what a read of the catalog is answered. The lists are open: an id
-// that is not in them can be rented, too.
-func catalogAt(path string) (body any, ok bool) {
+// catalogAnswer returns the answer to a read of the catalog. The lists are open: an id
+// that is not in them is answered as if it were.
+func catalogAnswer(path string) (body any, ok bool) {
 	rest, ok := strings.CutPrefix(path, catalogPath)
-	name, id, single := strings.Cut(rest, "/")
+	name, id, byID := strings.Cut(rest, "/")
 	kind, known := catalogKinds[name]
-	if !ok || !known || single && id == "" {
+	if !ok || !known || byID && id == "" {
 		return nil, false
 	}
 	items := []object{}
@@ -39,19 +39,19 @@ func catalogAt(path string) (body any, ok bool) {
 			continue
 		}
 		item := kind.item(columns[1], columns[2:])
-		if single && columns[1] == id {
+		if byID && columns[1] == id {
 			return item, true
 		}
 		items = append(items, item)
 	}
-	if single {
+	if byID {
 		return kind.item(id, nil), true
 	}
 	return object{kind.member: items}, true
 }
 
-// available is where an item of the catalog is.
-func available() []object {
+// availableDataCenters are the data centers that offer an item of the catalog.
+func availableDataCenters() []object {
 	return []object{{"id": "EU-RO-1", "name": "EU Romania 1", "availability": "HIGH"}}
 }
 
@@ -59,7 +59,7 @@ func gpuItem(id string, columns []string) object {
 	o := object{
 		"id": id, "name": id, "pool": nil, "manufacturer": "NVIDIA", "memory": 24, "secure": true, "community": true,
 		"price": object{"secure": 1, "community": 1, "serverless": 1}, "maxCount": object{"secure": 8, "community": 8},
-		"availability": "HIGH", "dataCenters": available(),
+		"availability": "HIGH", "dataCenters": availableDataCenters(),
 	}
 	if strings.HasPrefix(id, "AMD ") {
 		o["manufacturer"] = "AMD"
@@ -77,7 +77,7 @@ func gpuItem(id string, columns []string) object {
 func cpuItem(id string, columns []string) object {
 	o := object{
 		"id": id, "name": id, "group": "", "vcpu": object{"min": 2, "max": 32}, "ramGbPerVcpu": 2,
-		"price": object{"securePerVcpu": 1, "serverlessPerVcpu": 1}, "availability": "HIGH", "dataCenters": available(),
+		"price": object{"securePerVcpu": 1, "serverlessPerVcpu": 1}, "availability": "HIGH", "dataCenters": availableDataCenters(),
 	}
 	if len(columns) > 1 {
 		o["name"], o["group"] = columns[0], columns[1]

@@ -109,7 +109,7 @@ func (d *deployment) close() {
 }
 
 func (d *deployment) serve(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{came: time.Now(), request: r}
+	x := &exchange{received: time.Now(), request: r}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return // the client broke off
@@ -132,7 +132,7 @@ func (d *deployment) serve(w http.ResponseWriter, r *http.Request) {
 	d.recording.add(x)
 	w.WriteHeader(answer.status)
 	if _, err := io.Copy(w, bytes.NewReader(x.answer)); err != nil {
-		return // the client went away: what it was told is on the tape
+		return // the client closed the connection: the answer is recorded
 	}
 	if answer.call != "" {
 		d.hooks.Go(func() { d.callWebhook(answer.call, answer.tell) })
@@ -170,7 +170,7 @@ func (d *deployment) route(x *exchange) *reply {
 	if name, id, ok := parseJobPath(path); ok {
 		return d.jobAPI(name, id, x)
 	}
-	if body, ok := catalogAt(path); ok && x.request.Method == http.MethodGet {
+	if body, ok := catalogAnswer(path); ok && x.request.Method == http.MethodGet {
 		return &reply{status: http.StatusOK, body: body}
 	}
 	if what := requestLine(x); !slices.Contains(d.missing, what) {

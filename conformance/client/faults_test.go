@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 			}
 			for _, x := range r.Results {
 				if x.Clause == f.clause && (x.Failure == nil || x.Failure.Actual == "" || len(x.Failure.Accepted) == 0 || x.Case != f.scenario || len(x.Trace) == 0) {
-					t.Errorf("%+v does not tell what came, where, and what was accepted", x)
+					t.Errorf("%+v lacks the actual request, the steps or what was accepted", x)
 				}
 			}
 		})

@@ -16,7 +16,8 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// setProcessGroup gives a command a process group of its own, which is ended whole.
+// setProcessGroup gives a command a process group of its own; a cancelled context
+// ends the whole group.
 func setProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -24,5 +25,5 @@ func setProcessGroup(cmd *exec.Cmd) {
 
 // killRemaining kills processes that a command left running when it ended.
 func killRemaining(cmd *exec.Cmd) {
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // mostly there is nobody
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails where the group is empty, as it mostly is
 }

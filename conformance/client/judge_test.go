@@ -24,12 +24,12 @@ func TestJudgeWaits(t *testing.T) {
 	}{
 		{nil, report.Fail},
 		{[]time.Duration{1 * ms}, report.Fail},
-		{[]time.Duration{1 * ms, 2 * ms, 4 * ms}, report.Fail}, // grows, but is no wait
+		{[]time.Duration{1 * ms, 2 * ms, 4 * ms}, report.Fail}, // grow, but are too short for a wait
 		{[]time.Duration{1 * ms, 1 * ms, 90 * ms}, report.Fail},
 		{[]time.Duration{500 * ms, 500 * ms, 500 * ms}, report.Fail},
 		{[]time.Duration{1000 * ms, 1004 * ms, 1100 * ms}, report.Fail},
 		{[]time.Duration{500 * ms}, report.Inconclusive},
-		{[]time.Duration{500 * ms, 500 * ms}, report.Inconclusive}, // jitter may hide what grows
+		{[]time.Duration{500 * ms, 500 * ms}, report.Inconclusive}, // jitter may hide that they grow
 		{[]time.Duration{900 * ms, 300 * ms, 1200 * ms}, report.Inconclusive},
 		{[]time.Duration{500 * ms, 1000 * ms}, report.Pass},
 		{[]time.Duration{300 * ms, 800 * ms, 1100 * ms}, report.Pass},
@@ -47,7 +47,7 @@ func TestOptions(t *testing.T) {
 		want string
 	}{
 		{Options{}, "command is missing"},
-		{Options{Command: []string{"no-such-command"}}, "can't be run"},
+		{Options{Command: []string{"no-such-command"}}, "can't run"},
 		{Options{Command: []string{"true"}, Select: []string{"works", "wroks"}}, `"wroks" is neither`},
 		{Options{Command: []string{"true"}, Select: []string{"JOB-01"}}, `"JOB-01" is neither`},
 		{Options{Command: []string{"true"}, APIVersion: "v3"}, `invalid API version "v3"`},
@@ -58,10 +58,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A secret is found wherever it comes, also in parts and where nothing is kept.
-func TestCatch(t *testing.T) {
+// A secret is found anywhere in an output, also across several writes and in parts that
+// are not kept.
+func TestSecretIsFoundInOutput(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 3*keptBytes)
+	discarded := strings.Repeat("x", 3*keptBytes)
 	for _, c := range []struct {
 		name  string
 		parts []string
@@ -70,7 +71,7 @@ func TestCatch(t *testing.T) {
 		{"none", []string{"secre", "cy", "ret"}, false},
 		{"whole", []string{"the secret!"}, true},
 		{"in parts", []string{"the s", "ec", "ret"}, true},
-		{"between parts that are not kept", []string{long + "sec", "ret" + long}, true},
+		{"between parts that are not kept", []string{discarded + "sec", "ret" + discarded}, true},
 		{"nothing", nil, false},
 	} {
 		k := newOutputCapture([]string{"secret"})
@@ -115,7 +116,7 @@ func TestGroupIsKilled(t *testing.T) {
 	_, _ = io.ReadAll(grandchild) // returns when the grandchild is gone
 }
 
-// An interrupted run says so.
+// An interrupted run has the exit code 130.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	running, stop := context.WithCancel(t.Context())
@@ -126,8 +127,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A command that has to be killed has failed where an end was due, and keeps
-// nothing that its scenario is for; what it sent until then counts.
+// A command that has to be killed fails the clauses that require an end, and passes no
+// clause of its scenario; common clauses judge the requests that it sent before.
 func TestKilledCommand(t *testing.T) {
 	t.Parallel()
 	request := func(method, path string, status int, answer string) *exchange {
@@ -147,45 +148,45 @@ func TestKilledCommand(t *testing.T) {
 		{"job-expired", "CLI-01", request("GET", path, 404, ""), report.Pass},
 	} {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.id == c.scenario })
-		p := &play{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, ending: ending{code: -1, timeout: true}}
+		p := &scenarioRun{scenario: scenarios[i], key: "key-of-the-test", exchanges: []*exchange{c.x}, result: commandResult{code: -1, timeout: true}}
 		clause, _ := clauses.Find(c.clause)
-		if got := new(judge).result(clause, []*play{p}); got.Verdict != c.want {
+		if got := new(judge).result(clause, []*scenarioRun{p}); got.Verdict != c.want {
 			t.Errorf("%s in %s: %s %s, want %s", c.clause, c.scenario, got.Verdict, got.Reason, c.want)
 		}
 	}
 }
 
-// A word that may be said of anything proves nothing.
-func TestWordsOfSomethingElse(t *testing.T) {
+// A word in the output that may be about something else gives no verdict.
+func TestAmbiguousWordsAreInconclusive(t *testing.T) {
 	t.Parallel()
 	at := func(method, path, body string) *exchange {
-		return &exchange{request: httptest.NewRequest(method, path, nil), body: []byte(body), scripted: true, came: retirement.Add(time.Hour)}
+		return &exchange{request: httptest.NewRequest(method, path, nil), body: []byte(body), scripted: true, received: retirement.Add(time.Hour)}
 	}
-	far := strings.Repeat(" and so on", 40)
+	filler := strings.Repeat(" and so on", 40)
 	for _, c := range []struct {
-		rule   func(*play) outcome
+		rule   func(*scenarioRun) outcome
 		x      *exchange
 		output string
 		want   report.Verdict
 	}{
 		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "it failed", report.Fail},
 		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "no existing configuration was found", report.Inconclusive},
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + far + "no existing configuration", report.Inconclusive},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "the name: mine" + filler + "no existing configuration", report.Inconclusive},
 		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"Mine"}`), "there is already a Mine", report.Pass},
-		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "exist" + far + "Its name is taken", report.Pass},
+		{judgeNameConflictMessage, at("POST", "/v2/templates", `{"name":"mine"}`), "exist" + filler + "Its name is taken", report.Pass},
 		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "fine", report.Fail},
 		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "DeprecationWarning: utcnow() is deprecated", report.Inconclusive},
 		{judgeRetirementWarning, at("GET", "/v1/templates", ""), "Warning: API v1 is deprecated", report.Pass},
 	} {
-		p := &play{exchanges: []*exchange{c.x}, ending: ending{code: 1, output: c.output}}
+		p := &scenarioRun{exchanges: []*exchange{c.x}, result: commandResult{code: 1, output: c.output}}
 		if got := c.rule(p); got.verdict != c.want {
 			t.Errorf("%q: %s %s, want %s", c.output, got.verdict, got.reason, c.want)
 		}
 	}
 }
 
-// A creation may be repeated after a DELETE of what the first one made, that was
-// answered with success and came before the repetition.
+// A creation may be repeated after a successful DELETE of the object that the first
+// one created.
 func TestRepeatAfterDelete(t *testing.T) {
 	t.Parallel()
 	at := func(method, path string, status int) *exchange {
@@ -193,24 +194,24 @@ func TestRepeatAfterDelete(t *testing.T) {
 	}
 	const path = "/v2/registries"
 	post, list := at("POST", path, 0), at("GET", path, 200)
-	post.scripted, post.lostID = true, "made1"
-	again, deleted := at("POST", path, 201), at("DELETE", path+"/made1", 204)
+	post.scripted, post.createdID = true, "made1"
+	repeated, deleted := at("POST", path, 201), at("DELETE", path+"/made1", 204)
 	for _, c := range []struct {
-		name string
-		then []*exchange
-		want report.Verdict
+		name      string
+		following []*exchange
+		want      report.Verdict
 	}{
-		{"nothing between", []*exchange{again}, report.Fail},
-		{"a list", []*exchange{list, again}, report.Fail},
-		{"a DELETE", []*exchange{list, deleted, again}, report.Pass},
-		{"a DELETE, and no list", []*exchange{deleted, again}, report.Pass},
-		{"a DELETE that was refused", []*exchange{list, at("DELETE", path+"/made1", 403), again}, report.Fail},
-		{"a DELETE of another object", []*exchange{list, at("DELETE", path+"/made2", 204), again}, report.Fail},
-		{"a DELETE of another kind", []*exchange{list, at("DELETE", "/v2/templates/made1", 204), again}, report.Fail},
-		{"a DELETE afterwards", []*exchange{list, again, deleted}, report.Fail},
+		{"nothing between", []*exchange{repeated}, report.Fail},
+		{"a list", []*exchange{list, repeated}, report.Fail},
+		{"a DELETE", []*exchange{list, deleted, repeated}, report.Pass},
+		{"a DELETE, and no list", []*exchange{deleted, repeated}, report.Pass},
+		{"a DELETE that was refused", []*exchange{list, at("DELETE", path+"/made1", 403), repeated}, report.Fail},
+		{"a DELETE of another object", []*exchange{list, at("DELETE", path+"/made2", 204), repeated}, report.Fail},
+		{"a DELETE of another kind", []*exchange{list, at("DELETE", "/v2/templates/made1", 204), repeated}, report.Fail},
+		{"a DELETE afterwards", []*exchange{list, repeated, deleted}, report.Fail},
 		{"no repetition", []*exchange{list, deleted}, report.Pass},
 	} {
-		got := judgeRepeatedCreation(&play{exchanges: append([]*exchange{post}, c.then...)})
+		got := judgeRepeatedCreation(&scenarioRun{exchanges: append([]*exchange{post}, c.following...)})
 		if got.verdict != c.want {
 			t.Errorf("%s: %s %s, want %s", c.name, got.verdict, got.reason, c.want)
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// play is one run of the command in a scenario.
-type play struct {
+// scenarioRun is one run of the command in a scenario.
+type scenarioRun struct {
 	scenario  scenario
 	key       string
 	exchanges []*exchange
-	ending    ending
+	result    commandResult
 	calls     []call
 	// unserved are requests to operations that the scripted deployment does not serve.
 	unserved []string
@@ -26,12 +26,12 @@ type outcome struct {
 	verdict report.Verdict // PASS, FAIL, INCONCLUSIVE or SKIP
 	reason  string
 	failure *report.Failure
-	play    *play
+	run     *scenarioRun
 }
 
 var passed = outcome{verdict: report.Pass}
 
-// skipped says that the client gave no occasion for the rule.
+// skipped says that the situation of the rule did not occur.
 func skipped(reason string) outcome { return outcome{verdict: report.Skip, reason: reason} }
 
 func inconclusive(format string, args ...any) outcome {
@@ -44,8 +44,8 @@ func violated(actual string, accepted ...string) outcome {
 }
 
 // describeEnd says how the command ended, for people.
-func (p *play) describeEnd() string {
-	switch e := p.ending; {
+func (p *scenarioRun) describeEnd() string {
+	switch e := p.result; {
 	case e.timeout:
 		return "it did not end in time"
 	case e.code < 0:
@@ -56,8 +56,8 @@ func (p *play) describeEnd() string {
 }
 
 // outputContains tells whether the output contains one of the words, ignoring case.
-func (p *play) outputContains(words ...string) bool {
-	output := strings.ToLower(p.ending.output)
+func (p *scenarioRun) outputContains(words ...string) bool {
+	output := strings.ToLower(p.result.output)
 	for _, w := range words {
 		if strings.Contains(output, w) {
 			return true
@@ -68,9 +68,9 @@ func (p *play) outputContains(words ...string) bool {
 
 // outputContainsNear tells whether the output contains one of the words near one of
 // the subjects: "deprecated" alone may be about anything.
-func (p *play) outputContainsNear(subjects []string, words ...string) bool {
+func (p *scenarioRun) outputContainsNear(subjects []string, words ...string) bool {
 	const near = 200 // bytes
-	output := strings.ToLower(p.ending.output)
+	output := strings.ToLower(p.result.output)
 	for _, w := range words {
 		for from := 0; ; {
 			i := strings.Index(output[from:], w)

@@ -17,10 +17,10 @@ const (
 )
 
 // judgeBackoff: CLI-02.
-func judgeBackoff(p *play) outcome {
+func judgeBackoff(p *scenarioRun) outcome {
 	waits, ok := waitsAfter429(p)
 	if !ok {
-		return skipped("no request came")
+		return skipped("the client sent no request")
 	}
 	return judgeWaits(waits)
 }
@@ -48,12 +48,12 @@ func judgeWaits(waits []time.Duration) outcome {
 }
 
 // judgeRetryAfter: CLI-02.
-func judgeRetryAfter(p *play) outcome {
+func judgeRetryAfter(p *scenarioRun) outcome {
 	const accepted = "a further try, not before the second of Retry-After is over"
 	waits, ok := waitsAfter429(p)
 	switch {
 	case !ok:
-		return skipped("no request came")
+		return skipped("the client sent no request")
 	case len(waits) == 0:
 		return violated("the request that was answered 429 was not tried again", accepted)
 	case waits[0] < time.Second-late:
@@ -64,11 +64,11 @@ func judgeRetryAfter(p *play) outcome {
 
 // waitsAfter429 returns the waits from a 429 to the next try; ok tells whether there
 // was a 429.
-func waitsAfter429(p *play) (waits []time.Duration, ok bool) {
+func waitsAfter429(p *scenarioRun) (waits []time.Duration, ok bool) {
 	var last *exchange
 	for _, x := range p.exchanges {
 		if last != nil && x.sameAs(last) {
-			waits = append(waits, x.came.Sub(last.answered))
+			waits = append(waits, x.received.Sub(last.answered))
 			last = nil
 		}
 		if x.status == http.StatusTooManyRequests {
@@ -88,10 +88,10 @@ func formatWaits(waits []time.Duration) string {
 
 // judgeRepeatedCreation: CLI-07. A creation may be repeated after a list that does
 // not show the object, or after its deletion: then it is not created twice.
-func judgeRepeatedCreation(p *play) outcome {
+func judgeRepeatedCreation(p *scenarioRun) outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.scripted })
 	if i < 0 {
-		return skipped("nothing was made: no POST that makes something came")
+		return skipped("the client sent no POST that creates an object")
 	}
 	first, made := p.exchanges[i], p.exchanges[i].status == 0
 	listed := false
@@ -104,13 +104,13 @@ func judgeRepeatedCreation(p *play) outcome {
 		case !x.sameAs(first):
 		case made && listed:
 			accepted := []string{"no second " + requestLine(x)}
-			if first.lostID != "" {
-				accepted = append(accepted, "a DELETE of "+first.lostID+" before it, answered with success")
+			if first.createdID != "" {
+				accepted = append(accepted, "a DELETE of "+first.createdID+" before it, answered with success")
 			}
-			return violated(requestLine(x)+" came again, though the list shows that it was made", accepted...)
+			return violated(requestLine(x)+" was sent again, although the list shows that the first one created the object", accepted...)
 		case !listed:
-			return violated(fmt.Sprintf("%s came again after %s, and nothing in between tells whether it was made", requestLine(x), formatWaits([]time.Duration{x.came.Sub(first.answered)})),
-				"no second "+requestLine(x), "a list before it, that does not have it")
+			return violated(fmt.Sprintf("%s was sent again after %s, without a request in between that shows whether the first one created the object", requestLine(x), formatWaits([]time.Duration{x.received.Sub(first.answered)})),
+				"no second "+requestLine(x), "a list before it that does not have the object")
 		}
 	}
 	return passed
@@ -119,7 +119,7 @@ func judgeRepeatedCreation(p *play) outcome {
 // deletesCreated tells whether an exchange deleted the object of a POST whose answer
 // was lost.
 func deletesCreated(x, post *exchange) bool {
-	return x.request.Method == http.MethodDelete && x.succeeded() && post.lostID != "" && x.path() == post.path()+"/"+post.lostID
+	return x.request.Method == http.MethodDelete && x.succeeded() && post.createdID != "" && x.path() == post.path()+"/"+post.createdID
 }
 
 // listsCreated tells whether an exchange lists the kind that a POST creates.
@@ -134,21 +134,21 @@ func listsCreated(x, post *exchange) bool {
 	return ok && name == "requests"
 }
 
-// judgeRepeatedRefusals: CLI-08. A read may come again for another reason, so that
+// judgeRepeatedRefusals: CLI-08. A client may repeat a read for another reason, so that
 // only a series of the same one is a repetition.
-func judgeRepeatedRefusals(p *play) outcome {
-	verdict := skipped("nothing was answered 4xx")
+func judgeRepeatedRefusals(p *scenarioRun) outcome {
+	verdict := skipped("no request was answered 4xx")
 	var refused []*exchange // requests that change something
 	var read *exchange      // the last request, where it was a read that was refused
-	series := 0             // that came of it again
+	series := 0             // repetitions in a row
 	for _, x := range p.exchanges {
 		if i := slices.IndexFunc(refused, x.sameAs); i >= 0 {
-			return violated(fmt.Sprintf("%s came again after it was answered %d", requestLine(x), refused[i].status), "no second "+requestLine(x))
+			return violated(fmt.Sprintf("%s was sent again after it was answered %d", requestLine(x), refused[i].status), "no second "+requestLine(x))
 		}
 		if read == nil || !x.sameAs(read) {
 			read, series = nil, 0
 		} else if series++; series > furtherReads {
-			return violated(fmt.Sprintf("%s came %d times more after it was answered %d", requestLine(x), series, read.status), "no series of the same request")
+			return violated(fmt.Sprintf("%s was sent %d times more after it was answered %d", requestLine(x), series, read.status), "no series of the same request")
 		}
 		switch {
 		case isRefusal(x.status) && readsJob(x): // waiting for a job is judged by CLI-09
@@ -157,7 +157,7 @@ func judgeRepeatedRefusals(p *play) outcome {
 		case isRefusal(x.status):
 			refused, verdict = append(refused, x), passed
 		case x.succeeded() && !x.isRead():
-			refused = nil // what it did may be what the refused request lacked
+			refused = nil // this change may have removed the reason of the refusal
 		}
 	}
 	return verdict

@@ -10,9 +10,9 @@ import (
 )
 
 // judgeBearerToken: CLI-01.
-func judgeBearerToken(p *play) outcome {
+func judgeBearerToken(p *scenarioRun) outcome {
 	if len(p.exchanges) == 0 {
-		return skipped("no request came")
+		return skipped("the client sent no request")
 	}
 	for _, x := range p.exchanges {
 		if x.bearer() == p.key {
@@ -26,13 +26,13 @@ func judgeBearerToken(p *play) outcome {
 		} else if scheme != "" {
 			how = "with an Authorization that names no scheme"
 		}
-		return violated(fmt.Sprintf("%s came %s", requestLine(x), how), "Authorization: Bearer and the key, on every request")
+		return violated(fmt.Sprintf("%s was sent %s", requestLine(x), how), "Authorization: Bearer and the key, on every request")
 	}
 	return passed
 }
 
 // judgeWebhookReceiver: CLI-03.
-func judgeWebhookReceiver(p *play) outcome {
+func judgeWebhookReceiver(p *scenarioRun) outcome {
 	if len(p.calls) == 0 {
 		return skipped("the command submitted no job with a webhook: it is no receiver")
 	}
@@ -48,7 +48,7 @@ func judgeWebhookReceiver(p *play) outcome {
 }
 
 // judgeShrink: CLI-04.
-func judgeShrink(p *play) outcome {
+func judgeShrink(p *scenarioRun) outcome {
 	seen := false
 	for _, x := range p.exchanges {
 		if x.shrinks {
@@ -60,16 +60,16 @@ func judgeShrink(p *play) outcome {
 	switch {
 	case !seen:
 		return skipped("no network volume was made or read")
-	case p.ending.code == 0:
+	case p.result.code == 0:
 		return skipped("the command never wanted a smaller network volume: it asked for none, and was content")
 	case !p.outputContains("shrink", "smaller", "decrease", "reduce", "grow", "increase", "larger", "exceed", "less than"):
-		return inconclusive("no request for a smaller volume came, and %s, but its output says nothing about the size", p.describeEnd())
+		return inconclusive("the client sent no request for a smaller volume, and %s, but its output says nothing about the size", p.describeEnd())
 	}
 	return passed
 }
 
 // judgeNameConflictMessage: CLI-05.
-func judgeNameConflictMessage(p *play) outcome {
+func judgeNameConflictMessage(p *scenarioRun) outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return x.scripted })
 	if i < 0 {
 		return skipped("no template and no registry auth was made")
@@ -88,11 +88,11 @@ func judgeNameConflictMessage(p *play) outcome {
 var retirement = time.Date(2026, time.November, 15, 0, 0, 0, 0, time.UTC)
 
 // judgeRetirementWarning: CLI-06.
-func judgeRetirementWarning(p *play) outcome {
+func judgeRetirementWarning(p *scenarioRun) outcome {
 	if !slices.ContainsFunc(p.exchanges, func(x *exchange) bool { return strings.HasPrefix(x.path(), "/v1/") }) {
 		return skipped("version 1 was not used")
 	}
-	if p.exchanges[0].came.Before(retirement) {
+	if p.exchanges[0].received.Before(retirement) {
 		return skipped("version 1 is not retired yet, by this machine's clock")
 	}
 	words := []string{"retire", "deprecat", "sunset", "end of life", "end-of-life"}
@@ -106,7 +106,7 @@ func judgeRetirementWarning(p *play) outcome {
 }
 
 // judgeExpiredJob: CLI-09.
-func judgeExpiredJob(p *play) outcome {
+func judgeExpiredJob(p *scenarioRun) outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && x.status == http.StatusNotFound })
 	if i < 0 {
 		return skipped("no client waited for a job")
@@ -114,17 +114,17 @@ func judgeExpiredJob(p *play) outcome {
 	if n := countReads(p.exchanges[i], p.exchanges[i+1:]); n > 0 {
 		return violated(fmt.Sprintf("after the 404, the job was asked for %d times more", n), "no further request for the job")
 	}
-	if p.ending.timeout {
+	if p.result.timeout {
 		return violated(p.describeEnd(), "an end, soon after the 404")
 	}
-	if p.ending.code == 0 && !p.outputContains("404", "not found", "expired", "gone", "no longer", "no job") {
+	if p.result.code == 0 && !p.outputContains("404", "not found", "expired", "gone", "no longer", "no job") {
 		return violated("it ended as after a success, without a word", "an exit code that is not 0, or a word on the job that is gone")
 	}
 	return passed
 }
 
 // judgeCancelledJob: CLI-10.
-func judgeCancelledJob(p *play) outcome {
+func judgeCancelledJob(p *scenarioRun) outcome {
 	i := slices.IndexFunc(p.exchanges, func(x *exchange) bool { return readsJob(x) && statusIn(x.answer) == cancelled })
 	if i < 0 {
 		return skipped("no client waited for a job")
@@ -132,10 +132,10 @@ func judgeCancelledJob(p *play) outcome {
 	if n := countReads(p.exchanges[i], p.exchanges[i+1:]); n > furtherReads {
 		return violated(fmt.Sprintf("after CANCELLED, the job was asked for %d times more", n), "an end: no further wait")
 	}
-	if p.ending.timeout {
+	if p.result.timeout {
 		return violated(p.describeEnd(), "an end, soon after CANCELLED")
 	}
-	if p.ending.code == 0 && !p.outputContains("cancel") {
+	if p.result.code == 0 && !p.outputContains("cancel") {
 		return violated("it ended as after a success, without a word", "an exit code that is not 0, or a word on the cancellation")
 	}
 	return passed
@@ -163,7 +163,7 @@ func countReads(x *exchange, later []*exchange) (n int) {
 }
 
 // judgeSecretOutput: CLI-11.
-func judgeSecretOutput(p *play) outcome {
+func judgeSecretOutput(p *scenarioRun) outcome {
 	used := false
 	for _, x := range p.exchanges {
 		used = used || x.bearer() == p.key
@@ -172,10 +172,10 @@ func judgeSecretOutput(p *play) outcome {
 		}
 	}
 	switch {
-	case len(p.ending.leaks) > 0:
-		return violated("the key is in "+strings.Join(p.ending.leaks, " and in "), "an output without the key")
+	case len(p.result.leakedIn) > 0:
+		return violated("the key is in "+strings.Join(p.result.leakedIn, " and in "), "an output without the key")
 	case !used:
-		return skipped("no request with the key came")
+		return skipped("the client sent no request with the key")
 	}
 	return passed
 }

@@ -1,5 +1,5 @@
 // Package mutants lists single faults of the jobrunner, each with the clause
-// that must notice it: the proof that the suite can fail.
+// that must detect it: the proof that the suite can fail.
 package mutants
 
 import (
@@ -12,14 +12,14 @@ import (
 // Mutant is a jobrunner that is wrong in one place.
 type Mutant struct {
 	ID string
-	// Clause is the one that must notice. "" is for a control, which breaks
-	// nothing that the description says: no MUST may notice.
-	Clause string
-	Words  string // what is wrong, for people
-	Fault  string // the same for the jobrunner, in GPUCLOUD_FAULT
+	// Clause is the one that must detect the fault. "" is for a control, which keeps
+	// all that the description states: no MUST may fail for it.
+	Clause      string
+	Description string // the fault, for people
+	Fault       string // the fault as GPUCLOUD_FAULT tells the jobrunner
 }
 
-// Files have a mutant in each line: the first of each rule is in mutants.tsv,
+// files have a mutant on each line: the first one of each clause is in mutants.tsv,
 // those of a class of faults in a file of its own.
 //
 //go:embed *.tsv
@@ -37,14 +37,14 @@ var All = sync.OnceValue(func() (all []Mutant) {
 		table.Write(text)
 	}
 	for line := range strings.Lines(table.String()) {
-		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
-		if strings.HasPrefix(line, "#") || len(f) != 4 {
+		fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		if strings.HasPrefix(line, "#") || len(fields) != 4 {
 			continue
 		}
-		if f[1] == "-" {
-			f[1] = ""
+		if fields[1] == "-" {
+			fields[1] = ""
 		}
-		all = append(all, Mutant{f[0], f[1], f[2], f[3]})
+		all = append(all, Mutant{fields[0], fields[1], fields[2], fields[3]})
 	}
 	return all
 })

@@ -35,12 +35,12 @@ func inBubble(t *testing.T, test func(t *testing.T, target conformance.Target)) 
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Second) // what a refused body leaves asleep
+		time.Sleep(time.Second) // until goroutines end that a refused body left asleep
 	})
 }
 
-// Where target and suite share a bubble, time passes for both, and no clock has
-// to be advanced.
+// Where target and suite share a bubble of virtual time, no clock has to be
+// advanced.
 func TestInVirtualTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, target conformance.Target) {
 		target.Local = true
@@ -58,9 +58,9 @@ func TestInVirtualTime(t *testing.T) {
 	})
 }
 
-// A case that waits for half an hour is put off by one process and judged by
-// another, which has nothing but the file.
-func TestPutOff(t *testing.T) {
+// A case that waits for half an hour is deferred by one process and judged by
+// another, which has nothing but the saved state.
+func TestDeferredCases(t *testing.T) {
 	for _, wait := range []time.Duration{28 * time.Minute, 10 * time.Hour} {
 		inBubble(t, func(t *testing.T, target conformance.Target) {
 			ledger := t.TempDir() + "/ledger"
@@ -79,26 +79,26 @@ func TestPutOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(wait)
-			var again conformance.State
-			if err := json.Unmarshal(text, &again); err != nil {
+			var restored conformance.State
+			if err := json.Unmarshal(text, &restored); err != nil {
 				t.Fatal(err)
 			}
 			after := judge(t, conformance.Options{
-				Target: target, Select: again.Select(), Allow: ^conformance.Allow(0), Defer: &again, Ledger: ledger,
+				Target: target, Select: restored.Select(), Allow: ^conformance.Allow(0), Defer: &restored, Ledger: ledger,
 			})
 			conformance.Merge(before, after)
 			want := report.Pass // in time
 			if wait > time.Hour {
-				want = report.Inconclusive // nobody looked when the result was to be there
+				want = report.Inconclusive // the run resumed after the time of the check
 			}
 			if got := verdicts(before); got["LIM-11"] != want || got["LIM-12"] != report.Pass || got["JOB-17"] != report.Pass || len(before.Leaked) > 0 {
-				t.Errorf("after %s: %v, left %v", wait, got, before.Leaked)
+				t.Errorf("after %s: %v, leaked %v", wait, got, before.Leaked)
 				for _, x := range before.Results {
 					t.Log(report.Text(x))
 				}
 			}
-			if len(again.Journals) > 0 {
-				t.Error("something is still put off")
+			if len(restored.Journals) > 0 {
+				t.Error("a case is still deferred")
 			}
 		})
 	}

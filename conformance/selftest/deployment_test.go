@@ -15,22 +15,29 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// deployed is a jobrunner in this process with a clock that is advanced, behind
-// whatever wrap makes of it.
-func deployed(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
+// newTarget makes the keys of a deployment, in a folder, and names them.
+func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	t.Helper()
-	dir := t.TempDir()
-	target := conformance.Target{Key: "the-key-of-the-suite", Local: true, Unserved: conformance.Unserved()}
+	dir = t.TempDir()
+	target = conformance.Target{Key: "the-key-of-the-suite", Local: true, Unserved: conformance.Unserved()}
 	for _, k := range []struct {
 		name      string
 		key       *string
 		endpoints []string
 	}{{"user", &target.UserKey, nil}, {"other", &target.OtherKey, []string{"nothing-of-ours"}}} {
 		var err error
-		if *k.key, err = apikey.At(dir).Add(k.name, k.endpoints); err != nil {
+		if *k.key, err = apikey.At(dir).Add(apikey.Key{Name: k.name, Endpoints: k.endpoints}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return target, dir
+}
+
+// startDeployment starts a jobrunner in this process whose clock the suite advances,
+// with wrap as a middleware.
+func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
+	t.Helper()
+	target, dir := newTarget(t)
 	config := jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true}
 	for _, change := range configure {
 		change(&config)
@@ -52,20 +59,21 @@ func deployed(t *testing.T, wrap func(http.Handler) http.Handler, configure ...f
 		}
 	})
 	target.BaseURL = server.URL
-	ask := func(ctx context.Context, body string) (time.Time, error) {
-		return clock(ctx, j.Handler(), target.Key, body)
+	callClock := func(ctx context.Context, body string) (time.Time, error) {
+		return postClock(ctx, j.Handler(), target.Key, body)
 	}
 	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
-		return ask(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
+		return callClock(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
 	}
-	if _, err := ask(t.Context(), `{"stop":true}`); err != nil {
+	if _, err := callClock(t.Context(), `{"stop":true}`); err != nil {
 		t.Fatal(err)
 	}
 	target.ClockStopped = true
 	return target
 }
 
-func clock(ctx context.Context, h http.Handler, key, body string) (time.Time, error) {
+// postClock sends a body to /clock and returns the deployment's time.
+func postClock(ctx context.Context, h http.Handler, key, body string) (time.Time, error) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/clock", strings.NewReader(body))
 	req.RemoteAddr = "127.0.0.1:1"
 	req.Header.Set("Authorization", "Bearer "+key)
@@ -73,12 +81,13 @@ func clock(ctx context.Context, h http.Handler, key, body string) (time.Time, er
 	h.ServeHTTP(w, req)
 	var answer struct{ Now time.Time }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
-		return time.Time{}, fmt.Errorf("advancing the clock: %d %s", w.Code, w.Body)
+		return time.Time{}, fmt.Errorf("can't advance the clock: %d %s", w.Code, w.Body)
 	}
 	return answer.Now, nil
 }
 
-func newCancel(t *testing.T) (context.Context, context.CancelFunc) {
+// cancellableContext is cancelled when the test ends at the latest.
+func cancellableContext(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)

@@ -19,18 +19,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Whatever fails, there is a script that does it again, and a link to the clause.
+// Every failure has a script that repeats it, and a link to the clause.
 func TestEveryFailureCanBeRepeated(t *testing.T) {
-	target := deployed(t, func(h http.Handler) http.Handler {
+	target := startDeployment(t, func(h http.Handler) http.Handler {
 		var calls atomic.Int64
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch n := calls.Add(1); {
-			case strings.HasSuffix(r.URL.Path, "/stream/x") || r.URL.Path == "/clock": // a load, and time
+			case strings.HasSuffix(r.URL.Path, "/stream/x") || r.URL.Path == "/clock": // requests by the thousand, and the clock
 				h.ServeHTTP(w, r)
 			case n%7 == 0 && n > 10:
-				dull["200 {}"](w, r)
+				stubHandlers["200 {}"](w, r)
 			case n%5 == 0 && n > 10:
-				dull["404"](w, r)
+				stubHandlers["404"](w, r)
 			default:
 				h.ServeHTTP(w, r)
 			}
@@ -44,13 +44,13 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		}
 		failures++
 		if n := strings.Count(x.Failure.Curl, "curl -sS"); n == 0 || x.Verdict == report.Fail && x.Requests > 40 && n < 3 {
-			t.Errorf("%s has %d requests to repeat of %d:\n%s", x.Clause, n, x.Requests, x.Failure.Curl)
+			t.Errorf("the script of %s has %d requests of %d:\n%s", x.Clause, n, x.Requests, x.Failure.Curl)
 		}
 		if !strings.HasSuffix(x.Link, "/docs/clauses.md#"+strings.ToLower(x.Clause)) {
 			t.Errorf("the link of %s is %q", x.Clause, x.Link)
 		}
-		if !hasNoun(x.Failure.Actual) && !answer.MatchString(x.Failure.Actual) {
-			t.Errorf("%s came %q: of what?", x.Clause, x.Failure.Actual)
+		if !hasNoun(x.Failure.Actual) && !answerPattern.MatchString(x.Failure.Actual) {
+			t.Errorf("invalid actual value of %s: expected a noun or an answer, got %q", x.Clause, x.Failure.Actual)
 		}
 		for _, secret := range []string{target.Key, target.UserKey, target.OtherKey} {
 			if strings.Contains(x.Failure.Curl, secret) {
@@ -59,24 +59,24 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		}
 	}
 	if failures < 50 {
-		t.Errorf("%d failures are not enough to tell: %v", failures, r.Counts)
+		t.Errorf("only %d clauses fail, too few for this test: %v", failures, r.Counts)
 	}
 }
 
-// The script of a failure makes what the case made and gets the answer that the
-// case got, by itself.
-func TestScriptOfAFailureFailsAgain(t *testing.T) {
+// The script of a failure creates the objects of the case and gets the answer that
+// the case got, without the suite.
+func TestFailureScriptReproduces(t *testing.T) {
 	for _, program := range []string{"curl", "grep"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip(program + " is not installed")
 		}
 	}
-	var retries atomic.Int64
-	target := deployed(t, func(h http.Handler) http.Handler {
+	var cancels atomic.Int64
+	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/cancel/") {
-				retries.Add(1)
-				dull["429"](w, r)
+				cancels.Add(1)
+				stubHandlers["429"](w, r)
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -84,31 +84,32 @@ func TestScriptOfAFailureFailsAgain(t *testing.T) {
 	})
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "V-11"}})
 	x := r.Results[0]
-	if x.Verdict != report.Fail || retries.Load() == 0 {
+	if x.Verdict != report.Fail || cancels.Load() == 0 {
 		t.Fatal(report.Text(x))
 	}
-	before := retries.Load()
+	before := cancels.Load()
 	cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", x.Failure.Curl)
 	cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+target.Key)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, x.Failure.Curl)
 	}
-	got := string(out)
-	if retries.Load() != before+1 || !strings.Contains(got, "HTTP/1.1 429") || strings.Contains(got, "HTTP/1.1 404") || strings.Count(got, "HTTP/1.1 2") < 3 {
-		t.Errorf("the script\n%s\ngets\n%s", x.Failure.Curl, got)
+	output := string(out)
+	if cancels.Load() != before+1 || !strings.Contains(output, "HTTP/1.1 429") || strings.Contains(output, "HTTP/1.1 404") || strings.Count(output, "HTTP/1.1 2") < 3 {
+		t.Errorf("the script\n%s\ngets\n%s", x.Failure.Curl, output)
 	}
 	if n := strings.Count(x.Failure.Curl, "/run"); n != 2 || !strings.Contains(x.Failure.Curl, "-X DELETE") {
-		t.Errorf("the script submits %d jobs, or leaves its endpoint:\n%s", n, x.Failure.Curl)
+		t.Errorf("the script submits %d jobs, or does not delete its endpoint:\n%s", n, x.Failure.Curl)
 	}
 }
 
-// A clause that watches all exchanges shows what led to the one that it found.
-func TestScriptOfWatchedFailure(t *testing.T) {
-	target := deployed(t, func(h http.Handler) http.Handler {
+// A clause that watches all exchanges of a run has a script with the requests that
+// led to the failure.
+func TestFailureScriptOfWatchedExchange(t *testing.T) {
+	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/purge-queue") {
-				dull["200 HTML"](w, r)
+				stubHandlers["200 HTML"](w, r)
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -122,10 +123,11 @@ func TestScriptOfWatchedFailure(t *testing.T) {
 	}
 }
 
-// What reruns took is in no figure of the run, and told apart.
-func TestRerunsAreCountedApart(t *testing.T) {
+// The report counts the requests and jobs of reruns separately, and in no other
+// figure.
+func TestRerunsAreCountedSeparately(t *testing.T) {
 	var arrived atomic.Int64
-	target := deployed(t, func(h http.Handler) http.Handler {
+	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			arrived.Add(1)
 			if strings.Contains(r.URL.Path, "/cancel/") {
@@ -136,50 +138,51 @@ func TestRerunsAreCountedApart(t *testing.T) {
 		})
 	})
 	o := conformance.Options{Target: target, Select: []string{"JOB-17", "JOB-03"}}
-	once := judge(t, o)
-	first := arrived.Swap(0)
+	withoutReruns := judge(t, o)
+	arrivedWithout := arrived.Swap(0)
 	o.Reruns = 2
-	again := judge(t, o)
-	all := arrived.Load()
-	if once.Reruns != nil || again.Reruns == nil {
-		t.Fatalf("reruns %v and %v", once.Reruns, again.Reruns)
+	withReruns := judge(t, o)
+	arrivedWith := arrived.Load()
+	if withoutReruns.Reruns != nil || withReruns.Reruns == nil {
+		t.Fatalf("reruns %v and %v", withoutReruns.Reruns, withReruns.Reruns)
 	}
-	const looks = 20 // polls of jobs, more or less on a busy machine
-	if d := again.Requests - once.Requests; d > looks || d < -looks || again.Jobs != once.Jobs || again.Reruns.Cases < 2 || again.Reruns.Jobs != 2*once.Jobs ||
-		again.Requests+again.Reruns.Requests != all-(first-once.Requests) || again.Reruns.Duration <= 0 {
-		t.Errorf("%d requests and %d jobs without reruns; %d and %d with these: %s; %d arrived", once.Requests, once.Jobs, again.Requests, again.Jobs, again.Reruns, all)
+	const maxPollDifference = 20 // a busy machine polls jobs more or less often
+	if difference := withReruns.Requests - withoutReruns.Requests; difference > maxPollDifference || difference < -maxPollDifference || withReruns.Jobs != withoutReruns.Jobs || withReruns.Reruns.Cases < 2 || withReruns.Reruns.Jobs != 2*withoutReruns.Jobs ||
+		withReruns.Requests+withReruns.Reruns.Requests != arrivedWith-(arrivedWithout-withoutReruns.Requests) || withReruns.Reruns.Duration <= 0 {
+		t.Errorf("%d requests and %d jobs without reruns; %d and %d with these: %s; %d arrived", withoutReruns.Requests, withoutReruns.Jobs, withReruns.Requests, withReruns.Jobs, withReruns.Reruns, arrivedWith)
 	}
 }
 
-// stopWords say nothing of what came.
+// stopWords are words that do not say what a value counts.
 var stopWords = []string{"none", "one", "an", "a", "it", "is", "the", "there", "empty", "twice", "and", "of", "no", "not", "that", "more", "than"}
 
 var (
-	verbs = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]`)
-	// answer is a status code and a body.
-	answer = regexp.MustCompile(`^\d{3} .`)
-	word   = regexp.MustCompile(`[A-Za-z][A-Za-z-]+`)
+	formatVerb = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]`)
+	// answerPattern matches a status code with a body.
+	answerPattern = regexp.MustCompile(`^\d{3} .`)
+	wordPattern   = regexp.MustCompile(`[A-Za-z][A-Za-z-]+`)
 )
 
-// hasNoun tells whether a text says what its numbers count, or what there is.
+// hasNoun tells whether a text has a word beside formatting verbs and stop words,
+// as "4 calls" has and "4" has not.
 func hasNoun(text string) bool {
-	return slices.ContainsFunc(word.FindAllString(verbs.ReplaceAllString(text, ""), -1), func(w string) bool {
+	return slices.ContainsFunc(wordPattern.FindAllString(formatVerb.ReplaceAllString(text, ""), -1), func(w string) bool {
 		return !slices.Contains(stopWords, strings.ToLower(w))
 	})
 }
 
-// What a case says that came has its noun: 'came 4' leaves open, four of what.
-func TestWhatCameHasANoun(t *testing.T) {
+// Every actual value that a case reports has a noun: "4 calls", and not "4".
+func TestActualValuesHaveNouns(t *testing.T) {
 	files, err := filepath.Glob("../cases/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := filepath.Glob("../suite/*.go")
+	suiteFiles, err := filepath.Glob("../suite/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, path := range append(files, more...) {
+	for _, path := range append(files, suiteFiles...) {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, 0)
 		if err != nil {
@@ -194,11 +197,11 @@ func TestWhatCameHasANoun(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if x, ok := method.X.(*ast.Ident); ok && x.Name == "suite" { // suite.Fail is an order of our handler
+			if x, ok := method.X.(*ast.Ident); ok && x.Name == "suite" { // suite.Fail is an input for our handler
 				return true
 			}
-			place := map[string]int{"Expect": 2, "Fail": 0}
-			i, ok := place[method.Sel.Name]
+			textArgument := map[string]int{"Expect": 2, "Fail": 0}
+			i, ok := textArgument[method.Sel.Name]
 			if !ok || len(call.Args) <= i {
 				return true
 			}
@@ -216,12 +219,12 @@ func TestWhatCameHasANoun(t *testing.T) {
 				return true
 			})
 			if !hasNoun(text) {
-				t.Errorf("%s: what came is told as %q: of what?", set.Position(call.Pos()), text)
+				t.Errorf("%s: invalid actual value: expected a noun, as in \"%%d calls\", got %q", set.Position(call.Pos()), text)
 			}
 			return true
 		})
 	}
 	if checked < 50 {
-		t.Errorf("%d calls were found", checked)
+		t.Errorf("only %d calls were checked", checked)
 	}
 }

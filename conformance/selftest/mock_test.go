@@ -15,40 +15,41 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// mocker is the npm package of a mock that nobody of this project wrote.
-const mocker = "@stoplight/prism-cli@5.12.0"
+// mockPackage is the npm package of a mock server from outside this project.
+const mockPackage = "@stoplight/prism-cli@5.12.0"
 
 //go:embed testdata/mock.tsv
 var predictions string
 
-// A second opinion: an independent server of testdata/mock.yaml is judged as
-// testdata/mock.tsv predicts, where the document is right and where it is wrong.
+// An independent mock server of testdata/mock.yaml gets the verdicts that
+// testdata/mock.tsv predicts, where the document keeps the contract and where it
+// does not.
 func TestIndependentMock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm fetches the server from the network: see make test-all")
 	}
 	want := map[string]string{}
 	for line := range strings.Lines(predictions) {
-		f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		if len(f) != 3 || f[2] == "" {
-			t.Fatalf("no clause, verdict and reason: %q", line)
+		if len(fields) != 3 || fields[2] == "" {
+			t.Fatalf("invalid line of testdata/mock.tsv: expected a clause, a verdict and a reason, got %q", line)
 		}
-		want[f[0]] = f[1]
+		want[fields[0]] = fields[1]
 	}
-	target := conformance.Target{BaseURL: mock(t, "testdata/mock.yaml"), Key: "the-key", Endpoint: "our-endpoint"}
+	target := conformance.Target{BaseURL: startMock(t, "testdata/mock.yaml"), Key: "the-key", Endpoint: "our-endpoint"}
 	r := judge(t, conformance.Options{Target: target})
-	if r.Exit != conformance.ExitFailed || r.Requests > 220 || len(r.Leaked) > 0 {
-		t.Errorf("exit code %d, %d requests, left %v", r.Exit, r.Requests, r.Leaked)
+	if r.Exit != conformance.ExitFailed || r.Requests > 260 || len(r.Leaked) > 0 {
+		t.Errorf("exit code %d, %d requests, leaked %v", r.Exit, r.Requests, r.Leaked)
 	}
 	for _, x := range r.Results {
 		if x.Verdict == report.Skip || x.Level == string(suite.Unspec) {
 			continue
 		}
 		if want[x.Clause] != string(x.Verdict) {
-			t.Errorf("%s was predicted, and it is %s", want[x.Clause], report.Text(x))
+			t.Errorf("expected the verdict %s, got %s", want[x.Clause], report.Text(x))
 		}
 		delete(want, x.Clause)
 	}
@@ -57,25 +58,25 @@ func TestIndependentMock(t *testing.T) {
 	}
 }
 
-// mock serves the examples of an OpenAPI document, and says where.
-func mock(t *testing.T, document string) string {
+// startMock serves the examples of an OpenAPI document, and returns the URL.
+func startMock(t *testing.T, document string) string {
 	t.Helper()
-	missing := t.Skipf
+	skipOrFail := t.Skipf
 	if os.Getenv("CI") != "" {
-		missing = t.Fatalf
+		skipOrFail = t.Fatalf
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		missing("there is no npm, which comes with Node.js: no second opinion")
+		skipOrFail("npm, which comes with Node.js, is not installed")
 	}
 	dir := t.TempDir()
-	install := exec.CommandContext(t.Context(), npm, "install", "--prefix="+dir, "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", mocker)
+	install := exec.CommandContext(t.Context(), npm, "install", "--prefix="+dir, "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", mockPackage)
 	if text, err := install.CombinedOutput(); err != nil {
-		missing("npm install %s: %v\n%s", mocker, err, text)
+		skipOrFail("npm install %s: %v\n%s", mockPackage, err, text)
 	}
 	program := filepath.Join(dir, "node_modules", "@stoplight", "prism-cli", "dist", "index.js")
 	cmd := exec.CommandContext(t.Context(), "node", program, "mock", "--host=127.0.0.1", "--port=0", "--multiprocess=false", document)
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,15 +84,15 @@ func mock(t *testing.T, document string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Wait() }) // it ends with the test's context
-	var said strings.Builder
-	lines := bufio.NewScanner(out)
+	var output strings.Builder
+	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
-		said.WriteString(lines.Text() + "\n")
+		output.WriteString(lines.Text() + "\n")
 		if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
+			go func() { _, _ = io.Copy(io.Discard, stdout) }()
 			return strings.TrimSpace(url)
 		}
 	}
-	t.Fatalf("the mock does not start:\n%s", &said)
+	t.Fatalf("the mock does not start:\n%s", &output)
 	return ""
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
-// limiter tells whether a request is accepted at a time; each key has its own.
+// limiter tells whether a request is accepted at this time; it counts each key by
+// itself.
 type limiter func(key string, now time.Time) bool
 
-// slidingWindow accepts n in any time of that length.
+// slidingWindow accepts n requests in any period of this length.
 func slidingWindow(n int, length time.Duration) limiter {
 	accepted := map[string][]time.Time{}
 	return func(key string, now time.Time) bool {
@@ -35,7 +36,7 @@ func slidingWindow(n int, length time.Duration) limiter {
 	}
 }
 
-// fixedWindow accepts n in each of the windows that follow one another.
+// fixedWindow accepts n requests in each of consecutive windows.
 func fixedWindow(n int, length time.Duration) limiter {
 	type window struct{ number, accepted int64 }
 	windows := map[string]window{}
@@ -53,7 +54,7 @@ func fixedWindow(n int, length time.Duration) limiter {
 	}
 }
 
-// bucket gives back n in the time, one after the other.
+// bucket is a token bucket of size n, refilled evenly within the length.
 func bucket(n int, length time.Duration) limiter {
 	type level struct {
 		tokens float64
@@ -76,37 +77,37 @@ func bucket(n int, length time.Duration) limiter {
 	}
 }
 
-// However a deployment counts requests, it conforms with the limits of the
-// contract, and does not with others.
-func TestAlgorithmsOfRates(t *testing.T) {
+// A deployment conforms with any algorithm that keeps the limits of the contract,
+// and with none that has other limits.
+func TestRateLimitAlgorithms(t *testing.T) {
 	algorithms := map[string]func(int, time.Duration) limiter{"sliding window": slidingWindow, "fixed window": fixedWindow, "bucket": bucket}
 	for name, algorithm := range algorithms {
 		if testing.Short() && name != "bucket" {
 			continue
 		}
 		for _, c := range []struct {
-			what    string
-			more    int
-			window  time.Duration
-			notices bool
+			limits string
+			extra  int
+			window time.Duration
+			fails  bool
 		}{
 			{"the limits of the contract", 0, 10 * time.Second, false}, {"one more", 1, 10 * time.Second, true}, {"one less", -1, 10 * time.Second, true},
 			{"a window of 9.5 s", 0, 9500 * time.Millisecond, true}, {"a window of 11 s", 0, 11 * time.Second, true},
 		} {
 			if name == "fixed window" && c.window > 10*time.Second {
-				continue // it lies so or so
+				continue // the outcome depends on where the window begins
 			}
-			if testing.Short() && (c.more < 0 || c.window > 10*time.Second) {
+			if testing.Short() && (c.extra < 0 || c.window > 10*time.Second) {
 				continue // one fault of each kind is enough
 			}
-			t.Run(name+", "+c.what, func(t *testing.T) {
+			t.Run(name+", "+c.limits, func(t *testing.T) {
 				limits := map[string]limiter{}
 				for operation, n := range map[string]int{"/purge-queue": 2, "/requests": 10, "/cancel/": 100} {
-					limits[operation] = algorithm(n+c.more, c.window)
+					limits[operation] = algorithm(n+c.extra, c.window)
 				}
 				var mu sync.Mutex
 				var now func() time.Time
-				target := deployed(t, func(h http.Handler) http.Handler {
+				target := startDeployment(t, func(h http.Handler) http.Handler {
 					now = func() time.Time {
 						w := httptest.NewRecorder()
 						req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/clock", nil)
@@ -135,12 +136,12 @@ func TestAlgorithmsOfRates(t *testing.T) {
 						h.ServeHTTP(w, r)
 					})
 				}, func(c *jobrunner.Config) { c.NoJobLimits = true })
-				selected := conformance.Options{Target: target, Select: []string{"RAT-05", "RAT-06", "RAT-08", "RAT-09", "RAT-10"}}
-				r := judge(t, selected)
+				options := conformance.Options{Target: target, Select: []string{"RAT-05", "RAT-06", "RAT-08", "RAT-09", "RAT-10"}}
+				r := judge(t, options)
 				for tries := 1; r.Counts[report.Inconclusive] > 0 && r.Counts[report.Fail] == 0 && tries < 4; tries++ {
-					r = judge(t, selected) // time passes on a busy machine
+					r = judge(t, options) // a busy machine sent the requests too slowly
 				}
-				if failed := r.Counts[report.Fail] > 0; failed != c.notices {
+				if failed := r.Counts[report.Fail] > 0; failed != c.fails {
 					t.Errorf("%v", r.Counts)
 					for _, x := range r.Results {
 						t.Log(report.Text(x))

@@ -1,5 +1,5 @@
-// Package selftest_test checks the suite itself, against the jobrunner and
-// against servers that are wrong.
+// Package selftest_test tests the suite itself, against the jobrunner and against
+// faulty servers.
 package selftest_test
 
 import (
@@ -15,34 +15,34 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
-// A case states its clause wholly or, where another one does, not at all; a clause
-// is stated once.
+// A case has all fields of its clause's statement or, where another case of the
+// clause has them, none. All that have them agree.
 func TestCasesStateTheirClauses(t *testing.T) {
 	type statement struct {
-		level            suite.Level
-		from, says, note string
-		live             suite.Dialect
+		level              suite.Level
+		source, text, note string
+		live               suite.Dialect
 	}
-	id := regexp.MustCompile(`^[A-Z]+-[0-9]{2}$`)
+	idPattern := regexp.MustCompile(`^[A-Z]+-[0-9]{2}$`)
 	stated := map[string]statement{}
 	for _, c := range conformance.Cases() {
 		s := statement{c.Level, c.Source, c.Statement, c.Note, c.Live}
-		before, again := stated[c.Clause()]
+		before, alreadyStated := stated[c.Clause()]
 		switch {
 		case s == statement{} && c.ID != c.Clause():
 			continue // another case states it
 		case !slices.Contains(suite.Levels, c.Level) || c.Source == "" || c.Statement == "":
-			t.Errorf("case %s lacks its Level, From or Says: %+v", c.ID, s)
-		case again && before != s:
+			t.Errorf("case %s has no valid Level, Source or Statement: %+v", c.ID, s)
+		case alreadyStated && before != s:
 			t.Errorf("case %s states %+v, and another case of the clause %+v", c.ID, s, before)
-		case !id.MatchString(c.Clause()) || !slices.ContainsFunc(report.Areas, func(a report.Area) bool { return strings.HasPrefix(c.ID, a.ID+"-") }):
+		case !idPattern.MatchString(c.Clause()) || !slices.ContainsFunc(report.Areas, func(a report.Area) bool { return strings.HasPrefix(c.ID, a.ID+"-") }):
 			t.Errorf("case %s: expected an id like JOB-01 or JOB-01-word, of an area in report/areas.go", c.ID)
 		}
 		stated[c.Clause()] = s
 	}
 	for _, c := range clauses.All() {
-		if stated[c.ID].says != "" && c.Untestable != "" {
-			t.Errorf("%s is stated by a case, and in clauses/without_case.go", c.ID)
+		if stated[c.ID].text != "" && c.Untestable != "" {
+			t.Errorf("%s has a case, and is in clauses/without_case.go", c.ID)
 		}
 	}
 }
@@ -53,61 +53,61 @@ func TestClausesAndCases(t *testing.T) {
 	judged, seen := map[string]bool{}, map[string]bool{}
 	for _, c := range conformance.Cases() {
 		if seen[c.ID] {
-			t.Errorf("there are two cases %s", c.ID)
+			t.Errorf("two cases have the id %s", c.ID)
 		}
 		seen[c.ID] = true
 		if c.Run == nil {
-			t.Errorf("case %s does nothing", c.ID)
+			t.Errorf("case %s has no Run", c.ID)
 		}
 		for _, id := range c.AllClauses() {
 			judged[id] = true
 			if _, ok := clauses.Find(id); !ok {
-				t.Errorf("case %s judges %s, and there is no such clause", c.ID, id)
+				t.Errorf("case %s judges %s, which is not a clause", c.ID, id)
 			}
 		}
 	}
 	all := clauses.All()
 	if len(all) < 320 {
-		t.Errorf("there are %d clauses", len(all))
+		t.Errorf("expected 320 clauses or more, got %d", len(all))
 	}
 	ids := map[string]bool{}
 	var missing []string
 	for _, c := range all {
 		if ids[c.ID] {
-			t.Errorf("there are two clauses %s", c.ID)
+			t.Errorf("two clauses have the id %s", c.ID)
 		}
 		ids[c.ID] = true
 		switch {
 		case judged[c.ID] && c.Untestable != "":
-			t.Errorf("%s has a case, and is said to be untestable: %s", c.ID, c.Untestable)
+			t.Errorf("%s has a case, and is marked untestable: %s", c.ID, c.Untestable)
 		case !judged[c.ID] && c.Untestable == "":
 			missing = append(missing, c.ID)
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("clauses without a case, or a reason: %s", strings.Join(missing, " "))
+		t.Errorf("clauses with neither a case nor a reason why not: %s", strings.Join(missing, " "))
 	}
 }
 
-// unserved tells whether all that a clause is about is not served yet.
-func unserved(clause string) bool {
-	list, some := conformance.Unserved(), false
+// isUnserved tells whether the jobrunner serves none of a clause's operations yet.
+func isUnserved(clause string) bool {
+	list, hasCase := conformance.Unserved(), false
 	for _, c := range conformance.Cases() {
 		if !slices.Contains(c.AllClauses(), clause) {
 			continue
 		}
-		some = true
+		hasCase = true
 		if c.Operations == nil || slices.ContainsFunc(c.Operations, func(op string) bool { return !slices.Contains(list, op) }) {
 			return false
 		}
 	}
-	return some
+	return hasCase
 }
 
-// Every MUST has a mutant that it has to notice.
+// Every MUST has a mutant that it must detect.
 func TestMustsHaveMutants(t *testing.T) {
 	for _, c := range clauses.All() {
-		if unserved(c.ID) {
+		if isUnserved(c.ID) {
 			continue
 		}
 		if c.Level == suite.Must && c.Untestable == "" && len(conformance.Mutants(c.ID)) == 0 {
@@ -165,7 +165,7 @@ func TestSelection(t *testing.T) {
 		case want == "" && err != nil:
 		case want != "" && err == nil && strings.Join(ids, " ") == want:
 		default:
-			t.Errorf("%q chooses %v, %v", patterns, ids, err)
+			t.Errorf("%q selects %v, %v; expected %q", patterns, ids, err, want)
 		}
 	}
 }

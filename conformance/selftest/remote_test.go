@@ -23,9 +23,9 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
-// remoteInBubble judges a jobrunner as any remote deployment is judged, with all
-// allowed and an ordinary clock, behind whatever wrap makes of it. All of it is
-// in a bubble, so that no wait takes long.
+// remoteInBubble judges a jobrunner as a remote deployment with an ordinary clock,
+// with everything allowed and wrap as a middleware. It runs in virtual time, so that
+// waits take no real time.
 func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change func(*conformance.Options)) (r *report.Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 				endpoints = []string{"nothing-of-ours"}
 			}
 			var err error
-			if *key, err = apikey.At(dir).Add(name, endpoints); err != nil {
+			if *key, err = apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -61,17 +61,17 @@ func remoteInBubble(t *testing.T, wrap func(http.Handler) http.Handler, change f
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Minute) // what a refused body leaves asleep
+		time.Sleep(time.Minute) // until goroutines end that a refused body left asleep
 	})
 	return r
 }
 
-// direct changes nothing.
-func direct(h http.Handler) http.Handler { return h }
+// unchanged returns the handler itself.
+func unchanged(h http.Handler) http.Handler { return h }
 
-// delayed is a proxy at the other end of a long line: half of the latency passes
-// before a request arrives, and half after its answer is made.
-func delayed(latency time.Duration) func(http.Handler) http.Handler {
+// withLatency delays requests and answers, as a distant network does: half of the
+// latency passes before a request arrives, and half after its answer is made.
+func withLatency(latency time.Duration) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -90,11 +90,11 @@ func delayed(latency time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// laggard is a deployment that does what time does to jobs so much later, as one
-// whose sweeper runs now and then: it takes longer times than those that are
-// submitted.
-func laggard(lag time.Duration) func(http.Handler) http.Handler {
-	later := func(value any, least, most int64) any {
+// withLateEffects makes a deployment that applies ttl and execution time-out too
+// late by the lag, as one does whose sweeper runs rarely: it lengthens these times
+// in submissions.
+func withLateEffects(lag time.Duration) func(http.Handler) http.Handler {
+	lengthen := func(value any, least, most int64) any {
 		number, ok := value.(json.Number)
 		ms, err := number.Int64()
 		if !ok || err != nil || ms < least || ms > most-lag.Milliseconds() {
@@ -109,7 +109,7 @@ func laggard(lag time.Duration) func(http.Handler) http.Handler {
 			if err != nil {
 				return // the client is gone
 			}
-			if len(text) > 1<<16 { // about sizes, and not about time
+			if len(text) > 1<<16 { // of a case about sizes, which has no times
 				r.Body = io.NopCloser(bytes.NewReader(text))
 				h.ServeHTTP(w, r)
 				return
@@ -123,8 +123,8 @@ func laggard(lag time.Duration) func(http.Handler) http.Handler {
 					policy, ok = map[string]any{"executionTimeout": json.Number("600000"), "ttl": json.Number("86400000")}, true
 				}
 				if _, input := body["input"]; ok && input {
-					policy["executionTimeout"] = later(policy["executionTimeout"], 5000, week.Milliseconds())
-					policy["ttl"] = later(policy["ttl"], 10_000, week.Milliseconds())
+					policy["executionTimeout"] = lengthen(policy["executionTimeout"], 5000, week.Milliseconds())
+					policy["ttl"] = lengthen(policy["ttl"], 10_000, week.Milliseconds())
 					for name, value := range policy {
 						if value == nil {
 							delete(policy, name)
@@ -137,7 +137,7 @@ func laggard(lag time.Duration) func(http.Handler) http.Handler {
 				}
 			}
 			if ttl := r.URL.Query().Get("ttl"); ttl != "" {
-				r.URL.RawQuery = fmt.Sprint("ttl=", later(json.Number(ttl), 10_000, week.Milliseconds()))
+				r.URL.RawQuery = fmt.Sprint("ttl=", lengthen(json.Number(ttl), 10_000, week.Milliseconds()))
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 			r.Header.Set("Content-Length", fmt.Sprint(len(text)))
@@ -146,47 +146,47 @@ func laggard(lag time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// Neither a long line nor a deployment that is late with what time does makes a
-// remote run fail, or need a rerun.
+// A remote run neither fails nor needs a rerun because of latency, or because the
+// deployment applies timed effects late.
 func TestRemoteRunToleratesDelays(t *testing.T) {
-	late := laggard(4 * time.Second)
+	lateEffects := withLateEffects(4 * time.Second)
 	for name, c := range map[string]struct {
-		wrap   func(http.Handler) http.Handler
-		change func(*conformance.Options)
-		unsure int  // clauses that may be inconclusive
-		sample bool // also runs with -short: every kind of delay is in it
+		wrap            func(http.Handler) http.Handler
+		change          func(*conformance.Options)
+		maxInconclusive int  // clauses that may be inconclusive
+		sample          bool // runs with -short, too: it has both kinds of delay
 	}{
-		"near":            {wrap: direct},
-		"700 ms away":     {wrap: delayed(700 * time.Millisecond), unsure: 4},
-		"1.5 s away":      {wrap: delayed(1500 * time.Millisecond), unsure: 10},
-		"3 s away":        {wrap: delayed(3 * time.Second), unsure: 30},
-		"sweeps 4 s late": {wrap: late},
+		"near":            {wrap: unchanged},
+		"700 ms away":     {wrap: withLatency(700 * time.Millisecond), maxInconclusive: 4},
+		"1.5 s away":      {wrap: withLatency(1500 * time.Millisecond), maxInconclusive: 10},
+		"3 s away":        {wrap: withLatency(3 * time.Second), maxInconclusive: 30},
+		"sweeps 4 s late": {wrap: lateEffects},
 		"700 ms away, sweeps 4 s late": {
-			wrap: func(h http.Handler) http.Handler { return delayed(700 * time.Millisecond)(late(h)) }, unsure: 4, sample: true,
+			wrap: func(h http.Handler) http.Handler { return withLatency(700 * time.Millisecond)(lateEffects(h)) }, maxInconclusive: 4, sample: true,
 		},
-		"slowly, as others use it": {
-			wrap: delayed(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(45, 10) }, unsure: 30,
+		"paced, 100 ms away": {
+			wrap: withLatency(100 * time.Millisecond), change: func(o *conformance.Options) { o.Pace = env.NewPace(45, 10) }, maxInconclusive: 30,
 		},
-		"one after the other": {
-			wrap: direct, change: func(o *conformance.Options) { o.Parallel = 1 },
+		"one case at a time": {
+			wrap: unchanged, change: func(o *conformance.Options) { o.Parallel = 1 },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !c.sample {
-				t.Skip("a sample is enough")
+				t.Skip("runs without -short")
 			}
 			t.Parallel()
 			r := remoteInBubble(t, c.wrap, c.change)
-			unsure := 0
+			inconclusive := 0
 			for _, x := range r.Results {
 				switch x.Verdict {
 				case report.Pass, report.Observed, report.Skip:
 				case report.Inconclusive:
-					if unsure++; x.Repeats != "" || unsure > c.unsure {
+					if inconclusive++; x.Repeats != "" || inconclusive > c.maxInconclusive {
 						t.Error(report.Text(x))
 					}
 				case report.Blocked, report.Warn:
-					if c.unsure <= 4 {
+					if c.maxInconclusive <= 4 {
 						t.Error(report.Text(x))
 					}
 				default:
@@ -194,14 +194,14 @@ func TestRemoteRunToleratesDelays(t *testing.T) {
 				}
 			}
 			if r.Judged() < 195 || len(r.Leaked) > 0 {
-				t.Errorf("%v, left %v", r.Counts, r.Leaked)
+				t.Errorf("%v, leaked %v", r.Counts, r.Leaked)
 			}
 		})
 	}
 }
 
-// Every answer that is judged was asked for: what a run counts is what arrives.
-func TestRemoteRunRemembersNoAnswer(t *testing.T) {
+// A run judges no answer from a cache: as many requests arrive as it counts.
+func TestRemoteRunCachesNoAnswer(t *testing.T) {
 	var arrived atomic.Int64
 	r := remoteInBubble(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,8 @@ func TestRemoteRunRemembersNoAnswer(t *testing.T) {
 		}
 		seen[x.Case] = true
 	}
-	// The rest looks at the target first, makes endpoints and takes them down.
+	// The preflight sends two. The others that no clause counts create and delete
+	// endpoints.
 	if n := int(arrived.Load()); n != int(r.Requests)+2 || sent > n || sent < 30 {
 		t.Errorf("%d requests arrived, the report says %d, and its clauses %d", n, r.Requests, sent)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// Time is not advanced past a request that is still on its way, however long its
-// connection takes.
-func TestAdvanceOvertakesNoRequest(t *testing.T) {
-	target := deployed(t, nil)
+// The clock is not advanced while a request is in flight, however long its
+// connection takes to open.
+func TestAdvanceWaitsForSlowConnections(t *testing.T) {
+	target := startDeployment(t, nil)
 	target.Client = &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			time.Sleep(30 * time.Millisecond) // a network takes real time
+			time.Sleep(30 * time.Millisecond) // real time: this test is not in a bubble
 			return new(net.Dialer).DialContext(ctx, network, address)
 		},
 	}}

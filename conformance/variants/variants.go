@@ -1,6 +1,6 @@
 // Package variants lists deployments that differ from the jobrunner where the
-// contract leaves a choice: the proof that the suite fails nothing that is
-// merely different.
+// contract leaves a choice: the proof that the suite does not fail a deployment for
+// being different.
 package variants
 
 import (
@@ -13,22 +13,22 @@ import (
 // Variant is a deployment that keeps the contract in another way.
 type Variant struct {
 	ID string
-	// Warns are the SHOULDs that the variant does not keep: only these may warn.
-	Warns []string
-	// Allowed is the statement of the description that leaves the choice.
-	Allowed string
-	Words   string // what is different, for people
-	Fault   string // the same for the jobrunner, in GPUCLOUD_FAULT: a list
-	// Body has further members of the body that makes an endpoint, in JSON, where
-	// the variant needs some.
-	Body string
-	// Exact says that it is judged with its clock in hand, and granted no lateness:
-	// then it may be warned of where it is late, whatever the clause's level.
+	// MayWarn are the SHOULDs that the variant does not keep: only these may warn.
+	MayWarn []string
+	// Choice is the statement of the description that leaves the choice.
+	Choice      string
+	Description string // the difference, for people
+	Fault       string // the difference as GPUCLOUD_FAULT tells the jobrunner, one or a list
+	// EndpointBody is JSON with members that the variant requires in a body that
+	// creates an endpoint.
+	EndpointBody string
+	// Exact says that the suite controls the variant's clock and grants it no
+	// lateness. Then a clause of any level may warn that an effect is late.
 	Exact bool
 }
 
-// Files have a variant in each line; the blind ones were written without a look
-// at the cases.
+// files have a variant on each line; those of blind.tsv were written from the
+// contract alone, without a look at the cases.
 //
 //go:embed *.tsv
 var files embed.FS
@@ -42,18 +42,18 @@ var All = sync.OnceValue(func() (all []Variant) {
 			panic(err) // embedded
 		}
 		for line := range strings.Lines(string(table)) {
-			f := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
-			if strings.HasPrefix(line, "#") || len(f) < 5 {
+			fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+			if strings.HasPrefix(line, "#") || len(fields) < 5 {
 				continue
 			}
-			v := Variant{ID: f[0], Allowed: f[2], Words: f[3], Fault: f[4]}
-			if f[1] != "-" {
-				v.Warns = strings.Fields(f[1])
+			v := Variant{ID: fields[0], Choice: fields[2], Description: fields[3], Fault: fields[4]}
+			if fields[1] != "-" {
+				v.MayWarn = strings.Fields(fields[1])
 			}
-			if len(f) > 5 {
-				v.Body = f[5]
+			if len(fields) > 5 {
+				v.EndpointBody = fields[5]
 			}
-			v.Exact = len(f) > 6 && f[6] == "exact"
+			v.Exact = len(fields) > 6 && fields[6] == "exact"
 			all = append(all, v)
 		}
 	}

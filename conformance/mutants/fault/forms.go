@@ -15,8 +15,8 @@ import (
 	"unicode/utf16"
 )
 
-// write sends an answer, in the form that the edit asks for.
-func (e edit) write(out http.ResponseWriter, status int, header http.Header, body []byte) {
+// writeAnswer sends an answer in the form of the edit: compressed, chunked.
+func (e edit) writeAnswer(out http.ResponseWriter, status int, header http.Header, body []byte) {
 	for name, values := range header {
 		out.Header()[name] = values
 	}
@@ -36,9 +36,9 @@ func (e edit) write(out http.ResponseWriter, status int, header http.Header, bod
 	_, _ = out.Write(body)
 }
 
-// unzip takes the compression of an edit nearer to the deployment off, for one
-// more to be made.
-func (a *answer) unzip() {
+// decompress undoes the compression by another fault, so that this one can edit
+// the body.
+func (a *storedAnswer) decompress() {
 	if a.header.Get("Content-Encoding") != "gzip" {
 		return
 	}
@@ -47,22 +47,22 @@ func (a *answer) unzip() {
 		return
 	}
 	if body, err := io.ReadAll(z); err == nil {
-		a.body, a.zipped = body, true
+		a.body, a.compressed = body, true
 		a.header.Del("Content-Encoding")
 	}
 }
 
-// page answers one page of a list, and where the next one is.
-func (e edit) page(body []byte, header http.Header, asked *url.URL) []byte {
+// paginate returns one page of a list, and adds a link to the next one.
+func (e edit) paginate(body []byte, header http.Header, requestURL *url.URL) []byte {
 	var list []json.RawMessage
 	if e.Page == 0 || json.Unmarshal(body, &list) != nil {
 		return body
 	}
-	from, _ := strconv.Atoi(asked.Query().Get("from")) // the first page: 0
+	from, _ := strconv.Atoi(requestURL.Query().Get("from")) // the first page: 0
 	from = min(max(from, 0), len(list))
 	to := min(from+e.Page, len(list))
 	if to < len(list) {
-		header.Set("Link", fmt.Sprintf(`<%s?from=%d>; rel="next"`, asked.Path, to))
+		header.Set("Link", fmt.Sprintf(`<%s?from=%d>; rel="next"`, requestURL.Path, to))
 	}
 	text, err := json.Marshal(slices.Clip(list[from:to]))
 	if err != nil {
@@ -71,13 +71,13 @@ func (e edit) page(body []byte, header http.Header, asked *url.URL) []byte {
 	return text
 }
 
-// reversed is a list, or an object of lists, in the other order.
-func reversed(tree any) any {
-	switch in := tree.(type) {
+// reverseLists reverses a list, or the lists in an object.
+func reverseLists(tree any) any {
+	switch node := tree.(type) {
 	case []any:
-		slices.Reverse(in)
+		slices.Reverse(node)
 	case map[string]any:
-		for _, member := range in {
+		for _, member := range node {
 			if list, ok := member.([]any); ok {
 				slices.Reverse(list)
 			}
@@ -86,16 +86,16 @@ func reversed(tree any) any {
 	return tree
 }
 
-// ornate is JSON with white space everywhere, members in descending order, and
-// everything escaped that may be.
+// ornate encodes JSON with white space everywhere, members in descending order,
+// and all characters escaped that may be. Each line begins with the text line.
 func ornate(b []byte, tree any, line string) []byte {
 	inner := line + "\t"
-	switch in := tree.(type) {
+	switch node := tree.(type) {
 	case map[string]any:
 		b = append(b, '{')
-		for i, name := range slices.Backward(slices.Sorted(maps.Keys(in))) {
-			b = append(append(b, inner...), quoted(name)...)
-			b = ornate(append(b, " : "...), in[name], inner)
+		for i, name := range slices.Backward(slices.Sorted(maps.Keys(node))) {
+			b = append(append(b, inner...), escapedString(name)...)
+			b = ornate(append(b, " : "...), node[name], inner)
 			if i > 0 {
 				b = append(b, " ,"...)
 			}
@@ -103,22 +103,23 @@ func ornate(b []byte, tree any, line string) []byte {
 		return append(append(b, line...), '}')
 	case []any:
 		b = append(b, '[')
-		for i, value := range in {
+		for i, value := range node {
 			b = ornate(append(b, inner...), value, inner)
-			if i < len(in)-1 {
+			if i < len(node)-1 {
 				b = append(b, " ,"...)
 			}
 		}
 		return append(append(b, line...), ']')
 	case string:
-		return append(b, quoted(in)...)
+		return append(b, escapedString(node)...)
 	}
 	text, _ := json.Marshal(tree) // a number, a boolean or null
 	return append(b, text...)
 }
 
-// quoted is a string with escapes for all but ASCII, and for slashes.
-func quoted(s string) string {
+// escapedString encodes a string with escapes for slashes and all that is not
+// ASCII.
+func escapedString(s string) string {
 	text, _ := json.Marshal(s)
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(string(text), "/", `\/`) {

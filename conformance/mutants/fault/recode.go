@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// recodings are what a program may do to JSON that it should pass on: to each
-// value, from the innermost to the whole.
+// recodings are changes that programs make to JSON that they should pass on
+// unchanged. Each is applied to every value, from the innermost to the outermost.
 var recodings = map[string]func(v any) any{
-	"double": numbers(func(f float64) string {
+	"double": recodeNumbers(func(f float64) string {
 		text, err := json.Marshal(f)
 		if err != nil {
 			return ""
 		}
 		return string(text)
 	}),
-	"float":    numbers(func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 32) }),
-	"digits":   numbers(func(f float64) string { return strconv.FormatFloat(f, 'g', 15, 64) }),
-	"fixed":    numbers(func(f float64) string { return strconv.FormatFloat(f, 'f', 6, 64) }),
-	"composed": texts(strings.NewReplacer("e\u0301", "\u00e9").Replace),
-	"trimmed":  texts(strings.TrimSpace),
-	"lines":    texts(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace),
-	"cut":      texts(func(s string) string { return s[:min(len(s), 65536)] }),
-	"no-nul":   texts(strings.NewReplacer("\x00", "").Replace),
-	"no-mark":  texts(strings.NewReplacer("\ufeff", "").Replace),
-	"no-emoji": texts(func(s string) string {
+	"float":    recodeNumbers(func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 32) }),
+	"digits":   recodeNumbers(func(f float64) string { return strconv.FormatFloat(f, 'g', 15, 64) }),
+	"fixed":    recodeNumbers(func(f float64) string { return strconv.FormatFloat(f, 'f', 6, 64) }),
+	"composed": recodeStrings(strings.NewReplacer("e\u0301", "\u00e9").Replace),
+	"trimmed":  recodeStrings(strings.TrimSpace),
+	"lines":    recodeStrings(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace),
+	"cut":      recodeStrings(func(s string) string { return s[:min(len(s), 65536)] }),
+	"no-nul":   recodeStrings(strings.NewReplacer("\x00", "").Replace),
+	"no-mark":  recodeStrings(strings.NewReplacer("\ufeff", "").Replace),
+	"no-emoji": recodeStrings(func(s string) string {
 		return strings.Map(func(r rune) rune {
 			if r > 0xffff {
 				return '\ufffd'
@@ -37,39 +37,39 @@ var recodings = map[string]func(v any) any{
 			return r
 		}, s)
 	}),
-	"html":        texts(strings.NewReplacer("<", "&lt;", "&", "&amp;").Replace),
-	"plus":        texts(strings.NewReplacer("+", " ").Replace),
-	"slash":       texts(strings.NewReplacer(`\`, `/`).Replace),
-	"lower-names": objects(func(name string, v any, into map[string]any) { into[strings.ToLower(name)] = v }),
-	"composed-names": objects(func(name string, v any, into map[string]any) {
+	"html":        recodeStrings(strings.NewReplacer("<", "&lt;", "&", "&amp;").Replace),
+	"plus":        recodeStrings(strings.NewReplacer("+", " ").Replace),
+	"slash":       recodeStrings(strings.NewReplacer(`\`, `/`).Replace),
+	"lower-names": recodeObjects(func(name string, v any, into map[string]any) { into[strings.ToLower(name)] = v }),
+	"composed-names": recodeObjects(func(name string, v any, into map[string]any) {
 		into[strings.ReplaceAll(name, "e\u0301", "\u00e9")] = v
 	}),
-	"dots": objects(func(name string, v any, into map[string]any) {
-		first, rest, two := strings.Cut(name, ".")
-		if !two {
+	"dots": recodeObjects(func(name string, v any, into map[string]any) {
+		first, rest, dotted := strings.Cut(name, ".")
+		if !dotted {
 			into[name] = v
 			return
 		}
-		below, ok := into[first].(map[string]any)
+		nested, ok := into[first].(map[string]any)
 		if !ok {
-			below = map[string]any{}
+			nested = map[string]any{}
 		}
-		below[rest], into[first] = v, below
+		nested[rest], into[first] = v, nested
 	}),
-	"no-dollars":    objects(without(func(name string, _ any) bool { return strings.HasPrefix(name, "$") })),
-	"no-prototypes": objects(without(func(name string, _ any) bool { return name == "__proto__" || name == "constructor" })),
-	"no-empty-name": objects(without(func(name string, _ any) bool { return name == "" })),
-	"seconds": objects(func(name string, v any, into map[string]any) { // of a job's times
+	"no-dollars":    recodeObjects(dropMembers(func(name string, _ any) bool { return strings.HasPrefix(name, "$") })),
+	"no-prototypes": recodeObjects(dropMembers(func(name string, _ any) bool { return name == "__proto__" || name == "constructor" })),
+	"no-empty-name": recodeObjects(dropMembers(func(name string, _ any) bool { return name == "" })),
+	"seconds": recodeObjects(func(name string, v any, into map[string]any) { // of a job's times
 		if n, ok := v.(json.Number); ok && (name == "delayTime" || name == "executionTime") {
 			ms, _ := n.Int64() // an integer
 			v = json.Number(strconv.FormatInt(ms/1000, 10))
 		}
 		into[name] = v
 	}),
-	"no-nulls": objects(without(func(_ string, v any) bool { return v == nil })),
-	"no-empties": objects(without(func(_ string, v any) bool {
-		list, is := v.([]any)
-		return is && len(list) == 0
+	"no-nulls": recodeObjects(dropMembers(func(_ string, v any) bool { return v == nil })),
+	"no-empties": recodeObjects(dropMembers(func(_ string, v any) bool {
+		list, isList := v.([]any)
+		return isList && len(list) == 0
 	})),
 	"thousand": func(v any) any {
 		if list, ok := v.([]any); ok {
@@ -95,7 +95,7 @@ var recodings = map[string]func(v any) any{
 		}
 		return v
 	},
-	"no-empty": func(v any) any { return v }, // of a member: see emptied
+	"no-empty": func(v any) any { return v }, // leaves members out: see isDropped
 	"number-texts": func(v any) any { // "1" is 1
 		if s, ok := v.(string); ok {
 			if _, err := strconv.Atoi(s); err == nil && s == strings.TrimLeft(s, "+0") {
@@ -106,13 +106,13 @@ var recodings = map[string]func(v any) any{
 	},
 }
 
-// emptied tells whether a recoding leaves a member out.
-func emptied(v any, as string) bool {
+// isDropped tells whether a recoding leaves a member with this value out.
+func isDropped(v any, as string) bool {
 	text, err := json.Marshal(v)
 	return as == "no-empty" && err == nil && slices.Contains([]string{"null", `""`, "{}", "[]", "0"}, string(text))
 }
 
-func numbers(print func(float64) string) func(any) any {
+func recodeNumbers(print func(float64) string) func(any) any {
 	return func(v any) any {
 		if n, ok := v.(json.Number); ok {
 			if f, err := n.Float64(); err == nil {
@@ -125,7 +125,7 @@ func numbers(print func(float64) string) func(any) any {
 	}
 }
 
-func texts(change func(string) string) func(any) any {
+func recodeStrings(change func(string) string) func(any) any {
 	return func(v any) any {
 		if s, ok := v.(string); ok {
 			return change(s)
@@ -134,21 +134,21 @@ func texts(change func(string) string) func(any) any {
 	}
 }
 
-func objects(put func(name string, v any, into map[string]any)) func(any) any {
+func recodeObjects(put func(name string, v any, result map[string]any)) func(any) any {
 	return func(v any) any {
-		o, ok := v.(map[string]any)
+		members, ok := v.(map[string]any)
 		if !ok {
 			return v
 		}
-		into := map[string]any{}
-		for _, name := range slices.Sorted(maps.Keys(o)) {
-			put(name, o[name], into)
+		result := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			put(name, members[name], result)
 		}
-		return into
+		return result
 	}
 }
 
-func without(drop func(name string, v any) bool) func(string, any, map[string]any) {
+func dropMembers(drop func(name string, v any) bool) func(string, any, map[string]any) {
 	return func(name string, v any, into map[string]any) {
 		if !drop(name, v) {
 			into[name] = v
@@ -156,7 +156,7 @@ func without(drop func(name string, v any) bool) func(string, any, map[string]an
 	}
 }
 
-// recode changes a value and all that is in it.
+// recode applies a recoding to a value and to all values in it.
 func recode(v any, as string) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -171,8 +171,8 @@ func recode(v any, as string) any {
 	return recodings[as](v)
 }
 
-// recoded is a JSON text, recoded.
-func recoded(text []byte, as string) []byte {
+// recodeText applies a recoding to JSON.
+func recodeText(text []byte, as string) []byte {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -188,7 +188,8 @@ func recoded(text []byte, as string) []byte {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// checkRecodings answers an error where a fault has a recoding that there is not.
+// checkRecodings returns an error where a fault names a recoding that does not
+// exist.
 func (f *fault) checkRecodings() error {
 	all := map[string]string{}
 	if f.Data != "" {
@@ -200,17 +201,17 @@ func (f *fault) checkRecodings() error {
 	}
 	for _, as := range all {
 		if recodings[as] == nil {
-			return fmt.Errorf("GPUCLOUD_FAULT: there is no recoding %q", as)
+			return fmt.Errorf("invalid GPUCLOUD_FAULT: expected a recoding of recode.go, got %q", as)
 		}
 	}
 	return nil
 }
 
-// Data is JSON at a place of the code, or what the chosen faults make of it.
+// Data returns the JSON at a place of the code, recoded by the chosen faults.
 func Data(place string, text []byte) []byte {
-	for _, f := range chosen {
+	for _, f := range chosenFaults {
 		if f.Data == place && len(text) > 0 {
-			text = recoded(text, f.As)
+			text = recodeText(text, f.As)
 		}
 	}
 	return text

@@ -19,122 +19,123 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 )
 
-// wire edits the requests that it is about, and their answers.
+// wire edits the requests that match, and their answers.
 type wire struct {
-	// What it is about: all that are set must match.
+	// Which requests and answers are edited: all conditions that are set must hold.
 	Method string `json:"method"`
 	Path   string `json:"path"`   // a regular expression
-	Except string `json:"except"` // paths that it is not about, the same
+	Except string `json:"except"` // a regular expression for paths to leave alone
 	Status int    `json:"status"` // of the answer
-	// When are members that the answer must have, with these values.
-	When map[string]any `json:"when"`
-	// Without is a header that the request has not, Lacks and Has regular
-	// expressions that its body does not match, and matches.
-	Without string `json:"without"`
-	Lacks   string `json:"lacks"`
-	Has     string `json:"has"`
+	// AnswerWith are members that the answer must have, with these values.
+	AnswerWith map[string]any `json:"when"`
+	// WithoutHeader is a header that the request must not have. BodyWithout and
+	// BodyWith are regular expressions that its body must not match, and must match.
+	WithoutHeader string `json:"without"`
+	BodyWithout   string `json:"lacks"`
+	BodyWith      string `json:"has"`
 
 	Request edit `json:"request"`
 	Answer  edit `json:"answer"`
-	// Remember is a member of all requests' bodies, whose values $SEEN stands for.
+	// Remember names a member of request bodies: $SEEN stands for all values that
+	// it has had.
 	Remember string `json:"remember"`
-	// Recall is a member of a request's body that later answers with the same id
-	// show, too.
+	// Recall names a member of a request's body that is added to later answers
+	// about the object that the request created.
 	Recall string `json:"recall"`
-	// Stub answers without asking the deployment: $PATH is the path that was asked.
+	// Stub answers without calling the deployment: $PATH is the path of the request.
 	Stub bool `json:"stub"`
-	// Stale answers, for so many seconds of the deployment's time, what was
-	// answered to the same request before.
+	// Stale is for how many seconds of the deployment's time the answer to the
+	// same request is repeated.
 	Stale int `json:"stale"`
 
-	mu      sync.Mutex
-	seen    []string
-	recall  map[string]any     // by id
-	answers map[string]*answer // by request
+	mu         sync.Mutex
+	remembered []string
+	recallByID map[string]any           // values of Recall, by id of the object
+	answers    map[string]*storedAnswer // by request
 }
 
-// answer is one that is kept.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-	at     time.Time
-	zipped bool // is sent compressed
+// storedAnswer is an answer that may be repeated (Stale).
+type storedAnswer struct {
+	status     int
+	header     http.Header
+	body       []byte
+	at         time.Time
+	compressed bool // was compressed, and is compressed again when it is sent
 }
 
-// edit is what becomes of a message. Members are named by path: jobs.inQueue,
-// 0.password; * stands for every member.
+// edit is a list of changes to a request or an answer. Members are named by path:
+// jobs.inQueue, 0.password; * stands for every member.
 type edit struct {
 	Status  int               `json:"status"`
 	Path    [2]string         `json:"path"` // a regular expression, and its replacement
 	Method  string            `json:"method"`
 	Header  map[string]string `json:"header"` // "" deletes it; $KEY is the deployment's key, $SENT the client's
-	Body    *string           `json:"body"`   // all of it
+	Body    *string           `json:"body"`   // replaces the whole body
 	Set     map[string]any    `json:"set"`
-	Default map[string]any    `json:"default"` // set where they are absent
+	Default map[string]any    `json:"default"` // are set where they are absent
 	Delete  []string          `json:"delete"`
-	Text    []string          `json:"text"`   // these become strings, of their JSON
-	Rename  map[string]string `json:"rename"` // the last name of the path
-	Recode  map[string]string `json:"recode"` // by path ("": all of it): see recode.go
-	Wrap    string            `json:"wrap"`   // the whole becomes the member of an object
+	Text    []string          `json:"text"`   // members that become strings of their JSON
+	Rename  map[string]string `json:"rename"` // by path: the new name of the member
+	Recode  map[string]string `json:"recode"` // by path ("": the whole body): see recode.go
+	Wrap    string            `json:"wrap"`   // the body becomes this member of an object
 
-	Query   [2]string            `json:"query"`   // as Path
-	Affix   map[string][2]string `json:"affix"`   // what stands before and behind a string then
-	Raw     [][2]string          `json:"raw"`     // regular expressions, and their replacements in the body's text
+	Query   [2]string            `json:"query"`   // a regular expression, and its replacement
+	Affix   map[string][2]string `json:"affix"`   // by path: a prefix and a suffix for a string
+	Raw     [][2]string          `json:"raw"`     // regular expressions and their replacements, in the undecoded body
 	Form    string               `json:"form"`    // "ornate": the same JSON with other white space, order of members and escapes
-	Reverse bool                 `json:"reverse"` // of a list, or of the lists in an object
-	Page    int                  `json:"page"`    // a list becomes its first so many, with a link to the rest
-	Gzip    bool                 `json:"gzip"`    // compressed
-	Chunked bool                 `json:"chunked"` // sent without its length
+	Reverse bool                 `json:"reverse"` // reverses a list, or the lists in an object
+	Page    int                  `json:"page"`    // the size of a page: a list is cut to one, with a link to the next
+	Gzip    bool                 `json:"gzip"`    // sends the body compressed
+	Chunked bool                 `json:"chunked"` // sends the body without Content-Length
 }
 
-func (w *wire) handler(next http.Handler, clock *clock.Clock) http.Handler {
+func (w *wire) handler(next http.Handler, deploymentClock *clock.Clock) http.Handler {
 	path, except := pattern(w.Path), pattern(cmp.Or(w.Except, "^$"))
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w.remember(r)
-		if w.Method != "" && w.Method != r.Method || !path.MatchString(r.URL.Path) || except.MatchString(r.URL.Path) || !w.asks(r) {
+		if w.Method != "" && w.Method != r.Method || !path.MatchString(r.URL.Path) || except.MatchString(r.URL.Path) || !w.matchesRequest(r) {
 			next.ServeHTTP(out, r)
 			return
 		}
-		sent := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		said := strings.NewReplacer("$KEY", os.Getenv("GPUCLOUD_API_KEY"), "$SENT", sent, "$SEEN", w.all(), "$PATH", r.URL.Path)
-		asked := *r.URL
-		w.Request.request(r, said)
-		got := w.ask(next, r, clock)
-		status, body := got.status, got.body
-		if (w.Status == 0 || w.Status == status) && holds(body, w.When) {
-			body = w.recalled(body)
-			body = w.Answer.message(body, got.header, said)
-			body = w.Answer.page(body, got.header, &asked)
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		placeholders := strings.NewReplacer("$KEY", os.Getenv("GPUCLOUD_API_KEY"), "$SENT", key, "$SEEN", w.allRemembered(), "$PATH", r.URL.Path)
+		requestURL := *r.URL
+		w.Request.applyToRequest(r, placeholders)
+		answer := w.staleOrServed(next, r, deploymentClock)
+		status, body := answer.status, answer.body
+		if (w.Status == 0 || w.Status == status) && hasMembers(body, w.AnswerWith) {
+			body = w.addRecalled(body)
+			body = w.Answer.apply(body, answer.header, placeholders)
+			body = w.Answer.paginate(body, answer.header, &requestURL)
 			if w.Answer.Status != 0 {
 				status = w.Answer.Status
 			}
 		}
-		last := w.Answer
-		last.Gzip = last.Gzip || got.zipped
-		last.write(out, status, got.header, body)
+		form := w.Answer
+		form.Gzip = form.Gzip || answer.compressed
+		form.writeAnswer(out, status, answer.header, body)
 	})
 }
 
-// asks tells whether a request has what the fault is about.
-func (w *wire) asks(r *http.Request) bool {
-	if w.Without != "" && (r.Header.Get(w.Without) != "" || r.ContentLength == 0) {
+// matchesRequest tells whether header and body of a request match.
+func (w *wire) matchesRequest(r *http.Request) bool {
+	if w.WithoutHeader != "" && (r.Header.Get(w.WithoutHeader) != "" || r.ContentLength == 0) {
 		return false
 	}
-	if w.Lacks == "" && w.Has == "" {
+	if w.BodyWithout == "" && w.BodyWith == "" {
 		return true
 	}
-	body := text(r)
+	body := readBody(r)
 	switch {
-	case w.Lacks != "" && pattern(w.Lacks).Match(body),
-		w.Has != "" && !pattern(w.Has).Match(body):
+	case w.BodyWithout != "" && pattern(w.BodyWithout).Match(body),
+		w.BodyWith != "" && !pattern(w.BodyWith).Match(body):
 		return false
 	}
 	return true
 }
 
-// patterns are those that were compiled, by their text: requests come by the
-// thousand.
+// patterns caches compiled regular expressions by their text: there are thousands
+// of requests.
 var patterns sync.Map
 
 func pattern(text string) *regexp.Regexp {
@@ -146,8 +147,8 @@ func pattern(text string) *regexp.Regexp {
 	return p
 }
 
-// text is the body of a request, which can be read again.
-func text(r *http.Request) []byte {
+// readBody reads the body of a request and leaves it there to be read again.
+func readBody(r *http.Request) []byte {
 	if r.Body == nil {
 		return nil
 	}
@@ -159,68 +160,68 @@ func text(r *http.Request) []byte {
 	return body
 }
 
-// ask asks the deployment, or answers what it answered a moment ago.
-func (w *wire) ask(next http.Handler, r *http.Request, clock *clock.Clock) *answer {
+// staleOrServed returns the deployment's answer, or an earlier one (Stale).
+func (w *wire) staleOrServed(next http.Handler, r *http.Request, deploymentClock *clock.Clock) *storedAnswer {
 	if w.Stub {
-		return &answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
+		return &storedAnswer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
 	}
 	key := r.Method + " " + r.URL.String() + r.Header.Get("Authorization")
 	if w.Stale > 0 {
 		w.mu.Lock()
-		old := w.answers[key]
+		stale := w.answers[key]
 		w.mu.Unlock()
-		if old != nil && clock.Now().Sub(old.at) < time.Duration(w.Stale)*time.Second {
-			return &answer{old.status, old.header.Clone(), old.body, old.at, old.zipped}
+		if stale != nil && deploymentClock.Now().Sub(stale.at) < time.Duration(w.Stale)*time.Second {
+			return &storedAnswer{stale.status, stale.header.Clone(), stale.body, stale.at, stale.compressed}
 		}
 	}
-	var sent bytes.Buffer
+	var requestBody bytes.Buffer
 	if w.Recall != "" && r.Body != nil {
-		r.Body = io.NopCloser(io.TeeReader(r.Body, &sent))
+		r.Body = io.NopCloser(io.TeeReader(r.Body, &requestBody))
 	}
 	recorder := httptest.NewRecorder()
 	next.ServeHTTP(recorder, r)
 	var submission map[string]any
-	_ = json.Unmarshal(sent.Bytes(), &submission) // or there is nothing to recall
+	_ = json.Unmarshal(requestBody.Bytes(), &submission) // or there is nothing to recall
 	input := submission[w.Recall]
-	got := &answer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), clock.Now(), false}
-	got.unzip()
+	fresh := &storedAnswer{recorder.Code, recorder.Header(), recorder.Body.Bytes(), deploymentClock.Now(), false}
+	fresh.decompress()
 	var members struct{ ID string }
 	switch {
-	case input != nil && json.Unmarshal(got.body, &members) == nil && members.ID != "":
+	case input != nil && json.Unmarshal(fresh.body, &members) == nil && members.ID != "":
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.recall == nil {
-			w.recall = map[string]any{}
+		if w.recallByID == nil {
+			w.recallByID = map[string]any{}
 		}
-		w.recall[members.ID] = input
-	case w.Stale > 0 && (w.Status == 0 || w.Status == got.status):
+		w.recallByID[members.ID] = input
+	case w.Stale > 0 && (w.Status == 0 || w.Status == fresh.status):
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.answers == nil {
-			w.answers = map[string]*answer{}
+			w.answers = map[string]*storedAnswer{}
 		}
-		w.answers[key] = &answer{got.status, got.header.Clone(), got.body, got.at, got.zipped}
+		w.answers[key] = &storedAnswer{fresh.status, fresh.header.Clone(), fresh.body, fresh.at, fresh.compressed}
 	}
-	return got
+	return fresh
 }
 
-// recalled shows what was sent when a thing was made.
-func (w *wire) recalled(body []byte) []byte {
+// addRecalled adds the member that the object's creation was sent with (Recall).
+func (w *wire) addRecalled(body []byte) []byte {
 	var members map[string]any
 	if w.Recall == "" || json.Unmarshal(body, &members) != nil {
 		return body
 	}
 	id, _ := members["id"].(string)
 	w.mu.Lock()
-	value := w.recall[id]
+	value := w.recallByID[id]
 	w.mu.Unlock()
 	if value == nil {
 		return body
 	}
-	return edit{Set: map[string]any{w.Recall: value}}.message(body, http.Header{}, strings.NewReplacer())
+	return edit{Set: map[string]any{w.Recall: value}}.apply(body, http.Header{}, strings.NewReplacer())
 }
 
-// remember keeps the values of a member.
+// remember records the value of a member of the request's body (Remember).
 func (w *wire) remember(r *http.Request) {
 	if w.Remember == "" || r.Body == nil {
 		return
@@ -234,17 +235,18 @@ func (w *wire) remember(r *http.Request) {
 	if text, ok := members[w.Remember].(string); ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.seen = append(w.seen, text)
+		w.remembered = append(w.remembered, text)
 	}
 }
 
-func (w *wire) all() string {
+func (w *wire) allRemembered() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Join(w.seen, " ")
+	return strings.Join(w.remembered, " ")
 }
 
-func (e edit) request(r *http.Request, said *strings.Replacer) {
+// applyToRequest edits a request; its body is edited when the deployment reads it.
+func (e edit) applyToRequest(r *http.Request, placeholders *strings.Replacer) {
 	if e.Path[0] != "" {
 		r.URL.Path = pattern(e.Path[0]).ReplaceAllString(r.URL.Path, e.Path[1])
 		r.URL.RawPath = ""
@@ -256,53 +258,53 @@ func (e edit) request(r *http.Request, said *strings.Replacer) {
 		r.Method = e.Method
 	}
 	if e.Body == nil && e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Raw == nil {
-		e.message(nil, r.Header, said)
+		e.apply(nil, r.Header, placeholders)
 		return
 	}
 	for name, value := range e.Header {
 		r.Header.Del(name)
 		if value != "" {
-			r.Header.Set(name, said.Replace(value))
+			r.Header.Set(name, placeholders.Replace(value))
 		}
 	}
-	// A body that does not come must not be waited for before the deployment does.
-	r.Body = &lazy{raw: r.Body, change: func(body []byte) []byte { return e.message(body, http.Header{}, said) }}
+	// The client may never send the body, so that only the deployment may wait for it.
+	r.Body = &lazyBody{raw: r.Body, apply: func(body []byte) []byte { return e.apply(body, http.Header{}, placeholders) }}
 	r.ContentLength = -1
 }
 
-// lazy is a body that is changed when it is read.
-type lazy struct {
-	raw    io.ReadCloser
-	change func([]byte) []byte
-	body   io.Reader
+// lazyBody is a body that is edited when it is read.
+type lazyBody struct {
+	raw   io.ReadCloser
+	apply func([]byte) []byte
+	body  io.Reader
 }
 
-func (l *lazy) Read(p []byte) (int, error) {
+func (l *lazyBody) Read(p []byte) (int, error) {
 	if l.body == nil {
 		body, err := io.ReadAll(l.raw)
 		if err != nil {
 			return 0, err
 		}
-		l.body = bytes.NewReader(l.change(body))
+		l.body = bytes.NewReader(l.apply(body))
 	}
 	return l.body.Read(p)
 }
 
-func (l *lazy) Close() error { return l.raw.Close() }
+func (l *lazyBody) Close() error { return l.raw.Close() }
 
-// message edits a body and its header.
-func (e edit) message(body []byte, header http.Header, said *strings.Replacer) []byte {
+// apply edits a header, and returns the edited body.
+func (e edit) apply(body []byte, header http.Header, placeholders *strings.Replacer) []byte {
 	for name, value := range e.Header {
 		header.Del(name)
 		if value != "" {
-			header.Set(name, said.Replace(value))
+			header.Set(name, placeholders.Replace(value))
 		}
 	}
 	if e.Body != nil {
-		return []byte(said.Replace(*e.Body))
+		return []byte(placeholders.Replace(*e.Body))
 	}
-	for _, one := range e.Raw {
-		body = pattern(one[0]).ReplaceAll(body, []byte(one[1]))
+	for _, substitution := range e.Raw {
+		body = pattern(substitution[0]).ReplaceAll(body, []byte(substitution[1]))
 	}
 	if e.Set == nil && e.Default == nil && e.Delete == nil && e.Text == nil && e.Rename == nil && e.Recode == nil && e.Wrap == "" && e.Affix == nil && e.Form == "" && !e.Reverse {
 		return body
@@ -315,12 +317,12 @@ func (e edit) message(body []byte, header http.Header, said *strings.Replacer) [
 	}
 	for path, value := range e.Set {
 		if text, ok := value.(string); ok {
-			value = said.Replace(text)
+			value = placeholders.Replace(text)
 		}
-		tree = change(tree, strings.Split(path, "."), true, func(map[string]any, string, any) (any, bool) { return value, true })
+		tree = editAt(tree, strings.Split(path, "."), true, func(map[string]any, string, any) (any, bool) { return value, true })
 	}
 	for path, value := range e.Default {
-		tree = change(tree, strings.Split(path, "."), true, func(_ map[string]any, _ string, old any) (any, bool) {
+		tree = editAt(tree, strings.Split(path, "."), true, func(_ map[string]any, _ string, old any) (any, bool) {
 			if old != nil {
 				return old, true
 			}
@@ -328,16 +330,16 @@ func (e edit) message(body []byte, header http.Header, said *strings.Replacer) [
 		})
 	}
 	for _, path := range e.Delete {
-		tree = change(tree, strings.Split(path, "."), false, func(map[string]any, string, any) (any, bool) { return nil, false })
+		tree = editAt(tree, strings.Split(path, "."), false, func(map[string]any, string, any) (any, bool) { return nil, false })
 	}
 	for _, path := range e.Text {
-		tree = change(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
 			text, _ := json.Marshal(old)
 			return string(text), true
 		})
 	}
 	for path, name := range e.Rename {
-		tree = change(tree, strings.Split(path, "."), false, func(in map[string]any, _ string, old any) (any, bool) {
+		tree = editAt(tree, strings.Split(path, "."), false, func(in map[string]any, _ string, old any) (any, bool) {
 			in[name] = old
 			return nil, false
 		})
@@ -347,10 +349,10 @@ func (e edit) message(body []byte, header http.Header, said *strings.Replacer) [
 			tree = recode(tree, as)
 			continue
 		}
-		tree = change(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) { return recode(old, as), !emptied(old, as) })
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) { return recode(old, as), !isDropped(old, as) })
 	}
 	for path, affix := range e.Affix {
-		tree = change(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
+		tree = editAt(tree, strings.Split(path, "."), false, func(_ map[string]any, _ string, old any) (any, bool) {
 			if text, ok := old.(string); ok {
 				return affix[0] + text + affix[1], true
 			}
@@ -361,7 +363,7 @@ func (e edit) message(body []byte, header http.Header, said *strings.Replacer) [
 		tree = map[string]any{e.Wrap: tree}
 	}
 	if e.Reverse {
-		tree = reversed(tree)
+		tree = reverseLists(tree)
 	}
 	if e.Form != "" {
 		return ornate(nil, tree, "\r\n")
@@ -373,8 +375,8 @@ func (e edit) message(body []byte, header http.Header, said *strings.Replacer) [
 	return edited
 }
 
-// holds tells whether a body has these members.
-func holds(body []byte, members map[string]any) bool {
+// hasMembers tells whether a body has these members with these values.
+func hasMembers(body []byte, members map[string]any) bool {
 	var tree map[string]any
 	if len(members) > 0 && json.Unmarshal(body, &tree) != nil {
 		return false
@@ -387,39 +389,39 @@ func holds(body []byte, members map[string]any) bool {
 	return true
 }
 
-// change puts in the place that the path names what to returns, or nothing
-// where that is false. Where nothing stands, to is asked if create is set.
-func change(tree any, path []string, create bool, to func(in map[string]any, name string, old any) (any, bool)) any {
+// editAt replaces the value at a path by the result of replace, or deletes it where
+// replace returns false. With create, replace is called for an absent member, too.
+func editAt(tree any, path []string, create bool, replace func(node map[string]any, name string, old any) (any, bool)) any {
 	first, rest := path[0], path[1:]
-	switch in := tree.(type) {
+	switch node := tree.(type) {
 	case map[string]any:
 		names := []string{first}
 		if first == "*" {
-			names = slices.Collect(maps.Keys(in))
+			names = slices.Collect(maps.Keys(node))
 		}
 		for _, name := range names {
-			old, there := in[name]
+			old, present := node[name]
 			switch {
-			case len(rest) > 0 && there:
-				in[name] = change(old, rest, create, to)
-			case len(rest) > 0, !there && !create:
+			case len(rest) > 0 && present:
+				node[name] = editAt(old, rest, create, replace)
+			case len(rest) > 0, !present && !create:
 			default:
-				if value, stays := to(in, name, old); stays {
-					in[name] = value
+				if value, keep := replace(node, name, old); keep {
+					node[name] = value
 				} else {
-					delete(in, name)
+					delete(node, name)
 				}
 			}
 		}
 	case []any:
-		for i, old := range in {
+		for i, old := range node {
 			switch {
 			case first != "*" && first != strconv.Itoa(i):
 			case len(rest) > 0:
-				in[i] = change(old, rest, create, to)
+				node[i] = editAt(old, rest, create, replace)
 			default:
-				if value, stays := to(map[string]any{}, first, old); stays {
-					in[i] = value
+				if value, keep := replace(map[string]any{}, first, old); keep {
+					node[i] = value
 				}
 			}
 		}

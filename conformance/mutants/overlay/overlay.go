@@ -1,7 +1,6 @@
-// Package overlay builds a jobrunner that can be wrong. The product's sources know
-// of no faults: the patches beside this package put the places into them at which
-// package fault may act, and the Go tool takes the patched files in place of the
-// product's (go help build: -overlay).
+// Package overlay builds a jobrunner with faults to choose. The product's sources
+// have none: the patches beside this package add the calls of package fault, and
+// go build -overlay compiles the patched files in place of the product's.
 package overlay
 
 import (
@@ -16,33 +15,32 @@ import (
 	"strings"
 )
 
-// patchFolder is the folder of the patches, from the module's.
+// patchFolder is the folder of the patches, relative to the module's root.
 const patchFolder = "conformance/mutants/patches"
 
-// root is the module's folder.
+// root returns the module's folder.
 func root(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
-		return "", fmt.Errorf("looking for the module: %w", err)
+		return "", fmt.Errorf("can't find the module's folder: %w", err)
 	}
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // Write writes the patched sources to a folder, and the file for -overlay, whose
-// path it answers. A patch that does not apply to the sources as they are is an
-// error that names it.
+// path it returns. The error names a patch that does not apply to the sources.
 func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return "", err
 	}
 	patches, err := filepath.Glob(filepath.Join(root, patchFolder, "*.patch"))
 	if err != nil || len(patches) == 0 {
-		return "", fmt.Errorf("there are no patches in %s (%w)", patchFolder, err)
+		return "", fmt.Errorf("can't find patches in %s (%w)", patchFolder, err)
 	}
 	slices.Sort(patches)
 	replace := map[string]string{}
 	for _, patch := range patches {
-		files, err := touched(patch)
+		files, err := patchedFiles(patch)
 		if err != nil {
 			return "", err
 		}
@@ -57,7 +55,7 @@ func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 		apply.Dir = dir
 		apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // in no repository
 		if out, err := apply.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s does not apply to the sources any more (conformance/README.md says how it is renewed): %w: %s", filepath.Join(patchFolder, filepath.Base(patch)), err, out)
+			return "", fmt.Errorf("%s does not apply to the sources any more (conformance/README.md says how to renew it): %w: %s", filepath.Join(patchFolder, filepath.Base(patch)), err, out)
 		}
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
@@ -68,8 +66,8 @@ func Write(ctx context.Context, root, dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// touched are the files that a patch changes or makes.
-func touched(patch string) (files []string, err error) {
+// patchedFiles are the files that a patch changes or adds.
+func patchedFiles(patch string) (files []string, err error) {
 	text, err := os.ReadFile(patch)
 	if err != nil {
 		return nil, err
@@ -82,7 +80,7 @@ func touched(patch string) (files []string, err error) {
 	return files, nil
 }
 
-// copyFile copies a source; one that a patch makes is not there yet.
+// copyFile copies a source file. For one that a patch adds it makes the folder.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if os.IsNotExist(err) {
@@ -97,7 +95,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, fs.FileMode(0o600))
 }
 
-// Build builds the jobrunner with its faults.
+// Build builds the jobrunner with faults to choose.
 func Build(ctx context.Context, binary string) error {
 	module, err := root(ctx)
 	if err != nil {
@@ -115,7 +113,7 @@ func Build(ctx context.Context, binary string) error {
 	const program = "github.com/gpucloud/terraform-provider-gpucloud/cmd/jobrunner"
 	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", binary, program) //nolint:gosec // of this module
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the jobrunner with its faults: %w: %s", err, out)
+		return fmt.Errorf("can't build the jobrunner with its faults: %w: %s", err, out)
 	}
 	return nil
 }

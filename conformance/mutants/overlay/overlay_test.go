@@ -10,15 +10,14 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write patches anew whose sources have moved a little")
+var update = flag.Bool("update", false, "renew patches where only the lines around a change have changed")
 
 const module = "../../.."
 
-// The patches apply to the product's sources as they are, and what comes of it
-// compiles.
+// The patches apply to the product's sources, and the patched sources compile.
 func TestPatchesApply(t *testing.T) {
 	if *update {
-		renew(t)
+		renewPatches(t)
 	}
 	overlay, err := Write(t.Context(), module, t.TempDir())
 	if err != nil {
@@ -31,8 +30,9 @@ func TestPatchesApply(t *testing.T) {
 	}
 }
 
-// renew applies each patch with less context, and writes it with that of now.
-func renew(t *testing.T) {
+// renewPatches applies each patch with less context, and writes it with the present
+// context.
+func renewPatches(t *testing.T) {
 	t.Helper()
 	root, err := filepath.Abs(module)
 	if err != nil {
@@ -54,7 +54,7 @@ func renew(t *testing.T) {
 			return out
 		}
 		git("init", "-q")
-		files, err := touched(patch)
+		files, err := patchedFiles(patch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func renew(t *testing.T) {
 			}
 		}
 		if text.Len() == 0 {
-			t.Fatalf("%s does not apply with less context either: conformance/README.md says how it is made anew", filepath.Base(patch))
+			t.Fatalf("%s does not apply with less context either: conformance/README.md says how to write it again", filepath.Base(patch))
 		}
 		if err := os.WriteFile(patch, text.Bytes(), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,15 +1,14 @@
-// Command mutate is `make mutants`: it builds the jobrunner with its faults,
-// runs the conformance suite against each mutant in a process of its own, and
-// prints which clause noticed it. It fails where a mutant is not noticed by the
-// clause that it was made for, or a control by any MUST.
+// Command run is `make mutants`: it builds the jobrunner with its faults, runs the
+// conformance suite against each mutant in a process of its own, and prints which
+// clauses detected it. It fails where the clause of a mutant does not detect it, or
+// where a MUST fails for a control.
 //
-// Without --full each mutant meets the clause that must notice it alone. With
-// it, every clause that judges and whose cases do not load the deployment with
-// requests by the thousand.
+// Without --full each mutant is judged by its own clause alone. With --full it is
+// judged by every clause whose cases do not load the deployment with thousands of
+// requests.
 //
 // With --variants it is `make variants`: the whole suite runs against each
-// deployment that differs where the contract leaves a choice, and must find no
-// fault with it.
+// deployment that differs where the contract leaves a choice, and must not fail it.
 package main
 
 import (
@@ -38,18 +37,18 @@ import (
 )
 
 func main() {
-	full := flag.Bool("full", false, "run every clause that does not load the deployment against every mutant, and say how many notice")
+	full := flag.Bool("full", false, "run every clause that does not load the deployment against every mutant, and count those that detect it")
 	only := flag.String("only", "*", "patterns of the mutants or variants to run, by id, separated by commas")
-	parallel := flag.Int("parallel", 2, "mutants that run at a time")
-	differ := flag.Bool("variants", false, "run variants, which the whole suite must find no fault with, in place of mutants")
-	combine := flag.Int("combine", 1, "variants in one deployment")
-	count := flag.Int("count", 5, "random combinations of variants")
-	seed := flag.Uint64("seed", 0, "of the combinations; 0: a new one")
+	parallel := flag.Int("parallel", 2, "mutants or variants that run at the same time")
+	asVariants := flag.Bool("variants", false, "run variants, which the whole suite must not fail, in place of mutants")
+	combine := flag.Int("combine", 1, "variants in one deployment: above 1, random combinations")
+	count := flag.Int("count", 5, "number of random combinations")
+	seed := flag.Uint64("seed", 0, "seed of the random combinations; 0: a random seed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := within(ctx, func(binary string) error {
-		if !*differ {
-			return run(ctx, binary, *full, *only, *parallel)
+	err := withFaultyJobrunner(ctx, func(binary string) error {
+		if !*asVariants {
+			return runMutants(ctx, binary, *full, *only, *parallel)
 		}
 		if *seed == 0 {
 			*seed = rand.Uint64()>>32 + 1
@@ -57,11 +56,11 @@ func main() {
 		if *combine > 1 {
 			fmt.Printf("seed %d\n", *seed)
 		}
-		list, err := groups(*only, *combine, *count, rand.New(rand.NewPCG(*seed, *seed)).IntN)
+		selected, err := makeGroups(*only, *combine, *count, rand.New(rand.NewPCG(*seed, *seed)).IntN)
 		if err != nil {
 			return err
 		}
-		return runVariants(ctx, binary, list, *parallel)
+		return runVariants(ctx, binary, selected, *parallel)
 	})
 	stop()
 	if err != nil {
@@ -70,8 +69,9 @@ func main() {
 	}
 }
 
-// within builds the jobrunner with its faults for as long as do takes.
-func within(ctx context.Context, do func(binary string) error) error {
+// withFaultyJobrunner builds the jobrunner with its faults, calls use with its path
+// and deletes it.
+func withFaultyJobrunner(ctx context.Context, use func(binary string) error) error {
 	dir, err := os.MkdirTemp("", "gpucloud-mutants-")
 	if err != nil {
 		return err
@@ -81,36 +81,36 @@ func within(ctx context.Context, do func(binary string) error) error {
 	if err := overlay.Build(ctx, binary); err != nil {
 		return err
 	}
-	return do(binary)
+	return use(binary)
 }
 
-func run(ctx context.Context, binary string, full bool, only string, parallel int) error {
+func runMutants(ctx context.Context, binary string, full bool, only string, parallel int) error {
 	started := time.Now()
-	var chosen []mutants.Mutant
+	var selected []mutants.Mutant
 	for _, m := range mutants.All() {
-		if ok, err := matches(only, m.ID); err != nil {
+		if ok, err := matchesAny(only, m.ID); err != nil {
 			return err
 		} else if ok {
-			chosen = append(chosen, m)
+			selected = append(selected, m)
 		}
 	}
-	verdicts := make([]verdict, len(chosen))
-	turns := make(chan struct{}, parallel)
-	var group sync.WaitGroup
-	for i, m := range chosen {
-		group.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			verdicts[i] = judge(ctx, binary, m, full)
-			fmt.Println(verdicts[i].line())
+	outcomes := make([]outcome, len(selected))
+	slots := make(chan struct{}, parallel)
+	var running sync.WaitGroup
+	for i, m := range selected {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			outcomes[i] = judgeMutant(ctx, binary, m, full)
+			fmt.Println(outcomes[i].line())
 		})
 	}
-	group.Wait()
-	return sum(verdicts, full, time.Since(started))
+	running.Wait()
+	return summarize(outcomes, full, time.Since(started))
 }
 
-// matches tells whether one of the patterns, which commas separate, names an id.
-func matches(patterns, id string) (bool, error) {
+// matchesAny tells whether an id matches one of the patterns, separated by commas.
+func matchesAny(patterns, id string) (bool, error) {
 	for pattern := range strings.SplitSeq(patterns, ",") {
 		if ok, err := path.Match(pattern, id); ok || err != nil {
 			return ok, err
@@ -119,32 +119,32 @@ func matches(patterns, id string) (bool, error) {
 	return false, nil
 }
 
-// variable is where a jobrunner that was built for it finds its fault.
-const variable = "GPUCLOUD_FAULT"
+// faultVariable is the environment variable with a jobrunner's faults.
+const faultVariable = "GPUCLOUD_FAULT"
 
-// verdict is the outcome of a mutant.
-type verdict struct {
+// outcome is what the suite found of a mutant.
+type outcome struct {
 	mutants.Mutant
-	noticed []string // MUSTs and SHOULDs that are not kept, the mutant's own first
-	// unserved says that the jobrunner does not serve yet what the clause is about.
+	detectedBy []string // MUSTs and SHOULDs that are not kept, the mutant's own first
+	// unserved says that the jobrunner does not serve the clause's operations yet.
 	unserved bool
 	err      error
 }
 
-// ok tells whether the mutant was noticed by the clause that it was made for; a
-// control, by none.
-func (v verdict) ok() bool {
+// ok tells whether the mutant's own clause detected it, and for a control, whether
+// none did.
+func (v outcome) ok() bool {
 	switch {
 	case v.unserved:
 		return v.err == nil
 	case v.Clause == "":
-		return v.err == nil && len(v.noticed) == 0
+		return v.err == nil && len(v.detectedBy) == 0
 	}
-	return v.err == nil && slices.Contains(v.noticed, v.Clause)
+	return v.err == nil && slices.Contains(v.detectedBy, v.Clause)
 }
 
-func (v verdict) line() string {
-	state := "noticed "
+func (v outcome) line() string {
+	state := "detected"
 	switch {
 	case v.err != nil:
 		state = "ERROR   "
@@ -155,59 +155,60 @@ func (v verdict) line() string {
 	case !v.ok():
 		state = "SURVIVED"
 	}
-	line := fmt.Sprintf("%s %-28s %-8s %-60s %s", state, v.ID, v.Clause, v.Words, strings.Join(v.noticed, " "))
+	line := fmt.Sprintf("%s %-28s %-8s %-60s %s", state, v.ID, v.Clause, v.Description, strings.Join(v.detectedBy, " "))
 	if v.err != nil {
 		line += " " + v.err.Error()
 	}
 	return line
 }
 
-// patience bounds the run of one mutant. Some faults make a deployment that
-// never answers, which is noticed, too.
-const patience = 90 * time.Second
+// mutantTimeout bounds the run of one mutant: with some faults a deployment never
+// answers.
+const mutantTimeout = 90 * time.Second
 
-func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verdict {
-	v := verdict{Mutant: m}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// judgeMutant runs the suite against a jobrunner with the mutant's fault.
+func judgeMutant(ctx context.Context, binary string, m mutants.Mutant, full bool) (result outcome) {
+	result.Mutant = m
+	ctx, cancel := context.WithTimeout(ctx, mutantTimeout)
 	defer cancel()
-	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{variable + "=" + m.Fault}})
+	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{faultVariable + "=" + m.Fault}})
 	if err != nil {
-		v.err = err
-		return v
+		result.err = err
+		return result
 	}
-	defer func() { v.err = errors.Join(v.err, d.Stop()) }()
+	defer func() { result.err = errors.Join(result.err, d.Stop()) }()
 	target := d.Target
 	target.Unserved = conformance.Unserved()
-	// Its own clause comes alone first: with the others beside it, a fault of
-	// limits is one of them all.
+	// Its own clause is judged alone first: beside others, a fault of limits would
+	// show in those, too.
 	var selections [][]string
 	if m.Clause != "" {
 		selections = append(selections, []string{m.Clause})
 	}
 	switch {
 	case full:
-		selections = append(selections, light(m.Clause))
+		selections = append(selections, clausesWithoutLoad(m.Clause))
 	case m.Clause == "":
 		selections = append(selections, nil)
 	}
 	for _, selected := range selections {
 		r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
 		if err != nil {
-			v.err = err
-			return v
+			result.err = err
+			return result
 		}
-		if r.Preflight != "" { // so broken that nothing is judged: that is noticed
-			v.noticed = []string{m.Clause}
-			return v
+		if r.Preflight != "" { // too broken to be judged counts as detected
+			result.detectedBy = []string{m.Clause}
+			return result
 		}
 		for _, x := range r.Results {
-			v.unserved = v.unserved || x.Clause == m.Clause && x.Code == report.SkipUnserved
+			result.unserved = result.unserved || x.Clause == m.Clause && x.Code == report.SkipUnserved
 			if x.Verdict == report.Fail || x.Verdict == report.Warn && (x.Clause == m.Clause || x.Level == "MUST") {
-				v.noticed = append(v.noticed, x.Clause)
+				result.detectedBy = append(result.detectedBy, x.Clause)
 			}
 		}
 	}
-	slices.SortStableFunc(v.noticed, func(a, b string) int {
+	slices.SortStableFunc(result.detectedBy, func(a, b string) int {
 		switch m.Clause {
 		case a:
 			return -1
@@ -216,41 +217,44 @@ func judge(ctx context.Context, binary string, m mutants.Mutant, full bool) verd
 		}
 		return 0
 	})
-	return v
+	return result
 }
 
-// light are the clauses that can fail and do not load the deployment, but one.
-func light(but string) (ids []string) {
-	loads := map[string]bool{but: true}
+// clausesWithoutLoad are the clauses that can fail and whose cases do not load the
+// deployment, except one.
+func clausesWithoutLoad(except string) (ids []string) {
+	excluded := map[string]bool{except: true}
 	for _, c := range conformance.Cases() {
 		for _, id := range c.AllClauses() {
-			loads[id] = loads[id] || c.Allow&suite.Load != 0
+			excluded[id] = excluded[id] || c.Allow&suite.Load != 0
 		}
 	}
 	for _, c := range clauses.All() {
-		if c.Level != suite.Unspec && c.Untestable == "" && !loads[c.ID] {
+		if c.Level != suite.Unspec && c.Untestable == "" && !excluded[c.ID] {
 			ids = append(ids, c.ID)
 		}
 	}
 	return ids
 }
 
-func sum(verdicts []verdict, full bool, took time.Duration) error {
+// summarize prints how many mutants had the expected outcome, and returns an error
+// that names the others.
+func summarize(outcomes []outcome, full bool, took time.Duration) error {
 	var undetected []string
 	var counts []int
-	for _, v := range verdicts {
+	for _, v := range outcomes {
 		if !v.ok() {
 			undetected = append(undetected, v.ID)
 		}
-		counts = append(counts, len(v.noticed))
+		counts = append(counts, len(v.detectedBy))
 	}
-	if len(verdicts) == 0 {
-		return errors.New("no such mutant")
+	if len(outcomes) == 0 {
+		return errors.New("invalid --only: expected the id of a mutant, or a pattern that matches some")
 	}
 	slices.Sort(counts)
-	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s", len(verdicts)-len(undetected), len(verdicts), took.Seconds())
+	fmt.Printf("\n%d of %d mutants had the expected outcome, in %.0f s", len(outcomes)-len(undetected), len(outcomes), took.Seconds())
 	if full {
-		fmt.Printf("; %d clauses notice one, in the median", counts[len(counts)/2])
+		fmt.Printf("; the median mutant is detected by %d clauses", counts[len(counts)/2])
 	}
 	fmt.Println()
 	if len(undetected) > 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// sample are some mutants of each kind of fault; make mutants has all of them.
-var sample = map[string][]string{
+// sampleByKind are some mutants of each kind of fault; make mutants runs all.
+var sampleByKind = map[string][]string{
 	"point": {"any-key", "volume-shrinks", "webhook-again"},
 	"value": {"ttl-min-11s", "webhook-4-tries", "wait-default-60s"},
 	"sql":   {"retry-keeps-output", "ttl-not-failed", "any-endpoint", "template-names"},
@@ -28,84 +28,84 @@ var sample = map[string][]string{
 	"wire":  {"id-number", "registry-password", "registry-delete-nothing", "list-templates-items", "expired-200", "key-echoed"},
 }
 
-func find(t *testing.T, id string) mutants.Mutant {
+func findMutant(t *testing.T, id string) mutants.Mutant {
 	t.Helper()
 	for _, m := range mutants.All() {
 		if m.ID == id {
 			return m
 		}
 	}
-	t.Fatalf("there is no mutant %s", id)
+	t.Fatalf("invalid sample: expected the id of a mutant, got %q", id)
 	return mutants.Mutant{}
 }
 
-// dir has the jobrunner with its faults, which is built once.
-var dir string
+// binaryDir has the jobrunner with its faults, which is built once.
+var binaryDir string
 
 func TestMain(m *testing.M) {
 	var err error
-	if dir, err = os.MkdirTemp("", "gpucloud-mutants-test-"); err != nil {
+	if binaryDir, err = os.MkdirTemp("", "gpucloud-mutants-test-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(dir)
+	os.RemoveAll(binaryDir)
 	os.Exit(code)
 }
 
-var built = sync.OnceValue(func() error { return overlay.Build(context.Background(), filepath.Join(dir, "jobrunner")) })
+var buildOnce = sync.OnceValue(func() error { return overlay.Build(context.Background(), filepath.Join(binaryDir, "jobrunner")) })
 
-// withFaults is the jobrunner that has faults to choose.
-func withFaults(t *testing.T) string {
+// faultyJobrunner returns the path of the jobrunner with faults to choose.
+func faultyJobrunner(t *testing.T) string {
 	t.Helper()
-	if err := built(); err != nil {
+	if err := buildOnce(); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "jobrunner")
+	return filepath.Join(binaryDir, "jobrunner")
 }
 
-// Each of the sample is noticed by the clause that it was made for.
-func TestSample(t *testing.T) {
-	binary := withFaults(t)
-	for kind, ids := range sample {
+// Each mutant of the sample is detected by its own clause.
+func TestSampleOfMutants(t *testing.T) {
+	binary := faultyJobrunner(t)
+	for kind, ids := range sampleByKind {
 		if testing.Short() {
 			ids = ids[:2]
 		}
 		for _, id := range ids {
 			t.Run(id, func(t *testing.T) {
 				t.Parallel()
-				m := find(t, id)
+				m := findMutant(t, id)
 				var fault map[string]any
 				if err := json.Unmarshal([]byte(m.Fault), &fault); err != nil || fault[kind] == nil {
 					t.Errorf("invalid fault %s: expected the kind %s, got %s, %v", id, kind, m.Fault, err)
 				}
-				if v := judge(t.Context(), binary, m, false); !v.ok() {
+				if v := judgeMutant(t.Context(), binary, m, false); !v.ok() {
 					t.Error(v.line())
 				}
 			})
 		}
 	}
-	// Whoever breaks nothing that is promised is let alone.
+	// No MUST fails for a control, which breaks nothing that is promised.
 	t.Run("control", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("TestVariants has deployments that nobody may blame")
+			t.Skip("TestVariants has deployments that must not fail")
 		}
 		t.Parallel()
-		if v := judge(t.Context(), binary, find(t, "queue-last-first"), true); !v.ok() {
+		if v := judgeMutant(t.Context(), binary, findMutant(t, "queue-last-first"), true); !v.ok() {
 			t.Error(v.line())
 		}
 	})
 	// An invalid fault is refused: it would prove nothing.
 	for _, fault := range []string{"{", `{"pint": "any-key"}`, `{"value": "engine.NoSuchThing", "is": 1}`} {
-		if d, err := local.Start(t.Context(), local.Config{Binary: binary, Env: []string{variable + "=" + fault}}); err == nil {
-			t.Errorf("a jobrunner starts with %s", fault)
-			_ = d.Stop() // the error is told of already
+		if d, err := local.Start(t.Context(), local.Config{Binary: binary, Env: []string{faultVariable + "=" + fault}}); err == nil {
+			t.Errorf("a jobrunner starts with the invalid fault %s", fault)
+			_ = d.Stop() // the test has failed already
 		}
 	}
 }
 
-// The program that people run has no faults to choose: it does not know the
-// variable, and keeps what its mutants break.
+// The program that people run has no faults to choose: it does not have the
+// variable's name, and keeps the clauses that its mutants break.
 func TestNoFaultInTheProduct(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "jobrunner")
@@ -116,16 +116,16 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(program, []byte(variable)) {
-		t.Errorf("%s is in the program", variable)
+	if bytes.Contains(program, []byte(faultVariable)) {
+		t.Errorf("the program contains %s", faultVariable)
 	}
-	for _, ids := range sample {
-		m := find(t, ids[0])
-		if v := judge(t.Context(), binary, m, false); v.err != nil || len(v.noticed) > 0 {
+	for _, ids := range sampleByKind {
+		m := findMutant(t, ids[0])
+		if v := judgeMutant(t.Context(), binary, m, false); v.err != nil || len(v.detectedBy) > 0 {
 			t.Error(v.line())
 		}
 	}
-	d, err := local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{variable + "={"}})
+	d, err := local.Start(context.WithoutCancel(t.Context()), local.Config{Binary: binary, Env: []string{faultVariable + "={"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +134,8 @@ func TestNoFaultInTheProduct(t *testing.T) {
 	}
 }
 
-// A fault is in a statement or at a point that there is: one that was written anew
-// leaves its mutants without effect.
+// Every fault names SQL, a point or data that the source has: a mutant of a
+// statement that was rewritten would have no effect.
 func TestFaultsAreInTheSource(t *testing.T) {
 	const root = "../../.."
 	patched := t.TempDir()
@@ -156,18 +156,18 @@ func TestFaultsAreInTheSource(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	inSource := func(id, text string) {
-		list, err := faults(text)
+	expectInSource := func(id, text string) {
+		list, err := splitFaults(text)
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
-		for _, one := range list {
+		for _, encoded := range list {
 			var fault struct{ SQL, Point, Data string }
-			if err := json.Unmarshal(one, &fault); err != nil {
+			if err := json.Unmarshal(encoded, &fault); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 			if !strings.Contains(source.String(), fault.SQL) {
-				t.Errorf("%s: no statement has %q", id, fault.SQL)
+				t.Errorf("%s: the source has no statement with %q", id, fault.SQL)
 			}
 			for _, place := range []string{fault.Point, fault.Data} {
 				if place == "" {
@@ -175,15 +175,15 @@ func TestFaultsAreInTheSource(t *testing.T) {
 				}
 				class, _, _ := strings.Cut(place, "-") // as in "refused-"+operation
 				if !strings.Contains(source.String(), `"`+place+`"`) && !strings.Contains(source.String(), `"`+class+`-"+`) {
-					t.Errorf("%s: nothing asks for %q", id, place)
+					t.Errorf("%s: the source has no fault at %q", id, place)
 				}
 			}
 		}
 	}
 	for _, m := range mutants.All() {
-		inSource(m.ID, m.Fault)
+		expectInSource(m.ID, m.Fault)
 	}
 	for _, v := range variants.All() {
-		inSource(v.ID, v.Fault)
+		expectInSource(v.ID, v.Fault)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
 
-// group are variants at once, in one deployment.
+// group is a list of variants that one deployment combines.
 type group []variants.Variant
 
 func (g group) id() string {
@@ -32,22 +32,22 @@ func (g group) exact() bool {
 	return slices.ContainsFunc(g, func(v variants.Variant) bool { return v.Exact })
 }
 
-// fault is the list of all that is different.
+// fault is the list of the differences of all variants, for GPUCLOUD_FAULT.
 func (g group) fault() (string, error) {
 	var all []json.RawMessage
 	for _, v := range g {
-		some, err := faults(v.Fault)
+		parts, err := splitFaults(v.Fault)
 		if err != nil {
 			return "", fmt.Errorf("variant %s: %w", v.ID, err)
 		}
-		all = append(all, some...)
+		all = append(all, parts...)
 	}
 	text, err := json.Marshal(all)
 	return string(text), err
 }
 
-// faults are those of a text that is one of them, or a list.
-func faults(text string) (list []json.RawMessage, err error) {
+// splitFaults returns the faults of JSON that is one of them, or a list.
+func splitFaults(text string) (list []json.RawMessage, err error) {
 	if !strings.HasPrefix(text, "[") {
 		text = "[" + text + "]"
 	}
@@ -55,164 +55,164 @@ func faults(text string) (list []json.RawMessage, err error) {
 	return list, err
 }
 
-// complaints are what the suite says of a group that it should not say.
-type complaints struct {
+// groupOutcome is what the suite found of a group: unexpected has the failures and
+// warnings that it should not have.
+type groupOutcome struct {
 	group
-	list   []report.Result
-	judged int
-	err    error
+	unexpected []report.Result
+	judged     int
+	err        error
 }
 
-func (c complaints) ok() bool { return c.err == nil && len(c.list) == 0 }
+func (c groupOutcome) ok() bool { return c.err == nil && len(c.unexpected) == 0 }
 
-func (c complaints) line() string {
+func (c groupOutcome) line() string {
 	if c.ok() {
 		line := fmt.Sprintf("passes   %s", c.id())
 		if len(c.group) == 1 {
-			line = fmt.Sprintf("passes   %-28s %-60s %s", c.id(), c.group[0].Words, strings.Join(c.group[0].Warns, " "))
+			line = fmt.Sprintf("passes   %-28s %-60s %s", c.id(), c.group[0].Description, strings.Join(c.group[0].MayWarn, " "))
 		}
 		return strings.TrimRight(line, " ")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "BLAMED   %s", c.id())
+	fmt.Fprintf(&b, "FAILED   %s", c.id())
 	if c.err != nil {
 		fmt.Fprintf(&b, ": %v", c.err)
 	}
-	for _, x := range c.list {
+	for _, x := range c.unexpected {
 		fmt.Fprintf(&b, "\n    %s", strings.ReplaceAll(report.Text(x), "\n", "\n    "))
 	}
 	return b.String()
 }
 
-// lateness is what the suite grants to deployments elsewhere, whose clock it
-// can't advance: the variants are such.
-const lateness = 5 * time.Second
+// grantedLateness is how late a timed effect of a variant may come: as much as the
+// suite grants to remote deployments, whose clock it can't advance.
+const grantedLateness = 5 * time.Second
 
-// wholeRun bounds a run of the whole suite, on a machine that is busy with much
-// else.
-const wholeRun = 5 * time.Minute
+// wholeRunTimeout bounds a run of the whole suite on a busy machine.
+const wholeRunTimeout = 10 * time.Minute
 
-// least is how many clauses of the whole suite a variant must be judged by: one
-// that can't be judged proves nothing.
-const least = 200
+// minJudged is how many clauses of the whole suite must judge a variant: one that
+// can't be judged proves nothing.
+const minJudged = 200
 
-// tolerate runs the clauses that are selected, all for none, against a group of
-// variants.
-func tolerate(ctx context.Context, binary string, g group, selected ...string) complaints {
-	c := complaints{group: g}
+// judgeGroup runs the selected clauses, or without a selection the whole suite,
+// against a group of variants.
+func judgeGroup(ctx context.Context, binary string, g group, selected ...string) (result groupOutcome) {
+	result.group = g
 	fault, err := g.fault()
 	if err != nil {
-		c.err = err
-		return c
+		result.err = err
+		return result
 	}
-	ctx, cancel := context.WithTimeout(ctx, wholeRun)
+	ctx, cancel := context.WithTimeout(ctx, wholeRunTimeout)
 	defer cancel()
-	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{variable + "=" + fault}})
+	d, err := local.Start(ctx, local.Config{Binary: binary, Env: []string{faultVariable + "=" + fault}})
 	if err != nil {
-		c.err = err
-		return c
+		result.err = err
+		return result
 	}
-	defer func() { c.err = errors.Join(c.err, d.Stop()) }()
+	defer func() { result.err = errors.Join(result.err, d.Stop()) }()
 	target := d.Target
 	target.Unserved = conformance.Unserved()
 	if !g.exact() {
-		target.Lateness = lateness
+		target.Lateness = grantedLateness
 	}
 	for _, v := range g {
-		if v.Body != "" {
-			c.err = errors.Join(c.err, json.Unmarshal([]byte(v.Body), &target.EndpointBody))
+		if v.EndpointBody != "" {
+			result.err = errors.Join(result.err, json.Unmarshal([]byte(v.EndpointBody), &target.EndpointBody))
 		}
 	}
 	r, err := conformance.Judge(ctx, conformance.Options{Target: target, Seed: 1, Select: selected})
-	if err = errors.Join(c.err, err); err != nil {
-		c.err = err
-		return c
+	if err = errors.Join(result.err, err); err != nil {
+		result.err = err
+		return result
 	}
 	if r.Preflight != "" {
-		c.err = errors.New(r.Preflight)
-		return c
+		result.err = errors.New(r.Preflight)
+		return result
 	}
-	var warns []string
+	var mayWarn []string
 	for _, v := range g {
-		warns = append(warns, v.Warns...)
+		mayWarn = append(mayWarn, v.MayWarn...)
 	}
 	for _, x := range r.Results {
 		switch {
 		case x.Verdict == report.Pass || x.Verdict == report.Observed:
-			c.judged++
-		case x.Verdict == report.Skip, x.Verdict == report.Warn && slices.Contains(warns, x.Clause):
+			result.judged++
+		case x.Verdict == report.Skip, x.Verdict == report.Warn && slices.Contains(mayWarn, x.Clause):
 		default:
-			c.list = append(c.list, x)
+			result.unexpected = append(result.unexpected, x)
 		}
 	}
 	if len(r.Leaked) > 0 {
-		c.err = fmt.Errorf("left behind: %s", strings.Join(r.Leaked, ", "))
+		result.err = fmt.Errorf("the run left objects: %s", strings.Join(r.Leaked, ", "))
 	}
-	if selected == nil && c.judged < least {
-		c.err = errors.Join(c.err, fmt.Errorf("only %d clauses are judged", c.judged))
+	if selected == nil && result.judged < minJudged {
+		result.err = errors.Join(result.err, fmt.Errorf("only %d clauses are judged", result.judged))
 	}
-	return c
+	return result
 }
 
-// groups are the variants that the patterns name, each alone; or so many random
-// ones of so many at a time.
-func groups(only string, size, count int, random func(n int) int) (list []group, err error) {
-	var chosen group
+// makeGroups puts each variant that the patterns match into a group of its own;
+// with a size above 1 it makes count groups of random variants.
+func makeGroups(only string, size, count int, random func(n int) int) (list []group, err error) {
+	var selected group
 	for _, v := range variants.All() {
-		if ok, err := matches(only, v.ID); err != nil {
+		if ok, err := matchesAny(only, v.ID); err != nil {
 			return nil, err
 		} else if ok {
-			chosen = append(chosen, v)
+			selected = append(selected, v)
 		}
 	}
 	if size <= 1 {
-		for _, v := range chosen {
+		for _, v := range selected {
 			list = append(list, group{v})
 		}
 		return list, nil
 	}
-	// The lateness that those at once are granted would hide an exact one's.
-	chosen = slices.DeleteFunc(chosen, func(v variants.Variant) bool { return v.Exact })
+	// An exact variant is granted no lateness, and a combination is.
+	selected = slices.DeleteFunc(selected, func(v variants.Variant) bool { return v.Exact })
 	for range count {
-		var one group
-		for len(one) < min(size, len(chosen)) {
-			v := chosen[random(len(chosen))]
-			if !slices.ContainsFunc(one, func(x variants.Variant) bool { return x.ID == v.ID }) {
-				one = append(one, v)
+		var combined group
+		for len(combined) < min(size, len(selected)) {
+			v := selected[random(len(selected))]
+			if !slices.ContainsFunc(combined, func(x variants.Variant) bool { return x.ID == v.ID }) {
+				combined = append(combined, v)
 			}
 		}
-		list = append(list, one)
+		list = append(list, combined)
 	}
 	return list, nil
 }
 
-// runVariants runs the suite against each group, which must find no fault.
+// runVariants runs the suite against each group, which it must not fail.
 func runVariants(ctx context.Context, binary string, list []group, parallel int) error {
 	if len(list) == 0 {
-		return errors.New("no such variant")
+		return errors.New("invalid --only: expected the id of a variant, or a pattern that matches some")
 	}
 	started := time.Now()
 	var mu sync.Mutex
-	var blamed []string
-	turns := make(chan struct{}, parallel)
-	var all sync.WaitGroup
+	var failed []string
+	slots := make(chan struct{}, parallel)
+	var running sync.WaitGroup
 	for _, g := range list {
-		all.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			c := tolerate(ctx, binary, g)
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			c := judgeGroup(ctx, binary, g)
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Println(c.line())
 			if !c.ok() {
-				blamed = append(blamed, g.id())
+				failed = append(failed, g.id())
 			}
 		})
 	}
-	all.Wait()
-	fmt.Printf("\n%d of %d variants pass, in %.0f s\n", len(list)-len(blamed), len(list), time.Since(started).Seconds())
-	if len(blamed) > 0 {
-		return fmt.Errorf("the suite fails what is merely different: %s", strings.Join(blamed, ", "))
+	running.Wait()
+	fmt.Printf("\n%d of %d variants pass, in %.0f s\n", len(list)-len(failed), len(list), time.Since(started).Seconds())
+	if len(failed) > 0 {
+		return fmt.Errorf("the suite fails deployments for a choice that the contract leaves: %s", strings.Join(failed, ", "))
 	}
 	return nil
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
 
-// bundles is into how few deployments all variants go, every so many-th into
-// one: make variants has each alone.
-const bundles = 14
+// bundleCount is how many deployments share the variants among them; make variants
+// has one for each.
+const bundleCount = 14
 
-// The suite finds no fault with any variant, however many of them come together.
+// The suite fails no variant, however many of them are combined.
 func TestVariants(t *testing.T) {
-	binary := withFaults(t)
+	binary := faultyJobrunner(t)
 	var list []group
-	for i := range bundles {
+	for i := range bundleCount {
 		var g group
 		for n, v := range variants.All() {
-			if n%bundles == i && !v.Exact {
+			if n%bundleCount == i && !v.Exact {
 				g = append(g, v)
 			}
 		}
@@ -37,55 +37,55 @@ func TestVariants(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	combined, err := groups("*", 5, 5, random.IntN)
+	combined, err := makeGroups("*", 5, 5, random.IntN)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var selected []string
 	if list = append(list, combined...); testing.Short() {
-		list, selected = list[3:4], light("") // those of the first three slow a deployment down
+		list, selected = list[3:4], clausesWithoutLoad("") // variants of the first three make a deployment slow
 	}
 	for _, g := range list {
 		t.Run(g[0].ID, func(t *testing.T) {
 			t.Parallel()
-			if c := tolerate(t.Context(), binary, g, selected...); !c.ok() {
+			if c := judgeGroup(t.Context(), binary, g, selected...); !c.ok() {
 				t.Error(c.line())
 			}
 		})
 	}
 }
 
-// A variant says what of the contract leaves the choice, and where it may be
-// warned of, the clause says what should be.
+// Every variant says which statement leaves the choice, and the clauses that may
+// warn are SHOULDs.
 func TestVariantsAreReasoned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range variants.All() {
-		if seen[v.ID] || v.Words == "" || len(v.Allowed) < 5 {
-			t.Errorf("variant %q: there are two, or it lacks its words or its reason", v.ID)
+		if seen[v.ID] || v.Description == "" || len(v.Choice) < 5 {
+			t.Errorf("variant %q: its id is not unique, or its description or choice is missing", v.ID)
 		}
 		seen[v.ID] = true
 		if text, err := (group{v}).fault(); err != nil || text == "[]" {
-			t.Errorf("variant %s differs in nothing: %s, %v", v.ID, text, err)
+			t.Errorf("variant %s has no difference: %s, %v", v.ID, text, err)
 		}
-		for _, id := range v.Warns {
+		for _, id := range v.MayWarn {
 			if c, ok := clauses.Find(id); !ok || !v.Exact && c.Level != suite.Should && !strings.Contains(c.Statement, "should") {
-				t.Errorf("variant %s may be warned of by %s, which is %s", v.ID, id, c.Level)
+				t.Errorf("%s may warn for variant %s: expected a SHOULD, got %s", id, v.ID, c.Level)
 			}
 		}
 	}
 }
 
-// A deployment that is at fault is told of among variants, too: what they are
-// granted hides nothing.
+// A fault is detected in a deployment with variants, too: the lateness that these
+// are granted hides no fault.
 func TestVariantsHideNoFault(t *testing.T) {
-	binary := withFaults(t)
+	binary := faultyJobrunner(t)
 	list := variants.All()
-	m := find(t, "volume-shrinks")
+	m := findMutant(t, "volume-shrinks")
 	i := slices.IndexFunc(list, func(v variants.Variant) bool { return v.ID == "gzip" })
-	faulty := variants.Variant{ID: m.ID, Words: m.Words, Fault: m.Fault}
-	c := tolerate(t.Context(), binary, group{list[i], faulty}, "V")
+	faulty := variants.Variant{ID: m.ID, Description: m.Description, Fault: m.Fault}
+	c := judgeGroup(t.Context(), binary, group{list[i], faulty}, "V")
 	if c.ok() || !strings.Contains(c.line(), m.Clause) {
-		t.Errorf("%s is not told of: %s", m.ID, c.line())
+		t.Errorf("%s is not detected: %s", m.ID, c.line())
 	}
 }
 

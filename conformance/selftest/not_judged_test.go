@@ -11,10 +11,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// A run that judges nothing is inconclusive, whatever the reason, and names what
-// it did not judge.
+// A run that judges nothing is inconclusive, whatever the reason, and names the
+// clauses that it did not judge.
 func TestNothingJudged(t *testing.T) {
-	local, remote := deployed(t, nil), deployed(t, nil)
+	local, remote := startDeployment(t, nil), startDeployment(t, nil)
 	remote.Local, remote.Advance, remote.UserKey, remote.OtherKey = false, nil, "", ""
 	for name, o := range map[string]conformance.Options{
 		"no case can judge it": {Target: local, Select: []string{"CLI"}},
@@ -32,10 +32,10 @@ func TestNothingJudged(t *testing.T) {
 	}
 }
 
-// A MUST that can't be judged because a SHOULD is not kept leaves the run
-// inconclusive: nothing else would tell.
-func TestBlockedBySomethingWeaker(t *testing.T) {
-	target := deployed(t, func(h http.Handler) http.Handler {
+// A run is inconclusive where a MUST can't be judged because a SHOULD is not kept:
+// otherwise no exit code would show that.
+func TestMustBlockedByBrokenShould(t *testing.T) {
+	target := startDeployment(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.Contains(r.URL.Path, "/status/") {
 				h.ServeHTTP(w, r)
@@ -48,7 +48,7 @@ func TestBlockedBySomethingWeaker(t *testing.T) {
 			}
 			maps.Copy(w.Header(), answer.Header())
 			w.WriteHeader(answer.Code)
-			_, _ = w.Write(answer.Body.Bytes()) // the suite tells what does not come
+			_, _ = w.Write(answer.Body.Bytes()) // a failed write shows in the verdicts
 		})
 	})
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-40", "SUB-0*"}})
@@ -63,8 +63,8 @@ func TestBlockedBySomethingWeaker(t *testing.T) {
 	}
 }
 
-// A run that goes on and is interrupted says so, whatever the one before found.
-func TestMergedInterruption(t *testing.T) {
+// A resumed run that is interrupted ends so, whatever the first part found.
+func TestMergeKeepsInterruption(t *testing.T) {
 	before := &report.Report{Results: []report.Result{{Clause: "JOB-17", Verdict: report.Pass}}}
 	conformance.Merge(before, &report.Report{Exit: conformance.ExitInterrupted})
 	if before.Exit != conformance.ExitInterrupted {

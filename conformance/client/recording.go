@@ -11,17 +11,17 @@ import (
 
 // exchange is one request of the client, and its answer.
 type exchange struct {
-	came, answered time.Time
-	request        *http.Request
-	body           []byte
-	status         int // 0: the connection was dropped
-	header         http.Header
-	answer         []byte
+	received, answered time.Time
+	request            *http.Request
+	body               []byte
+	status             int // 0: the connection was dropped
+	header             http.Header
+	answer             []byte
 	// scripted says that the script answered, and not the deployment.
 	scripted bool
-	// lostID is the id of the management object that the request created, where the
-	// answer was dropped.
-	lostID string
+	// createdID is the id of the management object that the request created; it is set
+	// only where the script dropped the answer.
+	createdID string
 	// shrinks says that the request would shrink a network volume.
 	shrinks bool
 }
@@ -71,6 +71,6 @@ func (t *recording) all() []*exchange {
 	t.mu.Lock()
 	list := slices.Clone(t.list)
 	t.mu.Unlock()
-	slices.SortStableFunc(list, func(a, b *exchange) int { return a.came.Compare(b.came) })
+	slices.SortStableFunc(list, func(a, b *exchange) int { return a.received.Compare(b.received) })
 	return list
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
-// runsVariable says how many runs are compared; make soak has a hundred.
+// runsVariable is the environment variable with the number of runs to compare;
+// make soak sets it to a hundred.
 const runsVariable = "CONFORMANCE_RUNS"
 
-// The jobrunner keeps every MUST and SHOULD of what it serves, whatever the
-// order, and alone or with others beside: both programs as their users have
-// them.
+// The jobrunner keeps every MUST and SHOULD of the operations that it serves, in
+// any order and with any number of cases at a time. Both programs run as users
+// start them.
 func TestJobrunnerConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compares several runs: TestLocal of cmd/conformance is one of them")
@@ -44,10 +45,10 @@ func TestJobrunnerConforms(t *testing.T) {
 			"run", "--local", "--json=-", "--seed="+strconv.Itoa(i+1), "--parallel="+strconv.Itoa(parallel))
 		text, err := run.Output()
 		var r report.Report
-		if e := json.Unmarshal(text, &r); err != nil || e != nil {
-			t.Errorf("run %d, %d at a time: %v, %v", i+1, parallel, err, e)
+		if decodeErr := json.Unmarshal(text, &r); err != nil || decodeErr != nil {
+			t.Errorf("run %d, %d at a time: %v, %v", i+1, parallel, err, decodeErr)
 		}
-		keeps(t, &r)
+		expectConformant(t, &r)
 		if first == nil {
 			first = verdicts(&r)
 		}
@@ -59,8 +60,8 @@ func TestJobrunnerConforms(t *testing.T) {
 	}
 }
 
-// A clause that is judged alone is judged as beside all others: no case lives on
-// how far others advance the clock.
+// A clause has the same verdict alone as beside all others: no case depends on
+// others that advance the clock.
 func TestEachClauseAlone(t *testing.T) {
 	judged := map[string]bool{}
 	for _, c := range conformance.Cases() {
@@ -74,48 +75,48 @@ func TestEachClauseAlone(t *testing.T) {
 		}
 		t.Run(clause, func(t *testing.T) {
 			t.Parallel()
-			r := judge(t, conformance.Options{Target: deployed(t, nil), Select: []string{clause}})
-			// A clause that is skipped ends with 3.
-			if nothingFails(t, r); r.Exit != conformance.ExitConformant && r.Exit != conformance.ExitInconclusive || len(r.Leaked) > 0 {
-				t.Errorf("exit code %d, left %v", r.Exit, r.Leaked)
+			r := judge(t, conformance.Options{Target: startDeployment(t, nil), Select: []string{clause}})
+			// A run whose only clause is skipped is inconclusive.
+			if expectNoFailure(t, r); r.Exit != conformance.ExitConformant && r.Exit != conformance.ExitInconclusive || len(r.Leaked) > 0 {
+				t.Errorf("exit code %d, leaked %v", r.Exit, r.Leaked)
 			}
 		})
 	}
 }
 
-// The same in this process, where the race detector sees both sides: without the
-// cases that load the deployment.
-func TestJobrunnerConformsHere(t *testing.T) {
-	var light []string
+// The jobrunner conforms in this process, too, where the race detector sees both
+// sides: without the cases that load the deployment.
+func TestJobrunnerConformsInProcess(t *testing.T) {
+	var selected []string
 	for _, c := range conformance.Cases() {
 		if c.Allow&suite.Load == 0 {
-			light = append(light, c.AllClauses()...)
+			selected = append(selected, c.AllClauses()...)
 		}
 	}
-	keeps(t, judge(t, conformance.Options{Target: deployed(t, nil), Select: light}))
+	expectConformant(t, judge(t, conformance.Options{Target: startDeployment(t, nil), Select: selected}))
 }
 
-// keeps fails for what is not kept, and for a case that makes more requests than
-// it says.
-func keeps(t *testing.T, r *report.Report) {
+// expectConformant fails the test for a clause that is not kept, and for a case that
+// sends more requests than it declares.
+func expectConformant(t *testing.T, r *report.Report) {
 	t.Helper()
-	costs := map[string]int{}
+	maxRequests := map[string]int{}
 	for _, c := range conformance.Cases() {
-		costs[c.ID], _, _ = c.Cost()
+		maxRequests[c.ID], _, _ = c.Cost()
 	}
 	for _, x := range r.Results {
-		// The limits of concurrency may be found only after some more tries.
-		if x.Requests > costs[x.Case] {
-			t.Errorf("%s makes %d requests, and says up to %d", x.Case, x.Requests, costs[x.Case])
+		if x.Requests > maxRequests[x.Case] {
+			t.Errorf("%s sends %d requests, and declares up to %d", x.Case, x.Requests, maxRequests[x.Case])
 		}
 	}
 	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < 100 {
-		t.Errorf("exit code %d, left %v, %v", r.Exit, r.Leaked, r.Counts)
+		t.Errorf("exit code %d, leaked %v, %v", r.Exit, r.Leaked, r.Counts)
 	}
-	nothingFails(t, r)
+	expectNoFailure(t, r)
 }
 
-func nothingFails(t *testing.T, r *report.Report) {
+// expectNoFailure fails the test for a clause that was judged and did not pass.
+func expectNoFailure(t *testing.T, r *report.Report) {
 	t.Helper()
 	for _, x := range r.Results {
 		switch x.Verdict {

@@ -7,10 +7,10 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 )
 
-// A clause is judged also where some of its cases can't run, as those that need a
-// clock that is advanced; and where none can, it is skipped.
-func TestFurtherCasesMaySkip(t *testing.T) {
-	target := deployed(t, nil)
+// A clause is judged where only some of its cases can run, as without a clock that
+// the suite advances. Where none can, it is skipped.
+func TestSupplementaryCasesMaySkip(t *testing.T) {
+	target := startDeployment(t, nil)
 	target.Local, target.Advance, target.ClockStopped = false, nil, false
 	r := judge(t, conformance.Options{Target: target, Select: []string{"JOB-17", "SUB-27", "RAT-06", "RAT-08"}, Allow: ^conformance.Allow(0), Ledger: t.TempDir() + "/ledger"})
 	if got := verdicts(r); got["JOB-17"] != report.Pass || got["SUB-27"] != report.Skip || got["RAT-06"] != report.Pass || got["RAT-08"] != report.Pass {
@@ -18,19 +18,19 @@ func TestFurtherCasesMaySkip(t *testing.T) {
 	}
 }
 
-// Every clause with further cases has one that is not.
-func TestFurtherCasesAreNotAlone(t *testing.T) {
-	alone := map[string]bool{}
+// Every clause with supplementary cases has a case that is not supplementary.
+func TestEveryClauseHasAMainCase(t *testing.T) {
+	onlySupplementary := map[string]bool{}
 	for _, c := range conformance.Cases() {
 		for _, id := range c.AllClauses() {
-			if before, seen := alone[id]; !seen || before {
-				alone[id] = c.Supplementary
+			if before, seen := onlySupplementary[id]; !seen || before {
+				onlySupplementary[id] = c.Supplementary
 			}
 		}
 	}
-	for id, more := range alone {
-		if more {
-			t.Errorf("%s has further cases alone", id)
+	for id, only := range onlySupplementary {
+		if only {
+			t.Errorf("%s has only supplementary cases", id)
 		}
 	}
 }

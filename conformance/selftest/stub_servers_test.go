@@ -19,16 +19,16 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pipenet"
 )
 
-// dull are servers that do nothing, and answer all requests alike.
-var dull = map[string]http.HandlerFunc{
-	"200 {}":   always(200, "application/json", "{}"),
-	"200 []":   always(200, "application/json", "[]"),
-	"202":      always(202, "application/json", "{}"),
-	"204":      always(204, "", ""),
-	"401":      always(401, "application/json", `{"error":"who are you?"}`),
-	"404":      always(404, "application/json", `{"error":"there is nothing here"}`),
-	"500":      always(500, "application/json", `{"error":"broken"}`),
-	"200 HTML": always(200, "text/html; charset=utf-8", "<!doctype html><title>Welcome</title><p>It works!"),
+// stubHandlers are servers that answer every request in the same way.
+var stubHandlers = map[string]http.HandlerFunc{
+	"200 {}":   fixedAnswer(200, "application/json", "{}"),
+	"200 []":   fixedAnswer(200, "application/json", "[]"),
+	"202":      fixedAnswer(202, "application/json", "{}"),
+	"204":      fixedAnswer(204, "", ""),
+	"401":      fixedAnswer(401, "application/json", `{"error":"who are you?"}`),
+	"404":      fixedAnswer(404, "application/json", `{"error":"there is nothing here"}`),
+	"500":      fixedAnswer(500, "application/json", `{"error":"broken"}`),
+	"200 HTML": fixedAnswer(200, "text/html; charset=utf-8", "<!doctype html><title>Welcome</title><p>It works!"),
 	"echo": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.Copy(w, r.Body)
@@ -39,23 +39,24 @@ var dull = map[string]http.HandlerFunc{
 			connection.Close()
 		}
 	},
-	// Those that know a word of it.
-	"400": always(400, "application/json", `{"error":"no","message":"no","title":"no","detail":"no","status":400}`),
-	"429": always(429, "application/json", `{"error":"too many"}`),
+	// Codes that many cases accept as a refusal.
+	"400": fixedAnswer(400, "application/json", `{"error":"no","message":"no","title":"no","detail":"no","status":400}`),
+	"429": fixedAnswer(429, "application/json", `{"error":"too many"}`),
 }
 
-func always(status int, kind, body string) http.HandlerFunc {
+// fixedAnswer answers every request with this status and body.
+func fixedAnswer(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		if kind != "" {
-			w.Header().Set("Content-Type", kind)
+		if contentType != "" {
+			w.Header().Set("Content-Type", contentType)
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
 }
 
-// serve serves for one test.
-func serve(t *testing.T, h http.Handler) string {
+// startServer serves a handler until the test ends, and returns its URL.
+func startServer(t *testing.T, h http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(func() {
@@ -65,43 +66,43 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// A server that does nothing is told off within seconds, in one line that says
-// which request it failed, and keeps nothing.
-func TestDoNothingServers(t *testing.T) {
-	for name, handler := range dull {
+// A run against a stub ends within seconds, with one line that names the request
+// with the wrong answer, and no clause passes.
+func TestStubServers(t *testing.T) {
+	for name, handler := range stubHandlers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := serve(t, handler)
+			url := startServer(t, handler)
 			for i, target := range []conformance.Target{
 				{BaseURL: url, Key: "the-key", Local: true},
 				{BaseURL: url, Key: "the-key"},
 				{QueueURL: url, Key: "the-key", Endpoint: "our-endpoint"},
 			} {
 				if name == "hangs" && i > 0 {
-					break // it is waited for
+					break // each run waits for a request to time out
 				}
 				began := time.Now()
 				r := judge(t, conformance.Options{Target: target})
-				if took := time.Since(began); took > 30*time.Second {
-					t.Errorf("it takes %s", took)
+				if took := time.Since(began); took > time.Minute {
+					t.Errorf("the run takes %s", took)
 				}
-				var text strings.Builder
-				report.Terminal(&text, r, false)
-				first, rest, _ := strings.Cut(text.String(), "\n")
-				asked := "GET " + url + "/"
-				if r.Exit != conformance.ExitInconclusive || !strings.Contains(first, asked) || rest != "" {
-					t.Errorf("exit code %d, and told:\n%s", r.Exit, &text)
+				var output strings.Builder
+				report.Terminal(&output, r, false)
+				first, rest, _ := strings.Cut(output.String(), "\n")
+				request := "GET " + url + "/"
+				if r.Exit != conformance.ExitInconclusive || !strings.Contains(first, request) || rest != "" {
+					t.Errorf("exit code %d, output:\n%s", r.Exit, &output)
 				}
-				if kept := passes(r); len(kept) > 0 {
-					t.Errorf("it keeps %s", kept)
+				if passed := passedMusts(r); len(passed) > 0 {
+					t.Errorf("clauses that pass: %s", passed)
 				}
 			}
 		})
 	}
 }
 
-// passes are the clauses that are kept.
-func passes(r *report.Report) (musts []string) {
+// passedMusts are the MUSTs that passed.
+func passedMusts(r *report.Report) (musts []string) {
 	for _, x := range r.Results {
 		if x.Verdict == report.Pass && x.Level == string(suite.Must) {
 			musts = append(musts, x.Clause)
@@ -110,17 +111,18 @@ func passes(r *report.Report) (musts []string) {
 	return musts
 }
 
-// liar answers what the suite asks before it judges, and else does nothing. Or
-// it makes whatever it is asked to make, too, and lists none of it.
-func liar(then http.Handler, makes bool) http.Handler {
-	var made atomic.Int64
+// preflightServer answers the requests of the suite's preflight correctly, and
+// passes all others to rest. With creates it also answers as if it created and
+// deleted objects, and has empty lists.
+func preflightServer(rest http.Handler, creates bool) http.Handler {
+	var created atomic.Int64
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, status int, body any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(body)
 	}
-	mux.Handle("/", then)
+	mux.Handle("/", rest)
 	mux.HandleFunc("GET /v2/{endpoint}/health", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 200, map[string]any{
 			"jobs":    map[string]any{"completed": 0, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0},
@@ -128,7 +130,7 @@ func liar(then http.Handler, makes bool) http.Handler {
 		})
 	})
 	mux.HandleFunc("/conf-nothing-is-here", http.NotFound)
-	if !makes {
+	if !creates {
 		return mux
 	}
 	lists := map[string]string{"templates": "templates", "serverless": "endpoints", "network-volumes": "networkVolumes", "registries": "registries"}
@@ -142,7 +144,7 @@ func liar(then http.Handler, makes bool) http.Handler {
 	create := func(w http.ResponseWriter, r *http.Request) {
 		body := map[string]any{}
 		_ = json.NewDecoder(r.Body).Decode(&body)
-		body["id"] = fmt.Sprintf("thing-%d", made.Add(1))
+		body["id"] = fmt.Sprintf("thing-%d", created.Add(1))
 		answer(w, 201, body)
 	}
 	for _, path := range []string{
@@ -156,54 +158,53 @@ func liar(then http.Handler, makes bool) http.Handler {
 	return mux
 }
 
-// true of a liar: what it answers before anything is judged.
-var known = []string{"JOB-01", "OPS-23", "VER-03"}
+// preflightClauses are those that a preflightServer keeps.
+var preflightClauses = []string{"JOB-01", "OPS-23", "VER-03"}
 
-// done are the clauses that a liar keeps that makes things: it does answer with
-// what it made and an id, does remove it, has all lists where they belong, and
-// nothing else there.
-var done = []string{
+// creationClauses are those that a preflightServer keeps when it creates objects:
+// its answers have an id and the members that were sent, its lists are at the right
+// paths, and it has no other paths.
+var creationClauses = []string{
 	"T-01", "T-07", "T-17", "T-21", "V-02", "R-03", "P-01", "VER-01", "VER-02", "VER-06", "VER-07", "VER-08", "VER-09", "VER-26",
 	"VER-31", "VER-32", "VER-33", "VER-34", "VER-35", "VER-40",
 }
 
-// Who gets through the preflight and then answers everything alike keeps
-// nothing but what it really does.
-func TestLiars(t *testing.T) {
-	if len(known) > 6 {
-		t.Error("too much is taken for kept")
+// A stub that passes the preflight keeps no clause but those that its answers meet.
+func TestStubServersAfterPreflight(t *testing.T) {
+	if len(preflightClauses) > 6 {
+		t.Error("the list of expected passes is too long")
 	}
 	names := []string{"200 {}", "200 []", "echo", "401", "400", "404", "429", "500"}
 	if testing.Short() {
 		names = []string{"200 {}", "echo", "429"}
 	}
 	for _, name := range names {
-		for _, makes := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, makes things %v", name, makes), func(t *testing.T) {
+		for _, creates := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, creates objects %v", name, creates), func(t *testing.T) {
 				t.Parallel()
-				may := known
-				if makes {
-					may = slices.Concat(known, done)
+				allowed := preflightClauses
+				if creates {
+					allowed = slices.Concat(preflightClauses, creationClauses)
 				}
 				synctest.Test(t, func(t *testing.T) {
 					network := pipenet.Listen()
-					server := &http.Server{Handler: liar(dull[name], makes)}
+					server := &http.Server{Handler: preflightServer(stubHandlers[name], creates)}
 					go server.Serve(network)
 					transport := network.Transport()
 					target := conformance.Target{
-						BaseURL: "http://liar", Key: "the-key", OtherKey: "the-other-key", UserKey: "the-user's-key",
-						Client: &http.Client{Transport: transport}, Virtual: true, Local: makes,
+						BaseURL: "http://stub", Key: "the-key", OtherKey: "the-other-key", UserKey: "the-user's-key",
+						Client: &http.Client{Transport: transport}, Virtual: true, Local: creates,
 					}
-					if !makes {
+					if !creates {
 						target.Endpoint = "our-endpoint"
 					}
 					r := judge(t, conformance.Options{Target: target, Allow: ^conformance.Allow(0)})
 					if r.Preflight != "" || r.Counts[report.Fail] < 40 || r.Exit != conformance.ExitFailed {
 						t.Errorf("preflight %q, %v, exit code %d", r.Preflight, r.Counts, r.Exit)
 					}
-					for _, clause := range passes(r) {
-						if !slices.Contains(may, clause) {
-							t.Errorf("it keeps %s", clause)
+					for _, clause := range passedMusts(r) {
+						if !slices.Contains(allowed, clause) {
+							t.Errorf("%s passes", clause)
 						}
 					}
 					transport.CloseIdleConnections()

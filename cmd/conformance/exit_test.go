@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+)
+
+// The documented exit codes are those that there are. Other tests end with each.
+func TestExitCodesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../conformance/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []int
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| `).FindAllSubmatch(text, -1) {
+		code, err := strconv.Atoi(string(row[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		documented = append(documented, code)
+	}
+	all := []int{
+		conformance.ExitConformant, conformance.ExitFailed, conformance.ExitUsage, conformance.ExitInconclusive, conformance.ExitLeaked, conformance.ExitInterrupted,
+	}
+	if !slices.Equal(documented, all) {
+		t.Errorf("conformance/README.md documents %v, expected %v", documented, all)
+	}
+}

@@ -1,0 +1,60 @@
+//go:build linux
+
+package main_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
+)
+
+var coloured = regexp.MustCompile(`\x1b\[[0-9;]+m`)
+
+// Progress and colours are for people: not without a terminal, in CI, or against their
+// wish.
+func TestTerminal(t *testing.T) {
+	url := serves(t, nil)
+	for name, c := range map[string]struct {
+		env                []string
+		progress, coloured bool
+	}{
+		"terminal":   {nil, true, true},
+		"NO_COLOR":   {[]string{"NO_COLOR=1"}, true, false},
+		"empty":      {[]string{"NO_COLOR="}, true, true},
+		"dumb":       {[]string{"TERM=dumb"}, false, false},
+		"in CI":      {[]string{"CI=true"}, false, false},
+		"no console": {nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, args := range [][]string{
+				{"run", "--base-url=" + url, "--select=VER-38"},
+				{"client", "--select=works", "--", "true"},
+			} {
+				cmd := command(t, args...)
+				cmd.Env = append(cmd.Env, c.env...)
+				var said string
+				if name == "no console" {
+					out, _ := cmd.CombinedOutput() // a client that does nothing fails
+					said = string(out)
+				} else {
+					out, err := pty.Output(cmd)
+					if cmd.ProcessState == nil {
+						t.Fatal(err)
+					}
+					said = string(out)
+				}
+				if !strings.Contains(said, "conformant") && !strings.Contains(said, "the client sent no request") {
+					t.Fatalf("%v: %q", args, said)
+				}
+				if got := strings.Contains(said, "\r\x1b[K"); got != c.progress {
+					t.Errorf("%v shows progress: %t, expected %t: %q", args, got, c.progress, said)
+				}
+				if got := coloured.MatchString(said); got != c.coloured {
+					t.Errorf("%v is coloured: %t, expected %t: %q", args, got, c.coloured, said)
+				}
+			}
+		})
+	}
+}

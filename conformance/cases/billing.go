@@ -1,0 +1,251 @@
+package cases
+
+import (
+	"encoding/json"
+	"math/big"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// billingCases are of the billing history. The description has its operations; what
+// they answer, the OpenAPI documents alone say, so that all of these are SHOULDs.
+var billingCases = []suite.Case{
+	{
+		ID: "BIL-01", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime",
+		Statement: "The window of a billing history is of whole buckets, by default of days: its start goes back to that of a bucket, its end on to that of one.",
+		Needs:     suite.V2, Operations: billingOperations, Requests: 10, Run: func(c *suite.C) {
+			for _, history := range someHistories(c) {
+				expectWindow(history.read(c, "startTime=2026-05-13T14:15:16Z&endTime=2026-05-14T00:00:01Z"), "day", "2026-05-13T00:00:00Z", "2026-05-15T00:00:00Z")
+			}
+			expectWindow(billingHistories[0].read(c, "bucketSize=month&startTime=2026-05-13T14:15:16Z&endTime=2026-06-01T00:00:00Z"), "month", "2026-05-01T00:00:00Z", "2026-06-01T00:00:00Z")
+			expectWindow(billingHistories[0].read(c, "bucketSize=hour&startTime=2026-05-13T14:15:16%2B02:00&endTime=2026-05-13T13:00:00Z"), "hour", "2026-05-13T12:00:00Z", "2026-05-13T13:00:00Z")
+		},
+	},
+	{
+		ID: "BIL-02", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingLastN",
+		Statement: "lastN=N is the last N buckets, of which the present one is the last.",
+		Needs:     suite.V2, Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
+			for _, history := range someHistories(c) {
+				before := c.Now()
+				a := history.read(c, "lastN=3&bucketSize=hour")
+				start, end := windowOf(a)
+				c.Expect(end.Sub(start) == 3*time.Hour, "a window of three hours", "a window of %s", end.Sub(start))
+				// The clocks of the target and of this machine may differ.
+				c.Expect(end.After(before.Add(-c.Grace()-clockSkew)) && !end.After(c.Now().Add(time.Hour+c.Grace()+clockSkew)), "the end of the present hour", "the end %s at %s", end, before)
+			}
+		},
+	},
+	{
+		ID: "BIL-03", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingBucketSize and BillingLastN; Errors, 400",
+		Statement: "A billing history is refused for a parameter that is malformed, and for lastN beside a start or an end.",
+		Needs:     suite.V2, Operations: billingOperations, Requests: 6, Run: func(c *suite.C) {
+			billingHistories[0].read(c, "bucketSize=week&lastN=1") // so what is well-formed is answered
+			for _, query := range []string{"bucketSize=minute", "lastN=0", "startTime=yesterday", "lastN=2&startTime=2026-05-13T00:00:00Z", "lastN=2&endTime=2026-05-13T00:00:00Z"} {
+				c.V2("GET", "/billing?"+query, nil).Refused()
+			}
+		},
+	},
+	{
+		ID: "BIL-04", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingMetadata",
+		Statement: "The metadata of a billing history count its records and resources, and add up the records; a total is the sum of its components.",
+		Needs:     suite.V2, Operations: billingOperations, Requests: 5, Run: func(c *suite.C) {
+			for _, history := range someHistories(c) {
+				history.expectSums(c, history.read(c, "lastN=2&bucketSize=month"))
+			}
+		},
+	},
+	{
+		ID: "BIL-05", Level: suite.Should, Source: "Versioning, 10; the version 2 document, BillingStartTime and BillingEndTime",
+		Statement: "Without parameters a billing history is that of the last 30 days, by day.",
+		Needs:     suite.V2, Operations: billingOperations, Requests: 1, Run: func(c *suite.C) {
+			now := c.Now()
+			a := billingHistories[0].read(c, "")
+			a.Equal("metadata.query.bucketSize", "day")
+			start, end := windowOf(a)
+			slack := c.Grace() + clockSkew
+			c.Expect(!start.After(now.AddDate(0, 0, -30)) && start.After(now.AddDate(0, 0, -31).Add(-slack)), "a start 30 days ago", "the start %s at %s", start, now)
+			c.Expect(end.After(now.Add(-slack)) && end.Before(now.AddDate(0, 0, 1).Add(slack)), "an end today", "the end %s at %s", end, now)
+		},
+	},
+	{
+		ID: "BIL-06", Level: suite.Should, Source: "What the service does, 1; the version 1 document, EndpointBilling",
+		Statement: "A worker that stays is billed for the time for which it is there, under its endpoint; a filter leaves the records of others out.",
+		Needs:     suite.V1 | suite.V2 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Operations: billingOperations, Requests: 30, WaitTime: 3 * time.Hour, Run: func(c *suite.C) {
+			id, other := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}}), c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
+			c.Sleep(2*time.Hour + billingSlack)
+			a := c.V1("GET", "/billing/endpoints?bucketSize=hour&endpointId="+id, nil).Is(200)
+			a.NotContains(other)
+			billed := billedTime(a)
+			c.Expect(billed >= 2*time.Hour && billed <= 2*time.Hour+2*billingSlack, "two hours of a worker", "%s of them", billed)
+			for _, r := range a.Array("") {
+				record, _ := r.(map[string]any)
+				c.Expect(record["endpointId"] == id, "records of the endpoint", "a record of %v", record["endpointId"])
+				at, err := time.Parse(time.RFC3339, text(record["time"]))
+				c.Expect(err == nil && at.Equal(at.Truncate(time.Hour)), "the start of an hour as the time", "the time %v", record["time"])
+			}
+			workers := c.V1("GET", "/billing/endpoints?bucketSize=hour&grouping=podId&endpointId="+id, nil).Is(200)
+			for _, r := range workers.Array("") {
+				record, _ := r.(map[string]any)
+				c.Expect(text(record["podId"]) != "" && record["endpointId"] == nil, "records by podId alone", "the record %v", record)
+			}
+			own := c.V2("GET", "/billing/serverless?lastN=4&bucketSize=hour&serverlessId="+id, nil).Is(200)
+			own.NotContains(other)
+			own.Equal("metadata.query.serverlessId", id)
+			c.Expect(own.Int("metadata.uniqueServerlessCount") == 1, "one endpoint", "%d endpoints", own.Int("metadata.uniqueServerlessCount"))
+		},
+	},
+	{
+		ID: "BIL-07", Level: suite.Should, Source: "What the service does, 1; the version 1 document, BillingRecord",
+		Statement: "The records of a time add up to the same, whatever the size of their buckets.",
+		Needs:     suite.V1 | suite.Advanced | suite.LocalOnly, Allow: suite.Create, Requests: 20, WaitTime: 6 * time.Hour, Run: func(c *suite.C) {
+			id := c.NewEndpoint(1, suite.M{"workers": suite.M{"min": 1, "max": 1}})
+			c.Sleep(5 * time.Hour)
+			read := func(bucket string) (time.Duration, string) {
+				a := c.V1("GET", "/billing/endpoints?bucketSize="+bucket+"&endpointId="+id, nil).Is(200)
+				return billedTime(a), sumOf(a.Array(""), "amount")
+			}
+			hours, amount := read("hour")
+			c.Expect(hours > 4*time.Hour, "more than four hours of a worker", "%s of them", hours)
+			for _, bucket := range []string{"day", "week", "month", "year"} {
+				billed, sum := read(bucket)
+				// Where the clock runs on, some time passes between two answers.
+				c.Expect((billed-hours).Abs() <= billingSlack, "the time of the hours, "+hours.String(), "by %s %s", bucket, billed)
+				c.Expect(!c.Exact() || sum == amount, "the amount of the hours, "+amount, "by %s %s", bucket, sum)
+			}
+		},
+	},
+}
+
+// billingSlack is how late a worker may be there, and clockSkew by how much clocks may
+// differ.
+const (
+	billingSlack = time.Minute
+	clockSkew    = 5 * time.Minute
+)
+
+// billingHistory is one of version 2.
+type billingHistory struct {
+	path       string
+	id, unique string   // of records, and the member of the metadata that counts them
+	components []string // of totalAmount
+}
+
+var billingHistories = []billingHistory{
+	{"/billing", "", "", []string{
+		"podGpuAmount", "podCpuAmount", "podDiskAmount", "serverlessGpuAmount", "serverlessCpuAmount", "serverlessDiskAmount", "serverlessFeeAmount",
+		"storageStandardAmount", "storageHighPerformanceAmount", "endpointAmount", "clusterGpuAmount", "clusterDiskAmount", "clusterNetworkingAmount",
+	}},
+	{"/billing/pods", "podId", "uniquePodCount", []string{"gpuAmount", "cpuAmount", "diskAmount"}},
+	{"/billing/serverless", "serverlessId", "uniqueServerlessCount", []string{"gpuAmount", "cpuAmount", "diskAmount", "feeAmount"}},
+	{"/billing/endpoints", "", "", nil},
+	{"/billing/network-volumes", "networkVolumeId", "uniqueNetworkVolumeCount", []string{"standardAmount", "highPerformanceAmount"}},
+}
+
+var billingOperations = []string{"GET /v2/billing", "GET /v2/billing/pods", "GET /v2/billing/serverless", "GET /v2/billing/endpoints", "GET /v2/billing/network-volumes"}
+
+// someHistories are all of them where reads cost nobody anything, and elsewhere two.
+func someHistories(c *suite.C) []billingHistory {
+	if c.Local() {
+		return billingHistories
+	}
+	i := c.Random().IntN(len(billingHistories))
+	return []billingHistory{billingHistories[i], billingHistories[(i+1)%len(billingHistories)]}
+}
+
+func (h billingHistory) read(c *suite.C, query string) *suite.Answer {
+	if query != "" {
+		query = "?" + query
+	}
+	return c.V2("GET", h.path+query, nil).Is(200)
+}
+
+// expectSums expects that the metadata are those of the records.
+func (h billingHistory) expectSums(c *suite.C, a *suite.Answer) {
+	records, ids := a.Array("records"), map[string]bool{}
+	c.Expect(a.Int("metadata.recordCount") == int64(len(records)), "the number of the records", "recordCount %d of %d records", a.Int("metadata.recordCount"), len(records))
+	for _, r := range records {
+		record, _ := r.(map[string]any)
+		if h.id != "" {
+			ids[text(record[h.id])] = true
+		}
+		h.expectComponents(c, record, "a record")
+	}
+	if h.unique != "" {
+		c.Expect(a.Int("metadata."+h.unique) == int64(len(ids)), "the number of the resources", "the member %s with %d of %d", h.unique, a.Int("metadata."+h.unique), len(ids))
+	}
+	totals := a.Object("metadata.totals")
+	h.expectComponents(c, totals, "the totals")
+	for _, member := range append([]string{"totalAmount"}, h.components...) {
+		c.Expect(nearly(decimal(totals[member]), decimalOf(sumOf(records, member))), "the sum of the records, "+sumOf(records, member), "the total %v of %s", totals[member], member)
+	}
+}
+
+// expectComponents expects that a total is the sum of its components.
+func (h billingHistory) expectComponents(c *suite.C, of map[string]any, what string) {
+	if h.components == nil {
+		return
+	}
+	sum := new(big.Rat)
+	for _, member := range h.components {
+		sum.Add(sum, decimal(of[member]))
+	}
+	c.Expect(nearly(decimal(of["totalAmount"]), sum), "the sum of the components", "%s with the totalAmount %v, of %s", what, of["totalAmount"], sum.FloatString(9))
+}
+
+// nearly leaves room for amounts that went through binary fractions.
+func nearly(a, b *big.Rat) bool {
+	difference := new(big.Rat).Sub(a, b)
+	return difference.Abs(difference).Cmp(big.NewRat(1, 1_000_000)) <= 0
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// decimal is a number of an answer, exactly; 0 for what is no number.
+func decimal(v any) *big.Rat {
+	n, _ := v.(json.Number)
+	return decimalOf(n.String())
+}
+
+func decimalOf(s string) *big.Rat {
+	n, ok := new(big.Rat).SetString(s)
+	if !ok {
+		return new(big.Rat)
+	}
+	return n
+}
+
+func sumOf(records []any, member string) string {
+	sum := new(big.Rat)
+	for _, r := range records {
+		record, _ := r.(map[string]any)
+		sum.Add(sum, decimal(record[member]))
+	}
+	return sum.FloatString(12)
+}
+
+// billedTime is the time that records are for.
+func billedTime(a *suite.Answer) time.Duration {
+	ms, _ := decimalOf(sumOf(a.Array(""), "timeBilledMs")).Float64()
+	return time.Duration(ms) * time.Millisecond
+}
+
+// windowOf is the window that an answer says it is of.
+func windowOf(a *suite.Answer) (start, end time.Time) {
+	start, _ = time.Parse(time.RFC3339, a.Str("metadata.query.startTime")) // zero is no window that is expected
+	end, _ = time.Parse(time.RFC3339, a.Str("metadata.query.endTime"))
+	return start, end
+}
+
+func expectWindow(a *suite.Answer, bucket, start, end string) {
+	a.Equal("metadata.query.bucketSize", bucket)
+	for path, want := range map[string]string{"metadata.query.startTime": start, "metadata.query.endTime": end} {
+		expected, _ := time.Parse(time.RFC3339, want)
+		if got, err := time.Parse(time.RFC3339, a.Str(path)); err != nil || !got.Equal(expected) {
+			a.Equal(path, want)
+		}
+	}
+}

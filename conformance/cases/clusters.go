@@ -1,0 +1,205 @@
+package cases
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// The operations on clusters.
+var (
+	clusterOperations = []string{"POST /v2/clusters", "GET /v2/clusters/{id}"}
+	clusterMembers    = append(slices.Clone(clusterOperations), "GET /v2/clusters/{id}/pods")
+)
+
+// clusterCases are of clusters. The description has their path, and version 2 describes
+// the rest itself. None waits for a placement: a deployment may have too few GPUs.
+var clusterCases = []suite.Case{
+	{
+		ID: "VER-70", Level: suite.Must, Source: "Versioning, 3; v2 document, Cluster and PodCluster",
+		Statement: "A cluster has as many pods as its podCount, of its shape and with the ranks from 0 on, and counts them by status.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 30, Run: func(c *suite.C) {
+			name := c.Name()
+			body := clusterBody(c, 3)
+			body["name"], body["env"] = name, suite.M{"A": "1"}
+			id := newClusterOf(c, body)
+			shown := c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 3).Equal("compute.gpuCountPerPod", 1)
+			shown.Equal("compute.gpuTypeId", body["compute"].(suite.M)["gpuTypeId"]).Str("createdAt")
+			c.Expect(eventually(c, func() bool { return summaryOf(c, id) == "3 of 3" }), "3 of 3 pods counted by status", "%s pods", summaryOf(c, id))
+			c.Expect(eventually(c, func() bool { return slices.Equal(ranksOf(c, id), []string{"0", "1", "2"}) }), "the ranks 0, 1 and 2", "the ranks %v", ranksOf(c, id))
+			pods := c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200)
+			for i := range 3 {
+				at := fmt.Sprintf("pods.%d.", i)
+				pods.Equal(at+"cluster.id", id).Equal(at+"image", c.Image()).Equal(at+"env.A", "1").Equal(at+"gpu.count", 1)
+			}
+		},
+	},
+	{
+		ID: "VER-71", Level: suite.Must, Source: "Versioning, 3; v2 document, listPods",
+		Statement: "GET /v2/pods leaves the pods of clusters out, but with includeClusterPods=true.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods"), Requests: 20, Run: func(c *suite.C) {
+			member := memberOf(c, newCluster(c))
+			c.V2("GET", "/pods/"+member, nil).Is(200).Equal("id", member)
+			for query, want := range map[string]bool{"": false, "?includeClusterPods=false": false, "?includeClusterPods=true": true} {
+				c.Expect(c.V2("GET", "/pods"+query, nil).Is(200).Contains(member) == want, fmt.Sprintf("the pod of a cluster in /pods%s: %v", query, want), "another list")
+			}
+		},
+	},
+	{
+		ID: "VER-72", Level: suite.Must, Source: "Versioning, 3; v2 document, updateCluster",
+		Statement: "PATCH renames a cluster, and changes nothing else of it.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterOperations), "PATCH /v2/clusters/{id}"), Requests: 30, Run: func(c *suite.C) {
+			id, name := newCluster(c), c.Name()
+			c.V2("PATCH", "/clusters/"+id, suite.M{"name": name}).Success().EqualIfShown("name", name)
+			c.Expect(eventually(c, func() bool { return c.V2("GET", "/clusters/"+id, nil).Is(200).Str("name") == name }), "the new name", "another name")
+			for member, value := range map[string]any{
+				"type": "APPLICATION", "compute": clusterBody(c, 3)["compute"], "image": c.Image(), "env": suite.M{"A": "2"}, "ports": []any{"80/http"},
+			} {
+				c.V2("PATCH", "/clusters/"+id, suite.M{"name": name + "x", member: value}).Refused()
+			}
+			c.V2("PATCH", "/clusters/"+id, suite.M{}).Refused()
+			c.V2("PATCH", "/clusters/"+id, suite.M{"name": ""}).Refused()
+			c.V2("GET", "/clusters/"+id, nil).Is(200).Equal("name", name).Equal("type", "TRAINING").Equal("compute.podCount", 2)
+		},
+	},
+	{
+		ID: "VER-73", Level: suite.Must, Source: "Versioning, 6; v2 document, updatePod and deletePod",
+		Statement: "The pod of a cluster is neither updated nor deleted as a pod.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "GET /v2/pods/{id}", "PATCH /v2/pods/{id}", "DELETE /v2/pods/{id}", "POST /v2/pods/{id}/action"), Requests: 30, Run: func(c *suite.C) {
+			id := newCluster(c)
+			member := memberOf(c, id)
+			name := readPod(c, member).Str("name")
+			c.V2("PATCH", "/pods/"+member, suite.M{"name": c.Name()}).Refused()
+			c.V2("DELETE", "/pods/"+member, nil).Refused()
+			actOnPod(c, member, "terminate").Refused()
+			readPod(c, member).Equal("name", name)
+			c.Expect(summaryOf(c, id) == "2 of 2", "a cluster of 2 of 2 pods", "%s pods", summaryOf(c, id))
+		},
+	},
+	{
+		ID: "VER-74", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteCluster",
+		Statement: "DELETE deletes a cluster with all of its pods, and no other.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
+			id, other := newCluster(c), newCluster(c)
+			member, kept := memberOf(c, id), memberOf(c, other)
+			c.V2("DELETE", "/clusters/"+id, nil).Success()
+			for _, path := range []string{"/clusters/" + id, "/clusters/" + id + "/pods", "/pods/" + member} {
+				c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "an answer with what is deleted")
+			}
+			readPod(c, kept).Equal("cluster.id", other)
+			c.Expect(summaryOf(c, other) == "2 of 2", "the other cluster with 2 of 2 pods", "%s pods", summaryOf(c, other))
+		},
+	},
+	{
+		ID: "VER-75", Level: suite.Must, Source: "Versioning, 3; v2 document, CreateClusterRequest and ClusterCompute",
+		Statement: "A cluster has a name, a known type and a compute of 2 to 250 pods with a GPU each or more; a registry auth is refused.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterOperations, Requests: 60, Run: func(c *suite.C) {
+			newCluster(c)
+			for _, member := range []string{"name", "type", "compute"} {
+				body := clusterBody(c, 2)
+				delete(body, member)
+				c.Create("v2", "/clusters", body).Refused()
+			}
+			for member, values := range map[string][]any{
+				"name": {"", 1}, "type": {"", "OTHER", nil}, "registry": {"some-registry"}, "templateId": {"some-template"}, "compute": {nil, suite.M{}},
+			} {
+				for _, value := range values {
+					body := clusterBody(c, 2)
+					body[member] = value
+					c.Create("v2", "/clusters", body).Refused()
+				}
+			}
+			for member, values := range map[string][]any{"podCount": {1, 0, 251, "2", 2.5}, "gpuCountPerPod": {0, -1, 1000}, "gpuTypeId": {""}, "other": {1}} {
+				for _, value := range values {
+					body := clusterBody(c, 2)
+					body["compute"].(suite.M)[member] = value
+					c.Create("v2", "/clusters", body).Refused()
+				}
+			}
+		},
+	},
+	{
+		ID: "VER-76", Level: suite.Must, Source: "Versioning, 3; v2 document, PodClusterRole",
+		Statement: "The pods of SLURM and RAY clusters have roles, that of rank 0 the controller's or head's; those of other types have none.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: clusterMembers, Requests: 40, Run: func(c *suite.C) {
+			for kind, want := range map[string][2]string{
+				"TRAINING": {}, "APPLICATION": {}, "RAY": {"RAY_HEAD", "RAY_WORKER"}, "SLURM": {"SLURM_CONTROLLER", "SLURM_COMPUTE"},
+			} {
+				body := clusterBody(c, 2)
+				body["type"] = kind
+				id := newClusterOf(c, body)
+				c.Expect(eventually(c, func() bool { return rolesOf(c, id) == want }), fmt.Sprintf("the roles %q by rank in a %s cluster", want, kind), "the roles %q", rolesOf(c, id))
+			}
+		},
+	},
+}
+
+// clusterBody is the body of a cluster with one GPU for each pod.
+func clusterBody(c *suite.C, pods int) suite.M {
+	return suite.M{
+		"name": c.Name(), "type": "TRAINING", "image": c.Image(),
+		"compute": suite.M{"gpuTypeId": c.GPUs(1)[0], "gpuCountPerPod": 1, "podCount": pods},
+	}
+}
+
+func newCluster(c *suite.C) (id string) { return newClusterOf(c, clusterBody(c, 2)) }
+
+// newClusterOf makes a cluster that can be read.
+func newClusterOf(c *suite.C, body suite.M) (id string) {
+	id = c.Create("v2", "/clusters", body).Success().Str("id")
+	readBack(c, "/clusters/"+id)
+	return id
+}
+
+// memberOf is the id of a cluster's first pod.
+func memberOf(c *suite.C, id string) string {
+	c.Expect(eventually(c, func() bool { return len(clusterPods(c, id)) > 0 }), "a cluster with pods", "0 pods")
+	member, _ := clusterPods(c, id)[0]["id"].(string)
+	return member
+}
+
+func clusterPods(c *suite.C, id string) (pods []map[string]any) {
+	for _, one := range c.V2("GET", "/clusters/"+id+"/pods", nil).Is(200).Array("pods") {
+		pod, _ := one.(map[string]any)
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// ranksOf are the ranks of a cluster's pods, sorted.
+func ranksOf(c *suite.C, id string) (ranks []string) {
+	for _, pod := range clusterPods(c, id) {
+		membership, _ := pod["cluster"].(map[string]any)
+		ranks = append(ranks, fmt.Sprint(membership["rank"]))
+	}
+	slices.Sort(ranks)
+	return ranks
+}
+
+// rolesOf are the roles of the ranks 0 and 1, "" for none.
+func rolesOf(c *suite.C, id string) (roles [2]string) {
+	for _, pod := range clusterPods(c, id) {
+		membership, _ := pod["cluster"].(map[string]any)
+		role, _ := membership["role"].(string)
+		switch fmt.Sprint(membership["rank"]) {
+		case "0":
+			roles[0] = role
+		case "1":
+			roles[1] = role
+		}
+	}
+	return roles
+}
+
+// summaryOf is how many pods a cluster counts by status, of how many.
+func summaryOf(c *suite.C, id string) string {
+	a := c.V2("GET", "/clusters/"+id, nil).Is(200)
+	sum := 0
+	for _, status := range []string{"PROVISIONING", "STARTING", "RUNNING", "EXITED", "ERROR", "TERMINATED"} {
+		if _, there := a.Find("pods.byStatus." + status); there {
+			sum += int(a.Int("pods.byStatus." + status))
+		}
+	}
+	return fmt.Sprintf("%d of %d", sum, a.Int("pods.total"))
+}

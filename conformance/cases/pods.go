@@ -1,0 +1,285 @@
+package cases
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// The operations on pods.
+var (
+	podOperations   = []string{"POST /v2/pods", "GET /v2/pods/{id}"}
+	podActions      = append(slices.Clone(podOperations), "POST /v2/pods/{id}/action")
+	podUpdates      = append(slices.Clone(podOperations), "PATCH /v2/pods/{id}")
+	podDeletions    = append(slices.Clone(podOperations), "DELETE /v2/pods/{id}")
+	podOperationsV1 = append(slices.Clone(podOperations), "POST /v1/pods", "PATCH /v1/pods/{id}", "POST /v1/pods/{id}/update", "POST /v1/pods/{id}/stop")
+)
+
+const podNeeds = suite.V2 | suite.LocalOnly // a pod costs money
+
+// podCases are of pods: what becomes of actions, and rules of creates and updates. The
+// description has the operations and the members; version 2 describes the rest itself.
+var podCases = []suite.Case{
+	{
+		ID: "VER-57", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		Statement: "The action stop makes a pod that runs EXITED, and start has it run again.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			awaitPod(c, id, "RUNNING")
+			actOnPod(c, id, "stop").Success()
+			awaitPod(c, id, "EXITED")
+			actOnPod(c, id, "start").Success()
+			awaitPod(c, id, "RUNNING")
+		},
+	},
+	{
+		ID: "VER-58", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		Statement: "An action that the state of a pod does not allow is answered 409 and changes nothing; actions names those that it allows.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 80, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			expectPodActions(c, id, "restart", "stop", "terminate")
+			actOnPod(c, id, "start").Exactly(409)
+			readPod(c, id).Equal("status", "RUNNING")
+			c.Given("VER-57", func() {
+				actOnPod(c, id, "stop").Success()
+				awaitPod(c, id, "EXITED")
+			})
+			expectPodActions(c, id, "start", "terminate")
+			for _, action := range []string{"stop", "restart"} {
+				actOnPod(c, id, action).Exactly(409)
+				readPod(c, id).Equal("status", "EXITED")
+			}
+		},
+	},
+	{
+		ID: "VER-59", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		Statement: "After the action restart a pod runs again.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podActions, Requests: 60, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			actOnPod(c, id, "restart").Success()
+			awaitPod(c, id, "RUNNING")
+		},
+	},
+	{
+		ID: "VER-60", Level: suite.Must, Source: "Versioning, 6; v2 document, podAction",
+		Statement: "The action terminate deletes a pod and no other, as DELETE does.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "DELETE /v2/pods/{id}", "GET /v2/pods"), Requests: 40, Run: func(c *suite.C) {
+			for _, end := range []func(id string) *suite.Answer{
+				func(id string) *suite.Answer { return actOnPod(c, id, "terminate") },
+				func(id string) *suite.Answer { return c.V2("DELETE", "/pods/"+id, nil) },
+			} {
+				id, other := newPod(c, nil), newPod(c, nil)
+				end(id).Success()
+				c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the pod that is deleted", "an answer with the pod %s", id)
+				list := c.V2("GET", "/pods", nil).Is(200)
+				c.Expect(!list.Contains(id) && list.Contains(other), "a list without the pod and with the other", "another list")
+			}
+		},
+	},
+	{
+		ID: "VER-61", Level: suite.Must, Source: "Versioning, 6",
+		Statement: "PATCH updates a pod in place: members that are not sent keep their values.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
+			id, name := newPod(c, suite.M{"env": suite.M{"A": "1"}, "ports": []any{"80/http"}}), c.Name()
+			before := readPod(c, id)
+			c.V2("PATCH", "/pods/"+id, suite.M{"name": name}).Success()
+			c.Expect(eventually(c, func() bool { now, _ := readPod(c, id).Find("name"); return now == name }), "the new name", "another name")
+			after := readPod(c, id)
+			for _, member := range []string{"image", "env", "ports", "disk", "cloud", "cpu"} {
+				if value, ok := before.Find(member); ok {
+					after.Equal(member, value)
+				}
+			}
+		},
+	},
+	{
+		ID: "VER-62", Level: suite.Must, Source: "Versioning, 7; v2 document, CreatePodRequest",
+		Statement: "A pod takes the settings of the template that templateId names; those of the body win, env key by key. A serverless template is refused, and so is one that is not there.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 30, Run: func(c *suite.C) {
+			var t *suite.Answer
+			c.Given("VER-27", func() {
+				t = c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "env": suite.M{"A": "1", "B": "1"}, "disk": 7}).Success()
+			})
+			if shown, _ := readBack(c, "/templates/"+t.Str("id")).Find("serverless"); shown == true {
+				c.Skip("version 2 makes serverless templates only, as far as the description says")
+			}
+			body := podBody(c, suite.M{"templateId": t.Str("id"), "env": suite.M{"B": "2"}})
+			delete(body, "image")
+			made := readPod(c, c.Create("v2", "/pods", body).Success().Str("id"))
+			made.Equal("image", c.Image()).Equal("env.A", "1").Equal("env.B", "2").Equal("disk", 7)
+			// The description gives no name of isServerless in version 2.
+			if serverless := c.Create("v2", "/templates", suite.M{"name": c.Name(), "image": c.Image(), "serverless": true}); !serverless.IsRefusal() {
+				body["templateId"] = serverless.Str("id")
+				c.Create("v2", "/pods", body).Refused()
+			}
+			body["templateId"] = suite.SimilarID(t.Str("id"))
+			c.Create("v2", "/pods", body).Refused()
+		},
+	},
+	{
+		ID: "VER-63", Level: suite.Must, Source: "Versioning, 7; v2 document, Mounts",
+		Statement: "A pod has a persistent mount of 10 GB and more or a network mount, not both; a CPU pod has no persistent one, and no update changes the kind or the network volume.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podUpdates, Requests: 40, Run: func(c *suite.C) {
+			volume, other := c.NewVolume("v2", 10).Str("id"), c.NewVolume("v2", 10).Str("id")
+			persistent := func(size int) suite.M { return suite.M{"size": size, "path": "/p"} }
+			network := func(id string) []any { return []any{suite.M{"volumeId": id, "path": "/n"}} }
+			gpu := func(mounts suite.M) suite.M {
+				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1}, "mounts": mounts}
+			}
+			c.Create("v2", "/pods", gpu(suite.M{"persistent": persistent(10), "network": network(volume)})).Refused()
+			c.Create("v2", "/pods", gpu(suite.M{"persistent": persistent(9)})).Refused()
+			c.Create("v2", "/pods", gpu(suite.M{"network": network(suite.SimilarID(volume))})).Refused()
+			c.Create("v2", "/pods", podBody(c, suite.M{"mounts": suite.M{"persistent": persistent(10)}})).Refused()
+			id := newPod(c, suite.M{"mounts": suite.M{"network": network(volume)}})
+			for _, mounts := range []suite.M{{"network": []any{}}, {"network": network(other)}, {"persistent": persistent(10)}} {
+				c.V2("PATCH", "/pods/"+id, suite.M{"mounts": mounts}).Refused()
+			}
+			readPod(c, id).Equal("mounts.network.0.volumeId", volume).Equal("mounts.network.0.path", "/n")
+			c.V2("PATCH", "/pods/"+id, suite.M{"mounts": suite.M{"network": []any{suite.M{"volumeId": volume, "path": "/m"}}}}).Success()
+			c.Expect(eventually(c, func() bool { now, _ := readPod(c, id).Find("mounts.network.0.path"); return now == "/m" }), "the new path", "another path")
+		},
+	},
+	{
+		ID: "VER-64", Level: suite.Must, Source: "Versioning, 7; v2 document, BaseCpuConfig",
+		Statement: "The vcpuCount of a CPU pod is a power of two, and 2 or more.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Requests: 25, Run: func(c *suite.C) {
+			for _, count := range []any{0, 1, 3, 6, "2", 2.5} {
+				body := podBody(c, nil)
+				body["cpu"].(suite.M)["vcpuCount"] = count
+				c.Create("v2", "/pods", body).Refused()
+			}
+			readPod(c, newPod(c, nil)).Equal("cpu.vcpuCount", 2)
+		},
+	},
+	{
+		ID: "VER-65", Level: suite.Must, Source: "Versioning, 6; v2 document, UpdatePodRequest",
+		Statement: "A pod that is locked is not stopped until it is unlocked.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(podActions), "PATCH /v2/pods/{id}"), Requests: 60, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			c.V2("PATCH", "/pods/"+id, suite.M{"locked": true}).Success().EqualIfShown("locked", true)
+			c.Expect(eventually(c, func() bool { return readPod(c, id).Bool("locked") }), "a pod that is locked", "another")
+			actOnPod(c, id, "stop").Refused()
+			readPod(c, id).Equal("status", "RUNNING")
+			c.V2("PATCH", "/pods/"+id, suite.M{"locked": false}).Success()
+			c.Expect(eventually(c, func() bool { return !readPod(c, id).Bool("locked") }), "a pod that is not locked", "another")
+			actOnPod(c, id, "stop").Success()
+		},
+	},
+	{
+		ID: "VER-66", Level: suite.Must, Source: "Versioning, 3; v2 document, deleteRegistry",
+		Statement: "A registry auth that a pod has can't be deleted before the pod.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podDeletions, Requests: 30, Run: func(c *suite.C) {
+			auth, _ := newRegistryAuth(c)
+			id := newPod(c, suite.M{"registry": auth})
+			c.V2("DELETE", "/registries/"+auth, nil).Refused()
+			c.V2("GET", "/registries/"+auth, nil).Is(200)
+			c.V2("DELETE", "/pods/"+id, nil).Success()
+			c.Expect(eventually(c, func() bool { return c.V2("DELETE", "/registries/"+auth, nil).Code/100 == 2 }), "the deletion of a registry auth without a pod", "a refusal")
+		},
+	},
+	{
+		ID: "VER-67", Level: suite.Must, Source: "Versioning, 3 and 6",
+		Statement: "Both versions show and change the same pods.",
+		Needs:     podNeeds | suite.V1, Allow: suite.Create | suite.Spend, Operations: podOperationsV1, Requests: 80, Run: func(c *suite.C) {
+			name := c.Name()
+			id := c.Create("v1", "/pods", suite.M{"name": name, "imageName": c.Image(), "computeType": "CPU", "cpuFlavorIds": []any{podFlavor(c)}, "vcpuCount": 2}).Success().Str("id")
+			readPod(c, id).Equal("name", name).Equal("image", c.Image()).Equal("cpu.vcpuCount", 2)
+			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			for _, step := range []struct {
+				method, path string
+				body         any
+				status       string
+			}{
+				{"POST", "/stop", nil, "EXITED"}, {"POST", "/start", nil, "RUNNING"}, {"POST", "/restart", nil, "RUNNING"}, {"POST", "/reset", nil, "RUNNING"},
+			} {
+				c.V1(step.method, "/pods/"+id+step.path, step.body).Success()
+				awaitPod(c, id, step.status)
+			}
+			for _, way := range []struct{ method, path string }{{"PATCH", ""}, {"POST", "/update"}} {
+				renamed := c.Name()
+				c.V1(way.method, "/pods/"+id+way.path, suite.M{"name": renamed}).Success()
+				c.Expect(eventually(c, func() bool { now, _ := readPod(c, id).Find("name"); return now == renamed }), "the new name in version 2", "another name")
+			}
+			c.V2("PATCH", "/pods/"+id, suite.M{"env": suite.M{"A": "1"}}).Success()
+			c.Expect(eventually(c, func() bool { now, _ := c.V1("GET", "/pods/"+id, nil).Is(200).Find("env.A"); return now == "1" }), "the new variable in version 1", "a pod without it")
+			c.V1("DELETE", "/pods/"+id, nil).Success()
+			c.Expect(eventually(c, func() bool { return c.V2("GET", "/pods/"+id, nil).Code == 404 }), "404 for the pod that is deleted", "an answer with the pod")
+		},
+	},
+	{
+		ID: "VER-68", Level: suite.Must, Source: "Versioning, 7; v2 document, CreateGpuConfig",
+		Statement: "minCudaVersion and a list of allowedCudaVersions exclude each other; an empty list is none.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
+			body := func(allowed ...any) suite.M {
+				return suite.M{"name": c.Name(), "image": c.Image(), "gpu": suite.M{"id": c.GPUs(1)[0], "count": 1, "minCudaVersion": "12.1", "allowedCudaVersions": append([]any{}, allowed...)}}
+			}
+			c.Create("v2", "/pods", body("12.8")).Refused()
+			c.Create("v2", "/pods", body("x")).Refused()
+			c.Create("v2", "/pods", body()).Success()
+		},
+	},
+	{
+		ID: "VER-69", Level: suite.Unspec, Source: "Versioning, 7",
+		Statement: "What becomes of a pod whose image nobody has.",
+		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: podOperations, Run: func(c *suite.C) {
+			a := c.Create("v2", "/pods", podBody(c, suite.M{"image": "conf/" + c.Nonce()}))
+			c.Observe("%d with %s", a.Code, a.Shape())
+		},
+	},
+}
+
+func podFlavor(c *suite.C) string { return firstOrDefault(c.Catalog("cpus"), "cpu3c") }
+
+// podBody is the body of a CPU pod, with further members.
+func podBody(c *suite.C, more suite.M) suite.M {
+	body := suite.M{"name": c.Name(), "image": c.Image(), "cpu": suite.M{"id": podFlavor(c), "vcpuCount": 2}}
+	maps.Copy(body, more)
+	return body
+}
+
+// newPod makes a CPU pod that can be read.
+func newPod(c *suite.C, more suite.M) (id string) {
+	c.Given("VER-22", func() {
+		id = c.Create("v2", "/pods", podBody(c, more)).Success().Str("id")
+		readBack(c, "/pods/"+id)
+	})
+	return id
+}
+
+func readPod(c *suite.C, id string) *suite.Answer { return c.V2("GET", "/pods/"+id, nil).Is(200) }
+
+func actOnPod(c *suite.C, id, action string) *suite.Answer {
+	return c.V2("POST", "/pods/"+id+"/action", suite.M{"action": action})
+}
+
+// podPatience is how long a pod may take to start or end.
+const podPatience = time.Minute
+
+// awaitPod waits until a pod has a status.
+func awaitPod(c *suite.C, id, status string) {
+	var last string
+	for waited := time.Duration(0); waited < podPatience; waited += 2 * time.Second {
+		if last = readPod(c, id).Str("status"); last == status {
+			return
+		}
+		c.Sleep(2 * time.Second)
+	}
+	c.Expect(false, "the status "+status, "the status %s for %s", last, podPatience)
+}
+
+// expectPodActions compares the actions of a pod, in any order.
+func expectPodActions(c *suite.C, id string, want ...string) {
+	var got []string
+	for _, action := range readPod(c, id).Array("actions") {
+		name, _ := action.(string)
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	c.Expect(slices.Equal(got, want), fmt.Sprintf("the actions %v", want), "the actions %v", got)
+}

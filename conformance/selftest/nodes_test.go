@@ -1,0 +1,109 @@
+package selftest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// Three jobrunners on one PostgreSQL conform as one does, whichever of them answers a
+// request. Not so exactly at their limits, which the cases with load judge: they reserve
+// shares of them, admit no more (TestShared… of jobrunner/limits), and may refuse some
+// that one jobrunner would admit (docs/guides/nodes.md). The tests run a sample of the
+// other cases, with all those about the queue, whose jobs several nodes see;
+// CONFORMANCE_NODES=1 runs all (make nodes).
+func TestThreeNodesConform(t *testing.T) {
+	sample := []string{"OPS-17", "OPS-20", "OPS-24"}
+	if !testing.Short() {
+		sample = append(sample, "SUB-26", "JOB-17", "JOB-19", "JOB-22", "JOB-23", "JOB-27", "LIM-11", "OPS-18", "OPS-19", "OPS-25", "OPS-26")
+	}
+	var selected []string
+	for _, c := range conformance.Cases() {
+		if c.Allow&suite.Load == 0 {
+			selected = append(selected, c.AllClauses()...)
+		}
+	}
+	if os.Getenv("CONFORMANCE_NODES") == "" {
+		selected = slices.DeleteFunc(selected, func(clause string) bool { return !slices.Contains(sample, clause) })
+	}
+	r := judge(t, conformance.Options{Target: startNodes(t, 3), Select: selected})
+	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < len(sample) {
+		t.Errorf("exit code %d, leaked %v, %v", r.Exit, r.Leaked, r.Counts)
+	}
+	expectNoFailure(t, r)
+	t.Logf("%v", r.Counts)
+}
+
+// skew is by how much the clock of each node is ahead of the one before: as much as
+// those of machines may be.
+const skew = 40 * time.Millisecond
+
+// startNodes starts so many jobrunners on one database, behind a proxy that gives each
+// the next request in turn. The suite advances the clocks of all.
+func startNodes(t *testing.T, n int) conformance.Target {
+	t.Helper()
+	target, dir := newTarget(t)
+	config := jobrunner.Config{Engine: pgtest.Start(t), APIKey: target.Key, KeyDir: dir, AdminClock: true}
+	var handlers []http.Handler
+	for range n {
+		var handler atomic.Pointer[http.Handler]
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
+		config := config
+		config.URL, config.DataDir = server.URL, t.TempDir()
+		j, err := jobrunner.New(context.Background(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler.Store(new(j.Handler()))
+		t.Cleanup(func() {
+			server.CloseClientConnections()
+			server.Close()
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		handlers = append(handlers, j.Handler())
+	}
+	var turn atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handlers[turn.Add(1)%int64(n)].ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	target.BaseURL = server.URL
+	callClocks := func(ctx context.Context, body string) (time.Time, error) {
+		var times []time.Time
+		for _, h := range handlers {
+			now, err := postClock(ctx, h, target.Key, body)
+			if err != nil {
+				return now, err
+			}
+			times = append(times, now)
+		}
+		return slices.MinFunc(times, time.Time.Compare), nil
+	}
+	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
+		return callClocks(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
+	}
+	if _, err := callClocks(t.Context(), `{"stop":true}`); err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range handlers[1:] {
+		if _, err := postClock(t.Context(), h, target.Key, fmt.Sprintf(`{"advance":%d}`, (i+1)*int(skew.Milliseconds()))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target.ClockStopped = true
+	return target
+}
