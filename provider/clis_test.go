@@ -1,10 +1,12 @@
 package provider_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +67,81 @@ resource "gpucloud_registry_auth" "r" {
 		}
 		return yes
 	}},
+	{"functions of the provider: `provider::gpucloud::port(8888, \"http\")`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", `output "all" {
+  value = [
+    provider::gpucloud::port(8888, "http"),
+    provider::gpucloud::shell_join(["echo", "a b"]),
+    one(provider::gpucloud::gpu_pools(["NVIDIA L4"])),
+    provider::gpucloud::parse_image("acme/worker:2").tag,
+    provider::gpucloud::run_url("e1", "https://queue.example.com"),
+  ]
+}
+output "unknown" {
+  value = provider::gpucloud::gpu_pools([terraform_data.t.output])
+}
+resource "terraform_data" "t" {
+  input = "NVIDIA A40"
+}
+`)
+		expect(t, w.MustRun("plan"), "+ unknown = (known after apply)")
+		w.MustRun("apply", "-auto-approve")
+		var outputs map[string]struct{ Value []string }
+		if err := json.Unmarshal([]byte(w.MustRun("output", "-json")), &outputs); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"8888/http", "echo 'a b'", "ADA_24", "2", "https://queue.example.com/v2/e1/run"}
+		if !slices.Equal(outputs["all"].Value, want) || !slices.Equal(outputs["unknown"].Value, []string{"AMPERE_48"}) {
+			t.Errorf("outputs: %q", outputs)
+		}
+		return yes
+	}},
+	{"error of a function at its argument", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", "output \"port\" {\n  value = provider::gpucloud::port(\n    8888,\n    \"udp\",\n  )\n}\n")
+		return whereItPoints(t, w, "expected \"http\" or \"tcp\"", "\"udp\"")
+	}},
+	{"actions of the provider: `action_trigger` after a change, and `apply -invoke`", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", `resource "gpucloud_endpoint" "e" {
+  name  = "e"
+  image = "builtin/conformance"
+  lifecycle {
+    action_trigger {
+      events  = [after_create, after_update]
+      actions = [action.gpucloud_job_run.smoke]
+    }
+  }
+}
+action "gpucloud_job_run" "smoke" {
+  config {
+    endpoint_id      = gpucloud_endpoint.e.id
+    input            = jsonencode({ op = "echo" })
+    expected_members = jsonencode({ op = "echo" })
+  }
+}
+`)
+		out, err := w.Run("apply", "-auto-approve")
+		if err != nil {
+			return refusal(t, out, "Blocks of type \"action\" are not expected here")
+		}
+		expect(t, out, " is COMPLETED after ")
+		expect(t, w.MustRun("apply", "-auto-approve"), "No changes.")
+		w.Write("more.tf", "action \"gpucloud_endpoint_purge_queue\" \"all\" {\n  config {\n    endpoint_id = gpucloud_endpoint.e.id\n  }\n}\n")
+		return expect(t, w.MustRun("apply", "-auto-approve", "-invoke=action.gpucloud_endpoint_purge_queue.all"), "Removed the 0 jobs that waited")
+	}},
+	{"ephemeral resource `gpucloud_job`", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", fmt.Sprintf(`ephemeral "gpucloud_job" "j" {
+  endpoint_id = %q
+  input       = jsonencode({ op = "echo" })
+  lifecycle {
+    postcondition {
+      condition     = jsondecode(self.output).op == "echo"
+      error_message = "wrong output"
+    }
+  }
+}
+`, makeEndpoint(t, d)))
+		return expect(t, w.MustRun("apply", "-auto-approve"), "Apply complete!")
+	}},
 	{"`import` command", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		id := makeVolume(t, d)
 		w.Write("main.tf", volume)
@@ -75,6 +152,31 @@ resource "gpucloud_registry_auth" "r" {
 		id := makeVolume(t, d)
 		w.Write("main.tf", volume+importBlock(id))
 		w.MustRun("apply", "-auto-approve")
+		return unchanged(t, w)
+	}},
+	{"`import` block by identity", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", volume+strings.NewReplacer("id = ", "identity = { id = ", "\n}\n", " }\n}\n").Replace(importBlock(makeVolume(t, d))))
+		out, err := w.Run("apply", "-auto-approve")
+		if err != nil {
+			return refusal(t, out, "An argument named \"identity\" is not expected here")
+		}
+		expect(t, out, "1 imported, 0 added, 0 changed, 0 destroyed")
+		return unchanged(t, w)
+	}},
+	{"`import` block by the name of the only object that has it", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		makeVolume(t, d)
+		w.Write("main.tf", volume+importBlock("v"))
+		expect(t, w.MustRun("apply", "-auto-approve"), "1 imported, 0 added, 0 changed, 0 destroyed")
+		return unchanged(t, w)
+	}},
+	{"`query`: finds what exists, and writes configuration that imports it without a change", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		makeVolume(t, d)
+		w.Write("all.tfquery.hcl", "list \"gpucloud_network_volume\" \"all\" {\n  provider = gpucloud\n}\n")
+		out, err := w.Run("query", "-generate-config-out=generated.tf")
+		if err != nil {
+			return refusal(t, out, "no command named \"query\"")
+		}
+		expect(t, w.MustRun("apply", "-auto-approve"), "1 imported, 0 added, 0 changed, 0 destroyed")
 		return unchanged(t, w)
 	}},
 	{"configuration written for an `import` block: `plan -generate-config-out`", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
@@ -89,6 +191,15 @@ resource "gpucloud_registry_auth" "r" {
 		w.Write("main.tf", strings.Replace(volume, `"v"`, `"renamed"`, 1)+
 			"moved {\n  from = gpucloud_network_volume.v\n  to   = gpucloud_network_volume.renamed\n}\n")
 		return expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
+	}},
+	{"`moved` block: an object of another provider is taken over ([guide](migrate.md))", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("terraform.tfstate", fmt.Sprintf(`{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "resources": [{
+  "mode": "managed", "type": "runpod_network_volume", "name": "v", "provider": %q, "instances": [{"schema_version": 0, "attributes": {"id": %q, "data_center": null}}]
+}]}`, w.Address("runpod/runpod"), makeVolume(t, d)))
+		w.Serve("runpod/runpod")
+		w.Write("main.tf", volume+"moved {\n  from = runpod_network_volume.v\n  to   = gpucloud_network_volume.v\n}\n")
+		expect(t, w.MustRun("apply", "-auto-approve"), "0 added, 0 changed, 0 destroyed")
+		return unchanged(t, w)
 	}},
 	{"`removed` block: the object is kept, and no longer managed", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
@@ -108,6 +219,15 @@ resource "gpucloud_registry_auth" "r" {
 		w.Write("main.tf", volume)
 		w.Write("volume.tftest.hcl", "run \"create\" {\n  assert {\n    condition     = gpucloud_network_volume.v.size == 10\n    error_message = \"wrong size\"\n  }\n}\n")
 		return expect(t, w.MustRun("test"), "1 passed, 0 failed")
+	}},
+	{"`run.NAME` in an assertion of a test", func(t *testing.T, _ *acctest.Deployment, w *acctest.Workspace) string {
+		w.Write("main.tf", "output \"o\" {\n  value = 1\n}\n")
+		w.Write("a.tftest.hcl", "run \"one\" {}\nrun \"two\" {\n  assert {\n    condition     = output.o == run.one.o\n    error_message = \"differs\"\n  }\n}\n")
+		out, err := w.Run("test")
+		if err != nil {
+			return refusal(t, out, "There is no variable named \"run\"")
+		}
+		return expect(t, out, "2 passed, 0 failed")
 	}},
 	{"`test` command with `mock_provider`: nothing is sent", func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
 		w.Write("main.tf", volume)
@@ -285,6 +405,18 @@ func makeVolume(t *testing.T, d *acctest.Deployment) (id string) {
 	return made.ID
 }
 
+// makeEndpoint makes an endpoint whose jobs do what their input says.
+func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
+	t.Helper()
+	made, err := d.Client(t, api.V2).Endpoints.Create(t.Context(), api.Endpoint{
+		Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
 func importBlock(id string) string {
 	return fmt.Sprintf("import {\n  to = gpucloud_network_volume.v\n  id = %q\n}\n", id)
 }
@@ -337,7 +469,7 @@ func whereItPoints(t *testing.T, w *acctest.Workspace, text, attribute string) s
 	switch {
 	case regexp.MustCompile(`\d: +` + regexp.QuoteMeta(attribute)).MatchString(out):
 		return "at its line"
-	case regexp.MustCompile(`\d: resource "`).MatchString(out):
+	case regexp.MustCompile(`\d: (resource|output) "`).MatchString(out):
 		return "at the resource"
 	}
 	t.Errorf("the error points at no line of the configuration:\n%s", out)

@@ -24,6 +24,9 @@ var typeOf = map[string]string{
 	"networkVolume": "gpucloud_network_volume",
 	"registryAuth":  "gpucloud_registry_auth",
 	"endpoint":      "gpucloud_endpoint",
+	"pod":           "gpucloud_pod",
+	"cluster":       "gpucloud_cluster",
+	"delegation":    "gpucloud_registry_delegation",
 }
 
 // renamed says where v1's members stand in the schema. v2's are their wire
@@ -53,6 +56,34 @@ var renamed = map[string]string{
 	"endpoint.idleTimeout":             "workers.idle_timeout",
 	"endpoint.networkVolumeId":         "network_volumes",
 	"endpoint.networkVolumeIds":        "network_volumes",
+	"pod.imageName":                    "image",
+	"pod.image":                        "image",
+	"pod.containerDiskInGb":            "disk",
+	"pod.containerRegistryAuthId":      "registry",
+	"pod.dockerStartCmd":               "args",
+	"pod.volumeInGb":                   "mounts.persistent.size",
+	"pod.volumeMountPath":              "mounts.persistent.path",
+	"pod.networkVolumeId":              "mounts.network.volume_id",
+	"pod.networkVolume":                "mounts.network",
+	"pod.networkVolume.id":             "mounts.network.volume_id",
+	"pod.globalNetworking":             "global_networking.enabled",
+	"pod.computeType":                  "cpu",
+	"pod.gpuTypeIds":                   "gpu.id",
+	"pod.gpuCount":                     "gpu.count",
+	"pod.allowedCudaVersions":          "gpu.allowed_cuda_versions",
+	"pod.cpuFlavorIds":                 "cpu.id",
+	"pod.cpuFlavorId":                  "cpu.id",
+	"pod.vcpuCount":                    "cpu.vcpu_count",
+	"pod.memoryInGb":                   "cpu.memory",
+	"pod.cloudType":                    "cloud",
+	"pod.minRAMPerGPU":                 "min_ram_per_gpu",
+	"pod.minVCPUPerGPU":                "min_vcpu_per_gpu",
+	"pod.costPerHr":                    "cost",
+	"pod.desiredStatus":                "desired_state",
+	"pod.portMappings":                 "runtime.ports.public",
+	"pod.publicIp":                     "runtime.ports.ip",
+	"pod.machine.dataCenterId":         "data_center_id",
+	"pod.machine.secureCloud":          "cloud",
 	// The job API's addresses are read as one.
 	"endpoint.requestUrls.runSync":    "request_urls.run_sync",
 	"endpoint.requestUrls.purgeQueue": "request_urls.purge_queue",
@@ -60,17 +91,66 @@ var renamed = map[string]string{
 
 // left out, with the reason why.
 var leftOut = map[string]string{
-	"v1 template.earned":       "v1 alone returns it, and the state does not depend on the version",
-	"v1 template.isRunpod":     "v1 alone returns it, and the state does not depend on the version",
-	"v1 template.isPlatform":   "v1 alone returns it, and the state does not depend on the version",
-	"v1 template.runtimeInMin": "v1 alone returns it, and the state does not depend on the version",
-	"v1 endpoint.env":          "v1 returns what the template says; no request can set it",
-	"v1 endpoint.instanceIds":  "v1 alone returns it; cpu says the same",
-	"v1 endpoint.template":     "the template is a resource of its own",
-	"v1 endpoint.userId":       "v1 alone returns it, and the state does not depend on the version",
-	"v1 endpoint.version":      "v1 alone returns it, and the state does not depend on the version",
-	"v1 endpoint.workers":      "workers come and go by themselves; they are no part of what is managed",
-	"v2 endpoint.cpu.memory":   "follows from id and vcpu_count",
+	"v1 template.earned":                    "v1 alone returns it, and the state does not depend on the version",
+	"v1 template.isRunpod":                  "v1 alone returns it, and the state does not depend on the version",
+	"v1 template.isPlatform":                "v1 alone returns it, and the state does not depend on the version",
+	"v1 template.runtimeInMin":              "v1 alone returns it, and the state does not depend on the version",
+	"v1 endpoint.env":                       "v1 returns what the template says; no request can set it",
+	"v1 endpoint.instanceIds":               "v1 alone returns it; cpu says the same",
+	"v1 endpoint.template":                  "the template is a resource of its own",
+	"v1 endpoint.userId":                    "v1 alone returns it, and the state does not depend on the version",
+	"v1 endpoint.version":                   "v1 alone returns it, and the state does not depend on the version",
+	"v1 endpoint.workers":                   "workers come and go by themselves; they are no part of what is managed",
+	"v2 endpoint.cpu.memory":                "follows from id and vcpu_count",
+	"v1 pod.template":                       "of the machine, the catalog or the account, and no setting",
+	"v1 pod.lastStatusChange":               "of the machine, the catalog or the account, and no setting",
+	"v1 pod.lastStartedAt":                  "of the machine, the catalog or the account, and no setting",
+	"v1 pod.endpointId":                     "of the machine, the catalog or the account, and no setting",
+	"v1 pod.aiApiId":                        "of the machine, the catalog or the account, and no setting",
+	"v1 pod.slsVersion":                     "of the machine, the catalog or the account, and no setting",
+	"v1 pod.consumerUserId":                 "of the machine, the catalog or the account, and no setting",
+	"v1 pod.adjustedCostPerHr":              "of the machine, the catalog or the account, and no setting",
+	"v1 pod.savingsPlans":                   "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machineId":                      "of the machine, the catalog or the account, and no setting",
+	"v1 pod.volumeEncrypted":                "of the machine, the catalog or the account, and no setting",
+	"v1 pod.networkVolume.name":             "of the machine, the catalog or the account, and no setting",
+	"v1 pod.networkVolume.size":             "of the machine, the catalog or the account, and no setting",
+	"v1 pod.networkVolume.dataCenterId":     "of the machine, the catalog or the account, and no setting",
+	"v1 pod.gpu.displayName":                "of the machine, the catalog or the account, and no setting",
+	"v1 pod.gpu.securePrice":                "of the machine, the catalog or the account, and no setting",
+	"v1 pod.gpu.communityPrice":             "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine":                        "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuTypeId":              "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuType":                "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuType.id":             "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuType.count":          "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuType.displayName":    "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuType.securePrice":    "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuType.communityPrice": "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuDisplayName":         "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.gpuAvailable":           "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.cpuCount":               "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.cpuTypeId":              "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.minPodGpuCount":         "of the machine, the catalog or the account, and no setting",
+	"v1 pod.machine.costPerHr":              "of the machine, the catalog or the account, and no setting",
+	"v2 pod.actions":                        "follows from status",
+	"v2 pod.reason":                         "changes while the pod waits: the data source of pods has it",
+	"v2 pod.cudaVersion":                    "the machine's",
+	"v2 pod.template":                       "template_id, of an imported pod",
+	"v2 pod.cluster":                        "members of clusters are managed by their cluster",
+	"v2 pod.cluster.id":                     "as cluster",
+	"v2 pod.cluster.rank":                   "as cluster",
+	"v2 pod.cluster.role":                   "as cluster",
+	"v2 pod.cluster.ip":                     "as cluster",
+	"v2 pod.runtime.uptime":                 "changes all the time",
+	"v2 pod.runtime.gpus":                   "changes all the time",
+	"v2 pod.runtime.gpus.util":              "changes all the time",
+	"v2 pod.runtime.gpus.memoryUtil":        "changes all the time",
+	"v2 pod.runtime.cpu":                    "changes all the time",
+	"v2 pod.runtime.cpu.util":               "changes all the time",
+	"v2 pod.runtime.memory":                 "changes all the time",
+	"v2 pod.runtime.memory.util":            "changes all the time",
+	"v2 pod.startedAt":                      "changes with each start",
 }
 
 func TestSchemaKnowsTheContract(t *testing.T) {
@@ -136,10 +216,15 @@ func TestSchemaKeepsTheBounds(t *testing.T) {
 		"networkVolume": {"name": "v", "size": 10, "data_center": "EU-RO-1"},
 		"registryAuth":  {"name": "r", "username": "u", "password": "p"},
 		"endpoint":      {"name": "e", "template_id": "t"},
+		"pod":           {"name": "p", "image": "i", "gpu": map[string]any{"id": "NVIDIA L4"}},
+		"cluster":       {"name": "c", "type": "RAY", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}},
+		"delegation":    {"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"},
 	}
 	// beside is what an attribute needs beside it.
 	beside := map[string]map[string]any{
 		"gpu":                    {"type_ids": []any{"NVIDIA L4"}},
+		"cpu.id":                 {"vcpu_count": 2},
+		"cpu.vcpu_count":         {"id": "cpu3c"},
 		"mounts.persistent.size": {"path": "/x"},
 		"mounts.persistent.path": {"size": 10},
 	}
@@ -157,7 +242,7 @@ func TestSchemaKeepsTheBounds(t *testing.T) {
 				name = snake(f.Path)
 			}
 			plan := func(value any) tfdrive.Diagnostics {
-				config := maps.Clone(least[f.Resource])
+				config := clone(least[f.Resource])
 				if f.Path == "scaling.requestCount" {
 					config["scaling"] = map[string]any{"type": "REQUEST_COUNT"}
 				}
@@ -211,8 +296,8 @@ func TestSchemaKeepsTheBounds(t *testing.T) {
 				if want == "" || reflect.DeepEqual(want, []any{}) || reflect.DeepEqual(want, map[string]any{}) {
 					want = nil
 				}
-				config := maps.Clone(least[f.Resource])
-				if parent, _, nested := strings.Cut(name, "."); nested && beside[parent] != nil {
+				config := clone(least[f.Resource])
+				if parent, _, nested := strings.Cut(name, "."); nested && config[parent] == nil && beside[parent] != nil {
 					config[parent] = maps.Clone(beside[parent])
 				}
 				checked++
@@ -241,7 +326,35 @@ var borders = map[string]string{
 	"default v1 endpoint.executionTimeoutMs": "0 is never set, which the configuration says by leaving timeout out",
 	"default v2 endpoint.timeout":            "0 is never set, which the configuration says by leaving timeout out",
 	"v1 endpoint.flashboot":                  "a boolean there",
+	"default v1 pod.name":                    "required, as on v2",
+	"default v1 pod.globalNetworking":        "left out it is not sent",
+	"v1 pod.volumeInGb":                      "0 is no mount, which the configuration says by leaving mounts out",
+	"default v1 pod.volumeInGb":              "no mount unless one is configured, on both versions",
+	"default v1 pod.volumeMountPath":         "no mount unless one is configured, on both versions",
+	"v1 pod.computeType":                     "follows from which of gpu and cpu is configured",
+	"default v1 pod.computeType":             "follows from which of gpu and cpu is configured",
+	"default v1 pod.gpuTypePriority":         "left out it is the server's, as no answer tells what an imported pod has",
+	"default v1 pod.cpuFlavorPriority":       "left out it is the server's, as no answer tells what an imported pod has",
+	"default v1 pod.dataCenterPriority":      "left out it is the server's, as no answer tells what an imported pod has",
+	"default v1 pod.minRAMPerGPU":            "left out it is the server's, as no answer tells what an imported pod has",
+	"default v1 pod.minVCPUPerGPU":           "left out it is the server's, as no answer tells what an imported pod has",
+	"default v1 pod.interruptible":           "left out it is the server's, as no answer tells what an imported pod has",
+	"default v2 pod.startJupyter":            "left out it is the server's, as no answer tells what an imported pod has",
+	"default v2 pod.startSsh":                "left out it is the server's, as no answer tells what an imported pod has",
+	"default v2 cluster.startJupyter":        "left out it is the server's, as no answer tells what an imported pod has",
+	"default v2 cluster.startSsh":            "left out it is the server's, as no answer tells what an imported pod has",
 	"v1 endpoint.vcpuCount":                  "tried in the tests of cpu",
+}
+
+// clone copies a configuration with its nested blocks.
+func clone(config map[string]any) map[string]any {
+	out := maps.Clone(config)
+	for name, v := range out {
+		if nested, ok := v.(map[string]any); ok {
+			out[name] = clone(nested)
+		}
+	}
+	return out
 }
 
 // set puts a value at a path of a configuration.

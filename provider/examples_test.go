@@ -1,10 +1,15 @@
 package provider_test
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -12,21 +17,38 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
+// ephemeral is the end of a variable without a default.
+var ephemeral = regexp.MustCompile(`(?m)^(  ephemeral += true\n)}`)
+
 // Every example of the documentation can be applied, and planned empty after.
 func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../examples/*/*/resource.tf")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no examples: %v", err)
+	var files []string
+	for _, pattern := range []string{"../examples/resources/*/resource.tf", "../examples/data-sources/*/data-source.tf"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no examples at %s: %v", pattern, err)
+		}
+		files = append(files, found...)
 	}
-	files = append(files, "../examples/quickstart/main.tf")
+	functions, err := filepath.Glob("../examples/functions/*/function.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(append(files, functions...), "../examples/quickstart/main.tf")
 	for _, file := range files {
-		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+		folder := filepath.Dir(file)
+		t.Run(filepath.Base(filepath.Dir(folder))+"/"+filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
 			d := acctest.Deploy(t)
+			var ids map[string]string
+			if strings.HasSuffix(file, "data-source.tf") {
+				ids = makeExisting(t, d)
+			}
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +56,11 @@ func TestExamples(t *testing.T) {
 			// An example takes its settings from the environment, which parallel
 			// tests can't have of their own, and its secret from the user.
 			example := strings.Replace(string(text), "provider \"gpucloud\" {}\n", "", 1)
-			example = strings.Replace(example, "ephemeral   = true\n", "ephemeral   = true\n  default     = \"token\"\n", 1)
+			example = ephemeral.ReplaceAllString(example, "${1}  default = \"token\"\n}")
+			for variable, id := range ids {
+				declaration := "variable \"" + variable + "\" {\n  type = string\n"
+				example = strings.Replace(example, declaration, declaration+"  default = \""+id+"\"\n", 1)
+			}
 			step := func(checks ...plancheck.PlanCheck) resource.TestStep {
 				return resource.TestStep{
 					Config:           d.Block(api.V2) + example,
@@ -47,5 +73,141 @@ func TestExamples(t *testing.T) {
 				Steps:                    []resource.TestStep{step(), step(plancheck.ExpectEmptyPlan())},
 			})
 		})
+	}
+}
+
+// The example of the ephemeral job runs one on an endpoint that exists.
+func TestEphemeralExample(t *testing.T) {
+	text, err := os.ReadFile("../examples/ephemeral-resources/gpucloud_job/ephemeral-resource.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := strings.Replace(string(text), `{ scope = "models:read" }`, `{ op = "echo", scope = "models:read", token = "t" }`, 1) // the built-in worker echoes
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		if d.Remote {
+			t.Skip("the job is made for a handler that is built into the jobrunner")
+		}
+		endpointID := makeEndpoint(t, d)
+		w := d.Workspace(t, cli, api.V2)
+		w.Write("main.tf", example)
+		w.MustRun("apply", "-auto-approve", "-var=endpoint_id="+endpointID)
+		expect(t, w.MustRun("plan", "-var=endpoint_id="+endpointID), "No changes.")
+	})
+}
+
+// The examples of actions, on objects that exist, with each command line that knows
+// actions.
+func TestActionExamples(t *testing.T) {
+	files, err := filepath.Glob("../examples/actions/*/action.tf")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	clis, err := tfcli.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(clis, func(c tfcli.CLI) bool { return c.Has(tfcli.Actions) })
+	if i < 0 {
+		t.Skip("no command line on this machine knows actions: make clis builds one")
+	}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := acctest.Deploy(t)
+			if d.Remote {
+				t.Skip("jobs and pods are made for programs that are built into the jobrunner")
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			example := string(text)
+			w, args := d.Workspace(t, clis[i], api.V2), []string{"apply", "-auto-approve"}
+			switch name {
+			case "gpucloud_job_run":
+				example = strings.Replace(example, "{ width", `{ op = "echo", width`, 1) // the built-in worker echoes
+				args = append(args, "-var=image=builtin/conformance")
+			case "gpucloud_pod_restart", "gpucloud_pod_start", "gpucloud_pod_stop":
+				args = append(args, "-var=pod_id="+runningPod(t, d))
+			default:
+				id := makeEndpoint(t, d)
+				args = append(args, "-var=endpoint_id="+id)
+				if strings.Contains(example, "job_id") {
+					args = append(args, "-var=job_id="+failedJob(t, d, id))
+				}
+			}
+			if invoke := regexp.MustCompile(`-invoke=\S+`).FindString(example); invoke != "" {
+				args = append(args, invoke)
+			}
+			w.Write("main.tf", example)
+			if out := w.MustRun(args...); !strings.Contains(out, "Action complete: ") || !strings.Contains(out, "complete!") {
+				t.Errorf("the action did not run:\n%s", out)
+			}
+		})
+	}
+}
+
+func runningPod(t *testing.T, d *acctest.Deployment) (id string) {
+	t.Helper()
+	c := d.Client(t, api.V2)
+	pod, err := c.Pods.Create(t.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
+	for err == nil && pod.Status != api.PodRunning {
+		time.Sleep(10 * time.Millisecond)
+		pod, err = c.Pods.GetFresh(t.Context(), pod.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod.ID
+}
+
+// failedJob is one that completes when it is retried.
+func failedJob(t *testing.T, d *acctest.Deployment, endpointID string) (id string) {
+	t.Helper()
+	job, err := d.Client(t, api.V2).Jobs.RunToEnd(t.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"fail","times":1}`)}, time.Minute, func(api.Job) {})
+	if err == nil {
+		t.Fatalf("job %s is %s, expected FAILED", job.ID, job.Status)
+	}
+	return job.ID
+}
+
+// makeExisting makes what the examples of data sources look up. It returns the ids that
+// they take from variables.
+func makeExisting(t *testing.T, d *acctest.Deployment) map[string]string {
+	t.Helper()
+	c, ctx := d.Client(t, api.V2), t.Context()
+	_, failedVolume := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "models", Size: 10, DataCenter: "EU-RO-1"})
+	_, failedAuth := c.RegistryAuths.Create(ctx, api.RegistryAuth{Name: "ci", Username: "u", Password: "p"})
+	_, failedTemplate := c.Templates.Create(ctx, api.Template{Name: "worker", Image: "builtin/echo", Disk: 5, Serverless: true})
+	endpoint, failedEndpoint := c.Endpoints.Create(ctx, api.Endpoint{
+		Name: "inference", Type: "QUEUE", Container: &api.Container{Image: new("builtin/echo")},
+		Workers: api.Workers{Min: 1, Max: 1}, Scaling: api.Scaling{Type: "QUEUE_DELAY", QueueDelay: 4},
+	})
+	_, failedDelegation := c.Delegations.Create(ctx, api.Delegation{Name: new("app"), Resource: "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})
+	_, failedKeys := c.SSHKeys.Edit(ctx, func([]string) []string {
+		return []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}
+	})
+	_, failedCluster := c.Clusters.Create(ctx, api.Cluster{
+		Name: "training", Type: "TRAINING", Image: "builtin/echo", Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 2},
+	})
+	_, failedPod := c.Pods.Create(ctx, api.Pod{Name: "notebook", Container: &api.Container{Image: new("builtin/echo"), Args: new("print hello")}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}})
+	job, failedJob := c.Jobs.RunSync(ctx, endpoint.ID, api.Submission{Input: json.RawMessage(`{}`)}, 0)
+	if err := errors.Join(failedCluster, failedPod, failedJob, failedDelegation, failedKeys, failedVolume, failedAuth, failedTemplate, failedEndpoint); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"job_id": job.ID}
+}
+
+// Every data source has an example, which its page shows.
+func TestEveryDataSourceHasAnExample(t *testing.T) {
+	noVariables(t)
+	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
+	for _, name := range p.DataTypes() {
+		if _, err := os.Stat(filepath.Join("../examples/data-sources", name, "data-source.tf")); err != nil {
+			t.Error(err)
+		}
 	}
 }

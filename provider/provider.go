@@ -6,14 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/action"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/list"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
@@ -21,10 +27,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/datasources"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/ephemerals"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/functions"
 	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
@@ -42,14 +53,17 @@ type gpucloud struct {
 	transport http.RoundTripper
 }
 
-// settings is the provider block. Each setting has a variable that stands in
-// for it.
+// settings is the provider block. Each setting but plan_checks has a variable that stands
+// in for it.
 type settings struct {
 	BaseURL    types.String `tfsdk:"base_url"`
 	QueueURL   types.String `tfsdk:"queue_url"`
 	APIVersion types.String `tfsdk:"api_version"`
 	APIKey     types.String `tfsdk:"api_key"`
 	Timeout    types.String `tfsdk:"request_timeout"`
+
+	MaxHourlyCost types.Number `tfsdk:"max_hourly_cost"`
+	PlanChecks    types.Object `tfsdk:"plan_checks"`
 }
 
 func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -59,7 +73,7 @@ func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 
 func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages a serverless GPU cloud: templates, network volumes, registry auths and endpoints, through management API v2 or v1.",
+		MarkdownDescription: "Manages a GPU cloud: endpoints, pods, clusters, templates, network volumes, registry auths and delegations, and SSH keys, through management API v2 or v1.",
 		Attributes: map[string]schema.Attribute{
 			"base_url": schema.StringAttribute{
 				Optional:            true,
@@ -86,17 +100,18 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 		},
 	}
+	maps.Copy(resp.Schema.Attributes, planCheckAttributes)
 }
 
 func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	run := &kit.Run{Provider: "gpucloud", Planned: new(planned.Notes)}
-	resp.ResourceData = run
+	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.EphemeralResourceData, resp.ActionData = run, run, run, run, run
 	var block settings
 	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
 	if resp.Diagnostics.HasError() || block.unknown() {
 		return // a plan goes on without the API as far as it can
 	}
-	s := block.resolve(&resp.Diagnostics)
+	s, checks := block.resolve(&resp.Diagnostics), block.catalogSettings(ctx, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -122,6 +137,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	run.API = client
+	run.Catalog = catalog.New(client, checks)
 	run.Planned = planned.Open(strings.TrimRight(s.BaseURL, "/"))
 }
 
@@ -200,6 +216,28 @@ func reportMissing(diags *diag.Diagnostics, attribute, variable, what string) {
 			"To try it on this machine, start a local deployment with `jobrunner serve`: it prints the variables to export.", what, attribute, variable))
 }
 
-func (p *gpucloud) Resources(context.Context) []func() resource.Resource { return resources.All }
+func (p *gpucloud) Resources(context.Context) (all []func() resource.Resource) {
+	for _, kind := range resources.All {
+		all = append(all, kind.Resource)
+	}
+	return all
+}
 
-func (p *gpucloud) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (p *gpucloud) ListResources(context.Context) (all []func() list.ListResource) {
+	for _, kind := range resources.All {
+		all = append(all, kind.ListResource)
+	}
+	return all
+}
+
+func (p *gpucloud) DataSources(context.Context) []func() datasource.DataSource {
+	return slices.Concat(resources.Sources, datasources.All)
+}
+
+func (p *gpucloud) Functions(context.Context) []func() function.Function { return functions.All }
+
+func (p *gpucloud) EphemeralResources(context.Context) []func() ephemeral.EphemeralResource {
+	return ephemerals.All
+}
+
+func (p *gpucloud) Actions(context.Context) []func() action.Action { return actions.All }

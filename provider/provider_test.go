@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 
 // noVariables keeps the environment of whoever runs the tests out.
 func noVariables(t *testing.T) {
-	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT"} {
+	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT", "GPUCLOUD_MAX_HOURLY_COST"} {
 		t.Setenv(name, "")
 	}
 }
@@ -30,11 +31,16 @@ func start(t *testing.T, block map[string]any) *tfdrive.Provider {
 // configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
 	least := map[string]map[string]any{
-		"gpucloud_endpoint":       {"name": "e"},
-		"gpucloud_network_volume": {"name": "v", "size": 10, "data_center": "EU-RO-1"},
-		"gpucloud_registry_auth":  {"name": "r", "username": "u", "password": "p"},
-		"gpucloud_template":       {"name": "t", "image": "i"},
+		"gpucloud_cluster":             {"name": "c", "type": "TRAINING", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA H100 80GB HBM3", "gpu_count_per_pod": 8, "pod_count": 2}},
+		"gpucloud_endpoint":            {"name": "e"},
+		"gpucloud_network_volume":      {"name": "v", "size": 10, "data_center": "EU-RO-1"},
+		"gpucloud_pod":                 {"name": "p", "image": "i", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
+		"gpucloud_registry_auth":       {"name": "r", "username": "u", "password": "p"},
+		"gpucloud_registry_delegation": {"resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"},
+		"gpucloud_ssh_keys":            {"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}},
+		"gpucloud_template":            {"name": "t", "image": "i"},
 	}
+	onV2Alone := []string{"gpucloud_cluster", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
 	template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
 	if err != nil {
@@ -52,7 +58,14 @@ func TestProviderLoads(t *testing.T) {
 				t.Errorf("%s is planned by no test: add its least configuration here", typeName)
 				continue
 			}
-			if got := p.Plan(typeName, tfdrive.State{}, config); got.Action != "create" || got.Get("id") != tfdrive.Unknown {
+			got := p.Plan(typeName, tfdrive.State{}, config)
+			if v == api.V1 && slices.Contains(onV2Alone, typeName) {
+				if err := got.Diagnostics.Err(); err == nil || !strings.Contains(err.Error(), "exists in management API v2 only") {
+					t.Errorf("%s on %s: expected a refusal, got %v", typeName, v, err)
+				}
+				continue
+			}
+			if got.Action != "create" || got.Get("id") != tfdrive.Unknown {
 				t.Errorf("%s on %s: planned to %s: %s", typeName, v, got.Action, got.Diagnostics)
 			}
 		}
@@ -103,6 +116,15 @@ func TestProviderSettings(t *testing.T) {
 		"timeout, no unit":     {block: plus("request_timeout", "90"), err: []string{"request_timeout:", "90s or 2m"}},
 		"timeout from env":     {block: full, env: map[string]string{"GPUCLOUD_REQUEST_TIMEOUT": "0s"}, err: []string{"request_timeout:", "GPUCLOUD_REQUEST_TIMEOUT", "1s to 1h"}},
 		"unknown timeout":      {block: plus("request_timeout", tfdrive.Unknown)},
+		"ceiling":              {block: plus("max_hourly_cost", 0.5)},
+		"ceiling below 0":      {block: plus("max_hourly_cost", -0.5), err: []string{"max_hourly_cost:", "expected at least 0, got -0.5"}},
+		"ceiling from env":     {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "2 USD"}, err: []string{"max_hourly_cost:", "GPUCLOUD_MAX_HOURLY_COST", "2.5"}},
+		"no ceiling from env":  {block: full, env: map[string]string{"GPUCLOUD_MAX_HOURLY_COST": "Inf"}, err: []string{"max_hourly_cost:"}},
+		"unknown ceiling":      {block: plus("max_hourly_cost", tfdrive.Unknown)},
+		"checks":               {block: plus("plan_checks", map[string]any{"names": "warning", "stock": "error", "cost": "off"})},
+		"check of no level":    {block: plus("plan_checks", map[string]any{"stock": "warn"}), err: []string{"plan_checks.stock:", `"error" "warning" "off"`}},
+		"unknown checks":       {block: plus("plan_checks", tfdrive.Unknown)},
+		"unknown check":        {block: plus("plan_checks", map[string]any{"names": tfdrive.Unknown})},
 		"v1 is retired":        {block: plus("api_version", "v1"), warns: "15 November 2026"},
 		"v1 from env":          {block: full, env: map[string]string{"GPUCLOUD_API_VERSION": "v1"}, warns: "15 November 2026"},
 		"unknown address":      {block: plus("base_url", tfdrive.Unknown)},

@@ -33,7 +33,7 @@ func TestForeignAddress(t *testing.T) {
 		"ingress":           {page(404, "text/html", "<html><head><title>404 Not Found</title></head></html>"), `a web site (page title "404 Not Found"), served by nginx/1.24`},
 		"in the API's form": {page(404, "application/json", `{"title":"Not Found","status":404,"detail":"no route","message":"no Route matched"}`), "another server's, as no list of the management API can be read there"},
 	}
-	once := map[string]server{ // what is no matter of the command line
+	withOneCLI := map[string]server{ // no command line treats these differently
 		"default backend": {page(404, "text/plain", "default backend - 404"), "a server that answers in plain text"},
 		"without a body":  {page(404, "", ""), "a server that answers without a body"},
 		"a page for all":  {page(200, "text/html", "<html><title>Welcome</title></html>"), `a web site (page title "Welcome")`},
@@ -57,7 +57,7 @@ resource "gpucloud_template" "t" {
 		state := w.MustRun("state", "pull")
 		tried := maps.Clone(foreign)
 		if !testing.Short() {
-			first.Do(func() { maps.Copy(tried, once) })
+			first.Do(func() { maps.Copy(tried, withOneCLI) })
 		}
 		for name, c := range tried {
 			server := httptest.NewServer(c.answer)
@@ -83,7 +83,23 @@ resource "gpucloud_template" "t" {
 func TestFirstPlanAsks(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
+	broken := map[string]struct{ env, says string }{
+		"wrong key":       {"GPUCLOUD_API_KEY=wrong", "The API key from GPUCLOUD_API_KEY is wrong or was revoked"},
+		"nothing answers": {"GPUCLOUD_BASE_URL=" + closed.URL, "connection refused"},
+		"not an address":  {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
+	}
+	withOneCLI := map[string]struct{ env, says string }{ // no command line treats these differently
+		"no such host":      {"GPUCLOUD_BASE_URL=http://gpucloud.invalid", "Check that the deployment is running and that its address is right"},
+		"key with a blank":  {"GPUCLOUD_API_KEY=a b", "Invalid api_key"},
+		"version of no API": {"GPUCLOUD_API_VERSION=v3", "Invalid api_version"},
+	}
+	first := true
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		broken := maps.Clone(broken)
+		if first {
+			maps.Copy(broken, withOneCLI)
+		}
+		first = false
 		t.Parallel()
 		d := acctest.Deploy(t)
 		w := d.Workspace(t, cli, api.V2)
@@ -101,14 +117,6 @@ resource "gpucloud_network_volume" "v" {
   data_center = "EU-RO-1"
 }
 `)
-		broken := map[string]struct{ env, says string }{
-			"wrong key":         {"GPUCLOUD_API_KEY=wrong", "The API key from GPUCLOUD_API_KEY is wrong or was revoked"},
-			"nothing answers":   {"GPUCLOUD_BASE_URL=" + closed.URL, "connection refused"},
-			"no such host":      {"GPUCLOUD_BASE_URL=http://gpucloud.invalid", "Check that the deployment is running and that its address is right"},
-			"key with a blank":  {"GPUCLOUD_API_KEY=a b", "Invalid api_key"},
-			"not an address":    {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
-			"version of no API": {"GPUCLOUD_API_VERSION=v3", "Invalid api_version"},
-		}
 		once := func(what string, commands ...[]string) {
 			t.Helper()
 			for name, c := range broken {

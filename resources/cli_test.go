@@ -12,14 +12,17 @@ import (
 // The tests in cli_*_test.go run the provider as a process of each command line
 // of this machine.
 
-// eachCLIAndVersion runs a test with each command line on each version; a short
-// run has the default one alone.
+// eachCLIAndVersion runs a test with the default command line on each version, and with
+// each other one on one of them, by turns: a command line does not know of versions. A
+// short run has the default one alone.
 func eachCLIAndVersion(t *testing.T, test func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version)) {
 	t.Helper()
+	number := -1
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		number++
 		for i, v := range acctest.Versions {
-			if testing.Short() && i > 0 {
-				break
+			if testing.Short() && i > 0 || number > 0 && i != number%len(acctest.Versions) {
+				continue
 			}
 			t.Run(string(v), func(t *testing.T) {
 				t.Parallel()

@@ -6,6 +6,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // The container settings are those that templates and endpoints share
@@ -21,11 +24,10 @@ func argsAttribute(more string) schema.StringAttribute {
 
 func envAttribute(more string) schema.MapAttribute {
 	return schema.MapAttribute{
-		ElementType: types.StringType,
-		Optional:    true,
-		MarkdownDescription: "Environment variables. Wrap a secret in `sensitive()` to keep it out of Terraform's output; " +
-			"the state holds it either way." + more,
-		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
+		ElementType:         types.StringType,
+		Optional:            true,
+		MarkdownDescription: "Environment variables. The state holds them, also those in `sensitive()`: put secrets into `env_wo`." + more,
+		Validators:          []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }
 
@@ -57,3 +59,64 @@ func cudaVersionsAttribute(text string) schema.SetAttribute {
 const defaultDisk = 50 // GB; description: Template, containerDiskInGb
 
 var atLeastOne = []validator.Int64{atLeast[int64](1)}
+
+// containerFields are the container settings of a model. Beside a template they say
+// what is not the template's.
+type containerFields struct {
+	image, args *types.String
+	disk        *types.Int64
+	env         *types.Map
+	ports       *types.Set
+	registry    *types.String
+}
+
+// expand is what the model says of its own. Beside a template, what it leaves out is
+// the template's; without one, what it leaves out is empty.
+func (f containerFields) expand(followed bool) *api.Container {
+	c := &api.Container{Image: optional(*f.image), Disk: f.disk.ValueInt64Pointer()}
+	if !f.args.IsNull() || !followed {
+		c.Args = new(f.args.ValueString())
+	}
+	if !f.env.IsNull() || !followed {
+		c.Env = value.StringMap(*f.env)
+	}
+	if !f.ports.IsNull() || !followed {
+		c.Ports = new(sorted(value.Strings(*f.ports)))
+	}
+	if !f.registry.IsNull() || !followed {
+		c.Registry = new(f.registry.ValueString())
+	}
+	return c
+}
+
+// flatten takes over an answer: all of it where the settings are the object's own, else
+// what the model says of its own.
+func (f containerFields) flatten(got api.Container, own bool) {
+	if got.Image != nil && (own || !f.image.IsNull()) {
+		*f.image = value.KeepString(*f.image, *got.Image)
+	}
+	if got.Args != nil && (own || !f.args.IsNull()) {
+		*f.args = keepArgs(*f.args, value.KeepString(*f.args, *got.Args))
+	}
+	if got.Disk != nil && (own || !f.disk.IsNull()) {
+		*f.disk = types.Int64Value(*got.Disk)
+	}
+	if own || !f.env.IsNull() {
+		env := got.Env
+		if !own {
+			env = map[string]string{}
+			for key := range f.env.Elements() {
+				if v, ok := got.Env[key]; ok {
+					env[key] = v
+				}
+			}
+		}
+		*f.env = value.KeepMap(*f.env, env)
+	}
+	if got.Ports != nil && (own || !f.ports.IsNull()) {
+		*f.ports = value.KeepSet(*f.ports, *got.Ports)
+	}
+	if got.Registry != nil && (own || !f.registry.IsNull()) {
+		*f.registry = value.KeepString(*f.registry, *got.Registry)
+	}
+}

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -23,15 +24,19 @@ var Endpoint = &kit.Kind[endpoint]{
 		{Version: api.V2, Attribute: "args"},
 		{Version: api.V2, Attribute: "disk"},
 		{Version: api.V2, Attribute: "env", Except: []string{"{}"}},
+		{Version: api.V2, Attribute: "env_wo"},
 		{Version: api.V2, Attribute: "ports"},
 		{Version: api.V2, Attribute: "registry"},
 		{Version: api.V2, Attribute: "gpu.pools"},
 		{Version: api.V2, Attribute: "gpu.excluded_types"},
+		{Version: api.V2, Attribute: "wait_for.rollout", Except: []string{"false"}},
 		{Version: api.V2, Attribute: "flashboot", Except: []string{"OFF", "FLASHBOOT"}},
 	},
-	Private:  func(m *endpoint) any { return &m.Private },
-	Validate: validateEndpoint,
-	Plan:     planEndpoint,
+	Protected: func(m *endpoint) types.Bool { return m.DeletionProtection },
+	Private:   func(m *endpoint) any { return &m.Private },
+	Moved:     movedEndpoint,
+	Validate:  validateEndpoint,
+	Plan:      planEndpoint,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *endpoint) []api.ExistingMatch {
 		want, err := plan.desired(ctx, c)
 		if err != nil {
@@ -39,14 +44,16 @@ var Endpoint = &kit.Kind[endpoint]{
 		}
 		return c.Endpoints.ExistingMatches(ctx, want)
 	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Endpoints.Named(ctx) },
 
-	Create: func(ctx context.Context, c *api.Client, _, plan *endpoint) error {
+	Create: func(ctx context.Context, c *api.Client, config, plan *endpoint) error {
 		// The template is read first, so that nothing can fail once the
 		// endpoint exists.
 		template, err := plan.template(ctx, c)
 		if err != nil {
 			return err
 		}
+		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
 		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err
@@ -55,30 +62,40 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		return plan.recordApplied(ctx, c, template, got)
+		if err := plan.recordApplied(ctx, c, template, got); err != nil {
+			return err
+		}
+		if err := plan.awaitEndpoint(ctx, c, true); err != nil {
+			return fmt.Errorf("%w%s", err, taintAdvice)
+		}
+		return nil
 	},
 	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		got, err := c.Endpoints.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
 		}
+		if got.Container != nil {
+			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
+		}
 		if err := state.flatten(ctx, c, got); err != nil {
 			return err
 		}
 		return state.recordRead(ctx, c, got)
 	},
-	Update: func(ctx context.Context, c *api.Client, _, state, plan *endpoint) error {
+	Update: func(ctx context.Context, c *api.Client, config, state, plan *endpoint) error {
 		template, err := plan.template(ctx, c)
-		if err != nil {
-			return err
-		}
-		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err
 		}
 		// Compared with what the server has now, so that what an earlier,
 		// interrupted apply left behind is mended too.
 		have, err := c.Endpoints.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Environment())
+		want, err := plan.desired(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -101,7 +118,10 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
-		return plan.recordApplied(ctx, c, template, got)
+		if err := plan.recordApplied(ctx, c, template, got); err != nil {
+			return err
+		}
+		return plan.awaitEndpoint(ctx, c, false)
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		return c.Endpoints.Delete(ctx, state.ID.ValueString())

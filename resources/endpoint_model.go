@@ -34,8 +34,16 @@ type endpoint struct {
 	RequestURLs    types.Object `tfsdk:"request_urls"`
 	FromTemplate   types.Object `tfsdk:"from_template"`
 
+	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
+	MaxHourlyCost      types.Number `tfsdk:"max_hourly_cost"`
+	WaitFor            types.Object `tfsdk:"wait_for"`
+	Timeouts           types.Object `tfsdk:"timeouts"`
+
+	writeOnlyEnv
 	Private endpointPrivate `tfsdk:"-"`
 }
+
+func (m *endpoint) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
 
 type endpointGPU struct {
 	Pools               types.Set    `tfsdk:"pools"`
@@ -81,11 +89,14 @@ func (m *endpoint) expand(ctx context.Context) (want api.Endpoint, err error) {
 		Name:           m.Name.ValueString(),
 		Type:           m.Type.ValueString(),
 		TemplateID:     optional(m.TemplateID),
-		Container:      m.container(),
+		Container:      m.container().expand(!m.TemplateID.IsNull()),
 		DataCenterIDs:  sorted(value.Strings(m.DataCenterIDs)),
 		NetworkVolumes: sorted(value.Strings(m.NetworkVolumes)),
 		Timeout:        m.Timeout.ValueInt64(),
 		FlashBoot:      optional(m.FlashBoot),
+	}
+	if want.Container.Env != nil || len(m.values) > 0 {
+		want.Container.Env = m.merged(value.StringMap(m.Env))
 	}
 	gpu, err := value.As[endpointGPU](ctx, m.GPU)
 	if err != nil {
@@ -139,24 +150,8 @@ func (m *endpoint) desired(ctx context.Context, c *api.Client) (api.Endpoint, er
 	return want, err
 }
 
-// container is what the endpoint says of its own. Beside a template, what it
-// leaves out is the template's; without one, what it leaves out is empty.
-func (m *endpoint) container() *api.Container {
-	c := &api.Container{Image: optional(m.Image), Disk: m.Disk.ValueInt64Pointer()}
-	followed := !m.TemplateID.IsNull()
-	if !m.Args.IsNull() || !followed {
-		c.Args = new(m.Args.ValueString())
-	}
-	if !m.Env.IsNull() || !followed {
-		c.Env = value.StringMap(m.Env)
-	}
-	if !m.Ports.IsNull() || !followed {
-		c.Ports = new(sorted(value.Strings(m.Ports)))
-	}
-	if !m.Registry.IsNull() || !followed {
-		c.Registry = new(m.Registry.ValueString())
-	}
-	return c
+func (m *endpoint) container() containerFields {
+	return containerFields{&m.Image, &m.Args, &m.Disk, &m.Env, &m.Ports, &m.Registry}
 }
 
 func (m *endpoint) cpu(ctx context.Context) (cpu []endpointCPU, err error) {
@@ -188,7 +183,10 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		m.TemplateID = types.StringValue(*got.TemplateID)
 	}
 	if got.Container != nil {
-		m.flattenContainer(*got.Container, imported)
+		// Beside a template, the rest is the template's copy, which recordRead looks at.
+		container := *got.Container
+		container.Env = m.unowned(m.Private.EnvWO, container.Env)
+		m.container().flatten(container, imported || m.TemplateID.IsNull())
 	}
 	if m.Disk.IsUnknown() {
 		m.Disk = types.Int64Null()
@@ -231,39 +229,6 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		m.CreatedAt = value.KeepString(types.StringNull(), got.CreatedAt)
 	}
 	return m.flattenURLs(ctx, c, got)
-}
-
-// flattenContainer compares, beside a template, only what the endpoint says of
-// its own; the rest is the template's copy, which recordRead looks at.
-func (m *endpoint) flattenContainer(got api.Container, imported bool) {
-	own := imported || m.TemplateID.IsNull()
-	if got.Image != nil && (own || !m.Image.IsNull()) {
-		m.Image = value.KeepString(m.Image, *got.Image)
-	}
-	if got.Args != nil && (own || !m.Args.IsNull()) {
-		m.Args = keepArgs(m.Args, value.KeepString(m.Args, *got.Args))
-	}
-	if got.Disk != nil && (own || !m.Disk.IsNull()) {
-		m.Disk = types.Int64Value(*got.Disk)
-	}
-	if own || !m.Env.IsNull() {
-		env := got.Env
-		if !own {
-			env = map[string]string{}
-			for key := range m.Env.Elements() {
-				if v, ok := got.Env[key]; ok {
-					env[key] = v
-				}
-			}
-		}
-		m.Env = value.KeepMap(m.Env, env)
-	}
-	if got.Ports != nil && (own || !m.Ports.IsNull()) {
-		m.Ports = value.KeepSet(m.Ports, *got.Ports)
-	}
-	if got.Registry != nil && (own || !m.Registry.IsNull()) {
-		m.Registry = value.KeepString(m.Registry, *got.Registry)
-	}
 }
 
 func (m *endpoint) flattenGPU(ctx context.Context, c *api.Client, got *api.GPU, linked bool) (types.Object, error) {

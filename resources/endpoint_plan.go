@@ -12,12 +12,14 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 // validateEndpoint refuses what no version accepts.
 func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint) {
+	config.validate(c, config.Env)
 	if config.TemplateID.IsNull() && config.Image.IsNull() {
 		c.Error("image", "Missing image", "The container of the workers comes from a template or from the endpoint itself: set template_id or image.")
 	}
@@ -37,6 +39,11 @@ func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint
 			c.Error("gpu.min_cuda_version", "Two CUDA constraints",
 				"min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
 		}
+	}
+	wait, err := value.As[endpointWait](ctx, config.WaitFor)
+	workers, failed := value.As[endpointWorkers](ctx, config.Workers)
+	if err == nil && failed == nil && wait != nil && wait.Worker.ValueBool() && !config.Workers.IsUnknown() && (workers == nil || !workers.Min.IsUnknown() && workers.Min.ValueInt64() == 0) {
+		c.Error("wait_for.worker", "Waiting for a worker that does not start", "wait_for.worker needs workers.min of at least 1: without it no worker runs before there are jobs.")
 	}
 	scaling, err := value.As[endpointScaling](ctx, config.Scaling)
 	if err != nil || scaling == nil || config.Type.IsUnknown() || scaling.Type.IsUnknown() {
@@ -67,32 +74,21 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	if p.State != nil && !p.Plan.Args.IsNull() {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
-	planDisk(p)
+	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
 	planScaling(ctx, p)
 	planWorkers(ctx, p)
-	planCompute(ctx, p)
+	request := endpointRequest(ctx, p)
+	planCompute(ctx, p, p.Catalog.CheckNames(ctx, p.Check, request))
 	if p.Version == api.V1 && p.Plan.TemplateID.IsNull() {
 		p.Error("template_id", "API v1 needs a template", "An endpoint of management API v1 is made from a template. Set template_id, or set api_version = %q in the provider block.", string(api.V2))
 	}
+	planWriteOnlyEnv(p, (*endpoint).writeOnly, p.Config.Env)
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.Updates(ctx) {
 		checkVolumes(ctx, p, p.Plan.NetworkVolumes)
 		checkRegistry(ctx, p, p.Plan.Registry)
 	}
-}
-
-// planDisk: without a template the size has a stated default; beside one, what
-// is left out is the template's.
-func planDisk(p *planrule.Plan[endpoint]) {
-	switch {
-	case !p.Config.Disk.IsNull():
-	case p.Config.TemplateID.IsNull():
-		p.Plan.Disk = types.Int64Value(defaultDisk)
-	case p.Config.TemplateID.IsUnknown() && !p.Config.Image.IsNull(): // may turn out to be null
-		p.Plan.Disk = types.Int64Unknown()
-	default:
-		p.Plan.Disk = types.Int64Null()
-	}
+	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }
 
 func planScaling(ctx context.Context, p *planrule.Plan[endpoint]) {
@@ -160,8 +156,8 @@ func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
 }
 
 // planCompute: the compute family is fixed at create, and API v2 knows GPUs by
-// pool.
-func planCompute(ctx context.Context, p *planrule.Plan[endpoint]) {
+// pool. Unknown ids may have been refused before.
+func planCompute(ctx context.Context, p *planrule.Plan[endpoint], refused bool) {
 	if p.State != nil {
 		replaced := ""
 		for attribute, changes := range map[string]bool{
@@ -197,6 +193,7 @@ func planCompute(ctx context.Context, p *planrule.Plan[endpoint]) {
 	ids := value.Strings(gpu.TypeIDs)
 	_, _, err = p.API.SelectGPUs(ctx, ids)
 	switch {
+	case isSelectionError(err) && refused:
 	case isSelectionError(err):
 		p.Error("gpu.type_ids", "API v2 can't select exactly these GPU types", "%s. Choose by gpu.pools and gpu.excluded_types, or change the list.", err)
 	case err != nil:
@@ -213,13 +210,12 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 	if len(excluded) == 0 {
 		return
 	}
-	catalog, err := p.API.GPUTypes(ctx)
-	if err != nil {
-		p.Warn("gpu.excluded_types", "Could not read the GPU catalog", "Whether the pools hold the excluded types is checked by the API alone, in the apply. %s", err)
-		return
+	all, ok := p.Catalog.GPUTypes(ctx, p.Check)
+	if !ok {
+		return // the API checks them, in the apply
 	}
 	var known, inPools []string
-	for _, t := range catalog {
+	for _, t := range all {
 		known = append(known, t.Pool)
 		if slices.Contains(pools, t.Pool) {
 			inPools = append(inPools, t.ID)
@@ -230,8 +226,8 @@ func planExclusions(ctx context.Context, p *planrule.Plan[endpoint], pools, excl
 	}
 	for _, id := range excluded {
 		if !slices.Contains(inPools, id) {
-			p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q.",
-				strings.Join(sorted(pools), ", "), strings.Join(sorted(inPools), ", "), id)
+			p.Error("gpu.excluded_types", "Excluded type outside of the pools", "Invalid gpu.excluded_types: expected GPU types of the pools %s (%s), got %q%s",
+				strings.Join(sorted(pools), ", "), strings.Join(sorted(inPools), ", "), id, near.Suggest(id, inPools))
 			return
 		}
 	}

@@ -35,6 +35,7 @@ type fromTemplate struct {
 type endpointPrivate struct {
 	Template *templateSettings // as last read or applied; nil where there is none
 	Linked   bool              // API v1 has returned the link to the template
+	EnvWO    envDigests
 }
 
 // template reads the template that the endpoint follows; nil for none.
@@ -74,7 +75,7 @@ func inherit(want *api.Endpoint, prior api.Endpoint, t api.Template) {
 // settings, or the endpoint's own beside them.
 func (m *endpoint) appliesTemplate(state *endpoint) bool {
 	return !m.TemplateID.Equal(state.TemplateID) || !m.FromTemplate.Equal(state.FromTemplate) ||
-		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) ||
+		!m.Image.Equal(state.Image) || !m.Args.Equal(state.Args) || !m.Disk.Equal(state.Disk) || !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv) ||
 		!m.Ports.Equal(state.Ports) || !m.Registry.Equal(state.Registry) || !m.ownCUDA().Equal(state.ownCUDA())
 }
 
@@ -93,6 +94,9 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	// The id first: whatever fails from here on, the endpoint exists.
 	m.ID = types.StringValue(got.ID)
 	templateID, urls := m.TemplateID, m.RequestURLs
+	if got.Container != nil { // API v1 has sent no variables
+		m.Private.EnvWO.record(c, &m.writeOnlyEnv)
+	}
 	if err := m.flatten(ctx, c, got); err != nil {
 		return err
 	}
@@ -101,11 +105,11 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 		m.RequestURLs = urls
 	}
 	if t == nil {
-		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{}
+		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO}
 		return nil
 	}
 	linked, seen := m.linked(got), settingsOf(c, *t)
-	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1}
+	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
 	if fullyKnown(m.FromTemplate) {
 		return nil
 	}
@@ -119,7 +123,7 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, and so cut the link
 	}
 	if m.TemplateID.IsNull() {
-		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{}
+		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO}
 		return nil
 	}
 	m.Private.Linked = m.Private.Linked || linked
@@ -171,7 +175,7 @@ func (m *endpoint) setEnvironment(ctx context.Context, c *api.Client, got api.En
 }
 
 func (m *endpoint) ownVariables() map[string]bool {
-	own := map[string]bool{}
+	own := m.owned(m.Private.EnvWO)
 	for name := range m.Env.Elements() {
 		own[name] = true
 	}
@@ -219,7 +223,7 @@ func (m *endpoint) settingsFromTemplate(ctx context.Context, c *api.Client, s te
 	maskOwn(&out.Disk, m.Disk, slices.Contains(s.Unknown, "disk"), types.Int64Null(), types.Int64Unknown())
 	maskOwn(&out.Ports, m.Ports, slices.Contains(s.Unknown, "ports"), noSet, types.SetUnknown(types.StringType))
 	maskOwn(&out.Registry, m.Registry, slices.Contains(s.Unknown, "registry"), noString, types.StringUnknown())
-	if m.Env.IsUnknown() || slices.Contains(s.Unknown, "env") {
+	if m.Env.IsUnknown() || m.EnvWOKeys.IsUnknown() || slices.Contains(s.Unknown, "env") {
 		out.Env = types.MapUnknown(types.StringType)
 	}
 	switch {

@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,8 +155,13 @@ func TestEndpointEveryAttribute(t *testing.T) {
 			{"half a second", map[string]any{"scaling": map[string]any{"queue_delay": 0.5}}, map[string]any{"scaling": map[string]any{"queue_delay": 2.5}}, "update", "update"},
 		},
 	}
+	var tested []string
+	for _, a := range slices.Concat(both, only[api.V1], only[api.V2]) {
+		tested = slices.AppendSeq(tested, maps.Keys(a.value))
+	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
+		expectAll(t, p, "gpucloud_endpoint", tested)
 		template, _ := serverlessTemplate(t, d, p, nil)
 		for _, a := range append(both[:len(both):len(both)], only[v]...) {
 			t.Run(a.name, func(t *testing.T) {
@@ -281,7 +287,7 @@ func TestEndpointRules(t *testing.T) {
 			{map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "QUEUE_DELAY"}}, "scaling.type", "REQUEST_COUNT only"},
 			{map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"queue_delay": 4}}, "scaling.queue_delay", "REQUEST_COUNT takes request_count"},
 			{gpu(map[string]any{"type_ids": []any{"NVIDIA H100 NVL"}}), "gpu.type_ids", "NVIDIA H100 NVL"},
-			{gpu(map[string]any{"type_ids": []any{"NVIDIA L4", "Voodoo 2"}}), "gpu.type_ids", "Voodoo 2"},
+			{gpu(map[string]any{"type_ids": []any{"NVIDIA L4", "Voodoo 2"}}), "gpu.type_ids.1", "Voodoo 2"},
 			{map[string]any{"ports": []any{"70000/http"}}, "ports.*", "1 to 65535"},
 			{gpu(map[string]any{"pools": []any{}}), "gpu.pools", "Invalid gpu.pools: expected at least one element, got none."},
 			{gpu(map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{""}}), "gpu.excluded_types.*", `Invalid gpu.excluded_types: expected at least one character, got "".`},

@@ -3,6 +3,7 @@ package resources_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,4 +143,22 @@ func expectText(got, want string) error {
 		return fmt.Errorf("got %s, expected %s", got, want)
 	}
 	return nil
+}
+
+// testedApart are attributes that have tests of their own, by one of these.
+var testedApart = map[string]string{
+	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
+	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointFollowsTemplate, TestPodOfATemplate",
+	"registry": "TestRegistryAuth, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
+}
+
+// expectAll fails where the configuration of a type has an attribute that a test's table
+// lacks.
+func expectAll(t *testing.T, p *tfdrive.Provider, typeName string, tested []string) {
+	t.Helper()
+	for _, a := range p.Schema(typeName).Block.Attributes {
+		if (a.Optional || a.Required) && !slices.Contains(tested, a.Name) && testedApart[a.Name] == "" {
+			t.Errorf("no case sets %s.%s: add one to the table", typeName, a.Name)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
@@ -24,12 +25,15 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	ID:     func(m *networkVolume) *types.String { return &m.ID },
 	Only:   []planrule.Only{{Version: api.V2, Attribute: "type"}},
 	Plan:   planNetworkVolume,
+
+	Protected: func(m *networkVolume) types.Bool { return m.DeletionProtection },
 	Loss: func(m *networkVolume) string {
 		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
 	},
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.ExistingMatch {
 		return c.NetworkVolumes.ExistingMatches(ctx, plan.expand())
 	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.NetworkVolumes.Named(ctx) },
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *networkVolume) error {
 		got, err := c.NetworkVolumes.Create(ctx, plan.expand())
@@ -91,6 +95,7 @@ var networkVolumeSchema = schema.Schema{
 			Validators:    []validator.String{oneOf("STANDARD", "HIGH_PERFORMANCE")},
 			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 		},
+		"deletion_protection": deletionProtectionAttribute("network volume"),
 	},
 }
 
@@ -100,6 +105,8 @@ type networkVolume struct {
 	Size       types.Int64  `tfsdk:"size"`
 	DataCenter types.String `tfsdk:"data_center"`
 	Type       types.String `tfsdk:"type"`
+
+	DeletionProtection types.Bool `tfsdk:"deletion_protection"`
 }
 
 // volumeSizes are the bounds of size by version, in GB (description: Limits;
@@ -111,6 +118,13 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		if size := p.Plan.Size.ValueInt64(); size < bounds[0] || size > bounds[1] {
 			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
 		}
+	}
+	placed := p.State == nil || p.Changes(ctx, "data_center")
+	if placed {
+		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: refs("data_center", nil, p.Plan.DataCenter)})
+	}
+	if placed || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
+		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())
 	}
 	if p.State == nil {
 		if p.Version == api.V1 && p.Config.Type.IsNull() {

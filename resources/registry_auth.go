@@ -28,12 +28,15 @@ var RegistryAuth = &kit.Kind[registryAuth]{
 	Title:    "registry auth",
 	Schema:   registryAuthSchema,
 	ID:       func(m *registryAuth) *types.String { return &m.ID },
+	NewIDs:   true,
 	Private:  func(m *registryAuth) any { return &m.Private },
+	Moved:    movedRegistryAuth,
 	Validate: validateRegistryAuth,
 	Plan:     planRegistryAuth,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryAuth) []api.ExistingMatch {
 		return c.RegistryAuths.ExistingMatches(ctx, api.RegistryAuth{Name: plan.Name.ValueString()})
 	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.RegistryAuths.Named(ctx) },
 
 	Create: func(ctx context.Context, c *api.Client, config, plan *registryAuth) error {
 		err := createRegistryAuth(ctx, c, config, plan)

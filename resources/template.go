@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
@@ -21,12 +22,16 @@ import (
 // Template is gpucloud_template: the container settings of pods or serverless
 // workers.
 var Template = &kit.Kind[template]{
-	Name:   "template",
-	Title:  "template",
-	Schema: templateSchema,
-	ID:     func(m *template) *types.String { return &m.ID },
-	Only:   templateOnly,
-	Plan:   planTemplate,
+	Name:    "template",
+	Title:   "template",
+	Schema:  templateSchema,
+	ID:      func(m *template) *types.String { return &m.ID },
+	Only:    templateOnly,
+	Private: func(m *template) any { return &m.Private },
+	Validate: func(_ context.Context, c diagnostics.Check, config *template) {
+		config.validate(c, config.Env)
+	},
+	Plan: planTemplate,
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *template) []api.ExistingMatch {
 		want, err := plan.expand(ctx)
 		if err != nil {
@@ -34,8 +39,10 @@ var Template = &kit.Kind[template]{
 		}
 		return c.Templates.ExistingMatches(ctx, want)
 	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Templates.Named(ctx) },
 
-	Create: func(ctx context.Context, c *api.Client, _, plan *template) error {
+	Create: func(ctx context.Context, c *api.Client, config, plan *template) error {
+		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
 		want, err := plan.expand(ctx)
 		if err != nil {
 			return err
@@ -44,6 +51,7 @@ var Template = &kit.Kind[template]{
 		if err != nil {
 			return err
 		}
+		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
 		return plan.flatten(ctx, got)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *template) error {
@@ -51,12 +59,21 @@ var Template = &kit.Kind[template]{
 		if err != nil {
 			return err
 		}
+		state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Env)
 		return state.flatten(ctx, got)
 	},
-	Update: func(ctx context.Context, c *api.Client, _, state, plan *template) error {
+	Update: func(ctx context.Context, c *api.Client, config, state, plan *template) error {
 		have, err := state.expand(ctx)
 		if err != nil {
 			return err
+		}
+		if len(state.owned(state.Private.EnvWO))+len(config.EnvWO.Elements()) > 0 {
+			now, err := c.Templates.GetFresh(ctx, have.ID)
+			if err != nil {
+				return err
+			}
+			have.Env = now.Env
+			plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, now.Env)
 		}
 		want, err := plan.expand(ctx)
 		if err != nil {
@@ -66,6 +83,7 @@ var Template = &kit.Kind[template]{
 		if err != nil {
 			return err
 		}
+		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
 		return plan.flatten(ctx, got)
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *template) error {
@@ -111,9 +129,12 @@ var templateSchema = schema.Schema{
 			MarkdownDescription: "Container disk in GB, wiped on restart. Defaults to 50.",
 			Validators:          atLeastOne,
 		},
-		"env":      envAttribute(""),
-		"ports":    portsAttribute(""),
-		"registry": registryAttribute(""),
+		"env":            envAttribute(""),
+		"env_wo":         envWOAttribute(""),
+		"env_wo_version": envWOVersionAttribute(),
+		"env_wo_keys":    envWOKeysAttribute(),
+		"ports":          portsAttribute(""),
+		"registry":       registryAttribute(""),
 		"mounts": schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Storage mounts. On API v2 a template can't lose its mounts in place: " +
@@ -196,7 +217,17 @@ type template struct {
 	StartSSH            types.Bool   `tfsdk:"start_ssh"`
 	StartJupyter        types.Bool   `tfsdk:"start_jupyter"`
 	AllowedCUDAVersions types.Set    `tfsdk:"allowed_cuda_versions"`
+
+	writeOnlyEnv
+	Private templatePrivate `tfsdk:"-"`
 }
+
+// templatePrivate is the template's private state.
+type templatePrivate struct {
+	EnvWO envDigests
+}
+
+func (m *template) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv, &m.Private.EnvWO }
 
 type templateMounts struct {
 	Persistent persistentMount `tfsdk:"persistent"`
@@ -212,18 +243,15 @@ type persistentMount struct {
 const minPersistent = 10
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
-	switch p.Version {
-	case api.V1:
-		if _, err := api.SplitArgs(p.Plan.Args.ValueString()); err != nil {
-			p.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments and args can't be split into one: %s. Mend the quotes, or set api_version = %q.", err, string(api.V2))
-		}
-	case api.V2:
+	checkArgs(p.Check, p.Version, p.Plan.Args)
+	if p.Version == api.V2 {
 		if mounts, err := value.As[templateMounts](ctx, p.Plan.Mounts); err == nil && mounts != nil {
 			if size := mounts.Persistent.Size; !size.IsUnknown() && size.ValueInt64() < minPersistent {
 				p.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, size.ValueInt64())
 			}
 		}
 	}
+	planWriteOnlyEnv(p, (*template).writeOnly, p.Config.Env)
 	if p.State != nil {
 		planTemplateChange(ctx, p)
 	}
@@ -303,7 +331,7 @@ func (m *template) expand(ctx context.Context) (api.Template, error) {
 		Image:        m.Image.ValueString(),
 		Args:         m.Args.ValueString(),
 		Disk:         m.Disk.ValueInt64(),
-		Env:          value.StringMap(m.Env),
+		Env:          m.merged(value.StringMap(m.Env)),
 		Ports:        sorted(value.Strings(m.Ports)),
 		Registry:     m.Registry.ValueString(),
 		Public:       m.Public.ValueBool(),
@@ -328,7 +356,7 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	m.Image = types.StringValue(got.Image)
 	m.Args = keepArgs(m.Args, value.KeepString(m.Args, got.Args))
 	m.Disk = types.Int64Value(got.Disk)
-	m.Env = value.KeepMap(m.Env, got.Env)
+	m.Env = value.KeepMap(m.Env, m.unowned(m.Private.EnvWO, got.Env))
 	m.Ports = keepPorts(m.Ports, got.Ports)
 	m.Registry = value.KeepString(m.Registry, got.Registry)
 	m.Public = types.BoolValue(got.Public)

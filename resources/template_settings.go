@@ -101,7 +101,8 @@ var templateAttributes = []string{"image", "args", "disk", "env", "ports", "regi
 func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
 	key := templateKey(p.State.ID.ValueString())
 	var err error
-	if slices.ContainsFunc(templateAttributes, func(a string) bool { return p.Changes(ctx, a) }) {
+	changes := func(attribute string) bool { return p.Changes(ctx, attribute) }
+	if slices.ContainsFunc(templateAttributes, changes) || slices.ContainsFunc([]string{"env_wo_version", "env_wo_keys"}, changes) {
 		err = p.Planned.Store(key, plannedSettings(ctx, p))
 	} else {
 		err = p.Planned.Delete(key)
@@ -124,6 +125,13 @@ func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSe
 			s.Unknown = append(s.Unknown, a)
 		}
 	}
+	// A write-only value may be another one when it is applied.
+	switch known := p.State.Private.EnvWO; {
+	case p.Plan.sends(&p.State.writeOnlyEnv), p.State.changedElsewhere(known), len(known.Values) > 0 && known.Key != p.API.Digest(""):
+		s.Unknown = append(s.Unknown, "env")
+	default:
+		maps.Copy(s.Env, known.Values)
+	}
 	return s
 }
 
@@ -144,7 +152,7 @@ func canonicalArgs(args string) string {
 func digests(c *api.Client, env map[string]string) map[string]string {
 	out := make(map[string]string, len(env))
 	for name, v := range env {
-		out[name] = c.Digest(name + "\x00" + v)
+		out[name] = c.DigestVariable(name, v)
 	}
 	return out
 }

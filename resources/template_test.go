@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,11 @@ func TestTemplateEveryAttribute(t *testing.T) {
 	}
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		p := drive(t, d, v)
+		var tested []string
+		for _, c := range slices.Concat(both, only[api.V1], only[api.V2]) {
+			tested = append(tested, c.name)
+		}
+		expectAll(t, p, "gpucloud_template", tested)
 		for _, c := range append(both[:len(both):len(both)], only[v]...) {
 			t.Run(c.name, func(t *testing.T) {
 				config := with(least, map[string]any{"name": d.Name("every-" + c.name)})

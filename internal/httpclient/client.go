@@ -14,13 +14,16 @@
 package httpclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,6 +61,11 @@ type Call struct {
 	ExtraTime time.Duration // added to the time-out of a try
 	Secrets   []string      // in the body, kept out of errors
 
+	// Accept is the form of the answer; JSON where it is empty. Stream reads a successful
+	// answer in place of Do, which then decodes nothing; it closes the body.
+	Accept string
+	Stream func(body io.ReadCloser) error
+
 	// Untracked marks a call of another API than the one whose rate limits,
 	// outages and identity the client keeps track of.
 	Untracked bool
@@ -89,6 +97,8 @@ func (c *Client) Do(ctx context.Context, call Call, out any) error {
 		return c.record(call, failure)
 	case out == nil && isHTML(a.resp.Header.Get("Content-Type"), a.body):
 		return c.unreadable(call, a, errors.New("an HTML page"))
+	case call.Stream != nil && a.body != nil:
+		return c.unreadable(call, a, fmt.Errorf("not %s", call.Accept))
 	case out == nil:
 		return nil
 	}
@@ -136,11 +146,15 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.APIKey)
 	req.Header.Set("User-Agent", c.UserAgent)
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", cmp.Or(call.Accept, "application/json"))
 	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.SetResponseHandler(func(resp *http.Response) (err error) {
+		if call.Stream != nil && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), call.Accept) {
+			a.body = nil
+			return call.Stream(resp.Body)
+		}
 		a.body, err = read(resp.Body)
 		return err
 	})
@@ -173,9 +187,11 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		failure.callerTimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	case a.resp.StatusCode < 200 || a.resp.StatusCode > 299:
 		failure = c.refused(call, a)
-		failure.mayHaveSucceeded = policy.mayHaveSucceeded
 	default:
 		c.RecentCreates.Found(call.URL)
+	}
+	if failure != nil {
+		failure.mayHaveSucceeded = policy.mayHaveSucceeded
 	}
 	return a, failure
 }

@@ -90,7 +90,7 @@ func (e *Error) outcome() string {
 		return ""
 	case e.Ambiguous():
 		return "Whether the deployment did it is not known: look before you try again."
-	case sent && e.Method != http.MethodPost && (e.mayHaveSucceeded || e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented):
+	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented)):
 		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
 	}
 	return "Nothing was changed."

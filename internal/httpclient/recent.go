@@ -41,6 +41,9 @@ func (r *RecentCreates) Found(url string) {
 	delete(r.at, url[strings.LastIndex(url, "/")+1:])
 }
 
+// Has tells whether an object was created moments ago, and not found since.
+func (r *RecentCreates) Has(id string) bool { return r.concern("/"+id, "") }
+
 // concern tells whether a request names a recent object, in its path or in its
 // body.
 func (r *RecentCreates) concern(url, body string) bool {

@@ -18,6 +18,7 @@ var repeatable = map[string]bool{
 	http.MethodGet:    true,
 	http.MethodDelete: true,
 	http.MethodPatch:  true,
+	http.MethodPut:    true,
 	http.MethodPost:   false,
 }
 

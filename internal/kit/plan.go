@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
@@ -21,7 +23,7 @@ func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.Valid
 
 func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
-		r.warnOfLoss(ctx, req, resp)
+		r.planDeletion(ctx, req, resp)
 		return
 	}
 	run := r.run
@@ -29,10 +31,16 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		run = &Run{Planned: new(planned.Notes)}
 	}
 	p := planrule.New[M](ctx, run.API, run.Planned, &run.reported, &req, resp)
+	p.Catalog = run.Catalog
 	if p.State != nil {
 		r.kind.loadPrivate(ctx, p.State, req.Private)
 	}
 	if resp.Diagnostics.HasError() {
+		return
+	}
+	if v := r.kind.Version; v != "" && p.Version != "" && p.Version != v {
+		resp.Diagnostics.AddError(fmt.Sprintf("API %s has no %ss", p.Version, r.kind.Title),
+			fmt.Sprintf("A %s exists in management API %s only. Remove the resource, or set api_version = %q in the provider block.", r.kind.Title, v, string(v)))
 		return
 	}
 	for _, o := range r.kind.Only {
@@ -42,6 +50,12 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
+	if !r.kind.ID(p.Plan).IsUnknown() { // no command line can show or store a plan with an unknown identity
+		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
+	}
+	if p.State != nil && len(resp.RequiresReplace) > 0 {
+		r.refuseProtected(p.State, "replaced", &resp.Diagnostics)
+	}
 	if p.State == nil && r.kind.ExistingMatches != nil && p.API != nil && req.Config.Raw.IsFullyKnown() && !resp.Diagnostics.HasError() {
 		for _, match := range r.kind.ExistingMatches(ctx, p.API, p.Plan) {
 			resp.Diagnostics.AddWarning(match.Warning(r.kind.Title, r.typeName()))
@@ -49,14 +63,25 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 }
 
-// warnOfLoss warns of a deletion.
-func (r *kindResource[M]) warnOfLoss(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+// planDeletion refuses the deletion of what is protected, and warns of what it loses.
+func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-	if r.kind.Loss == nil || resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
 	if loss := r.kind.Loss(state); loss != "" {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s will be deleted", r.kind.Title), loss)
 	}
+}
+
+// refuseProtected refuses to end an object whose state says that it is protected.
+func (r *kindResource[M]) refuseProtected(state *M, ending string, diags *diag.Diagnostics) bool {
+	if r.kind.Protected == nil || !r.kind.Protected(state).ValueBool() {
+		return false
+	}
+	id := r.kind.ID(state).ValueString()
+	diags.AddAttributeError(path.Root("deletion_protection"), fmt.Sprintf("The %s is protected", r.kind.Title),
+		fmt.Sprintf("%s %s would be %s, and deletion_protection is true. Nothing was sent. To end it on purpose, set deletion_protection = false and apply that first.", r.kind.Title, id, ending))
+	return true
 }

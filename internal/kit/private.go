@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // private is an object's state that Terraform keeps and does not show.
@@ -20,21 +21,20 @@ type private interface {
 
 const (
 	madeKey = "made"  // when, RFC 3339 in quotes
-	seenKey = "seen"  // present once a read has found it
 	kindKey = "notes" // of the kind
 )
 
 // recordCreateTime records that the object was made just now, and not read since.
 func recordCreateTime(ctx context.Context, p private, diags *diag.Diagnostics) {
 	diags.Append(p.SetKey(ctx, madeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
-	diags.Append(p.SetKey(ctx, seenKey, nil)...)
+	diags.Append(p.SetKey(ctx, planrule.SeenKey, nil)...)
 }
 
 // restoreCreateTime gives the client the time of a create: until a read has found
 // the object once, a 404 does not prove that it is gone.
 func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private) {
 	text, _ := p.GetKey(ctx, madeKey)
-	seen, _ := p.GetKey(ctx, seenKey)
+	seen, _ := p.GetKey(ctx, planrule.SeenKey)
 	plain, err := strconv.Unquote(string(text))
 	if at, failed := time.Parse(time.RFC3339Nano, plain); err == nil && failed == nil && seen == nil {
 		c.RestoreCreateTime(id, at)

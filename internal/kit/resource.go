@@ -6,14 +6,13 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 type kindResource[M any] struct {
@@ -23,6 +22,7 @@ type kindResource[M any] struct {
 
 func (r *kindResource[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + r.kind.Name
+	resp.ResourceBehavior.MutableIdentity = r.kind.NewIDs
 }
 
 func (r *kindResource[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
@@ -33,16 +33,7 @@ func (r *kindResource[M]) Configure(_ context.Context, req resource.ConfigureReq
 	r.run, _ = req.ProviderData.(*Run)
 }
 
-// client returns the API, or explains why there is none.
-func (r *kindResource[M]) client(diags *diag.Diagnostics) *api.Client {
-	if r.run == nil || r.run.API == nil {
-		diags.AddError("The provider's settings are not known yet",
-			"A setting of the provider block comes from a resource that has not been applied. "+
-				"Apply that resource first ("+cliname.Name()+" apply -target), or use a value that is known in the plan.")
-		return nil
-	}
-	return r.run.API
-}
+func (r *kindResource[M]) client(diags *diag.Diagnostics) *api.Client { return r.run.Client(diags) }
 
 func (r *kindResource[M]) typeName() string { return r.run.Provider + "_" + r.kind.Name }
 
@@ -65,9 +56,10 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p private
 }
 
 // save writes an object to the state, its private part included.
-func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, p private, diags *diag.Diagnostics) {
+func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, identity *tfsdk.ResourceIdentity, p private, diags *diag.Diagnostics) {
 	r.kind.savePrivate(ctx, m, p, diags)
 	diags.Append(to.Set(ctx, m)...)
+	r.kind.identify(ctx, m, identity, diags)
 }
 
 func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
@@ -90,7 +82,7 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 		}
 	}
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
-	r.save(ctx, &plan, &resp.State, resp.Private, &resp.Diagnostics)
+	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 	dropUnknowns(&resp.State)
 }
 
@@ -99,14 +91,15 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // also where the object is gone, or was not read
 	switch err := r.kind.Read(ctx, c, state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
 	case err != nil: // the state stays as it was
 		r.report(&resp.Diagnostics, "read", id, err)
 	default:
-		r.save(ctx, state, &resp.State, resp.Private, &resp.Diagnostics)
-		resp.Diagnostics.Append(resp.Private.SetKey(ctx, seenKey, []byte("true"))...)
+		r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, planrule.SeenKey, []byte("true"))...)
 	}
 }
 
@@ -127,32 +120,24 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 			*r.kind.ID(state) = newID
 			recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 			resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+			r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics)
 		}
 		return
 	}
 	if r.kind.ID(&plan).ValueString() != id {
 		recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	}
-	r.save(ctx, &plan, &resp.State, resp.Private, &resp.Diagnostics)
+	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 }
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	c, state, id := r.prior(ctx, req.State, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) {
 		return
 	}
 	if err := r.kind.Delete(ctx, c, state); err != nil {
 		r.report(&resp.Diagnostics, "delete", id, err)
 	}
-}
-
-func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	if !api.ValidID(req.ID) {
-		resp.Diagnostics.AddError("Invalid import ID",
-			fmt.Sprintf("Expected the id of a %s as the API shows it, with letters, digits, - and _ only; got %q.", r.kind.Title, req.ID))
-		return
-	}
-	resource.ImportStatePassthroughID(ctx, path.Root("id"), req, resp)
 }
 
 // dropUnknowns makes the state of a create that stopped half-way storable.

@@ -135,6 +135,13 @@ func (n *Notes) Load(key string, value any) (found, sure bool) {
 	return true, n.peers[read.Writer] || !at.Before(since.Add(-clockTolerance))
 }
 
+// Has tells whether there is a note.
+func (n *Notes) Has(key string) bool {
+	var value any
+	found, _ := n.Load(key, &value)
+	return found
+}
+
 // Delete removes a note, whoever wrote it.
 func (n *Notes) Delete(key string) error {
 	n.local.Delete(key)

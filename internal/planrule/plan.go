@@ -5,6 +5,7 @@ package planrule
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 )
@@ -25,7 +27,8 @@ type Plan[M any] struct {
 	API                 *api.Client // nil while the provider's settings are unknown
 	Version             api.Version // "" while they are
 	Planned             *planned.Notes
-	Config, State, Plan *M // State is nil for a create
+	Catalog             *catalog.Checks // nil while they are
+	Config, State, Plan *M              // State is nil for a create
 
 	run  *diagnostics.Run
 	req  *resource.ModifyPlanRequest
@@ -46,9 +49,20 @@ func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, run *d
 	if !req.State.Raw.IsNull() {
 		p.State = new(M)
 		resp.Diagnostics.Append(req.State.Get(ctx, p.State)...)
+		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
+			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and says little more than its id, so that this plan would replace it. "+
+				"Plan with a refresh: without -refresh=false.")
+		}
 	}
 	return p
 }
+
+// SeenKey is that of a private state which tells whether a read has found the object.
+// NotSeen is its value for one that was moved from another provider, until then.
+const (
+	SeenKey = "seen"
+	NotSeen = "false"
+)
 
 // Fail refuses the plan because a question to the API failed. A failure of the
 // whole deployment is reported once in a run.
@@ -72,18 +86,37 @@ func (p *Plan[M]) Changes(ctx context.Context, attribute string) bool {
 	if p.State == nil {
 		return false
 	}
-	var before, after attr.Value
-	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
-	p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	before, after := p.Values(ctx, attribute)
 	return before == nil || after == nil || !after.Equal(before)
+}
+
+// Values are an attribute's value in the state and in the plan so far.
+func (p *Plan[M]) Values(ctx context.Context, attribute string) (before, after attr.Value) {
+	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
+	if after = member(p.Plan, attribute); after == nil {
+		p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	}
+	return before, after
+}
+
+// member is the value of a model's attribute where the model has it as the framework
+// does; nil where it must be converted. To convert a whole model takes the framework a
+// hundred times as long, and a rule asks for many attributes.
+func member(model any, attribute string) attr.Value {
+	m := reflect.ValueOf(model).Elem()
+	for i := range m.NumField() {
+		if f := m.Type().Field(i); f.Tag.Get("tfsdk") == attribute {
+			v, _ := m.Field(i).Interface().(attr.Value)
+			return v
+		}
+	}
+	return nil
 }
 
 // StaysEmpty tells whether an attribute that the state has empty is left out, or
 // the other way round: null, "" and [] are one.
 func (p *Plan[M]) StaysEmpty(ctx context.Context, attribute string) bool {
-	var before, after attr.Value
-	p.req.State.GetAttribute(ctx, diagnostics.Path(attribute), &before)
-	p.planned(ctx).GetAttribute(ctx, diagnostics.Path(attribute), &after)
+	before, after := p.Values(ctx, attribute)
 	return empty(before) && empty(after)
 }
 
@@ -127,9 +160,15 @@ type Only struct {
 
 // CheckVersion refuses an attribute that the version in use can't express.
 func (p *Plan[M]) CheckVersion(ctx context.Context, o Only) {
+	o.Check(ctx, p.Check, p.Version, p.req.Config)
+}
+
+// Check refuses an attribute of a configuration that a version can't express; ""
+// is a version that is not known yet.
+func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
 	var v attr.Value
-	p.req.Config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)
-	if p.Version == "" || p.Version == o.Version || v == nil || v.IsNull() || v.IsUnknown() {
+	config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)
+	if version == "" || version == o.Version || v == nil || v.IsNull() || v.IsUnknown() {
 		return
 	}
 	what, text := o.Attribute, v.String()
@@ -142,7 +181,7 @@ func (p *Plan[M]) CheckVersion(ctx context.Context, o Only) {
 	if len(o.Except) > 0 {
 		what += " = " + v.String()
 	}
-	p.Error(o.Attribute, fmt.Sprintf("API %s can't express this", p.Version),
+	c.Error(o.Attribute, fmt.Sprintf("API %s can't express this", version),
 		"%s exists in management API %s only. Leave it out, or set api_version = %q in the provider block.",
 		what, o.Version, string(o.Version))
 }

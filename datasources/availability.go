@@ -1,0 +1,88 @@
+package datasources
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// levels are those of availability, from the lowest.
+var levels = []string{"NONE", "LOW", "MEDIUM", "HIGH"}
+
+// atLeast tells whether a level is one or higher. What is not known is lower than all.
+func atLeast(level, least string) bool {
+	return slices.Index(levels, level) >= slices.Index(levels, least)
+}
+
+// available is how much there is of a type in a data center, or in a data center of a
+// type.
+type available struct {
+	ID           string `tfsdk:"id"`
+	Name         string `tfsdk:"name"`
+	Availability string `tfsdk:"availability"`
+}
+
+func newAvailable(a api.Availability) available { return available(a) }
+
+func availableIn(of, where string) schema.ListNestedAttribute {
+	return objects("Availability of "+of+" in "+where+".", map[string]schema.Attribute{
+		"id": text("Id."), "name": text("Name."), "availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`."),
+	})
+}
+
+func productAttribute(products string) schema.SetAttribute {
+	return schema.SetAttribute{Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "What the availability is for: " + products + ". Without it no availability is asked for, and the attributes that have it are null. Of several products the scarcest counts."}
+}
+
+const minAvailabilityText = "Only those with at least this availability: `LOW`, `MEDIUM` or `HIGH`. Needs `product`."
+
+// needsProduct refuses what narrows the availability, where none is asked for.
+func needsProduct(c diagnostics.Check, product types.Set, narrowing map[string]bool) {
+	if !product.IsNull() && (product.IsUnknown() || len(product.Elements()) > 0) {
+		return
+	}
+	for attribute, set := range narrowing {
+		if set {
+			c.Error(attribute, "Missing product", "%s narrows the availability, which is asked for with product: set product too, or leave %s out.", attribute, attribute)
+		}
+	}
+}
+
+// availabilityQuery asks for the availability for products; empty without any.
+func availabilityQuery(product types.Set) url.Values {
+	query := url.Values{}
+	if products := value.Strings(product); len(products) > 0 {
+		query.Set("include", "AVAILABILITY")
+		setList(query, "product", product)
+	}
+	return query
+}
+
+// setList sets a parameter to a list, in one order whatever the configuration's is.
+func setList(query url.Values, name string, v types.Set) {
+	if list := value.Strings(v); len(list) > 0 {
+		slices.Sort(list)
+		query.Set(name, strings.Join(list, ","))
+	}
+}
+
+func setInt(query url.Values, name string, v types.Int64) {
+	if !v.IsNull() {
+		query.Set(name, strconv.FormatInt(v.ValueInt64(), 10))
+	}
+}
+
+func setText(query url.Values, name string, v types.String) {
+	if !v.IsNull() {
+		query.Set(name, v.ValueString())
+	}
+}

@@ -1,0 +1,255 @@
+package datasources
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// billing is one of the bills that the API has. Members are named as on the wire of API
+// v2; those that API v1 alone has as there.
+type billing struct {
+	path    string // on v2
+	pathV1  string // "" for none
+	ids     []string
+	amounts []string
+	counts  []string // of API v1
+	// renamed are members of API v1 that v2 has by another name.
+	renamed map[string]string
+	// grouping is that of API v1 where the configuration has none: v2's.
+	grouping string
+}
+
+// bill is what every bill has in its configuration and state.
+type bill struct {
+	StartTime  types.String `tfsdk:"start_time"`
+	EndTime    types.String `tfsdk:"end_time"`
+	LastN      types.Int64  `tfsdk:"last_n"`
+	BucketSize types.String `tfsdk:"bucket_size"`
+
+	Period  *billPeriod  `tfsdk:"period"`
+	Records types.List   `tfsdk:"records"`
+	Totals  types.Object `tfsdk:"totals"`
+}
+
+type billPeriod struct {
+	StartTime  string `tfsdk:"start_time"`
+	EndTime    string `tfsdk:"end_time"`
+	BucketSize string `tfsdk:"bucket_size"`
+}
+
+var bucketSizes = []string{"hour", "day", "week", "month", "year"}
+
+// schema is that of a bill, with its own filters.
+func (b *billing) schema(about string, filters map[string]schema.Attribute) schema.Schema {
+	records, totals := map[string]schema.Attribute{
+		"start_time": schema.StringAttribute{Computed: true, MarkdownDescription: "Start of the bucket, as RFC 3339."},
+		"end_time":   schema.StringAttribute{Computed: true, MarkdownDescription: "End of the bucket, which is not in it. API v2 only."},
+	}, map[string]schema.Attribute{}
+	for _, member := range b.ids {
+		records[snake(member)] = schema.StringAttribute{Computed: true, MarkdownDescription: describeID(member)}
+	}
+	for _, member := range b.amounts {
+		records[snake(member)] = number(describeAmount(member))
+		totals[snake(member)] = number(describeAmount(member))
+	}
+	for _, member := range b.counts {
+		records[snake(member)] = integer(describeCount(member))
+	}
+	return schema.Schema{
+		MarkdownDescription: about + " Amounts are USD with all the digits that the API answers. " +
+			"Without a period it is the last 30 days up to now, so that every plan may read something else.",
+		Attributes: with(map[string]schema.Attribute{
+			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339; 30 days ago when left out. It counts from the start of its bucket."},
+			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339; now when left out. It counts to the end of its bucket."},
+			"last_n":      schema.Int64Attribute{Optional: true, MarkdownDescription: "The last so many buckets, the current one included, in place of `start_time` and `end_time`. API v2 only."},
+			"bucket_size": schema.StringAttribute{Optional: true, MarkdownDescription: "Length of a bucket: `hour`, `day` (default), `week`, `month` or `year`."},
+			"period": object("The period that the records are of. API v2 only.", map[string]schema.Attribute{
+				"start_time": text("Start, as RFC 3339."), "end_time": text("End, which is not in it."), "bucket_size": text("Length of a bucket."),
+			}),
+			"records": objects("What was billed, by bucket and then by id.", records),
+			"totals":  object("Sums of all records.", totals),
+		}, filters),
+	}
+}
+
+func (b *billing) validate(c diagnostics.Check, m *bill) {
+	oneOf(c, "bucket_size", m.BucketSize, bucketSizes...)
+	fromOne(c, "last_n", m.LastN, 0)
+	var times [2]time.Time
+	for i, at := range []struct {
+		attribute string
+		value     types.String
+	}{{"start_time", m.StartTime}, {"end_time", m.EndTime}} {
+		if at.value.IsNull() {
+			continue
+		}
+		if !m.LastN.IsNull() {
+			c.Error(at.attribute, "Two periods", "%s excludes last_n: set one of them.", at.attribute)
+		}
+		if at.value.IsUnknown() {
+			continue
+		}
+		var err error
+		if times[i], err = time.Parse(time.RFC3339, at.value.ValueString()); err != nil {
+			c.Error(at.attribute, "Invalid value of "+at.attribute, "Invalid %s: expected a time as RFC 3339, such as 2026-06-01T00:00:00Z, got %q.", at.attribute, at.value.ValueString())
+		}
+	}
+	if !times[0].IsZero() && !times[1].IsZero() && !times[0].Before(times[1]) {
+		c.Error("end_time", "Invalid value of end_time", "Invalid end_time: expected a time after start_time, got %s and %s.", m.StartTime.ValueString(), m.EndTime.ValueString())
+	}
+}
+
+// onlyV1 and onlyV2 are the attributes that one version alone has.
+func onlyV1(attributes ...string) (out []planrule.Only) {
+	for _, a := range attributes {
+		out = append(out, planrule.Only{Version: api.V1, Attribute: a})
+	}
+	return out
+}
+
+func onlyV2(attributes ...string) (out []planrule.Only) {
+	for _, a := range attributes {
+		out = append(out, planrule.Only{Version: api.V2, Attribute: a})
+	}
+	return out
+}
+
+// read reads a bill with filters in the names of v2, and of v1 for what it alone has.
+func (b *billing) read(ctx context.Context, c *api.Client, m *bill, filters url.Values) error {
+	query := maps.Clone(filters)
+	setText(query, "startTime", m.StartTime)
+	setText(query, "endTime", m.EndTime)
+	setInt(query, "lastN", m.LastN)
+	setText(query, "bucketSize", m.BucketSize)
+	q := api.BillQuery{Path: b.path, Values: query}
+	if c.Version == api.V1 {
+		q.Path = b.pathV1
+		for old, member := range b.renamed {
+			if v, ok := query[member]; ok {
+				query[old] = v
+				delete(query, member)
+			}
+		}
+		if b.grouping != "" && !query.Has("grouping") {
+			query.Set("grouping", b.grouping)
+		}
+	}
+	got, err := c.Bill(ctx, q)
+	if err != nil {
+		return err
+	}
+	if got.Period != (api.BillPeriod{}) {
+		m.Period = new(billPeriod(got.Period))
+	}
+	return b.flatten(m, got)
+}
+
+func (b *billing) flatten(m *bill, got api.Bill) error {
+	attributes := b.schema("", nil).Attributes
+	element := attributes["records"].GetType().(types.ListType).ElemType.(types.ObjectType)
+	records := make([]attr.Value, len(got.Records))
+	for i, r := range got.Records {
+		for old, member := range b.renamed {
+			rename(r.IDs, old, member)
+			rename(r.Amounts, old, member)
+			rename(r.Counts, old, member)
+		}
+		members := map[string]attr.Value{
+			"start_time": types.StringValue(r.StartTime), "end_time": types.StringPointerValue(nilIfEmpty(r.EndTime)),
+		}
+		for _, id := range b.ids {
+			members[snake(id)] = types.StringPointerValue(nilIfEmpty(r.IDs[id]))
+		}
+		for _, amount := range b.amounts {
+			members[snake(amount)] = value.Number(r.Amounts[amount])
+		}
+		for _, count := range b.counts {
+			members[snake(count)] = types.Int64Null()
+			if n, ok := r.Counts[count]; ok {
+				members[snake(count)] = types.Int64Value(n)
+			}
+		}
+		record, diags := types.ObjectValue(element.AttrTypes, members)
+		if err := value.Err(diags); err != nil {
+			return err
+		}
+		records[i] = record
+	}
+	list, diags := types.ListValue(element, records)
+	m.Records = list
+	sums := map[string]attr.Value{}
+	for old, member := range b.renamed {
+		rename(got.Totals, old, member)
+	}
+	for _, amount := range b.amounts {
+		sums[snake(amount)] = value.Number(got.Totals[amount])
+	}
+	totals, failed := types.ObjectValue(attributes["totals"].GetType().(types.ObjectType).AttrTypes, sums)
+	m.Totals = totals
+	diags.Append(failed...)
+	return value.Err(diags)
+}
+
+func rename[V string | json.Number | int64](members map[string]V, old, name string) {
+	if v, ok := members[old]; ok {
+		delete(members, old)
+		members[name] = v
+	}
+}
+
+var capital = regexp.MustCompile(`[A-Z]`)
+
+// snake is the attribute of a member.
+func snake(member string) string {
+	return capital.ReplaceAllStringFunc(member, func(c string) string { return "_" + strings.ToLower(c) })
+}
+
+// words are what a member is about: "gpuAmount" is "GPU".
+func words(member, ending string) string {
+	text := strings.ReplaceAll(strings.TrimSuffix(snake(member), ending), "_", " ")
+	for _, short := range []string{"gpu", "cpu"} {
+		text = strings.ReplaceAll(text, short, strings.ToUpper(short))
+	}
+	return text
+}
+
+func describeAmount(member string) string {
+	if member == "totalAmount" {
+		return "All together, in USD."
+	}
+	text := words(member, "_amount")
+	return strings.ToUpper(text[:1]) + text[1:] + ", in USD." + map[bool]string{true: " API v2 only."}[member != "highPerformanceAmount"]
+}
+
+func describeID(member string) string {
+	text := "Id of the " + words(member, "_id") + "."
+	if member == "gpuTypeId" {
+		text += " API v1 only, where grouped by it."
+	}
+	return text
+}
+
+func describeCount(member string) string {
+	unit := "time that was billed, in milliseconds"
+	switch member {
+	case "diskSpaceBilledGb":
+		unit = "disk space that was billed, in GB"
+	case "highPerformanceDiskSpaceBilledGb":
+		unit = "disk space of high performance that was billed, in GB"
+	}
+	return strings.ToUpper(unit[:1]) + unit[1:] + ". API v1 only."
+}

@@ -1,0 +1,283 @@
+package datasources_test
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// digits are those of a number in a state, all of them.
+func digits(t *testing.T, s tfdrive.State, path ...any) string {
+	t.Helper()
+	at := tftypes.NewAttributePath()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			at = at.WithAttributeName(step)
+		case int:
+			at = at.WithElementKeyInt(step)
+		}
+	}
+	v, _, err := tftypes.WalkAttributePath(s.Value, at)
+	if err != nil {
+		t.Fatalf("%s: %s", at, err)
+	}
+	if v.(tftypes.Value).IsNull() {
+		return "null"
+	}
+	var n big.Float
+	if err := v.(tftypes.Value).As(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n.Text('f', -1)
+}
+
+var bills = []string{"billing", "pod_billing", "serverless_billing", "public_endpoint_billing", "network_volume_billing", "cluster_billing"}
+
+// A bill of a deployment whose clock goes on for two days: the sums are the sums of the
+// records, to the last digit, on both versions.
+func TestBillingOfADeployment(t *testing.T) {
+	d := acctest.DeployWith(t, func(c *jobrunner.Config) {
+		c.AdminClock, c.Catalog = true, acctest.CatalogFile(t, "storage: {standard: 0.730000073}\n")
+	})
+	volume := send(t, d, "POST", "/v2/network-volumes", `{"name":"v","size":11,"dataCenter":"EU-RO-1"}`)["id"].(string)
+	other := send(t, d, "POST", "/v2/network-volumes", `{"name":"w","size":13,"dataCenter":"EU-RO-1"}`)["id"].(string)
+	send(t, d, "POST", "/clock", `{"advance":172800000}`)
+	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
+	// Hours that are over cost nothing more.
+	now := time.Now().UTC().Truncate(time.Hour)
+	hours := map[string]any{"bucket_size": "hour", "start_time": now.Format(time.RFC3339), "end_time": now.Add(40 * time.Hour).Format(time.RFC3339)}
+	all := read(t, v2, "gpucloud_network_volume_billing", hours)
+	ids := map[any]bool{}
+	for _, id := range column(all.Get("records"), "network_volume_id") {
+		ids[id] = true
+	}
+	if len(ids) != 2 || len(all.Get("records").([]any)) != 80 || all.Get("period.bucket_size") != "hour" || all.Get("period.start_time") != member(all.Get("records"), 0, "start_time") {
+		t.Errorf("%d records of %v in %v", len(all.Get("records").([]any)), ids, all.Get("period"))
+	}
+	one := read(t, v2, "gpucloud_network_volume_billing", with(hours, map[string]any{"network_volume_id": volume}))
+	rest := read(t, v2, "gpucloud_network_volume_billing", with(hours, map[string]any{"network_volume_id": other}))
+	sum := func(states ...string) string {
+		total := new(big.Rat)
+		for _, s := range states {
+			n, ok := new(big.Rat).SetString(s)
+			if !ok {
+				t.Fatalf("not a number: %s", s)
+			}
+			total.Add(total, n)
+		}
+		return strings.TrimRight(total.FloatString(20), "0")
+	}
+	recordsOf := func(s tfdrive.State) (out []string) {
+		for i := range s.Get("records").([]any) {
+			out = append(out, digits(t, s, "records", i, "total_amount"))
+		}
+		return out
+	}
+	for _, s := range []tfdrive.State{all, one, rest} {
+		if got, want := digits(t, s, "totals", "total_amount"), sum(recordsOf(s)...); got != want || got == "0" || got == "0." {
+			t.Errorf("the total is %s, and the records are %s", got, want)
+		}
+	}
+	if got, want := digits(t, all, "totals", "total_amount"), sum(digits(t, one, "totals", "total_amount"), digits(t, rest, "totals", "total_amount")); got != want {
+		t.Errorf("both are %s, and each by itself %s", got, want)
+	}
+	account := read(t, v2, "gpucloud_billing", hours)
+	if got, want := digits(t, account, "totals", "storage_standard_amount"), digits(t, all, "totals", "standard_amount"); got != want {
+		t.Errorf("the account has %s, the volumes %s", got, want)
+	}
+	old := read(t, v1, "gpucloud_network_volume_billing", hours)
+	if got, want := digits(t, old, "totals", "total_amount"), digits(t, all, "totals", "total_amount"); got != want {
+		t.Errorf("v1 has %s, v2 %s", got, want)
+	}
+	if member(old.Get("records"), 0, "disk_space_billed_gb") != 24.0 || member(old.Get("records"), 0, "network_volume_id") != nil || old.Get("period") != nil {
+		t.Errorf("v1: %v", old.Value)
+	}
+	period := map[string]any{"start_time": "2020-01-01T00:00:00Z", "end_time": "2020-01-03T00:00:00Z"}
+	for _, name := range bills {
+		got := read(t, v2, "gpucloud_"+name, period)
+		if got.Get("period.end_time") != "2020-01-03T00:00:00Z" || got.Get("period.bucket_size") != "day" || digits(t, got, "totals", "total_amount") != "0" {
+			t.Errorf("%s: %v", name, got.Value)
+		}
+	}
+}
+
+// fake answers bills with what no deployment has: more digits than a float holds.
+type fake struct {
+	*httptest.Server
+	asked []string // path and query
+}
+
+func newFake(t *testing.T) *fake {
+	t.Helper()
+	f := new(fake)
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "req-7")
+		w.Header().Set("Content-Type", "application/json")
+		switch path := r.URL.Path; {
+		case path == "/v1/templates":
+			fmt.Fprint(w, `[]`)
+			return
+		case path == "/v2/templates":
+			fmt.Fprint(w, `{"templates":[]}`)
+			return
+		case r.URL.Query().Get("bucketSize") == "week":
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"title":"Bad Request","status":400,"detail":"no weeks here","message":"no weeks here"}`)
+			return
+		case strings.HasPrefix(path, "/v1/"):
+			fmt.Fprint(w, `[{"amount":0.1,"time":"2026-06-01T00:00:00Z","podId":"p","endpointId":"e","timeBilledMs":9007199254740993,"diskSpaceBilledGb":5,"highPerformanceStorageAmount":0.000000001},
+				{"amount":123456789012345.67890123456789,"gpuTypeId":"NVIDIA L4","time":"2026-06-02T00:00:00Z","highPerformanceStorageAmount":2e-7},{"amount":0.2,"time":"2026-06-02T00:00:00Z"}]`)
+		case strings.HasSuffix(path, "/clusters"):
+			fmt.Fprint(w, `{"metadata":{}}`)
+		default:
+			fmt.Fprint(w, `{"records":[{"startTime":"2026-06-01T00:00:00Z","endTime":"2026-06-02T00:00:00Z","podId":"p","totalAmount":0.1234567890123456789012345678901,"gpuAmount":1e-9}],
+				"metadata":{"query":{"startTime":"a","endTime":"b","bucketSize":"day"},"totals":{"totalAmount":98765432109876543210.000000000000001}}}`)
+		}
+		f.asked = append(f.asked, r.URL.RequestURI())
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fake) drive(t *testing.T, v api.Version) *tfdrive.Provider {
+	t.Helper()
+	return drive(t, &acctest.Deployment{URL: f.URL, Key: "key-of-the-fake"}, v)
+}
+
+// Amounts lose nothing, also digits that no floating-point number holds.
+func TestBillingKeepsAllDigits(t *testing.T) {
+	f := newFake(t)
+	got := read(t, f.drive(t, api.V2), "gpucloud_pod_billing", nil)
+	for want, path := range map[string][]any{
+		"0.1234567890123456789012345678901":    {"records", 0, "total_amount"},
+		"0.000000001":                          {"records", 0, "gpu_amount"},
+		"null":                                 {"records", 0, "cpu_amount"},
+		"98765432109876543210.000000000000001": {"totals", "total_amount"},
+	} {
+		if d := digits(t, got, path...); d != want {
+			t.Errorf("%v: %s, expected %s", path, d, want)
+		}
+	}
+	old := read(t, f.drive(t, api.V1), "gpucloud_pod_billing", nil)
+	for want, path := range map[string][]any{
+		"123456789012345.97890123456789": {"totals", "total_amount"},
+		"9007199254740993":               {"records", 0, "time_billed_ms"},
+	} {
+		if d := digits(t, old, path...); d != want {
+			t.Errorf("v1 %v: %s, expected %s", path, d, want)
+		}
+	}
+	if member(old.Get("records"), 1, "gpu_type_id") != "NVIDIA L4" || member(old.Get("records"), 0, "pod_id") != "p" || member(old.Get("records"), 0, "start_time") != "2026-06-01T00:00:00Z" || member(old.Get("records"), 0, "end_time") != nil {
+		t.Errorf("v1: %v", old.Get("records"))
+	}
+	if volumes := read(t, f.drive(t, api.V1), "gpucloud_network_volume_billing", nil); digits(t, volumes, "totals", "high_performance_amount") != "0.000000201" {
+		t.Errorf("v1 volumes: %v", volumes.Get("totals"))
+	}
+	acctest.Run(t, resource.TestStep{
+		Config: (&acctest.Deployment{URL: f.URL, Key: "key-of-the-fake"}).Block(api.V2) + `
+data "gpucloud_pod_billing" "p" {}
+output "amount" {
+  value = format("%s", data.gpucloud_pod_billing.p.records[0].total_amount)
+}
+output "total" {
+  value = format("%s", data.gpucloud_pod_billing.p.totals.total_amount)
+}
+`,
+		Check: resource.ComposeAggregateTestCheckFunc(
+			resource.TestCheckOutput("amount", "0.1234567890123456789012345678901"),
+			resource.TestCheckOutput("total", "98765432109876543210.000000000000001"),
+		),
+	})
+}
+
+// Every bill is asked for at its own address, with its filters in the version's names.
+func TestBillingQueries(t *testing.T) {
+	f := newFake(t)
+	for _, c := range []struct {
+		version api.Version
+		name    string
+		config  map[string]any
+		path    string
+		query   url.Values
+	}{
+		{api.V2, "billing", nil, "/v2/billing", nil},
+		{api.V2, "billing", map[string]any{"start_time": "2026-06-01T00:00:00Z", "end_time": "2026-06-02T00:00:00+02:00", "bucket_size": "hour"}, "/v2/billing",
+			url.Values{"startTime": {"2026-06-01T00:00:00Z"}, "endTime": {"2026-06-02T00:00:00+02:00"}, "bucketSize": {"hour"}}},
+		{api.V2, "pod_billing", map[string]any{"pod_id": "p", "last_n": 5}, "/v2/billing/pods", url.Values{"podId": {"p"}, "lastN": {"5"}}},
+		{api.V1, "pod_billing", map[string]any{"pod_id": "p"}, "/v1/billing/pods", url.Values{"podId": {"p"}, "grouping": {"podId"}}},
+		{api.V1, "pod_billing", map[string]any{"gpu_type_id": "g", "grouping": "gpuTypeId"}, "/v1/billing/pods", url.Values{"gpuTypeId": {"g"}, "grouping": {"gpuTypeId"}}},
+		{api.V2, "serverless_billing", map[string]any{"serverless_id": "e"}, "/v2/billing/serverless", url.Values{"serverlessId": {"e"}}},
+		{api.V1, "serverless_billing", map[string]any{"serverless_id": "e", "image": "i", "template_id": "t", "gpu_type_ids": []any{"a b", "c"}, "data_center_ids": []any{"x"}}, "/v1/billing/endpoints",
+			url.Values{"endpointId": {"e"}, "imageName": {"i"}, "templateId": {"t"}, "gpuTypeId": {"a b", "c"}, "dataCenterId": {"x"}, "grouping": {"endpointId"}}},
+		{api.V2, "public_endpoint_billing", nil, "/v2/billing/endpoints", nil},
+		{api.V2, "network_volume_billing", map[string]any{"network_volume_id": "v"}, "/v2/billing/network-volumes", url.Values{"networkVolumeId": {"v"}}},
+		{api.V1, "network_volume_billing", map[string]any{"bucket_size": "month"}, "/v1/billing/networkvolumes", url.Values{"bucketSize": {"month"}}},
+	} {
+		f.asked = nil
+		p := f.drive(t, c.version)
+		read(t, p, "gpucloud_"+c.name, c.config)
+		asked, err := url.Parse(f.asked[len(f.asked)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := asked.Query()
+		for _, list := range got {
+			slices.Sort(list)
+		}
+		if asked.Path != c.path || !maps.EqualFunc(got, c.query, func(a, b []string) bool { return reflect.DeepEqual(a, b) }) {
+			t.Errorf("%s %s %v asked %s %v", c.version, c.name, c.config, asked.Path, got)
+		}
+	}
+}
+
+func TestBillingRules(t *testing.T) {
+	f := newFake(t)
+	v2, v1 := f.drive(t, api.V2), f.drive(t, api.V1)
+	for _, name := range bills {
+		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "start_time": "2026-06-01T00:00:00Z"}, "start_time: Two periods")
+		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1, "end_time": tfdrive.Unknown}, "end_time: Two periods")
+		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 0}, "expected at least 1, got 0")
+		refused(t, v2, "gpucloud_"+name, map[string]any{"last_n": 1.5}, "expected a whole number, got 1.5")
+		refused(t, v2, "gpucloud_"+name, map[string]any{"bucket_size": "minute"}, `expected "hour", "day", "week", "month" or "year", got "minute"`)
+		refused(t, v2, "gpucloud_"+name, map[string]any{"start_time": "yesterday"}, "start_time:", `such as 2026-06-01T00:00:00Z, got "yesterday"`)
+		refused(t, v2, "gpucloud_"+name, map[string]any{"start_time": "2026-06-01T00:00:00Z", "end_time": "2026-06-01T00:00:00Z"}, "expected a time after start_time")
+		if _, diags := v2.Data("gpucloud_"+name, map[string]any{"start_time": tfdrive.Unknown}); diags.Err() != nil {
+			t.Errorf("%s: %s", name, diags)
+		}
+	}
+	refused(t, v2, "gpucloud_pod_billing", map[string]any{"bucket_size": "week"}, "Could not look up the bill of the pods", "GET", "/v2/billing/pods: 400", "no weeks here", "req-7")
+	refused(t, v2, "gpucloud_cluster_billing", nil, "the answer has no records")
+	refused(t, v2, "gpucloud_pod_billing", map[string]any{"pod_id": ""}, "pod_id:", "at least one character")
+	for _, c := range []struct {
+		name      string
+		attribute string
+		value     any
+	}{
+		{"pod_billing", "grouping", "podId"}, {"pod_billing", "gpu_type_id", "g"}, {"serverless_billing", "grouping", "podId"}, {"serverless_billing", "image", "i"},
+		{"serverless_billing", "template_id", "t"}, {"serverless_billing", "gpu_type_ids", []any{"g"}}, {"serverless_billing", "data_center_ids", []any{"d"}},
+	} {
+		refused(t, v2, "gpucloud_"+c.name, map[string]any{c.attribute: c.value}, c.attribute+": API v2 can't express this", `api_version = "v1"`)
+	}
+	refused(t, v1, "gpucloud_pod_billing", map[string]any{"last_n": 2}, "last_n: API v1 can't express this", `api_version = "v2"`)
+	refused(t, v1, "gpucloud_network_volume_billing", map[string]any{"network_volume_id": "v"}, "network_volume_id: API v1 can't express this")
+	for _, name := range []string{"billing", "public_endpoint_billing", "cluster_billing"} {
+		refused(t, v1, "gpucloud_"+name, nil, "gpucloud_"+name+" exists in management API v2 only")
+	}
+}

@@ -1,0 +1,68 @@
+package datasources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+// With each command line: what is known is read in the plan, what is not in the apply,
+// an error stands in the plan, and nothing is written.
+func TestDataSourcesWithEachCLI(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		d := acctest.Deploy(t)
+		endpoint := makeEndpoint(t, d)
+		w := d.Workspace(t, cli, api.V2)
+		lookups := `
+data "gpucloud_endpoints" "queues" {
+  type = "QUEUE"
+}
+data "gpucloud_endpoint_health" "e" {
+  endpoint_id = data.gpucloud_endpoints.queues.endpoints[0].id
+}
+data "gpucloud_gpu_type" "l4" {
+  name = "L4"
+}
+data "gpucloud_billing" "hour" {
+  bucket_size = "hour"
+  last_n      = 1
+}
+output "endpoint" {
+  value = data.gpucloud_endpoint_health.e.endpoint_id
+}
+`
+		w.Write("main.tf", lookups)
+		writes := d.Writes()
+		if out := w.MustRun("plan"); !strings.Contains(out, endpoint) {
+			t.Errorf("the endpoint is not in the plan:\n%s", out)
+		}
+		if d.Writes() != writes {
+			t.Error("a plan wrote")
+		}
+		w.Write("main.tf", lookups+`
+resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+data "gpucloud_network_volume" "v" {
+  id = gpucloud_network_volume.v.id
+}
+`)
+		if out := w.MustRun("plan"); !strings.Contains(out, "known after apply") || !strings.Contains(out, `data.gpucloud_network_volume.v will be read during apply`) {
+			t.Errorf("the volume is looked up too early:\n%s", out)
+		}
+		w.MustRun("apply", "-auto-approve")
+		if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
+			t.Errorf("the next plan is not empty:\n%s", out)
+		}
+		w.Write("main.tf", lookups+"data \"gpucloud_network_volume\" \"w\" {\n  name = \"w\"\n}\n")
+		out, err := w.Run("plan")
+		if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, `no network volume is named "w"; these are similar: "v" (`) {
+			t.Errorf("expected an error of the plan: %v\n%s", err, out)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package datasources_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+)
+
+// The pods of a cluster are listed by rank, with what tells them apart, and none of
+// their environment.
+func TestClusterPods(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	made, err := d.Client(t, api.V2).Clusters.Create(t.Context(), api.Cluster{
+		Name: "c", Type: "RAY", Image: "builtin/echo", Env: map[string]string{"TOKEN": "a-planted-secret"},
+		Compute: api.ClusterCompute{GPUTypeID: "NVIDIA L4", GPUCountPerPod: 1, PodCount: 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]any{"cluster_id": made.ID}
+	writes := d.Writes()
+	got := read(t, p, "gpucloud_cluster_pods", of)
+	if ranks := column(got.Get("pods"), "rank"); !slices.Equal(ranks, []any{0.0, 1.0, 2.0}) {
+		t.Errorf("ranks: %v", ranks)
+	}
+	members, err := d.Client(t, api.V2).Clusters.Pods(t.Context(), made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		i := int(*m.Cluster.Rank)
+		for attribute, want := range map[string]any{"id": m.ID, "name": m.Name, "role": m.Cluster.Role, "gpu_type_id": "NVIDIA L4", "gpu_count": 1.0, "created_at": m.CreatedAt} {
+			if is := member(got.Get("pods"), i, attribute); is != want {
+				t.Errorf("%s of rank %d is %v, expected %v", attribute, i, is, want)
+			}
+		}
+		if status := member(got.Get("pods"), i, "status"); status != "PROVISIONING" { // there is no GPU
+			t.Errorf("rank %d is %v", i, status)
+		}
+	}
+	if text := got.Value.String(); d.Writes() != writes || strings.Contains(text, "a-planted-secret") {
+		t.Errorf("%d writes; in the state: %s", d.Writes()-writes, text)
+	}
+	refused(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "nonesuch"}, "GET", "/v2/clusters/nonesuch/pods", "404")
+	refused(t, p, "gpucloud_cluster_pods", map[string]any{"cluster_id": "a b"}, "cluster_id: Invalid value of cluster_id", `got "a b"`)
+	refused(t, drive(t, d, api.V1), "gpucloud_cluster_pods", of, "gpucloud_cluster_pods exists in management API v2 only", `api_version = "v2"`)
+}

@@ -1,0 +1,160 @@
+package datasources
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// cpuQuery is what the configuration asks for beside which flavours.
+type cpuQuery struct {
+	Product   types.Set   `tfsdk:"product"`
+	VCPUCount types.Int64 `tfsdk:"vcpu_count"`
+}
+
+var cpuQueryAttributes = map[string]schema.Attribute{
+	"product":    productAttribute("`POD`, `SERVERLESS`"),
+	"vcpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "vCPUs that one machine must have for the availability: a power of two from 2 up. Needs `product`."},
+}
+
+func (q *cpuQuery) validate(c diagnostics.Check) {
+	eachOf(c, "product", q.Product, "POD", "SERVERLESS")
+	if n := q.VCPUCount.ValueInt64(); !q.VCPUCount.IsNull() && !q.VCPUCount.IsUnknown() && (n < 2 || n&(n-1) != 0) {
+		c.Error("vcpu_count", "Invalid value of vcpu_count", "Invalid vcpu_count: expected a power of two from 2 up, got %d.", n)
+	}
+	needsProduct(c, q.Product, map[string]bool{"vcpu_count": !q.VCPUCount.IsNull()})
+}
+
+func (q *cpuQuery) values() url.Values {
+	query := availabilityQuery(q.Product)
+	setInt(query, "vcpuCount", q.VCPUCount)
+	return query
+}
+
+type cpuType struct {
+	ID           types.String `tfsdk:"id"`
+	Name         types.String `tfsdk:"name"`
+	Group        *string      `tfsdk:"group"`
+	VCPU         *vcpuRange   `tfsdk:"vcpu"`
+	RAMPerVCPU   types.Number `tfsdk:"ram_gb_per_vcpu"`
+	Price        *cpuPrice    `tfsdk:"price"`
+	Availability *string      `tfsdk:"availability"`
+	DataCenters  []available  `tfsdk:"data_centers"`
+}
+
+type vcpuRange struct {
+	Min int64 `tfsdk:"min"`
+	Max int64 `tfsdk:"max"`
+}
+
+type cpuPrice struct {
+	SecurePerVCPU     types.Number `tfsdk:"secure_per_vcpu"`
+	ServerlessPerVCPU types.Number `tfsdk:"serverless_per_vcpu"`
+}
+
+var cpuTypeAttributes = map[string]schema.Attribute{
+	"id":    text("Id of the CPU flavour, such as `cpu3c`."),
+	"name":  text("Name."),
+	"group": text("Generation."),
+	"vcpu": object("vCPUs of a machine.", map[string]schema.Attribute{
+		"min": integer("Fewest."), "max": integer("Most."),
+	}),
+	"ram_gb_per_vcpu": number("Memory of one vCPU in GB."),
+	"price": object("Price of one vCPU and hour, in USD.", map[string]schema.Attribute{
+		"secure_per_vcpu": number("Of a pod."), "serverless_per_vcpu": number("Of a serverless worker."),
+	}),
+	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
+	"data_centers": availableIn("the flavour", "each data center that has it; null without `product`"),
+}
+
+func newCPUType(withAvailability bool) func(api.CPUType) cpuType {
+	return func(t api.CPUType) cpuType {
+		out := cpuType{
+			ID: types.StringValue(t.ID), Name: types.StringValue(t.Name), Group: nilIfEmpty(t.Group), VCPU: new(vcpuRange(t.VCPU)), RAMPerVCPU: value.Number(t.RAMGBPerVCPU),
+			Price: &cpuPrice{value.Number(t.Price.SecurePerVCPU), value.Number(t.Price.ServerlessPerVCPU)}, Availability: nilIfEmpty(t.Availability),
+		}
+		if withAvailability {
+			out.DataCenters = some(convert(t.DataCenters, newAvailable))
+		}
+		return out
+	}
+}
+
+type cpuTypes struct {
+	cpuQuery
+	Group           types.String `tfsdk:"group"`
+	MinAvailability types.String `tfsdk:"min_availability"`
+	CPUTypes        []cpuType    `tfsdk:"cpu_types"`
+}
+
+// CPUTypes is gpucloud_cpu_types.
+var CPUTypes = &kit.DataSource[cpuTypes]{
+	Name:    "cpu_types",
+	Title:   "CPU types",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The CPU flavours of the catalog, with prices and, where `product` asks for it, availability. API v2 only.",
+		Attributes: with(cpuQueryAttributes, map[string]schema.Attribute{
+			"group":            schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this generation."},
+			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
+			"cpu_types":        objects("The CPU flavours, ordered by id.", cpuTypeAttributes),
+		}),
+	},
+	Validate: func(c diagnostics.Check, config *cpuTypes) {
+		config.validate(c)
+		oneOf(c, "min_availability", config.MinAvailability, levels[1:]...)
+		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
+	},
+	Read: func(ctx context.Context, c *api.Client, m *cpuTypes) error {
+		all, err := c.FindCPUTypes(ctx, m.values())
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(t api.CPUType) bool {
+			return !m.Group.IsNull() && t.Group != m.Group.ValueString() ||
+				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
+		})
+		slices.SortFunc(all, func(a, b api.CPUType) int { return cmp.Compare(a.ID, b.ID) })
+		m.CPUTypes = convert(all, newCPUType(!m.Product.IsNull()))
+		return nil
+	},
+}
+
+type oneCPUType struct {
+	cpuQuery
+	cpuType
+}
+
+var cpuTypeLookup = kit.Lookup{Title: "CPU type", Plural: "CPU types"}
+
+// CPUType is gpucloud_cpu_type.
+var CPUType = &kit.DataSource[oneCPUType]{
+	Name:    "cpu_type",
+	Title:   "CPU type",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "A CPU flavour of the catalog, by `id` or exact `name`, with prices and, where `product` asks for it, availability. API v2 only.",
+		Attributes:          with(cpuQueryAttributes, cpuTypeAttributes, keyAttributes("CPU flavour", "cpu3c", "Compute-Optimized")),
+	},
+	Validate: func(c diagnostics.Check, config *oneCPUType) {
+		cpuTypeLookup.Validate(c, config.ID, config.Name)
+		config.validate(c)
+	},
+	Read: func(ctx context.Context, c *api.Client, m *oneCPUType) error {
+		got, err := lookUp(ctx, cpuTypeLookup, m.ID.ValueString(), m.Name.ValueString(), m.values(), c.FindCPUTypes, c.CPUType,
+			func(t api.CPUType) api.Named { return api.Named{ID: t.ID, Name: t.Name} })
+		if err == nil {
+			m.cpuType = newCPUType(!m.Product.IsNull())(got)
+		}
+		return err
+	},
+}

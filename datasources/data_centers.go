@@ -1,0 +1,157 @@
+package datasources
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+const (
+	gpuAvailability = "GPU_AVAILABILITY"
+	cpuAvailability = "CPU_AVAILABILITY"
+)
+
+var (
+	regions     = []string{"NORTH_AMERICA", "SOUTH_AMERICA", "EUROPE", "ASIA", "MIDDLE_EAST", "AFRICA", "OCEANIA", "ANTARCTICA", "UNKNOWN"}
+	volumeTypes = []string{"STANDARD", "HIGH_PERFORMANCE"}
+	compliances = []string{"GDPR", "ISO_IEC_27001", "ISO_14001", "PCI_DSS", "HITRUST", "SOC_1_TYPE_2", "SOC_2_TYPE_2", "SOC_3_TYPE_2", "ITAR", "FISMA_HIGH", "HIPAA", "RENEWABLE"}
+)
+
+type dataCenter struct {
+	ID                 types.String `tfsdk:"id"`
+	Name               types.String `tfsdk:"name"`
+	Region             *string      `tfsdk:"region"`
+	GlobalNetwork      *bool        `tfsdk:"global_network"`
+	NetworkVolumeTypes []string     `tfsdk:"network_volume_types"`
+	Compliance         []string     `tfsdk:"compliance"`
+	GPUAvailability    []available  `tfsdk:"gpu_availability"`
+	CPUAvailability    []available  `tfsdk:"cpu_availability"`
+}
+
+var dataCenterAttributes = map[string]schema.Attribute{
+	"id":                   text("Id of the data center, such as `EU-RO-1`."),
+	"name":                 text("Name."),
+	"region":               text("Part of the world, such as `EUROPE`."),
+	"global_network":       boolean("Whether it supports the global network."),
+	"network_volume_types": texts("Storage tiers that network volumes may have there; none where it has no network volumes."),
+	"compliance":           texts("Certifications, such as `GDPR`."),
+	"gpu_availability":     availableIn("each GPU type", "the data center; null unless `include` has `GPU_AVAILABILITY`"),
+	"cpu_availability":     availableIn("each CPU flavour", "the data center; null unless `include` has `CPU_AVAILABILITY`"),
+}
+
+var includeAttribute = schema.SetAttribute{Optional: true, ElementType: types.StringType,
+	MarkdownDescription: "What to ask for beside the data centers: `GPU_AVAILABILITY`, `CPU_AVAILABILITY`."}
+
+func newDataCenter(include types.Set) func(api.DataCenter) dataCenter {
+	asked := value.Strings(include)
+	return func(d api.DataCenter) dataCenter {
+		out := dataCenter{
+			ID: types.StringValue(d.ID), Name: types.StringValue(d.Name), Region: nilIfEmpty(d.Region), GlobalNetwork: &d.GlobalNetwork,
+			NetworkVolumeTypes: some(d.NetworkVolumeTypes), Compliance: some(d.Compliance),
+		}
+		if slices.Contains(asked, gpuAvailability) {
+			out.GPUAvailability = some(convert(d.GPUAvailability, newAvailable))
+		}
+		if slices.Contains(asked, cpuAvailability) {
+			out.CPUAvailability = some(convert(d.CPUAvailability, newAvailable))
+		}
+		return out
+	}
+}
+
+type dataCenters struct {
+	Include            types.Set    `tfsdk:"include"`
+	Regions            types.Set    `tfsdk:"regions"`
+	NetworkVolumeTypes types.Set    `tfsdk:"network_volume_types"`
+	Compliance         types.Set    `tfsdk:"compliance"`
+	GlobalNetwork      types.Bool   `tfsdk:"global_network"`
+	DataCenters        []dataCenter `tfsdk:"data_centers"`
+}
+
+func (m *dataCenters) values() url.Values {
+	query := url.Values{}
+	setList(query, "include", m.Include)
+	setList(query, "regions", m.Regions)
+	setList(query, "networkVolumeTypes", m.NetworkVolumeTypes)
+	setList(query, "compliance", m.Compliance)
+	if !m.GlobalNetwork.IsNull() {
+		query.Set("globalNetwork", strconv.FormatBool(m.GlobalNetwork.ValueBool()))
+	}
+	return query
+}
+
+func filterSet(description string) schema.SetAttribute {
+	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: description}
+}
+
+// DataCenters is gpucloud_data_centers.
+var DataCenters = &kit.DataSource[dataCenters]{
+	Name:    "data_centers",
+	Title:   "data centers",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The data centers of the catalog that pass all filters, and what is available there. API v2 only.",
+		Attributes: map[string]schema.Attribute{
+			"include":              includeAttribute,
+			"regions":              filterSet("Only those in one of these parts of the world, such as `EUROPE`."),
+			"network_volume_types": filterSet("Only those with all of these storage tiers, `STANDARD` and `HIGH_PERFORMANCE`."),
+			"compliance":           filterSet("Only those with all of these certifications, such as `GDPR`."),
+			"global_network":       schema.BoolAttribute{Optional: true, MarkdownDescription: "Only those that support the global network, or only those that do not."},
+			"data_centers":         objects("The data centers, ordered by id.", dataCenterAttributes),
+		},
+	},
+	Validate: func(c diagnostics.Check, config *dataCenters) {
+		eachOf(c, "include", config.Include, gpuAvailability, cpuAvailability)
+		eachOf(c, "regions", config.Regions, regions...)
+		eachOf(c, "network_volume_types", config.NetworkVolumeTypes, volumeTypes...)
+		eachOf(c, "compliance", config.Compliance, compliances...)
+	},
+	Read: func(ctx context.Context, c *api.Client, m *dataCenters) error {
+		all, err := c.FindDataCenters(ctx, m.values())
+		slices.SortFunc(all, func(a, b api.DataCenter) int { return cmp.Compare(a.ID, b.ID) })
+		m.DataCenters = convert(all, newDataCenter(m.Include))
+		return err
+	},
+}
+
+type oneDataCenter struct {
+	Include types.Set `tfsdk:"include"`
+	dataCenter
+}
+
+var dataCenterLookup = kit.Lookup{Title: "data center", Plural: "data centers"}
+
+// DataCenter is gpucloud_data_center.
+var DataCenter = &kit.DataSource[oneDataCenter]{
+	Name:    "data_center",
+	Title:   "data center",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "A data center of the catalog, by `id` or exact `name`, and what is available there. API v2 only.",
+		Attributes:          with(dataCenterAttributes, map[string]schema.Attribute{"include": includeAttribute}, keyAttributes("data center", "EU-RO-1", "EU Romania 1")),
+	},
+	Validate: func(c diagnostics.Check, config *oneDataCenter) {
+		dataCenterLookup.Validate(c, config.ID, config.Name)
+		eachOf(c, "include", config.Include, gpuAvailability, cpuAvailability)
+	},
+	Read: func(ctx context.Context, c *api.Client, m *oneDataCenter) error {
+		query := url.Values{}
+		setList(query, "include", m.Include)
+		got, err := lookUp(ctx, dataCenterLookup, m.ID.ValueString(), m.Name.ValueString(), query, c.FindDataCenters, c.DataCenter,
+			func(d api.DataCenter) api.Named { return api.Named{ID: d.ID, Name: d.Name} })
+		if err == nil {
+			m.dataCenter = newDataCenter(m.Include)(got)
+		}
+		return err
+	},
+}

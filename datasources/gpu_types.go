@@ -1,0 +1,273 @@
+package datasources
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// gpuQuery is what the configuration asks for beside which types.
+type gpuQuery struct {
+	Product        types.Set    `tfsdk:"product"`
+	Count          types.Int64  `tfsdk:"gpu_count"`
+	Cloud          types.String `tfsdk:"cloud"`
+	CountryCodes   types.Set    `tfsdk:"country_codes"`
+	CUDAs          types.Set    `tfsdk:"with_cuda_versions"`
+	MinCUDAVersion types.String `tfsdk:"min_cuda_version"`
+}
+
+var gpuQueryAttributes = map[string]schema.Attribute{
+	"product":       productAttribute("`POD`, `CLUSTER`, `SERVERLESS`"),
+	"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs that one machine must have for the availability; 1 when left out. Needs `product`."},
+	"cloud":         schema.StringAttribute{Optional: true, MarkdownDescription: "Cloud of the availability, `SECURE` (default) or `COMMUNITY`. Needs `product`."},
+	"country_codes": schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Countries of the availability, such as `FR`. Needs `product`."},
+	"with_cuda_versions": schema.SetAttribute{Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "CUDA versions, as `major.minor`, one of which a machine must have for the availability. Needs `product`; not together with `min_cuda_version`."},
+	"min_cuda_version": schema.StringAttribute{Optional: true, MarkdownDescription: "Lowest CUDA version, as `major` or `major.minor`, that a machine must have for the availability. Needs `product`."},
+}
+
+func (q *gpuQuery) validate(c diagnostics.Check) {
+	eachOf(c, "product", q.Product, "POD", "CLUSTER", "SERVERLESS")
+	fromOne(c, "gpu_count", q.Count, 0)
+	oneOf(c, "cloud", q.Cloud, "SECURE", "COMMUNITY")
+	matches(c, "country_codes", q.CountryCodes, countryCode, "two capital letters, such as FR")
+	matches(c, "with_cuda_versions", q.CUDAs, cudaVersion, "a CUDA version as major.minor, such as 12.8")
+	if v := q.MinCUDAVersion; !v.IsNull() && !v.IsUnknown() && !minCUDAVersion.MatchString(v.ValueString()) {
+		c.Error("min_cuda_version", "Invalid value of min_cuda_version", "Invalid min_cuda_version: expected a CUDA version, such as 12 or 12.8, got %q.", v.ValueString())
+	}
+	if !q.CUDAs.IsNull() && !q.MinCUDAVersion.IsNull() {
+		c.Error("min_cuda_version", "Two bounds of CUDA versions", "min_cuda_version excludes with_cuda_versions: set one of them.")
+	}
+	needsProduct(c, q.Product, map[string]bool{
+		"gpu_count": !q.Count.IsNull(), "cloud": !q.Cloud.IsNull(), "country_codes": !q.CountryCodes.IsNull(),
+		"with_cuda_versions": !q.CUDAs.IsNull(), "min_cuda_version": !q.MinCUDAVersion.IsNull(),
+	})
+}
+
+var (
+	countryCode    = regexp.MustCompile(`^[A-Z]{2}$`)
+	cudaVersion    = regexp.MustCompile(`^\d+\.\d+$`)
+	minCUDAVersion = regexp.MustCompile(`^\d+(\.\d+)?$`)
+)
+
+func matches(c diagnostics.Check, attribute string, v types.Set, form *regexp.Regexp, expected string) {
+	for _, e := range v.Elements() {
+		if s, ok := e.(types.String); ok && !s.IsUnknown() && !form.MatchString(s.ValueString()) {
+			c.Error(attribute, "Invalid value of "+attribute, "Invalid %s: expected %s, got %q.", attribute, expected, s.ValueString())
+		}
+	}
+}
+
+func (q *gpuQuery) values() url.Values {
+	query := availabilityQuery(q.Product)
+	setInt(query, "count", q.Count)
+	setText(query, "cloud", q.Cloud)
+	setList(query, "countryCodes", q.CountryCodes)
+	setList(query, "cudaVersions", q.CUDAs)
+	setText(query, "minCudaVersion", q.MinCUDAVersion)
+	return query
+}
+
+type gpuType struct {
+	ID           types.String    `tfsdk:"id"`
+	Name         types.String    `tfsdk:"name"`
+	Pool         *string         `tfsdk:"pool"`
+	Manufacturer *string         `tfsdk:"manufacturer"`
+	Memory       *int64          `tfsdk:"memory"`
+	Secure       *bool           `tfsdk:"secure"`
+	Community    *bool           `tfsdk:"community"`
+	Price        *gpuPrice       `tfsdk:"price"`
+	MaxCount     *maxCount       `tfsdk:"max_count"`
+	Availability *string         `tfsdk:"availability"`
+	DataCenters  []available     `tfsdk:"data_centers"`
+	CUDAVersions []cudaAvailable `tfsdk:"cuda_versions"`
+}
+
+type gpuPrice struct {
+	Secure     types.Number `tfsdk:"secure"`
+	Community  types.Number `tfsdk:"community"`
+	Serverless types.Number `tfsdk:"serverless"`
+}
+
+type maxCount struct {
+	Secure    int64 `tfsdk:"secure"`
+	Community int64 `tfsdk:"community"`
+}
+
+type cudaAvailable struct {
+	Version   string `tfsdk:"version"`
+	Available bool   `tfsdk:"available"`
+}
+
+var gpuTypeAttributes = map[string]schema.Attribute{
+	"id":           text("Id of the GPU type, such as `NVIDIA L4`."),
+	"name":         text("Short name, such as `L4`."),
+	"pool":         text("Serverless pool that the type is in; null for none."),
+	"manufacturer": text("`NVIDIA`, `AMD` or `UNKNOWN`."),
+	"memory":       integer("Memory in GB."),
+	"secure":       boolean("Whether the secure cloud offers it."),
+	"community":    boolean("Whether the community cloud offers it."),
+	"price": object("Price of one GPU and hour, in USD.", map[string]schema.Attribute{
+		"secure": number("Of a pod in the secure cloud."), "community": number("Of a pod in the community cloud."),
+		"serverless": number("Of a serverless worker; null for a type in no pool."),
+	}),
+	"max_count": object("GPUs of the largest machine, which is not the stock.", map[string]schema.Attribute{
+		"secure": integer("In the secure cloud."), "community": integer("In the community cloud."),
+	}),
+	"availability": text("`NONE`, `LOW`, `MEDIUM` or `HIGH`; null without `product`."),
+	"data_centers": availableIn("the type", "each data center that has it; null without `product`"),
+	"cuda_versions": objects("CUDA versions of the machines; null without `product`.", map[string]schema.Attribute{
+		"version": text("As `major.minor`."), "available": boolean("Whether a machine with it is available."),
+	}),
+}
+
+func newGPUType(withAvailability bool) func(api.GPUType) gpuType {
+	return func(t api.GPUType) gpuType {
+		out := gpuType{
+			ID: types.StringValue(t.ID), Name: types.StringValue(t.Name), Pool: nilIfEmpty(t.Pool), Manufacturer: nilIfEmpty(t.Manufacturer), Memory: &t.Memory,
+			Secure: &t.Secure, Community: &t.Community, MaxCount: new(maxCount(t.MaxCount)), Availability: nilIfEmpty(t.Availability),
+			Price: &gpuPrice{value.Number(t.Price.Secure), value.Number(t.Price.Community), value.Number(t.Price.Serverless)},
+		}
+		if withAvailability {
+			out.DataCenters = some(convert(t.DataCenters, newAvailable))
+			out.CUDAVersions = some(convert(t.CUDAVersions, func(v api.CUDAAvailable) cudaAvailable { return cudaAvailable(v) }))
+		}
+		return out
+	}
+}
+
+type gpuTypes struct {
+	gpuQuery
+	Pool            types.String `tfsdk:"pool"`
+	Manufacturer    types.String `tfsdk:"manufacturer"`
+	MinMemory       types.Int64  `tfsdk:"min_memory"`
+	MinAvailability types.String `tfsdk:"min_availability"`
+	GPUTypes        []gpuType    `tfsdk:"gpu_types"`
+}
+
+// GPUTypes is gpucloud_gpu_types.
+var GPUTypes = &kit.DataSource[gpuTypes]{
+	Name:    "gpu_types",
+	Title:   "GPU types",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The GPU types of the catalog, with prices and, where `product` asks for it, availability. API v2 only.",
+		Attributes: with(gpuQueryAttributes, map[string]schema.Attribute{
+			"pool":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only those in this serverless pool."},
+			"manufacturer":     schema.StringAttribute{Optional: true, MarkdownDescription: "Only those of this manufacturer."},
+			"min_memory":       schema.Int64Attribute{Optional: true, MarkdownDescription: "Only those with at least so many GB of memory."},
+			"min_availability": schema.StringAttribute{Optional: true, MarkdownDescription: minAvailabilityText},
+			"gpu_types":        objects("The GPU types, ordered by id.", gpuTypeAttributes),
+		}),
+	},
+	Validate: func(c diagnostics.Check, config *gpuTypes) {
+		config.validate(c)
+		oneOf(c, "min_availability", config.MinAvailability, levels[1:]...)
+		needsProduct(c, config.Product, map[string]bool{"min_availability": !config.MinAvailability.IsNull()})
+	},
+	Read: func(ctx context.Context, c *api.Client, m *gpuTypes) error {
+		all, err := c.FindGPUTypes(ctx, m.values())
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(t api.GPUType) bool {
+			return !m.Pool.IsNull() && t.Pool != m.Pool.ValueString() ||
+				!m.Manufacturer.IsNull() && t.Manufacturer != m.Manufacturer.ValueString() ||
+				t.Memory < m.MinMemory.ValueInt64() ||
+				!m.MinAvailability.IsNull() && !atLeast(t.Availability, m.MinAvailability.ValueString())
+		})
+		slices.SortFunc(all, func(a, b api.GPUType) int { return cmp.Compare(a.ID, b.ID) })
+		m.GPUTypes = convert(all, newGPUType(!m.Product.IsNull()))
+		return nil
+	},
+}
+
+type oneGPUType struct {
+	gpuQuery
+	gpuType
+}
+
+var gpuTypeLookup = kit.Lookup{Title: "GPU type", Plural: "GPU types"}
+
+// GPUType is gpucloud_gpu_type.
+var GPUType = &kit.DataSource[oneGPUType]{
+	Name:    "gpu_type",
+	Title:   "GPU type",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "A GPU type of the catalog, by `id` or exact `name`, with prices and, where `product` asks for it, availability. API v2 only.",
+		Attributes:          with(gpuQueryAttributes, gpuTypeAttributes, keyAttributes("GPU type", "NVIDIA L4", "L4")),
+	},
+	Validate: func(c diagnostics.Check, config *oneGPUType) {
+		gpuTypeLookup.Validate(c, config.ID, config.Name)
+		config.validate(c)
+	},
+	Read: func(ctx context.Context, c *api.Client, m *oneGPUType) error {
+		got, err := lookUp(ctx, gpuTypeLookup, m.ID.ValueString(), m.Name.ValueString(), m.values(), c.FindGPUTypes, c.GPUType,
+			func(t api.GPUType) api.Named { return api.Named{ID: t.ID, Name: t.Name} })
+		if err == nil {
+			m.gpuType = newGPUType(!m.Product.IsNull())(got)
+		}
+		return err
+	},
+}
+
+// keyAttributes are those by which one entry of the catalog is looked up.
+func keyAttributes(title, id, name string) map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"id":   schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + title + ", such as `" + id + "`. Either this or `name` is needed."},
+		"name": schema.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + title + ", such as `" + name + "`."},
+	}
+}
+
+// lookUp finds one entry of the catalog in the list that is asked for once. An id that
+// the list lacks is asked for by itself: a filter may have left it out.
+func lookUp[T any](ctx context.Context, l kit.Lookup, id, name string, query url.Values,
+	find func(context.Context, url.Values) ([]T, error), get func(context.Context, string, url.Values) (T, error), head func(T) api.Named) (entry T, err error) {
+	all, err := find(ctx, query)
+	if err != nil {
+		return entry, err
+	}
+	if id == "" {
+		names := all
+		if len(query) > 0 { // a filter may leave the name out
+			if names, err = find(ctx, nil); err != nil {
+				return entry, err
+			}
+		}
+		if id, err = l.ByName(convert(names, head), name); err != nil {
+			return entry, err
+		}
+	}
+	for _, entry := range all {
+		if head(entry).ID == id {
+			return entry, nil
+		}
+	}
+	entry, err = get(ctx, id, query)
+	if api.IsNotFound(err) {
+		names, _ := find(ctx, nil) // without the list nothing similar is known
+		err = l.UnknownID(convert(names, head), id, err)
+	}
+	return entry, err
+}
+
+// with joins attributes; of two with the same name the later counts.
+func with(sets ...map[string]schema.Attribute) map[string]schema.Attribute {
+	out := map[string]schema.Attribute{}
+	for _, s := range sets {
+		maps.Copy(out, s)
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package datasources
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+)
+
+// logs is what the logs of workers and pods have in common.
+type logs struct {
+	Source  types.String `tfsdk:"source"`
+	Tail    types.Int64  `tfsdk:"tail"`
+	Since   types.String `tfsdk:"since"`
+	Seconds types.Int64  `tfsdk:"seconds"`
+	Entries []logEntry   `tfsdk:"entries"`
+	Lines   []string     `tfsdk:"lines"`
+}
+
+type logEntry struct {
+	Time   string `tfsdk:"ts"`
+	Source string `tfsdk:"source"`
+	Line   string `tfsdk:"line"`
+}
+
+// Bounds of a log that is read.
+const (
+	defaultTail    = 100
+	maxTail        = 5000 // v2 document: tail
+	defaultSeconds = 10
+	maxSeconds     = 60
+)
+
+var logAttributes = map[string]schema.Attribute{
+	"source":  schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines of this source: `container`, what the program writes, or `system`, what the deployment says of it."},
+	"tail":    schema.Int64Attribute{Optional: true, MarkdownDescription: "Lines at most, 1 to 5000; 100 when left out. They are the last ones, or with `since` the first ones from then on."},
+	"since":   schema.StringAttribute{Optional: true, MarkdownDescription: "Only lines from this time on, as RFC 3339."},
+	"seconds": schema.Int64Attribute{Optional: true, MarkdownDescription: "How long the log is read at most, 1 to 60 seconds; 10 when left out. A log that is silent for a second counts as read to its end."},
+	"entries": objects("The lines, the oldest first.", map[string]schema.Attribute{
+		"ts": text("When it was written, as RFC 3339."), "source": text("`container` or `system`."), "line": text("The line."),
+	}),
+	"lines": texts("The lines alone."),
+}
+
+const logsInState = " The state keeps the lines: read no log that has secrets. API v2 only."
+
+func (l *logs) validate(c diagnostics.Check) {
+	oneOf(c, "source", l.Source, "container", "system")
+	fromOne(c, "tail", l.Tail, maxTail)
+	fromOne(c, "seconds", l.Seconds, maxSeconds)
+	if s := l.Since; !s.IsNull() && !s.IsUnknown() {
+		if _, err := time.Parse(time.RFC3339, s.ValueString()); err != nil {
+			c.Error("since", "Invalid value of since", "Invalid since: expected a time as RFC 3339, such as 2026-06-01T00:00:00Z, got %q.", s.ValueString())
+		}
+	}
+}
+
+func (l *logs) query() api.LogQuery {
+	return api.LogQuery{
+		Source: l.Source.ValueString(), Since: l.Since.ValueString(), Tail: orDefault(l.Tail, defaultTail),
+		For: time.Duration(orDefault(l.Seconds, defaultSeconds)) * time.Second,
+	}
+}
+
+func orDefault(v types.Int64, value int64) int64 {
+	if v.IsNull() {
+		return value
+	}
+	return v.ValueInt64()
+}
+
+func (l *logs) take(lines []api.LogLine, err error) error {
+	l.Entries = convert(lines, func(line api.LogLine) logEntry { return logEntry{line.Time, line.Source, line.Text} })
+	l.Lines = convert(lines, func(line api.LogLine) string { return line.Text })
+	return err
+}
+
+type workerLogs struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
+	WorkerID   types.String `tfsdk:"worker_id"`
+	logs
+}
+
+// WorkerLogs is gpucloud_worker_logs.
+var WorkerLogs = &kit.DataSource[workerLogs]{
+	Name:    "worker_logs",
+	Title:   "log of the worker",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The log of an endpoint's worker, as far as it has come." + logsInState,
+		Attributes: with(logAttributes, map[string]schema.Attribute{
+			"endpoint_id": endpointIDAttribute,
+			"worker_id":   schema.StringAttribute{Required: true, MarkdownDescription: "Id of the worker, one of `gpucloud_endpoint_workers`, or one that has ended a while ago."},
+		}),
+	},
+	Validate: func(c diagnostics.Check, m *workerLogs) {
+		validID(c, "endpoint_id", m.EndpointID)
+		validID(c, "worker_id", m.WorkerID)
+		m.validate(c)
+	},
+	Read: func(ctx context.Context, c *api.Client, m *workerLogs) error {
+		return m.take(c.WorkerLog(ctx, m.EndpointID.ValueString(), m.WorkerID.ValueString(), m.query()))
+	},
+}
+
+type podLogs struct {
+	PodID types.String `tfsdk:"pod_id"`
+	logs
+}
+
+// PodLogs is gpucloud_pod_logs.
+var PodLogs = &kit.DataSource[podLogs]{
+	Name:    "pod_logs",
+	Title:   "log of the pod",
+	Version: api.V2,
+	Schema: schema.Schema{
+		MarkdownDescription: "The log of a pod, as far as it has come." + logsInState,
+		Attributes:          with(logAttributes, map[string]schema.Attribute{"pod_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."}}),
+	},
+	Validate: func(c diagnostics.Check, m *podLogs) {
+		validID(c, "pod_id", m.PodID)
+		m.validate(c)
+	},
+	Read: func(ctx context.Context, c *api.Client, m *podLogs) error {
+		return m.take(c.PodLog(ctx, m.PodID.ValueString(), m.query()))
+	},
+}

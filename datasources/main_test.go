@@ -1,0 +1,71 @@
+package datasources_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+// drive configures the provider for a version of the deployment.
+func drive(t *testing.T, d *acctest.Deployment, v api.Version) *tfdrive.Provider {
+	t.Helper()
+	p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
+	if err := p.Configured.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// read reads a data source and expects no error.
+func read(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {
+	t.Helper()
+	got, diags := p.Data(typeName, config)
+	if err := diags.Err(); err != nil {
+		t.Fatalf("%s %v: %s", typeName, config, err)
+	}
+	return got
+}
+
+// refused expects the errors of a data source to hold these texts.
+func refused(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, texts ...string) {
+	t.Helper()
+	_, diags := p.Data(typeName, config)
+	err := diags.Err()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s %v: got the error\n  %v\nexpected to read %q", typeName, config, err, text)
+		}
+	}
+}
+
+// with is config with some attributes changed.
+func with(config, changes map[string]any) map[string]any {
+	out := maps.Clone(config)
+	maps.Copy(out, changes)
+	return out
+}
+
+// member is a member of an element of a list.
+func member(list any, at int, name string) any {
+	elements, _ := list.([]any)
+	if at >= len(elements) {
+		return nil
+	}
+	return elements[at].(map[string]any)[name]
+}
+
+// column are the members of all elements of a list.
+func column(list any, name string) (out []any) {
+	elements, _ := list.([]any)
+	for _, e := range elements {
+		out = append(out, e.(map[string]any)[name])
+	}
+	return out
+}

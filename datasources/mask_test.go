@@ -1,0 +1,44 @@
+package datasources
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// Wherever an environment stands in what a release changed, its values are digests.
+func TestChangedValueMasksEnvironments(t *testing.T) {
+	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := `"` + c.DigestVariable("TOKEN", "secret") + `"`
+	for _, test := range []struct{ field, raw, want string }{
+		{"env", `{"TOKEN":"secret"}`, `{"TOKEN":` + digest + `}`},
+		{"template.env", `{"TOKEN": "secret"}`, `{"TOKEN":` + digest + `}`},
+		{"env.TOKEN", `"secret"`, digest},
+		{"template.env.TOKEN", `"secret"`, digest},
+		{"template", `{"env":{"TOKEN":"secret"},"image":"<i>"}`, `{"env":{"TOKEN":` + digest + `},"image":"<i>"}`},
+		{"templates", `[{"env":{"TOKEN":"secret"}}]`, `[{"env":{"TOKEN":` + digest + `}}]`},
+		{"workers.max", `12345678901234567890`, `12345678901234567890`},
+		{"environment", `"x"`, `"x"`},
+		{"image", `"a\u00fc&"`, `"aü&"`},
+		{"env", `null`, ""},
+		{"image", ``, ""},
+	} {
+		got := changedValue(c, test.field, json.RawMessage(test.raw))
+		if got == nil {
+			got = new("")
+		}
+		if *got != test.want {
+			t.Errorf("%s %s: got %s, expected %s", test.field, test.raw, *got, test.want)
+		}
+	}
+	for _, odd := range []string{`["secret"]`, `"secret"`, `{"a":{"b":"secret"}}`, `7`} {
+		if got := changedValue(c, "env", json.RawMessage(odd)); got == nil || strings.Contains(*got, "secret") || *got == "7" {
+			t.Errorf("%s: %v", odd, got)
+		}
+	}
+}

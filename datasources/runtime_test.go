@@ -1,0 +1,254 @@
+package datasources_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// send calls the deployment beside the provider.
+func send(t *testing.T, d *acctest.Deployment, method, path, body string) map[string]any {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, d.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+d.Key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode > 299 {
+		t.Fatalf("%s %s: %s %s %v", method, path, resp.Status, text, err)
+	}
+	var out map[string]any
+	if len(text) > 0 && json.Unmarshal(text, &out) != nil {
+		t.Fatalf("%s %s: %s", method, path, text)
+	}
+	return out
+}
+
+// makeEndpoint makes one whose worker runs at once.
+func makeEndpoint(t *testing.T, d *acctest.Deployment) (id string) {
+	t.Helper()
+	return send(t, d, "POST", "/v2/serverless", `{"name":"e","image":"builtin/conformance","workers":{"min":1,"max":1},"env":{"TOKEN":"a-planted-secret"}}`)["id"].(string)
+}
+
+// until reads a data source again until it is as expected.
+func until(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any, expected func(tfdrive.State) bool) tfdrive.State {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if got := read(t, p, typeName, config); expected(got) {
+			return got
+		}
+	}
+	t.Fatalf("%s %v stays %v", typeName, config, read(t, p, typeName, config).Value)
+	return tfdrive.State{}
+}
+
+func TestJobAndHealth(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p, endpoint := drive(t, d, v), makeEndpoint(t, d)
+		run := func(input string) string {
+			return send(t, d, "POST", "/v2/"+endpoint+"/run", `{"input":`+input+`}`)["id"].(string)
+		}
+		ended := func(s tfdrive.State) bool { return !strings.HasPrefix(s.Get("status").(string), "IN_") }
+		of := func(id string) map[string]any { return map[string]any{"endpoint_id": endpoint, "id": id} }
+
+		done := until(t, p, "gpucloud_job", of(run(`{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}`)), ended)
+		if done.Get("status") != "COMPLETED" || done.Get("output") != `{"op":"echo","big":12345678901234567890.125,"s":"<ü>"}` || done.Get("error") != nil || done.Get("worker_id") == nil || done.Get("retries") != 0.0 {
+			t.Errorf("completed: %v", done.Value)
+		}
+		failed := until(t, p, "gpucloud_job", of(run(`{"op":"fail","message":"as ordered"}`)), ended)
+		if failed.Get("status") != "FAILED" || failed.Get("error") != "as ordered" || failed.Get("output") != nil {
+			t.Errorf("failed: %v", failed.Value)
+		}
+		sleeping := run(`{"op":"sleep","ms":600000}`)
+		until(t, p, "gpucloud_job", of(sleeping), func(s tfdrive.State) bool { return s.Get("status") == "IN_PROGRESS" })
+		waiting := read(t, p, "gpucloud_job", of(run(`{"op":"echo"}`)))
+		if waiting.Get("status") != "IN_QUEUE" || waiting.Get("output") != nil || waiting.Get("delay_time") != 0.0 || waiting.Get("worker_id") != nil {
+			t.Errorf("waiting: %v", waiting.Value)
+		}
+		health := read(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": endpoint})
+		want := map[string]any{"completed": 1.0, "failed": 1.0, "in_progress": 1.0, "in_queue": 1.0, "retried": 0.0}
+		if got := health.Get("jobs"); !reflect.DeepEqual(got, want) {
+			t.Errorf("jobs: %v", got)
+		}
+		if got := health.Get("workers.running"); got != 1.0 {
+			t.Errorf("workers: %v", health.Get("workers"))
+		}
+		writes := d.Writes()
+		refused(t, p, "gpucloud_job", of("nonesuch"), "Could not look up the job", "GET", "/v2/"+endpoint+"/status/nonesuch", "404", "request id")
+		refused(t, p, "gpucloud_job", of("a/b"), "id: Invalid value of id", `got "a/b"`)
+		refused(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/nonesuch/health: 404")
+		refused(t, p, "gpucloud_endpoint_health", map[string]any{"endpoint_id": ""}, "endpoint_id: Invalid value of endpoint_id")
+		if _, diags := p.Data("gpucloud_job", map[string]any{"endpoint_id": tfdrive.Unknown, "id": tfdrive.Unknown}); diags.Err() != nil {
+			t.Errorf("unknown values: %s", diags)
+		}
+		if d.Writes() != writes {
+			t.Error("a data source wrote")
+		}
+	})
+}
+
+func TestWorkersAndReleases(t *testing.T) {
+	d := acctest.Deploy(t)
+	p, endpoint := drive(t, d, api.V2), makeEndpoint(t, d)
+	of := map[string]any{"endpoint_id": endpoint}
+	workers := until(t, p, "gpucloud_endpoint_workers", of, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
+	first := workers.Get("workers").([]any)[0].(map[string]any)
+	for attribute, want := range map[string]any{"status": "IDLE", "is_stale": false, "version": 0.0, "gpu_count": 0.0, "image": "builtin/conformance", "gpu_type_id": nil} {
+		if first[attribute] != want {
+			t.Errorf("%s of the worker is %v", attribute, first[attribute])
+		}
+	}
+	if workers.Get("summary.total") != 1.0 || workers.Get("endpoint_version") != 0.0 || first["started_at"] == nil || first["id"] == "" {
+		t.Errorf("workers: %v", workers.Value)
+	}
+	releases := read(t, p, "gpucloud_endpoint_releases", of)
+	if releases.Get("endpoint_version") != 0.0 || len(releases.Get("releases").([]any)) != 1 || member(releases.Get("releases"), 0, "source") != "MANUAL" {
+		t.Errorf("releases: %v", releases.Value)
+	}
+	// What a release changed may hold secrets, before and after.
+	send(t, d, "PATCH", "/v2/serverless/"+endpoint, `{"env":{"TOKEN":"another-planted-secret","MORE":"x"},"image":"builtin/echo"}`)
+	releases = read(t, p, "gpucloud_endpoint_releases", of)
+	changes := member(releases.Get("releases"), 0, "diff")
+	if text := releases.Value.String(); strings.Contains(text, "planted") {
+		t.Errorf("a secret is in the state: %s", text)
+	}
+	if got := column(changes, "field"); !slices.Contains(got, any("template.imageName")) || !strings.Contains(fmt.Sprint(got), "env") {
+		t.Errorf("changed: %v", got)
+	}
+	for i, field := range column(changes, "field") {
+		if field == "template.imageName" && (member(changes, i, "old") != `"builtin/conformance"` || member(changes, i, "new") != `"builtin/echo"`) {
+			t.Errorf("image: %v", changes)
+		}
+		if strings.HasSuffix(field.(string), "env") && !strings.Contains(fmt.Sprint(member(changes, i, "new")), "digest:") {
+			t.Errorf("env: %v", changes)
+		}
+	}
+	for _, name := range []string{"endpoint_workers", "endpoint_releases"} {
+		refused(t, p, "gpucloud_"+name, map[string]any{"endpoint_id": "nonesuch"}, "GET", "/v2/serverless/nonesuch/", "404", "request id")
+		refused(t, drive(t, d, api.V1), "gpucloud_"+name, of, "gpucloud_"+name+" exists in management API v2 only", `api_version = "v2"`)
+	}
+}
+
+// A log is read as far as it has come, within its bounds.
+func TestLogs(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	var args strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&args, "print line-%d ", i)
+	}
+	pod := send(t, d, "POST", "/v2/pods", fmt.Sprintf(`{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2},"args":%q}`, args.String()))["id"].(string)
+	of := func(config map[string]any) map[string]any { return with(map[string]any{"pod_id": pod}, config) }
+	all := until(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container"}), func(s tfdrive.State) bool { return len(s.Get("lines").([]any)) == 20 })
+	if got := member(all.Get("entries"), 3, "line"); got != "line-3" || member(all.Get("entries"), 3, "source") != "container" || all.Get("lines").([]any)[3] != "line-3" {
+		t.Errorf("got %v", all.Value)
+	}
+	last := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 2}))
+	if got := last.Get("lines"); !reflect.DeepEqual(got, []any{"line-18", "line-19"}) {
+		t.Errorf("the last lines: %v", got)
+	}
+	since := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "container", "tail": 3, "since": "2001-01-01T00:00:00Z"}))
+	if got := since.Get("lines"); !reflect.DeepEqual(got, []any{"line-0", "line-1", "line-2"}) {
+		t.Errorf("the first lines since a time: %v", got)
+	}
+	begin := time.Now()
+	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"since": "2999-01-01T00:00:00Z"})).Get("lines").([]any); len(got) != 0 || time.Since(begin) > time.Minute { // it ends: the log itself is open for ever
+		t.Errorf("%d lines after %s", len(got), time.Since(begin))
+	}
+	if got := read(t, p, "gpucloud_pod_logs", of(map[string]any{"source": "system"})).Get("entries"); slices.Contains(column(got, "source"), any("container")) {
+		t.Errorf("of the system: %v", got)
+	}
+
+	endpoint := makeEndpoint(t, d)
+	workers := until(t, p, "gpucloud_endpoint_workers", map[string]any{"endpoint_id": endpoint}, func(s tfdrive.State) bool { return s.Get("summary.idle") == 1.0 })
+	worker := member(workers.Get("workers"), 0, "id")
+	if got := read(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": worker}).Get("lines"); got == nil {
+		t.Error("no list of lines")
+	}
+	for _, c := range []struct {
+		config map[string]any
+		says   []string
+	}{
+		{map[string]any{"pod_id": "nonesuch"}, []string{"Could not look up the log of the pod", "GET", "/v2/pods/nonesuch/logs: 404", "request id"}},
+		{map[string]any{"pod_id": "a b"}, []string{"pod_id: Invalid value of pod_id"}},
+		{of(map[string]any{"tail": 0}), []string{"tail: ", "expected 1 to 5000, got 0"}},
+		{of(map[string]any{"tail": 5001}), []string{"expected 1 to 5000, got 5001"}},
+		{of(map[string]any{"seconds": 61}), []string{"seconds: ", "expected 1 to 60, got 61"}},
+		{of(map[string]any{"source": "kernel"}), []string{`expected "container" or "system", got "kernel"`}},
+		{of(map[string]any{"since": "yesterday"}), []string{"since: ", `such as 2026-06-01T00:00:00Z, got "yesterday"`}},
+	} {
+		refused(t, p, "gpucloud_pod_logs", c.config, c.says...)
+	}
+	refused(t, p, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "nonesuch"}, "404", "/workers/nonesuch/logs")
+	v1 := drive(t, d, api.V1)
+	refused(t, v1, "gpucloud_pod_logs", of(nil), "gpucloud_pod_logs exists in management API v2 only")
+	refused(t, v1, "gpucloud_worker_logs", map[string]any{"endpoint_id": endpoint, "worker_id": "w"}, "gpucloud_worker_logs exists in management API v2 only")
+}
+
+// Through Terraform: a check block judges a job and the health of an endpoint that the
+// same apply makes.
+func TestRuntimeThroughTerraform(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		endpoint := makeEndpoint(t, d)
+		id := send(t, d, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo","answer":42}}`)["id"]
+		config := d.Block(v) + fmt.Sprintf(`
+resource "gpucloud_template" "t" {
+  name       = %q
+  image      = "builtin/echo"
+  serverless = true
+}
+resource "gpucloud_endpoint" "e" {
+  name        = "made"
+  template_id = gpucloud_template.t.id
+}
+data "gpucloud_endpoint_health" "made" {
+  endpoint_id = gpucloud_endpoint.e.id
+}
+data "gpucloud_job" "j" {
+  endpoint_id = %q
+  id          = %q
+}
+check "smoke" {
+  assert {
+    condition     = data.gpucloud_job.j.status == "COMPLETED" && jsondecode(data.gpucloud_job.j.output).answer == 42
+    error_message = "The job did not answer."
+  }
+}
+`, d.Name("t"), endpoint, id)
+		if v == api.V2 {
+			config += `
+data "gpucloud_endpoint_workers" "made" {
+  endpoint_id = gpucloud_endpoint.e.id
+}
+data "gpucloud_endpoint_releases" "made" {
+  endpoint_id = gpucloud_endpoint.e.id
+}
+output "versions" {
+  value = [data.gpucloud_endpoint_workers.made.endpoint_version, data.gpucloud_endpoint_releases.made.endpoint_version]
+}
+`
+		}
+		acctest.Run(t, resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
+			resource.TestCheckResourceAttr("data.gpucloud_endpoint_health.made", "jobs.completed", "0"),
+			resource.TestCheckResourceAttr("data.gpucloud_job.j", "output", `{"op":"echo","answer":42}`),
+		)})
+	})
+}

@@ -1,0 +1,105 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// DataSource is a data source that is not derived from a kind. M is its model.
+type DataSource[M any] struct {
+	Name    string      // of the type, without the provider's prefix
+	Title   string      // in messages: "GPU types"
+	Version api.Version // the only one that has it; "" for both
+	Schema  schema.Schema
+	Only    []planrule.Only
+	// Validate checks what the configuration alone tells.
+	Validate func(c diagnostics.Check, config *M)
+	// Read fills in what the configuration leaves out.
+	Read func(ctx context.Context, c *api.Client, m *M) error
+}
+
+// New is the framework's constructor.
+func (d *DataSource[M]) New() datasource.DataSource {
+	return &dataSource{
+		name: d.Name, title: d.Title, version: d.Version, schema: d.Schema, only: d.Only,
+		validate: func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
+			m := new(M)
+			diags.Append(config.Get(ctx, m)...)
+			if d.Validate != nil && !diags.HasError() {
+				d.Validate(diagnostics.Check{Diagnostics: diags}, m)
+			}
+		},
+		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
+			m := new(M)
+			diags.Append(config.Get(ctx, m)...)
+			if diags.HasError() {
+				return nil
+			}
+			if err := d.Read(ctx, c, m); err != nil {
+				return err
+			}
+			diags.Append(state.Set(ctx, m)...)
+			return nil
+		},
+	}
+}
+
+// dataSource is every data source to the framework. Its functions know the model.
+type dataSource struct {
+	name, title string
+	version     api.Version
+	schema      schema.Schema
+	only        []planrule.Only
+	validate    func(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics)
+	read        func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error
+	run         *Run
+}
+
+func (d *dataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + d.name
+}
+
+func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = d.schema
+}
+
+func (d *dataSource) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
+	d.run, _ = req.ProviderData.(*Run)
+}
+
+func (d *dataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	d.validate(ctx, req.Config, &resp.Diagnostics)
+}
+
+// Read runs in the plan, or in the apply where the configuration is not known before.
+func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	c := d.run.Client(&resp.Diagnostics)
+	if c == nil {
+		return
+	}
+	if d.version != "" && c.Version != d.version {
+		resp.Diagnostics.AddError(fmt.Sprintf("API %s can't express this", c.Version),
+			fmt.Sprintf("The data source %s_%s exists in management API %s only. Remove it, or set api_version = %q in the provider block.",
+				d.run.Provider, d.name, d.version, string(d.version)))
+		return
+	}
+	for _, o := range d.only {
+		o.Check(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}, c.Version, req.Config)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if err := d.read(ctx, c, req.Config, &resp.State, &resp.Diagnostics); err != nil {
+		about := diagnostics.Subject{Title: d.title, TypeName: d.run.Provider + "_" + d.name}
+		d.run.reported.Report(&resp.Diagnostics, about, "look up", "", err)
+	}
+}

@@ -1,0 +1,148 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/list"
+	listschema "github.com/hashicorp/terraform-plugin-framework/list/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// idPath is that of the id, in states and identities alike.
+var idPath = path.Root("id")
+
+func (r *kindResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+	resp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{
+		"id": identityschema.StringAttribute{RequiredForImport: true, Description: "Id of the " + r.kind.Title + "."},
+	}}
+}
+
+// identify sets an object's identity: its id. A command line without identities has none.
+func (k *Kind[M]) identify(ctx context.Context, m *M, identity *tfsdk.ResourceIdentity, diags *diag.Diagnostics) {
+	if identity != nil {
+		diags.Append(identity.SetAttribute(ctx, idPath, *k.ID(m))...)
+	}
+}
+
+// ImportState imports by identity, by id, or by a name that one object has.
+func (r *kindResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	id := req.ID
+	if id == "" && req.Identity != nil {
+		resp.Diagnostics.Append(req.Identity.GetAttribute(ctx, idPath, &id)...)
+	} else if c := r.client(&resp.Diagnostics); c != nil {
+		id = r.find(ctx, c, req.ID, &resp.Diagnostics)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, idPath, id)...)
+	if resp.Identity != nil {
+		resp.Diagnostics.Append(resp.Identity.SetAttribute(ctx, idPath, id)...)
+	}
+}
+
+// MoveState takes over the state of another provider's resource, of a moved block: its id,
+// and what no API returns. A read does the rest, as after an import.
+func (r *kindResource[M]) MoveState(context.Context) []resource.StateMover {
+	return []resource.StateMover{{StateMover: func(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
+		if m := r.kind.Moved.Move(ctx, r.kind.Name, req, resp); m != nil {
+			r.save(ctx, m, &resp.TargetState, resp.TargetIdentity, resp.TargetPrivate, &resp.Diagnostics)
+		}
+	}}}
+}
+
+// find returns the id of the object that has this id, else of the only one that has this
+// name. What no list has may be an id all the same: reading it decides.
+func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName string, diags *diag.Diagnostics) string {
+	all, err := r.kind.Objects(ctx, c)
+	ids := api.WithName(all, idOrName)
+	switch {
+	case slices.ContainsFunc(all, func(o api.Named) bool { return o.ID == idOrName }):
+		return idOrName
+	case len(ids) > 1:
+		diags.AddError("Several objects have this name", fmt.Sprintf("Expected the id of a %s, or a name that only one has. %d have the name %q: %s. Import one of these ids.",
+			r.kind.Title, len(ids), idOrName, strings.Join(ids, ", ")))
+	case len(ids) == 1:
+		return ids[0]
+	case api.ValidID(idOrName):
+		return idOrName
+	case err != nil:
+		r.report(diags, "list", "", err)
+	default:
+		diags.AddError("Invalid import ID", fmt.Sprintf("Expected the id of a %s as the API shows it, with letters, digits, - and _ only, or the exact name of one that exists; got %q.", r.kind.Title, idOrName))
+	}
+	return ""
+}
+
+func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
+	resp.Schema = listschema.Schema{
+		MarkdownDescription: "Finds every " + r.kind.Title + " of the account.",
+		Attributes: map[string]listschema.Attribute{
+			"name": listschema.StringAttribute{Optional: true, MarkdownDescription: "Only those with exactly this name."},
+		},
+	}
+}
+
+// List finds the objects of the kind, from the list that reads share.
+func (r *kindResource[M]) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
+	var diags diag.Diagnostics
+	var name types.String
+	diags.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...)
+	c := r.client(&diags)
+	var all []api.Named
+	if c != nil {
+		var err error
+		if all, err = r.kind.Objects(ctx, c); err != nil {
+			r.report(&diags, "list", "", err)
+		}
+	}
+	if diags.HasError() {
+		stream.Results = list.ListResultsStreamDiagnostics(diags)
+		return
+	}
+	all = slices.DeleteFunc(all, func(o api.Named) bool { return !name.IsNull() && o.Name != name.ValueString() })
+	stream.Results = func(push func(list.ListResult) bool) {
+		for _, object := range all {
+			if result, found := r.listed(ctx, c, req, object); found && !push(result) {
+				return
+			}
+		}
+	}
+}
+
+// listed is an object of a list, with its attributes where they are asked for. It is not
+// found where it was deleted in between.
+func (r *kindResource[M]) listed(ctx context.Context, c *api.Client, req list.ListRequest, object api.Named) (result list.ListResult, found bool) {
+	result = req.NewListResult(ctx)
+	result.DisplayName = cmp.Or(object.Name, object.ID)
+	result.Diagnostics.Append(result.Identity.SetAttribute(ctx, idPath, object.ID)...)
+	if !req.IncludeResource {
+		return result, true
+	}
+	m := new(M)
+	result.Diagnostics.Append(result.Resource.SetAttribute(ctx, idPath, object.ID)...)
+	result.Diagnostics.Append(result.Resource.Get(ctx, m)...)
+	if result.Diagnostics.HasError() {
+		return result, true
+	}
+	switch err := r.kind.Read(ctx, c, m); {
+	case api.IsNotFound(err):
+		return result, false
+	case err != nil:
+		r.report(&result.Diagnostics, "read", object.ID, err)
+	default:
+		result.Diagnostics.Append(result.Resource.Set(ctx, m)...)
+	}
+	return result, true
+}

@@ -1,0 +1,254 @@
+package kit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	data "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// Source derives the data sources of a kind from its schema and its Read: one of a
+// single object, by id or exact name, and one of all objects, with filters.
+type Source[M any] struct {
+	Kind    *Kind[M]
+	Plural  string          // "network_volumes", of the type and of its attribute
+	Single  string          // id of the only object, which no configuration names; "" for a kind of many
+	Omit    []string        // attributes that only a configuration has: no API returns them
+	Masked  []string        // maps whose values may be secrets: the state has digests of them
+	Filters []string        // attributes that choose by equality, beside name; every version that has them returns them
+	Only    []planrule.Only // values of filters that a version does not tell, beside the kind's
+	// Read is the kind's Read where it is nil.
+	Read func(ctx context.Context, c *api.Client, m *M) error
+	// Unreturned are attributes to which Read gives a default where a version does not
+	// return them: here they are null.
+	Unreturned map[api.Version][]string
+
+	deriveOnce sync.Once
+	derived    map[string]data.Attribute
+}
+
+// One is the data source of a single object.
+func (s *Source[M]) One() datasource.DataSource {
+	attributes := s.attributes()
+	if s.Single != "" {
+		return s.only(attributes)
+	}
+	attributes["id"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Id of the " + s.Kind.Title + ". Either this or `name` is needed."}
+	attributes["name"] = data.StringAttribute{Optional: true, Computed: true, MarkdownDescription: "Exact name of the " + s.Kind.Title + "."}
+	schema := data.Schema{
+		MarkdownDescription: s.description() + "\n\nIt is looked up by `id` or by its exact `name`. " +
+			"An unknown name is an error that lists similar ones, and a name that several have is an error that lists their ids.",
+		Attributes: attributes,
+	}
+	return &dataSource{
+		name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version, schema: schema, validate: s.validateOne,
+		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, diags *diag.Diagnostics) error {
+			id, name := keys(ctx, config, diags)
+			object, err := s.find(ctx, c, id.ValueString(), name.ValueString())
+			if err == nil {
+				state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), object)
+			}
+			return err
+		},
+	}
+}
+
+// only is the data source of a kind's only object.
+func (s *Source[M]) only(attributes map[string]data.Attribute) datasource.DataSource {
+	schema := data.Schema{MarkdownDescription: s.description(), Attributes: attributes}
+	return &dataSource{
+		name: s.Kind.Name, title: s.Kind.Title, version: s.Kind.Version, schema: schema,
+		validate: func(context.Context, tfsdk.Config, *diag.Diagnostics) {},
+		read: func(ctx context.Context, c *api.Client, _ tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
+			object, err := s.read(ctx, c, s.Single)
+			if err == nil {
+				state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), object)
+			}
+			return err
+		},
+	}
+}
+
+// description is the kind's first sentence.
+func (s *Source[M]) description() string {
+	return derivedDescription(s.Kind.Schema.MarkdownDescription)
+}
+
+// All is the data source of the kind's objects.
+func (s *Source[M]) All() datasource.DataSource {
+	filters := append([]string{"name"}, s.Filters...)
+	attributes := map[string]data.Attribute{
+		s.Plural: data.ListNestedAttribute{
+			Computed: true, MarkdownDescription: "The " + s.titles() + ", ordered by name and id.",
+			NestedObject: data.NestedAttributeObject{Attributes: s.attributes()},
+		},
+	}
+	for _, f := range filters {
+		attributes[f] = filterAttribute(f, s.Kind.Schema.Attributes[f])
+	}
+	schema := data.Schema{
+		MarkdownDescription: "All " + s.titles() + " of the account, or those that the filters choose. A filter compares for equality; several filters must all hold.",
+		Attributes:          attributes,
+	}
+	return &dataSource{
+		name: s.Plural, title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: slices.Concat(s.Kind.Only, s.Only),
+		validate: func(context.Context, tfsdk.Config, *diag.Diagnostics) {},
+		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
+			var chosen map[string]tftypes.Value
+			if err := config.Raw.As(&chosen); err != nil {
+				return err
+			}
+			objects, err := s.choose(ctx, c, filters, chosen)
+			if err != nil {
+				return err
+			}
+			list := schema.Attributes[s.Plural].GetType().TerraformType(ctx)
+			elements := make([]tftypes.Value, len(objects))
+			for i, o := range objects {
+				elements[i] = tftypes.NewValue(list.(tftypes.List).ElementType, o)
+			}
+			chosen[s.Plural] = tftypes.NewValue(list, elements)
+			state.Raw = tftypes.NewValue(schema.Type().TerraformType(ctx), chosen)
+			return nil
+		},
+	}
+}
+
+func (s *Source[M]) titles() string { return strings.ReplaceAll(s.Plural, "_", " ") }
+
+// attributes are those of an object, derived once: the framework constructs a data
+// source for each of its calls.
+func (s *Source[M]) attributes() map[string]data.Attribute {
+	s.deriveOnce.Do(func() {
+		s.derived = derive(s.Kind.Schema.Attributes, s.Omit)
+		for _, name := range s.Masked {
+			values := s.derived[name].(data.MapAttribute)
+			values.MarkdownDescription = strings.TrimSuffix(values.MarkdownDescription, ".") + "; a digest under the API key stands for each value, which may be a secret."
+			s.derived[name] = values
+		}
+	})
+	return maps.Clone(s.derived)
+}
+
+func keys(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (id, name types.String) {
+	diags.Append(config.GetAttribute(ctx, path.Root("id"), &id)...)
+	diags.Append(config.GetAttribute(ctx, path.Root("name"), &name)...)
+	return id, name
+}
+
+func (s *Source[M]) validateOne(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) {
+	id, name := keys(ctx, config, diags)
+	c := diagnostics.Check{Diagnostics: diags}
+	s.lookup().Validate(c, id, name)
+	if v := id.ValueString(); v != "" && !api.ValidID(v) {
+		c.Error("id", "Invalid value of id", "Invalid id: expected letters, digits, - and _ only, got %q. A name goes into name.", v)
+	}
+}
+
+func (s *Source[M]) lookup() Lookup { return Lookup{s.Kind.Title, s.titles()} }
+
+// find reads the object that has the id, or else the only one that has the name.
+func (s *Source[M]) find(ctx context.Context, c *api.Client, id, name string) (object map[string]tftypes.Value, err error) {
+	if id == "" {
+		listed, err := s.Kind.Objects(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if id, err = s.lookup().ByName(listed, name); err != nil {
+			return nil, err
+		}
+	}
+	object, err = s.read(ctx, c, id)
+	if api.IsNotFound(err) {
+		listed, _ := s.Kind.Objects(ctx, c) // without a list nothing similar is known
+		err = s.lookup().UnknownID(listed, id, err)
+	}
+	return object, err
+}
+
+// choose returns the objects that the filters choose, ordered by name and id.
+func (s *Source[M]) choose(ctx context.Context, c *api.Client, filters []string, chosen map[string]tftypes.Value) (objects []map[string]tftypes.Value, err error) {
+	listed, err := s.Kind.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(listed, func(a, b api.Named) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	for _, l := range listed {
+		object, err := s.read(ctx, c, l.ID)
+		switch {
+		case api.IsNotFound(err): // deleted since it was listed
+		case err != nil:
+			return nil, err
+		case !slices.ContainsFunc(filters, func(f string) bool { return !chosen[f].IsNull() && !chosen[f].Equal(object[f]) }):
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// read reads an object as an import does: nothing of it is known but its id.
+func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object map[string]tftypes.Value, err error) {
+	ty := s.Kind.Schema.Type().TerraformType(ctx).(tftypes.Object)
+	null := make(map[string]tftypes.Value, len(ty.AttributeTypes))
+	for name, member := range ty.AttributeTypes {
+		null[name] = tftypes.NewValue(member, nil)
+	}
+	m, state := new(M), tfsdk.State{Schema: s.Kind.Schema, Raw: tftypes.NewValue(ty, null)}
+	diags := state.Get(ctx, m)
+	*s.Kind.ID(m) = types.StringValue(id)
+	readObject := s.Kind.Read
+	if s.Read != nil {
+		readObject = s.Read
+	}
+	if err := readObject(ctx, c, m); err != nil {
+		return nil, err
+	}
+	diags.Append(state.Set(ctx, m)...)
+	if diags.HasError() {
+		return nil, fmt.Errorf("converting the %s: %s", s.Kind.Title, diags.Errors()[0].Detail())
+	}
+	if err := state.Raw.As(&object); err != nil {
+		return nil, err
+	}
+	for name, a := range s.Kind.Schema.Attributes {
+		if a.IsWriteOnly() || slices.Contains(s.Omit, name) {
+			delete(object, name)
+		}
+	}
+	for _, name := range s.Unreturned[c.Version] {
+		object[name] = tftypes.NewValue(object[name].Type(), nil)
+	}
+	for _, name := range s.Masked {
+		if object[name], err = masked(c, object[name]); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+func masked(c *api.Client, values tftypes.Value) (tftypes.Value, error) {
+	return tftypes.Transform(values, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		key, ok := at.LastStep().(tftypes.ElementKeyString)
+		if !ok || v.IsNull() {
+			return v, nil
+		}
+		var text string
+		err := v.As(&text)
+		return tftypes.NewValue(tftypes.String, c.DigestVariable(string(key), text)), err
+	})
+}

@@ -1,0 +1,90 @@
+package migrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// Attributes are those of a state. Its functions are lenient: what is absent, null or of
+// another type is nothing.
+type Attributes map[string]any
+
+func decode(text []byte) (a Attributes, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&a); err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return nil, errors.New("null")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more behind it")
+	}
+	return a, nil
+}
+
+// Text is a string.
+func (a Attributes) Text(name string) string {
+	s, _ := a[name].(string)
+	return s
+}
+
+// True tells whether an attribute is true.
+func (a Attributes) True(name string) bool {
+	b, _ := a[name].(bool)
+	return b
+}
+
+// Int is a whole number, also one that is written with a fraction of 0.
+func (a Attributes) Int(name string) (whole int64, ok bool) {
+	n, ok := a[name].(json.Number)
+	if !ok {
+		return 0, false
+	}
+	f, err := n.Float64()
+	whole = int64(f)
+	return whole, err == nil && float64(whole) == f
+}
+
+// Texts are the strings of a list or set.
+func (a Attributes) Texts(name string) (out []string) {
+	list, _ := a[name].([]any)
+	for _, e := range list {
+		if s, ok := e.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Map is a map of strings.
+func (a Attributes) Map(name string) map[string]string {
+	members, _ := a[name].(map[string]any)
+	out := map[string]string{}
+	for key, v := range members {
+		if s, ok := v.(string); ok {
+			out[key] = s
+		}
+	}
+	return out
+}
+
+// Object is a nested object; nil where there is none.
+func (a Attributes) Object(name string) Attributes {
+	members, _ := a[name].(map[string]any)
+	return members
+}
+
+// Objects are the objects of a list.
+func (a Attributes) Objects(name string) (out []Attributes) {
+	list, _ := a[name].([]any)
+	for _, e := range list {
+		if members, ok := e.(map[string]any); ok {
+			out = append(out, members)
+		}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package migrate_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+var update = flag.Bool("update", false, "write the expected blocks anew")
+
+// The recorded states of each source get the blocks beside them, as Terraform would format
+// them.
+func TestBlocks(t *testing.T) {
+	states, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(states) < 5 {
+		t.Fatalf("%d states: %v", len(states), err)
+	}
+	for _, file := range states {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for suffix, args := range map[string][]string{".moved.tf": nil, ".import.tf": {"-import"}} {
+			var out bytes.Buffer
+			if err := migrate.Main(args, bytes.NewReader(text), &out); err != nil {
+				t.Fatalf("%s: %s", file, err)
+			}
+			golden := strings.TrimSuffix(file, ".json") + suffix
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(golden); err != nil || string(want) != out.String() {
+				t.Errorf("%s %v: got\n%s\nexpected %s: %v", file, args, out.String(), golden, err)
+			}
+			if strings.Contains(out.String(), "hunter2") {
+				t.Errorf("%s %v: a password is written", file, args)
+			}
+		}
+	}
+	cli, err := tfcli.Default(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), cli.Path, "fmt", "-check", "-diff", "-recursive", "testdata")
+	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the blocks are not formatted: %s\n%s", err, out)
+	}
+}
+
+// What `state pull` prints says the same as what `show -json` does; deposed objects and data
+// sources are left out.
+func TestStateFile(t *testing.T) {
+	const state = `{"version": 4, "terraform_version": "1.9.8", "resources": [
+  {"module": "module.a[\"x.y[0]\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "module.a.provider[\"registry.terraform.io/runpod/runpod\"].eu", "instances": [
+    {"index_key": "k\"${v}'", "attributes": {"id": null, "image_name": "i", "name": "lab"}},
+    {"index_key": 1, "attributes": {"id": "p1", "image_name": "i"}},
+    {"index_key": 2, "deposed": "1a2b3c4d", "attributes": {"id": null, "image_name": "i", "name": "old"}},
+    {"index_key": 3, "attributes": {"id": null, "image_name": "i", "name": null}}
+  ]},
+  {"mode": "data", "type": "runpod_pod", "name": "d", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]},
+  {"mode": "managed", "type": "runpod_pod", "name": "other", "provider": "provider[\"registry.terraform.io/acme/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}
+]}`
+	const want = `moved {
+  from = module.a["x.y[0]"].runpod_pod.p
+  to   = module.a["x.y[0]"].gpucloud_pod.p
+}
+
+# The state has no valid id of module.a["x.y[0]"].runpod_pod.p["k\"$${v}'"].
+# Before the plan: terraform state rm 'module.a["x.y[0]"].runpod_pod.p["k\"$${v}'\''"]'
+import {
+  to = module.a["x.y[0]"].gpucloud_pod.p["k\"$${v}'"]
+  id = "lab"
+}
+
+# The state has no valid id of module.a["x.y[0]"].runpod_pod.p[3].
+# Before the plan: terraform state rm 'module.a["x.y[0]"].runpod_pod.p[3]'
+# It has no name either: import it by the id that the API's list shows.
+`
+	if got, err := migrate.Blocks([]byte(state), false); err != nil || got != want {
+		t.Errorf("got %v\n%s\nexpected\n%s", err, got, want)
+	}
+}
+
+func TestInvalidInput(t *testing.T) {
+	for input, says := range map[string]string{
+		"":                                     "got nothing, or only a part of it",
+		`{"values":`:                           "got nothing, or only a part of it",
+		"[]":                                   "expected what `terraform show -json`",
+		`{"format_version":"1.0"}`:             "got an empty one",
+		`{"version":3}`:                        "got format 3",
+		`{"planned_values":{}, "values":null}`: "got a plan",
+	} {
+		if _, err := migrate.Blocks([]byte(input), false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, expected: … %s", input, err, says)
+		}
+	}
+	for _, args := range [][]string{{"-imports"}, {"file.json"}} {
+		if err := migrate.Main(args, strings.NewReader(""), os.Stdout); !errors.Is(err, migrate.ErrUsage) || !strings.Contains(err.Error(), "Usage: ") {
+			t.Errorf("%q: got %v, expected the usage", args, err)
+		}
+	}
+	for line := range strings.Lines(migrate.Usage) { // its examples
+		_, arguments, ok := strings.Cut(line, "| terraform-provider-gpucloud migrate ")
+		if !ok || !strings.HasPrefix(line, "  terraform ") {
+			continue
+		}
+		arguments, _, _ = strings.Cut(arguments, ">")
+		if err := migrate.Main(strings.Fields(arguments), strings.NewReader(`{"values":{"root_module":{}}}`), io.Discard); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if got, err := migrate.Blocks([]byte(`{"values":{"root_module":{}}}`), false); err != nil || got != "# The state has no resource that this provider could take over.\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// A removed block has no keys, and there is one for all instances.
+func TestRemovedOnce(t *testing.T) {
+	const state = `{"version": 4, "resources": [
+  {"module": "module.a[\"x\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]},
+  {"module": "module.a[\"y\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"index_key": 0, "attributes": {"id": "p2"}}]}
+]}`
+	const want = `removed {
+  from = module.a.runpod_pod.p
+  lifecycle {
+    destroy = false
+  }
+}
+
+import {
+  to = module.a["x"].gpucloud_pod.p
+  id = "p1"
+}
+
+import {
+  to = module.a["y"].gpucloud_pod.p[0]
+  id = "p2"
+}
+`
+	if got, err := migrate.Blocks([]byte(state), true); err != nil || got != want {
+		t.Errorf("got %v\n%s\nexpected\n%s", err, got, want)
+	}
+}

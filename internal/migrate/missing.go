@@ -1,0 +1,37 @@
+package migrate
+
+import (
+	"fmt"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+)
+
+// MissingIDError is a state that does not say which object it stands for. The official
+// provider 1.x loses the id of an object in each update.
+type MissingIDError struct {
+	Origin
+	ID   string // as the state has it
+	Name string // of the object; "" where the state has none
+}
+
+func (e *MissingIDError) Error() string {
+	what := "no id (version 1 of its provider loses the id in an update)"
+	if e.ID != "" {
+		what = fmt.Sprintf("the id %q (expected letters, digits, - and _ only)", e.ID)
+	}
+	by := "its id, which the API's list shows"
+	if e.Name != "" {
+		by = fmt.Sprintf("its id or its name, %q, where only one has it", e.Name)
+	}
+	return fmt.Sprintf("The state of the %s has %s, so that it does not say which %s it stands for. Nothing was changed. "+
+		"Remove the moved block, take the old resource out of the state with `%s state rm`, and import the object by %s: "+
+		"see the import section of gpucloud_%s in the documentation.", e.Type, what, e.Kind, cliname.Name(), by, e.Kind)
+}
+
+func (s *State) checkID() error {
+	if api.ValidID(s.ID) {
+		return nil
+	}
+	return &MissingIDError{Origin: s.Origin, ID: s.ID, Name: s.Text("name")}
+}

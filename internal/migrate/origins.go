@@ -1,0 +1,108 @@
+// Package migrate knows the resource types of other providers for the same API that have a
+// counterpart here: for states that moved blocks bring over, and for the program that
+// writes those blocks. It knows facts of their schemas, and nothing of their code.
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Source is a provider in the form that its states have: what an attribute is called and
+// what its value means.
+type Source string
+
+// The sources. The official provider has one address for all of its releases, and its
+// schemas have version 0 in all of them.
+const (
+	Official1     Source = "official 1.x"
+	Official2     Source = "official 2.0"
+	Decentralized Source = "decentralized-infrastructure"
+	Nilenso       Source = "nilenso"
+)
+
+// Origin is a resource type of another provider.
+type Origin struct {
+	Provider string // namespace and name: the host of a registry does not matter
+	Type     string
+	Kind     string // here, without the provider's prefix
+	Source   Source
+	Has      string // an attribute that its states have, null or not; "" where the type says it all
+	Single   string // id of the only object of an account
+}
+
+// Fork of the official 1.x, with its types and attributes.
+const fork = "rafstef/runpod"
+
+// Origins are the types that have a counterpart.
+var Origins = []Origin{
+	{Provider: "runpod/runpod", Type: "runpod_template", Kind: "template", Source: Official1, Has: "image_name"},
+	{Provider: "runpod/runpod", Type: "runpod_template", Kind: "template", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_network_volume", Kind: "network_volume", Source: Official1, Has: "data_center_id"},
+	{Provider: "runpod/runpod", Type: "runpod_network_volume", Kind: "network_volume", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_container_registry_auth", Kind: "registry_auth", Source: Official1},
+	{Provider: "runpod/runpod", Type: "runpod_registry", Kind: "registry_auth", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_endpoint", Kind: "endpoint", Source: Official1},
+	{Provider: "runpod/runpod", Type: "runpod_serverless_endpoint", Kind: "endpoint", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_pod", Kind: "pod", Source: Official1, Has: "image_name"},
+	{Provider: "runpod/runpod", Type: "runpod_pod", Kind: "pod", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_ecr_delegation", Kind: "registry_delegation", Source: Official1},
+	{Provider: "runpod/runpod", Type: "runpod_registry_delegation", Kind: "registry_delegation", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_cluster", Kind: "cluster", Source: Official2},
+	{Provider: "runpod/runpod", Type: "runpod_account_ssh_keys", Kind: "ssh_keys", Source: Official2, Single: "account"},
+
+	{Provider: fork, Type: "runpod_template", Kind: "template", Source: Official1},
+	{Provider: fork, Type: "runpod_network_volume", Kind: "network_volume", Source: Official1},
+	{Provider: fork, Type: "runpod_container_registry_auth", Kind: "registry_auth", Source: Official1},
+	{Provider: fork, Type: "runpod_endpoint", Kind: "endpoint", Source: Official1},
+	{Provider: fork, Type: "runpod_pod", Kind: "pod", Source: Official1},
+	{Provider: fork, Type: "runpod_ecr_delegation", Kind: "registry_delegation", Source: Official1},
+
+	{Provider: "decentralized-infrastructure/runpod", Type: "runpod_network_volume", Kind: "network_volume", Source: Decentralized},
+	{Provider: "decentralized-infrastructure/runpod", Type: "runpod_endpoint", Kind: "endpoint", Source: Decentralized},
+	{Provider: "decentralized-infrastructure/runpod", Type: "runpod_pod", Kind: "pod", Source: Decentralized},
+
+	{Provider: "nilenso/runpod", Type: "runpod_pod", Kind: "pod", Source: Nilenso},
+}
+
+// State is the state of an object that another provider manages.
+type State struct {
+	Origin
+	ID string
+	Attributes
+}
+
+// read reads the state of a type as one of the kind. It is nil where the kind is not the
+// type's counterpart.
+func read(kind, provider, typeName string, text []byte) (*State, error) {
+	if !slices.ContainsFunc(Origins, func(o Origin) bool { return o.Kind == kind && o.is(provider, typeName) }) {
+		return nil, nil
+	}
+	attributes, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("the state of the %s can't be read: expected a JSON object, got %w", typeName, err)
+	}
+	return newState(provider, typeName, attributes)
+}
+
+// newState finds the origin of a state; nil where it has none.
+func newState(provider, typeName string, attributes Attributes) (*State, error) {
+	for _, o := range Origins {
+		if _, has := attributes[o.Has]; !o.is(provider, typeName) || o.Has != "" && !has {
+			continue
+		}
+		s := &State{Origin: o, ID: o.Single, Attributes: attributes}
+		if s.ID == "" {
+			s.ID = attributes.Text("id")
+		}
+		return s, s.checkID()
+	}
+	return nil, nil
+}
+
+// is tells whether a type is of the origin's provider, whatever registry or mirror it came
+// from.
+func (o Origin) is(provider, typeName string) bool {
+	return o.Type == typeName && (provider == o.Provider || strings.HasSuffix(provider, "/"+o.Provider))
+}

@@ -1,0 +1,38 @@
+package migrate
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// Table says for each source what a model takes over from its states, beside the id.
+type Table[M any] map[Source]func(ctx context.Context, from *State, m *M) error
+
+// Move makes the model of a moved block's source. It is nil with an error, and for what has
+// no counterpart in the kind, which the framework refuses.
+func (t Table[M]) Move(ctx context.Context, kind string, req resource.MoveStateRequest, resp *resource.MoveStateResponse) *M {
+	from, err := read(kind, req.SourceProviderAddress, req.SourceTypeName, req.SourceRawState.JSON)
+	if from == nil && err == nil {
+		return nil
+	}
+	m := new(M)
+	if err == nil {
+		resp.Diagnostics.Append(resp.TargetState.SetAttribute(ctx, path.Root("id"), from.ID)...)
+		resp.Diagnostics.Append(resp.TargetState.Get(ctx, m)...)
+		if take := t[from.Source]; take != nil {
+			err = take(ctx, from, m)
+		}
+	}
+	if err != nil {
+		resp.Diagnostics.AddError("The state can't be moved", err.Error())
+	}
+	resp.Diagnostics.Append(resp.TargetPrivate.SetKey(ctx, planrule.SeenKey, []byte(planrule.NotSeen))...)
+	if resp.Diagnostics.HasError() {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,4 @@
+moved {
+  from = runpod_pod.lab
+  to   = gpucloud_pod.lab
+}

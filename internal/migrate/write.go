@@ -1,0 +1,153 @@
+package migrate
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Usage is printed for wrong arguments.
+const Usage = `Usage: terraform show -json | terraform-provider-gpucloud migrate [-import] > migrate.tf
+
+Writes a moved block for each resource of another provider that has a counterpart in this
+one, and an import block where a moved block can't do. Reads what "terraform show -json" or
+"terraform state pull" prints. Nothing is sent, and no secret is written.
+
+  -import  write import and removed blocks for all, for releases before Terraform 1.8 and
+           for "terraform plan -generate-config-out=FILE", which writes the configuration
+
+Examples:
+  terraform show -json | terraform-provider-gpucloud migrate > migrate.tf
+  terraform state pull | terraform-provider-gpucloud migrate -import > migrate.tf
+
+Exit status: 0, 1 where the state can't be migrated, 2 where an argument is invalid.
+`
+
+// ErrUsage is of arguments that the program does not know.
+var ErrUsage = errors.New("invalid arguments")
+
+// Main is the program that users run.
+func Main(args []string, in io.Reader, out io.Writer) error {
+	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	imports := flags.Bool("import", false, "")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		return fmt.Errorf("%w: %q\n\n%s", ErrUsage, strings.Join(args, " "), Usage)
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return fmt.Errorf("the state could not be read: %w", err)
+	}
+	blocks, err := Blocks(text, *imports)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, blocks)
+	return err
+}
+
+// Blocks writes the blocks of a migration for the state that a document shows. With imports
+// there is no moved block.
+func Blocks(document []byte, imports bool) (string, error) {
+	instances, err := readDocument(document)
+	if err != nil {
+		return "", err
+	}
+	resources := map[string][]instance{} // by path
+	for _, i := range instances {
+		path := i.path(i.typeName)
+		resources[path] = append(resources[path], i)
+	}
+	w := &writer{imports: imports, removed: map[string]bool{}}
+	for _, path := range slices.Sorted(maps.Keys(resources)) {
+		w.resource(resources[path])
+	}
+	if w.text.Len() == 0 {
+		w.comment("The state has no resource that this provider could take over.")
+	}
+	return strings.TrimPrefix(w.text.String(), "\n"), nil
+}
+
+type writer struct {
+	text      strings.Builder
+	imports   bool
+	removed   map[string]bool // by address in the configuration, without keys
+	commented bool            // in the line before
+}
+
+// withoutCounterpart are the types of the official provider that have none, with what to
+// use instead.
+var withoutCounterpart = map[string]string{
+	"runpod_pod_action":      "the actions gpucloud_pod_start, gpucloud_pod_stop and gpucloud_pod_restart, or desired_state of gpucloud_pod",
+	"runpod_endpoint_job":    "the action gpucloud_job_run, or the ephemeral resource gpucloud_job",
+	"runpod_endpoint_worker": "the data source gpucloud_endpoint_workers",
+	"runpod_machine":         "a tool of the operator, as machines are not part of the management API",
+}
+
+// resource writes what the instances of a resource need.
+func (w *writer) resource(instances []instance) {
+	first := instances[0]
+	old := first.path(first.typeName)
+	var moved bool
+	var found []*State // of each instance, with a valid id or without
+	for _, i := range instances {
+		from, err := newState(i.provider, i.typeName, i.values)
+		if from == nil {
+			if instead, ok := withoutCounterpart[i.typeName]; ok {
+				w.comment("%s has no counterpart: use %s.", old, instead)
+				w.commented = false // the next block is not about it
+			}
+			return
+		}
+		moved = moved || err == nil
+		found = append(found, from)
+	}
+	typeName := "gpucloud_" + found[0].Kind
+	// A removed block names no instance: it would forget those that are moved, too.
+	configured := withoutKeys(old)
+	forgotten := w.imports || !moved && configured == old
+	switch {
+	case moved && !w.imports:
+		w.block("moved", "from = "+old, "to   = "+first.path(typeName))
+	case forgotten && !w.removed[configured]:
+		w.removed[configured] = true
+		w.block("removed", "from = "+configured, "lifecycle {", "  destroy = false", "}")
+	}
+	for n, i := range instances {
+		from, id := found[n], found[n].ID
+		invalid := from.checkID() != nil
+		if invalid {
+			id = from.Text("name")
+			w.comment("The state has no valid id of %s.", i.address(i.typeName))
+			if !forgotten {
+				w.comment("Before the plan: terraform state rm '%s'", strings.ReplaceAll(i.address(i.typeName), "'", `'\''`))
+			}
+		}
+		switch {
+		case id == "":
+			w.comment("It has no name either: import it by the id that the API's list shows.")
+		case w.imports || invalid:
+			w.block("import", "to = "+i.address(typeName), "id = "+quoted(id))
+		}
+	}
+}
+
+func (w *writer) comment(format string, args ...any) {
+	if !w.commented {
+		w.text.WriteString("\n")
+	}
+	fmt.Fprintf(&w.text, "# "+format+"\n", args...)
+	w.commented = true
+}
+
+func (w *writer) block(name string, lines ...string) {
+	if !w.commented {
+		w.text.WriteString("\n")
+	}
+	fmt.Fprintf(&w.text, "%s {\n  %s\n}\n", name, strings.Join(lines, "\n  "))
+	w.commented = false
+}

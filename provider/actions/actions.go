@@ -1,0 +1,133 @@
+// Package actions holds the provider's actions (Terraform 1.14 and later): operations
+// on an object that its configuration does not describe, such as a restart. Each is a
+// table of its schema, its checks and the function that invokes it.
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/action"
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
+)
+
+// All lists the constructors of every action.
+var All = []func() action.Action{
+	purgeQueue.constructor,
+	recycleWorkers.constructor,
+	jobCancel.constructor,
+	jobRetry.constructor,
+	jobRun.constructor,
+	podRestart.constructor,
+	podStart.constructor,
+	podStop.constructor,
+}
+
+// definition is an action. M is its model: a struct with a tfsdk tag for every
+// attribute.
+type definition[M any] struct {
+	name       string // without the provider's prefix
+	failure    string // summary of an error: "Could not …"
+	about      string
+	attributes map[string]schema.Attribute
+	validate   func(ctx context.Context, c diagnostics.Check, config *M) // what the configuration tells as far as it is known
+	// invoke does it, and reports what happens meanwhile.
+	invoke func(ctx context.Context, c *api.Client, config *M, report reporter) error
+}
+
+// reporter shows a message while an action runs.
+type reporter func(format string, args ...any)
+
+func (d *definition[M]) constructor() action.Action { return &configured[M]{definition: d} }
+
+// configured is an action of a configured provider.
+type configured[M any] struct {
+	definition *definition[M]
+	run        *kit.Run
+}
+
+func (a *configured[M]) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + a.definition.name
+}
+
+func (a *configured[M]) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
+	resp.Schema = schema.Schema{MarkdownDescription: a.definition.about, Attributes: a.definition.attributes}
+}
+
+func (a *configured[M]) Configure(_ context.Context, req action.ConfigureRequest, _ *action.ConfigureResponse) {
+	a.run, _ = req.ProviderData.(*kit.Run)
+}
+
+func (a *configured[M]) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
+	config := new(M)
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	if !resp.Diagnostics.HasError() {
+		a.definition.validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}, config)
+	}
+}
+
+// Invoke checks the configuration again, which is known in full by now.
+func (a *configured[M]) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
+	c, config := a.run.Client(&resp.Diagnostics), new(M)
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	check := diagnostics.Check{Diagnostics: &resp.Diagnostics}
+	if a.definition.validate(ctx, check, config); resp.Diagnostics.HasError() {
+		return
+	}
+	err := a.definition.invoke(ctx, c, config, func(format string, args ...any) {
+		resp.SendProgress(action.InvokeProgressEvent{Message: fmt.Sprintf(format, args...)})
+	})
+	if at, ok := errors.AsType[*diagnostics.AttributeError](err); ok {
+		check.Error(at.Attribute, a.definition.failure, "%s", err)
+	} else if err != nil {
+		resp.Diagnostics.AddError(a.definition.failure, err.Error())
+	}
+}
+
+// patience bounds what an action waits for. A model embeds it.
+type patience struct {
+	Timeout types.String `tfsdk:"timeout"`
+}
+
+func timeoutAttribute(text string) schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: text + ", such as `90s` or `1h`; `10m` when left out."}
+}
+
+func (p patience) validate(c diagnostics.Check) {
+	if _, err := jobrun.ParseTimeout(p.Timeout); err != nil {
+		c.Error("timeout", "Invalid timeout", "%s", err)
+	}
+}
+
+// bounded is a context that ends after the timeout.
+func (p patience) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout, _ := jobrun.ParseTimeout(p.Timeout) // validated
+	return context.WithTimeoutCause(ctx, timeout, api.NotFinished(timeout))
+}
+
+// poll asks until it is done, at most until the context ends.
+func poll(ctx context.Context, ask func() (done bool, err error)) error {
+	for wait := 250 * time.Millisecond; ; wait = min(wait*3/2, 5*time.Second) {
+		if done, err := ask(); done || err != nil {
+			return err
+		}
+		if httpclient.Sleep(ctx, wait) != nil {
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return errors.New("interrupted")
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package actions_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+// driver is the provider on a deployment, and the API beside it.
+type driver struct {
+	*testing.T
+	p       *tfdrive.Provider
+	c       *api.Client
+	version api.Version // that the provider uses
+}
+
+// onEachVersion runs a test on both management APIs.
+func onEachVersion(t *testing.T, test func(d *driver)) {
+	t.Helper()
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		if d.Remote {
+			t.Skip("the jobs and pods are made for programs that are built into the jobrunner")
+		}
+		p := tfdrive.Start(t, provider.New("test")(), d.Settings(v))
+		if err := p.Configured.Err(); err != nil {
+			t.Fatal(err)
+		}
+		test(&driver{t, p, d.Client(t, api.V2), v})
+	})
+}
+
+// endpoint makes one whose jobs do what their input says.
+func (d *driver) endpoint(workers api.Workers) (id string) {
+	d.Helper()
+	template, err := d.c.Templates.Create(d.Context(), api.Template{Name: "jobs", Image: "builtin/conformance", Disk: 10, Category: "NVIDIA", Serverless: true})
+	if err != nil {
+		d.Fatal(err)
+	}
+	made, err := d.c.Endpoints.Create(d.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: workers, TemplateID: &template.ID})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return made.ID
+}
+
+// submit makes a job and waits until it has the status.
+func (d *driver) submit(endpointID, input, status string) (id string) {
+	d.Helper()
+	job, err := d.c.Jobs.Run(d.Context(), endpointID, api.Submission{Input: json.RawMessage(input)})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.await(endpointID, job.ID, status)
+	return job.ID
+}
+
+func (d *driver) await(endpointID, jobID, status string) {
+	d.Helper()
+	d.until("the job is "+status, func() bool {
+		job, err := d.c.Jobs.Status(d.Context(), endpointID, jobID)
+		if err != nil {
+			d.Fatal(err)
+		}
+		return job.Status == status
+	})
+}
+
+// until waits for a condition.
+func (d *driver) until(what string, holds func() bool) {
+	d.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	d.Fatalf("not so after a minute: %s", what)
+}
+
+// does invokes an action that succeeds, with these messages among others, in order.
+func (d *driver) does(action string, config map[string]any, messages ...string) {
+	d.Helper()
+	said, diags := d.p.Invoke("gpucloud_"+action, config)
+	if err := diags.Err(); err != nil {
+		d.Fatalf("%s: %s", action, err)
+	}
+	rest := said
+	for _, want := range messages {
+		i := slices.IndexFunc(rest, func(m string) bool { return strings.Contains(m, want) })
+		if i < 0 {
+			d.Errorf("%s: expected the message %q, got %q", action, want, said)
+			return
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// fails invokes an action that is refused, with these texts.
+func (d *driver) fails(action string, config map[string]any, texts ...string) {
+	d.Helper()
+	_, diags := d.p.Invoke("gpucloud_"+action, config)
+	for _, want := range texts {
+		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			d.Errorf("%s: expected an error with %q, got %v", action, want, err)
+		}
+	}
+}
+
+func TestPurgeQueue(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		id := d.endpoint(api.Workers{Max: 1})
+		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
+		for range 3 {
+			d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
+		}
+		d.does("endpoint_purge_queue", map[string]any{"endpoint_id": id}, "Removed the 3 jobs that waited at endpoint "+id)
+		if health, err := d.c.Jobs.Health(d.Context(), id); err != nil || health.Jobs.InQueue != 0 || health.Jobs.InProgress != 1 {
+			d.Errorf("after a purge: %+v, %v", health.Jobs, err)
+		}
+		d.fails("endpoint_purge_queue", map[string]any{"endpoint_id": "none"}, ": Could not purge the queue: ", "404")
+		d.fails("endpoint_purge_queue", map[string]any{"endpoint_id": "a/b"}, "endpoint_id: Invalid endpoint_id", `got "a/b"`)
+	})
+}
+
+func TestJobCancel(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		id := d.endpoint(api.Workers{Max: 1})
+		running := d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
+		waiting := d.submit(id, `{"op":"echo"}`, "IN_QUEUE")
+		for _, job := range [][2]string{{waiting, "IN_QUEUE"}, {running, "IN_PROGRESS"}} { // the worker must not get free first
+			d.does("job_cancel", map[string]any{"endpoint_id": id, "job_id": job[0]}, "Job "+job[0]+", which was "+job[1]+", is cancelled.")
+			d.await(id, job[0], "CANCELLED")
+		}
+		d.does("job_cancel", map[string]any{"endpoint_id": id, "job_id": waiting}, "has ended already, as CANCELLED")
+		d.fails("job_cancel", map[string]any{"endpoint_id": id, "job_id": "none"}, "Could not cancel the job", "404")
+		d.fails("job_cancel", map[string]any{"endpoint_id": id, "job_id": "../x"}, "job_id: Invalid job_id")
+	})
+}
+
+func TestJobRetry(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		id := d.endpoint(api.Workers{Max: 1})
+		failed := d.submit(id, `{"op":"fail","message":"not yet"}`, "FAILED")
+		d.fails("job_retry", map[string]any{"endpoint_id": id, "job_id": failed}, "Could not retry the job", "job "+failed, "ended as FAILED: not yet")
+		done := d.submit(id, `{"op":"echo"}`, "COMPLETED")
+		d.fails("job_retry", map[string]any{"endpoint_id": id, "job_id": done}, "Could not retry the job")
+		d.fails("job_retry", map[string]any{"endpoint_id": id, "job_id": done, "timeout": "soon"}, "timeout: Invalid timeout")
+
+		better := d.submit(id, `{"op":"fail","times":1}`, "FAILED")
+		d.does("job_retry", map[string]any{"endpoint_id": id, "job_id": better}, "Job "+better+" is IN_QUEUE.", "Job "+better+" is COMPLETED after")
+	})
+}
+
+func TestJobRun(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		id := d.endpoint(api.Workers{Max: 1})
+		run := func(more ...any) map[string]any {
+			config := map[string]any{"endpoint_id": id, "input": `{"op":"echo","model":{"name":"sdxl","size":2.50},"tags":["a","b"]}`}
+			for i := 0; i < len(more); i += 2 {
+				config[more[i].(string)] = more[i+1]
+			}
+			return config
+		}
+		const whole = `{"tags":["a","b"],"model":{"size":2.5,"name":"sdxl"},"op":"echo"}`
+		d.does("job_run", run(), " is COMPLETED after ")
+		d.does("job_run", run("expected_output", whole, "expected_members", `{"model":{"name":"sdxl"},"tags":["a","b"]}`))
+		d.fails("job_run", run("expected_output", `{"op":"echo"}`), `expected_output: The job did not do what was expected`, `output has a member "model", expected none`, `Its output is {"model":`)
+		d.fails("job_run", run("expected_members", `{"model":{"name":"flux"}}`), `expected_members: `, `output.model.name is "sdxl", expected "flux"`)
+		d.fails("job_run", run("expected_members", `{"model":{"kind":"x"}}`), `output.model has no member "kind"`)
+		d.fails("job_run", run("expected_members", `{"tags":["a"]}`), `output.tags is ["a","b"], expected ["a"]`)
+		d.fails("job_run", run("input", `{"op":"fail","message":"no such model"}`), "ended as FAILED: no such model")
+		d.fails("job_run", run("input", `{"op":"sleep","ms":600000}`, "timeout", "1s"), "not finished after 1s; it was cancelled")
+		d.does("job_run", run("input", `{"op":"sleep","ms":1}`, "expected_output", "null"), "COMPLETED")
+		d.does("job_run", run("webhook", "http://127.0.0.1:9/called", "s3_config", map[string]any{"access_secret": "a-planted-secret", "bucket_name": "results"}), "COMPLETED")
+		d.fails("job_run", run("webhook", "called"), "webhook: Invalid webhook", "expected an http or https URL")
+		d.fails("job_run", run("expected_output", `{`), "expected_output: Invalid expected_output")
+		d.fails("job_run", run("expected_members", `[]`), "expected_members: Invalid expected_members")
+		d.fails("job_run", run("input", `[]`), "input: Invalid input")
+		if health, err := d.c.Jobs.Health(d.Context(), id); err != nil || health.Jobs.InQueue+health.Jobs.InProgress > 0 {
+			d.Errorf("jobs are left: %+v, %v", health.Jobs, err)
+		}
+	})
+}
+
+func TestRecycleWorkers(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		id := d.endpoint(api.Workers{Min: 2, Max: 3})
+		d.until("two workers are idle", func() bool {
+			health, err := d.c.Jobs.Health(d.Context(), id)
+			if err != nil {
+				d.Fatal(err)
+			}
+			return health.Workers.Idle == 2
+		})
+		before := d.worker(id)
+		d.does("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, "Endpoint "+id+" has 0 workers left.", "Endpoint "+id+" has 2 to 3 workers again.")
+		got, err := d.c.Endpoints.Get(d.Context(), id)
+		if err != nil || got.Workers.Min != 2 || got.Workers.Max != 3 {
+			d.Errorf("the endpoint has the workers %+v, %v", got.Workers, err)
+		}
+		if after := d.worker(id); after == before {
+			d.Errorf("worker %s is still there", before)
+		}
+
+		// One that is busy, for longer than anybody waits: the bounds are restored.
+		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
+		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": id, "timeout": "1s"}, "Could not recycle the workers", "not finished after 1s")
+		if got, err = d.c.Endpoints.Get(d.Context(), id); err != nil || got.Workers.Min != 2 || got.Workers.Max != 3 {
+			d.Errorf("the endpoint has the workers %+v, %v", got.Workers, err)
+		}
+		d.fails("endpoint_recycle_workers", map[string]any{"endpoint_id": "none"}, "Could not recycle the workers", "404")
+	})
+}
+
+// worker is the id of one that runs a job.
+func (d *driver) worker(endpointID string) string {
+	d.Helper()
+	job, err := d.c.Jobs.RunToEnd(d.Context(), endpointID, api.Submission{Input: json.RawMessage(`{"op":"echo"}`)}, time.Minute, func(api.Job) {})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return job.WorkerID
+}
+
+func TestPodActions(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		made, err := d.c.Pods.Create(d.Context(), api.Pod{Name: "p", Container: &api.Container{Image: new("builtin/echo"), Disk: new(int64(5))}, CPU: &api.PodCPU{ID: "cpu3c", VCPUCount: 2}, Cloud: "SECURE"})
+		if err != nil {
+			d.Fatal(err)
+		}
+		config := map[string]any{"pod_id": made.ID}
+		is := func(status string) {
+			d.Helper()
+			reached := func() bool {
+				got, err := d.c.Pods.GetFresh(d.Context(), made.ID)
+				return err == nil && got.Status == status
+			}
+			if d.version == api.V1 { // whose status is what is desired, also while the pod starts
+				d.until("the pod is "+status, reached)
+			}
+			if got, err := d.c.Pods.GetFresh(d.Context(), made.ID); err != nil || got.Status != status {
+				d.Errorf("the pod is %s, expected %s, %v", got.Status, status, err)
+			}
+		}
+		d.does("pod_start", config, "Pod "+made.ID+" is RUNNING.") // it is about to already
+		d.does("pod_restart", config, "Pod "+made.ID+" restarts.", "is RUNNING.")
+		is("RUNNING")
+		d.does("pod_stop", config, "is EXITED.")
+		is("EXITED")
+		d.does("pod_stop", config, "is EXITED.")
+		d.fails("pod_restart", config, "Could not restart the pod", "is EXITED: only a pod that is RUNNING can be restarted")
+		d.does("pod_start", config, "is RUNNING.")
+		is("RUNNING")
+		d.fails("pod_start", map[string]any{"pod_id": "none"}, "Could not start the pod", "404")
+		d.fails("pod_stop", map[string]any{"pod_id": "a b"}, "pod_id: Invalid pod_id")
+		d.fails("pod_stop", map[string]any{"pod_id": made.ID, "timeout": "0s"}, "timeout: Invalid timeout")
+	})
+}
+
+// An interrupted run of Terraform leaves neither a job nor an endpoint without
+// workers.
+func TestActionsAreInterrupted(t *testing.T) {
+	onEachVersion(t, func(d *driver) {
+		id := d.endpoint(api.Workers{Max: 1})
+		interrupt := func(action string, config map[string]any, begun func() bool, want string) {
+			d.Helper()
+			ended := make(chan error)
+			go func() {
+				_, diags := d.p.Invoke("gpucloud_"+action, config)
+				ended <- diags.Err()
+			}()
+			d.until("the action has begun", begun)
+			d.p.Stop()
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), want) {
+				d.Errorf("%s: expected an error with %q, got %v", action, want, err)
+			}
+		}
+		inProgress := func() bool {
+			health, err := d.c.Jobs.Health(d.Context(), id)
+			return err == nil && health.Jobs.InProgress == 1
+		}
+		maximum := func() int64 {
+			got, err := d.c.Endpoints.GetFresh(d.Context(), id)
+			if err != nil {
+				d.Fatal(err)
+			}
+			return got.Workers.Max
+		}
+		interrupt("job_run", map[string]any{"endpoint_id": id, "input": `{"op":"sleep","ms":600000}`}, inProgress, "interrupted; it was cancelled")
+		d.until("no job runs", func() bool { return !inProgress() })
+		d.submit(id, `{"op":"sleep","ms":600000}`, "IN_PROGRESS")
+		interrupt("endpoint_recycle_workers", map[string]any{"endpoint_id": id}, func() bool { return maximum() == 0 }, "interrupted")
+		if now := maximum(); now != 1 {
+			d.Errorf("the endpoint may have %d workers, expected 1", now)
+		}
+	})
+}

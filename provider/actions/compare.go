@@ -1,0 +1,106 @@
+package actions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// decode reads JSON that a configuration has; nil where there is none.
+func decode(text types.String) (any, error) {
+	if text.IsNull() || text.IsUnknown() {
+		return nil, nil
+	}
+	return decodeJSON([]byte(text.ValueString()))
+}
+
+// decodeJSON reads JSON with its numbers as they are written. No text is null: a
+// handler may return nothing.
+func decodeJSON(text []byte) (v any, err error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(text) {
+		return nil, errors.New("it is not valid JSON")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return v, decoder.Decode(&v)
+}
+
+// differs says where a value is not the wanted one; "" for nowhere. Open objects may
+// have other members than the wanted ones.
+func differs(at string, got, want any, open bool) string {
+	wanted, ok := want.(map[string]any)
+	if !ok {
+		if equal(got, want) {
+			return ""
+		}
+		return fmt.Sprintf("%s is %s, expected %s", at, show(got), show(want))
+	}
+	members, ok := got.(map[string]any)
+	if !ok {
+		return fmt.Sprintf("%s is %s, expected an object", at, show(got))
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		member, has := members[name]
+		if !has {
+			return fmt.Sprintf("%s has no member %q", at, name)
+		}
+		if difference := differs(at+"."+name, member, wanted[name], open); difference != "" {
+			return difference
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if _, expected := wanted[name]; !expected && !open {
+			return fmt.Sprintf("%s has a member %q, expected none", at, name)
+		}
+	}
+	return ""
+}
+
+// equal compares values, and numbers by what they are: 1 is 1.0.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && (a == b || sameNumber(a.String(), b.String()))
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equal)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, equal)
+	}
+	return a == b
+}
+
+// sameNumber compares with 512 bits, and so bounds what an exponent may cost.
+func sameNumber(a, b string) bool {
+	x, _, errX := big.ParseFloat(a, 10, 512, big.ToNearestEven)
+	y, _, errY := big.ParseFloat(b, 10, 512, big.ToNearestEven)
+	return errX == nil && errY == nil && x.Cmp(y) == 0
+}
+
+const longestShown = 500 // bytes
+
+// show is a value as JSON, cut where it is long.
+func show(v any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return "not JSON"
+	}
+	shown := bytes.TrimSpace(text.Bytes())
+	if len(shown) > longestShown {
+		return string(bytes.ToValidUTF8(shown[:longestShown], nil)) + " …"
+	}
+	return string(shown)
+}

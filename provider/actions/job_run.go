@@ -1,0 +1,110 @@
+package actions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
+)
+
+var jobRun = &definition[jobRunModel]{
+	name:    "job_run",
+	failure: "The job did not do what was expected",
+	about: "Runs a job on an endpoint, waits for its end, and checks its output: a smoke test after a change. A job that does not complete, or whose output is another one than expected, is an error. " +
+		"A job that is interrupted, or takes longer than `timeout`, is cancelled. " + jobrun.Costs,
+	attributes: withJob(map[string]schema.Attribute{
+		"expected_output": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "The whole output, as JSON; any when left out. The order of members, blanks and the form of numbers make no difference.",
+		},
+		"expected_members": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Members that the output must have, as a JSON object; it may have others. Objects in it are compared the same way, everything else as a whole: " +
+				"`jsonencode({ model = { name = \"sdxl\" } })`.",
+		},
+	}),
+	validate: func(ctx context.Context, c diagnostics.Check, config *jobRunModel) {
+		config.Validate(ctx, c)
+		if _, err := decode(config.ExpectedOutput); err != nil {
+			c.Error("expected_output", "Invalid expected_output", "Invalid expected_output: expected JSON, such as jsonencode({ done = true }): %s.", err)
+		}
+		members, err := decode(config.ExpectedMembers)
+		if _, isObject := members.(map[string]any); members != nil && !isObject || err != nil {
+			c.Error("expected_members", "Invalid expected_members", "Invalid expected_members: expected a JSON object, such as jsonencode({ done = true }).")
+		}
+	},
+	invoke: func(ctx context.Context, c *api.Client, config *jobRunModel, report reporter) error {
+		job, err := config.Run(ctx, c, reportStatus(report))
+		if err != nil {
+			return err
+		}
+		report("Job %s is %s after %d ms in the queue and %d ms of execution.", job.ID, job.Status, job.DelayTime, job.ExecutionTime)
+		return config.compare(job)
+	},
+}
+
+// withJob adds what describes the job to an action's own attributes.
+func withJob(own map[string]schema.Attribute) map[string]schema.Attribute {
+	maps.Copy(own, ofJob(jobrun.Attributes))
+	return own
+}
+
+// ofJob says of what is secret that a plan file keeps it: an action can have neither
+// sensitive nor, in this release of the plugin framework, write-only attributes.
+func ofJob(of []jobrun.Attribute) map[string]schema.Attribute {
+	out := map[string]schema.Attribute{}
+	for _, a := range of {
+		description := a.Description
+		if a.Secret {
+			description += " No state has it; a saved plan has it in plain text, as it has the whole configuration of an action."
+		}
+		switch a.Type {
+		case types.StringType:
+			out[a.Name] = schema.StringAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: description}
+		case types.Int64Type:
+			out[a.Name] = schema.Int64Attribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
+		case types.BoolType:
+			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
+		default:
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: ofJob(a.Members)}
+		}
+	}
+	return out
+}
+
+type jobRunModel struct {
+	jobrun.Model
+	ExpectedOutput  types.String `tfsdk:"expected_output"`
+	ExpectedMembers types.String `tfsdk:"expected_members"`
+}
+
+// compare holds the output against what is expected.
+func (m *jobRunModel) compare(job api.Job) error {
+	output, err := decodeJSON(job.Output)
+	if err != nil {
+		return fmt.Errorf("the output of job %s is not JSON: %w", job.ID, err)
+	}
+	for _, expected := range []struct {
+		attribute string
+		value     types.String
+		open      bool
+	}{
+		{"expected_output", m.ExpectedOutput, false},
+		{"expected_members", m.ExpectedMembers, true},
+	} {
+		want, err := decode(expected.value)
+		if err != nil || expected.value.IsNull() {
+			continue // validated
+		}
+		if difference := differs("output", output, want, expected.open); difference != "" {
+			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s", job.ID, difference, show(output))}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
+)
+
+var podStart = podAction("pod_start", "Could not start the pod",
+	"Starts a pod that was stopped or has ended, and waits until it runs. A pod that runs stays as it is. It costs what a pod costs from then on.",
+	func(ctx context.Context, c *api.Client, id string, report reporter) error {
+		if _, err := c.Pods.Reach(ctx, id, true); err != nil {
+			return err
+		}
+		return awaitRunning(ctx, c, id, report)
+	})
+
+var podStop = podAction("pod_stop", "Could not stop the pod",
+	"Stops a pod and waits until it has ended: its GPUs are given back, its persistent storage is kept. A pod that has ended stays as it is.",
+	func(ctx context.Context, c *api.Client, id string, report reporter) error {
+		if _, err := c.Pods.Reach(ctx, id, false); err != nil {
+			return err
+		}
+		return awaitStatus(ctx, c, id, report, func(p api.Pod) (bool, error) { return !p.Active(), nil })
+	})
+
+var podRestart = podAction("pod_restart", "Could not restart the pod",
+	"Restarts the container of a pod that runs, and waits until it runs again. What it had on its container disk is lost.",
+	func(ctx context.Context, c *api.Client, id string, report reporter) error {
+		pod, err := c.Pods.GetFresh(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case pod.Status != api.PodRunning:
+			return fmt.Errorf("pod %s is %s: only a pod that is RUNNING can be restarted. Start it with gpucloud_pod_start", id, pod.Status)
+		}
+		if err := c.Pods.Act(ctx, id, api.RestartPod); err != nil {
+			return err
+		}
+		report("Pod %s restarts.", id)
+		return awaitRunning(ctx, c, id, report)
+	})
+
+func podAction(name, failure, about string, act func(ctx context.Context, c *api.Client, id string, report reporter) error) *definition[podModel] {
+	return &definition[podModel]{
+		name: name, failure: failure,
+		about: about + " A `gpucloud_pod` whose `desired_state` says otherwise is planned back by the next plan.",
+		attributes: map[string]schema.Attribute{
+			"pod_id":  schema.StringAttribute{Required: true, MarkdownDescription: "Id of the pod."},
+			"timeout": timeoutAttribute("How long to wait for the pod"),
+		},
+		validate: func(_ context.Context, c diagnostics.Check, config *podModel) {
+			jobrun.CheckID(c, "pod_id", config.PodID)
+			config.validate(c)
+		},
+		invoke: func(ctx context.Context, c *api.Client, config *podModel, report reporter) error {
+			waiting, done := config.bounded(ctx)
+			defer done()
+			return act(waiting, c, config.PodID.ValueString(), report)
+		},
+	}
+}
+
+type podModel struct {
+	PodID types.String `tfsdk:"pod_id"`
+	patience
+}
+
+// awaitRunning waits until a pod runs. One that ends well at once did run.
+func awaitRunning(ctx context.Context, c *api.Client, id string, report reporter) error {
+	return awaitStatus(ctx, c, id, report, func(p api.Pod) (bool, error) {
+		if p.Status == api.PodError {
+			reason := "its logs may say why"
+			if p.Reason != nil && *p.Reason != "" {
+				reason = *p.Reason
+			}
+			return true, errors.New(reason)
+		}
+		return p.Status == api.PodRunning || p.Status == api.PodExited, nil
+	})
+}
+
+// awaitStatus reports each new status of a pod until it is the wanted one.
+func awaitStatus(ctx context.Context, c *api.Client, id string, report reporter, wanted func(api.Pod) (bool, error)) error {
+	last := ""
+	err := poll(ctx, func() (bool, error) {
+		pod, err := c.Pods.GetFresh(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if pod.Status != last {
+			report("Pod %s is %s.", id, pod.Status)
+			last = pod.Status
+		}
+		return wanted(pod)
+	})
+	if err != nil && last != "" {
+		return fmt.Errorf("pod %s is %s: %w", id, last, err)
+	}
+	return err
+}

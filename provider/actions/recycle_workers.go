@@ -1,0 +1,80 @@
+package actions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/action/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
+)
+
+var recycleWorkers = &definition[recycleWorkersModel]{
+	name:    "endpoint_recycle_workers",
+	failure: "Could not recycle the workers",
+	about: "Ends all workers of an endpoint, so that new ones start: for an image whose tag has moved, or for workers that hang.\n\n" +
+		"The API can't restart a worker. The action sets `workers` of the endpoint to 0, waits until all are gone, and sets what it was before; jobs wait in the queue meanwhile. " +
+		"What the deployment does with jobs in progress is its own choice: it may let them finish, or interrupt them. " +
+		"`workers` is restored also where the action fails or is interrupted; if that fails too, the next plan shows the difference.",
+	attributes: map[string]schema.Attribute{
+		"endpoint_id": schema.StringAttribute{Required: true, MarkdownDescription: "Id of the endpoint."},
+		"timeout":     timeoutAttribute("How long to wait until all workers are gone"),
+	},
+	validate: func(_ context.Context, c diagnostics.Check, config *recycleWorkersModel) {
+		jobrun.CheckID(c, "endpoint_id", config.EndpointID)
+		config.validate(c)
+	},
+	invoke: recycle,
+}
+
+type recycleWorkersModel struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
+	patience
+}
+
+// restoreTime is how long it may take to restore the bounds of the workers.
+const restoreTime = 30 * time.Second
+
+func recycle(ctx context.Context, c *api.Client, config *recycleWorkersModel, report reporter) (failure error) {
+	id := config.EndpointID.ValueString()
+	before, err := c.Endpoints.GetFresh(ctx, id)
+	if err != nil {
+		return err
+	}
+	if before.Workers.Max == 0 {
+		return fmt.Errorf("endpoint %s may have no workers: its workers.max is 0", id)
+	}
+	none := before
+	none.Workers.Min, none.Workers.Max = 0, 0
+	defer func() {
+		restoring, done := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
+		defer done()
+		if _, err := c.Endpoints.Update(restoring, none, before); err != nil {
+			failure = fmt.Errorf("endpoint %s has workers.min = 0 and workers.max = 0, and its %d and %d could not be restored: apply its configuration again. %w", id, before.Workers.Min, before.Workers.Max, err)
+			return
+		}
+		report("Endpoint %s has %d to %d workers again.", id, before.Workers.Min, before.Workers.Max)
+	}()
+	if _, err := c.Endpoints.Update(ctx, before, none); err != nil {
+		return err
+	}
+	waiting, done := config.bounded(ctx)
+	defer done()
+	last := -1
+	err = poll(waiting, func() (bool, error) {
+		health, err := c.Jobs.Health(waiting, id)
+		if left := health.Total(); err == nil && left != last {
+			report("Endpoint %s has %d workers left.", id, left)
+			last = left
+		}
+		return last == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("workers of endpoint %s are left: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package provider_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+)
+
+// The configurations of the guide on cost ceilings are those of examples/costs, and plan
+// what it says of them at the prices that are there.
+func TestCostsGuide(t *testing.T) {
+	guide := readText(t, "../docs/guides/costs.md")
+	cli, err := tfcli.Default(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.Catalog = "../examples/costs/catalog.yaml" })
+	if d.Remote {
+		t.Skip("the prices are those of the example")
+	}
+	blocks := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindAllStringSubmatch(guide, -1)
+	files, err := filepath.Glob("../examples/costs/*.tf")
+	if err != nil || len(files) == 0 || len(blocks) != len(files) {
+		t.Fatalf("%d configurations in the guide, %d in examples/costs: %v", len(blocks), len(files), err)
+	}
+	for _, file := range files {
+		text := readText(t, file)
+		found := false
+		for _, b := range blocks {
+			found = found || b[1] == text
+		}
+		if !found {
+			t.Errorf("the guide does not show %s", file)
+		}
+		w := d.Workspace(t, cli, api.V2)
+		w.Write("main.tf", text)
+		writes := d.Writes()
+		plan := squeeze(w.MustRun("plan", "-no-color"))
+		switch filepath.Base(file) {
+		case "ceiling.tf":
+			expect(t, plan, "1 to add")
+			out, err := w.Run("plan", "-no-color", "-var=workers=5")
+			if quoted := squeeze(strings.ReplaceAll(regexp.MustCompile(`(?m)(^> .*\n)+`).FindString(guide), "> ", "")); err == nil || !strings.Contains(squeeze(out), strings.TrimSpace(quoted)) {
+				t.Errorf("the plan of 5 workers: %v\n%s\nthe guide says\n%s", err, out, quoted)
+			}
+		case "exception.tf":
+			expect(t, plan, "2 to add")
+		case "checks.tf":
+			expect(t, plan, "1 to add")
+			expect(t, plan, "Warning: Above the cost ceiling")
+		}
+		if d.Writes() != writes {
+			t.Errorf("%s: a plan sent something", file)
+		}
+	}
+}
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// squeeze undoes the line breaks and frames of diagnostics.
+func squeeze(text string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
+}

@@ -1,0 +1,108 @@
+// Package ephemerals holds the provider's ephemeral resources: what a run of
+// Terraform uses and no state or plan keeps.
+package ephemerals
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral"
+	"github.com/hashicorp/terraform-plugin-framework/ephemeral/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
+)
+
+// All lists the constructors of every ephemeral resource.
+var All = []func() ephemeral.EphemeralResource{
+	func() ephemeral.EphemeralResource { return &job{} },
+}
+
+// job is gpucloud_job: it runs a job and has its output.
+type job struct{ run *kit.Run }
+
+type jobModel struct {
+	jobrun.Model
+	jobrun.Outcome
+}
+
+func (*job) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_job"
+}
+
+func (*job) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Runs a job on an endpoint, waits for its end and has its output, which no state and no plan keeps (Terraform 1.10, OpenTofu 1.11 and later). " +
+			"A job that does not complete is an error with its status, the worker's error and its id. A job that is interrupted, or takes longer than `timeout`, is cancelled.\n\n" +
+			"**It runs, and costs, each time.** Terraform opens an ephemeral resource in every plan and again in every apply, also where nothing changes, unless what it depends on is not known yet. " + jobrun.Costs + " " +
+			"To run a job once after a change, use the action `gpucloud_job_run`.",
+		Attributes: withArguments(map[string]schema.Attribute{
+			"id":             schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the job."},
+			"output":         schema.StringAttribute{Computed: true, MarkdownDescription: "What the handler returned, as JSON, for `jsondecode()`; null where it returned nothing."},
+			"worker_id":      schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the worker that ran it."},
+			"delay_time":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds in the queue."},
+			"execution_time": schema.Int64Attribute{Computed: true, MarkdownDescription: "Milliseconds of execution."},
+		}),
+	}
+}
+
+// withArguments adds what describes the job to the attributes of its outcome.
+func withArguments(outcome map[string]schema.Attribute) map[string]schema.Attribute {
+	maps.Copy(outcome, arguments(jobrun.Attributes))
+	return outcome
+}
+
+func arguments(of []jobrun.Attribute) map[string]schema.Attribute {
+	out := map[string]schema.Attribute{}
+	for _, a := range of {
+		switch a.Type {
+		case types.StringType:
+			out[a.Name] = schema.StringAttribute{Required: a.Required, Optional: !a.Required, Sensitive: a.Secret, MarkdownDescription: a.Description}
+		case types.Int64Type:
+			out[a.Name] = schema.Int64Attribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
+		case types.BoolType:
+			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
+		default:
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members)}
+		}
+	}
+	return out
+}
+
+func (j *job) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ *ephemeral.ConfigureResponse) {
+	j.run, _ = req.ProviderData.(*kit.Run)
+}
+
+func (*job) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse) {
+	var config jobModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if !resp.Diagnostics.HasError() {
+		config.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics})
+	}
+}
+
+func (j *job) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
+	c := j.run.Client(&resp.Diagnostics)
+	var model jobModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	// What was unknown when it was validated.
+	if model.Validate(ctx, diagnostics.Check{Diagnostics: &resp.Diagnostics}); resp.Diagnostics.HasError() {
+		return
+	}
+	done, err := model.Run(ctx, c, func(now api.Job) {
+		tflog.Info(ctx, "waiting for the end of a job", map[string]any{"job": now.ID, "status": now.Status})
+	})
+	if err != nil {
+		resp.Diagnostics.AddError("The job did not complete", err.Error())
+		return
+	}
+	model.Outcome = jobrun.OutcomeOf(done)
+	resp.Diagnostics.Append(resp.Result.Set(ctx, &model)...)
+}

@@ -1,0 +1,225 @@
+package ephemerals_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+// drive returns the provider and the id of an endpoint whose jobs do what their
+// input says.
+func drive(t *testing.T) (*tfdrive.Provider, *api.Client, string) {
+	t.Helper()
+	d := acctest.Deploy(t)
+	if d.Remote {
+		t.Skip("the jobs are made for a handler that is built into the jobrunner")
+	}
+	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
+	if err := p.Configured.Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := d.Client(t, api.V2)
+	return p, c, makeEndpoint(t, c)
+}
+
+func makeEndpoint(t *testing.T, c *api.Client) (id string) {
+	t.Helper()
+	made, err := c.Endpoints.Create(t.Context(), api.Endpoint{Name: "jobs", Type: "QUEUE", Workers: api.Workers{Max: 1}, Container: &api.Container{Image: new("builtin/conformance")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+func TestJob(t *testing.T) {
+	p, _, id := drive(t)
+	opened, diags := p.Open("gpucloud_job", map[string]any{
+		"endpoint_id": id, "input": `{"op":"echo","a":[1,null]}`, "timeout": "1m", "policy": map[string]any{"execution_timeout": 5000, "low_priority": false},
+	})
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var output any
+	if err := json.Unmarshal([]byte(opened.Get("output").(string)), &output); err != nil || !reflect.DeepEqual(output, map[string]any{"op": "echo", "a": []any{1.0, nil}}) {
+		t.Errorf("output: %v, %v", opened.Get("output"), err)
+	}
+	if opened.Get("id") == "" || opened.Get("worker_id") == nil || opened.Get("delay_time") == nil || opened.Get("execution_time") == nil {
+		t.Errorf("what the job was is missing: %s", opened.Value)
+	}
+}
+
+// All that a job may be submitted with is sent, and a refusal that repeats it shows no
+// secret.
+func TestJobSubmission(t *testing.T) {
+	d := acctest.Deploy(t)
+	if d.Remote {
+		t.Skip("the job is made for a handler that is built into the jobrunner")
+	}
+	id := makeEndpoint(t, d.Client(t, api.V2))
+	target, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	var sent []byte
+	refuses := false
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/run") {
+			sent, _ = io.ReadAll(r.Body)
+			if refuses {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_ = json.NewEncoder(w).Encode(map[string]any{"title": "Bad Request", "status": 400, "detail": "invalid: " + string(sent)})
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(sent))
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	d.URL = front.URL
+	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
+	config := map[string]any{
+		"endpoint_id": id, "input": `{"op":"echo"}`, "webhook": front.URL + "/called?token=a-planted-token",
+		"policy":    map[string]any{"execution_timeout": 5000, "ttl": 60000, "low_priority": false},
+		"s3_config": map[string]any{"access_id": "me", "access_secret": "a-planted-secret", "bucket_name": "results", "endpoint_url": "https://s3.example.com"},
+	}
+	if _, diags := p.Open("gpucloud_job", config); diags.Err() != nil {
+		t.Fatal(diags)
+	}
+	var got any
+	want := map[string]any{
+		"input": map[string]any{"op": "echo"}, "webhook": config["webhook"],
+		"policy":   map[string]any{"executionTimeout": 5000.0, "ttl": 60000.0, "lowPriority": false},
+		"s3Config": map[string]any{"accessId": "me", "accessSecret": "a-planted-secret", "bucketName": "results", "endpointUrl": "https://s3.example.com"},
+	}
+	if err := json.Unmarshal(sent, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("sent %s", sent)
+	}
+	refuses = true
+	_, diags := p.Open("gpucloud_job", config)
+	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "could not be submitted") || strings.Contains(err.Error(), "a-planted") {
+		t.Errorf("refused: %v", err)
+	}
+}
+
+func TestJobFails(t *testing.T) {
+	p, c, id := drive(t)
+	for name, test := range map[string]struct {
+		config map[string]any
+		want   []string
+	}{
+		"failed":         {map[string]any{"input": `{"op":"fail","message":"no such model"}`}, []string{"The job did not complete: job ", "ended as FAILED", "no such model", "endpoint " + id}},
+		"too slow":       {map[string]any{"input": `{"op":"sleep","ms":600000}`, "timeout": "1s"}, []string{"not finished after 1s; it was cancelled"}},
+		"no endpoint":    {map[string]any{"endpoint_id": "none", "input": "{}"}, []string{"the job could not be submitted to endpoint none"}},
+		"not an id":      {map[string]any{"endpoint_id": "a/b", "input": "{}"}, []string{"endpoint_id: Invalid endpoint_id", `got "a/b"`}},
+		"not an object":  {map[string]any{"input": "[]"}, []string{"input: Invalid input: Invalid input: expected a JSON object"}},
+		"not JSON":       {map[string]any{"input": "{"}, []string{"input: Invalid input"}},
+		"no duration":    {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: invalid timeout: expected a duration from 1s`, `got "soon"`}},
+		"no time at all": {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
+		"bounds":         {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000, got 9999"}},
+		"no webhook":     {map[string]any{"input": "{}", "webhook": "ftp://a-planted-token"}, []string{"webhook: Invalid webhook: Invalid webhook: expected an http or https URL"}},
+		"no storage":     {map[string]any{"input": "{}", "s3_config": map[string]any{"endpoint_url": "storage"}}, []string{"s3_config.endpoint_url: Invalid s3_config.endpoint_url", "expected an http or https URL"}},
+		"short":          {map[string]any{"input": "{}", "policy": map[string]any{"execution_timeout": 1}}, []string{"policy.execution_timeout: ", "expected 5000 to"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := map[string]any{"endpoint_id": id}
+			for k, v := range test.config {
+				config[k] = v
+			}
+			_, diags := p.Open("gpucloud_job", config)
+			for _, want := range test.want {
+				if diags.Err() == nil || !strings.Contains(diags.Err().Error(), want) {
+					t.Errorf("expected an error with %q, got %v", want, diags.Err())
+				}
+			}
+			if err := diags.Err(); err != nil && strings.Contains(err.Error(), "a-planted-token") {
+				t.Errorf("the error has a secret: %s", err)
+			}
+		})
+	}
+	idle(t, c, id)
+}
+
+// idle expects that no job is left.
+func idle(t *testing.T, c *api.Client, id string) {
+	t.Helper()
+	health, err := c.Jobs.Health(t.Context(), id)
+	if err != nil || health.Jobs.InQueue+health.Jobs.InProgress > 0 {
+		t.Errorf("jobs are left: %+v, %v", health.Jobs, err)
+	}
+}
+
+// An interrupted run of Terraform leaves no job.
+func TestJobIsCancelledOnInterrupt(t *testing.T) {
+	p, c, id := drive(t)
+	ended := make(chan error)
+	go func() {
+		_, diags := p.Open("gpucloud_job", map[string]any{"endpoint_id": id, "input": `{"op":"sleep","ms":600000}`})
+		ended <- diags.Err()
+	}()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		health, err := c.Jobs.Health(t.Context(), id)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("the job does not run: %v", err)
+		}
+		if health.Jobs.InProgress > 0 {
+			break
+		}
+	}
+	p.Stop()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "interrupted; it was cancelled") {
+		t.Errorf("expected an error of the interrupt, got %v", err)
+	}
+	idle(t, c, id)
+}
+
+// The output goes into a write-only attribute, and into no file of Terraform.
+func TestJobInTerraform(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		if d.Remote {
+			t.Skip("the job is made for a handler that is built into the jobrunner")
+		}
+		c := d.Client(t, api.V2)
+		w := d.Workspace(t, cli, api.V2)
+		w.Write("main.tf", `ephemeral "gpucloud_job" "token" {
+  endpoint_id = "`+makeEndpoint(t, c)+`"
+  input       = jsonencode({ op = "echo", token = "secret-of-a-job" })
+}
+resource "gpucloud_template" "t" {
+  name           = "t"
+  image          = "i"
+  env_wo         = { TOKEN = jsondecode(ephemeral.gpucloud_job.token.output).token }
+  env_wo_version = 1
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+		templates, err := c.Templates.List(t.Context())
+		if err != nil || len(templates) != 1 || templates[0].Env["TOKEN"] != "secret-of-a-job" {
+			t.Errorf("the template has not the output: %v, %v", templates, err)
+		}
+		if state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate")); err != nil || strings.Contains(string(state), "secret-of-a-job") {
+			t.Errorf("the state has the output: %s, %v", state, err)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package functions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
+)
+
+// gpuPools finds the pools that hold GPU types.
+var gpuPools = &definition{
+	name: "gpu_pools",
+	definition: function.Definition{
+		Summary: "GPU pools that hold GPU types",
+		MarkdownDescription: "Returns the set of the serverless GPU pools that hold these GPU types, for `gpu.pools` of an endpoint. A pool may hold further types, which `gpu.excluded_types` can exclude; " +
+			"`gpu.type_ids` selects exactly the types that it names.\n\n" +
+			"The function asks no API: it knows the types and pools that were documented when this release of the provider was made. A type that it does not know is an error, also where a deployment has it.",
+		Parameters: []function.Parameter{
+			function.ListParameter{
+				Name: "type_ids", ElementType: types.StringType,
+				MarkdownDescription: "Ids of GPU types, such as `NVIDIA L4`.",
+			},
+		},
+		Return: function.SetReturn{ElementType: types.StringType},
+	},
+	run: func(ctx context.Context, args function.ArgumentsData) (any, *function.FuncError) {
+		ids, err := stringsArgument(ctx, args, 0)
+		if err != nil {
+			return nil, err
+		}
+		pools := map[string]bool{}
+		for i, id := range ids {
+			pool, known := catalog.DocumentedPools[id]
+			switch {
+			case !known:
+				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected the id of a GPU type, got %q%s",
+					i, id, near.Suggest(id, slices.Collect(maps.Keys(catalog.DocumentedPools)))))
+			case pool == "":
+				return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d: expected a GPU type of a serverless pool, got %q, which is in none", i, id))
+			}
+			pools[pool] = true
+		}
+		return slices.AppendSeq([]string{}, maps.Keys(pools)), nil
+	},
+}

@@ -1,0 +1,167 @@
+// Package jobrun is what the ephemeral resource and the action that run a job have
+// in common: the attributes that describe the job, their checks, and the run.
+package jobrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// Costs is the warning that belongs into each description.
+const Costs = "A job costs what its workers cost while they start, run and idle."
+
+// Model is the part of a model that describes a job.
+type Model struct {
+	EndpointID types.String `tfsdk:"endpoint_id"`
+	Input      types.String `tfsdk:"input"`
+	Timeout    types.String `tfsdk:"timeout"`
+	Policy     types.Object `tfsdk:"policy"`
+	Webhook    types.String `tfsdk:"webhook"`
+	S3Config   types.Object `tfsdk:"s3_config"`
+}
+
+// bounds are those of the job in the service.
+type bounds struct {
+	ExecutionTimeout types.Int64 `tfsdk:"execution_timeout"`
+	TTL              types.Int64 `tfsdk:"ttl"`
+	LowPriority      types.Bool  `tfsdk:"low_priority"`
+}
+
+// s3Config is object storage for the worker.
+type s3Config struct {
+	AccessID     types.String `tfsdk:"access_id"`
+	AccessSecret types.String `tfsdk:"access_secret"`
+	BucketName   types.String `tfsdk:"bucket_name"`
+	EndpointURL  types.String `tfsdk:"endpoint_url"`
+}
+
+const (
+	defaultTimeout = 10 * time.Minute
+	longest        = 7 * 24 * time.Hour // description: Limits
+	shortestTTL    = 10 * time.Second
+)
+
+// Validate checks a configuration as far as it is known.
+func (m *Model) Validate(ctx context.Context, c diagnostics.Check) {
+	CheckID(c, "endpoint_id", m.EndpointID)
+	if v := m.Input; !v.IsNull() && !v.IsUnknown() && !isObject(v.ValueString()) {
+		c.Error("input", "Invalid input", "Invalid input: expected a JSON object, such as jsonencode({ prompt = \"…\" }).")
+	}
+	if _, err := ParseTimeout(m.Timeout); err != nil {
+		c.Error("timeout", "Invalid timeout", "%s", err)
+	}
+	if policy, err := value.As[bounds](ctx, m.Policy); err == nil && policy != nil {
+		checkBound(c, "policy.execution_timeout", policy.ExecutionTimeout, 5*time.Second)
+		checkBound(c, "policy.ttl", policy.TTL, shortestTTL)
+	}
+	checkURL(c, "webhook", m.Webhook)
+	if storage, err := value.As[s3Config](ctx, m.S3Config); err == nil && storage != nil {
+		checkURL(c, "s3_config.endpoint_url", storage.EndpointURL)
+	}
+}
+
+// checkURL refuses what is no address. A webhook's may have a token: the error does not
+// repeat it.
+func checkURL(c diagnostics.Check, attribute string, v types.String) {
+	if v.IsNull() || v.IsUnknown() {
+		return
+	}
+	if u, err := url.Parse(v.ValueString()); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected an http or https URL with a host.", attribute)
+	}
+}
+
+// CheckID refuses what can't be the id of an object.
+func CheckID(c diagnostics.Check, attribute string, id types.String) {
+	if !id.IsNull() && !id.IsUnknown() && !api.ValidID(id.ValueString()) {
+		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected letters, digits, - and _ only, got %q.", attribute, id.ValueString())
+	}
+}
+
+func checkBound(c diagnostics.Check, attribute string, v types.Int64, low time.Duration) {
+	if ms := v.ValueInt64(); !v.IsNull() && !v.IsUnknown() && (ms < low.Milliseconds() || ms > longest.Milliseconds()) {
+		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected %d to %d, got %d.", attribute, low.Milliseconds(), longest.Milliseconds(), ms)
+	}
+}
+
+func isObject(text string) bool {
+	return json.Valid([]byte(text)) && bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("{"))
+}
+
+// ParseTimeout reads how long to wait: ten minutes when left out.
+func ParseTimeout(text types.String) (time.Duration, error) {
+	if text.IsNull() || text.IsUnknown() {
+		return defaultTimeout, nil
+	}
+	timeout, err := time.ParseDuration(text.ValueString())
+	if err != nil || timeout < time.Second || timeout > longest {
+		return 0, fmt.Errorf("invalid timeout: expected a duration from 1s to %s, such as 90s or 1h, got %q", longest, text.ValueString())
+	}
+	return timeout, nil
+}
+
+// Run submits the job and waits for its end.
+func (m *Model) Run(ctx context.Context, c *api.Client, progress func(api.Job)) (api.Job, error) {
+	timeout, err := ParseTimeout(m.Timeout)
+	if err != nil {
+		return api.Job{}, err
+	}
+	given, err := value.As[bounds](ctx, m.Policy)
+	if err != nil {
+		return api.Job{}, err
+	}
+	ttl := min(max(timeout+time.Minute, shortestTTL), longest).Milliseconds()
+	policy := &api.JobPolicy{TTL: &ttl}
+	if given != nil {
+		policy.ExecutionTimeout, policy.LowPriority = given.ExecutionTimeout.ValueInt64Pointer(), given.LowPriority.ValueBoolPointer()
+		if !given.TTL.IsNull() {
+			policy.TTL = given.TTL.ValueInt64Pointer()
+		}
+	}
+	submission := api.Submission{Input: json.RawMessage(m.Input.ValueString()), Policy: policy, Webhook: m.Webhook.ValueString()}
+	storage, err := value.As[s3Config](ctx, m.S3Config)
+	if err != nil {
+		return api.Job{}, err
+	}
+	if storage != nil {
+		submission.S3Config = &api.S3Config{
+			AccessID: storage.AccessID.ValueString(), AccessSecret: storage.AccessSecret.ValueString(),
+			BucketName: storage.BucketName.ValueString(), EndpointURL: storage.EndpointURL.ValueString(),
+		}
+	}
+	return c.Jobs.RunToEnd(ctx, m.EndpointID.ValueString(), submission, timeout, progress)
+}
+
+// Outcome is the part of a model that holds what became of a job.
+type Outcome struct {
+	ID            types.String `tfsdk:"id"`
+	Output        types.String `tfsdk:"output"`
+	WorkerID      types.String `tfsdk:"worker_id"`
+	DelayTime     types.Int64  `tfsdk:"delay_time"`
+	ExecutionTime types.Int64  `tfsdk:"execution_time"`
+}
+
+// OutcomeOf is what became of a job. A handler may leave no output.
+func OutcomeOf(job api.Job) Outcome {
+	o := Outcome{
+		ID: types.StringValue(job.ID), Output: types.StringNull(), WorkerID: types.StringNull(),
+		DelayTime: types.Int64Value(job.DelayTime), ExecutionTime: types.Int64Value(job.ExecutionTime),
+	}
+	if len(job.Output) > 0 {
+		o.Output = types.StringValue(string(job.Output))
+	}
+	if job.WorkerID != "" {
+		o.WorkerID = types.StringValue(job.WorkerID)
+	}
+	return o
+}

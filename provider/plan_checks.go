@@ -1,0 +1,96 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+)
+
+const ceilingVariable = "GPUCLOUD_MAX_HOURLY_COST"
+
+// planCheckAttributes choose what a plan is held against the catalog for, and the cost
+// ceiling.
+var planCheckAttributes = map[string]schema.Attribute{
+	"max_hourly_cost": schema.NumberAttribute{
+		Optional: true,
+		MarkdownDescription: "Most that a single endpoint, pod or cluster may cost in an hour, in USD, at the prices of the catalog: a plan that creates or changes one that may cost more is refused. " +
+			"It is for each object by itself, not for their sum, and `max_hourly_cost` of a resource takes its place ([cost ceilings](guides/costs.md)). API v1 has no prices. Or `" + ceilingVariable + "`.",
+	},
+	"plan_checks": schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "What a plan is held against the deployment's catalog for. Each check is `error`, `warning` or `off`, and looks at what is new or changes: an object whose GPU type left the catalog is planned as ever. " +
+			"Each list of the catalog is asked for once in a plan, however many resources there are; one that can't be read is a single warning, and the plan goes on without the checks. API v1 has no catalog: see each check.",
+		Attributes: map[string]schema.Attribute{
+			"names": levelAttribute("Ids that the catalog does not have, with similar ones, and GPU or vCPU counts that no machine has. `error` when left out. " +
+				"Data centers are never more than a warning, because the API takes some that its catalog lacks, and nor is any id on API v1, where they are compared with those that are documented."),
+			"stock":        levelAttribute("Nothing of what an object asks for is in stock, in the data centers that it allows. `warning` when left out. Not on API v1."),
+			"data_centers": levelAttribute("A network volume in a data center without its storage tier; an endpoint, pod or cluster whose network volumes, `data_center_ids` and GPUs or CPUs share no data center. `error` when left out. On API v1 volumes and `data_center_ids` are compared alone."),
+			"cost":         levelAttribute("An object that may cost more than its `max_hourly_cost`. `error` when left out. Where a price is not known the plan warns, unless this is `off`."),
+		},
+	},
+}
+
+func levelAttribute(text string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: text,
+		Validators:          []validator.String{stringvalidator.OneOf(string(catalog.Error), string(catalog.Warning), string(catalog.Off))},
+	}
+}
+
+// planChecks is the attribute plan_checks.
+type planChecks struct {
+	Names       types.String `tfsdk:"names"`
+	Stock       types.String `tfsdk:"stock"`
+	DataCenters types.String `tfsdk:"data_centers"`
+	Cost        types.String `tfsdk:"cost"`
+}
+
+// catalogSettings are the checks that the block asks for. An unknown one is as if left
+// out.
+func (s settings) catalogSettings(ctx context.Context, diags *diag.Diagnostics) catalog.Settings {
+	var checks planChecks
+	if !s.PlanChecks.IsNull() && !s.PlanChecks.IsUnknown() {
+		diags.Append(s.PlanChecks.As(ctx, &checks, basetypes.ObjectAsOptions{})...)
+	}
+	return catalog.Settings{
+		Names: levelOr(checks.Names, catalog.Error), Stock: levelOr(checks.Stock, catalog.Warning),
+		DataCenters: levelOr(checks.DataCenters, catalog.Error), Cost: levelOr(checks.Cost, catalog.Error),
+		Ceiling: s.ceiling(diags),
+	}
+}
+
+func levelOr(configured types.String, otherwise catalog.Level) catalog.Level {
+	if level := configured.ValueString(); level != "" {
+		return catalog.Level(level)
+	}
+	return otherwise
+}
+
+// ceiling is max_hourly_cost of the block, else of the environment.
+func (s settings) ceiling(diags *diag.Diagnostics) catalog.Ceiling {
+	usd, source := s.MaxHourlyCost, "max_hourly_cost of the provider block"
+	if text, from := attributeOrEnv(types.StringNull(), ceilingVariable); usd.IsNull() && text != "" {
+		n, _, err := big.ParseFloat(strings.TrimSpace(text), 10, 512, big.ToNearestEven)
+		if err != nil || n.IsInf() {
+			diags.AddAttributeError(path.Root("max_hourly_cost"), "Invalid max_hourly_cost", fmt.Sprintf("%s is %q. Write a number of USD, such as 2.5.", from, text))
+			return catalog.Ceiling{}
+		}
+		usd, source = types.NumberValue(n), from
+	}
+	if !usd.IsNull() && !usd.IsUnknown() && usd.ValueBigFloat().Sign() < 0 {
+		diags.AddAttributeError(path.Root("max_hourly_cost"), "Invalid max_hourly_cost", "Invalid max_hourly_cost: expected at least 0, got "+usd.String()+".")
+	}
+	return catalog.NewCeiling(usd, source)
+}

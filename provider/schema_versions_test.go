@@ -1,0 +1,302 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+var updateSchemas = flag.Bool("schemas.update", false, "record what is new in the schemas of resources")
+
+// recordedSchema is what states of one schema version of a resource type have: the types
+// of its attributes, and those of its identity, as Terraform's JSON writes types.
+type recordedSchema struct {
+	Attributes      any   `json:"attributes"`
+	IdentityVersion int64 `json:"identity_version"`
+	Identity        any   `json:"identity"`
+}
+
+// A schema whose states an earlier release has written changes compatibly, or with its
+// version, and the state of every version is read: testdata/schemas records them all.
+func TestSchemaVersions(t *testing.T) {
+	server := provider.Server("test")
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identities, err := server.GetResourceIdentitySchemas(t.Context(), &tfprotov6.GetResourceIdentitySchemasRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := map[string]bool{}
+	for name, schema := range schemas.ResourceSchemas {
+		for version := range schema.Version + 1 {
+			expected[schemaFile(name, version)] = true
+		}
+		t.Run(name, func(t *testing.T) {
+			identity := identities.IdentitySchemas[name]
+			if identity == nil {
+				t.Fatal("it has no identity")
+			}
+			current := recordedSchema{wireType(t, schema.ValueType()), identity.Version, wireType(t, identity.ValueType())}
+			checkRecord(t, name, schema.Version, current)
+			for version := range schema.Version + 1 {
+				if recorded, ok := readRecord(t, name, version); ok {
+					upgrades(t, server, name, version, recorded, schema, identity)
+				}
+			}
+		})
+	}
+	files, err := filepath.Glob("testdata/schemas/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !expected[file] {
+			t.Errorf("%s is of no resource type or of a later version: a removed resource type or a lowered version leaves states that nothing can read", file)
+		}
+	}
+}
+
+// checkRecord compares a schema with what is recorded of its version.
+func checkRecord(t *testing.T, name string, version int64, current recordedSchema) {
+	t.Helper()
+	recorded, ok := readRecord(t, name, version)
+	broken, added := schemaChanges("", recorded.Attributes, current.Attributes)
+	if ok && recorded.IdentityVersion != current.IdentityVersion {
+		broken = append(broken, fmt.Sprintf("the identity had version %d and has %d: with another version of the schema the record of the former stays", recorded.IdentityVersion, current.IdentityVersion))
+	} else if ok {
+		brokenIdentity, addedIdentity := schemaChanges("identity", recorded.Identity, current.Identity)
+		broken, added = append(broken, brokenIdentity...), append(added, addedIdentity...)
+	}
+	switch {
+	case !ok && !*updateSchemas:
+		t.Errorf("version %d of the schema is not recorded: run go test ./provider -run TestSchemaVersions -schemas.update", version)
+	case ok && len(broken) > 0:
+		t.Errorf("states of version %d have what the schema of this version has not. Raise its Version (that of the identity for an identity) and write an upgrader:\n%s", version, strings.Join(broken, "\n"))
+	case *updateSchemas:
+		text, err := json.MarshalIndent(current, "", "  ")
+		if err == nil {
+			err = errors.Join(os.MkdirAll("testdata/schemas", 0o755), os.WriteFile(schemaFile(name, version), append(text, '\n'), 0o644)) //nolint:gosec // a file of the repository
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	case len(added) > 0:
+		t.Errorf("attributes are not recorded: run go test ./provider -run TestSchemaVersions -schemas.update\n%s", strings.Join(added, "\n"))
+	}
+}
+
+// upgrades reads states of a version: with everything, with attributes that a release before
+// or after had, and without the members of nested attributes.
+func upgrades(t *testing.T, server tfprotov6.ProviderServer, name string, version int64, recorded recordedSchema, schema *tfprotov6.Schema, identity *tfprotov6.ResourceIdentitySchema) {
+	t.Helper()
+	for what, change := range map[string]func(object map[string]any){
+		"as it is":                        func(map[string]any) {},
+		"with an attribute of other days": func(object map[string]any) { object["of_other_days"] = "text" },
+		"bare":                            func(object map[string]any) { clear(object) },
+	} {
+		state := sampleOf(recorded.Attributes, change).(map[string]any)
+		state["id"] = "the-id"
+		resp, err := server.UpgradeResourceState(t.Context(), &tfprotov6.UpgradeResourceStateRequest{TypeName: name, Version: version, RawState: rawState(t, state)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range resp.Diagnostics {
+			t.Errorf("a state of version %d, %s, is not read: %s: %s", version, what, d.Summary, d.Detail)
+		}
+		if resp.UpgradedState == nil {
+			continue
+		}
+		upgraded, err := resp.UpgradedState.Unmarshal(schema.ValueType())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what == "bare" || version < schema.Version {
+			continue
+		}
+		if lost := nulls(t, upgraded, writeOnly(schema.Block.Attributes)); len(lost) > 0 {
+			t.Errorf("a state of version %d, %s, loses %v", version, what, lost)
+		}
+	}
+	if recorded.IdentityVersion == identity.Version { // Terraform asks for no upgrade
+		return
+	}
+	resp, err := server.UpgradeResourceIdentity(t.Context(), &tfprotov6.UpgradeResourceIdentityRequest{
+		TypeName: name, Version: recorded.IdentityVersion, RawIdentity: rawState(t, sampleOf(recorded.Identity, func(map[string]any) {})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range resp.Diagnostics {
+		t.Errorf("an identity of version %d is not read: %s: %s", recorded.IdentityVersion, d.Summary, d.Detail)
+	}
+	if resp.UpgradedIdentity != nil && resp.UpgradedIdentity.IdentityData != nil {
+		if _, err := resp.UpgradedIdentity.IdentityData.Unmarshal(identity.ValueType()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// schemaChanges finds what states of the recorded type have and the current one has not, and
+// what is new.
+func schemaChanges(path string, recorded, current any) (broken, added []string) {
+	was, is := objectMembers(recorded), objectMembers(current)
+	switch {
+	case was != nil && is != nil:
+		for _, name := range slices.Sorted(maps.Keys(was)) {
+			at := strings.TrimPrefix(path+"."+name, ".")
+			if _, there := is[name]; !there {
+				broken = append(broken, at+" is removed")
+				continue
+			}
+			more, new := schemaChanges(at, was[name], is[name])
+			broken, added = append(broken, more...), append(added, new...)
+		}
+		for _, name := range slices.Sorted(maps.Keys(is)) {
+			if _, there := was[name]; !there {
+				added = append(added, strings.TrimPrefix(path+"."+name, "."))
+			}
+		}
+	case elementOf(recorded) != nil && elementOf(current) != nil && recorded.([]any)[0] == current.([]any)[0]:
+		return schemaChanges(path+"[]", elementOf(recorded), elementOf(current))
+	case !reflect.DeepEqual(recorded, current):
+		broken = append(broken, fmt.Sprintf("%s was %v and is %v", path, recorded, current))
+	}
+	return broken, added
+}
+
+func TestSchemaChanges(t *testing.T) {
+	parse := func(text string) (parsed any) {
+		if err := json.Unmarshal([]byte(text), &parsed); err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	was := parse(`["object", {"a": "string", "l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`)
+	for _, c := range []struct{ is, broken, added string }{
+		{`["object", {"a": "string", "l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`, "[]", "[]"},
+		{`["object", {"a": "string", "l": ["list", ["object", {"x": "number", "y": "bool"}]], "m": ["map", "string"], "n": "bool"}]`, "[]", "[l[].y n]"},
+		{`["object", {"l": ["list", ["object", {"x": "number"}]], "m": ["map", "string"]}]`, "[a is removed]", "[]"},
+		{`["object", {"a": "number", "l": ["list", ["object", {}]], "m": ["map", "string"]}]`, "[a was string and is number l[].x is removed]", "[]"},
+		{`["object", {"a": "string", "l": ["set", ["object", {"x": "number"}]], "m": ["map", "number"]}]`, "[l was [list [object map[x:number]]] and is [set [object map[x:number]]] m[] was string and is number]", "[]"},
+	} {
+		if broken, added := schemaChanges("", was, parse(c.is)); fmt.Sprint(broken) != c.broken || fmt.Sprint(added) != c.added {
+			t.Errorf("%s: broken %v, added %v; expected %s, %s", c.is, broken, added, c.broken, c.added)
+		}
+	}
+}
+
+func schemaFile(name string, version int64) string {
+	return filepath.Join("testdata", "schemas", fmt.Sprintf("%s.v%d.json", name, version))
+}
+
+func readRecord(t *testing.T, name string, version int64) (recorded recordedSchema, ok bool) {
+	t.Helper()
+	text, err := os.ReadFile(schemaFile(name, version))
+	if errors.Is(err, fs.ErrNotExist) {
+		return recorded, false
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &recorded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recorded, true
+}
+
+// wireType is a type as Terraform's JSON has it.
+func wireType(t *testing.T, of tftypes.Type) (decoded any) {
+	t.Helper()
+	text, err := json.Marshal(of)
+	if err == nil {
+		err = json.Unmarshal(text, &decoded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}
+
+func objectMembers(of any) map[string]any {
+	if parts, ok := of.([]any); ok && parts[0] == "object" {
+		return parts[1].(map[string]any)
+	}
+	return nil
+}
+
+// elementOf is the type of a collection's elements.
+func elementOf(of any) any {
+	if parts, ok := of.([]any); ok && parts[0] != "object" {
+		return parts[1]
+	}
+	return nil
+}
+
+// sampleOf is a value of a type, in which every object is changed.
+func sampleOf(of any, change func(object map[string]any)) any {
+	members := objectMembers(of)
+	switch {
+	case members != nil:
+		object := map[string]any{}
+		for name, member := range members {
+			object[name] = sampleOf(member, change)
+		}
+		change(object)
+		return object
+	case elementOf(of) != nil && of.([]any)[0] == "map":
+		return map[string]any{"KEY": sampleOf(elementOf(of), change)}
+	case elementOf(of) != nil:
+		return []any{sampleOf(elementOf(of), change)}
+	}
+	return map[any]any{"string": "text", "number": 1, "bool": true}[of]
+}
+
+func rawState(t *testing.T, of any) *tfprotov6.RawState {
+	t.Helper()
+	text, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tfprotov6.RawState{JSON: text}
+}
+
+// writeOnly are the names of the attributes that no state has.
+func writeOnly(attributes []*tfprotov6.SchemaAttribute) (names []string) {
+	for _, a := range attributes {
+		if a.WriteOnly {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// nulls are the attributes without a value, but for some.
+func nulls(t *testing.T, in tftypes.Value, but []string) (paths []string) {
+	t.Helper()
+	err := tftypes.Walk(in, func(path *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+		if name, ok := path.LastStep().(tftypes.AttributeName); v.IsNull() && (!ok || !slices.Contains(but, string(name))) {
+			paths = append(paths, path.String())
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}

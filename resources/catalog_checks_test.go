@@ -1,0 +1,483 @@
+package resources_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+// lab is a catalog of which the tests know everything.
+const lab = `
+remove: {data_centers: ["*"], gpus: ["*"], pools: ["*"], cpus: ["*"]}
+data_centers:
+  - {id: LAB-1, name: Lab one, region: EUROPE, country: FR, volume_types: [STANDARD]}
+  - {id: LAB-2, name: Lab two, region: ASIA, country: JP, volume_types: [HIGH_PERFORMANCE, STANDARD]}
+  - {id: LAB-3, name: Lab three, region: ASIA, country: JP, volume_types: []}
+gpus:
+  - {id: LAB Big, memory: 96, price: {secure: 2.10, community: 1.05, serverless: 3.333333333}, max_count: {secure: 4, community: 0}}
+  - {id: LAB Small, memory: 16, price: {secure: 0.2, community: 0.1, serverless: 0.5}}
+  - {id: LAB Scarce, memory: 48, price: {secure: 0.8, community: 0.3, serverless: 1.5}}
+  - {id: LAB Loose, memory: 8, price: {secure: 0.05}}
+  - {id: LAB Nowhere, memory: 8, price: {secure: 0.05}}
+pools: [{id: LAB_8, types: [LAB Nowhere]}, {id: LAB_96, types: [LAB Big]}, {id: LAB_48, types: [LAB Small, LAB Scarce]}]
+cpus:
+  - {id: cpuX, name: Fast, vcpu: {min: 2, max: 16}, ram_gb_per_vcpu: 2, price: {secure: 0.04, serverless: 0.031}}
+  - {id: cpuY, name: Slow, vcpu: {min: 2, max: 64}, ram_gb_per_vcpu: 2, price: {secure: 0.02, serverless: 0.01}}
+stock:
+  - {gpus: [LAB Big], data_centers: [LAB-1, LAB-2], level: HIGH}
+  - {gpus: [LAB Big], data_centers: [LAB-2], products: [CLUSTER], level: NONE}
+  - {gpus: [LAB Small, LAB Loose], data_centers: [LAB-1], level: LOW}
+  - {gpus: [LAB Scarce], data_centers: [LAB-2], level: NONE}
+  - {cpus: [cpuY], data_centers: [LAB-1], level: NONE}
+`
+
+// driveWith is drive with further settings in the provider block.
+func driveWith(t *testing.T, d *acctest.Deployment, v api.Version, block map[string]any) *tfdrive.Provider {
+	t.Helper()
+	p := tfdrive.Start(t, provider.New("test")(), with(d.Settings(v), block))
+	if err := p.Configured.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	endpointType = "gpucloud_endpoint"
+	volumeType   = "gpucloud_network_volume"
+)
+
+func labEndpoint(changes map[string]any) map[string]any {
+	return with(map[string]any{"name": "e", "image": "builtin/echo"}, changes)
+}
+
+func labPod(changes map[string]any) map[string]any {
+	return with(map[string]any{"name": "p", "image": "builtin/echo", "gpu": map[string]any{"id": "LAB Big"}}, changes)
+}
+
+func labCluster(gpu string, perPod, pods int, changes map[string]any) map[string]any {
+	return with(map[string]any{"name": "c", "type": "TRAINING", "image": "builtin/echo",
+		"compute": map[string]any{"gpu_type_id": gpu, "gpu_count_per_pod": perPod, "pod_count": pods}}, changes)
+}
+
+func labVolume(dataCenter string, tier any) map[string]any {
+	return with(map[string]any{"name": "v", "size": 10, "data_center": dataCenter}, map[string]any{"type": tier})
+}
+
+func gpus(changes map[string]any) map[string]any { return map[string]any{"gpu": changes} }
+
+func podCPU(id string, count int) map[string]any {
+	return map[string]any{"gpu": nil, "cpu": map[string]any{"id": id, "vcpu_count": count}}
+}
+
+func cpus(id string, count int) map[string]any {
+	return map[string]any{"cpu": []any{map[string]any{"id": "cpuX", "vcpu_count": 2}, map[string]any{"id": id, "vcpu_count": count}}}
+}
+
+// finding is what a plan of a new object says: one error, one warning, or nothing.
+type finding struct {
+	kind     string
+	config   map[string]any
+	at       string
+	says     string // "" for nothing at all
+	accepted bool   // it is a warning
+}
+
+func (f finding) expect(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider) {
+	t.Helper()
+	writes := d.Writes()
+	diags := p.Walk().Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
+	found := strings.Join(slices.DeleteFunc(strings.Split(diags.Warnings(), "\n"), func(w string) bool { return strings.Contains(w, "keeps no order") }), "\n")
+	switch err := diags.Err(); {
+	case err != nil && f.accepted:
+		found = "an error: " + err.Error()
+	case err != nil:
+		found = err.Error()
+	case found != "" && !f.accepted:
+		found = "a warning: " + found
+	}
+	if f.says == "" && found != "" || !strings.HasPrefix(found, f.at+":") && f.says != "" || !strings.Contains(found, f.says) {
+		t.Errorf("%s %v: the plan says\n  %q\nexpected at %s: … %s", f.kind, f.config, found, f.at, f.says)
+	}
+	if d.Writes() != writes {
+		t.Errorf("%s %v: a plan sent something", f.kind, f.config)
+	}
+}
+
+// An id that the catalog lacks is an error where it stands, and a warning where the list
+// is open.
+func TestPlanNames(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	findings := []finding{
+		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big", "LAB Pig"}})), "gpu.type_ids.1", `Unknown GPU type: gpu.type_ids[1]: The catalog of the deployment has no GPU type "LAB Pig"; did you mean "LAB Big"?`, false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_95"}})), "gpu.pools.*", `has no GPU pool "LAB_95"; did you mean "LAB_96"?`, false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Smal"}})), "gpu.excluded_types", `got "LAB Smal"; did you mean "LAB Small"?`, false},
+		{endpointType, labEndpoint(cpus("cpuZ", 2)), "cpu.1.id", `has no CPU flavour "cpuZ"; did you mean "cpuX" or "cpuY"?`, false},
+		{endpointType, labEndpoint(cpus("cpuX", 32)), "cpu.1.vcpu_count", `The CPU flavour "cpuX" has 2 to 16 vCPUs, not 32.`, false},
+		{endpointType, labEndpoint(map[string]any{"data_center_ids": []any{"LAB-1", "LAB-9"}}), "data_center_ids.*", `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"?`, true},
+		{podType, labPod(gpus(map[string]any{"id": "Voodoo 2"})), "gpu.id", `has no GPU type "Voodoo 2".`, false},
+		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 5})), "gpu.count", `The largest machine with the GPU type "LAB Big" in the SECURE cloud has 4 GPUs, and the configuration asks for 5.`, false},
+		{podType, labPod(map[string]any{"cloud": "COMMUNITY"}), "gpu.id", `The COMMUNITY cloud does not offer the GPU type "LAB Big".`, false},
+		{podType, labPod(podCPU("cpuZ", 2)), "cpu.id", `has no CPU flavour "cpuZ"`, false},
+		{podType, labPod(podCPU("cpuX", 32)), "cpu.vcpu_count", `not 32`, false},
+		{clusterType, labCluster("LAB Bog", 1, 2, nil), "compute.gpu_type_id", `did you mean "LAB Big"?`, false},
+		{clusterType, labCluster("LAB Big", 8, 2, nil), "compute.gpu_count_per_pod", `has 4 GPUs`, false},
+		{volumeType, labVolume("LAB-8", nil), "data_center", `has no data center "LAB-8"`, true},
+
+		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big"}})), "", "", false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}, "excluded_types": []any{"LAB Scarce"}})), "", "", false},
+		{endpointType, labEndpoint(cpus("cpuY", 64)), "", "", false},
+		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 4})), "", "", false},
+		{podType, labPod(gpus(map[string]any{"id": "LAB Loose"})), "", "", false},
+		{podType, labPod(podCPU("cpuX", 16)), "", "", false},
+		{volumeType, labVolume("LAB-1", nil), "", "", false},
+		{podType, labPod(gpus(map[string]any{"id": tfdrive.Unknown})), "", "", false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": tfdrive.Unknown})), "", "", false},
+	}
+	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
+	for _, f := range findings {
+		f.expect(t, d, p)
+	}
+	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "warning", "stock": "off"}})
+	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off"}})
+	for _, f := range findings {
+		switch {
+		case f.says == "" || strings.HasSuffix(f.at, "excluded_types") || f.at == "gpu.type_ids.1": // what API v2 can't be asked for
+			continue
+		case softer.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics.Err() != nil:
+			t.Errorf("%v is refused", f.config)
+		}
+		f.accepted = true
+		f.expect(t, d, softer)
+		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+	}
+	finding{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Pig"}})), "gpu.type_ids", "no selection of GPU pools reaches", false}.expect(t, d, off)
+}
+
+// API v1 has no catalog: ids are compared with those that are documented.
+func TestPlanNamesV1(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	p := drive(t, d, api.V1)
+	from, _ := serverlessTemplate(t, d, p, nil)
+	template := map[string]any{"image": nil, "template_id": from.Get("id")}
+	endpoint := func(changes map[string]any) map[string]any { return labEndpoint(with(template, changes)) }
+	calls := d.Calls(func() {
+		for _, f := range []finding{
+			{endpointType, endpoint(gpus(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA L5"}})), "gpu.type_ids.1", `The GPU type "NVIDIA L5" is not one that is documented for management API v1, which has no catalog; did you mean "NVIDIA L4"?`, true},
+			{endpointType, endpoint(map[string]any{"cpu": []any{map[string]any{"id": "cpu3x", "vcpu_count": 2}}}), "cpu.0.id", `did you mean "cpu3c", "cpu3g" or "cpu3m"?`, true},
+			{endpointType, endpoint(map[string]any{"data_center_ids": []any{"EU-RO-2"}}), "data_center_ids.*", `did you mean "EU-RO-1"?`, true},
+			{podType, labPod(nil), "gpu.id", `"LAB Big"`, true},
+			{volumeType, labVolume("LAB-1", nil), "data_center", `"LAB-1"`, true},
+
+			{endpointType, endpoint(gpus(map[string]any{"type_ids": []any{"NVIDIA L4", "NVIDIA B200"}})), "", "", false},
+			{endpointType, endpoint(map[string]any{"data_center_ids": []any{"EU-RO-1"}}), "", "", false},
+			{podType, labPod(podCPU("cpu5m", 2)), "", "", false},
+		} {
+			f.expect(t, d, p)
+		}
+	})
+	for call := range calls {
+		if strings.Contains(call, "/v2/") {
+			t.Errorf("on API v1 the plan asks %s", call)
+		}
+	}
+	off := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
+	finding{podType, labPod(nil), "", "", false}.expect(t, d, off)
+}
+
+func TestPlanStock(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	p := drive(t, d, api.V2)
+	findings := []finding{
+		{podType, labPod(gpus(map[string]any{"id": "LAB Scarce"})), "gpu.id", "Out of stock: gpu.id: The catalog has none of LAB Scarce in stock for pods of the SECURE cloud. The API may refuse to create it.", true},
+		{podType, labPod(map[string]any{"gpu": map[string]any{"id": "LAB Scarce"}, "data_center_ids": []any{"LAB-2"}}), "gpu.id", "in LAB-2.", true},
+		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Scarce"}})), "gpu.type_ids", "for serverless workers. Its workers wait for stock, and its jobs for workers.", true},
+		{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}, "excluded_types": []any{"LAB Small"}}}), "gpu.pools", "none of LAB Scarce", true},
+		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-2"}}), "compute.gpu_type_id", "for clusters in LAB-2. The API may refuse to create it. There is stock in LAB-1.", true},
+		{podType, labPod(with(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-1"}})), "cpu.id", "There is stock in LAB-2, LAB-3.", true},
+
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48"}})), "", "", false},
+		{podType, labPod(map[string]any{"data_center_ids": []any{"LAB-2", "LAB-1"}}), "", "", false},
+		{clusterType, labCluster("LAB Big", 1, 2, nil), "", "", false},
+		{podType, labPod(with(podCPU("cpuY", 2), map[string]any{"data_center_ids": []any{"LAB-2"}})), "", "", false},
+		{endpointType, labEndpoint(nil), "", "", false},
+		{podType, labPod(map[string]any{"gpu": map[string]any{"id": "LAB Scarce"}, "data_center_ids": tfdrive.Unknown}), "", "", false},
+	}
+	for _, f := range findings {
+		f.expect(t, d, p)
+	}
+	stricter := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "error"}})
+	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
+	for _, f := range findings {
+		f.accepted = false
+		f.expect(t, d, stricter)
+		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+	}
+}
+
+// A volume needs a data center with its tier, and what mounts it a machine there.
+func TestPlanDataCenters(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	p := drive(t, d, api.V2)
+	id := map[string]any{}
+	for _, place := range []string{"LAB-1", "LAB-2"} {
+		id[place] = apply(t, p, volumeType, tfdrive.State{}, with(labVolume(place, nil), map[string]any{"name": place}), "create").Get("id")
+	}
+	mounts := func(place string, dataCenters ...any) map[string]any {
+		out := map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id[place], "path": "/data"}}}}
+		if dataCenters != nil {
+			out["data_center_ids"] = dataCenters
+		}
+		return out
+	}
+	volumes := func(dataCenters []any, pool string, places ...string) map[string]any {
+		out := map[string]any{"gpu": map[string]any{"pools": []any{pool}}}
+		var ids []any
+		for _, place := range places {
+			ids = append(ids, id[place])
+		}
+		if ids != nil {
+			out["network_volumes"] = ids
+		}
+		if dataCenters != nil {
+			out["data_center_ids"] = dataCenters
+		}
+		return labEndpoint(out)
+	}
+	findings := []finding{
+		{volumeType, labVolume("LAB-1", "HIGH_PERFORMANCE"), "type", "The data center LAB-1 has network volumes of type STANDARD, not HIGH_PERFORMANCE. Data centers with HIGH_PERFORMANCE: LAB-2.", false},
+		{volumeType, labVolume("LAB-3", nil), "data_center", "The data center LAB-3 has no network volumes. Data centers that have: LAB-1, LAB-2.", false},
+		{podType, labPod(mounts("LAB-1", "LAB-2", "LAB-3")), "data_center_ids", "The network volumes are in none of the data centers. Data centers: LAB-2, LAB-3. Network volumes: " + id["LAB-1"].(string) + " in LAB-1.", false},
+		{podType, labPod(with(mounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "mounts.network", "offers LAB Small. Network volumes: " + id["LAB-2"].(string) + " in LAB-2. The catalog offers it in: LAB-1.", false},
+		{clusterType, labCluster("LAB Loose", 1, 2, map[string]any{"data_center_ids": []any{"LAB-3"}}), "data_center_ids", "No data center that the configuration allows offers LAB Loose. Data centers: LAB-3.", false},
+		{endpointType, volumes([]any{"LAB-3"}, "LAB_96", "LAB-1", "LAB-2"), "data_center_ids", "The network volumes are in none of the data centers.", false},
+		{endpointType, volumes([]any{"LAB-3"}, "LAB_48"), "data_center_ids", "offers LAB Small, LAB Scarce.", false},
+
+		{volumeType, labVolume("LAB-2", "HIGH_PERFORMANCE"), "", "", false},
+		{volumeType, labVolume("LAB-1", "STANDARD"), "", "", false},
+		{podType, labPod(mounts("LAB-1", "LAB-1")), "", "", false},
+		{podType, labPod(mounts("LAB-2")), "", "", false},
+		{clusterType, labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{"LAB-1", "LAB-3"}}), "", "", false},
+		{endpointType, volumes([]any{"LAB-1"}, "LAB_96", "LAB-1", "LAB-2"), "", "", false}, // of several volumes, any
+		{endpointType, volumes(nil, "LAB_48", "LAB-1", "LAB-2"), "", "", false},
+		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), map[string]any{"network_volumes": tfdrive.Unknown}), "", "", false},
+		{endpointType, with(volumes([]any{"LAB-3"}, "LAB_48"), gpus(map[string]any{"pools": []any{"LAB_48", "LAB_8"}})), "", "", false}, // the catalog does not say where LAB Nowhere is
+	}
+	stockOff := map[string]any{"stock": "off"}
+	p = driveWith(t, d, api.V2, map[string]any{"plan_checks": stockOff})
+	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": with(stockOff, map[string]any{"data_centers": "warning"})})
+	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": with(stockOff, map[string]any{"data_centers": "off"})})
+	for _, f := range findings {
+		f.expect(t, d, p)
+		f.accepted = true
+		f.expect(t, d, softer)
+		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+	}
+
+	v1 := driveWith(t, d, api.V1, map[string]any{"plan_checks": map[string]any{"names": "off"}})
+	finding{podType, labPod(mounts("LAB-1", "LAB-2")), "data_center_ids", "The network volumes are in none of the data centers.", false}.expect(t, d, v1)
+	finding{podType, labPod(with(mounts("LAB-2"), gpus(map[string]any{"id": "LAB Small"}))), "", "", false}.expect(t, d, v1)
+}
+
+func TestPlanCost(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	workers := func(most any) map[string]any { return map[string]any{"workers": map[string]any{"max": most}} }
+	own := func(usd any) map[string]any { return map[string]any{"max_hourly_cost": usd} }
+	join := func(all ...map[string]any) map[string]any {
+		out := map[string]any{}
+		for _, m := range all {
+			maps.Copy(out, m)
+		}
+		return out
+	}
+	big := gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 2})
+	findings := []finding{
+		{endpointType, labEndpoint(join(big, workers(3))), "gpu.pools",
+			"Above the cost ceiling: gpu.pools: It may cost 19.999999998 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 3.333333333 USD (serverless price of a GPU) × 2 (gpu.count) × 3 (workers.max). ", false},
+		{endpointType, labEndpoint(join(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}}), workers(2))), "gpu.pools", "LAB Big, the dearest of 3 that it may get: 3.333333333", false},
+		{endpointType, labEndpoint(join(gpus(map[string]any{"type_ids": []any{"LAB Small"}}), own(1.4))), "max_hourly_cost", "1.5 USD an hour, and max_hourly_cost is 1.4 USD (max_hourly_cost of this resource)", false}, // workers.max is 3
+		{endpointType, labEndpoint(join(cpus("cpuX", 16), own(1.4))), "max_hourly_cost", "Compared: cpuX with 16 vCPUs, the dearest of 2 that it may get: 0.031 USD (serverless price of a vCPU) × 16 (cpu[1].vcpu_count) × 3 (workers.max).", false},
+		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 3})), "gpu.id", "6.3 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 2.1 USD (secure price of a GPU) × 3 (gpu.count). Ask for less", false},
+		{podType, labPod(join(gpus(map[string]any{"id": "LAB Small"}), map[string]any{"cloud": "COMMUNITY"}, own(0.05))), "max_hourly_cost", "0.1 USD (community price of a GPU)", false},
+		{podType, labPod(join(podCPU("cpuX", 8), own(0.3))), "max_hourly_cost", "0.32 USD an hour", false},
+		{clusterType, labCluster("LAB Big", 2, 3, nil), "compute.gpu_type_id", "12.6 USD an hour, and max_hourly_cost is 6 USD (max_hourly_cost of the provider block). Compared: LAB Big: 2.1 USD (secure price of a GPU) × 2 (compute.gpu_count_per_pod) × 3 (compute.pod_count).", false},
+		{endpointType, labEndpoint(nil), "", "The cost is not known: max_hourly_cost of 6 USD (max_hourly_cost of the provider block) is not compared: any GPU or CPU will do, which has no price.", true},
+		{podType, labPod(join(podCPU("cpuX", 2), map[string]any{"cloud": "COMMUNITY"})), "cpu.id", "the catalog has no price of cpuX with 2 vCPUs for pods of the COMMUNITY cloud.", true},
+
+		{endpointType, labEndpoint(join(big, workers(0))), "", "", false},
+		{endpointType, labEndpoint(join(big, workers(3), own(20))), "", "", false}, // in place of the provider's
+		{endpointType, labEndpoint(join(gpus(map[string]any{"type_ids": []any{"LAB Small"}}), own(1.5))), "", "", false},
+		{podType, labPod(join(gpus(map[string]any{"id": "LAB Small", "count": 3}), own(0.6))), "", "", false}, // 3 × 0.2, exactly
+		{podType, labPod(join(gpus(map[string]any{"id": "LAB Big", "count": 4}), map[string]any{"desired_state": "EXITED"})), "", "", false},
+		{clusterType, labCluster("LAB Big", 1, 2, nil), "", "", false},
+		{endpointType, labEndpoint(join(big, workers(tfdrive.Unknown))), "", "", false},
+		{endpointType, labEndpoint(join(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": tfdrive.Unknown}), workers(9))), "", "", false},
+		{podType, labPod(join(gpus(map[string]any{"id": "LAB Big", "count": 4}), own(tfdrive.Unknown))), "", "", false},
+	}
+	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6})
+	softer := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "warning"}})
+	off := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"cost": "off"}})
+	for _, f := range findings {
+		f.expect(t, d, p)
+		f.accepted = true
+		f.expect(t, d, softer)
+		finding{f.kind, f.config, "", "", false}.expect(t, d, off)
+	}
+	finding{podType, labPod(own(-1)), "max_hourly_cost", "Invalid max_hourly_cost: expected at least 0, got -1.", false}.expect(t, d, p)
+
+	// Without prices one warning says so, of all objects.
+	v1 := driveWith(t, d, api.V1, map[string]any{"max_hourly_cost": 6, "plan_checks": map[string]any{"names": "off"}})
+	finding{podType, labPod(nil), "", "API v1 has no catalog, and with it no prices", true}.expect(t, d, v1)
+	if got := v1.Plan(podType, tfdrive.State{}, labPod(nil)).Diagnostics.Warnings(); got != "" {
+		t.Errorf("a second warning: %s", got)
+	}
+}
+
+// The ceiling of the environment stands in for that of the block.
+func TestCeilingOfTheEnvironment(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	t.Setenv("GPUCLOUD_MAX_HOURLY_COST", "2")
+	finding{podType, labPod(nil), "gpu.id", "max_hourly_cost is 2 USD (GPUCLOUD_MAX_HOURLY_COST)", false}.expect(t, d, drive(t, d, api.V2))
+	finding{podType, labPod(nil), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 3}))
+}
+
+// What a plan does not change is not judged, but for its cost.
+func TestPlanChecksLookAtChanges(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	lenient := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off", "stock": "off", "data_centers": "off"}})
+	gone := labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"GONE_1"}}, "data_center_ids": []any{"GONE-1", "LAB-3"}, "workers": map[string]any{"max": 1}})
+	state := apply(t, lenient, endpointType, tfdrive.State{}, gone, "create")
+	p := drive(t, d, api.V2)
+	expect := func(p *tfdrive.Provider, changes map[string]any, action, says string) {
+		t.Helper()
+		planned := p.Walk().Plan(endpointType, state, with(gone, changes))
+		if got := planned.Diagnostics.String(); planned.Action != action || got != says && (says == "" || !strings.Contains(got, says)) {
+			t.Errorf("%v: %s, %q; expected %s, %q", changes, planned.Action, got, action, says)
+		}
+	}
+	expect(p, nil, "no-op", "")
+	expect(p, map[string]any{"name": "another", "workers": map[string]any{"max": 2}}, "update", "")
+	expect(p, gpus(map[string]any{"pools": []any{"GONE_1", "LAB_96"}}), "update", "")
+	expect(p, gpus(map[string]any{"pools": []any{"GONE_1", "GONE_2"}}), "", `no GPU pool "GONE_2"`)
+	expect(p, gpus(map[string]any{"pools": []any{"LAB_96"}}), "", "No common data center")
+	expect(p, map[string]any{"gpu": nil}, "replace", "The endpoint will be replaced")
+
+	rest := with(gone, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}}, "gpu": nil, "name": "of CPUs"})
+	state, gone = apply(t, lenient, endpointType, tfdrive.State{}, rest, "create"), rest
+	expect(p, map[string]any{"name": "another"}, "update", "")
+	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 2}, map[string]any{"id": "cpuX", "vcpu_count": 2}}}, "update", "")
+	expect(p, map[string]any{"cpu": []any{map[string]any{"id": "cpuGone", "vcpu_count": 4}}}, "", `no CPU flavour "cpuGone"`)
+
+	podState := apply(t, lenient, podType, tfdrive.State{}, labPod(gpus(map[string]any{"id": "GONE GPU"})), "create")
+	for _, c := range []struct {
+		changes map[string]any
+		action  string
+		refused bool
+	}{
+		{nil, "no-op", false},
+		{map[string]any{"name": "another"}, "update", false},
+		{gpus(map[string]any{"id": "LAB Big"}), "replace", false},
+		{gpus(map[string]any{"id": "GONE GPU", "count": 2}), "replace", true}, // it would be created anew
+	} {
+		planned := p.Walk().Plan(podType, podState, labPod(with(gpus(map[string]any{"id": "GONE GPU"}), c.changes)))
+		if err := planned.Diagnostics.Err(); planned.Action != c.action || c.refused != (err != nil && strings.Contains(err.Error(), `no GPU type "GONE GPU"`)) || !c.refused && err != nil {
+			t.Errorf("%v: %s, %s; expected %s", c.changes, planned.Action, planned.Diagnostics, c.action)
+		}
+	}
+
+	capped := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1})
+	big := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}}))
+	state, gone = apply(t, p, endpointType, tfdrive.State{}, big, "create"), big
+	expect(capped, nil, "no-op", "")
+	expect(capped, map[string]any{"name": "another"}, "", "Above the cost ceiling")
+	expect(capped, map[string]any{"name": "another", "max_hourly_cost": 10}, "update", "")
+}
+
+// A plan of a thousand objects asks for each list once, and changes nothing.
+func TestPlanAsksTheCatalogOnce(t *testing.T) {
+	count := 1000
+	if testing.Short() {
+		count = 40
+	}
+	d := acctest.DeployCatalog(t, lab)
+	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 100})
+	configs := map[string]map[string]any{
+		endpointType: labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_96"}, "excluded_types": []any{}}, "data_center_ids": []any{"LAB-1"}}),
+		podType:      labPod(podCPU("cpuX", 2)),
+		clusterType:  labCluster("LAB Big", 1, 2, nil),
+		volumeType:   labVolume("LAB-2", "STANDARD"),
+	}
+	calls := d.Calls(func() {
+		for kind, config := range configs {
+			for range count / len(configs) {
+				if err := p.Plan(kind, tfdrive.State{}, config).Diagnostics.Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+	want := map[string]int{"GET /v2/catalog/gpus": 3, "GET /v2/catalog/cpus": 2, "GET /v2/catalog/datacenters": 1} // alone, and with the stock for each product
+	for call, n := range calls {
+		if strings.Contains(call, "/catalog/") && n != want[call] || n > 3 || !strings.HasPrefix(call, "GET") {
+			t.Errorf("%d × %s", n, call)
+		}
+	}
+	if calls["GET /v2/catalog/gpus"] != 3 {
+		t.Errorf("calls: %v", calls)
+	}
+}
+
+// A catalog that can't be read breaks no plan: one warning says what is not checked.
+func TestPlanWithoutCatalog(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	for _, status := range []int{http.StatusForbidden, http.StatusNotFound} {
+		var asked atomic.Int64
+		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasPrefix(r.URL.Path, "/v2/catalog/") {
+				asked.Add(1)
+				w := httptest.NewRecorder()
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(status)
+				return w.Result(), nil
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		})
+		p := tfdrive.Start(t, provider.Through("test", transport)(), with(d.Settings(api.V2), map[string]any{"max_hourly_cost": 1}))
+		if err := p.Configured.Err(); err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, f := range []finding{
+			{kind: podType, config: labPod(nil)}, {kind: podType, config: labPod(podCPU("cpuX", 2))}, {kind: clusterType, config: labCluster("LAB Big", 1, 2, nil)}, {kind: volumeType, config: labVolume("LAB-1", nil)},
+			{kind: endpointType, config: labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "excluded_types": []any{"LAB Big"}}))},
+		} {
+			for range 5 {
+				diags := p.Plan(f.kind, tfdrive.State{}, f.config).Diagnostics
+				if err := diags.Err(); err != nil {
+					t.Errorf("%d: %s", status, err)
+				}
+				if w := diags.Warnings(); w != "" {
+					said = append(said, w)
+				}
+			}
+		}
+		if len(said) != 1 || !strings.Contains(said[0], "The plan is not checked against the catalog") || !strings.Contains(said[0], "max_hourly_cost included") {
+			t.Errorf("%d: the plans say %q", status, said)
+		}
+		if asked.Load() != 1 {
+			t.Errorf("%d: the catalog was asked %d times", status, asked.Load())
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,223 @@
+package resources
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// What the kinds ask of the catalog. An unchanged attribute is not judged: an object
+// whose GPU type left the catalog must not fail every plan.
+
+// refs are the known ids of an attribute, each with its place; before is what the state
+// has of it, nil for a new object.
+func refs(attribute string, before, after attr.Value) (out []catalog.Ref) {
+	had := map[string]bool{}
+	for _, v := range elementsOf(before) {
+		had[v.ValueString()] = true
+	}
+	at := diagnostics.Path(attribute)
+	for i, v := range elementsOf(after) {
+		if !isSet(v) {
+			continue
+		}
+		ref := catalog.Ref{ID: v.ValueString(), At: at, New: !had[v.ValueString()]}
+		switch after.(type) {
+		case types.List:
+			ref.At = at.AtListIndex(i)
+		case types.Set:
+			ref.At = at.AtSetValue(v)
+		}
+		out = append(out, ref)
+	}
+	return out
+}
+
+// known tells whether all of these values are known in full.
+func known(ctx context.Context, values ...attr.Value) bool {
+	for _, v := range values {
+		if v, err := v.ToTerraformValue(ctx); err != nil || !v.IsFullyKnown() {
+			return false
+		}
+	}
+	return true
+}
+
+// elementsOf are the strings of a list or set, or the string itself.
+func elementsOf(v attr.Value) (out []types.String) {
+	switch v := v.(type) {
+	case types.String:
+		return []types.String{v}
+	case interface{ Elements() []attr.Value }:
+		for _, e := range v.Elements() {
+			if s, ok := e.(types.String); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// volumesOf are the network volumes with these ids that exist; a plan refuses others by
+// itself.
+func volumesOf[M any](ctx context.Context, p *planrule.Plan[M], ids []string) (out []catalog.Volume) {
+	if p.API == nil {
+		return nil
+	}
+	for _, id := range ids {
+		if v, err := p.API.NetworkVolumes.Get(ctx, id); err == nil && v.DataCenter != "" {
+			out = append(out, catalog.Volume{ID: id, DataCenter: v.DataCenter})
+		}
+	}
+	return out
+}
+
+// checkPlacement holds where the machines of a new or changed object are, and what they
+// cost, against the catalog.
+func checkPlacement[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
+	if p.State == nil || p.Updates(ctx) {
+		p.Catalog.CheckPlaces(ctx, p.Check, r)
+		p.Catalog.CheckStock(ctx, p.Check, r)
+		p.Catalog.CheckCost(ctx, p.Check, r, ceiling)
+	}
+}
+
+// checkCatalog is for kinds whose machines are chosen by the create and never updated. A
+// replacement is planned as a create, too; an update that only records settings after an
+// import changes no machine, and its names are not checked.
+func checkCatalog[M any](ctx context.Context, p *planrule.Plan[M], r catalog.Request, ceiling types.Number) {
+	if p.State == nil {
+		p.Catalog.CheckNames(ctx, p.Check, r)
+	}
+	checkPlacement(ctx, p, r, ceiling)
+}
+
+func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Request {
+	before, after := p.State, p.Plan
+	if before == nil {
+		before = &endpoint{}
+	}
+	r := catalog.Request{
+		Product:     catalog.Serverless,
+		DataCenters: refs("data_center_ids", before.DataCenterIDs, after.DataCenterIDs),
+		VolumesAt:   path.Root("network_volumes"),
+		MachinesIn:  "workers.max",
+		PlacesKnown: known(ctx, after.DataCenterIDs, after.NetworkVolumes),
+		Changes: p.State == nil || !after.GPU.Equal(before.GPU) || !after.CPU.Equal(before.CPU) ||
+			!after.DataCenterIDs.Equal(before.DataCenterIDs) || !after.NetworkVolumes.Equal(before.NetworkVolumes),
+	}
+	if r.Changes {
+		r.Volumes = volumesOf(ctx, p, value.Strings(after.NetworkVolumes))
+	}
+	workers, err := value.As[endpointWorkers](ctx, after.Workers)
+	r.ComputeKnown = known(ctx, after.GPU, after.CPU) && err == nil && workers != nil && !workers.Max.IsUnknown()
+	if workers != nil {
+		r.Machines = workers.Max.ValueInt64()
+	}
+	if gpu, err := value.As[endpointGPU](ctx, after.GPU); err == nil && gpu != nil {
+		had, err := value.As[endpointGPU](ctx, before.GPU)
+		if err != nil || had == nil {
+			had = &endpointGPU{}
+		}
+		r.GPU = &catalog.GPUs{
+			At:    diagnostics.Path("gpu.pools"),
+			Types: refs("gpu.type_ids", had.TypeIDs, gpu.TypeIDs), Pools: refs("gpu.pools", had.Pools, gpu.Pools), Excluded: value.Strings(gpu.ExcludedTypes),
+			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"),
+		}
+		if len(r.GPU.Types) > 0 {
+			r.GPU.At = diagnostics.Path("gpu.type_ids")
+		}
+	}
+	r.CPU = endpointCPUs(before.CPU, after.CPU)
+	return r
+}
+
+// endpointCPUs are the known configurations; one of which the flavour or the vCPUs change
+// is new.
+func endpointCPUs(before, after types.List) (out []catalog.CPU) {
+	for i, e := range after.Elements() {
+		cpu, ok := e.(types.Object)
+		if !ok {
+			continue
+		}
+		id, _ := cpu.Attributes()["id"].(types.String)
+		count, _ := cpu.Attributes()["vcpu_count"].(types.Int64)
+		at := path.Root("cpu").AtListIndex(i)
+		if isSet(id) {
+			isNew := !slices.ContainsFunc(before.Elements(), func(b attr.Value) bool { return b.Equal(e) })
+			out = append(out, catalog.CPU{
+				Ref: catalog.Ref{ID: id.ValueString(), At: at.AtName("id"), New: isNew}, VCPUs: count.ValueInt64(), VCPUsAt: at.AtName("vcpu_count"),
+			})
+		}
+	}
+	return out
+}
+
+func podRequest(ctx context.Context, p *planrule.Plan[pod]) catalog.Request {
+	r := catalog.Request{
+		Product: catalog.Pod, Cloud: p.Plan.Cloud.ValueString(), Machines: 1,
+		DataCenters: refs("data_center_ids", nil, p.Plan.DataCenterIDs),
+		PlacesKnown: known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts, p.Plan.Cloud),
+		Changes:     p.State == nil,
+	}
+	if p.Plan.DesiredState.ValueString() == api.PodExited { // it may be stopped whatever it would cost
+		r.Machines = 0
+	}
+	r.VolumesAt, r.Volumes = mountedVolumes(ctx, p, p.Plan.Mounts)
+	r.ComputeKnown = !p.Plan.GPU.IsUnknown() && !p.Plan.CPU.IsUnknown() && !p.Plan.Cloud.IsUnknown()
+	if gpu, err := value.As[podGPU](ctx, p.Plan.GPU); err == nil && gpu != nil {
+		r.ComputeKnown = r.ComputeKnown && !gpu.ID.IsUnknown() && !gpu.Count.IsUnknown()
+		r.GPU = &catalog.GPUs{At: diagnostics.Path("gpu.id"), Types: refs("gpu.id", nil, gpu.ID), Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count")}
+	}
+	if cpu, err := value.As[podCPU](ctx, p.Plan.CPU); err == nil && cpu != nil {
+		r.ComputeKnown = r.ComputeKnown && !cpu.ID.IsUnknown() && !cpu.VCPUCount.IsUnknown()
+		for _, ref := range refs("cpu.id", nil, cpu.ID) {
+			r.CPU = append(r.CPU, catalog.CPU{Ref: ref, VCPUs: cpu.VCPUCount.ValueInt64(), VCPUsAt: diagnostics.Path("cpu.vcpu_count")})
+		}
+	}
+	return r
+}
+
+func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Request {
+	r := catalog.Request{
+		Product: catalog.Cluster, MachinesIn: "compute.pod_count",
+		DataCenters:  refs("data_center_ids", nil, p.Plan.DataCenterIDs),
+		PlacesKnown:  known(ctx, p.Plan.DataCenterIDs, p.Plan.Mounts),
+		ComputeKnown: known(ctx, p.Plan.Compute),
+		Changes:      p.State == nil,
+	}
+	r.VolumesAt, r.Volumes = mountedVolumes(ctx, p, p.Plan.Mounts)
+	if compute, err := value.As[clusterCompute](ctx, p.Plan.Compute); err == nil && compute != nil {
+		r.Machines = compute.PodCount.ValueInt64()
+		r.GPU = &catalog.GPUs{
+			At: diagnostics.Path("compute.gpu_type_id"), Types: refs("compute.gpu_type_id", nil, compute.GPUTypeID),
+			Count: compute.GPUCountPerPod.ValueInt64(), CountAt: diagnostics.Path("compute.gpu_count_per_pod"),
+		}
+	}
+	return r
+}
+
+// mountedVolumes are those of a new object.
+func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) (at path.Path, volumes []catalog.Volume) {
+	at = diagnostics.Path("mounts.network")
+	mounts, err := expandMounts(ctx, from)
+	if err != nil || p.State != nil {
+		return at, nil
+	}
+	var ids []string
+	for _, m := range mounts.Network {
+		if m.VolumeID != "" {
+			ids = append(ids, m.VolumeID)
+		}
+	}
+	return at, volumesOf(ctx, p, ids)
+}

@@ -1,0 +1,128 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// Cluster is gpucloud_cluster: equal pods with a network of their own. Only its name
+// can change.
+var Cluster = &kit.Kind[cluster]{
+	Name:      "cluster",
+	Title:     "cluster",
+	Schema:    clusterSchema,
+	ID:        func(m *cluster) *types.String { return &m.ID },
+	Version:   api.V2,
+	Private:   func(m *cluster) any { return &m.Private },
+	Moved:     movedCluster,
+	Validate:  validateCluster,
+	Plan:      planCluster,
+	Protected: func(m *cluster) types.Bool { return m.DeletionProtection },
+	Loss: func(m *cluster) string {
+		return fmt.Sprintf("The apply deletes cluster %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), clusterLoss)
+	},
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *cluster) []api.ExistingMatch {
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return nil
+		}
+		return c.Clusters.ExistingMatches(ctx, want)
+	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Clusters.Named(ctx) },
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *cluster) error {
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return err
+		}
+		got, err := c.Clusters.Create(ctx, want)
+		if err != nil {
+			return err
+		}
+		plan.Private.Created = true
+		if err := plan.flatten(ctx, got); err != nil {
+			return err
+		}
+		if err := plan.awaitCluster(ctx, c, true); err != nil {
+			return fmt.Errorf("%w%s", err, taintAdvice)
+		}
+		return nil
+	},
+	Read: func(ctx context.Context, c *api.Client, state *cluster) error {
+		imported := state.Name.IsNull()
+		got, err := c.Clusters.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		if err := state.flatten(ctx, got); err != nil || !imported {
+			return err
+		}
+		members, err := c.Clusters.Pods(ctx, got.ID)
+		if err != nil {
+			return err
+		}
+		return state.flattenMembers(ctx, members)
+	},
+	Update: func(ctx context.Context, c *api.Client, _, state, plan *cluster) error {
+		have, err := c.Clusters.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		got, err := c.Clusters.Update(ctx, have, api.Cluster{ID: have.ID, Name: plan.Name.ValueString()})
+		if err != nil {
+			return err
+		}
+		plan.Private.Carried = nil
+		if err := plan.flatten(ctx, got); err != nil {
+			return err
+		}
+		return plan.awaitCluster(ctx, c, false)
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *cluster) error {
+		return c.Clusters.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+const clusterLoss = "The processes of its pods end, and what is on their container disks and persistent mounts is lost. A network volume stays."
+
+// clusterFixed are the attributes that only a create sets: all but the name. What the
+// pods do not show of an imported cluster is recorded.
+var clusterFixed = []fixedSetting{
+	{attribute: "type", readable: true},
+	{attribute: "compute", readable: true},
+	{attribute: "image"},
+	{attribute: "args"},
+	{attribute: "disk"},
+	{attribute: "env"},
+	{attribute: "ports"},
+	{attribute: "mounts"},
+	{attribute: "data_center_ids", constraint: true},
+	{attribute: "start_ssh"},
+	{attribute: "start_jupyter"},
+}
+
+func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
+	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
+	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
+	if p.State == nil {
+		checkMountedVolume(ctx, p, p.Plan.Mounts)
+		return
+	}
+	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.State.Private.Created, p.State.Private.Carried)
+	for _, attribute := range replaced {
+		p.Replace(attribute)
+	}
+	switch {
+	case len(replaced) > 0:
+		p.Warn(replaced[0], "The cluster will be replaced", "A cluster can change its name alone, not its %s. The apply deletes cluster %s (%s) and creates another one, with a new id and other addresses. %s",
+			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), clusterLoss)
+	case len(recorded) > 0:
+		p.Warn(recorded[0], recordedSummary, recordedDetail, "cluster "+p.State.ID.ValueString(), list(recorded))
+	}
+}

@@ -1,0 +1,244 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// fixedOfCluster ends the text of an attribute that a create sends.
+const fixedOfCluster = " A change replaces the cluster."
+
+var clusterSchema = schema.Schema{
+	MarkdownDescription: "A cluster: equal pods in one data center, with a network of their own, which run and cost until the cluster is deleted. " +
+		"Only its name can change; any other change replaces it. After an import the settings of its pods are read from the pods. API v2 only.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("cluster"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the cluster. It need not be unique.",
+			Validators:          []validator.String{nonEmpty},
+		},
+		"type": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "`APPLICATION`, `TRAINING`, `SLURM` or `RAY`; the latter two give the pods roles." + fixedOfCluster,
+			Validators:          []validator.String{oneOf("APPLICATION", "TRAINING", "SLURM", "RAY")},
+		},
+		"compute": schema.SingleNestedAttribute{
+			Required:            true,
+			MarkdownDescription: "The machines of the cluster, which are equal." + fixedOfCluster,
+			Attributes: map[string]schema.Attribute{
+				"gpu_type_id":       schema.StringAttribute{Required: true, MarkdownDescription: "GPU type, such as `NVIDIA L4`.", Validators: []validator.String{nonEmpty}},
+				"gpu_count_per_pod": schema.Int64Attribute{Required: true, MarkdownDescription: "GPUs of each pod.", Validators: atLeastOne},
+				"pod_count":         schema.Int64Attribute{Required: true, MarkdownDescription: "Pods, 2 to 250.", Validators: []validator.Int64{between(2, 250)}},
+			},
+		},
+		"image": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Container image of the pods; a create needs it." + fixedOfCluster,
+			Validators:          []validator.String{nonEmpty},
+		},
+		"args": argsAttribute(fixedOfCluster),
+		"disk": schema.Int64Attribute{
+			Optional:            true,
+			MarkdownDescription: "Container disk of each pod in GB, new at each start; the deployment's own default when left out." + fixedOfCluster,
+			Validators:          atLeastOne,
+		},
+		"env":    envAttribute(" The variables of ranks win, such as `NODE_RANK`." + fixedOfCluster),
+		"ports":  portsAttribute(fixedOfCluster),
+		"mounts": podMountsAttribute("cluster"),
+		"data_center_ids": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "Data centers that the cluster may be placed in; any when left out." + fixedOfCluster,
+			Validators:          someStrings,
+		},
+		"start_ssh": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the pods get the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`. Defaults to false." + fixedOfCluster,
+		},
+		"start_jupyter": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the pods get a generated `JUPYTER_PASSWORD`, one for all. Defaults to false." + fixedOfCluster,
+		},
+		"deletion_protection": deletionProtectionAttribute("cluster"),
+		"wait_for":            clusterWaitAttribute,
+		"timeouts":            timeoutsAttribute,
+		"max_hourly_cost":     maxHourlyCostAttribute("the price of its GPU type, times `gpu_count_per_pod` and `pod_count`,"),
+
+		"template":       schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the template that the pods were made from, if any."},
+		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the cluster, once a pod is placed."},
+		"pods": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The pods of the cluster, counted.",
+			Attributes: map[string]schema.Attribute{
+				"total":     schema.Int64Attribute{Computed: true, MarkdownDescription: "All of them."},
+				"by_status": schema.MapAttribute{Computed: true, ElementType: types.Int64Type, MarkdownDescription: "By status, such as `RUNNING`."},
+			},
+		},
+		"network": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The network of the pods, once it is provisioned.",
+			Attributes: map[string]schema.Attribute{
+				"cidr":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its addresses."},
+				"vxlan_id":   schema.Int64Attribute{Computed: true, MarkdownDescription: "Id of the overlay, where there is one."},
+				"vxlan_port": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port of the overlay, where there is one."},
+			},
+		},
+		"primary": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The pod of rank 0, once it is placed.",
+			Attributes: map[string]schema.Attribute{
+				"pod_id":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its id."},
+				"status":       schema.StringAttribute{Computed: true, MarkdownDescription: "Its status: `PROVISIONING`, `STARTING`, `RUNNING`, `EXITED`, `ERROR` or `TERMINATED`."},
+				"ssh_endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "`host:port` of its SSH server, while it runs with `22/tcp`."},
+			},
+		},
+		"created_at": fixedAttribute("When the cluster was created, in RFC 3339."),
+	},
+}
+
+type cluster struct {
+	ID                 types.String `tfsdk:"id"`
+	Name               types.String `tfsdk:"name"`
+	Type               types.String `tfsdk:"type"`
+	Compute            types.Object `tfsdk:"compute"`
+	Image              types.String `tfsdk:"image"`
+	Args               types.String `tfsdk:"args"`
+	Disk               types.Int64  `tfsdk:"disk"`
+	Env                types.Map    `tfsdk:"env"`
+	Ports              types.Set    `tfsdk:"ports"`
+	Mounts             types.Object `tfsdk:"mounts"`
+	DataCenterIDs      types.Set    `tfsdk:"data_center_ids"`
+	StartSSH           types.Bool   `tfsdk:"start_ssh"`
+	StartJupyter       types.Bool   `tfsdk:"start_jupyter"`
+	DeletionProtection types.Bool   `tfsdk:"deletion_protection"`
+	WaitFor            types.Object `tfsdk:"wait_for"`
+	Timeouts           types.Object `tfsdk:"timeouts"`
+	MaxHourlyCost      types.Number `tfsdk:"max_hourly_cost"`
+
+	Template     types.String `tfsdk:"template"`
+	DataCenterID types.String `tfsdk:"data_center_id"`
+	Pods         types.Object `tfsdk:"pods"`
+	Network      types.Object `tfsdk:"network"`
+	Primary      types.Object `tfsdk:"primary"`
+	CreatedAt    types.String `tfsdk:"created_at"`
+
+	Private clusterPrivate `tfsdk:"-"`
+}
+
+// clusterPrivate is the cluster's private state.
+type clusterPrivate struct {
+	Created bool     // by this provider: a setting that the state lacks, the cluster lacks
+	Carried []string // see fixedChanges
+}
+
+type clusterCompute struct {
+	GPUTypeID      types.String `tfsdk:"gpu_type_id"`
+	GPUCountPerPod types.Int64  `tfsdk:"gpu_count_per_pod"`
+	PodCount       types.Int64  `tfsdk:"pod_count"`
+}
+
+type clusterPods struct {
+	Total    types.Int64 `tfsdk:"total"`
+	ByStatus types.Map   `tfsdk:"by_status"`
+}
+
+type clusterNetwork struct {
+	CIDR      types.String `tfsdk:"cidr"`
+	VXLANID   types.Int64  `tfsdk:"vxlan_id"`
+	VXLANPort types.Int64  `tfsdk:"vxlan_port"`
+}
+
+type clusterPrimary struct {
+	PodID       types.String `tfsdk:"pod_id"`
+	Status      types.String `tfsdk:"status"`
+	SSHEndpoint types.String `tfsdk:"ssh_endpoint"`
+}
+
+// validateCluster asks for an image: the API has the cluster's pods made of one.
+func validateCluster(ctx context.Context, c diagnostics.Check, config *cluster) {
+	if config.Image.IsNull() {
+		c.Error("image", "Missing image", "The pods of a cluster are made of an image, and a cluster takes no template: set image.")
+	}
+	validateMounts(ctx, c, config.Mounts)
+}
+
+func (m *cluster) expand(ctx context.Context) (want api.Cluster, err error) {
+	want = api.Cluster{
+		ID: m.ID.ValueString(), Name: m.Name.ValueString(), Type: m.Type.ValueString(),
+		Image: m.Image.ValueString(), Args: m.Args.ValueString(), Disk: m.Disk.ValueInt64(), Env: value.StringMap(m.Env), Ports: sorted(value.Strings(m.Ports)),
+		DataCenterIDs: sorted(value.Strings(m.DataCenterIDs)), StartSSH: m.StartSSH.ValueBoolPointer(), StartJupyter: m.StartJupyter.ValueBoolPointer(),
+	}
+	compute, err := value.As[clusterCompute](ctx, m.Compute)
+	if err != nil {
+		return want, err
+	}
+	if compute != nil {
+		want.Compute = api.ClusterCompute{GPUTypeID: compute.GPUTypeID.ValueString(), GPUCountPerPod: compute.GPUCountPerPod.ValueInt64(), PodCount: compute.PodCount.ValueInt64()}
+	}
+	want.Mounts, err = expandMounts(ctx, m.Mounts)
+	return want, err
+}
+
+// flatten takes over what an answer has; the settings of the pods are as they were.
+func (m *cluster) flatten(ctx context.Context, got api.Cluster) (err error) {
+	none := types.StringNull()
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	m.Type = types.StringValue(got.Type)
+	m.Template = value.KeepString(none, got.Template)
+	m.DataCenterID = value.KeepString(none, got.DataCenterID)
+	m.CreatedAt = value.KeepString(none, got.CreatedAt)
+	m.Compute, err = value.Object(ctx, clusterSchema.Attributes["compute"], &clusterCompute{
+		types.StringValue(got.Compute.GPUTypeID), types.Int64Value(got.Compute.GPUCountPerPod), types.Int64Value(got.Compute.PodCount),
+	})
+	if err != nil {
+		return err
+	}
+	var pods *clusterPods
+	if got.Pods != nil {
+		byStatus := map[string]attr.Value{}
+		for status, count := range got.Pods.ByStatus {
+			byStatus[status] = types.Int64Value(count)
+		}
+		pods = &clusterPods{types.Int64Value(got.Pods.Total), types.MapValueMust(types.Int64Type, byStatus)}
+	}
+	if m.Pods, err = value.Object(ctx, clusterSchema.Attributes["pods"], pods); err != nil {
+		return err
+	}
+	var network *clusterNetwork
+	if n := got.Network; n != nil {
+		network = &clusterNetwork{types.StringValue(n.CIDR), value.KeepInt(types.Int64Null(), n.VXLANID), value.KeepInt(types.Int64Null(), n.VXLANPort)}
+	}
+	if m.Network, err = value.Object(ctx, clusterSchema.Attributes["network"], network); err != nil {
+		return err
+	}
+	var primary *clusterPrimary
+	if p := got.Primary; p != nil {
+		primary = &clusterPrimary{types.StringValue(p.PodID), types.StringValue(p.Status), value.KeepString(none, p.SSHEndpoint)}
+	}
+	m.Primary, err = value.Object(ctx, clusterSchema.Attributes["primary"], primary)
+	return err
+}
+
+// flattenMembers takes over what the pods of an imported cluster have: they are equal.
+func (m *cluster) flattenMembers(ctx context.Context, members []api.Pod) (err error) {
+	if len(members) == 0 {
+		return nil
+	}
+	pod := members[0]
+	registry := types.StringNull() // a cluster has none
+	container := *pod.Container
+	container.Env = comparedEnv(types.MapNull(types.StringType), container.Env)
+	containerFields{&m.Image, &m.Args, &m.Disk, &m.Env, &m.Ports, &registry}.flatten(container, true)
+	m.Mounts, err = flattenMounts(ctx, pod.Mounts)
+	return err
+}

@@ -1,0 +1,125 @@
+package resources_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+const clusterType = "gpucloud_cluster"
+
+func clusterConfig(changes map[string]any) map[string]any {
+	return with(map[string]any{
+		"name": "c", "type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2},
+	}, changes)
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	const address = "gpucloud_cluster.c"
+	d := acctest.Deploy(t)
+	config := func(name, more string) string {
+		return d.Block(api.V2) + "resource \"gpucloud_cluster\" \"c\" {\n  name    = \"" + name + "\"\n  type    = \"RAY\"\n  image   = \"builtin/echo\"\n  disk    = 20\n" +
+			"  compute = { gpu_type_id = \"NVIDIA L4\", gpu_count_per_pod = 1, pod_count = 2 }\n" + more + "}\n"
+	}
+	more := "  args  = \"print 'a b'\"\n  env   = { A = \"b\" }\n  ports = [\"22/tcp\"]\n"
+	var id string
+	acctest.Run(t,
+		expects(config("one", more), address, plancheck.ResourceActionCreate, remember(address, "id", &id), resource.TestCheckResourceAttr(address, "pods.total", "2")),
+		imports(address),
+		expects(config("two", more), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id)),
+		expects(config("two", ""), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
+		resource.TestStep{ // deleted behind Terraform's back: planned again
+			PreConfig: func() {
+				if err := d.Client(t, api.V2).Clusters.Delete(t.Context(), id); err != nil {
+					t.Error(err)
+				}
+			},
+			Config:           config("two", ""),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
+		},
+	)
+	if left, err := d.Client(t, api.V2).Clusters.List(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left: %d, %v", len(left), err)
+	}
+}
+
+// Each setting but the name replaces the cluster, is read from its pods after an import
+// or recorded, and makes no further plan.
+func TestClusterEveryAttribute(t *testing.T) {
+	compute := func(gpu string, count, pods int) map[string]any {
+		return map[string]any{"gpu_type_id": gpu, "gpu_count_per_pod": count, "pod_count": pods}
+	}
+	table := map[string]struct {
+		values     []any
+		removal    string
+		unreadable bool
+	}{
+		"name":            {values: []any{"a", "b"}},
+		"type":            {values: []any{"APPLICATION", "SLURM"}},
+		"compute":         {values: []any{compute("NVIDIA L4", 1, 3), compute("NVIDIA L4", 2, 3), compute("NVIDIA A40", 2, 2)}},
+		"image":           {values: []any{"builtin/echo", "builtin/conformance"}},
+		"args":            {values: []any{"print a", "print b"}, removal: "replace"},
+		"disk":            {values: []any{20, 30}, removal: "replace"},
+		"env":             {values: []any{map[string]any{"A": "b"}, map[string]any{"C": "d"}}, removal: "replace"},
+		"ports":           {values: []any{[]any{"22/tcp"}, []any{"8000/http"}}, removal: "replace"},
+		"mounts":          {values: []any{map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}, map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}}, removal: "replace"},
+		"data_center_ids": {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, removal: "update", unreadable: true},
+		"start_ssh":       {values: []any{true, false}, removal: "update", unreadable: true},
+		"start_jupyter":   {values: []any{true, false}, removal: "update", unreadable: true},
+	}
+	expectAll(t, drive(t, acctest.Deploy(t), api.V2), clusterType, slices.Collect(maps.Keys(table)))
+	for attribute, c := range table {
+		t.Run(attribute, func(t *testing.T) {
+			t.Parallel()
+			d := acctest.Deploy(t)
+			p := drive(t, d, api.V2)
+			config := clusterConfig(map[string]any{"disk": 50, attribute: c.values[0]}) // an import reads the disk
+			state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
+			importedAs(t, p, state, config, c.unreadable)
+			for _, v := range c.values[1:] {
+				config[attribute] = v
+				state = apply(t, p, clusterType, state, config, map[bool]string{true: "update", false: "replace"}[attribute == "name"])
+				importedAs(t, p, state, config, c.unreadable)
+			}
+			if c.removal != "" {
+				apply(t, p, clusterType, state, with(config, map[string]any{attribute: nil}), c.removal)
+			}
+		})
+	}
+}
+
+func TestClusterPlan(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	for _, c := range []struct {
+		changes  map[string]any
+		at, text string
+	}{
+		{map[string]any{"image": nil}, "image", "set image"},
+		{map[string]any{"type": "BATCH"}, "type", "expected"},
+		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 1, "pod_count": 1}}, "compute.pod_count", "expected 2 to 250"},
+		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 1, "pod_count": 251}}, "compute.pod_count", "expected 2 to 250"},
+		{map[string]any{"compute": map[string]any{"gpu_type_id": "g", "gpu_count_per_pod": 0, "pod_count": 2}}, "compute.gpu_count_per_pod", "expected at least 1"},
+		{map[string]any{"mounts": map[string]any{}}, "mounts", "needs persistent or network"},
+		{map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}, "mounts.persistent.size", "at least 10 GB"},
+		{map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": "v", "path": "/a"}}}}, "mounts.network", "does not exist"},
+	} {
+		refused(t, d, p, tfdrive.State{}, clusterType, clusterConfig(c.changes), c.at, c.text)
+	}
+	refusedOnV1(t, d, clusterType, clusterConfig(nil))
+	state := apply(t, p, clusterType, tfdrive.State{}, clusterConfig(nil), "create")
+	if got := p.Plan(clusterType, state, clusterConfig(map[string]any{"type": "RAY"})).Diagnostics.Warnings(); !strings.Contains(got, "type: The cluster will be replaced") || !strings.Contains(got, state.Get("id").(string)) {
+		t.Errorf("the plan warns: %q", got)
+	}
+	protected(t, d, p, clusterType, clusterConfig(map[string]any{"name": "protected"}), map[string]any{"type": "RAY"})
+}

@@ -1,0 +1,42 @@
+package resources
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// With a new API key the digests are other ones, while the variables count as unchanged;
+// those that were changed elsewhere stay out of env.
+func TestDigestsUnderANewAPIKey(t *testing.T) {
+	client := func(key string) *api.Client {
+		c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	var d envDigests
+	m := &writeOnlyEnv{values: map[string]string{"S": "secret-1", "T": "secret-2", "U": "secret-3"}}
+	m.EnvWOKeys = types.SetValueMust(types.StringType, []attr.Value{types.StringValue("S"), types.StringValue("T"), types.StringValue("U")})
+	d.record(client("old"), m)
+	server := map[string]string{"S": "secret-1", "T": "elsewhere", "A": "1"}
+	for _, key := range []string{"old", "new", "new"} {
+		d.compare(client(key), m, server)
+		if names := value.Strings(m.EnvWOKeys); len(names) != 1 || names[0] != "S" {
+			t.Errorf("%s key: as last sent are %q, expected S", key, names)
+		}
+		if rest := m.unowned(d, server); len(rest) != 1 || rest["A"] != "1" {
+			t.Errorf("%s key: env has %v, expected A alone", key, rest)
+		}
+	}
+	delete(server, "S")
+	d.compare(client("newest"), m, server)
+	if !m.EnvWOKeys.IsNull() || len(m.owned(d)) != 3 {
+		t.Errorf("as last sent are %s of %v, expected none of three", m.EnvWOKeys, m.owned(d))
+	}
+}

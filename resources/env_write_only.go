@@ -1,0 +1,203 @@
+package resources
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// A kind with env has env_wo beside it, for values that neither the state nor a
+// plan holds. The API knows one environment and returns it in full, so that the
+// provider remembers which variables are write-only: the state has their names in
+// env_wo_keys, and the private state a digest of each value. A read takes these
+// variables out of env. One that the server lacks, or holds with another value, a
+// read takes out of env_wo_keys, so that the next plan adds it again.
+//
+// A kind embeds writeOnlyEnv in its model, adds the three attributes to its schema,
+// keeps an envDigests in its private state, and calls
+//
+//   - validate in its Validate, and planWriteOnlyEnv in its plan rule;
+//   - merged where it makes the environment of a request;
+//   - setValues, and then record, in Create and Update;
+//   - compare in Read, and unowned where it takes over the environment of an answer.
+
+// writeOnlyEnv is the part of a model that holds its write-only variables.
+type writeOnlyEnv struct {
+	EnvWO        types.Map   `tfsdk:"env_wo"` // null but in a configuration
+	EnvWOVersion types.Int64 `tfsdk:"env_wo_version"`
+	EnvWOKeys    types.Set   `tfsdk:"env_wo_keys"`
+
+	values map[string]string // for a request
+	absent []string          // names whose values nobody has: neither the configuration nor the server
+}
+
+// envDigests is what the private state has of write-only variables.
+type envDigests struct {
+	Key    string            // stands for the API key that the digests are made with
+	Values map[string]string // by name
+}
+
+func envWOAttribute(more string) schema.MapAttribute {
+	return schema.MapAttribute{
+		ElementType: types.StringType,
+		Optional:    true,
+		Sensitive:   true,
+		WriteOnly:   true,
+		MarkdownDescription: "Environment variables beside `env` whose values are never kept (Terraform 1.11, OpenTofu 1.11 and later): no state and no saved plan has them. No name may be in both. " +
+			"They are sent when `env_wo_version` or the names change, and when a refresh finds that one was changed or removed elsewhere; no other plan needs them: `env_wo` may be null then. An import can't know which variables are write-only: it writes all of them to `env`, and the first apply takes these out." + more,
+		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
+	}
+}
+
+func envWOVersionAttribute() schema.Int64Attribute {
+	return schema.Int64Attribute{
+		Optional:            true,
+		MarkdownDescription: "Any whole number, needed with `env_wo`; a change says that `env_wo` has new values.",
+	}
+}
+
+func envWOKeysAttribute() schema.SetAttribute {
+	return schema.SetAttribute{
+		ElementType:         types.StringType,
+		Computed:            true,
+		MarkdownDescription: "Names of the variables of `env_wo` that are as last sent.",
+	}
+}
+
+// validate checks a configuration.
+func (m *writeOnlyEnv) validate(c diagnostics.Check, env types.Map) {
+	if isSet(m.EnvWO) && m.EnvWOVersion.IsNull() {
+		c.Error("env_wo_version", "Missing env_wo_version", "env_wo needs env_wo_version, such as 1: it is kept, and its change says that env_wo has new values.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.EnvWO.Elements())) {
+		if _, twice := env.Elements()[name]; twice {
+			c.Error("env_wo", "A variable in env and in env_wo", "The variable %q is in env and in env_wo. Remove it from one of them.", name)
+		}
+	}
+}
+
+// planWriteOnlyEnv plans the names of the variables. Part finds in a model what is
+// write-only of its environment.
+func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, *envDigests), env types.Map) {
+	config, _ := part(p.Config)
+	plan, _ := part(p.Plan)
+	config.validate(p.Check, env) // again, as more may be known by now
+	state, known := new(writeOnlyEnv), new(envDigests)
+	if p.State != nil {
+		state, known = part(p.State)
+	}
+	switch {
+	case config.EnvWO.IsUnknown(), config.EnvWO.IsNull() && config.EnvWOVersion.IsUnknown():
+		plan.EnvWOKeys = types.SetUnknown(types.StringType)
+	case !config.EnvWO.IsNull():
+		plan.EnvWOKeys, plan.values = config.names(), value.StringMap(config.EnvWO)
+	case config.EnvWOVersion.IsNull():
+		plan.EnvWOKeys = types.SetNull(types.StringType)
+	case !state.EnvWOVersion.Equal(config.EnvWOVersion):
+		p.Error("env_wo", "Missing env_wo", "env_wo is null, and its values are to be sent: env_wo_version is new. Give env_wo a value for this run, or remove both.")
+	default:
+		plan.EnvWOKeys = state.EnvWOKeys
+		if state.changedElsewhere(*known) {
+			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere, and env_wo is null: this plan leaves it so. Give env_wo a value to send it again.")
+		}
+	}
+}
+
+// names are those of env_wo.
+func (m *writeOnlyEnv) names() types.Set {
+	return value.KeepSet(types.SetNull(types.StringType), slices.Sorted(maps.Keys(m.EnvWO.Elements())))
+}
+
+// sends tells whether a plan sends the values of the configuration.
+func (m *writeOnlyEnv) sends(state *writeOnlyEnv) bool {
+	return !m.EnvWOVersion.Equal(state.EnvWOVersion) || !m.EnvWOKeys.Equal(state.EnvWOKeys)
+}
+
+// setValues finds the values for a request; state is nil for a create. An update
+// that does not send those of the configuration repeats what the server has: an
+// environment is written as a whole.
+func (m *writeOnlyEnv) setValues(config, state *writeOnlyEnv, d envDigests, current map[string]string) {
+	if m.EnvWOKeys.IsUnknown() {
+		m.EnvWOKeys = config.names()
+	}
+	m.values = value.StringMap(config.EnvWO)
+	if state == nil || m.sends(state) {
+		return
+	}
+	for name := range state.owned(d) {
+		if v, ok := current[name]; ok {
+			m.values[name] = v
+		} else if _, given := m.values[name]; !given {
+			m.absent = append(m.absent, name)
+		}
+	}
+}
+
+// changedElsewhere tells whether a read has found that a variable is not as last
+// sent.
+func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
+	return len(m.owned(d)) > len(m.EnvWOKeys.Elements())
+}
+
+// merged is env with the write-only variables.
+func (m *writeOnlyEnv) merged(env map[string]string) map[string]string {
+	maps.Copy(env, m.values)
+	return env
+}
+
+// record keeps digests of the values that a request had.
+func (d *envDigests) record(c *api.Client, m *writeOnlyEnv) {
+	*d = envDigests{}
+	if len(m.values)+len(m.absent) > 0 {
+		*d = envDigests{Key: c.Digest(""), Values: digests(c, m.values)}
+	}
+	for _, name := range m.absent {
+		d.Values[name] = ""
+	}
+}
+
+// compare looks at what the server has of the write-only variables. Digests that
+// were made with another API key say nothing: they are made anew.
+func (d *envDigests) compare(c *api.Client, m *writeOnlyEnv, got map[string]string) {
+	have := digests(c, got)
+	if own := m.owned(*d); len(own) > 0 && d.Key != c.Digest("") {
+		*d = envDigests{Key: c.Digest(""), Values: map[string]string{}}
+		for name := range own {
+			d.Values[name] = have[name]
+		}
+	}
+	var same []string
+	for _, name := range value.Strings(m.EnvWOKeys) {
+		if digest, ok := have[name]; ok && digest == d.Values[name] {
+			same = append(same, name)
+		}
+	}
+	m.EnvWOKeys = value.KeepSet(m.EnvWOKeys, same)
+}
+
+// unowned is what the server has of an environment less the write-only variables.
+func (m *writeOnlyEnv) unowned(d envDigests, got map[string]string) map[string]string {
+	return withoutKeys(got, m.owned(d))
+}
+
+// owned are the names of the variables that are write-only, also those that the
+// server has with another value.
+func (m *writeOnlyEnv) owned(d envDigests) map[string]bool {
+	own := map[string]bool{}
+	for _, name := range value.Strings(m.EnvWOKeys) {
+		own[name] = true
+	}
+	for name := range d.Values {
+		own[name] = true
+	}
+	return own
+}

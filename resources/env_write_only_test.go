@@ -1,0 +1,343 @@
+package resources_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// envOwner is an object with write-only variables, as the tests of all kinds need
+// it.
+type envOwner struct {
+	*testing.T
+	d        *acctest.Deployment
+	p        *tfdrive.Provider
+	typeName string
+	least    map[string]any // configuration
+	get      func(id string) map[string]string
+	set      func(id string, env map[string]string) // behind Terraform's back
+	state    tfdrive.State
+}
+
+// onEachOwner runs a test on templates and pods of both versions, on endpoints, and on
+// endpoints that follow a template.
+func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
+	t.Helper()
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		c := d.Client(t, v)
+		t.Run("template", func(t *testing.T) {
+			test(t, &envOwner{
+				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
+				least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
+				get: func(id string) map[string]string {
+					got, err := c.Templates.Get(t.Context(), id)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return got.Env
+				},
+				set: func(id string, env map[string]string) {
+					have, err := c.Templates.Get(t.Context(), id)
+					want := have
+					want.Env = env
+					if err == nil {
+						_, err = c.Templates.Update(t.Context(), have, want)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				},
+			})
+		})
+		t.Run("pod", func(t *testing.T) {
+			of := func(id string) api.Pod {
+				got, err := c.Pods.GetFresh(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			test(t, &envOwner{
+				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_pod",
+				least: map[string]any{"name": d.Name("wo"), "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "start_ssh": false, "start_jupyter": false},
+				get:   func(id string) map[string]string { return of(id).Container.Env },
+				set: func(id string, env map[string]string) {
+					have := of(id)
+					want, container := have, *have.Container
+					container.Env, want.GlobalNetworking = env, nil
+					want.Container = &container
+					if _, err := c.Pods.Update(t.Context(), have, want); err != nil {
+						t.Fatal(err)
+					}
+				},
+			})
+		})
+		if v == api.V1 {
+			return
+		}
+		followed, err := c.Templates.Create(t.Context(), api.Template{Name: d.Name("followed"), Image: "i", Disk: 10, Category: "NVIDIA", Serverless: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Remote {
+			t.Cleanup(func() { _ = c.Templates.Delete(t.Context(), followed.ID) })
+		}
+		for name, least := range map[string]map[string]any{
+			"endpoint":             {"name": d.Name("wo"), "image": "i"},
+			"endpoint of template": {"name": d.Name("wo"), "template_id": followed.ID},
+		} {
+			t.Run(name, func(t *testing.T) {
+				test(t, &envOwner{
+					T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_endpoint", least: least,
+					get: func(id string) map[string]string {
+						got, err := c.Endpoints.Get(t.Context(), id)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return got.Container.Env
+					},
+					set: func(id string, env map[string]string) {
+						have, err := c.Endpoints.Get(t.Context(), id)
+						want := have
+						container := *have.Container
+						container.Env = env
+						want.Container = &container
+						if err == nil {
+							_, err = c.Endpoints.Update(t.Context(), have, want)
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+					},
+				})
+			})
+		}
+	})
+}
+
+type env = map[string]any
+
+// config is the least configuration with env, env_wo and env_wo_version; nil for
+// none.
+func (o *envOwner) config(plain, writeOnly, version any) map[string]any {
+	return with(o.least, map[string]any{"env": plain, "env_wo": writeOnly, "env_wo_version": version})
+}
+
+// apply applies a configuration and expects what the server then has, that no
+// secret is kept, and that the next plan is empty.
+func (o *envOwner) apply(config map[string]any, action string, want map[string]string) {
+	o.Helper()
+	o.state = apply(o.T, o.p, o.typeName, o.state, config, action)
+	o.has(want)
+}
+
+func (o *envOwner) has(want map[string]string) {
+	o.Helper()
+	if got := o.get(o.state.Get("id").(string)); !maps.Equal(got, want) {
+		o.Errorf("the server has %v, expected %v", got, want)
+	}
+	o.keepsNoSecret(o.state)
+}
+
+func (o *envOwner) keepsNoSecret(s tfdrive.State) {
+	o.Helper()
+	if s.Holds("secret-") {
+		o.Errorf("a secret is kept: %s", s.Value)
+	}
+}
+
+func (o *envOwner) refresh() {
+	o.Helper()
+	read, diags := o.p.Walk().Read(o.state)
+	if err := diags.Err(); err != nil {
+		o.Fatal(err)
+	}
+	o.state = read
+	o.keepsNoSecret(read)
+}
+
+func TestEnvWriteOnly(t *testing.T) {
+	onEachOwner(t, func(_ *testing.T, o *envOwner) {
+		o.apply(o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1), "create", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
+
+		// Other values are sent with another version alone.
+		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 1), "no-op", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
+		o.apply(o.config(env{"A": "1"}, env{"S": "secret-3", "T": "secret-2"}, 2), "update", map[string]string{"A": "1", "S": "secret-3", "T": "secret-2"})
+
+		// A change of env repeats what the server has, whether the values are at hand
+		// or not.
+		o.apply(o.config(env{"A": "2"}, env{"S": "secret-4", "T": "secret-4"}, 2), "update", map[string]string{"A": "2", "S": "secret-3", "T": "secret-2"})
+		o.apply(o.config(env{"A": "3", "B": ""}, nil, 2), "update", map[string]string{"A": "3", "B": "", "S": "secret-3", "T": "secret-2"})
+
+		// Names are a change of their own.
+		o.apply(o.config(env{"A": "3"}, env{"S": "secret-3", "U": "secret-5"}, 2), "update", map[string]string{"A": "3", "S": "secret-3", "U": "secret-5"})
+		o.apply(o.config(nil, env{"S": "secret-3", "U": "secret-5"}, 2), "update", map[string]string{"S": "secret-3", "U": "secret-5"})
+
+		// From env_wo to env, and back.
+		o.apply(o.config(env{"S": "shown"}, env{"U": "secret-5"}, 2), "update", map[string]string{"S": "shown", "U": "secret-5"})
+		o.apply(o.config(nil, env{"S": "secret-6", "U": "secret-5"}, 2), "update", map[string]string{"S": "secret-6", "U": "secret-5"})
+
+		// Removed again.
+		o.apply(o.config(env{"A": "4"}, nil, nil), "update", map[string]string{"A": "4"})
+		o.apply(o.config(env{"A": "4"}, env{}, 2), "update", map[string]string{"A": "4"})
+	})
+}
+
+// A variable that was changed or removed elsewhere is not written to env, and the
+// next plan sends it again.
+func TestEnvWriteOnlyDrift(t *testing.T) {
+	onEachOwner(t, func(t *testing.T, o *envOwner) {
+		config := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
+		want := map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"}
+		o.apply(config, "create", want)
+		id := o.state.Get("id").(string)
+
+		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
+		o.refresh()
+		o.refresh() // also what a read has found
+		if got := o.state.Get("env_wo_keys"); len(got.([]any)) != 1 {
+			t.Errorf("env_wo_keys is %v, and S is not as last sent", got)
+		}
+		without := o.p.Plan(o.typeName, o.state, o.config(env{"A": "1"}, nil, 1))
+		if without.Action != "no-op" || !strings.Contains(without.Diagnostics.Warnings(), "was changed or removed elsewhere") {
+			t.Errorf("without values at hand the plan is to %s, with the warnings %q", without.Action, without.Diagnostics.Warnings())
+		}
+		o.apply(config, "update", want)
+
+		o.set(id, map[string]string{"A": "1", "T": "secret-2"})
+		o.refresh()
+		o.apply(config, "update", want)
+
+		// The other values stay as they are where none are at hand.
+		o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere"})
+		o.refresh()
+		o.state = apply(t, o.p, o.typeName, o.state, o.config(env{"A": "2"}, nil, 1), "update")
+		o.has(map[string]string{"A": "2", "S": "secret-elsewhere"})
+
+		o.set(id, map[string]string{"A": "1", "S": "secret-1", "T": "secret-2", "N": "new"})
+		o.refresh()
+		o.apply(config, "update", want)
+	})
+}
+
+func TestEnvWriteOnlyRefusals(t *testing.T) {
+	onEachOwner(t, func(t *testing.T, o *envOwner) {
+		for _, c := range []struct {
+			config   map[string]any
+			at, text string
+		}{
+			{o.config(env{"A": "1"}, env{"A": "secret-1"}, 1), "env_wo", `The variable "A" is in env and in env_wo`},
+			{o.config(nil, env{"A": "secret-1"}, nil), "env_wo_version", "env_wo needs env_wo_version"},
+			{o.config(nil, nil, 1), "env_wo", "Give env_wo a value for this run"},
+			{o.config(nil, env{"A=B": "secret-1"}, 1), "env_wo.A=B", "expected a name"},
+			{o.config(nil, env{"A": "secret-\x00"}, 1), "env_wo.A", "without NUL characters."},
+			{o.config(nil, env{"A": nil}, 1), "env_wo.A", `"A" is null`},
+		} {
+			refused(t, o.d, o.p, tfdrive.State{}, o.typeName, c.config, c.at, c.text)
+		}
+		o.apply(o.config(nil, env{"A": "secret-1"}, 1), "create", map[string]string{"A": "secret-1"})
+		refused(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
+	})
+	t.Run("endpoint on v1", func(t *testing.T) {
+		d := acctest.Deploy(t)
+		refused(t, d, drive(t, d, api.V1), tfdrive.State{}, "gpucloud_endpoint",
+			map[string]any{"name": "e", "template_id": "t", "env_wo": env{"A": "secret-1"}, "env_wo_version": 1}, "env_wo", "exists in management API v2 only")
+	})
+}
+
+// What is not known in the plan is sent by the apply.
+func TestEnvWriteOnlyUnknown(t *testing.T) {
+	onEachOwner(t, func(t *testing.T, o *envOwner) {
+		known := o.config(nil, env{"S": "secret-1"}, 1)
+		for _, unknown := range []any{tfdrive.Unknown, env{"S": tfdrive.Unknown}} {
+			o.state = tfdrive.State{}
+			planned := o.p.Plan(o.typeName, o.state, with(known, map[string]any{"name": o.d.Name("unknown"), "env_wo": unknown}))
+			if err := planned.Diagnostics.Err(); err != nil {
+				t.Fatal(err)
+			}
+			planned = o.p.Resolve(planned, with(known, map[string]any{"name": o.d.Name("unknown")}))
+			state, diags := o.p.Apply(planned)
+			if err := diags.Err(); err != nil {
+				t.Fatal(err)
+			}
+			o.state = state
+			o.has(map[string]string{"S": "secret-1"})
+			if err := o.p.Destroy(state).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// An import can't know which variables are write-only: the first apply takes them
+// out of the state.
+func TestEnvWriteOnlyImport(t *testing.T) {
+	onEachOwner(t, func(t *testing.T, o *envOwner) {
+		config := o.config(env{"A": "1"}, env{"S": "secret-1"}, 1)
+		want := map[string]string{"A": "1", "S": "secret-1"}
+		o.apply(config, "create", want)
+		imported, diags := o.p.Import(o.typeName, o.state.Get("id").(string))
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if o.least["template_id"] != nil { // an import finds no link to a template
+			return
+		}
+		o.state = imported
+		o.apply(config, "update", want)
+	})
+}
+
+// An endpoint follows the write-only variables of its template, and its own win.
+func TestEndpointFollowsWriteOnlyVariables(t *testing.T) {
+	d := acctest.Deploy(t)
+	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
+	template := map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true, "env": env{"A": "1"}, "env_wo": env{"S": "secret-1", "T": "secret-2"}, "env_wo_version": 1}
+	followed := apply(t, p, "gpucloud_template", tfdrive.State{}, template, "create")
+	config := map[string]any{"name": d.Name("wo"), "template_id": followed.Get("id"), "env_wo": env{"T": "secret-own"}, "env_wo_version": 1}
+	e := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	has := func(want map[string]string) {
+		t.Helper()
+		got, err := c.Endpoints.Get(t.Context(), e.Get("id").(string))
+		if err != nil || !maps.Equal(got.Container.Env, want) {
+			t.Errorf("the endpoint has %v, expected %v, %v", got.Container.Env, want, err)
+		}
+		if e.Holds("secret-") || followed.Holds("secret-") {
+			t.Error("a secret is kept")
+		}
+	}
+	has(map[string]string{"A": "1", "S": "secret-1", "T": "secret-own"})
+	if shown := e.Get("from_template.env").(map[string]any); len(shown) != 2 {
+		t.Errorf("from_template.env has A and S alone: %v", shown)
+	}
+	both := func(template map[string]any, want map[string]string) {
+		t.Helper()
+		p.Walk()
+		planned := p.Plan("gpucloud_template", followed, template)
+		update := p.Plan("gpucloud_endpoint", e, config)
+		if planned.Action != "update" || update.Action != "update" {
+			t.Fatalf("the template is planned to %s, the endpoint to %s", planned.Action, update.Action)
+		}
+		p.Walk()
+		var diags tfdrive.Diagnostics
+		if followed, diags = p.Apply(planned); diags.Err() != nil {
+			t.Fatal(diags.Err())
+		}
+		if e, diags = p.Apply(update); diags.Err() != nil {
+			t.Fatal(diags.Err())
+		}
+		followed = settled(t, p, followed, template)
+		e = settled(t, p, e, config)
+		has(want)
+	}
+	template = with(template, map[string]any{"env_wo": env{"S": "secret-3", "T": "secret-3"}, "env_wo_version": 2})
+	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
+	template = with(template, map[string]any{"env_wo": nil, "image": "j"}) // the values are not at hand
+	both(template, map[string]string{"A": "1", "S": "secret-3", "T": "secret-own"})
+	template = with(template, map[string]any{"env_wo_version": nil, "env": env{"A": "2"}})
+	both(template, map[string]string{"A": "2", "T": "secret-own"})
+}

@@ -1,0 +1,210 @@
+package resources_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// kindOf is how tests of every kind make an object of one.
+type kindOf struct {
+	config   map[string]any // least; name is added
+	unique   bool           // names are
+	nameless bool           // there is one object, without a name
+	v2       bool           // alone
+	recorded bool           // an import leaves something to record
+	full     map[string]any // every attribute that an import reads, for API v2
+}
+
+var kindsOf = map[string]kindOf{
+	"gpucloud_cluster": {config: clusterConfig(map[string]any{"disk": 50}), v2: true, full: clusterConfig(map[string]any{
+		"name": "full", "type": "RAY", "args": "print 'a b'", "disk": 30, "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp", "8000/http"},
+		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true, "start_jupyter": true,
+	})},
+	"gpucloud_endpoint": {config: map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}, full: map[string]any{
+		"name": "full", "image": "i", "args": "print 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"},
+		"gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA L4"}, "count": 2, "allowed_cuda_versions": []any{"12.8"}}, "workers": map[string]any{"min": 0, "max": 2, "idle_timeout": 20},
+		"scaling": map[string]any{"type": "QUEUE_DELAY", "queue_delay": 2.5}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 60000, "flashboot": "FLASHBOOT",
+	}},
+	"gpucloud_network_volume": {config: map[string]any{"size": 10, "data_center": "EU-RO-1"}, full: map[string]any{"name": "full", "size": 20, "data_center": "EU-RO-1", "type": "STANDARD"}},
+	"gpucloud_pod": {config: cpuPod(nil), full: gpuPod(map[string]any{
+		"name": "full", "args": "print 'a b'", "disk": 30, "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp", "8000/http"},
+		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
+		"cloud": "COMMUNITY", "data_center_ids": []any{"EU-RO-1"}, "locked": true, "start_ssh": true, "start_jupyter": true, "desired_state": "RUNNING",
+	})},
+	"gpucloud_registry_auth":       {config: map[string]any{"username": "u", "password_wo": "secret-of-this-test", "password_wo_version": 1}, unique: true, recorded: true},
+	"gpucloud_registry_delegation": {config: map[string]any{"resource": repository}, v2: true, full: map[string]any{"name": "full", "resource": repository + ":v1"}},
+	"gpucloud_ssh_keys":            {config: map[string]any{"keys": []any{annesKey}}, nameless: true, v2: true},
+	"gpucloud_template": {config: map[string]any{"image": "i"}, unique: true, full: map[string]any{
+		"name": "full", "image": "i", "args": "print 'a b'", "disk": 20, "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/data"}},
+		"public": true, "serverless": false, "category": "AMD", "start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"},
+	}},
+}
+
+// make makes an object of the kind.
+func (k kindOf) make(t *testing.T, p *tfdrive.Provider, typeName, name string) (tfdrive.State, map[string]any) {
+	t.Helper()
+	config := with(k.config, map[string]any{"name": name})
+	if k.nameless {
+		config = k.config
+	}
+	if typeName == "gpucloud_endpoint" {
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": rand.Text(), "image": "i", "serverless": true}, "create")
+		config["template_id"] = template.Get("id")
+	}
+	return apply(t, p, typeName, tfdrive.State{}, config, "create"), config
+}
+
+// eachKind runs a test for every kind that a version has, each on a deployment of its own.
+func eachKind(t *testing.T, test func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf)) {
+	t.Helper()
+	for _, v := range acctest.Versions {
+		for _, typeName := range slices.Sorted(maps.Keys(kindsOf)) {
+			if k := kindsOf[typeName]; !k.v2 || v == api.V2 {
+				t.Run(string(v)+"/"+typeName, func(t *testing.T) {
+					t.Parallel()
+					d := acctest.Deploy(t)
+					test(t, d, drive(t, d, v), typeName, k)
+				})
+			}
+		}
+	}
+}
+
+func TestEveryKindIsInTheTable(t *testing.T) {
+	p := drive(t, acctest.Deploy(t), api.V2)
+	if got := slices.Sorted(maps.Keys(kindsOf)); !slices.Equal(got, p.Types()) {
+		t.Errorf("the table has %v, the provider %v", got, p.Types())
+	}
+}
+
+// An object's identity is its id, from its create on; it is imported by identity, by id
+// and by its name, to the same state.
+func TestIdentityAndImport(t *testing.T) {
+	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
+		state, config := k.make(t, p, typeName, d.Name("one"))
+		id := state.Get("id").(string)
+		if got := p.Identity(state, "id"); got != id {
+			t.Errorf("the identity is %v, the id %s", got, id)
+		}
+		byID, diags := p.Walk().Import(typeName, id)
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if planned := p.Plan(typeName, byID, config); planned.Action != map[bool]string{true: "update", false: "no-op"}[k.recorded || typeName == "gpucloud_endpoint"] { // v2 returns no template, v1 no flashboot
+			t.Errorf("after an import it is planned to %s: %s\n%s\n%s", planned.Action, planned.Diagnostics, byID.Value, planned.Value)
+		}
+		byIdentity, diags := p.Walk().ImportIdentity(typeName, map[string]any{"id": id})
+		if err := diags.Err(); err != nil || !byIdentity.Value.Equal(byID.Value) || p.Identity(byIdentity, "id") != id {
+			t.Errorf("by identity: %v\n%s\n%s", err, byIdentity.Value, byID.Value)
+		}
+		if k.nameless {
+			return
+		}
+		byName, diags := p.Walk().Import(typeName, d.Name("one"))
+		if err := diags.Err(); err != nil || !byName.Value.Equal(byID.Value) || p.Identity(byName, "id") != id {
+			t.Errorf("by name: %v\n%s\n%s", err, byName.Value, byID.Value)
+		}
+		if none, diags := p.Walk().Import(typeName, d.Name("no such name ")); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "Invalid import ID") {
+			t.Errorf("a name that none has: %v, %v", none.Value, diags)
+		}
+		if !k.unique {
+			second, _ := k.make(t, p, typeName, d.Name("one"))
+			ids := []string{id, second.Get("id").(string)}
+			slices.Sort(ids)
+			if _, diags := p.Walk().Import(typeName, d.Name("one")); diags.Err() == nil || !strings.Contains(diags.Err().Error(), strings.Join(ids, ", ")) {
+				t.Errorf("a name that two have: %v", diags)
+			}
+		}
+		gone, _ := k.make(t, p, typeName, d.Name("two"))
+		if err := p.Destroy(gone).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if absent, diags := p.Walk().Import(typeName, gone.Get("id").(string)); absent.Exists() || diags.Err() != nil {
+			t.Errorf("one that is gone: %v, %v", absent.Value, diags)
+		}
+	})
+}
+
+// A list block finds every object of the kind with its identity, and with what an import
+// would read.
+func TestLists(t *testing.T) {
+	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
+		names := []string{d.Name("a"), d.Name("b"), d.Name("c")}
+		if k.nameless {
+			names = names[:1]
+		}
+		want := map[any]tfdrive.State{}
+		for _, name := range names {
+			made, _ := k.make(t, p, typeName, name)
+			imported, diags := p.Walk().Import(typeName, made.Get("id").(string))
+			if err := diags.Err(); err != nil {
+				t.Fatal(err)
+			}
+			want[made.Get("id")] = imported
+		}
+		found, diags := p.Walk().List(typeName, map[string]any{})
+		if err := diags.Err(); err != nil || len(found) != len(want) {
+			t.Fatalf("found %d, %v", len(found), err)
+		}
+		for _, object := range found {
+			id := p.Identity(object.State, "id")
+			if stable := typeName != podType; stable && !object.Value.Equal(want[id].Value) || object.Get("id") != id {
+				t.Errorf("%v is listed as %s\nand imported as %s", id, object.Value, want[id].Value)
+			}
+			if !k.nameless && object.Name != object.Get("name") {
+				t.Errorf("it is shown as %s", object.Name)
+			}
+		}
+		if !k.nameless {
+			if one, diags := p.Walk().List(typeName, map[string]any{"name": names[1]}); diags.Err() != nil || len(one) != 1 || one[0].Name != names[1] {
+				t.Errorf("by name: %d found, %v", len(one), diags)
+			}
+		}
+	})
+}
+
+// What a query finds can be imported with the configuration that it writes, and plans no
+// change.
+func TestQueryWritesConfiguration(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		if !cli.Has(tfcli.ListResources) {
+			t.Skip(cli.String() + " has no query")
+		}
+		for _, typeName := range slices.Sorted(maps.Keys(kindsOf)) {
+			k := kindsOf[typeName]
+			if k.recorded { // its password can't be written
+				continue
+			}
+			t.Run(typeName, func(t *testing.T) {
+				t.Parallel()
+				d := acctest.Deploy(t)
+				p := drive(t, d, api.V2)
+				k.make(t, p, typeName, d.Name("found"))
+				objects := 1
+				if k.full != nil {
+					apply(t, p, typeName, tfdrive.State{}, k.full, "create")
+					objects++
+				}
+				w := d.Workspace(t, cli, api.V2)
+				w.Write("find.tfquery.hcl", "list \""+typeName+"\" \"all\" {\n  provider         = gpucloud\n  include_resource = true\n}\n")
+				w.MustRun("query", "-generate-config-out=generated.tf")
+				plan := w.MustRun("plan")
+				if found := strings.Contains(plan, fmt.Sprintf("Plan: %d to import, 0 to add, 0 to change, 0 to destroy", objects)); !found {
+					text, _ := os.ReadFile(filepath.Join(w.Dir, "generated.tf"))
+					t.Errorf("the plan is\n%s\nof\n%s", plan, text)
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package resources
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// movedEndpoint takes over the template, which API v2 does not return, what the endpoint
+// says of its own beside it, and the GPU types, which API v2 returns as pools.
+var movedEndpoint = migrate.Table[endpoint]{
+	migrate.Official1:     moveEndpointV1,
+	migrate.Decentralized: moveEndpointV1,
+	migrate.Official2:     moveEndpointV2,
+}
+
+// moveEndpointV1 is for the providers whose attributes are those of API v1.
+func moveEndpointV1(ctx context.Context, from *migrate.State, m *endpoint) (err error) {
+	moveTemplateLink(from, m)
+	m.Image = text(from.Text("image_name"))
+	m.Env = value.KeepMap(m.Env, from.Map("env"))
+	m.FlashBoot = types.StringValue("OFF")
+	if from.True("flashboot") {
+		m.FlashBoot = types.StringValue("FLASHBOOT")
+	}
+	if flavors := from.Texts("cpu_flavor_ids"); from.Text("compute_type") == "CPU" && len(flavors) > 0 {
+		return m.moveCPU(ctx, from, flavors)
+	}
+	gpu := endpointGPU{TypeIDs: value.KeepList(types.ListNull(types.StringType), from.Texts("gpu_type_ids"))}
+	if one := from.Text("gpu_type_id"); gpu.TypeIDs.IsNull() && one != "" {
+		gpu.TypeIDs = value.KeepList(gpu.TypeIDs, []string{one})
+	}
+	return m.moveGPU(ctx, from, gpu)
+}
+
+// moveCPU: API v1 may leave out the flavors, and names one number of vCPUs for all.
+func (m *endpoint) moveCPU(ctx context.Context, from *migrate.State, flavors []string) error {
+	vcpus, _ := from.Int("vcpu_count")
+	var cpu []endpointCPU
+	for _, id := range flavors {
+		cpu = append(cpu, endpointCPU{types.StringValue(id), types.Int64Value(cmp.Or(vcpus, 2))})
+	}
+	list, diags := types.ListValueFrom(ctx, cpuAttribute.NestedObject.Type(), cpu)
+	m.CPU = list
+	return value.Err(diags)
+}
+
+func moveEndpointV2(ctx context.Context, from *migrate.State, m *endpoint) error {
+	moveTemplateLink(from, m)
+	if !m.TemplateID.IsNull() {
+		moveContainer(from, m.container())
+	}
+	return m.moveGPU(ctx, from, endpointGPU{
+		Pools: texts(from.Texts("gpu_pools")), ExcludedTypes: texts(from.Texts("excluded_types")), TypeIDs: types.ListNull(types.StringType),
+	})
+}
+
+// moveTemplateLink: with a name, a read takes the settings of the container for the
+// template's.
+func moveTemplateLink(from *migrate.State, m *endpoint) {
+	if m.TemplateID = text(from.Text("template_id")); !m.TemplateID.IsNull() {
+		m.Name = types.StringValue(from.Text("name"))
+	}
+}
+
+// moveContainer takes over what an object of the official 2.0 says of its own beside a
+// template.
+func moveContainer(from *migrate.State, f containerFields) {
+	*f.image, *f.args, *f.registry = text(from.Text("image")), text(from.Text("args")), text(from.Text("registry"))
+	if disk, ok := from.Int("disk"); ok {
+		*f.disk = types.Int64Value(disk)
+	}
+	*f.env = value.KeepMap(*f.env, from.Map("env"))
+	*f.ports = texts(from.Texts("ports"))
+}
+
+// moveGPU takes over a selection of GPUs where there is one. Beside a template, CUDA
+// versions that the state lacks are the template's.
+func (m *endpoint) moveGPU(ctx context.Context, from *migrate.State, gpu endpointGPU) (err error) {
+	gpu.AllowedCUDAVersions = texts(from.Texts("allowed_cuda_versions"))
+	if gpu.Pools.IsNull() && gpu.TypeIDs.IsNull() && gpu.AllowedCUDAVersions.IsNull() {
+		return nil
+	}
+	if gpu.Pools.IsNull() {
+		gpu.Pools, gpu.ExcludedTypes = texts(nil), texts(nil)
+	}
+	gpu.Count = types.Int64Value(1)
+	m.GPU, err = value.Object(ctx, gpuAttribute, &gpu)
+	return err
+}

@@ -1,0 +1,105 @@
+package resources
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// movedPod takes over what a create sent and no answer tells. The names of these
+// attributes are noted: another provider's word is not a reason to replace a pod.
+var movedPod = migrate.Table[pod]{
+	// Whether these two set the container themselves, or their template did, their states
+	// don't tell: all of it is read, and the first apply records what is the template's.
+	migrate.Official1: func(ctx context.Context, from *migrate.State, m *pod) error {
+		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		return m.movePlacement(ctx, from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+	},
+	migrate.Decentralized: func(ctx context.Context, from *migrate.State, m *pod) error {
+		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
+		return m.movePlacement(ctx, from, from.Text("cloud_type"), first(from.Texts("gpu_type_ids")))
+	},
+	migrate.Nilenso: func(ctx context.Context, from *migrate.State, m *pod) error {
+		m.StartSSH = onlyTrue(from.True("start_ssh"))
+		if dataCenter := from.Text("data_center_id"); dataCenter != "" {
+			m.DataCenterIDs = texts([]string{dataCenter})
+		}
+		return m.movePlacement(ctx, from, from.Text("cloud_type"), from.Text("gpu_type_id"))
+	},
+	migrate.Official2: func(ctx context.Context, from *migrate.State, m *pod) error {
+		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
+		m.DesiredState = text(from.Text("desired_state"))
+		if from.Text("template_id") != "" {
+			m.Name = types.StringValue(from.Text("name")) // a read leaves the template's settings out
+			moveContainer(from, m.container())
+			if err := m.moveMounts(ctx, from); err != nil {
+				return err
+			}
+		}
+		return m.movePlacement(ctx, from, from.Text("cloud"), from.Text("gpu_type_id"))
+	},
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// movePlacement takes over what the sources have in common.
+func (m *pod) movePlacement(ctx context.Context, from *migrate.State, cloud, gpuType string) (err error) {
+	m.TemplateID = text(from.Text("template_id"))
+	if cloud == "SECURE" || cloud == "COMMUNITY" {
+		m.Cloud = types.StringValue(cloud)
+	}
+	cuda, floor := texts(from.Texts("allowed_cuda_versions")), text(from.Text("min_cuda_version"))
+	if gpuType != "" {
+		count, _ := from.Int("gpu_count")
+		gpu := &podGPU{types.StringValue(gpuType), types.Int64Value(cmp.Or(count, 1)), cuda, floor}
+		if m.GPU, err = value.Object(ctx, podGPUAttribute, gpu); err != nil {
+			return err
+		}
+	}
+	if from.True("global_networking") {
+		networking := &globalNetworking{Enabled: types.BoolValue(true)}
+		if m.GlobalNetworking, err = value.Object(ctx, podSchema.Attributes["global_networking"], networking); err != nil {
+			return err
+		}
+	}
+	m.Private.Carried = carried(map[string]attr.Value{
+		"template_id": m.TemplateID, "data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter,
+		"gpu.allowed_cuda_versions": cuda, "gpu.min_cuda_version": floor,
+	})
+	return nil
+}
+
+func (m *pod) moveMounts(ctx context.Context, from *migrate.State) (err error) {
+	var mounts api.PodMounts
+	if persistent := from.Object("persistent_volume"); persistent != nil {
+		size, _ := persistent.Int("size")
+		mounts.Persistent = &api.PersistentMount{Size: size, Path: persistent.Text("path")}
+	}
+	for _, mount := range from.Objects("network_volumes") {
+		mounts.Network = append(mounts.Network, api.NetworkMount{VolumeID: mount.Text("volume_id"), Path: mount.Text("path")})
+	}
+	m.Mounts, err = flattenMounts(ctx, mounts)
+	return err
+}
+
+// movedCluster takes over what neither the cluster nor its pods tell.
+var movedCluster = migrate.Table[cluster]{
+	migrate.Official2: func(_ context.Context, from *migrate.State, m *cluster) error {
+		m.DataCenterIDs = texts(from.Texts("data_center_ids"))
+		m.StartSSH, m.StartJupyter = onlyTrue(from.True("start_ssh")), onlyTrue(from.True("start_jupyter"))
+		m.Private.Carried = carried(map[string]attr.Value{"data_center_ids": m.DataCenterIDs, "start_ssh": m.StartSSH, "start_jupyter": m.StartJupyter})
+		return nil
+	},
+}

@@ -1,0 +1,383 @@
+package resources_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+const (
+	foreignStates = "../internal/migrate/testdata/"
+	foreignSecret = "hunter2-of-the-state" // the password in them
+)
+
+// foreign is a resource of another provider, as `terraform show -json` prints it.
+type foreign struct {
+	Address  string
+	Type     string
+	Provider string `json:"provider_name"`
+	Values   json.RawMessage
+}
+
+// foreignState reads a resource of a recorded document.
+func foreignState(t *testing.T, file, address string) foreign {
+	t.Helper()
+	text, err := os.ReadFile(foreignStates + file + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type module struct {
+		Resources []foreign
+		Children  []module `json:"child_modules"`
+	}
+	var document struct {
+		Values struct {
+			Root module `json:"root_module"`
+		}
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	all := document.Values.Root.Resources
+	for _, child := range document.Values.Root.Children {
+		all = append(all, child.Resources...)
+	}
+	for _, r := range all {
+		if r.Address == address {
+			return r
+		}
+	}
+	t.Fatalf("%s has no %s", file, address)
+	return foreign{}
+}
+
+// with is the state with other ids than the recorded ones.
+func (f foreign) with(ids map[string]string) []byte {
+	state := f.Values
+	for recorded, id := range ids {
+		state = bytes.ReplaceAll(state, []byte(`"`+recorded+`"`), []byte(`"`+id+`"`))
+	}
+	return state
+}
+
+// move moves a state and refreshes it, as a plan does.
+func (f foreign) move(t *testing.T, p *tfdrive.Provider, typeName string, state []byte) tfdrive.State {
+	t.Helper()
+	moved, diags := p.Walk().Move(typeName, f.Provider, f.Type, state)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	read, diags := p.Read(moved)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// movedCase is an object of another provider, and the configuration here that says the
+// same.
+type movedCase struct {
+	file, address string
+	id            string // as recorded
+	kind          string
+	only          api.Version
+	config        func(made map[string]string) map[string]any // made: ids of what it refers to
+	action        string                                      // of the first plan, "no-op" when left out
+}
+
+// movedCases: each type of each source.
+func movedCases() []movedCase {
+	same := func(config map[string]any) func(map[string]string) map[string]any {
+		return func(map[string]string) map[string]any { return config }
+	}
+	volume := same(map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"})
+	auth := func(name string) func(map[string]string) map[string]any {
+		return same(map[string]any{"name": name, "username": "robot", "password_wo": "new-and-unsent", "password_wo_version": 1})
+	}
+	worker := func(id string) func(map[string]string) map[string]any {
+		return same(map[string]any{
+			"name": "worker-" + id, "image": "builtin/echo", "disk": 20, "args": "python -u 'my handler.py'", "env": map[string]any{"MODE": "prod"},
+			"ports": []any{"8000/http"}, "serverless": true,
+		})
+	}
+	endpoint := func(changes map[string]any) func(map[string]string) map[string]any {
+		return func(made map[string]string) map[string]any {
+			config := with(map[string]any{
+				"name": "api", "template_id": made["template"], "workers": map[string]any{"max": 2, "idle_timeout": 7},
+				"scaling": map[string]any{"queue_delay": 3}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 600000,
+			}, changes)
+			if config["network_volumes"] == "made" {
+				config["network_volumes"] = []any{made["volume"]}
+			}
+			return config
+		}
+	}
+	l4 := map[string]any{"type_ids": []any{"NVIDIA L4"}}
+	pod := func(changes map[string]any) func(map[string]string) map[string]any {
+		return func(made map[string]string) map[string]any {
+			config := with(map[string]any{
+				"name": "lab", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "disk": 20,
+				"ports": []any{"8888/http", "22/tcp"}, "env": map[string]any{"MODE": "lab"},
+			}, changes)
+			if config["template_id"] == "made" {
+				config["template_id"] = made["podTemplate"]
+			}
+			if config["mounts"] == "made" {
+				config["mounts"] = map[string]any{"network": []any{map[string]any{"volume_id": made["volume"], "path": "/work"}}}
+			}
+			return config
+		}
+	}
+	workspace := map[string]any{"persistent": map[string]any{"size": 20, "path": "/workspace"}}
+	listed := map[string]any{"MODE": "lab", "URL": "https://x.example.com/?a=b"}
+	// On v1 no configuration can have start_ssh: there the first apply records that.
+	templated := pod(map[string]any{"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": nil, "start_ssh": true})
+	return []movedCase{
+		{file: "official-1.0.8", address: "runpod_template.worker", id: "tpl108", kind: "template", config: worker("tpl108")},
+		{file: "official-1.0.8", address: "runpod_network_volume.models", id: "vol108", kind: "network_volume", config: volume},
+		{file: "official-1.0.8", address: "runpod_container_registry_auth.ci", id: "auth108", kind: "registry_auth", config: auth("ci108")},
+		{file: "official-1.0.8", address: "runpod_endpoint.api", id: "ep108", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "flashboot": "FLASHBOOT", "network_volumes": "made"})},
+		{file: "official-1.0.8", address: `module.batch["eu"].runpod_endpoint.cpu[0]`, id: "epcpu108", kind: "endpoint",
+			config: endpoint(map[string]any{"name": "cpu", "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "data_center_ids": nil})},
+		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": listed, "start_ssh": true})},
+		{file: "official-1.0.8", address: "runpod_pod.lab", id: "pod108", kind: "pod", only: api.V1, config: pod(map[string]any{"mounts": workspace, "env": listed}), action: "update"},
+
+		{file: "official-1.0.9", address: "runpod_template.worker", id: "tpl109", kind: "template", config: worker("tpl109")},
+		{file: "official-1.0.9", address: "runpod_network_volume.models", id: "vol109", kind: "network_volume", config: volume},
+		{file: "official-1.0.9", address: "runpod_container_registry_auth.ci", id: "auth109", kind: "registry_auth", config: auth("ci109")},
+		{file: "official-1.0.9", address: "runpod_endpoint.api", id: "ep109", kind: "endpoint", config: endpoint(map[string]any{"gpu": l4, "network_volumes": "made"})},
+		{file: "official-1.0.9", address: "runpod_endpoint.inline", id: "epin109", kind: "endpoint", only: api.V2,
+			config: endpoint(map[string]any{"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "env": map[string]any{"MODE": "prod"}, "gpu": l4})},
+		{file: "official-1.0.9", address: "runpod_pod.lab", id: "pod109", kind: "pod", only: api.V2, config: pod(map[string]any{"mounts": workspace, "env": listed, "start_ssh": true})},
+		{file: "official-1.0.9", address: "runpod_pod.templated", id: "podt109", kind: "pod", only: api.V2, config: templated, action: "update"},
+		{file: "official-1.0.9", address: "runpod_ecr_delegation.app", id: "del109", kind: "registry_delegation", only: api.V2,
+			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"})},
+
+		{file: "official-2.0.0", address: "runpod_template.worker", id: "tpl200", kind: "template", config: worker("tpl200")},
+		{file: "official-2.0.0", address: "runpod_network_volume.models", id: "vol200", kind: "network_volume", config: volume},
+		{file: "official-2.0.0", address: "runpod_registry.ci", id: "auth200", kind: "registry_auth", config: auth("ci200")},
+		{file: "official-2.0.0", address: "runpod_serverless_endpoint.api", id: "ep200", kind: "endpoint", only: api.V2, config: endpoint(map[string]any{
+			"gpu": map[string]any{"pools": []any{"ADA_24"}, "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"EXTRA": "1"}, "flashboot": "FLASHBOOT", "network_volumes": "made",
+		})},
+		{file: "official-2.0.0", address: "runpod_serverless_endpoint.inline", id: "epin200", kind: "endpoint", only: api.V2, config: endpoint(map[string]any{
+			"name": "inline", "template_id": nil, "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "prod"},
+			"cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}}, "flashboot": "FLASHBOOT", "data_center_ids": nil,
+		})},
+		{file: "official-2.0.0", address: "runpod_pod.lab", id: "pod200", kind: "pod", only: api.V2, config: pod(map[string]any{
+			"mounts": "made", "start_ssh": true, "start_jupyter": true, "data_center_ids": []any{"EU-RO-1"}, "desired_state": "RUNNING",
+			"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"},
+		})},
+		{file: "official-2.0.0", address: "runpod_pod.templated", id: "podt200", kind: "pod", config: pod(map[string]any{
+			"name": "templated", "template_id": "made", "image": nil, "disk": nil, "ports": nil, "env": map[string]any{"EXTRA": "1"},
+			"gpu": nil, "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2},
+		})},
+		{file: "official-2.0.0", address: "runpod_registry_delegation.app", id: "del200", kind: "registry_delegation", only: api.V2,
+			config: same(map[string]any{"name": "app", "resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v1"})},
+		{file: "official-2.0.0", address: "runpod_cluster.train", id: "cl200", kind: "cluster", only: api.V2, config: same(map[string]any{
+			"name": "train", "type": "TRAINING", "image": "builtin/echo", "disk": 20, "args": "print hello", "env": map[string]any{"MODE": "train"},
+			"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "data_center_ids": []any{"EU-RO-1"}, "start_ssh": true,
+		})},
+		{file: "official-2.0.0", address: "runpod_account_ssh_keys.all", id: "account", kind: "ssh_keys", only: api.V2,
+			config: same(map[string]any{"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}})},
+
+		{file: "decentralized-infrastructure-1.0.1", address: "runpod_network_volume.models", id: "volDEC", kind: "network_volume", config: volume},
+		{file: "decentralized-infrastructure-1.0.1", address: "runpod_endpoint.api", id: "epDEC", kind: "endpoint",
+			config: endpoint(map[string]any{"gpu": with(l4, map[string]any{"allowed_cuda_versions": []any{"12.8"}}), "network_volumes": "made"})},
+		{file: "decentralized-infrastructure-1.0.1", address: `runpod_pod.lab["a"]`, id: "podDEC", kind: "pod", config: pod(map[string]any{
+			"mounts": workspace, "args": "print 'a b'", "data_center_ids": []any{"EU-RO-1"}, "gpu": map[string]any{"id": "NVIDIA L4", "allowed_cuda_versions": []any{"12.8"}},
+		})},
+
+		{file: "nilenso", address: "runpod_pod.lab", id: "podNIL", kind: "pod", only: api.V2, config: pod(map[string]any{"data_center_ids": []any{"EU-RO-1"}, "start_ssh": true})},
+	}
+}
+
+// After a move from each type of each source, the configuration that says the same plans no
+// change, nothing was sent, and no secret is in the state.
+func TestMoved(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p, made := drive(t, d, v), makeReferred(t, d)
+		for _, c := range movedCases() {
+			if c.only == "" || c.only == v {
+				t.Run(c.file+"/"+c.address, func(t *testing.T) { c.test(t, d, p, made) })
+			}
+		}
+	})
+}
+
+func (c movedCase) test(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, made map[string]string) {
+	typeName, config := "gpucloud_"+c.kind, c.config(made)
+	created := apply(t, p, typeName, tfdrive.State{}, config, "create")
+	writes := d.Writes()
+	source := foreignState(t, c.file, c.address)
+	moved := source.move(t, p, typeName, source.with(c.ids(made, created.Get("id").(string))))
+	planned, want := p.Plan(typeName, moved, config), cmp.Or(c.action, "no-op")
+	if planned.Action != want {
+		t.Fatalf("the first plan is to %s (replace %v), expected %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, moved.Value, planned.Value)
+	}
+	if moved.Holds(foreignSecret) {
+		t.Error("the state holds the password")
+	}
+	if got := p.Identity(moved, "id"); got != created.Get("id") {
+		t.Errorf("the identity has the id %v, expected %v", got, created.Get("id"))
+	}
+	if want == "update" {
+		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, "Settings are recorded, and not sent") {
+			t.Errorf("the plan does not say that it only records: %s", w)
+		}
+		settled(t, p, applied(t, p, planned), config)
+	}
+	if d.Writes() != writes {
+		t.Errorf("%d requests were sent that could change something", d.Writes()-writes)
+	}
+}
+
+// ids are those of the deployment for the recorded ones.
+func (c movedCase) ids(made map[string]string, id string) map[string]string {
+	release := c.id[len(c.id)-3:]
+	ids := map[string]string{"tpl" + release: made["template"], "tplpod" + release: made["podTemplate"], "vol" + release: made["volume"]}
+	ids[c.id] = id
+	return ids
+}
+
+func applied(t *testing.T, p *tfdrive.Provider, planned tfdrive.Planned) tfdrive.State {
+	t.Helper()
+	state, diags := p.Walk().Apply(planned)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// makeReferred makes what endpoints and pods refer to.
+func makeReferred(t *testing.T, d *acctest.Deployment) map[string]string {
+	t.Helper()
+	c, ctx := d.Client(t, api.V2), t.Context()
+	volume, err := c.NetworkVolumes.Create(ctx, api.NetworkVolume{Name: "referred", Size: 20, DataCenter: "EU-RO-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]string{"volume": volume.ID}
+	for name, serverless := range map[string]bool{"template": true, "podTemplate": false} {
+		template, err := c.Templates.Create(ctx, api.Template{
+			Name: d.Name(name), Image: "builtin/echo", Disk: 20, Env: map[string]string{"MODE": "prod"}, Ports: []string{"8000/http"}, Serverless: serverless,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[name] = template.ID
+	}
+	return made
+}
+
+// The word of another provider is not a reason to replace a pod or a cluster: what no
+// answer tells is recorded, once. What the API does tell, and what a configuration of ours
+// has recorded, replaces as ever.
+func TestMovedIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	made := makeReferred(t, d)
+	for _, c := range []struct {
+		address, id, kind string
+		changes           map[string]any // of what no answer tells; nil removes
+		readable          map[string]any // a change of what an answer tells
+	}{
+		{"runpod_pod.lab", "pod200", "pod", map[string]any{"start_ssh": nil, "start_jupyter": nil, "data_center_ids": []any{"US-TX-3"}, "gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.8"}},
+			map[string]any{"gpu": map[string]any{"id": "NVIDIA A40"}}},
+		{"runpod_cluster.train", "cl200", "cluster", map[string]any{"start_ssh": nil, "data_center_ids": []any{"US-TX-3"}},
+			map[string]any{"image": "builtin/conformance"}},
+	} {
+		var config map[string]any
+		for _, known := range movedCases() {
+			if known.id == c.id {
+				config = known.config(made)
+			}
+		}
+		typeName := "gpucloud_" + c.kind
+		created := apply(t, p, typeName, tfdrive.State{}, config, "create")
+		source := foreignState(t, "official-2.0.0", c.address)
+		moved := source.move(t, p, typeName, source.with(map[string]string{c.id: created.Get("id").(string)}))
+
+		if planned := p.Plan(typeName, moved, with(config, c.readable)); planned.Action != "replace" {
+			t.Errorf("%s: %v is planned to %s, expected replace", c.address, c.readable, planned.Action)
+		}
+		config = with(config, c.changes)
+		planned := p.Plan(typeName, moved, config)
+		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {
+			t.Errorf("%s: other values than the old provider's are planned to %s (replace %v), expected update: %s", c.address, planned.Action, planned.Replace, planned.Diagnostics)
+			continue
+		}
+		state := settled(t, p, applied(t, p, planned), config)
+		if again := p.Plan(typeName, state, with(config, map[string]any{"data_center_ids": []any{"EU-RO-1"}})); again.Action != "replace" {
+			t.Errorf("%s: a change of what is recorded is planned to %s, expected replace", c.address, again.Action)
+		}
+	}
+}
+
+// A state that does not name its object is refused with what to do; one that has no
+// counterpart is the framework's to refuse. The host of a registry does not matter.
+func TestMovedRefusals(t *testing.T) {
+	t.Parallel()
+	p := drive(t, acctest.Deploy(t), api.V2)
+	renamed := foreignState(t, "official-1.0.8", "runpod_network_volume.renamed")
+	for _, c := range []struct{ kind, provider, typeName, state, says string }{
+		{"network_volume", renamed.Provider, renamed.Type, string(renamed.Values), `import the object by its id or its name, "weights"`},
+		{"network_volume", renamed.Provider, renamed.Type, string(renamed.Values), "`terraform state rm`"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `{"id": ""}`, "import the object by its id, which the API's list shows"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `{"id": "a/b"}`, `the id "a/b"`},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `{"id": 7}`, "has no id"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `[1]`, "expected a JSON object"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_pod", `null`, "expected a JSON object"},
+		{"pod", "registry.terraform.io/acme/runpod", "runpod_pod", `{"id": "p"}`, "Source Provider Address: registry.terraform.io/acme/runpod"},
+		{"pod", "registry.terraform.io/acme-runpod/runpod", "runpod_pod", `{"id": "p"}`, "Unable to Move Resource State"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_machine", `{"id": "p"}`, "Unable to Move Resource State"},
+		{"pod", "registry.terraform.io/runpod/runpod", "runpod_template", `{"id": "p"}`, "Target Resource Type: gpucloud_pod"},
+	} {
+		_, diags := p.Move("gpucloud_"+c.kind, c.provider, c.typeName, []byte(c.state))
+		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s of %s with %s: got %v, expected: … %s", c.typeName, c.provider, c.state, err, c.says)
+		}
+	}
+	for _, provider := range []string{"registry.opentofu.org/runpod/runpod", "mirror.example.com/runpod/runpod", "registry.terraform.io/rafstef/runpod"} {
+		moved, diags := p.Move("gpucloud_pod", provider, "runpod_pod", []byte(`{"id": "p1", "image_name": "i"}`))
+		if diags.Err() != nil || moved.Get("id") != "p1" {
+			t.Errorf("%s: got %v, %v", provider, moved.Get("id"), diags)
+		}
+	}
+}
+
+// Without a read a moved state says little more than the id, and a plan would replace what
+// it can't compare.
+func TestMovedNeedsRead(t *testing.T) {
+	t.Parallel()
+	p := drive(t, acctest.Deploy(t), api.V2)
+	source := foreignState(t, "official-1.0.8", "runpod_network_volume.models")
+	config := map[string]any{"name": "models", "size": 20, "data_center": "EU-RO-1"}
+	created := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, config, "create")
+	moved, _ := p.Move(created.Type, source.Provider, source.Type, source.with(map[string]string{"vol108": created.Get("id").(string)}))
+	if err := p.Plan(created.Type, moved, config).Diagnostics.Err(); err == nil || !strings.Contains(err.Error(), "without -refresh=false") {
+		t.Errorf("planned without a read: %v", err)
+	}
+	read, _ := p.Read(moved)
+	apply(t, p, created.Type, read, config, "no-op")
+}
+
+// What an answer may lack is in the state before a read: API v1 may leave out the compute
+// of a CPU endpoint, whose loss would replace it, and FlashBoot.
+func TestMovedBeforeRead(t *testing.T) {
+	t.Parallel()
+	p := drive(t, acctest.Deploy(t), api.V2)
+	cpu := foreignState(t, "official-1.0.8", `module.batch["eu"].runpod_endpoint.cpu[0]`)
+	moved, _ := p.Move("gpucloud_endpoint", cpu.Provider, cpu.Type, cpu.Values)
+	list, _ := moved.Get("cpu").([]any)
+	if len(list) != 1 || list[0].(map[string]any)["id"] != "cpu3c" || list[0].(map[string]any)["vcpu_count"] != 4.0 || moved.Get("flashboot") != "OFF" {
+		t.Errorf("cpu is %v, flashboot is %v", moved.Get("cpu"), moved.Get("flashboot"))
+	}
+}

@@ -1,0 +1,167 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// Pod is gpucloud_pod: a container on a GPU or CPU machine. pod_plan.go says what of
+// it is fixed.
+var Pod = &kit.Kind[pod]{
+	Name:      "pod",
+	Title:     "pod",
+	Schema:    podSchema,
+	ID:        func(m *pod) *types.String { return &m.ID },
+	Only:      podOnly,
+	Private:   func(m *pod) any { return &m.Private },
+	Moved:     movedPod,
+	Validate:  validatePod,
+	Plan:      planPod,
+	Protected: func(m *pod) types.Bool { return m.DeletionProtection },
+	Loss: func(m *pod) string {
+		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
+	},
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *pod) []api.ExistingMatch {
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return nil
+		}
+		return c.Pods.ExistingMatches(ctx, want)
+	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Pods.Named(ctx) },
+
+	Create: func(ctx context.Context, c *api.Client, config, plan *pod) error {
+		plan.setValues(&config.writeOnlyEnv, nil, envDigests{}, nil)
+		want, err := plan.expand(ctx)
+		if err != nil {
+			return err
+		}
+		unlocked := want
+		if plan.DesiredState.ValueString() == api.PodExited { // locked, it could not be stopped
+			unlocked.Locked = nil
+		}
+		got, err := c.Pods.Create(ctx, unlocked)
+		if err != nil {
+			return err
+		}
+		plan.ID = types.StringValue(got.ID)
+		plan.Private.Created = true
+		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
+		got, failure := finishPod(ctx, c, plan, got, want)
+		if err := plan.recordApplied(ctx, got); err != nil {
+			return err
+		}
+		if failure != nil { // as an error it would be tainted, and replaced
+			return &diagnostics.Warning{Err: failure}
+		}
+		if err := plan.awaitPod(ctx, c, true); err != nil {
+			return fmt.Errorf("%w%s", err, taintAdvice)
+		}
+		return nil
+	},
+	Read: func(ctx context.Context, c *api.Client, state *pod) error {
+		got, err := c.Pods.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		if got.Container != nil {
+			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
+		}
+		return state.flatten(ctx, got)
+	},
+	Update: func(ctx context.Context, c *api.Client, config, state, plan *pod) error {
+		have, err := c.Pods.Get(ctx, state.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		if have.Container != nil {
+			plan.setValues(&config.writeOnlyEnv, &state.writeOnlyEnv, state.Private.EnvWO, have.Container.Env)
+		}
+		want, err := plan.change(ctx, c, state, have)
+		if err != nil {
+			return err
+		}
+		got, err := applyPod(ctx, c, state, plan, have, want)
+		if err != nil {
+			return err
+		}
+		plan.Private.Imported, plan.Private.Carried = false, nil
+		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
+		if err := plan.recordApplied(ctx, got); err != nil {
+			return err
+		}
+		return plan.awaitPod(ctx, c, false)
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *pod) error {
+		return c.Pods.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+// finishPod does what a create could not: it stops the pod, then locks it. The error says
+// what is left to do; the pod is there.
+func finishPod(ctx context.Context, c *api.Client, plan *pod, made, want api.Pod) (got api.Pod, err error) {
+	got = made
+	if plan.DesiredState.ValueString() == api.PodExited {
+		if got, err = c.Pods.Reach(ctx, made.ID, false); err != nil {
+			return made, fmt.Errorf("pod %s was created, and could not be stopped: it runs. The next apply stops it: %w", made.ID, err)
+		}
+	}
+	if plan.Locked.ValueBool() && (got.Locked == nil || !*got.Locked) {
+		have := got
+		have.Container, have.Mounts, have.GlobalNetworking, want.GlobalNetworking = want.Container, want.Mounts, nil, nil
+		locked, err := c.Pods.Update(ctx, have, want)
+		if err != nil {
+			return got, fmt.Errorf("pod %s was created, and could not be locked. The next apply locks it: %w", made.ID, err)
+		}
+		got = locked
+	}
+	return got, nil
+}
+
+// applyPod changes, starts and stops a pod, in the order that its lock allows: a locked
+// pod can't be stopped.
+func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want api.Pod) (got api.Pod, err error) {
+	reach := func() error {
+		if plan.DesiredState.IsNull() {
+			return nil
+		}
+		got, err = c.Pods.Reach(ctx, have.ID, plan.DesiredState.ValueString() == api.PodRunning)
+		return err
+	}
+	stopsFirst := plan.DesiredState.ValueString() == api.PodExited && !state.Locked.ValueBool()
+	if stopsFirst {
+		if err := reach(); err != nil {
+			return got, err
+		}
+	}
+	if got, err = c.Pods.Update(ctx, have, want); err != nil || stopsFirst {
+		return got, err
+	}
+	return got, reach()
+}
+
+// podOnly: see planrule.Only.
+var podOnly = []planrule.Only{
+	{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
+	{Version: api.V1, Attribute: "interruptible", Except: []string{"false"}},
+	{Version: api.V1, Attribute: "support_public_ip"},
+	{Version: api.V1, Attribute: "country_codes", Except: []string{"[]"}},
+	{Version: api.V1, Attribute: "gpu_type_priority", Except: []string{"availability"}},
+	{Version: api.V1, Attribute: "cpu_flavor_priority", Except: []string{"availability"}},
+	{Version: api.V1, Attribute: "data_center_priority", Except: []string{"availability"}},
+	{Version: api.V1, Attribute: "min_ram_per_gpu"},
+	{Version: api.V1, Attribute: "min_vcpu_per_gpu"},
+	{Version: api.V1, Attribute: "min_disk_bandwidth_mbps"},
+	{Version: api.V1, Attribute: "min_download_mbps"},
+	{Version: api.V1, Attribute: "min_upload_mbps"},
+	{Version: api.V2, Attribute: "gpu.min_cuda_version"},
+	{Version: api.V2, Attribute: "start_ssh", Except: []string{"false"}},
+	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"false"}},
+}

@@ -1,0 +1,211 @@
+package resources
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error) {
+	attribute := podMountsAttribute("")
+	persistentType := objectType(attribute)["persistent"].(types.ObjectType)
+	networkType := objectType(attribute)["network"].(types.ListType)
+	mounts := podMounts{types.ObjectNull(persistentType.AttrTypes), types.ListNull(networkType.ElemType)}
+	if got.Persistent != nil {
+		o, diags := types.ObjectValueFrom(ctx, persistentType.AttrTypes, persistentMount{types.Int64Value(got.Persistent.Size), types.StringValue(got.Persistent.Path)})
+		if err := value.Err(diags); err != nil {
+			return o, err
+		}
+		mounts.Persistent = o
+	}
+	if len(got.Network) > 0 {
+		var list []networkMount
+		for _, mount := range got.Network {
+			list = append(list, networkMount{types.StringValue(mount.VolumeID), types.StringValue(mount.Path)})
+		}
+		l, diags := types.ListValueFrom(ctx, networkType.ElemType, list)
+		if err := value.Err(diags); err != nil {
+			return types.Object{}, err
+		}
+		mounts.Network = l
+	}
+	if got.Persistent == nil && len(got.Network) == 0 {
+		return value.Object[podMounts](ctx, attribute, nil)
+	}
+	return value.Object(ctx, attribute, &mounts)
+}
+
+// recordApplied takes over the answer to a create or update. What is planned stays: a
+// pod may have ended by now, API v1 shows a network volume in reads alone, and the next
+// refresh tells.
+func (m *pod) recordApplied(ctx context.Context, got api.Pod) error {
+	desired, locked, mounts, created := m.DesiredState, m.Locked, m.Mounts, m.CreatedAt
+	err := m.flatten(ctx, got)
+	m.DesiredState, m.Locked, m.Mounts = desired, locked, mounts
+	if !created.IsUnknown() {
+		m.CreatedAt = created
+	}
+	return err
+}
+
+// flatten takes over what the API answered. Where the version returns nothing, and where
+// the answer means the same, the model stays as it is.
+func (m *pod) flatten(ctx context.Context, got api.Pod) (err error) {
+	imported := m.Name.IsNull()
+	m.Private.Imported = m.Private.Imported || imported
+	m.ID = types.StringValue(got.ID)
+	m.Name = types.StringValue(got.Name)
+	for _, id := range []*string{got.TemplateID, got.Template} {
+		if imported && id != nil && *id != "" {
+			m.TemplateID = types.StringValue(*id)
+		}
+	}
+	own := imported || m.TemplateID.IsNull()
+	if got.Container != nil {
+		container := *got.Container
+		container.Env = comparedEnv(m.Env, m.unowned(m.Private.EnvWO, container.Env))
+		m.container().flatten(container, own)
+	}
+	if got.Entrypoint != nil && (own || !m.DockerEntrypoint.IsNull()) {
+		m.DockerEntrypoint = value.KeepList(m.DockerEntrypoint, *got.Entrypoint)
+	}
+	if own || !m.Mounts.IsNull() {
+		if m.Mounts, err = flattenMounts(ctx, got.Mounts); err != nil {
+			return err
+		}
+	}
+	if err := m.flattenCompute(ctx, got); err != nil {
+		return err
+	}
+	if err := m.flattenNetworking(ctx, got.GlobalNetworking); err != nil {
+		return err
+	}
+	if got.Cloud != "" {
+		m.Cloud = types.StringValue(got.Cloud)
+	}
+	if got.Locked != nil {
+		m.Locked = types.BoolValue(*got.Locked)
+	} else if m.Locked.IsNull() {
+		m.Locked = types.BoolValue(false)
+	}
+	if !m.DesiredState.IsNull() && got.Status != "" {
+		m.DesiredState = types.StringValue(api.PodExited)
+		if got.Active() {
+			m.DesiredState = types.StringValue(api.PodRunning)
+		}
+	}
+	return m.flattenState(ctx, got.PodState)
+}
+
+// comparedEnv is an answer's environment less the variables that the deployment sets by
+// itself, unless the model has them.
+func comparedEnv(prior types.Map, got map[string]string) map[string]string {
+	env := map[string]string{}
+	for name, v := range got {
+		if _, own := prior.Elements()[name]; own || !api.IsAccessVariable(name) {
+			env[name] = v
+		}
+	}
+	return env
+}
+
+func (m *pod) flattenCompute(ctx context.Context, got api.Pod) (err error) {
+	gpu, err := value.As[podGPU](ctx, m.GPU)
+	if err != nil {
+		return err
+	}
+	if gpu == nil {
+		gpu = &podGPU{AllowedCUDAVersions: types.SetNull(types.StringType)}
+	}
+	switch {
+	case got.GPU != nil:
+		gpu.ID, gpu.Count = types.StringValue(got.GPU.ID), types.Int64Value(max(got.GPU.Count, 1))
+		m.CPU = types.ObjectNull(objectType(podCPUAttribute))
+		m.GPU, err = value.Object(ctx, podGPUAttribute, gpu)
+	case got.CPU != nil:
+		m.GPU = types.ObjectNull(objectType(podGPUAttribute))
+		m.CPU, err = value.Object(ctx, podCPUAttribute, &podCPU{
+			types.StringValue(got.CPU.ID), types.Int64Value(got.CPU.VCPUCount), value.KeepInt(types.Int64Null(), got.CPU.Memory),
+		})
+	}
+	return err
+}
+
+// flattenNetworking: an answer tells what is in effect, and a change waits for the next
+// start, so that false does not say that it was not asked for.
+func (m *pod) flattenNetworking(ctx context.Context, got *api.GlobalNetworking) error {
+	networking, err := value.As[globalNetworking](ctx, m.GlobalNetworking)
+	if err != nil {
+		return err
+	}
+	if networking == nil && (got == nil || !got.Enabled) {
+		return nil
+	}
+	if networking == nil {
+		networking = &globalNetworking{}
+	}
+	if got == nil {
+		got = &api.GlobalNetworking{}
+	}
+	if got.Enabled {
+		networking.Enabled = types.BoolValue(true)
+	}
+	networking.IP, networking.InternalDNS = value.KeepString(types.StringNull(), got.IP), value.KeepString(types.StringNull(), got.InternalDNS)
+	m.GlobalNetworking, err = value.Object(ctx, podSchema.Attributes["global_networking"], networking)
+	return err
+}
+
+func (m *pod) flattenState(ctx context.Context, got api.PodState) (err error) {
+	none := types.StringNull()
+	m.Status = value.KeepString(none, got.Status)
+	m.DataCenterID = types.StringPointerValue(got.DataCenterID)
+	m.Cost = types.Float64Value(got.Cost)
+	if got.CreatedAt != "" || m.CreatedAt.IsUnknown() {
+		m.CreatedAt = value.KeepString(none, got.CreatedAt)
+	}
+	if m.SSH, err = flattenSSH(ctx, got.SSH); err != nil {
+		return err
+	}
+	var runtime *podRuntime
+	if got.Runtime != nil {
+		runtime = new(podRuntime)
+		if runtime.Ports, err = flattenPorts(ctx, got.Runtime.Ports); err != nil {
+			return err
+		}
+	}
+	m.Runtime, err = value.Object(ctx, podSchema.Attributes["runtime"], runtime)
+	return err
+}
+
+func flattenSSH(ctx context.Context, got api.PodSSH) (types.Object, error) {
+	attribute := podSchema.Attributes["ssh"]
+	endpoint := func(got *api.SSHEndpoint) (types.Object, error) {
+		var e *sshEndpoint
+		if got != nil {
+			e = &sshEndpoint{types.StringValue(got.Host), types.Int64Value(got.Port), types.StringValue(got.Username), types.StringValue(got.Command)}
+		}
+		return value.Object(ctx, sshEndpointAttribute(""), e)
+	}
+	proxy, err := endpoint(got.Proxy)
+	if err != nil {
+		return proxy, err
+	}
+	direct, err := endpoint(got.Direct)
+	if err != nil {
+		return direct, err
+	}
+	return value.Object(ctx, attribute, &podSSH{proxy, direct})
+}
+
+func flattenPorts(ctx context.Context, got []api.PodPort) (types.List, error) {
+	element := objectType(podSchema.Attributes["runtime"])["ports"].(types.ListType).ElemType
+	ports := []podPort{}
+	for _, p := range got {
+		ports = append(ports, podPort{types.Int64Value(p.Private), types.StringValue(p.Type), types.Int64PointerValue(p.Public), types.StringPointerValue(p.IP)})
+	}
+	list, diags := types.ListValueFrom(ctx, element, ports)
+	return list, value.Err(diags)
+}

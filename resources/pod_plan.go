@@ -1,0 +1,278 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// validatePod refuses what no version accepts.
+func validatePod(ctx context.Context, c diagnostics.Check, config *pod) {
+	config.validate(c, config.Env)
+	if config.TemplateID.IsNull() && config.Image.IsNull() {
+		c.Error("image", "Missing image", "The container of the pod comes from a template or from the pod itself: set template_id or image.")
+	}
+	switch {
+	case isSet(config.GPU) && isSet(config.CPU):
+		c.Error("gpu", "GPU and CPU pod", "gpu conflicts with cpu: a pod has one of them. Remove the other.")
+	case config.GPU.IsNull() && config.CPU.IsNull():
+		c.Error("gpu", "Missing gpu or cpu", "A pod has either GPUs or CPUs: set gpu or cpu.")
+	}
+	if gpu, err := value.As[podGPU](ctx, config.GPU); err == nil && gpu != nil && len(gpu.AllowedCUDAVersions.Elements()) > 0 && !gpu.MinCUDAVersion.IsNull() {
+		c.Error("gpu.min_cuda_version", "Two CUDA constraints", "min_cuda_version and allowed_cuda_versions exclude each other: keep the floor or the exact set.")
+	}
+	validateMounts(ctx, c, config.Mounts)
+	if wait, err := value.As[podWait](ctx, config.WaitFor); err == nil && wait != nil {
+		ports := value.Strings(config.Ports)
+		listed := slices.ContainsFunc(ports, func(port string) bool { return strings.HasPrefix(port, fmt.Sprintf("%d/", wait.Port.ValueInt64())) })
+		switch {
+		case config.DesiredState.ValueString() == api.PodExited:
+			c.Error("wait_for", "Waiting for a pod that is stopped", "wait_for conflicts with desired_state = \"EXITED\": remove one of them.")
+		case isSet(wait.Port) && !listed && len(ports) == len(config.Ports.Elements()) && !config.Ports.IsUnknown() && config.TemplateID.IsNull():
+			c.Error("wait_for.port", "Waiting for a port that is not listed", "wait_for.port is %d, and ports does not list it. Add it to ports, such as \"%[1]d/tcp\".", wait.Port.ValueInt64())
+		}
+	}
+	if isSet(config.CPU) {
+		if mounts, err := value.As[podMounts](ctx, config.Mounts); err == nil && mounts != nil && isSet(mounts.Persistent) {
+			c.Error("mounts.persistent", "Persistent mount of a CPU pod", "mounts.persistent conflicts with cpu: a CPU pod has no storage on its host. Use mounts.network, or remove it.")
+		}
+		if networking, err := value.As[globalNetworking](ctx, config.GlobalNetworking); err == nil && networking != nil && networking.Enabled.ValueBool() {
+			c.Error("global_networking.enabled", "Global networking of a CPU pod", "global_networking conflicts with cpu: it needs an NVIDIA GPU.")
+		}
+	}
+}
+
+// validateMounts asks for one kind of storage.
+func validateMounts(ctx context.Context, c diagnostics.Check, from types.Object) {
+	mounts, err := value.As[podMounts](ctx, from)
+	switch {
+	case err != nil || mounts == nil:
+	case isSet(mounts.Persistent) && isSet(mounts.Network):
+		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
+	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
+		c.Error("mounts", "No mount", "mounts needs persistent or network. Leave mounts out for none.")
+	}
+}
+
+func planPod(ctx context.Context, p *planrule.Plan[pod]) {
+	if p.State != nil && !p.Plan.Args.IsNull() {
+		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
+	}
+	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
+	checkArgs(p.Check, p.Version, p.Plan.Args)
+	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
+	planWriteOnlyEnv(p, (*pod).writeOnly, p.Config.Env)
+	if p.State != nil && p.Plan.sends(&p.State.writeOnlyEnv) {
+		// The framework does so where the configuration changes; a variable that was
+		// changed elsewhere is sent without.
+		p.Plan.Status, p.Plan.Cost = types.StringUnknown(), types.Float64Unknown()
+		p.Plan.SSH, p.Plan.Runtime = types.ObjectUnknown(p.Plan.SSH.AttributeTypes(ctx)), types.ObjectUnknown(p.Plan.Runtime.AttributeTypes(ctx))
+	}
+	if p.State != nil {
+		planPodChange(ctx, p)
+	}
+	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
+	if p.State == nil || p.Updates(ctx) {
+		checkRegistry(ctx, p, p.Plan.Registry)
+		checkMountedVolume(ctx, p, p.Plan.Mounts)
+		checkPodTemplate(ctx, p)
+	}
+}
+
+// plannedDisk: without a template the size has a stated default; beside one, what is
+// left out is the template's.
+func plannedDisk(disk types.Int64, templateID, image types.String) types.Int64 {
+	switch {
+	case !disk.IsNull():
+		return disk
+	case templateID.IsNull():
+		return types.Int64Value(defaultDisk)
+	case templateID.IsUnknown() && !image.IsNull(): // may turn out to be null
+		return types.Int64Unknown()
+	}
+	return types.Int64Null()
+}
+
+// checkArgs refuses arguments that API v1 can't have.
+func checkArgs(c diagnostics.Check, v api.Version, args types.String) {
+	if _, err := api.SplitArgs(args.ValueString()); err != nil && v == api.V1 {
+		c.Error("args", "API v1 can't express these arguments", "API v1 takes a list of arguments and args can't be split into one: %s. Mend the quotes, or set api_version = %q.", err, string(api.V2))
+	}
+}
+
+func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version, from types.Object) {
+	mounts, err := value.As[podMounts](ctx, from)
+	if err != nil || mounts == nil || v != api.V2 {
+		return
+	}
+	if persistent, err := value.As[persistentMount](ctx, mounts.Persistent); err == nil && persistent != nil && isSet(persistent.Size) && persistent.Size.ValueInt64() < minPersistent {
+		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, persistent.Size.ValueInt64())
+	}
+}
+
+// checkMountedVolume refuses a network volume that does not exist.
+func checkMountedVolume[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) {
+	mounts, err := expandMounts(ctx, from)
+	if err != nil || p.API == nil {
+		return
+	}
+	for _, mount := range mounts.Network {
+		checkReference(ctx, p, "mounts.network", types.StringValue(mount.VolumeID), "network volume", p.API.NetworkVolumes.Get)
+	}
+}
+
+// checkPodTemplate refuses a template that is not for pods. One that can't be read by id
+// may be a public one.
+func checkPodTemplate(ctx context.Context, p *planrule.Plan[pod]) {
+	id := p.Plan.TemplateID.ValueString()
+	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
+		return
+	}
+	switch t, err := p.API.Templates.Get(ctx, id); {
+	case api.IsNotFound(err):
+	case err != nil:
+		p.Fail("template_id", "Could not read the template", err)
+	case t.Serverless && !p.Planned.Has(templateKey(id)):
+		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
+	}
+}
+
+// podFixed are the attributes that only a create sets.
+var podFixed = []fixedSetting{
+	{"template_id", false, false},
+	{"gpu.id", true, false},
+	{"gpu.count", true, false},
+	{"gpu.allowed_cuda_versions", false, true},
+	{"gpu.min_cuda_version", false, true},
+	{"cpu.id", true, false},
+	{"cpu.vcpu_count", true, false},
+	{"cloud", true, false},
+	{"data_center_ids", false, true},
+	{"start_ssh", false, false},
+	{"start_jupyter", false, false},
+	{"interruptible", false, false},
+	{"support_public_ip", false, true},
+	{"country_codes", false, true},
+	{"gpu_type_priority", false, true},
+	{"cpu_flavor_priority", false, true},
+	{"data_center_priority", false, true},
+	{"min_ram_per_gpu", false, true},
+	{"min_vcpu_per_gpu", false, true},
+	{"min_disk_bandwidth_mbps", false, true},
+	{"min_download_mbps", false, true},
+	{"min_upload_mbps", false, true},
+}
+
+// planPodChange tells apart what replaces the pod, what replaces its container, and what
+// is only recorded: of an imported pod the state lacks what no answer tells.
+func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
+	var replaced []string
+	attributes := podFixed
+	if p.Plan.GPU.IsNull() != p.State.GPU.IsNull() || p.Plan.CPU.IsNull() != p.State.CPU.IsNull() {
+		replaced = append(replaced, "gpu")
+		attributes = slices.DeleteFunc(slices.Clone(podFixed), func(f fixedSetting) bool {
+			return strings.HasPrefix(f.attribute, "gpu.") || strings.HasPrefix(f.attribute, "cpu.")
+		})
+	}
+	changes, recorded := fixedChanges(ctx, p, attributes, p.State.Private.Created, p.State.Private.Carried)
+	replaced = append(replaced, changes...)
+	if mountsReplace(ctx, p) {
+		replaced = append(replaced, "mounts")
+	}
+	for _, attribute := range replaced {
+		p.Replace(attribute)
+	}
+	if len(replaced) > 0 {
+		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
+			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
+		return
+	}
+	changed, inherited := containerChanges(ctx, p)
+	if recorded = append(recorded, inherited...); len(recorded) > 0 {
+		p.Warn(recorded[0], recordedSummary, recordedDetail, "pod "+p.State.ID.ValueString(), list(recorded))
+	}
+	planContainerChange(p, changed)
+}
+
+// mountsReplace tells whether the storage is another one: its kind and its network volume
+// are fixed, and nothing takes it away. Beside a template, what is left out is the
+// template's.
+func mountsReplace(ctx context.Context, p *planrule.Plan[pod]) bool {
+	switch {
+	case p.Plan.Mounts.IsUnknown():
+		return true
+	case p.Plan.Mounts.IsNull() && !p.Plan.TemplateID.IsNull():
+		return false
+	}
+	before, err := expandMounts(ctx, p.State.Mounts)
+	after, failed := expandMounts(ctx, p.Plan.Mounts)
+	if err != nil || failed != nil || (before.Persistent == nil) != (after.Persistent == nil) || len(before.Network) != len(after.Network) {
+		return true
+	}
+	for i := range before.Network {
+		if before.Network[i].VolumeID != after.Network[i].VolumeID {
+			return true
+		}
+	}
+	return false
+}
+
+// podContainer are the attributes of which a change replaces the container.
+var podContainer = []string{"image", "args", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts"}
+
+// containerChanges are the changes that replace the container. Inherited are those that
+// leave an imported pod what it has, as a template's.
+func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inherited []string) {
+	imported := p.State.Private.Imported && !p.Plan.TemplateID.IsNull()
+	for _, attribute := range podContainer {
+		before, after := p.Values(ctx, attribute)
+		switch {
+		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
+		case imported && after != nil && (after.IsNull() || attribute == "env" && within(after, before)):
+			inherited = append(inherited, attribute)
+		default:
+			changed = append(changed, attribute)
+		}
+	}
+	return changed, inherited
+}
+
+// within tells whether a map has nothing but entries of another.
+func within(some, of attr.Value) bool {
+	m, ok := some.(types.Map)
+	all, both := of.(types.Map)
+	if !ok || !both || m.IsUnknown() {
+		return false
+	}
+	for key, v := range m.Elements() {
+		if other, found := all.Elements()[key]; !found || !v.Equal(other) {
+			return false
+		}
+	}
+	return true
+}
+
+// planContainerChange warns of what a running pod loses, and refuses what a lock rules
+// out.
+func planContainerChange(p *planrule.Plan[pod], changed []string) {
+	active := p.State.Status.ValueString() != api.PodExited && p.State.Status.ValueString() != api.PodError
+	stops := p.Plan.DesiredState.ValueString() == api.PodExited && active
+	staysLocked := p.State.Locked.ValueBool() && p.Plan.Locked.ValueBool()
+	switch {
+	case staysLocked && stops:
+		p.Error("locked", "The pod is locked", "A locked pod can't be stopped, and desired_state is EXITED. Set locked = false, or remove desired_state.")
+	case staysLocked && active && len(changed) > 0:
+		p.Error("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock rules out. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
+	case active && len(changed) > 0:
+		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and what is on its container disk is lost. Its mounts stay.", list(changed), p.State.ID.ValueString())
+	}
+}

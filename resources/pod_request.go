@@ -1,0 +1,167 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+func (m *pod) expand(ctx context.Context) (want api.Pod, err error) {
+	want = api.Pod{
+		ID:            m.ID.ValueString(),
+		Name:          m.Name.ValueString(),
+		TemplateID:    optional(m.TemplateID),
+		Container:     m.container().expand(!m.TemplateID.IsNull()),
+		Cloud:         m.Cloud.ValueString(),
+		DataCenterIDs: sorted(value.Strings(m.DataCenterIDs)),
+		Locked:        m.Locked.ValueBoolPointer(),
+		StartSSH:      m.StartSSH.ValueBoolPointer(),
+		StartJupyter:  m.StartJupyter.ValueBoolPointer(),
+		Placement: api.PodPlacement{
+			Interruptible: m.Interruptible.ValueBoolPointer(), SupportPublicIP: m.SupportPublicIP.ValueBoolPointer(),
+			CountryCodes: sorted(value.Strings(m.CountryCodes)), GPUTypePriority: m.GPUTypePriority.ValueString(),
+			CPUFlavorPriority: m.CPUFlavorPriority.ValueString(), DataCenterPriority: m.DataCenterPriority.ValueString(),
+			MinRAMPerGPU: m.MinRAMPerGPU.ValueInt64Pointer(), MinVCPUPerGPU: m.MinVCPUPerGPU.ValueInt64Pointer(),
+			MinDiskBandwidthMBps: m.MinDiskBandwidthMBps.ValueFloat64Pointer(), MinDownloadMbps: m.MinDownloadMbps.ValueFloat64Pointer(),
+			MinUploadMbps: m.MinUploadMbps.ValueFloat64Pointer(),
+		},
+	}
+	if len(m.values) > 0 {
+		want.Container.Env = m.merged(value.StringMap(m.Env))
+	}
+	if entrypoint := value.Strings(m.DockerEntrypoint); !m.DockerEntrypoint.IsNull() || m.TemplateID.IsNull() {
+		want.Entrypoint = &entrypoint
+	}
+	gpu, err := value.As[podGPU](ctx, m.GPU)
+	if err != nil {
+		return want, err
+	}
+	if gpu != nil {
+		want.GPU = &api.PodGPU{
+			ID: gpu.ID.ValueString(), Count: gpu.Count.ValueInt64(),
+			AllowedCUDAVersions: sorted(value.Strings(gpu.AllowedCUDAVersions)), MinCUDAVersion: gpu.MinCUDAVersion.ValueString(),
+		}
+	}
+	cpu, err := value.As[podCPU](ctx, m.CPU)
+	if err != nil {
+		return want, err
+	}
+	if cpu != nil {
+		want.CPU = &api.PodCPU{ID: cpu.ID.ValueString(), VCPUCount: cpu.VCPUCount.ValueInt64()}
+	}
+	networking, err := value.As[globalNetworking](ctx, m.GlobalNetworking)
+	if err != nil {
+		return want, err
+	}
+	if networking != nil {
+		want.GlobalNetworking = &api.GlobalNetworking{Enabled: networking.Enabled.ValueBool()}
+	}
+	want.Mounts, err = expandMounts(ctx, m.Mounts)
+	return want, err
+}
+
+// expandMounts is the storage of a pod, or of the pods of a cluster.
+func expandMounts(ctx context.Context, from types.Object) (out api.PodMounts, err error) {
+	mounts, err := value.As[podMounts](ctx, from)
+	if err != nil || mounts == nil {
+		return out, err
+	}
+	persistent, err := value.As[persistentMount](ctx, mounts.Persistent)
+	if err != nil {
+		return out, err
+	}
+	if persistent != nil {
+		out.Persistent = &api.PersistentMount{Size: persistent.Size.ValueInt64(), Path: persistent.Path.ValueString()}
+	}
+	for _, e := range mounts.Network.Elements() {
+		mount, err := value.As[networkMount](ctx, e.(types.Object))
+		if err != nil {
+			return out, err
+		}
+		if mount != nil {
+			out.Network = append(out.Network, api.NetworkMount{VolumeID: mount.VolumeID.ValueString(), Path: mount.Path.ValueString()})
+		}
+	}
+	return out, nil
+}
+
+// change is what an update makes of a pod: the plan, with the template's settings where
+// the pod gives up its own, and the variables that are not the configuration's.
+func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Pod) (want api.Pod, err error) {
+	if want, err = m.expand(ctx); err != nil {
+		return want, err
+	}
+	if m.GlobalNetworking.Equal(state.GlobalNetworking) || !m.networkingChanges(ctx, state) {
+		want.GlobalNetworking = nil
+	} else if want.GlobalNetworking == nil {
+		want.GlobalNetworking = &api.GlobalNetworking{}
+	}
+	template := &api.Container{Env: map[string]string{}}
+	if !m.TemplateID.IsNull() && !state.Private.Imported && m.givesUp(state) {
+		t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
+		switch {
+		case api.IsNotFound(err): // the pod keeps what it has
+			template = have.Container
+		case err != nil:
+			return want, &diagnostics.AttributeError{Attribute: "template_id", Err: fmt.Errorf("the template, whose settings stand where the pod's own are removed, could not be read: %w", err)}
+		default:
+			template = &api.Container{Image: &t.Image, Args: &t.Args, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
+		}
+		giveUp(&want.Container.Image, state.Image, m.Image, template.Image)
+		giveUp(&want.Container.Args, state.Args, m.Args, template.Args)
+		giveUp(&want.Container.Disk, state.Disk, m.Disk, template.Disk)
+		giveUp(&want.Container.Ports, state.Ports, m.Ports, template.Ports)
+		giveUp(&want.Container.Registry, state.Registry, m.Registry, template.Registry)
+	}
+	writeOnly := state.owned(state.Private.EnvWO)
+	if want.Container.Env == nil && state.Env.IsNull() && len(writeOnly) == 0 {
+		return want, nil
+	}
+	keepsAll := !m.TemplateID.IsNull() && state.Private.Imported // which variables are the template's is not known
+	env := m.merged(value.StringMap(m.Env))
+	for name, v := range have.Container.Env {
+		_, own := env[name]
+		_, owned := state.Env.Elements()[name]
+		owned = owned || writeOnly[name]
+		fromTemplate, inTemplate := template.Env[name]
+		switch {
+		case own:
+		case keepsAll, api.IsAccessVariable(name), !owned && !m.TemplateID.IsNull():
+			env[name] = v
+		case inTemplate:
+			env[name] = fromTemplate
+		}
+	}
+	want.Container.Env = env
+	return want, nil
+}
+
+// givesUp tells whether the configuration no longer has a setting of the container that
+// the state has.
+func (m *pod) givesUp(state *pod) bool {
+	for _, setting := range [][2]attr.Value{{state.Image, m.Image}, {state.Args, m.Args}, {state.Disk, m.Disk}, {state.Ports, m.Ports}, {state.Registry, m.Registry}} {
+		if !setting[0].IsNull() && setting[1].IsNull() {
+			return true
+		}
+	}
+	return !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv)
+}
+
+func giveUp[V any](want **V, before, after attr.Value, template *V) {
+	if !before.IsNull() && after.IsNull() {
+		*want = template
+	}
+}
+
+func (m *pod) networkingChanges(ctx context.Context, state *pod) bool {
+	before, err := value.As[globalNetworking](ctx, state.GlobalNetworking)
+	after, failed := value.As[globalNetworking](ctx, m.GlobalNetworking)
+	enabled := func(n *globalNetworking) bool { return n != nil && n.Enabled.ValueBool() }
+	return err != nil || failed != nil || enabled(before) != enabled(after)
+}

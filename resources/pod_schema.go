@@ -1,0 +1,275 @@
+package resources
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// unreadable ends the text of an attribute that a create sends and no answer tells.
+const unreadable = " A change replaces the pod. The API never returns it: after an import the configured value is recorded, and nothing is sent."
+
+var podSchema = schema.Schema{
+	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
+		"The container comes from a template (`template_id`), from the pod's own `image`, `args`, `disk`, `env`, `ports`, `registry` and `mounts`, or from both: what the pod says wins, and `env` is merged key by key. " +
+		"A pod copies the template's settings when it is created, and follows no later change of the template. " +
+		"A change of the container replaces it in the running pod: what is on its `disk` is lost, and its mounts stay.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("pod"),
+		"name": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of the pod, up to 191 characters. It need not be unique.",
+			Validators:          []validator.String{characters(1, 191)},
+		},
+		"template_id": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Id of a template for pods (`serverless = false`), whose settings the pod copies where its own are left out. Either this or `image` is needed." + unreadable,
+			Validators:          []validator.String{nonEmpty},
+		},
+		"image": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Container image.",
+			Validators:          []validator.String{nonEmpty},
+		},
+		"args": argsAttribute(""),
+		"docker_entrypoint": schema.ListAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "Overrides the image's entrypoint. API v1 only.",
+			Validators:          []validator.List{noNulls{}},
+		},
+		"disk": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			MarkdownDescription: "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template.",
+			Validators:          atLeastOne,
+		},
+		"env":            envAttribute(" With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD`, which `start_ssh` and `start_jupyter` set, are compared where they are configured."),
+		"env_wo":         envWOAttribute(" A change replaces the container, as one of `env` does."),
+		"env_wo_version": envWOVersionAttribute(),
+		"env_wo_keys":    envWOKeysAttribute(),
+		"ports":          portsAttribute(""),
+		"registry":       registryAttribute(""),
+		"gpu":            podGPUAttribute,
+		"cpu":            podCPUAttribute,
+		"mounts":         podMountsAttribute("pod"),
+		"cloud": schema.StringAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             stringdefault.StaticString("SECURE"),
+			MarkdownDescription: "`SECURE` (default) or `COMMUNITY`. A change replaces the pod.",
+			Validators:          []validator.String{oneOf("SECURE", "COMMUNITY")},
+		},
+		"data_center_ids": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Optional:            true,
+			MarkdownDescription: "Data centers that the pod may be placed in; any when left out." + unreadable,
+			Validators:          someStrings,
+		},
+		"global_networking": schema.SingleNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "A private address that pods of other data centers reach. It needs an NVIDIA GPU and takes effect at the next start.",
+			Attributes: map[string]schema.Attribute{
+				"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
+				"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
+				"internal_dns": schema.StringAttribute{Computed: true, MarkdownDescription: "Its name there, once it has one. API v2 only."},
+			},
+		},
+		"locked": schema.BoolAttribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             booldefault.StaticBool(false),
+			MarkdownDescription: "Whether the pod can't be stopped, nor its container be replaced. A locked pod can be deleted: see `deletion_protection`. Defaults to false.",
+		},
+		"start_ssh": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the pod gets the account's SSH keys (`gpucloud_ssh_keys`) as `PUBLIC_KEY`; false, or the template's, when left out. API v2 only." + unreadable,
+		},
+		"start_jupyter": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the pod gets a generated `JUPYTER_PASSWORD`; false, or the template's, when left out. API v2 only." + unreadable,
+		},
+		"desired_state": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "`RUNNING` or `EXITED`: each apply starts or stops the pod accordingly, also one that has ended by itself. " +
+				"When left out, a pod is started when it is created, and then left as it is.",
+			Validators: []validator.String{oneOf("RUNNING", "EXITED")},
+		},
+		"deletion_protection": deletionProtectionAttribute("pod"),
+		"max_hourly_cost":     maxHourlyCostAttribute("the price of its GPU or CPU in its `cloud`, times the count,"),
+		"wait_for":            podWaitAttribute,
+		"timeouts":            timeoutsAttribute,
+
+		"interruptible":           placementBool("Whether the pod may be interrupted, for a lower price."),
+		"support_public_ip":       placementBool("Whether a machine of the community cloud needs a public address."),
+		"country_codes":           schema.SetAttribute{ElementType: types.StringType, Optional: true, MarkdownDescription: "Countries that the pod may be placed in, as their codes." + placementOnly, Validators: someStrings},
+		"gpu_type_priority":       placementPriority("GPU types"),
+		"cpu_flavor_priority":     placementPriority("CPU flavors"),
+		"data_center_priority":    placementPriority("data centers"),
+		"min_ram_per_gpu":         schema.Int64Attribute{Optional: true, MarkdownDescription: "Least memory of the machine for each GPU, in GB." + placementOnly},
+		"min_vcpu_per_gpu":        schema.Int64Attribute{Optional: true, MarkdownDescription: "Least vCPUs of the machine for each GPU." + placementOnly},
+		"min_disk_bandwidth_mbps": placementNumber("Least bandwidth of the machine's disk, in MB per second."),
+		"min_download_mbps":       placementNumber("Least download speed of the machine, in Mbit per second."),
+		"min_upload_mbps":         placementNumber("Least upload speed of the machine, in Mbit per second."),
+
+		"status": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 tells `RUNNING` and `EXITED` alone.",
+		},
+		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
+		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 of a pod that has ended."},
+		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),
+		"ssh": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "How to reach the SSH server of the pod, while it runs.",
+			Attributes: map[string]schema.Attribute{
+				"proxy":  sshEndpointAttribute("Through the deployment's proxy; null without one. API v2 only."),
+				"direct": sshEndpointAttribute("Where `22/tcp` is published; null where it is not."),
+			},
+		},
+		"runtime": schema.SingleNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The pod as it runs; null of one that does not.",
+			Attributes: map[string]schema.Attribute{
+				"ports": schema.ListNestedAttribute{
+					Computed:            true,
+					MarkdownDescription: "The ports of the pod, and where they are published.",
+					NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+						"private": schema.Int64Attribute{Computed: true, MarkdownDescription: "Port in the container."},
+						"type":    schema.StringAttribute{Computed: true, MarkdownDescription: "`http` or `tcp`."},
+						"public":  schema.Int64Attribute{Computed: true, MarkdownDescription: "Port outside; null where it is not published."},
+						"ip":      schema.StringAttribute{Computed: true, MarkdownDescription: "Address of the port outside."},
+					}},
+				},
+			},
+		},
+	},
+}
+
+var podGPUAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	MarkdownDescription: "The GPUs of the pod. Either `gpu` or `cpu` is needed.",
+	Attributes: map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "GPU type, such as `NVIDIA L4`. A change replaces the pod.",
+			Validators:          []validator.String{nonEmpty},
+		},
+		"count": schema.Int64Attribute{
+			Optional:            true,
+			Computed:            true,
+			Default:             int64default.StaticInt64(1),
+			MarkdownDescription: "Number of GPUs. Defaults to 1. A change replaces the pod.",
+			Validators:          atLeastOne,
+		},
+		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that the machine may have; any, or the template's, when left out. Not beside `min_cuda_version`." + unreadable),
+		"min_cuda_version": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Least CUDA version, as `major.minor`, that the machine may have. API v2 only." + unreadable,
+			Validators:          []validator.String{cudaVersion},
+		},
+	},
+}
+
+var podCPUAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	MarkdownDescription: "The CPUs of a pod without GPUs. Either `gpu` or `cpu` is needed.",
+	Attributes: map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "CPU flavour, such as `cpu3c`. A change replaces the pod.",
+			Validators:          []validator.String{nonEmpty},
+		},
+		"vcpu_count": schema.Int64Attribute{
+			Required:            true,
+			MarkdownDescription: "Number of vCPUs: a power of two from 2 up. A change replaces the pod.",
+			Validators:          []validator.Int64{powerOfTwo},
+		},
+		"memory": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "Memory in GB, which follows from the flavour and the vCPUs.",
+			PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown()},
+		},
+	},
+}
+
+// podMountsAttribute is the storage of a pod, or of the pods of a cluster.
+func podMountsAttribute(title string) schema.SingleNestedAttribute {
+	replaces := " Adding, removing or changing it to the other kind replaces the " + title + "."
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: "Storage that survives restarts of the container: either `persistent` or `network`." + replaces,
+		Attributes: map[string]schema.Attribute{
+			"persistent": schema.SingleNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "Storage on the host, which is deleted with the " + title + ". Not of a CPU pod.",
+				Attributes: map[string]schema.Attribute{
+					"size": schema.Int64Attribute{
+						Required:            true,
+						MarkdownDescription: "Size in GB, at least 10 on API v2.",
+						Validators:          atLeastOne,
+					},
+					"path": mountPathAttribute,
+				},
+			},
+			"network": schema.ListNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "A network volume: the API takes one.",
+				Validators:          []validator.List{listvalidator.SizeBetween(1, 1)},
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"volume_id": schema.StringAttribute{
+						Required:            true,
+						MarkdownDescription: "Id of the network volume. A change replaces the " + title + ".",
+						Validators:          []validator.String{nonEmpty},
+					},
+					"path": mountPathAttribute,
+				}},
+			},
+		},
+	}
+}
+
+var mountPathAttribute = schema.StringAttribute{
+	Required:            true,
+	MarkdownDescription: "Absolute path in the container.",
+	Validators:          []validator.String{absolutePath},
+}
+
+func sshEndpointAttribute(text string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: text,
+		Attributes: map[string]schema.Attribute{
+			"host":     schema.StringAttribute{Computed: true, MarkdownDescription: "Host name or address."},
+			"port":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Port."},
+			"username": schema.StringAttribute{Computed: true, MarkdownDescription: "User name."},
+			"command":  schema.StringAttribute{Computed: true, MarkdownDescription: "Command that connects."},
+		},
+	}
+}
+
+// What API v1 alone can ask of a pod's machine.
+
+const placementOnly = " API v1 only." + unreadable
+
+func placementBool(text string) schema.BoolAttribute {
+	return schema.BoolAttribute{Optional: true, MarkdownDescription: text + placementOnly}
+}
+
+func placementNumber(text string) schema.Float64Attribute {
+	return schema.Float64Attribute{Optional: true, MarkdownDescription: text + placementOnly}
+}
+
+func placementPriority(things string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "How the " + things + " are tried: `availability`, or `custom` for the given order." + placementOnly,
+		Validators:          []validator.String{oneOf("availability", "custom")},
+	}
+}

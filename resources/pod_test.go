@@ -1,0 +1,501 @@
+package resources_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+const podType = "gpucloud_pod"
+
+// cpuPod runs at once on any machine.
+func cpuPod(changes map[string]any) map[string]any {
+	return with(map[string]any{
+		"name": "p", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "disk": 10,
+	}, changes)
+}
+
+func gpuPod(changes map[string]any) map[string]any {
+	return with(map[string]any{"name": "p", "image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}}, changes)
+}
+
+func podOf(t *testing.T, d *acctest.Deployment, state tfdrive.State) api.Pod {
+	t.Helper()
+	got, err := d.Client(t, api.V2).Pods.Get(t.Context(), state.Get("id").(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// awaitStatus waits for a pod's status, and returns the refreshed state.
+func awaitStatus(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, state tfdrive.State, status string) tfdrive.State {
+	t.Helper()
+	for podOf(t, d, state).Status != status {
+		if t.Context().Err() != nil {
+			t.Fatalf("the pod never is %s", status)
+		}
+	}
+	read, diags := p.Walk().Read(state)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+func TestPod(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		const address = "gpucloud_pod.p"
+		config := func(more string) string {
+			return d.Block(v) + "resource \"gpucloud_pod\" \"p\" {\n  image = \"builtin/echo\"\n  cpu   = { id = \"cpu3c\", vcpu_count = 2 }\n" + more + "}\n"
+		}
+		var id string
+		acctest.Run(t,
+			expects(config("name = \"one\"\n"), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
+				resource.TestCheckResourceAttr(address, "disk", "50"), resource.TestCheckResourceAttr(address, "cpu.memory", "4")),
+			imports(address, "status", "cost", "runtime", "created_at"),
+			expects(config("name = \"two\"\nenv = { A = \"b\" }\nports = [\"8000/http\"]\ndesired_state = \"EXITED\"\n"), address, plancheck.ResourceActionUpdate,
+				resource.TestCheckResourceAttrPtr(address, "id", &id), resource.TestCheckResourceAttr(address, "status", "EXITED")),
+			imports(address, "status", "cost", "runtime", "created_at", "desired_state"),
+			resource.TestStep{ // started behind Terraform's back: stopped again
+				PreConfig: func() {
+					if _, err := d.Client(t, v).Pods.Reach(t.Context(), id, true); err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config("name = \"two\"\nenv = { A = \"b\" }\nports = [\"8000/http\"]\ndesired_state = \"EXITED\"\n"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
+				Check:            resource.TestCheckResourceAttr(address, "status", "EXITED"),
+			},
+			expects(config("name = \"two\"\n"), address, plancheck.ResourceActionUpdate, resource.TestCheckNoResourceAttr(address, "env.A")),
+			resource.TestStep{ // deleted behind Terraform's back: planned again
+				PreConfig: func() {
+					if err := d.Client(t, v).Pods.Delete(t.Context(), id); err != nil {
+						t.Error(err)
+					}
+				},
+				Config:           config("name = \"two\"\n"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
+			},
+		)
+		if left, err := d.Client(t, v).Pods.List(t.Context()); err != nil || len(left) != 0 {
+			t.Errorf("left: %d, %v", len(left), err)
+		}
+	})
+}
+
+// Each attribute is set, changed and removed; the object is as planned, and a plan of
+// the same configuration has nothing to do, in either version.
+func TestPodEveryAttribute(t *testing.T) {
+	gpu := func(more map[string]any) map[string]any { return with(map[string]any{"id": "NVIDIA L4"}, more) }
+	persistent := func(size int, path string) map[string]any {
+		return map[string]any{"persistent": map[string]any{"size": size, "path": path}}
+	}
+	table := map[string]struct {
+		only           api.Version
+		values         []any    // the first is set in a create
+		actions        []string // of the changes to the other values
+		removal        string   // action
+		unreadable     bool
+		onCPU, keepsMe bool // keepsMe: what a removal leaves is the server's
+	}{
+		"name":                    {values: []any{"a", "b"}, actions: []string{"update"}},
+		"image":                   {values: []any{"builtin/echo", "builtin/conformance"}, actions: []string{"update"}},
+		"args":                    {values: []any{"print 'a b'", "print c"}, actions: []string{"update"}, removal: "update"},
+		"docker_entrypoint":       {only: api.V1, values: []any{[]any{"sh"}, []any{"bash", "-c"}}, actions: []string{"update"}, removal: "update"},
+		"disk":                    {values: []any{20, 30}, actions: []string{"update"}, removal: "update"},
+		"env":                     {values: []any{map[string]any{"A": "b"}, map[string]any{"A": "c", "D": "e"}}, actions: []string{"update"}, removal: "update"},
+		"ports":                   {values: []any{[]any{"8000/http", "22/tcp"}, []any{"9000/tcp"}}, actions: []string{"update"}, removal: "update"},
+		"gpu":                     {values: []any{gpu(nil), gpu(map[string]any{"count": 2}), gpu(map[string]any{"id": "NVIDIA A40", "count": 2})}, actions: []string{"replace", "replace"}},
+		"gpu.allowed":             {values: []any{gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}}), gpu(map[string]any{"allowed_cuda_versions": []any{"12.8", "12.4"}}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"gpu.min":                 {only: api.V2, values: []any{gpu(map[string]any{"min_cuda_version": "12.4"}), gpu(map[string]any{"min_cuda_version": "12.8"}), gpu(nil)}, actions: []string{"replace", "update"}, unreadable: true},
+		"cpu":                     {onCPU: true, values: []any{map[string]any{"id": "cpu3c", "vcpu_count": 2}, map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}, actions: []string{"replace", "replace"}},
+		"mounts":                  {values: []any{persistent(20, "/a"), persistent(30, "/b")}, actions: []string{"update"}, removal: "replace"},
+		"cloud":                   {values: []any{"COMMUNITY", "SECURE"}, actions: []string{"replace"}, removal: "no-op"},
+		"data_center_ids":         {values: []any{[]any{"EU-RO-1"}, []any{"US-TX-3"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"global_networking":       {values: []any{map[string]any{"enabled": true}, map[string]any{"enabled": false}}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"locked":                  {values: []any{true, false}, actions: []string{"update"}, removal: "no-op"},
+		"start_ssh":               {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"start_jupyter":           {only: api.V2, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"desired_state":           {values: []any{"RUNNING", "EXITED", "RUNNING"}, actions: []string{"update", "update"}, removal: "update", unreadable: true},
+		"deletion_protection":     {values: []any{false, true}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"max_hourly_cost":         {values: []any{2.5, 10}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"interruptible":           {only: api.V1, values: []any{true, false}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"support_public_ip":       {only: api.V1, values: []any{true, false}, actions: []string{"update"}, removal: "update", unreadable: true},
+		"country_codes":           {only: api.V1, values: []any{[]any{"RO"}, []any{"US", "RO"}}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"gpu_type_priority":       {only: api.V1, values: []any{"custom", "availability"}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"cpu_flavor_priority":     {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
+		"data_center_priority":    {only: api.V1, values: []any{"custom"}, removal: "update", unreadable: true},
+		"min_ram_per_gpu":         {only: api.V1, values: []any{16, 8}, actions: []string{"replace"}, removal: "update", unreadable: true},
+		"min_vcpu_per_gpu":        {only: api.V1, values: []any{4}, removal: "update", unreadable: true},
+		"min_disk_bandwidth_mbps": {only: api.V1, values: []any{100}, removal: "update", unreadable: true},
+		"min_download_mbps":       {only: api.V1, values: []any{1.5}, removal: "update", unreadable: true},
+		"min_upload_mbps":         {only: api.V1, values: []any{100}, removal: "update", unreadable: true},
+	}
+	expectAll(t, drive(t, acctest.Deploy(t), api.V2), podType, slices.Collect(maps.Keys(table)))
+	for attribute, c := range table {
+		for _, v := range acctest.Versions {
+			t.Run(attribute+"/"+string(v), func(t *testing.T) {
+				t.Parallel()
+				name, _, _ := strings.Cut(attribute, ".")
+				d := acctest.Deploy(t)
+				p := drive(t, d, v)
+				config := gpuPod(nil)
+				if c.onCPU {
+					config = cpuPod(nil)
+				}
+				config[name] = c.values[0]
+				if c.only != "" && c.only != v {
+					refused(t, d, p, tfdrive.State{}, podType, config, map[string]string{"gpu.min": "gpu.min_cuda_version"}[attribute]+map[bool]string{true: "", false: name}[attribute == "gpu.min"], fmt.Sprintf("exists in management API %s only", c.only))
+					return
+				}
+				state := apply(t, p, podType, tfdrive.State{}, config, "create")
+				importedAs(t, p, state, config, c.unreadable)
+				for i, action := range c.actions {
+					config[name] = c.values[i+1]
+					state = apply(t, p, podType, state, config, action)
+					importedAs(t, p, state, config, c.unreadable)
+				}
+				if c.removal != "" {
+					apply(t, p, podType, state, with(config, map[string]any{name: nil}), c.removal)
+				}
+			})
+		}
+	}
+}
+
+// importedAs imports an object, whose configuration then plans nothing, or to record in
+// place what no answer tells.
+func importedAs(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, unreadable bool) {
+	t.Helper()
+	imported, diags := p.Walk().Import(state.Type, state.Get("id").(string))
+	if err := diags.Err(); err != nil {
+		t.Fatalf("import: %s", err)
+	}
+	planned := p.Plan(state.Type, imported, config)
+	if want := map[bool]string{true: "update", false: "no-op"}[unreadable]; planned.Action != want && (planned.Action != "no-op" || !unreadable) {
+		t.Errorf("after an import it is planned to %s (replace %v), not to %s: %s\nstate: %s\nplan:  %s", planned.Action, planned.Replace, want, planned.Diagnostics, imported.Value, planned.Value)
+	}
+}
+
+func TestPodPlan(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	v2, v1 := drive(t, d, api.V2), drive(t, d, api.V1)
+	none := tfdrive.State{}
+	gpu := func(more map[string]any) map[string]any {
+		return gpuPod(map[string]any{"gpu": with(map[string]any{"id": "NVIDIA L4"}, more)})
+	}
+	persistent := map[string]any{"size": 10, "path": "/a"}
+	network := []any{map[string]any{"volume_id": "v", "path": "/a"}}
+	for _, c := range []struct {
+		p        *tfdrive.Provider
+		config   map[string]any
+		at, text string
+	}{
+		{v2, gpuPod(map[string]any{"cpu": map[string]any{"id": "c", "vcpu_count": 2}}), "gpu", "gpu conflicts with cpu"},
+		{v2, gpuPod(map[string]any{"gpu": nil}), "gpu", "set gpu or cpu"},
+		{v2, gpuPod(map[string]any{"image": nil}), "image", "set template_id or image"},
+		{v2, gpuPod(map[string]any{"name": ""}), "name", "expected 1 to 191 characters"},
+		{v2, gpuPod(map[string]any{"desired_state": "STOPPED"}), "desired_state", `expected "RUNNING" or "EXITED"`},
+		{v2, gpuPod(map[string]any{"cloud": "PRIVATE"}), "cloud", `expected "SECURE" or "COMMUNITY"`},
+		{v2, gpuPod(map[string]any{"ports": []any{"80"}}), "ports.*", "expected <number>/<protocol>"},
+		{v2, gpu(map[string]any{"count": 0}), "gpu.count", "expected at least 1"},
+		{v2, gpu(map[string]any{"id": ""}), "gpu.id", "expected at least one character"},
+		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12"}}), "gpu.allowed_cuda_versions.*", "major.minor"},
+		{v2, gpu(map[string]any{"allowed_cuda_versions": []any{"12.8"}, "min_cuda_version": "12.4"}), "gpu.min_cuda_version", "exclude each other"},
+		{v1, gpu(map[string]any{"min_cuda_version": "12.4"}), "gpu.min_cuda_version", "API v2 only"},
+		{v2, cpuPod(map[string]any{"cpu": map[string]any{"id": "c", "vcpu_count": 6}}), "cpu.vcpu_count", "a power of two from 2 up"},
+		{v2, cpuPod(map[string]any{"mounts": map[string]any{"persistent": persistent}}), "mounts.persistent", "conflicts with cpu"},
+		{v2, cpuPod(map[string]any{"global_networking": map[string]any{"enabled": true}}), "global_networking.enabled", "conflicts with cpu"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{"persistent": persistent, "network": network}}), "mounts.network", "conflicts with mounts.persistent"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{}}), "mounts", "needs persistent or network"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{"network": append(network, network...)}}), "mounts.network", "at most 1"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{"network": network}}), "mounts.network", "does not exist"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}}), "mounts.persistent.size", "at least 10 GB on API v2"},
+		{v2, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "a"}}}), "mounts.persistent.path", "absolute path"},
+		{v2, gpuPod(map[string]any{"registry": "none"}), "registry", "does not exist"},
+		{v1, gpuPod(map[string]any{"args": "a 'b"}), "args", "API v1 can't express"},
+	} {
+		refused(t, d, c.p, none, podType, c.config, c.at, c.text)
+	}
+	for name, config := range map[string]map[string]any{
+		"unknown":        {"name": tfdrive.Unknown, "template_id": tfdrive.Unknown, "gpu": tfdrive.Unknown, "mounts": tfdrive.Unknown, "registry": tfdrive.Unknown, "env": tfdrive.Unknown, "ports": tfdrive.Unknown},
+		"unknown volume": gpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": tfdrive.Unknown, "path": "/a"}}}}),
+	} {
+		if planned := v2.Plan(podType, none, config); planned.Action != "create" || planned.Diagnostics.Err() != nil {
+			t.Errorf("%s: %s, %s", name, planned.Action, planned.Diagnostics)
+		}
+	}
+	if small := v1.Plan(podType, none, gpuPod(map[string]any{"mounts": map[string]any{"persistent": map[string]any{"size": 9, "path": "/a"}}})); small.Diagnostics.Err() != nil {
+		t.Errorf("9 GB on API v1: %s", small.Diagnostics)
+	}
+}
+
+// A replacement of a running pod is named with what it loses, a change of its container,
+// too; a lock rules the latter out, and a stop.
+func TestPodPlanNamesTheLoss(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
+	config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
+	state := apply(t, p, podType, tfdrive.State{}, config, "create")
+	state = awaitStatus(t, d, p, state, "RUNNING")
+
+	warns := func(state tfdrive.State, changes map[string]any, want ...string) {
+		t.Helper()
+		planned := p.Plan(podType, state, with(config, changes))
+		for _, text := range want {
+			if got := planned.Diagnostics.Warnings(); !strings.Contains(got, text) {
+				t.Errorf("the plan of %v warns: %q; expected %q", changes, got, text)
+			}
+		}
+		if len(want) == 0 && planned.Diagnostics.Warnings() != "" {
+			t.Errorf("the plan of %v warns: %s", changes, planned.Diagnostics.Warnings())
+		}
+	}
+	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "its network volume stays")
+	warns(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
+	warns(state, map[string]any{"name": "other"})
+	warns(state, map[string]any{"locked": true})
+
+	gpu := apply(t, p, podType, tfdrive.State{}, gpuPod(map[string]any{"name": "g", "mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/data"}}}), "create")
+	if got := p.Plan(podType, gpu, gpuPod(map[string]any{"name": "g"})).Diagnostics.Warnings(); !strings.Contains(got, "persistent mount (30 GB) at /data") {
+		t.Errorf("the plan warns: %q", got)
+	}
+	if got := p.Destroy(gpu).Warnings(); !strings.Contains(got, "The pod will be deleted") || !strings.Contains(got, "(30 GB) at /data") {
+		t.Errorf("the deletion warns: %q", got)
+	}
+
+	locked := apply(t, p, podType, state, with(config, map[string]any{"locked": true}), "update")
+	refused(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "b"}}), "locked", "which its lock rules out")
+	refused(t, d, p, locked, podType, with(config, map[string]any{"locked": true, "desired_state": "EXITED"}), "locked", "can't be stopped")
+	unlocked := apply(t, p, podType, locked, with(config, map[string]any{"env": map[string]any{"A": "b"}, "desired_state": "EXITED"}), "update")
+	stopped := apply(t, p, podType, unlocked, with(config, map[string]any{"locked": true, "env": map[string]any{"A": "c"}, "desired_state": "EXITED"}), "update")
+	warns(stopped, map[string]any{"locked": true, "env": map[string]any{"A": "d"}, "desired_state": "EXITED"}) // nothing runs
+}
+
+// A pod keeps its network volume when it is created, changed and read.
+func TestPodOnNetworkVolume(t *testing.T) {
+	t.Parallel()
+	for _, v := range acctest.Versions {
+		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
+			d := acctest.Deploy(t)
+			p := drive(t, d, v)
+			volume := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
+			config := cpuPod(map[string]any{"mounts": map[string]any{"network": []any{map[string]any{"volume_id": volume.Get("id"), "path": "/net"}}}})
+			state := apply(t, p, podType, tfdrive.State{}, config, "create")
+			importedAs(t, p, state, config, false)
+			config = with(config, map[string]any{"env": map[string]any{"A": "b"}})
+			importedAs(t, p, apply(t, p, podType, state, config, "update"), config, false)
+		})
+	}
+}
+
+// A pod is created stopped and locked in one apply, and unlocked and started in another.
+func TestPodCreatedStopped(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		state := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"desired_state": "EXITED", "locked": true}), "create")
+		if got := podOf(t, d, state); got.Status != "EXITED" || !*got.Locked {
+			t.Errorf("created: %s, %v", got.Status, *got.Locked)
+		}
+		state = apply(t, p, podType, state, cpuPod(map[string]any{"desired_state": "RUNNING"}), "update")
+		if got := podOf(t, d, state); !got.Active() || *got.Locked {
+			t.Errorf("changed: %s, %v", got.Status, *got.Locked)
+		}
+	})
+}
+
+// A pod that ends by itself is started again where the configuration says so, and else
+// left as it is.
+func TestPodThatEnds(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := cpuPod(map[string]any{"args": "exit 3"})
+	state := apply(t, p, podType, tfdrive.State{}, config, "create")
+	state = awaitStatus(t, d, p, state, "ERROR")
+	settled(t, p, state, config)
+	if planned := p.Plan(podType, state, with(config, map[string]any{"desired_state": "EXITED"})); planned.Action != "update" {
+		t.Errorf("planned to %s", planned.Action)
+	}
+	config = with(config, map[string]any{"desired_state": "RUNNING", "args": nil})
+	state = apply(t, p, podType, state, config, "update")
+	awaitStatus(t, d, p, state, "RUNNING")
+}
+
+// A pod copies its template's settings, keeps its own, and gets the template's again where
+// it gives up its own. The template's variables stay through a change of the pod's.
+func TestPodOfATemplate(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{
+			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "t", "BOTH": "template"}, "ports": []any{"8000/http"},
+		}, "create")
+		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p", "BOTH": "pod"}}
+		state := apply(t, p, podType, tfdrive.State{}, config, "create")
+		check := func(image, args string, disk int64, env map[string]string) {
+			t.Helper()
+			got := podOf(t, d, state).Container
+			for name, v := range got.Env {
+				if want, ok := env[name]; !api.IsAccessVariable(name) && (!ok || v != want) {
+					t.Errorf("it has the variable %s = %q", name, v)
+				}
+			}
+			if *got.Image != image || *got.Args != args || *got.Disk != disk || len(*got.Ports) != 1 {
+				t.Errorf("got %s, %q, %d GB, %v", *got.Image, *got.Args, *got.Disk, *got.Ports)
+			}
+			for name := range env {
+				if _, ok := got.Env[name]; !ok {
+					t.Errorf("it lacks the variable %s", name)
+				}
+			}
+		}
+		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "pod", "P": "p"})
+		if state.Get("image") != nil || state.Get("disk") != nil {
+			t.Errorf("the state has the template's settings: %v", state.Value)
+		}
+		own := with(config, map[string]any{"args": "print own", "disk": 20, "env": map[string]any{"P": "q", "BOTH": "pod"}})
+		state = apply(t, p, podType, state, own, "update")
+		check("builtin/echo", "print own", 20, map[string]string{"T": "t", "BOTH": "pod", "P": "q"})
+		state = apply(t, p, podType, state, with(config, map[string]any{"env": nil}), "update")
+		check("builtin/echo", "print template", 12, map[string]string{"T": "t", "BOTH": "template"})
+		importedAs(t, p, state, with(config, map[string]any{"env": nil}), true)
+
+		// A change of the template is not the pod's.
+		apply(t, p, "gpucloud_template", template, map[string]any{
+			"name": d.Name("t"), "image": "builtin/conformance", "args": "print template", "disk": 12, "env": map[string]any{"T": "changed", "BOTH": "template"}, "ports": []any{"8000/http"},
+		}, "update")
+		settled(t, p, state, with(config, map[string]any{"env": nil}))
+
+		workers := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("w"), "image": "i", "serverless": true}, "create")
+		refused(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		refused(t, d, p, state, podType, with(config, map[string]any{"template_id": workers.Get("id")}), "template_id", "is for serverless workers")
+		if planned := p.Plan(podType, state, cpuPod(nil)); planned.Action != "replace" {
+			t.Errorf("without the template it is planned to %s", planned.Action)
+		}
+	})
+}
+
+// After an import, settings that no answer tells are recorded in place, and nothing is
+// sent, also where the pod's template and SSH keys gave it variables.
+func TestPodImport(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		addKey(t, d, annesKey)
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "builtin/echo", "disk": 12, "env": map[string]any{"T": "t"}}, "create")
+		config := map[string]any{
+			"name": "p", "template_id": template.Get("id"), "gpu": map[string]any{"id": "NVIDIA L4", "allowed_cuda_versions": []any{"12.8"}}, "env": map[string]any{"P": "p"}, "data_center_ids": []any{"EU-RO-1"},
+			"desired_state": "RUNNING",
+		}
+		if v == api.V2 {
+			config = with(config, map[string]any{"start_ssh": true, "start_jupyter": true})
+		}
+		made := apply(t, p, podType, tfdrive.State{}, config, "create")
+		before := podOf(t, d, made)
+		if _, ok := before.Container.Env["PUBLIC_KEY"]; ok != (v == api.V2) {
+			t.Fatalf("the pod has the variables %v", before.Container.Env)
+		}
+		imported, diags := p.Walk().Import(podType, before.ID)
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		planned := p.Plan(podType, imported, config)
+		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") || strings.Contains(planned.Diagnostics.Warnings(), "will be replaced") {
+			t.Fatalf("planned to %s: %s", planned.Action, planned.Diagnostics)
+		}
+		writes := d.Writes()
+		state, diags := p.Walk().Apply(planned)
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if d.Writes() != writes {
+			t.Error("something was sent")
+		}
+		state = settled(t, p, state, config)
+		// From now on they are the pod's own.
+		if planned := p.Plan(podType, state, with(config, map[string]any{"data_center_ids": []any{"US-TX-3"}})); planned.Action != "replace" {
+			t.Errorf("a change is planned to %s", planned.Action)
+		}
+		if v == api.V2 { // the variables of the platform stay
+			state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"P": "q"}}), "update")
+			after := podOf(t, d, state).Container.Env
+			if after["PUBLIC_KEY"] == "" || after["JUPYTER_PASSWORD"] == "" || after["T"] != "t" || after["P"] != "q" {
+				t.Errorf("the pod has the variables %v", after)
+			}
+		}
+	})
+}
+
+// What this provider created without a setting has none: setting it is a change.
+func TestPodSettingThatWasNotThere(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	state := apply(t, p, podType, tfdrive.State{}, gpuPod(nil), "create")
+	for attribute, value := range map[string]any{"start_ssh": true, "data_center_ids": []any{"EU-RO-1"}} {
+		if planned := p.Plan(podType, state, gpuPod(map[string]any{attribute: value})); planned.Action != "replace" {
+			t.Errorf("%s is planned to %s", attribute, planned.Action)
+		}
+	}
+	if planned := p.Plan(podType, state, gpuPod(map[string]any{"start_ssh": false})); planned.Action != "update" {
+		t.Errorf("start_ssh = false is planned to %s", planned.Action)
+	}
+}
+
+// The state of one version is the other's, too.
+func TestPodSwitchesVersions(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	config := gpuPod(map[string]any{
+		"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}, "gpu": map[string]any{"id": "NVIDIA L4", "count": 2, "allowed_cuda_versions": []any{"12.8"}},
+		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "data_center_ids": []any{"EU-RO-1"}, "cloud": "COMMUNITY", "global_networking": map[string]any{"enabled": true},
+	})
+	for from, to := range map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1} {
+		state := apply(t, drive(t, d, from), podType, tfdrive.State{}, config, "create")
+		settled(t, drive(t, d, to), state, config)
+	}
+}
+
+func TestPodProtection(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	protected(t, d, p, podType, gpuPod(nil), map[string]any{"cloud": "COMMUNITY"})
+}
+
+// protected expects that deletion_protection refuses a deletion and a replacement, and
+// that taking it away is an apply of its own.
+func protected(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, config, replacing map[string]any) {
+	t.Helper()
+	on := with(config, map[string]any{"deletion_protection": true})
+	state := apply(t, p, typeName, apply(t, p, typeName, tfdrive.State{}, config, "create"), on, "update")
+	refused(t, d, p, state, typeName, with(on, replacing), "deletion_protection", "would be replaced")
+	refused(t, d, p, state, typeName, with(config, replacing), "deletion_protection", "set deletion_protection = false and apply that first")
+	writes := d.Writes()
+	if err := p.Destroy(state).Err(); err == nil || !strings.Contains(err.Error(), "would be deleted, and deletion_protection is true") {
+		t.Errorf("the deletion: %v", err)
+	}
+	if d.Writes() != writes {
+		t.Error("something was sent")
+	}
+	state = apply(t, p, typeName, state, config, "update")
+	if d.Writes() != writes {
+		t.Error("the protection is kept in the state alone, and something was sent")
+	}
+	if planned := p.Plan(typeName, state, with(config, replacing)); planned.Action != "replace" {
+		t.Errorf("unprotected it is planned to %s: %s", planned.Action, planned.Diagnostics)
+	}
+}

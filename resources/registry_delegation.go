@@ -1,0 +1,132 @@
+package resources
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// RegistryDelegation is gpucloud_registry_delegation: access to the images of a
+// repository in AWS ECR, without a stored credential.
+var RegistryDelegation = &kit.Kind[registryDelegation]{
+	Name:    "registry_delegation",
+	Title:   "registry delegation",
+	Schema:  registryDelegationSchema,
+	ID:      func(m *registryDelegation) *types.String { return &m.ID },
+	Version: api.V2,
+	Moved:   movedRegistryDelegation,
+	Plan:    planRegistryDelegation,
+	ExistingMatches: func(ctx context.Context, c *api.Client, plan *registryDelegation) []api.ExistingMatch {
+		return c.Delegations.ExistingMatches(ctx, plan.expand())
+	},
+	Objects: func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Delegations.Named(ctx) },
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *registryDelegation) error {
+		got, err := c.Delegations.Create(ctx, plan.expand())
+		if err == nil {
+			plan.flatten(got)
+		}
+		return err
+	},
+	Read: func(ctx context.Context, c *api.Client, state *registryDelegation) error {
+		got, err := c.Delegations.Get(ctx, state.ID.ValueString())
+		if err == nil {
+			state.flatten(got)
+		}
+		return err
+	},
+	// The same repository in other words.
+	Update: func(context.Context, *api.Client, *registryDelegation, *registryDelegation, *registryDelegation) error {
+		return nil
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *registryDelegation) error {
+		return c.Delegations.Delete(ctx, state.ID.ValueString())
+	},
+}
+
+var registryDelegationSchema = schema.Schema{
+	MarkdownDescription: "A registry delegation: the deployment may pull images of a repository in AWS ECR, without a stored credential. " +
+		"The repository's own policy has to allow it. A delegation can't be changed: a change replaces it. API v2 only.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("delegation"),
+		"resource": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "ARN of the repository, such as `arn:aws:ecr:us-east-2:123456789012:repository/team/app`. " +
+				"A tag may follow after a colon; `latest` when left out. A change replaces the delegation. After an import it is made of what the API returns.",
+			Validators: []validator.String{repositoryARN},
+		},
+		"name": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Name of the delegation. It need not be unique. A change replaces the delegation.",
+			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators:          []validator.String{nonEmpty},
+		},
+		"delegator_user_id":   fixedAttribute("Id of the user that made the delegation."),
+		"aws_user":            fixedAttribute("AWS account, or user, of the repository."),
+		"aws_region":          fixedAttribute("AWS region of the repository."),
+		"repository":          fixedAttribute("Name of the repository."),
+		"tag":                 fixedAttribute("Tag of the images."),
+		"docker_registry_uri": fixedAttribute("Host of the registry, for names of images; null where the API returns none."),
+		"created_at":          fixedAttribute("When the delegation was made, as RFC 3339."),
+	},
+}
+
+// repositoryARN: v2 document, CreateDelegationRequest.
+var repositoryARN = rule[string]{
+	expects: "the ARN of a repository in AWS ECR, such as arn:aws:ecr:us-east-2:123456789012:repository/team/app",
+	holds:   regexp.MustCompile(`^arn:aws[a-z-]*:ecr:[a-z0-9-]+:[0-9]{12}:repository/[a-z0-9][a-z0-9._/-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?$`).MatchString,
+}
+
+type registryDelegation struct {
+	ID                types.String `tfsdk:"id"`
+	Resource          types.String `tfsdk:"resource"`
+	Name              types.String `tfsdk:"name"`
+	DelegatorUserID   types.String `tfsdk:"delegator_user_id"`
+	AWSUser           types.String `tfsdk:"aws_user"`
+	AWSRegion         types.String `tfsdk:"aws_region"`
+	Repository        types.String `tfsdk:"repository"`
+	Tag               types.String `tfsdk:"tag"`
+	DockerRegistryURI types.String `tfsdk:"docker_registry_uri"`
+	CreatedAt         types.String `tfsdk:"created_at"`
+}
+
+// planRegistryDelegation replaces the delegation for another repository alone: without a
+// tag an ARN names the latest.
+func planRegistryDelegation(ctx context.Context, p *planrule.Plan[registryDelegation]) {
+	if p.Changes(ctx, "resource") && (p.Plan.Resource.IsUnknown() || !api.SameRepository(p.State.Resource.ValueString(), p.Plan.Resource.ValueString())) {
+		p.Replace("resource")
+	}
+}
+
+func (m *registryDelegation) expand() api.Delegation {
+	return api.Delegation{ID: m.ID.ValueString(), Name: optional(m.Name), Resource: m.Resource.ValueString()}
+}
+
+func (m *registryDelegation) flatten(got api.Delegation) {
+	none := types.StringNull()
+	m.ID = types.StringValue(got.ID)
+	if !api.SameRepository(m.Resource.ValueString(), got.Resource) {
+		m.Resource = types.StringValue(got.Resource)
+	}
+	if got.Name == nil {
+		got.Name = new("")
+	}
+	m.Name = value.KeepString(m.Name, *got.Name)
+	m.DelegatorUserID = value.KeepString(none, got.DelegatorUserID)
+	m.AWSUser = value.KeepString(none, got.AWSUser)
+	m.AWSRegion = value.KeepString(none, got.AWSRegion)
+	m.Repository = value.KeepString(none, got.Repository)
+	m.Tag = value.KeepString(none, got.Tag)
+	m.DockerRegistryURI = value.KeepString(none, got.DockerRegistryURI)
+	m.CreatedAt = value.KeepString(none, got.CreatedAt)
+}

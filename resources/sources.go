@@ -1,0 +1,104 @@
+package resources
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+// Sources lists the constructors of the data sources that are derived from kinds.
+var Sources = []func() datasource.DataSource{
+	catalogTemplates.One, catalogTemplates.All,
+	clusters.One, clusters.All,
+	endpoints.One, endpoints.All,
+	networkVolumes.One, networkVolumes.All,
+	pods.One, pods.All,
+	registryAuths.One, registryAuths.All,
+	registryDelegations.One, registryDelegations.All,
+	accountKeys.One,
+	templates.One, templates.All,
+}
+
+// ofConfigurations are attributes that say what the provider does with an object: no API
+// has them.
+var ofConfigurations = []string{"deletion_protection", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
+
+// ofCreates are attributes of pods and clusters that a create sets and no API returns.
+var ofCreates = []string{"data_center_ids", "start_ssh", "start_jupyter"}
+
+// placement is what API v1 takes of a pod's machine, and returns of none.
+var placement = []string{
+	"interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority", "data_center_priority",
+	"min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
+}
+
+var clusters = &kit.Source[cluster]{
+	Kind:    Cluster,
+	Plural:  "clusters",
+	Omit:    slices.Concat([]string{"image", "args", "disk", "env", "ports", "mounts"}, ofCreates, ofConfigurations),
+	Filters: []string{"type"},
+	// Without what the pods alone show, which would be a call for each cluster.
+	Read: func(ctx context.Context, c *api.Client, m *cluster) error {
+		got, err := c.Clusters.Get(ctx, m.ID.ValueString())
+		if err != nil {
+			return err
+		}
+		return m.flatten(ctx, got)
+	},
+}
+
+var pods = &kit.Source[pod]{
+	Kind:    Pod,
+	Plural:  "pods",
+	Omit:    slices.Concat([]string{"desired_state"}, ofCreates, placement, ofConfigurations),
+	Masked:  []string{"env"},
+	Filters: []string{"status", "cloud", "image"},
+	Only:    []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}}},
+}
+
+var endpoints = &kit.Source[endpoint]{
+	Kind:    Endpoint,
+	Plural:  "endpoints",
+	Omit:    append([]string{"from_template"}, ofConfigurations...), // of an endpoint that the provider manages
+	Masked:  []string{"env"},
+	Filters: []string{"type"},
+}
+
+var networkVolumes = &kit.Source[networkVolume]{
+	Kind:    NetworkVolume,
+	Plural:  "network_volumes",
+	Omit:    ofConfigurations,
+	Filters: []string{"data_center", "size", "type"},
+}
+
+var registryAuths = &kit.Source[registryAuth]{
+	Kind:   RegistryAuth,
+	Plural: "registry_auths",
+	Omit:   []string{"username", "password", "password_wo_version"}, // the API returns no credentials
+}
+
+var registryDelegations = &kit.Source[registryDelegation]{
+	Kind:    RegistryDelegation,
+	Plural:  "registry_delegations",
+	Filters: []string{"aws_region", "repository", "tag"},
+}
+
+var accountKeys = &kit.Source[sshKeys]{
+	Kind:   SSHKeys,
+	Single: account,
+	Omit:   []string{"keep_others"}, // of a configuration
+}
+
+var templates = &kit.Source[template]{
+	Kind:       Template,
+	Plural:     "templates",
+	Omit:       ofConfigurations,
+	Masked:     []string{"env"},
+	Filters:    []string{"category", "image", "public", "serverless"},
+	Unreturned: map[api.Version][]string{api.V1: {"start_ssh", "start_jupyter"}},
+}

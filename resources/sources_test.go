@@ -1,0 +1,565 @@
+package resources_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// sourceOf is what a test knows of a kind's data sources.
+type sourceOf struct {
+	plural string
+	config map[string]any // of an object, with every attribute that both versions have
+	v2     map[string]any // of API v2 alone
+	omits  []string       // attributes of the resource that no data source has
+	// differs are the attributes that a data source can't have as the resource has them.
+	differs []string
+	filters map[string]any // a value of each, which the object has
+	misses  map[string]any // a value of each, which it has not
+}
+
+var sourcesOf = map[string]sourceOf{
+	"gpucloud_network_volume": {
+		plural:  "network_volumes",
+		config:  map[string]any{"size": 10, "data_center": "EU-RO-1"},
+		filters: map[string]any{"size": 10, "data_center": "EU-RO-1", "type": "STANDARD"},
+		misses:  map[string]any{"size": 11, "data_center": "US-TX-3", "type": "HIGH_PERFORMANCE"},
+	},
+	"gpucloud_registry_auth": {
+		plural: "registry_auths",
+		config: map[string]any{"username": "a-user-name", "password": "a-planted-secret"},
+		omits:  []string{"username", "password", "password_wo", "password_wo_version"},
+	},
+	"gpucloud_registry_delegation": {
+		plural:  "registry_delegations",
+		v2:      map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app:v2"},
+		filters: map[string]any{"aws_region": "us-east-2", "repository": "team/app", "tag": "v2"},
+		misses:  map[string]any{"aws_region": "us-east-1", "repository": "team", "tag": "latest"},
+	},
+	"gpucloud_template": {
+		plural: "templates",
+		config: map[string]any{"image": "i", "args": "-u x", "disk": 7, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"80/http"},
+			"public": true, "category": "AMD", "mounts": map[string]any{"persistent": map[string]any{"size": 10, "path": "/data"}}},
+		v2:      map[string]any{"start_ssh": false, "start_jupyter": false, "allowed_cuda_versions": []any{"12.8"}},
+		differs: []string{"env"},
+		filters: map[string]any{"category": "AMD", "image": "i", "public": true, "serverless": false},
+		misses:  map[string]any{"category": "CPU", "image": "I", "public": false, "serverless": true},
+	},
+	"gpucloud_pod": {
+		plural: "pods",
+		config: map[string]any{"image": "builtin/echo", "args": "print x", "disk": 8, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"80/http"},
+			"cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
+		omits: []string{
+			"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority",
+			"cpu_flavor_priority", "data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
+		},
+		differs: []string{"env", "status", "runtime", "cost", "ssh"}, // as they are at the moment, and as digests
+		filters: map[string]any{"cloud": "SECURE", "image": "builtin/echo"},
+		misses:  map[string]any{"cloud": "COMMUNITY", "image": "builtin"},
+	},
+	"gpucloud_cluster": {
+		plural:  "clusters",
+		v2:      map[string]any{"type": "TRAINING", "image": "builtin/echo", "compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2}, "env": map[string]any{"TOKEN": "a-planted-secret"}},
+		omits:   []string{"image", "args", "disk", "env", "ports", "mounts", "data_center_ids", "start_ssh", "start_jupyter"},
+		differs: []string{"pods", "network", "primary", "data_center_id"}, // as they are at the moment
+		filters: map[string]any{"type": "TRAINING"},
+		misses:  map[string]any{"type": "RAY"},
+	},
+	"gpucloud_endpoint": {
+		plural:  "endpoints",
+		config:  map[string]any{"workers": map[string]any{"min": 1, "max": 4, "idle_timeout": 60}, "scaling": map[string]any{"queue_delay": 9}, "timeout": 5000, "data_center_ids": []any{"EU-RO-1"}},
+		v2:      map[string]any{"image": "i", "args": "-x", "disk": 9, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"81/http"}, "gpu": map[string]any{"pools": []any{"ADA_24"}}, "flashboot": "FLASHBOOT"},
+		omits:   []string{"from_template"},
+		differs: []string{"env"},
+		filters: map[string]any{"type": "QUEUE"},
+		misses:  map[string]any{"type": "LOAD_BALANCER"},
+	},
+}
+
+// ofConfigurations are attributes of resources that say what the provider does.
+var ofConfigurations = []string{"deletion_protection", "env_wo", "env_wo_keys", "env_wo_version", "max_hourly_cost", "timeouts", "wait_for"}
+
+// make makes an object of a kind, with what the version can express.
+func (s sourceOf) make(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, v api.Version, typeName, name string) tfdrive.State {
+	t.Helper()
+	config := with(s.config, map[string]any{"name": name})
+	if v == api.V2 {
+		maps.Copy(config, s.v2)
+	} else if typeName == "gpucloud_endpoint" {
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("of " + name), "image": "i", "serverless": true}, "create")
+		config["template_id"] = template.Get("id")
+	}
+	return apply(t, p, typeName, tfdrive.State{}, config, "create")
+}
+
+func eachSource(t *testing.T, test func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf)) {
+	t.Helper()
+	acctest.EachVersion(t, func(t *testing.T, _ *acctest.Deployment, v api.Version) {
+		for _, typeName := range slices.Sorted(maps.Keys(sourcesOf)) {
+			if v == api.V1 && sourcesOf[typeName].config == nil { // of API v2 alone
+				continue
+			}
+			t.Run(typeName, func(t *testing.T) { test(t, acctest.Deploy(t), v, typeName, sourcesOf[typeName]) })
+		}
+	})
+}
+
+// A data source shows what the resource shows, by id, by name and in the list, less
+// what the API does not return.
+func TestSourceShowsTheResource(t *testing.T) {
+	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
+		p := drive(t, d, v)
+		state := s.make(t, d, p, v, typeName, d.Name("one"))
+		byID := data(t, p, typeName, map[string]any{"id": state.Get("id")})
+		byName := data(t, p, typeName, map[string]any{"name": state.Get("name")})
+		if !byID.Value.Equal(byName.Value) {
+			t.Errorf("by id %s\nby name %s", byID.Value, byName.Value)
+		}
+		list := data(t, p, "gpucloud_"+s.plural, map[string]any{"name": state.Get("name")}).Get(s.plural).([]any)
+		if len(list) != 1 {
+			t.Fatalf("listed: %v", list)
+		}
+		compared := 0
+		for _, a := range p.Schema(typeName).Block.Attributes {
+			listed := list[0].(map[string]any)
+			if slices.Contains(s.omits, a.Name) || slices.Contains(ofConfigurations, a.Name) {
+				if _, ok := listed[a.Name]; ok {
+					t.Errorf("%s is there", a.Name)
+				}
+				continue
+			}
+			want, got := state.Get(a.Name), byID.Get(a.Name)
+			if unreturned := v == api.V1 && (a.Name == "flashboot" && typeName == "gpucloud_endpoint" || strings.HasPrefix(a.Name, "start_")); unreturned {
+				want = nil
+			}
+			if slices.Contains(s.differs, a.Name) {
+				want = got
+			}
+			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(listed[a.Name], want) {
+				t.Errorf("%s: the resource has %v, the data source %v, the list %v", a.Name, want, got, listed[a.Name])
+			}
+			compared++
+		}
+		if compared < 2 || len(list[0].(map[string]any)) != compared {
+			t.Errorf("%d attributes compared, %d listed", compared, len(list[0].(map[string]any)))
+		}
+		for _, read := range []tfdrive.State{byID, data(t, p, "gpucloud_"+s.plural, nil)} {
+			if text := read.Value.String(); strings.Contains(text, "a-planted-secret") {
+				t.Errorf("the secret is in the state: %s", text)
+			}
+		}
+	})
+}
+
+// A masked variable has the digest of its name and value: equal settings can be told.
+func TestSourceMasksVariables(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	env := func(variables map[string]any) map[string]any {
+		name := d.Name(fmt.Sprint("t", len(variables), variables["B"]))
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": name, "image": "i", "env": variables}, "create")
+		return data(t, p.Walk(), "gpucloud_template", map[string]any{"id": state.Get("id")}).Get("env").(map[string]any)
+	}
+	one, other := env(map[string]any{"A": "value", "B": "value"}), env(map[string]any{"A": "value", "B": "another value"})
+	if one["A"] != other["A"] || one["B"] == other["B"] || one["A"] == one["B"] || !strings.HasPrefix(one["A"].(string), "digest:") {
+		t.Errorf("%v and %v", one, other)
+	}
+}
+
+// A filter chooses what equals it, and a list is ordered by name and id.
+func TestSourceFilters(t *testing.T) {
+	eachSource(t, func(t *testing.T, d *acctest.Deployment, v api.Version, typeName string, s sourceOf) {
+		p := drive(t, d, v)
+		if got := data(t, p, "gpucloud_"+s.plural, nil).Get(s.plural).([]any); len(got) != 0 {
+			t.Errorf("of none: %v", got)
+		}
+		var want []any
+		for _, name := range []string{"b", "a", "c"} {
+			want = append(want, s.make(t, d, p, v, typeName, d.Name(name)).Get("name"))
+		}
+		slices.SortFunc(want, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+		p = p.Walk()
+		listed := func(config map[string]any) (names []any) {
+			t.Helper()
+			for _, o := range data(t, p, "gpucloud_"+s.plural, config).Get(s.plural).([]any) {
+				names = append(names, o.(map[string]any)["name"])
+			}
+			return names
+		}
+		if got := listed(nil); !slices.Equal(got, want) {
+			t.Errorf("listed %v, expected %v", got, want)
+		}
+		if got := listed(map[string]any{"name": want[1]}); !slices.Equal(got, want[1:2]) {
+			t.Errorf("of a name: %v", got)
+		}
+		if got := listed(map[string]any{"name": strings.ToUpper(want[1].(string))}); len(got) != 0 {
+			t.Errorf("of a name in capitals: %v", got)
+		}
+		for filter, value := range s.filters {
+			if filter == "type" && typeName == "gpucloud_network_volume" && v == api.V1 {
+				_, diags := p.Data("gpucloud_"+s.plural, map[string]any{filter: value})
+				expectError(t, diags, "type: API v1 can't express this", `api_version = "v2"`)
+				continue
+			}
+			if filter == "type" && v == api.V1 {
+				if got := listed(map[string]any{filter: value}); !slices.Equal(got, want) {
+					t.Errorf("%s = %v: %v", filter, value, got)
+				}
+				_, diags := p.Data("gpucloud_"+s.plural, map[string]any{filter: s.misses[filter]})
+				expectError(t, diags, "type: API v1 can't express this", `api_version = "v2"`)
+				continue
+			}
+			if got := listed(map[string]any{filter: value, "name": want[0]}); !slices.Equal(got, want[:1]) {
+				t.Errorf("%s = %v and a name: %v", filter, value, got)
+			}
+			if got := listed(map[string]any{filter: s.misses[filter], "name": want[0]}); len(got) != 0 {
+				t.Errorf("%s = %v: %v", filter, s.misses[filter], got)
+			}
+		}
+	})
+}
+
+// What does not exist is an error that says what does, and what exists twice one that
+// lists both.
+func TestSourceNotFound(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		look := func(config map[string]any, expect ...string) {
+			t.Helper()
+			_, diags := p.Walk().Data("gpucloud_network_volume", config)
+			expectError(t, diags, expect...)
+		}
+		look(map[string]any{"name": "models"}, "name: Could not look up the network volume", `no network volume is named "models"; there are no network volumes`)
+		path := map[api.Version]string{api.V1: "/v1/networkvolumes/nonesuch", api.V2: "/v2/network-volumes/nonesuch"}[v]
+		look(map[string]any{"id": "nonesuch"}, "id: Could not look up the network volume", "GET", path, "404", "request id")
+		ids := map[string][]string{}
+		for _, name := range []string{"models", "weights", "twice", "twice", "f", "g", "h", "i"} {
+			state := apply(t, p, "gpucloud_network_volume", tfdrive.State{}, map[string]any{"name": name, "size": 10, "data_center": "EU-RO-1"}, "create")
+			ids[name] = append(ids[name], state.Get("id").(string))
+		}
+		slices.Sort(ids["twice"])
+		look(map[string]any{"name": "modles"}, fmt.Sprintf(`no network volume is named "modles"; these are similar: "models" (%s)`, ids["models"][0]))
+		look(map[string]any{"name": "Models"}, "these are similar", ids["models"][0])
+		look(map[string]any{"name": "nothing like it"}, "these exist", `"f" (`, "and 3 more")
+		look(map[string]any{"name": ids["models"][0]}, `it is the id of one, named "models": set id instead of name`)
+		look(map[string]any{"name": "twice"}, `2 network volumes are named "twice": set id instead of name, to one of `+strings.Join(ids["twice"], ", "))
+		look(map[string]any{"id": "models"}, "but one of that name, "+ids["models"][0]+": set name instead of id")
+		look(map[string]any{"id": ids["models"][0] + "x"}, "similar: "+ids["models"][0])
+		look(map[string]any{}, "id: Missing id or name")
+		look(map[string]any{"id": "a", "name": "b"}, "name: Both id and name")
+		look(map[string]any{"id": "a b"}, "id: Invalid value of id", `got "a b"`)
+		look(map[string]any{"name": ""}, "name: Invalid value of name")
+		_, diags := p.Data("gpucloud_network_volumes", map[string]any{"size": 10.5})
+		expectError(t, diags, "size:", "expected a whole number, got 10.5")
+		if _, diags := p.Data("gpucloud_network_volume", map[string]any{"id": tfdrive.Unknown}); diags.Err() != nil {
+			t.Errorf("an id that is not known yet: %s", diags)
+		}
+	})
+}
+
+// However many data sources there are, by id, by name and of all, each kind is listed
+// once in a run, and nothing is written.
+func TestSourcesShareAList(t *testing.T) {
+	const template = `{"name":"t","imageName":"i","isServerless":true}`
+	for _, kind := range []struct {
+		name, plural, path, body string // body has the name for %q
+		v1                       string // path on v1, "" for none
+		n                        int
+	}{
+		{"network_volume", "network_volumes", "/v2/network-volumes", `{"name":%q,"size":10,"dataCenter":"EU-RO-1"}`, "/v1/networkvolumes", 1000},
+		{"template", "templates", "/v2/templates", `{"name":%q,"image":"i"}`, "/v1/templates", 1000},
+		{"registry_auth", "registry_auths", "/v2/registries", `{"name":%q,"username":"u","password":"p"}`, "/v1/containerregistryauth", 1000},
+		{"registry_delegation", "registry_delegations", "/v2/registries/delegations", `{"name":%q,"resource":"arn:aws:ecr:us-east-2:123456789012:repository/app"}`, "", 1000},
+		{"endpoint", "endpoints", "/v2/serverless", `{"name":%q,"image":"i"}`, "/v1/endpoints", 1000},
+		{"pod", "pods", "/v2/pods", `{"name":%q,"image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`, "/v1/pods", 200},
+		{"cluster", "clusters", "/v2/clusters", `{"name":%q,"type":"TRAINING","image":"builtin/echo","compute":{"gpuTypeId":"NVIDIA L4","gpuCountPerPod":1,"podCount":2}}`, "", 100},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			d, create, body, n := acctest.Deploy(t), kind.path, kind.body, kind.n
+			if testing.Short() {
+				n = 20
+			}
+			if kind.name == "endpoint" { // on v1 it has a template
+				create, body = kind.v1, fmt.Sprintf(`{"name":%%q,"templateId":%q}`, post(t, d, "/v1/templates", template))
+			}
+			ids := make([]string, n)
+			for i := range ids {
+				ids[i] = post(t, d, create, fmt.Sprintf(body, fmt.Sprint("o", i)))
+			}
+			for v, path := range map[api.Version]string{api.V1: kind.v1, api.V2: kind.path} {
+				if path == "" {
+					continue
+				}
+				t.Run(string(v), func(t *testing.T) {
+					p, writes := drive(t, d, v), d.Writes()
+					calls := d.Calls(func() { readAll(t, p.Walk(), kind.name, kind.plural, ids) })
+					if calls["GET "+path] != 1 {
+						t.Errorf("%d data sources listed %d times: %v", n+1, calls["GET "+path], calls)
+					}
+					delete(calls, "GET "+path)
+					delete(calls, "GET /"+string(v)+"/templates") // Configure's, and of the endpoints' template
+					if len(calls) > 0 || d.Writes() != writes {
+						t.Errorf("%d data sources also made the calls %v", n+1, calls)
+					}
+				})
+			}
+		})
+	}
+}
+
+// readAll reads the objects o0, o1 … of a kind at the same time, by id and by name by
+// turns, and all of them in a list.
+func readAll(t *testing.T, p *tfdrive.Provider, name, plural string, ids []string) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i, id := range ids {
+		group.Go(func() {
+			config := map[string]any{"id": id}
+			if i%2 == 1 {
+				config = map[string]any{"name": fmt.Sprint("o", i)}
+			}
+			got, diags := p.Data("gpucloud_"+name, config)
+			if diags.Err() != nil || got.Get("id") != id || got.Get("name") != fmt.Sprint("o", i) {
+				t.Errorf("%v: %v %s", config, got.Value, diags)
+			}
+		})
+	}
+	group.Go(func() {
+		if got, diags := p.Data("gpucloud_"+plural, nil); diags.Err() != nil || len(got.Get(plural).([]any)) != len(ids) {
+			t.Errorf("all: %s", diags)
+		}
+	})
+	group.Wait()
+}
+
+// The status of a pod is a filter; API v1 tells two of them alone.
+func TestPodsByStatus(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		id := post(t, d, "/v2/pods", `{"name":"p","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			if data(t, p.Walk(), "gpucloud_pod", map[string]any{"id": id}).Get("status") == "RUNNING" {
+				break
+			}
+		}
+		p.Walk()
+		for status, want := range map[string]int{"RUNNING": 1, "EXITED": 0} {
+			if got := data(t, p, "gpucloud_pods", map[string]any{"status": status}).Get("pods").([]any); len(got) != want {
+				t.Errorf("%s: %v", status, got)
+			}
+		}
+		_, diags := p.Data("gpucloud_pods", map[string]any{"status": "ERROR"})
+		if v == api.V1 {
+			expectError(t, diags, "status: API v1 can't express this", "exists in management API v2 only")
+		} else if diags.Err() != nil {
+			t.Error(diags)
+		}
+	})
+}
+
+// Through Terraform: a data source of an object of the same configuration is read in
+// the apply, and the next plan is empty.
+func TestSourcesThroughTerraform(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		config := d.Block(v) + fmt.Sprintf(`
+resource "gpucloud_registry_auth" "r" {
+  name     = %[1]q
+  username = "u"
+  password = "p"
+}
+resource "gpucloud_template" "t" {
+  name       = %[2]q
+  image      = "builtin/echo"
+  serverless = true
+  registry   = gpucloud_registry_auth.r.id
+  env        = { A = "b" }
+}
+resource "gpucloud_network_volume" "v" {
+  name        = "v"
+  size        = 10
+  data_center = "EU-RO-1"
+}
+resource "gpucloud_endpoint" "e" {
+  name            = "e"
+  template_id     = gpucloud_template.t.id
+  network_volumes = [gpucloud_network_volume.v.id]
+}
+data "gpucloud_registry_auth" "d" {
+  name = gpucloud_registry_auth.r.name
+  depends_on = [gpucloud_registry_auth.r]
+}
+data "gpucloud_registry_auths" "d" {
+  depends_on = [gpucloud_registry_auth.r]
+}
+data "gpucloud_template" "d" {
+  id = gpucloud_template.t.id
+}
+data "gpucloud_templates" "d" {
+  serverless = true
+  name       = gpucloud_template.t.name
+  depends_on = [gpucloud_template.t]
+}
+data "gpucloud_network_volume" "d" {
+  id = gpucloud_network_volume.v.id
+}
+data "gpucloud_network_volumes" "d" {
+  data_center = "EU-RO-1"
+  depends_on  = [gpucloud_network_volume.v]
+}
+data "gpucloud_endpoint" "d" {
+  id = gpucloud_endpoint.e.id
+}
+data "gpucloud_endpoints" "d" {
+  name       = "e"
+  depends_on = [gpucloud_endpoint.e]
+}
+`, d.Name("r"), d.Name("t"))
+		same := func(kind, from, attribute string) resource.TestCheckFunc {
+			return resource.TestCheckResourceAttrPair("data."+kind+".d", attribute, kind+"."+from, attribute)
+		}
+		acctest.Run(t,
+			resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
+				same("gpucloud_registry_auth", "r", "id"),
+				same("gpucloud_template", "t", "image"), same("gpucloud_template", "t", "registry"),
+				same("gpucloud_network_volume", "v", "size"),
+				same("gpucloud_endpoint", "e", "request_urls.run"), same("gpucloud_endpoint", "e", "workers.max"),
+				resource.TestCheckResourceAttrPair("data.gpucloud_network_volumes.d", "network_volumes.0.id", "gpucloud_network_volume.v", "id"),
+				resource.TestCheckResourceAttr("data.gpucloud_templates.d", "templates.#", "1"),
+				resource.TestCheckResourceAttr("data.gpucloud_endpoints.d", "endpoints.#", "1"),
+			)},
+			unchanged(config),
+		)
+	})
+}
+
+func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {
+	t.Helper()
+	if config == nil {
+		config = map[string]any{}
+	}
+	got, diags := p.Data(typeName, config)
+	if err := diags.Err(); err != nil {
+		t.Fatalf("%s %v: %s", typeName, config, err)
+	}
+	return got
+}
+
+func expectError(t *testing.T, diags tfdrive.Diagnostics, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err := diags.Err(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got the error\n  %v\nexpected to read %q", err, text)
+		}
+	}
+}
+
+// post makes an object past the client, which lists before it creates.
+func post(t *testing.T, d *acctest.Deployment, path, body string) (id string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+d.Key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var made struct{ ID string }
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
+		t.Fatalf("POST %s %s: %s, %v", path, body, resp.Status, err)
+	}
+	return made.ID
+}
+
+// Public templates are those of the operator and those that a user shares.
+func TestCatalogTemplates(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		shared := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("shared"), "image": "i", "public": true, "env": map[string]any{"A": "shown"}}, "create")
+		private := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("private"), "image": "i"}, "create")
+		p = p.Walk()
+		list := func(config map[string]any) (names []any) {
+			for _, o := range data(t, p, "gpucloud_catalog_templates", config).Get("catalog_templates").([]any) {
+				names = append(names, o.(map[string]any)["name"])
+			}
+			return names
+		}
+		var official []any
+		calls := d.Calls(func() {
+			official = list(map[string]any{"source": "official"})
+			if all := list(nil); len(official) < 1 || len(all) != len(official)+1 || !slices.Contains(all, shared.Get("name")) || slices.Contains(all, private.Get("name")) {
+				t.Errorf("official %v, all %v", official, all)
+			}
+			if got := list(map[string]any{"source": "community"}); !slices.Equal(got, []any{shared.Get("name")}) {
+				t.Errorf("of the community: %v", got)
+			}
+			one := data(t, p, "gpucloud_catalog_template", map[string]any{"name": shared.Get("name")})
+			if one.Get("id") != shared.Get("id") || one.Get("source") != "community" || one.Get("image") != "i" || one.Get("env").(map[string]any)["A"] != "shown" {
+				t.Errorf("got %v", one.Value)
+			}
+		})
+		want := map[api.Version]map[string]int{api.V1: {"GET /v1/templates": 1}, api.V2: {"GET /v2/catalog/templates": 3}}[v]
+		if !maps.Equal(calls, want) {
+			t.Errorf("calls %v, expected %v", calls, want)
+		}
+		_, diags := p.Data("gpucloud_catalog_template", map[string]any{"id": private.Get("id")})
+		expectError(t, diags, "is not public")
+		_, diags = p.Data("gpucloud_catalog_template", map[string]any{"name": official[0].(string) + "x"})
+		expectError(t, diags, "these are similar", official[0].(string))
+		_, diags = p.Data("gpucloud_catalog_template", map[string]any{"id": "nonesuch"})
+		expectError(t, diags, "id: Could not look up the public template", "404", "/templates/nonesuch")
+		_, diags = p.Data("gpucloud_catalog_templates", map[string]any{"source": "verified"})
+		if v == api.V1 {
+			expectError(t, diags, "source: API v1 can't express this", "exists in management API v2 only")
+		} else if diags.Err() != nil {
+			t.Errorf("verified ones: %s", diags)
+		}
+	})
+}
+
+// Delegations and SSH keys are of API v2 alone.
+func TestSourcesOfV2Alone(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V1)
+	calls := d.Calls(func() {
+		for name, config := range map[string]map[string]any{
+			"gpucloud_registry_delegation": {"id": "x"}, "gpucloud_registry_delegations": {}, "gpucloud_ssh_keys": {},
+		} {
+			_, diags := p.Data(name, config)
+			expectError(t, diags, name+" exists in management API v2 only", `api_version = "v2"`)
+		}
+	})
+	if len(calls) > 0 {
+		t.Errorf("calls: %v", calls)
+	}
+}
+
+func TestSSHKeysSource(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	if keys := data(t, p, "gpucloud_ssh_keys", nil).Get("keys").([]any); len(keys) != 0 {
+		t.Errorf("of none: %v", keys)
+	}
+	key := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"
+	apply(t, p, "gpucloud_ssh_keys", tfdrive.State{}, map[string]any{"keys": []any{key}}, "create")
+	got := data(t, p.Walk(), "gpucloud_ssh_keys", nil)
+	if keys := got.Get("keys").([]any); got.Get("id") != "account" || !slices.Equal(keys, []any{key}) {
+		t.Errorf("got %v", got.Value)
+	}
+}

@@ -1,0 +1,167 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// SSHKeys is gpucloud_ssh_keys: the account's SSH public keys, which are one document.
+var SSHKeys = &kit.Kind[sshKeys]{
+	Name:    "ssh_keys",
+	Title:   "account's SSH keys",
+	Schema:  sshKeysSchema,
+	ID:      func(m *sshKeys) *types.String { return &m.ID },
+	Version: api.V2,
+	Plan:    planSSHKeys,
+	Objects: func(context.Context, *api.Client) ([]api.Named, error) {
+		return []api.Named{{ID: account, Name: "SSH keys"}}, nil
+	},
+
+	Create: func(ctx context.Context, c *api.Client, _, plan *sshKeys) error {
+		_, err := c.SSHKeys.Edit(ctx, plan.edit(nil))
+		if err == nil {
+			plan.ID = types.StringValue(account)
+		}
+		return err
+	},
+	Read: func(ctx context.Context, c *api.Client, state *sshKeys) error {
+		got, err := c.SSHKeys.Get(ctx)
+		if err == nil {
+			state.flatten(got)
+		}
+		return err
+	},
+	Update: func(ctx context.Context, c *api.Client, _, state, plan *sshKeys) error {
+		held := value.Strings(state.Keys)
+		if !state.KeepOthers.ValueBool() { // they were all keys, also those of others
+			held = nil
+		}
+		_, err := c.SSHKeys.Edit(ctx, plan.edit(held))
+		return err
+	},
+	Delete: func(ctx context.Context, c *api.Client, state *sshKeys) error {
+		gone := sshKeys{KeepOthers: types.BoolValue(true)}
+		_, err := c.SSHKeys.Edit(ctx, gone.edit(value.Strings(state.Keys)))
+		return err
+	},
+}
+
+// account is the id of the document: there is one for each account.
+const account = "account"
+
+var sshKeysSchema = schema.Schema{
+	MarkdownDescription: "The SSH public keys of the account, which pods with `start_ssh` get when they are created; pods that exist keep what they have. " +
+		"The API has them as one document: this resource holds the whole of it, unless `keep_others` is true. A deletion removes the keys that the resource holds. API v2 only.",
+	Attributes: map[string]schema.Attribute{
+		"id": idAttribute("document, `account`"),
+		"keys": schema.SetAttribute{
+			ElementType:         types.StringType,
+			Required:            true,
+			MarkdownDescription: "Public keys, each as `<type> <base64-key> [comment]`, the line of `~/.ssh/id_ed25519.pub` (use `trimspace(file(…))`).",
+			Validators:          []validator.Set{noNulls{}, setvalidator.ValueStringsAre(sshPublicKey)},
+		},
+		"keep_others": schema.BoolAttribute{
+			Optional: true,
+			Computed: true,
+			Default:  booldefault.StaticBool(false),
+			MarkdownDescription: "Whether keys that are not listed here stay, as others may have added them. Defaults to false: they are removed. " +
+				"With true, several configurations can each hold some of the account's keys.",
+		},
+	},
+}
+
+// sshPublicKey: v2 document, UpdateSshKeysRequest.
+var sshPublicKey = rule[string]{
+	expects: "a public key as <type> <base64-key> [comment], such as ssh-ed25519 AAAA… me@example.com, without line breaks",
+	holds:   regexp.MustCompile(`^(ssh|ecdsa|sk)-[^\s]+ [^\s]+([ \t][^\n\r]*)?$`).MatchString,
+	secret:  true, // what is not a public key may be a private one
+}
+
+type sshKeys struct {
+	ID         types.String `tfsdk:"id"`
+	Keys       types.Set    `tfsdk:"keys"`
+	KeepOthers types.Bool   `tfsdk:"keep_others"`
+}
+
+// planSSHKeys names the keys of others that a create would remove. Later ones show as a
+// difference of the refreshed state.
+func planSSHKeys(ctx context.Context, p *planrule.Plan[sshKeys]) {
+	if p.State != nil || p.API == nil || p.Version != api.V2 || p.Plan.KeepOthers.ValueBool() || p.Plan.KeepOthers.IsUnknown() || p.Plan.Keys.IsUnknown() {
+		return
+	}
+	got, err := p.API.SSHKeys.Get(ctx)
+	if err != nil {
+		p.Fail("keys", "Could not read the account's SSH keys", err)
+		return
+	}
+	own := value.Strings(p.Plan.Keys)
+	if len(own) < len(p.Plan.Keys.Elements()) { // some are not known yet
+		return
+	}
+	if others := without(got, own); len(others) > 0 {
+		p.Warn("keys", "Keys of the account will be removed", "The account has %d keys that are not listed here, and the apply removes them: %s. "+
+			"Add them to keys, or set keep_others = true to leave them.", len(others), strings.Join(shortKeys(others), "; "))
+	}
+}
+
+// edit makes the document hold the model's keys: in place of those that it held, beside
+// those of others where they stay.
+func (m *sshKeys) edit(held []string) func(keys []string) []string {
+	own := sorted(value.Strings(m.Keys))
+	return func(keys []string) []string {
+		switch {
+		case m.KeepOthers.ValueBool():
+		case sameElements(keys, own):
+			return keys
+		default:
+			return own
+		}
+		others := without(keys, held)
+		return append(others, without(own, others)...)
+	}
+}
+
+// flatten takes over the document, or what it has of the model's keys where others stay.
+func (m *sshKeys) flatten(got []string) {
+	m.ID = types.StringValue(account)
+	if m.KeepOthers.IsNull() { // an import
+		m.KeepOthers = types.BoolValue(false)
+	}
+	if m.KeepOthers.ValueBool() {
+		own := value.Strings(m.Keys)
+		got = slices.DeleteFunc(slices.Clone(got), func(key string) bool { return !slices.Contains(own, key) })
+	}
+	m.Keys = value.StringSet(got)
+}
+
+// without is keys less some of them.
+func without(keys, less []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(less, key) })
+}
+
+// shortKeys names keys by their type and comment.
+func shortKeys(keys []string) []string {
+	short := make([]string, len(keys))
+	for i, key := range keys {
+		parts := strings.SplitN(key, " ", 3)
+		short[i] = parts[0]
+		if len(parts) == 3 {
+			short[i] = fmt.Sprintf("%s %s", parts[0], parts[2])
+		}
+	}
+	return short
+}

@@ -1,0 +1,136 @@
+package resources_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+const (
+	annesKey  = "ssh-ed25519 AAAAC3Nza anne@example.com"
+	bensKey   = "ssh-rsa AAAAB3Nza"
+	othersKey = "ecdsa-sha2-nistp256 AAAAE2Vj other@example.com"
+)
+
+func keysAre(t *testing.T, d *acctest.Deployment, want ...string) {
+	t.Helper()
+	got, err := d.Client(t, api.V2).SSHKeys.Get(t.Context())
+	slices.Sort(got)
+	slices.Sort(want)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the account has %q, %v; expected %q", got, err, want)
+	}
+}
+
+func addKey(t *testing.T, d *acctest.Deployment, key string) {
+	t.Helper()
+	if _, err := d.Client(t, api.V2).SSHKeys.Edit(t.Context(), func(keys []string) []string { return append(keys, key) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSSHKeys(t *testing.T) {
+	t.Parallel()
+	const address = "gpucloud_ssh_keys.account"
+	d := acctest.Deploy(t)
+	config := func(keys ...string) string {
+		return d.Block(api.V2) + fmt.Sprintf("resource \"gpucloud_ssh_keys\" \"account\" {\n  keys = [\"%s\"]\n}\n", strings.Join(keys, `", "`))
+	}
+	after := func(want ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error { keysAre(t, d, want...); return nil }
+	}
+	acctest.Run(t,
+		expects(config(annesKey), address, plancheck.ResourceActionCreate, resource.TestCheckResourceAttr(address, "id", "account"), after(annesKey)),
+		imports(address),
+		expects(config(annesKey, bensKey), address, plancheck.ResourceActionUpdate, after(annesKey, bensKey)),
+		resource.TestStep{ // what another added is planned away
+			PreConfig:        func() { addKey(t, d, othersKey) },
+			Config:           config(annesKey, bensKey),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
+			Check:            after(annesKey, bensKey),
+		},
+		expects(config(bensKey), address, plancheck.ResourceActionUpdate, after(bensKey)),
+	)
+	keysAre(t, d)
+}
+
+// With keep_others the keys of others stay, from the create to the deletion.
+func TestSSHKeysBesideOthers(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	addKey(t, d, othersKey)
+	const typeName = "gpucloud_ssh_keys"
+	beside := func(keys ...any) map[string]any { return map[string]any{"keys": keys, "keep_others": true} }
+
+	state := apply(t, p, typeName, tfdrive.State{}, beside(annesKey), "create")
+	keysAre(t, d, othersKey, annesKey)
+	state = apply(t, p, typeName, state, beside(bensKey), "update")
+	keysAre(t, d, othersKey, bensKey)
+	addKey(t, d, annesKey) // by another
+	settled(t, p, state, beside(bensKey))
+	if _, err := d.Client(t, api.V2).SSHKeys.Set(t.Context(), []string{othersKey}); err != nil {
+		t.Fatal(err)
+	}
+	if removed, diags := p.Walk().Read(state); diags.Err() != nil || len(removed.Get("keys").([]any)) != 0 {
+		t.Errorf("a key that another removed: %v, %v", removed.Get("keys"), diags)
+	}
+	state = apply(t, p, typeName, state, map[string]any{"keys": []any{bensKey}}, "update") // now the whole document
+	keysAre(t, d, bensKey)
+	addKey(t, d, othersKey)
+	state, _ = p.Walk().Read(state)
+	state = apply(t, p, typeName, state, beside(bensKey), "update") // and no longer
+	keysAre(t, d, bensKey, othersKey)
+	if err := p.Destroy(state).Err(); err != nil {
+		t.Fatal(err)
+	}
+	keysAre(t, d, othersKey)
+}
+
+// The plan of a create warns that it removes the keys of others. Text that is not a
+// public key is refused.
+func TestSSHKeysPlan(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	addKey(t, d, othersKey)
+	const typeName = "gpucloud_ssh_keys"
+	plan := func(config map[string]any) string {
+		return p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Warnings()
+	}
+	if warning := plan(map[string]any{"keys": []any{annesKey}}); !strings.Contains(warning, "removes them: ecdsa-sha2-nistp256 other@example.com") {
+		t.Errorf("the plan warns: %q", warning)
+	}
+	for name, config := range map[string]map[string]any{
+		"keeps them":  {"keys": []any{annesKey}, "keep_others": true},
+		"has them":    {"keys": []any{annesKey, othersKey}},
+		"may have it": {"keys": []any{annesKey, tfdrive.Unknown}},
+		"unknown":     {"keys": tfdrive.Unknown},
+	} {
+		if warning := plan(config); warning != "" {
+			t.Errorf("%s: the plan warns: %q", name, warning)
+		}
+	}
+	for _, key := range []string{"", "AAAA", "ssh-rsa", annesKey + "\n", "-----BEGIN OPENSSH PRIVATE KEY-----"} {
+		refused(t, d, p, tfdrive.State{}, typeName, map[string]any{"keys": []any{key}}, "keys.*", "expected a public key")
+	}
+	refusedOnV1(t, d, typeName, map[string]any{"keys": []any{annesKey}})
+}
+
+// refusedOnV1 expects that API v1 has no such kind, which the plan says.
+func refusedOnV1(t *testing.T, d *acctest.Deployment, typeName string, config map[string]any) {
+	t.Helper()
+	err := drive(t, d, api.V1).Plan(typeName, tfdrive.State{}, config).Diagnostics.Err()
+	if err == nil || !strings.Contains(err.Error(), `in management API v2 only. Remove the resource, or set api_version = "v2"`) {
+		t.Errorf("on API v1: %v", err)
+	}
+}

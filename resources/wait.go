@@ -1,0 +1,288 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// An apply can wait for what a create or update leads to. It reports progress in the log,
+// and ends with an error that says what is missing, with the last lines of the log of
+// what was waited for.
+
+const defaultWait = 10 * time.Minute
+
+// timeouts bounds the waits of an object.
+type timeouts struct {
+	Create types.String `tfsdk:"create"`
+	Update types.String `tfsdk:"update"`
+}
+
+var timeoutsAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	MarkdownDescription: "How long `wait_for` waits, as durations such as `90s` or `15m`. Nothing else is awaited: without `wait_for` an apply ends with the answer to its last request, and so does a deletion. `request_timeout` of the provider bounds each request.",
+	Attributes: map[string]schema.Attribute{
+		"create": schema.StringAttribute{Optional: true, MarkdownDescription: "In a create. Defaults to 10m.", Validators: []validator.String{duration}},
+		"update": schema.StringAttribute{Optional: true, MarkdownDescription: "In an update. Defaults to 10m.", Validators: []validator.String{duration}},
+	},
+}
+
+var duration = rule[string]{expects: "a duration above 0, such as 90s or 15m", holds: func(s string) bool {
+	d, err := time.ParseDuration(s)
+	return err == nil && d > 0
+}}
+
+// waitTime is how long a create or an update may wait.
+func waitTime(ctx context.Context, from types.Object, creating bool) time.Duration {
+	bounds, err := value.As[timeouts](ctx, from)
+	if err != nil || bounds == nil {
+		return defaultWait
+	}
+	text := bounds.Update
+	if creating {
+		text = bounds.Create
+	}
+	if d, err := time.ParseDuration(text.ValueString()); err == nil && d > 0 {
+		return d
+	}
+	return defaultWait
+}
+
+// progress is what a look at an object found.
+type progress struct {
+	done, hopeless bool
+	text           string // "it is PROVISIONING: no GPU is free"
+}
+
+const (
+	firstLook = 200 * time.Millisecond
+	slowLook  = 5 * time.Second
+)
+
+// await looks until it is done. Of a look that fails the next one decides, but for the
+// failure of the whole deployment. The error says what the last complete look found to be
+// missing, and ends with what last says of the log: the first look is always completed.
+func await(ctx context.Context, what string, limit time.Duration, look func(context.Context) (progress, error), last func(context.Context) string) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var before string
+	looking := ctx
+	for pause := firstLook; ; pause = min(2*pause, slowLook) {
+		found, err := look(looking)
+		looking = bounded
+		switch {
+		case api.IsNotFound(err) || err != nil && api.IsDeploymentWide(err):
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		case err != nil && bounded.Err() != nil && before != "": // cut short
+			found.text = before
+		case err != nil:
+			found.text = err.Error()
+		case found.done:
+			tflog.Info(ctx, "waited for "+what, map[string]any{"outcome": "done"})
+			return nil
+		case found.hopeless:
+			return fmt.Errorf("%s can't be reached: %s.%s", what, found.text, last(ctx))
+		}
+		if found.text != before {
+			tflog.Info(ctx, "waiting for "+what, map[string]any{"progress": found.text})
+			before = found.text
+		}
+		if httpclient.Sleep(bounded, pause) == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting for %s: interrupted; %s", what, found.text)
+		}
+		return fmt.Errorf("%s was not reached within %s: %s. Raise timeouts, or look at what keeps it.%s", what, limit, found.text, last(ctx))
+	}
+}
+
+// taintAdvice ends the error of a create that has waited in vain.
+const taintAdvice = " The object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command."
+
+const lastLines = 20
+
+// quoteLog shows the last lines of a log, without the values of an environment.
+func quoteLog(lines []api.LogLine, err error, whose string, env map[string]string) string {
+	switch {
+	case err != nil:
+		return fmt.Sprintf(" The log of %s could not be read: %s", whose, err)
+	case len(lines) == 0:
+		return fmt.Sprintf(" The log of %s is empty.", whose)
+	}
+	var hidden []string
+	for _, v := range env {
+		if len(v) > 7 {
+			hidden = append(hidden, v, "(a value of env)")
+		}
+	}
+	text := fmt.Sprintf("\n\nThe last lines of %s:", whose)
+	for _, line := range lines {
+		text += "\n  " + strings.NewReplacer(hidden...).Replace(line.Text)
+	}
+	return text
+}
+
+// podWait is what an apply of a pod waits for.
+type podWait struct {
+	Running types.Bool  `tfsdk:"running"`
+	Port    types.Int64 `tfsdk:"port"`
+}
+
+var podWaitAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	MarkdownDescription: "What an apply that creates or changes the pod waits for, as long as `timeouts` says. Where it does not come, the apply fails with the last lines of the pod's log (API v2).",
+	Attributes: map[string]schema.Attribute{
+		"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That the pod is `RUNNING`."},
+		"port": schema.Int64Attribute{
+			Optional:            true,
+			MarkdownDescription: "That this port of the container, which `ports` has to list, is published, and accepts connections from here.",
+			Validators:          []validator.Int64{between(1, 65535)},
+		},
+	},
+}
+
+// awaitPod waits for what the model says, and takes over what the pod has by then.
+func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error {
+	wait, err := value.As[podWait](ctx, m.WaitFor)
+	if err != nil || wait == nil || !wait.Running.ValueBool() && wait.Port.IsNull() {
+		return err
+	}
+	id := m.ID.ValueString()
+	what := "pod " + id + " to run"
+	if !wait.Port.IsNull() {
+		what = fmt.Sprintf("port %d of pod %s to be open", wait.Port.ValueInt64(), id)
+	}
+	var got api.Pod
+	err = await(ctx, what, waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+		var err error
+		if got, err = c.Pods.GetFresh(ctx, id); err != nil {
+			return progress{}, err
+		}
+		return podProgress(ctx, got, wait.Port), nil
+	}, func(ctx context.Context) string {
+		if c.Version == api.V1 {
+			return ""
+		}
+		lines, err := c.PodLog(ctx, id, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
+		return quoteLog(lines, err, "the pod", m.merged(value.StringMap(m.Env)))
+	})
+	if err == nil {
+		return m.recordApplied(ctx, got)
+	}
+	return err
+}
+
+// podProgress tells how far a pod is. API v1 tells of one that runs where its ports are.
+func podProgress(ctx context.Context, got api.Pod, port types.Int64) progress {
+	text := "it is " + got.Status
+	if got.Reason != nil && *got.Reason != "" {
+		text += ": " + *got.Reason
+	}
+	switch {
+	case !got.Active():
+		return progress{hopeless: true, text: text}
+	case got.Status != api.PodRunning || got.Runtime == nil:
+		return progress{text: text}
+	case port.IsNull():
+		return progress{done: true}
+	}
+	for _, open := range got.Runtime.Ports {
+		if open.Private != port.ValueInt64() || open.Public == nil || open.IP == nil {
+			continue
+		}
+		address := net.JoinHostPort(*open.IP, strconv.FormatInt(*open.Public, 10))
+		dialer := net.Dialer{Timeout: 2 * time.Second}
+		connection, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return progress{text: fmt.Sprintf("it is RUNNING, and %s does not accept connections", address)}
+		}
+		_ = connection.Close() // it was only tried
+		return progress{done: true}
+	}
+	return progress{text: fmt.Sprintf("it is RUNNING, and port %d is not published", port.ValueInt64())}
+}
+
+// endpointWait is what an apply of an endpoint waits for.
+type endpointWait struct {
+	Rollout types.Bool `tfsdk:"rollout"`
+	Worker  types.Bool `tfsdk:"worker"`
+}
+
+var endpointWaitAttribute = schema.SingleNestedAttribute{
+	Optional:            true,
+	MarkdownDescription: "What an apply that creates or changes the endpoint waits for, as long as `timeouts` says. Where it does not come, the apply fails with the last lines of a worker's log (API v2).",
+	Attributes: map[string]schema.Attribute{
+		"rollout": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every worker has the newest release. API v2 only."},
+		"worker":  schema.BoolAttribute{Optional: true, MarkdownDescription: "That a worker is ready, which needs `workers.min` of at least 1."},
+	},
+}
+
+// awaitEndpoint waits for what the model says.
+func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bool) error {
+	wait, err := value.As[endpointWait](ctx, m.WaitFor)
+	if err != nil || wait == nil || !wait.Rollout.ValueBool() && !wait.Worker.ValueBool() {
+		return err
+	}
+	id := m.ID.ValueString()
+	limit := waitTime(ctx, m.Timeouts, creating)
+	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id, m.merged(value.StringMap(m.Env))) }
+	if wait.Rollout.ValueBool() {
+		err := await(ctx, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
+			r, err := c.EndpointReleases(ctx, id)
+			return progress{
+				done: err == nil && !r.Rollout.InProgress,
+				text: fmt.Sprintf("%d of %d workers have the newest release", r.Rollout.WorkersOnLatest, r.Rollout.WorkersTotal),
+			}, err
+		}, last)
+		if err != nil || !wait.Worker.ValueBool() {
+			return err
+		}
+	}
+	return await(ctx, "a worker of endpoint "+id+" to be ready", limit, func(ctx context.Context) (progress, error) {
+		if c.Version == api.V1 {
+			h, err := c.Jobs.Health(ctx, id)
+			return progress{done: h.Workers.Ready+h.Workers.Idle+h.Workers.Running > 0, text: fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", h.Workers.Initializing, h.Workers.Throttled, h.Workers.Unhealthy)}, err
+		}
+		w, err := c.EndpointWorkers(ctx, id)
+		s := w.Summary
+		text := fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", s.Initializing, s.Throttled, s.Unhealthy)
+		for _, worker := range w.Workers {
+			if worker.Reason != nil && *worker.Reason != "" {
+				text += "; worker " + worker.ID + ": " + *worker.Reason
+			}
+		}
+		return progress{done: s.Idle+s.Running > 0, text: text}, err
+	}, last)
+}
+
+// lastOfWorkers quotes the log of a worker: of one that is not ready, where there is one.
+func lastOfWorkers(ctx context.Context, c *api.Client, id string, env map[string]string) string {
+	if c.Version == api.V1 {
+		return ""
+	}
+	w, err := c.EndpointWorkers(ctx, id)
+	if err != nil || len(w.Workers) == 0 {
+		return " The endpoint has no worker."
+	}
+	worker := w.Workers[0]
+	for _, other := range w.Workers {
+		if other.Status != "IDLE" && other.Status != "RUNNING" {
+			worker = other
+		}
+	}
+	lines, err := c.WorkerLog(ctx, id, worker.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
+	return quoteLog(lines, err, "worker "+worker.ID, env)
+}

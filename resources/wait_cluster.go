@@ -1,0 +1,91 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// clusterWait is what an apply of a cluster waits for.
+type clusterWait struct {
+	Running types.Bool `tfsdk:"running"`
+}
+
+var clusterWaitAttribute = schema.SingleNestedAttribute{
+	Optional: true,
+	MarkdownDescription: "What an apply that creates or changes the cluster waits for, as long as `timeouts` says. " +
+		"Where it does not come, or a pod ends before, the apply fails with the last lines of the log of a pod that does not run.",
+	Attributes: map[string]schema.Attribute{
+		"running": schema.BoolAttribute{Optional: true, MarkdownDescription: "That every pod of the cluster is `RUNNING`."},
+	},
+}
+
+// awaitCluster waits for what the model says, and takes over what the cluster has by then.
+func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool) error {
+	wait, err := value.As[clusterWait](ctx, m.WaitFor)
+	if err != nil || wait == nil || !wait.Running.ValueBool() {
+		return err
+	}
+	compute, err := value.As[clusterCompute](ctx, m.Compute)
+	if err != nil {
+		return err
+	}
+	id, want := m.ID.ValueString(), compute.PodCount.ValueInt64()
+	var behind api.Pod // one that does not run
+	err = await(ctx, "the pods of cluster "+id+" to run", waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+		members, err := c.Clusters.Pods(ctx, id)
+		if err != nil {
+			return progress{}, err
+		}
+		var found progress
+		found, behind = clusterProgress(ctx, members, want)
+		return found, nil
+	}, func(ctx context.Context) string {
+		if behind.ID == "" {
+			return ""
+		}
+		lines, err := c.PodLog(ctx, behind.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
+		return quoteLog(lines, err, "pod "+behind.ID, value.StringMap(m.Env))
+	})
+	if err != nil {
+		return err
+	}
+	got, err := c.Clusters.GetFresh(ctx, id)
+	if err != nil {
+		return err
+	}
+	return m.flatten(ctx, got)
+}
+
+// clusterProgress tells how far the pods of a cluster are, and names one that does not
+// run: before all others one that has ended.
+func clusterProgress(ctx context.Context, members []api.Pod, want int64) (found progress, behind api.Pod) {
+	running := int64(0)
+	for _, member := range members {
+		at := podProgress(ctx, member, types.Int64Null())
+		switch {
+		case at.done:
+			running++
+			continue
+		case behind.ID != "" && (found.hopeless || !at.hopeless):
+			continue
+		}
+		behind, found.hopeless, found.text = member, at.hopeless, fmt.Sprintf("; pod %s%s: %s", member.ID, rankOf(member), at.text)
+	}
+	found.done = running == want
+	found.text = fmt.Sprintf("%d of %d pods run%s", running, want, found.text)
+	return found, behind
+}
+
+func rankOf(member api.Pod) string {
+	if member.Cluster == nil || member.Cluster.Rank == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (rank %d)", *member.Cluster.Rank)
+}

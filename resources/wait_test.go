@@ -1,0 +1,297 @@
+package resources_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+)
+
+func waits(what map[string]any, timeout string) map[string]any {
+	return map[string]any{"wait_for": what, "timeouts": map[string]any{"create": timeout, "update": timeout}}
+}
+
+// An apply of a pod ends when it runs, on either version.
+func TestPodWaitsUntilItRuns(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := cpuPod(waits(map[string]any{"running": true}, "5m"))
+		state := apply(t, p, podType, tfdrive.State{}, config, "create")
+		if got := podOf(t, d, state); got.Status != "RUNNING" || state.Get("status") != "RUNNING" || state.Get("runtime") == nil {
+			t.Errorf("it is %s, and the state says %v", got.Status, state.Get("status"))
+		}
+		state = apply(t, p, podType, state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
+		if got := podOf(t, d, state); got.Status != "RUNNING" {
+			t.Errorf("after an update it is %s", got.Status)
+		}
+	})
+}
+
+// A wait that is in vain is an error that says why, with the pod's last lines, and
+// without the values of its environment. The object is in the state.
+func TestPodWaitsInVain(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	for name, c := range map[string]struct {
+		config map[string]any
+		text   []string
+	}{
+		"no GPU is there": {gpuPod(waits(map[string]any{"running": true}, "300ms")), []string{"was not reached within 300ms", "it is PROVISIONING: "}},
+		"it ends": {
+			cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET env WRITTEN exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}, "env_wo": map[string]any{"WRITTEN": "a-planted-secret-too"}, "env_wo_version": 1})),
+			[]string{"can't be reached: it is ERROR", "The last lines of the pod:", "the model is not there", "(a value of env)"},
+		},
+		"its port is not published": {
+			cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})),
+			[]string{"port 8000", "was not reached within 300ms"},
+		},
+	} {
+		// A pod that ends may have run for a moment when it is looked at first.
+		for range 20 {
+			state, diags := p.Walk().Apply(p.Plan(podType, tfdrive.State{}, c.config))
+			if !state.Exists() {
+				t.Fatalf("%s: the pod is not in the state: %s", name, diags)
+			}
+			t.Cleanup(func() {
+				if err := p.Destroy(state).Err(); err != nil {
+					t.Error(err)
+				}
+			})
+			err := diags.Err()
+			if err == nil && name == "it ends" {
+				continue
+			}
+			// On a busy machine the deployment may say later what is missing.
+			if name == "no GPU is there" && !strings.Contains(err.Error(), "it is PROVISIONING: ") {
+				continue
+			}
+			waitedInVain(t, name, err, c.text)
+			break
+		}
+	}
+}
+
+// waitedInVain expects an error that has the texts, says what to do, and has no secret.
+func waitedInVain(t *testing.T, name string, err error, texts []string) {
+	t.Helper()
+	for _, text := range append(texts, "untaint") {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v\nexpected: … %s", name, err, text)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "a-planted-secret") {
+		t.Errorf("%s: the error has a secret", name)
+	}
+}
+
+func TestWaitPlan(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	none := tfdrive.State{}
+	refused(t, d, p, none, podType, cpuPod(with(waits(map[string]any{"running": true}, "1m"), map[string]any{"desired_state": "EXITED"})), "wait_for", "conflicts with desired_state")
+	refused(t, d, p, none, podType, cpuPod(waits(map[string]any{"port": 80}, "1m")), "wait_for.port", `such as "80/tcp"`)
+	refused(t, d, p, none, podType, cpuPod(map[string]any{"timeouts": map[string]any{"create": "soon"}}), "timeouts.create", "expected a duration")
+	endpoint := map[string]any{"name": "e", "image": "i"}
+	refused(t, d, p, none, "gpucloud_endpoint", with(endpoint, waits(map[string]any{"worker": true}, "1m")), "wait_for.worker", "workers.min of at least 1")
+	refused(t, d, drive(t, d, api.V1), none, "gpucloud_endpoint", with(map[string]any{"name": "e", "template_id": "t"}, waits(map[string]any{"rollout": true}, "1m")), "wait_for.rollout", "API v2 only")
+}
+
+// An endpoint's apply ends with a worker that is ready, and with the rollout of its
+// newest release; where no worker comes, the error says how they are.
+func TestEndpointWaits(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := with(map[string]any{"name": "e", "image": "builtin/echo", "workers": map[string]any{"min": 1, "max": 1}}, waits(map[string]any{"rollout": true, "worker": true}, "5m"))
+	state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+	ready := func() {
+		t.Helper()
+		got, err := d.Client(t, api.V2).EndpointReleases(t.Context(), state.Get("id").(string))
+		if err != nil || got.Rollout.InProgress {
+			t.Errorf("the rollout goes on: %+v, %v", got.Rollout, err)
+		}
+		if workers, err := d.Client(t, api.V2).EndpointWorkers(t.Context(), state.Get("id").(string)); err != nil || workers.Summary.Idle+workers.Summary.Running == 0 {
+			t.Errorf("no worker is ready: %+v, %v", workers.Summary, err)
+		}
+	}
+	ready()
+	state = apply(t, p, "gpucloud_endpoint", state, with(config, map[string]any{"env": map[string]any{"A": "b"}}), "update")
+	ready()
+
+	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waits(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
+	failed, diags := p.Walk().Apply(planned)
+	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "to be ready was not reached within 300ms") {
+		t.Errorf("in vain: %v", err)
+	}
+	if err := p.Destroy(failed).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A volume and an endpoint are protected as pods are.
+func TestProtection(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	protected(t, d, p, "gpucloud_network_volume", map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, map[string]any{"data_center": "US-TX-3"})
+	protected(t, d, p, "gpucloud_endpoint", map[string]any{"name": "e", "image": "i"}, map[string]any{"type": "LOAD_BALANCER", "scaling": map[string]any{"type": "REQUEST_COUNT"}})
+}
+
+// A port is open when something accepts connections there.
+func TestPodWaitsForItsPort(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	d := publishing(t, listener.Addr().(*net.TCPAddr).Port)
+	p := drive(t, d, api.V2)
+	state := apply(t, p, podType, tfdrive.State{}, cpuPod(with(waits(map[string]any{"port": 8000}, "5m"), map[string]any{"ports": []any{"8000/tcp"}})), "create")
+	if state.Get("status") != "RUNNING" {
+		t.Errorf("it is %v", state.Get("status"))
+	}
+	listener.Close()
+	// It runs when it is looked at first.
+	_, diags := p.Walk().Apply(p.Plan(podType, state, cpuPod(with(waits(map[string]any{"port": 8000}, "500ms"), map[string]any{"name": "q", "ports": []any{"8000/tcp"}}))))
+	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "does not accept connections") {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// publishing is a deployment that publishes the ports of its pods: those that are built
+// into the jobrunner listen at none.
+func publishing(t *testing.T, port int) *acctest.Deployment {
+	t.Helper()
+	return rewriting(t, acctest.Deploy(t), func(_, body string) string {
+		return strings.ReplaceAll(body, `"public":null,"type":"tcp","ip":null`, fmt.Sprintf(`"public":%d,"type":"tcp","ip":"127.0.0.1"`, port))
+	})
+}
+
+// rewriting is a deployment whose JSON answers are rewritten.
+func rewriting(t *testing.T, d *acctest.Deployment, rewrite func(path, body string) string) *acctest.Deployment {
+	t.Helper()
+	target, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval = -1
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.Header.Get("Content-Type") != "application/json" { // a log goes on
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		shown := rewrite(r.Request.URL.Path, string(body))
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(shown)), int64(len(shown))
+		r.Header.Set("Content-Length", strconv.Itoa(len(shown)))
+		return nil
+	}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	d.URL = front.URL
+	return d
+}
+
+// withGPUs is a deployment on whose simulated GPUs the pods of clusters run.
+func withGPUs(t *testing.T) *acctest.Deployment {
+	t.Helper()
+	inventory, err := gpu.Simulate("l4x2", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inventory.Close)
+	return acctest.DeployWith(t, func(c *jobrunner.Config) { c.GPUs = inventory })
+}
+
+// An apply of a cluster ends when all its pods run.
+func TestClusterWaits(t *testing.T) {
+	t.Parallel()
+	d := withGPUs(t)
+	p := drive(t, d, api.V2)
+	config := clusterConfig(waits(map[string]any{"running": true}, "5m"))
+	state := apply(t, p, clusterType, tfdrive.State{}, config, "create")
+	if got := state.Get("pods.by_status"); !reflect.DeepEqual(got, map[string]any{"RUNNING": 2.0}) || state.Get("primary.status") != "RUNNING" {
+		t.Errorf("pods %v, primary %v", got, state.Get("primary"))
+	}
+	if state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "renamed"}), "update"); state.Get("name") != "renamed" {
+		t.Errorf("it is %v", state.Get("name"))
+	}
+}
+
+// A cluster whose pods do not all run is an error that says how many do and what keeps
+// one, with that one's last lines and without the values of its environment. The cluster
+// is in the state.
+func TestClusterWaitsInVain(t *testing.T) {
+	t.Parallel()
+	d := withGPUs(t)
+	p := drive(t, d, api.V2)
+	for name, c := range map[string]struct {
+		changes map[string]any
+		text    []string
+	}{
+		"a GPU is missing": {
+			with(waits(map[string]any{"running": true}, "2s"), map[string]any{"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 3}}),
+			[]string{"was not reached within 2s: ", " of 3 pods run; pod ", "(rank ", "it is PROVISIONING: "},
+		},
+		"its pods end": {
+			with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}}),
+			[]string{"can't be reached: ", "it is ERROR", "The last lines of pod ", "the model is not there", "(a value of env)"},
+		},
+	} {
+		for range 20 { // pods that end may all have run for a moment when they are looked at first
+			state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(c.changes)))
+			if !state.Exists() {
+				t.Fatalf("%s: the cluster is not in the state: %s", name, diags)
+			}
+			err := diags.Err()
+			if gone := p.Destroy(state).Err(); gone != nil {
+				t.Error(gone)
+			}
+			if err == nil && name == "its pods end" {
+				continue
+			}
+			waitedInVain(t, name, err, c.text)
+			break
+		}
+	}
+}
+
+// One pod that does not run is enough to wait on: all others run.
+func TestClusterWaitsForEveryPod(t *testing.T) {
+	t.Parallel()
+	d := rewriting(t, withGPUs(t), func(path, body string) string {
+		last := strings.LastIndex(body, `"status":"RUNNING"`)
+		if !strings.HasPrefix(path, "/v2/clusters/") || !strings.HasSuffix(path, "/pods") || last < 0 {
+			return body
+		}
+		return body[:last] + strings.Replace(body[last:], "RUNNING", "STARTING", 1)
+	})
+	p := drive(t, d, api.V2)
+	state, diags := p.Walk().Apply(p.Plan(clusterType, tfdrive.State{}, clusterConfig(waits(map[string]any{"running": true}, "3s"))))
+	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "1 of 2 pods run; pod ") || !strings.Contains(err.Error(), "it is STARTING") {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Destroy(state).Err(); err != nil {
+		t.Error(err)
+	}
+}
