@@ -2,6 +2,9 @@
 
 # The race detector needs a C compiler.
 RACE := $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+# SQLite, C turned into Go, is left out of it: it costs a third of the time and is not
+# about this code. Its locks are those of package sync, which the detector sees.
+RACING = $(if $(RACE),$(RACE) '-gcflags=modernc.org/...=-race=false -d=checkptr=0')
 
 # NVML's header marks much as deprecated that its binding has to have.
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
@@ -10,7 +13,7 @@ comma := ,
 LAZY := $(if $(filter linux,$(shell go env GOOS)),-ldflags '-extldflags=-Wl$(comma)-z$(comma)lazy')
 
 # The packages whose tests drive a command line.
-ACCEPTANCE := ./resources/... ./provider/... ./internal/test/scale/... ./conformance/client/...
+ACCEPTANCE := ./resources/... ./datasources/... ./provider/... ./internal/test/scale/... ./conformance/client/...
 
 # go test shows results in the order of the packages: first those that compile in
 # seconds, last those whose tests start Terraform, databases, processes or a browser.
@@ -19,10 +22,10 @@ SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson confo
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
 	internal/test/fire jobrunner/page conformance/mutants/run conformance/client cmd/conformance)
 
-.PHONY: help quickstart test test-all test-tofu clis fire mutants variants fuzz soak bench build lint docs
+.PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench pictures build snapshot site install lint docs
 
 help: ## This list.
-	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
@@ -32,24 +35,43 @@ test: ## A sample of every kind of test, those with a real Terraform included.
 	@go test -short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
 		$(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
 
-# The packages that drive other processes through all variants, or virtual hours:
-# there the race detector costs a quarter of an hour, and a sample has it.
-DRIVERS := %/conformance/mutants/run %/conformance/selftest
+# The packages that drive other processes through all variants, judge every body by two
+# documents, or run dozens of schedules of faults: there the race detector costs a quarter
+# of an hour, and a sample has it.
+JUDGES := conformance/selftest internal/test/openapi internal/test/fire
+UNRACED := $(JUDGES) conformance/mutants/run
+
+# These tests start hundreds of short-lived programs and make much garbage: collecting it
+# less often saves a sixth of the processor time. GOMEMLIMIT keeps a large one small.
+test-all test-tofu: export GOGC ?= 400
+test-all test-tofu: export GOMEMLIMIT ?= 3GiB
 
 test-all: ## Every test, with the race detector where the code runs in the test.
-	go test $(RACE) -timeout=30m $(filter-out $(DRIVERS),$(shell go list ./...))
-	go test $(RACE) -short -timeout=30m ./conformance/selftest
-	go test -timeout=30m ./conformance/selftest ./conformance/mutants/run
+	go test $(RACING) -timeout=30m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...))
+	go test $(RACING) -short -timeout=30m $(addprefix ./,$(JUDGES))
+	go test -timeout=30m $(addprefix ./,$(UNRACED))
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
 
+kubernetes: ## The programs of a Kubernetes cluster for tests, built once from their modules into the user's cache.
+	@go run ./internal/testcluster
+
+test-kubernetes: ## Workers on a real Kubernetes cluster, where its programs are present.
+	go test -count=1 -run='TestKubernetes|OnCluster$$|InCluster$$' -v ./cmd/jobrunner ./internal/test/deploy
+
+kubernetes-faults: ## Each fault of a real Kubernetes cluster ten times under load, with an account of all jobs (RUNS=3: three times).
+	KUBERNETES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=60m -run=TestKubernetes/faults -v ./cmd/jobrunner
+
+kubernetes-conformance: ## The conformance suite against a jobrunner whose workers are Pods of a real cluster, by the wall's clock (SELECT=JOB: an area).
+	KUBERNETES_CONFORMANCE='$(or $(SELECT),*)' go test -count=1 -timeout=60m -run=TestKubernetes/conforms -v ./cmd/jobrunner
+
 test-tofu: ## The acceptance tests and the quickstart with OpenTofu, where it is present.
 	@tofu=$$(go run ./internal/clis --find tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
-		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && go test $(ACCEPTANCE); }
+		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && TFCLI_AGAIN=1 go test $(ACCEPTANCE); }
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
-	go test ./internal/test/fire -count=1 -timeout=40m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
+	go test ./internal/test/fire -count=1 -timeout=80m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
 
 mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all that do not load it.
 	go run ./conformance/mutants/run $(if $(FULL),--full)
@@ -75,6 +97,15 @@ fuzz: ## Each decoder of what others send, on generated input for FUZZTIME; FUZZ
 soak: ## A hundred runs of the conformance suite, shuffled: the same verdicts.
 	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/selftest
 
+nodes: ## The conformance suite, without its cases with load, over three jobrunners on one PostgreSQL (RUNS=10: ten times).
+	CONFORMANCE_NODES=1 go test -count=$(or $(RUNS),1) -timeout=60m -run=TestThreeNodesConform -v ./conformance/selftest
+
+nodes-faults: ## Each fault of three jobrunners on one PostgreSQL ten times under load, and a rolling upgrade, with an account of all jobs.
+	NODES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=90m -run='TestNodesUnderFaults|TestRollingUpgrade' -v ./cmd/jobrunner
+
+pictures: build ## The pictures of the README, from a real run with Terraform and Chromium.
+	@go run ./internal/pictures
+
 bench: ## The job API beside its floor, on a quiet machine: writes docs/performance.md.
 	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/performance.md
 
@@ -82,17 +113,45 @@ build: ## The three binaries, in bin/.
 	CGO_ENABLED=0 go build -trimpath -o bin/ .
 	go build -trimpath $(LAZY) -o bin/ ./cmd/...
 
+# PUSH=registry.example.com/team/jobrunner:1 also pushes it.
+VERSION ?= $(shell git describe --tags --always --dirty)
+
+image: ## The container image of the jobrunner for amd64 and arm64, in bin/image, without a container engine.
+	@go run ./internal/image -version=$(VERSION) -revision=$$(git rev-parse HEAD) -created=$$(git log -1 --format=%ct) $(if $(PUSH),-push=$(PUSH))
+
+snapshot: ## Everything of a release, in bin/dist, without publishing it; PLATFORMS=here: archives for this platform, and a check of the sources for all others.
+	@go run ./internal/snapshot $(if $(PLATFORMS),-platforms=$(PLATFORMS))
+	@go test -count=1 -run=TestDist ./internal/snapshot -dist=$(CURDIR)/bin/dist
+
+site: ## The documentation as a website, in bin/site, with mkdocs (Debian: apt-get install mkdocs).
+	mkdocs build --strict
+	@echo "Open bin/site/index.html, or run: mkdocs serve"
+
+# Where both command lines look before they ask a registry.
+PLUGINS := $(HOME)/.terraform.d/plugins
+INSTALLED := gpucloud/gpucloud/0.0.1/$(shell go env GOOS)_$(shell go env GOARCH)
+
+install: build ## The built provider, where Terraform and OpenTofu find it by themselves.
+	@for host in registry.terraform.io registry.opentofu.org; do \
+		mkdir -p "$(PLUGINS)/$$host/$(INSTALLED)" && cp bin/terraform-provider-gpucloud "$(PLUGINS)/$$host/$(INSTALLED)/" || exit 1; \
+	done
+	@echo "The provider is in $(PLUGINS). terraform init finds it there; after another build, remove .terraform.lock.hcl first."
+
 lint: ## What CI checks beside the tests.
 	go vet ./...
 	cd tools && go build -o ../bin/ tool
 	bin/golangci-lint run ./...
+	cd tools/actionlint && go build -o ../../bin/ tool
+	bin/actionlint -shellcheck= $(wildcard .github/workflows/*.yml examples/ci/github/.github/workflows/*.yml)
 
 # tfplugindocs empties the guides of the folder that it writes to, so that it
 # writes to one of its own.
-docs: ## Generated documentation: docs/contract.md, docs/clauses.md, and docs/ of the provider.
-	go generate ./internal/testkit/contract ./conformance/clauses
+docs: ## Generated documentation: docs/contract.md, docs/clauses.md, docs/licences.md, and docs/ of the provider.
+	go generate ./internal/testkit/contract ./conformance/clauses ./internal/troubleshooting
+	go run ./internal/licences
 	cd tools && go build -o ../bin/ tool
 	terraform fmt -recursive examples
-	rm -rf bin/docs docs/resources
-	bin/tfplugindocs generate --provider-name gpucloud --rendered-provider-name gpucloud --rendered-website-dir bin/docs
+	rm -rf bin/docs $(addprefix docs/,resources data-sources ephemeral-resources list-resources actions functions)
+	go run ./internal/schemajson > bin/schema.json
+	bin/tfplugindocs generate --providers-schema bin/schema.json --provider-name gpucloud --rendered-provider-name gpucloud --rendered-website-dir bin/docs
 	cp -R bin/docs/. docs/

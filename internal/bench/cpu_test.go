@@ -10,10 +10,13 @@ import (
 	"time"
 )
 
-// cpu is the processor time of the process so far, where the system tells it as
-// Linux does; else zero.
-func (s *subject) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+// cpuTime is the processor time of the process so far.
+func (s *subject) cpuTime() time.Duration { return cpuTime(s.pid) }
+
+// cpuTime is the processor time of a process so far, read from Linux's /proc; zero on
+// systems without it.
+func cpuTime(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
@@ -22,15 +25,15 @@ func (s *subject) cpu() time.Duration {
 	if len(fields) < 13 {
 		return 0
 	}
-	const tick = 10 * time.Millisecond // of all systems that Go runs on
+	const tick = 10 * time.Millisecond // of Linux on all architectures of Go
 	user, _ := strconv.ParseInt(fields[11], 10, 64)
 	system, _ := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * tick
 }
 
-// resident is the memory of the process that is not swapped out, in bytes, where
-// the system tells it as Linux does; else zero.
-func (s *subject) resident() int64 {
+// residentMemory is the memory of the process that is not swapped out, in bytes, read
+// from Linux's /proc; zero on systems without it.
+func (s *subject) residentMemory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid))
 	if err != nil {
 		return 0

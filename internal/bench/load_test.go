@@ -92,16 +92,16 @@ func serve(b *testing.B, s *subject, w work, size, n int) result {
 	}
 	load(clients, during/4, once)
 	profiled := s.profile(fmt.Sprintf("%s-%s-%d-%s", w.name, bytesName(size), n, s.name))
-	before := s.cpu()
+	before := s.cpuTime()
 	r := load(clients, during, once)
 	if n := r.rate * during.Seconds(); n > 0 {
-		r.cpu = time.Duration(float64(s.cpu()-before) / n)
+		r.cpu = time.Duration(float64(s.cpuTime()-before) / n)
 	}
 	profiled()
 	if err := s.drain(clients[0], w.handler); err != nil && !errors.Is(err, io.EOF) {
 		b.Fatalf("%s: %v", s.name, err)
 	}
-	r.resident = s.resident()
+	r.resident = s.residentMemory()
 	s.renew(b, w.handler)
 	return r
 }

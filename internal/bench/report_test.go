@@ -44,6 +44,16 @@ func (r row) ratio(name string) float64 {
 	return all[len(all)/2]
 }
 
+// cpu is the median of a process's processor time for each request.
+func (r row) cpu(name string) time.Duration {
+	var all []time.Duration
+	for _, x := range r.results[name] {
+		all = append(all, x.cpu)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
 // failed counts the requests of all rounds that were not answered as they
 // should be.
 func (r row) failed(name string) (n int, failure error) {
@@ -60,7 +70,7 @@ func (r row) metrics(b *testing.B) {
 	for _, name := range r.subjects {
 		m := r.median(name)
 		b.ReportMetric(m.rate, name+"/s")
-		b.ReportMetric(float64(m.cpu.Microseconds()), name+"-µs")
+		b.ReportMetric(float64(r.cpu(name).Microseconds()), name+"-µs")
 		if name != floorName {
 			b.ReportMetric(r.ratio(name), name+"/floor")
 		}
@@ -122,10 +132,11 @@ func tables(rows []row, picture string) string {
 			for _, n := range names[1:] {
 				fmt.Fprintf(&t, " %s / floor |", n)
 			}
+			fmt.Fprintf(&t, " processor time of %s |", strings.Join(names, ", "))
 			for _, n := range names {
 				fmt.Fprintf(&t, " p50, p99 of %s |", n)
 			}
-			t.WriteString("\n|---:|---:|" + strings.Repeat("---:|", 3*len(names)-1) + "\n")
+			t.WriteString("\n|---:|---:|" + strings.Repeat("---:|", 3*len(names)) + "\n")
 		}
 		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)
 		for _, n := range names {
@@ -138,6 +149,11 @@ func tables(rows []row, picture string) string {
 			}
 			fmt.Fprintf(&t, " %.2f%s |", r.ratio(n), mark)
 		}
+		var cpu []string
+		for _, n := range names {
+			cpu = append(cpu, fmt.Sprint(r.cpu(n).Microseconds()))
+		}
+		fmt.Fprintf(&t, " %s µs |", strings.Join(cpu, ", "))
 		for _, n := range names {
 			m := r.median(n)
 			fmt.Fprintf(&t, " %s, %s ms |", milliseconds(m.p50), milliseconds(m.p99))

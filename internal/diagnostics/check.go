@@ -15,7 +15,7 @@ type Check struct{ Diagnostics *diag.Diagnostics }
 
 // Error refuses the value of an attribute.
 func (c Check) Error(attribute, summary, format string, args ...any) {
-	c.Diagnostics.AddAttributeError(Path(attribute), summary, named(attribute, summary, fmt.Sprintf(format, args...)))
+	c.ErrorAt(Path(attribute), summary, format, args...)
 }
 
 // Warn tells what the plan's reader should know; of the whole object where the
@@ -25,7 +25,17 @@ func (c Check) Warn(attribute, summary, format string, args ...any) {
 		c.Diagnostics.AddWarning(summary, fmt.Sprintf(format, args...))
 		return
 	}
-	c.Diagnostics.AddAttributeWarning(Path(attribute), summary, named(attribute, summary, fmt.Sprintf(format, args...)))
+	c.WarnAt(Path(attribute), summary, format, args...)
+}
+
+// ErrorAt is Error at an element of a list or set, which a dotted path can't name.
+func (c Check) ErrorAt(at path.Path, summary, format string, args ...any) {
+	c.Diagnostics.AddAttributeError(at, summary, named(Name(at), summary, fmt.Sprintf(format, args...)))
+}
+
+// WarnAt is Warn at an element of a list or set.
+func (c Check) WarnAt(at path.Path, summary, format string, args ...any) {
+	c.Diagnostics.AddAttributeWarning(at, summary, named(Name(at), summary, fmt.Sprintf(format, args...)))
 }
 
 // named is a text that names its attribute: not every CLI can point into a

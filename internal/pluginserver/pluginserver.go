@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"math/big"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -23,7 +24,7 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 	if !ok {
 		panic("the framework's server lacks a part of the protocol") // a mistake of this program, which every test finds
 	}
-	s := &server{protocol: inner, schemas: map[string]schema.Schema{}}
+	s := &server{protocol: inner, schemas: map[string]content{}, dataSchemas: map[string]content{}}
 	ctx := context.Background()
 	var meta provider.MetadataResponse
 	p.Metadata(ctx, provider.MetadataRequest{}, &meta)
@@ -34,6 +35,14 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 		r.Metadata(ctx, resource.MetadataRequest{ProviderTypeName: meta.TypeName}, &name)
 		r.Schema(ctx, resource.SchemaRequest{}, &content)
 		s.schemas[name.TypeName] = content.Schema
+	}
+	for _, constructor := range p.DataSources(ctx) {
+		d := constructor()
+		var name datasource.MetadataResponse
+		var content datasource.SchemaResponse
+		d.Metadata(ctx, datasource.MetadataRequest{ProviderTypeName: meta.TypeName}, &name)
+		d.Schema(ctx, datasource.SchemaRequest{}, &content)
+		s.dataSchemas[name.TypeName] = content.Schema
 	}
 	return s
 }
@@ -48,11 +57,17 @@ type protocol interface {
 
 type server struct {
 	protocol
-	schemas map[string]schema.Schema
+	schemas, dataSchemas map[string]content
+}
+
+// content is the schema of a resource or data source.
+type content interface {
+	Type() attr.Type
+	TypeAtTerraformPath(ctx context.Context, at *tftypes.AttributePath) (attr.Type, error)
 }
 
 func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	if diags := s.fractions(ctx, req.TypeName, req.Config); len(diags) > 0 {
+	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: diags}, nil
 	}
 	return s.protocol.ValidateResourceConfig(ctx, req)
@@ -60,20 +75,34 @@ func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 
 // PlanResourceChange sees what was unknown when it was validated.
 func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	if diags := s.fractions(ctx, req.TypeName, req.Config); len(diags) > 0 {
+	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: diags, PlannedState: req.PriorState}, nil
 	}
 	return s.protocol.PlanResourceChange(ctx, req)
 }
 
+func (s *server) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
+	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
+		return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: diags}, nil
+	}
+	return s.protocol.ValidateDataResourceConfig(ctx, req)
+}
+
+// ReadDataSource sees what was unknown when it was validated.
+func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
+		return &tfprotov6.ReadDataSourceResponse{Diagnostics: diags}, nil
+	}
+	return s.protocol.ReadDataSource(ctx, req)
+}
+
 // fractions refuses the numbers of a configuration that are not whole where its
 // schema wants them so.
-func (s *server) fractions(ctx context.Context, typeName string, config *tfprotov6.DynamicValue) (diags []*tfprotov6.Diagnostic) {
-	content, ok := s.schemas[typeName]
-	if !ok || config == nil {
+func fractions(ctx context.Context, schema content, config *tfprotov6.DynamicValue) (diags []*tfprotov6.Diagnostic) {
+	if schema == nil || config == nil {
 		return nil
 	}
-	value, err := config.Unmarshal(content.Type().TerraformType(ctx))
+	value, err := config.Unmarshal(schema.Type().TerraformType(ctx))
 	if err != nil {
 		return nil // the framework reports the error
 	}
@@ -88,7 +117,7 @@ func (s *server) fractions(ctx context.Context, typeName string, config *tfproto
 		if whole, accuracy := n.Int64(); accuracy == big.Exact && n.Cmp(new(big.Float).SetInt64(whole)) == 0 {
 			return true, nil
 		}
-		if wanted, err := content.TypeAtTerraformPath(ctx, at); err == nil && wanted.Equal(basetypes.Int64Type{}) {
+		if wanted, err := schema.TypeAtTerraformPath(ctx, at); err == nil && wanted.Equal(basetypes.Int64Type{}) {
 			diags = append(diags, &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityError, Attribute: at, Summary: "Invalid value of " + attributeName(at),
 				Detail: fmt.Sprintf("Invalid %s: expected a whole number, got %s.", attributeName(at), n.Text('g', 20)),

@@ -5,7 +5,9 @@ package value
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math/big"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -13,6 +15,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
+
+// Number is a number of an answer with all its digits; null where there is none.
+func Number(text json.Number) types.Number {
+	// As precise as Terraform's own numbers.
+	n, _, err := big.ParseFloat(string(text), 10, 512, big.ToNearestEven)
+	if err != nil {
+		return types.NumberNull()
+	}
+	return types.NumberValue(n)
+}
 
 // Strings returns the known elements of a list or set of strings.
 func Strings(v interface{ Elements() []attr.Value }) []string {
@@ -58,11 +70,16 @@ func KeepInt(prior types.Int64, got int64) types.Int64 {
 	return types.Int64Null()
 }
 
+// StringSet is a set of these strings.
+func StringSet(values []string) types.Set {
+	return types.SetValueMust(types.StringType, elements(values))
+}
+
 // KeepSet is got, or prior where both are empty (null and [] are one).
 func KeepSet(prior types.Set, got []string) types.Set {
 	switch {
 	case len(got) > 0:
-		return types.SetValueMust(types.StringType, elements(got))
+		return StringSet(got)
 	case len(prior.Elements()) == 0 && !prior.IsUnknown():
 		return prior
 	}

@@ -1,7 +1,6 @@
 variable "hub_token" {
   type      = string
-  sensitive = true
-  default   = "none"
+  ephemeral = true
 }
 
 resource "gpucloud_template" "worker" {
@@ -11,7 +10,12 @@ resource "gpucloud_template" "worker" {
   disk       = 40
   serverless = true
   env = {
-    MODEL     = "sdxl"
-    HUB_TOKEN = sensitive(var.hub_token)
+    MODEL = "sdxl"
   }
+
+  # Sent once, and kept in no state and no plan; raise the version with a new token.
+  env_wo = {
+    HUB_TOKEN = var.hub_token
+  }
+  env_wo_version = 1
 }

@@ -2,8 +2,8 @@
 // it and a jobrunner, in virtual time, and after each exactly what is configured
 // is there, none twice, none left behind, none lost from the state.
 //
-//	make fire                                               every schedule
-//	go test ./internal/test/fire -v -run Fire/v2 -fire.seed 17   one, and its story
+//	make fire                                                          every schedule
+//	go test ./internal/test/fire -v -run Fire/v2/pods -fire.seed 17   one, and its story
 package fire
 
 import (
@@ -38,34 +38,45 @@ func TestFire(t *testing.T) {
 	for _, v := range acctest.Versions {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
-			for _, seed := range seeds() {
-				if wrong := runSchedule(t, v, seed, none); len(wrong) > 0 {
-					t.Errorf("again: go test ./internal/test/fire -run Fire/%s -count=20 -fire.seed %d\n%s", v, seed, strings.Join(wrong, "\n"))
-				}
+			for _, configured := range configurations {
+				t.Run(configured.name, func(t *testing.T) {
+					t.Parallel()
+					for _, seed := range seeds(configured.name) {
+						if wrong := runSchedule(t, v, configured.nodes, seed, none); len(wrong) > 0 {
+							t.Errorf("again: go test ./internal/test/fire -run Fire/%s/%s -count=20 -fire.seed %d\n%s", v, configured.name, seed, strings.Join(wrong, "\n"))
+						}
+					}
+				})
 			}
 		})
 	}
 }
 
-func seeds() (out []uint64) {
+// seeds are those of a configuration's schedules. A schedule of pods takes three times as long as
+// one of serverless: it has a third as many.
+func seeds(configuration string) (out []uint64) {
 	if *only > 0 {
 		return []uint64{*only}
 	}
+	n, more := *schedules, *fresh
 	if testing.Short() {
-		return []uint64{1, 2, 3, rand.Uint64N(1<<40) + 1<<20}
+		n, more = 1, 1
 	}
-	for n := range *schedules {
-		out = append(out, uint64(n)+1)
+	for seed := range uint64(n) {
+		out = append(out, seed+1)
 	}
-	for range *fresh {
+	for range more {
 		out = append(out, rand.Uint64N(1<<40)+1<<20)
+	}
+	if configuration == "pods" {
+		out = out[len(out)*2/3:]
 	}
 	return out
 }
 
 // runSchedule runs the scenario under one schedule, and returns the log of the run,
 // followed by the failures.
-func runSchedule(t *testing.T, v api.Version, seed uint64, f fault) (wrong []string) {
+func runSchedule(t *testing.T, v api.Version, configured nodesOf, seed uint64, f fault) (wrong []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{APIKey: key})
@@ -73,7 +84,7 @@ func runSchedule(t *testing.T, v api.Version, seed uint64, f fault) (wrong []str
 			t.Fatal(err)
 		}
 		c := &core{
-			t: t, version: v, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), fault: f,
+			t: t, version: v, configured: configured, deployment: newDeployment(j.Handler()), schedule: newSchedule(seed), fault: f,
 			state: map[string]object{},
 		}
 		wrong = c.scenario()
@@ -93,7 +104,10 @@ func runSchedule(t *testing.T, v api.Version, seed uint64, f fault) (wrong []str
 // scenario makes everything, changes it, and takes it down, each until it
 // succeeds.
 func (c *core) scenario() (wrong []string) {
-	for i, nodes := range [][]node{configuration(false), configuration(true)} {
+	if _, err := c.client().SSHKeys.Set(context.WithoutCancel(c.t.Context()), []string{foreignKey}); err != nil {
+		c.t.Fatal(err)
+	}
+	for i, nodes := range [][]node{c.configured(c.version, false), c.configured(c.version, true)} {
 		c.schedule.begin(fmt.Sprintf("apply %d", i+1))
 		if trouble := c.until("apply", func() []string { return c.apply(nodes) }); trouble != "" {
 			return []string{trouble}
@@ -105,7 +119,7 @@ func (c *core) scenario() (wrong []string) {
 	if c.fault == forgets {
 		delete(c.state, "volume_b")
 	}
-	all := configuration(true)
+	all := c.configured(c.version, true)
 	c.schedule.begin("destroy")
 	if trouble := c.until("destroy", func() []string { return c.destroy(all) }); trouble != "" {
 		return []string{trouble}
@@ -144,6 +158,9 @@ func (c *core) check(nodes []node) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("the state still has %s, %s", address, id))
 		}
 	}
+	if _, found := withoutForeign(c.keys()); !found {
+		wrong = append(wrong, "the SSH key of somebody else is gone")
+	}
 	there := c.objects()
 	for id, what := range there {
 		if _, ok := ids[id]; !ok {
@@ -171,74 +188,50 @@ func (c *core) check(nodes []node) (wrong []string) {
 	return wrong
 }
 
-// objects are those of the deployment, by id.
-func (c *core) objects() map[string]string {
+// client asks the deployment without faults.
+func (c *core) client() *api.Client {
 	client, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:8420", APIKey: key, Version: c.version, Transport: &wire{
 		deployment: c.deployment, schedule: faultless(),
 	}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	out := map[string]string{}
+	return client
+}
+
+// objects are those of the deployment, by id.
+func (c *core) objects() map[string]string {
+	client, out := c.client(), map[string]string{}
 	ctx := context.WithoutCancel(c.t.Context())
-	templates, e1 := client.Templates.List(ctx)
-	volumes, e2 := client.NetworkVolumes.List(ctx)
-	auths, e3 := client.RegistryAuths.List(ctx)
-	endpoints, e4 := client.Endpoints.List(ctx)
-	for _, err := range []error{e1, e2, e3, e4} {
+	kinds := map[string]func(context.Context) ([]api.Named, error){
+		"template": client.Templates.Named, "network volume": client.NetworkVolumes.Named, "registry auth": client.RegistryAuths.Named,
+		"endpoint": client.Endpoints.Named, "pod": client.Pods.Named,
+	}
+	if c.version == api.V2 {
+		kinds["cluster"], kinds["registry delegation"] = client.Clusters.Named, client.Delegations.Named
+		if own, _ := withoutForeign(c.keys()); len(own) > 0 {
+			out["account"] = "SSH keys"
+		}
+	}
+	for kind, list := range kinds {
+		objects, err := list(ctx)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-	}
-	for _, o := range templates {
-		out[o.ID] = "template " + o.Name
-	}
-	for _, o := range volumes {
-		out[o.ID] = "network volume " + o.Name
-	}
-	for _, o := range auths {
-		out[o.ID] = "registry auth " + o.Name
-	}
-	for _, o := range endpoints {
-		out[o.ID] = "endpoint " + o.Name
+		for _, o := range objects {
+			out[o.ID] = kind + " " + o.Name
+		}
 	}
 	return out
 }
 
-// configuration is one of every kind and equal twins of those whose names are
-// not unique; changed, most of it has other settings, and one is renamed.
-func configuration(changed bool) []node {
-	pick := func(before, after any) any {
-		if changed {
-			return after
-		}
-		return before
+// keys are the account's SSH keys.
+func (c *core) keys() []string {
+	keys, err := c.client().SSHKeys.Get(context.WithoutCancel(c.t.Context()))
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	volume := func(address string) node {
-		return node{address, "gpucloud_network_volume", nil, func(func(string) any) map[string]any {
-			return map[string]any{"name": "models", "size": pick(10, 20), "data_center": "EU-RO-1"}
-		}}
-	}
-	endpoint := func(address string) node {
-		return node{address, "gpucloud_endpoint", []string{"template", "volume_a"}, func(id func(string) any) map[string]any {
-			return map[string]any{
-				"name": "work", "template_id": id("template"), "network_volumes": []any{id("volume_a")}, "data_center_ids": []any{"EU-RO-1"},
-				"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}, "workers": map[string]any{"min": 0, "max": pick(1, 2)},
-			}
-		}}
-	}
-	return []node{
-		{"auth", "gpucloud_registry_auth", nil, func(func(string) any) map[string]any {
-			return map[string]any{"name": pick("images", "other-images"), "username": "u", "password": "planted-password"}
-		}},
-		volume("volume_a"), volume("volume_b"),
-		{"template", "gpucloud_template", []string{"auth"}, func(id func(string) any) map[string]any {
-			return map[string]any{
-				"name": "work", "image": "builtin/echo", "serverless": true, "registry": id("auth"), "env": map[string]any{"A": pick("1", "2")},
-			}
-		}},
-		endpoint("endpoint_a"), endpoint("endpoint_b"),
-	}
+	return keys
 }
 
 func newDeployment(h http.Handler) *deployment {

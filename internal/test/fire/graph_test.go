@@ -35,6 +35,7 @@ type object struct {
 type core struct {
 	t          *testing.T
 	version    api.Version
+	configured nodesOf
 	deployment *deployment
 	schedule   *schedule
 	fault      fault // of the harness, on purpose

@@ -43,7 +43,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.schedule.tell("  %s: %s", operation, f)
 	}
 	// The deployment does its part whether or not somebody waits for the answer.
-	send := func() *http.Response { return w.deployment.do(req, body) }
+	send := func() *http.Response { return w.deployment.do(req, w.fault.change(operation, body)) }
 	switch f {
 	case droppedBefore:
 		return nil, errDropped
@@ -65,7 +65,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.fault == hides && req.Method == http.MethodGet {
 		resp = w.deployment.withoutRecent(req, resp)
 	}
-	if w.fault == repeats && req.Method == http.MethodPost && (f == droppedAfter || f == done500 || f == done502 || f == done503) {
+	if w.fault.repeats(operation) && (f == droppedAfter || f == done500 || f == done502 || f == done503) {
 		return send(), nil
 	}
 	switch f {
@@ -109,11 +109,23 @@ func (w *wire) killed() bool {
 
 // operation is the method and the path, with * for an id.
 func operation(req *http.Request) string {
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	if len(parts) > 2 && parts[1] != "catalog" {
-		parts[2] = "*"
+	parts := pathParts(req)
+	if i := idAt(parts); len(parts) > i && parts[1] != "catalog" && parts[1] != "account" {
+		parts[i] = "*"
 	}
 	return req.Method + " " + strings.Join(parts[1:], "/")
+}
+
+func pathParts(req *http.Request) []string {
+	return strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+}
+
+// idAt is where a path has its id, if it has one.
+func idAt(parts []string) int {
+	if len(parts) > 2 && parts[2] == "delegations" {
+		return 3
+	}
+	return 2
 }
 
 func refusal(req *http.Request, f fate) *http.Response {
@@ -217,7 +229,7 @@ func (d *deployment) do(req *http.Request, body []byte) *http.Response {
 	d.handler.ServeHTTP(recorder, in)
 	resp := recorder.Result()
 	resp.Request = req
-	if req.Method == http.MethodPost && resp.StatusCode/100 == 2 {
+	if parts := pathParts(req); req.Method == http.MethodPost && resp.StatusCode/100 == 2 && len(parts) == idAt(parts) {
 		var made struct{ ID string }
 		if json.Unmarshal(recorder.Body.Bytes(), &made) == nil && made.ID != "" {
 			d.mu.Lock()
@@ -241,7 +253,7 @@ func (d *deployment) wasJustCreated(req *http.Request) bool {
 
 // withoutRecent hides what was made within the last minute from a list.
 func (d *deployment) withoutRecent(req *http.Request, resp *http.Response) *http.Response {
-	if strings.Count(strings.Trim(req.URL.Path, "/"), "/") != 1 { // not a list
+	if parts := pathParts(req); len(parts) != idAt(parts) { // not a list
 		return resp
 	}
 	return rewriteList(req, resp, func(list []json.RawMessage) []json.RawMessage {

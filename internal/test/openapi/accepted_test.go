@@ -13,21 +13,27 @@ import (
 //go:embed testdata/accepted.tsv
 var acceptedTable string
 
+//go:embed testdata/served.tsv
+var servedTable string
+
+//go:embed testdata/originals.tsv
+var originalsTable string
+
 // accepted is a difference that is meant, of all operations that in matches and
 // out does not.
 type accepted struct {
 	what    string
 	in, out *regexp.Regexp
-	topic   string // of the line of docs/contract.md with the reason
+	topic   string // of the line of docs/contract.md with the reason, or the reason
 }
 
 func (a accepted) covers(operation string) bool {
 	return a.in.MatchString(operation) && (a.out == nil || !a.out.MatchString(operation))
 }
 
-func readAccepted(t *testing.T) (list []accepted) {
+func readAccepted(t *testing.T, table string) (list []accepted) {
 	t.Helper()
-	for line := range strings.Lines(acceptedTable) {
+	for line := range strings.Lines(table) {
 		line = strings.TrimRight(line, "\n")
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -47,9 +53,9 @@ func readAccepted(t *testing.T) (list []accepted) {
 
 // compare reports what is found and not accepted, and, where everything was
 // asked, what is accepted and not found.
-func (f *findings) compare(t *testing.T, all []operation) {
+func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 	t.Helper()
-	table := readAccepted(t)
+	table := readAccepted(t, text)
 	for found, example := range f.seen {
 		if !slices.ContainsFunc(table, func(a accepted) bool { return a.what == found.what && a.covers(found.operation) }) {
 			t.Errorf("%s differs from its document: %s\n%s", found.operation, found.what, example)
@@ -63,18 +69,18 @@ func (f *findings) compare(t *testing.T, all []operation) {
 			}
 			covers++
 			if f.seen[finding{o.String(), a.what}] == "" && !testing.Short() {
-				t.Errorf("testdata/accepted.tsv: %s no longer differs: %s", o, a.what)
+				t.Errorf("testdata/%s: %s no longer differs: %s", file, o, a.what)
 			}
 		}
 		if covers == 0 {
-			t.Errorf("testdata/accepted.tsv: no operation is meant by: %s", a.what)
+			t.Errorf("testdata/%s: no operation is meant by: %s", file, a.what)
 		}
 	}
 }
 
 // TestAcceptedDifferencesHaveReasons: each is a line of docs/contract.md.
 func TestAcceptedDifferencesHaveReasons(t *testing.T) {
-	for _, a := range readAccepted(t) {
+	for _, a := range readAccepted(t, acceptedTable) {
 		if !slices.ContainsFunc(contract.Choices, func(c contract.Choice) bool { return c.Topic == a.topic }) {
 			t.Errorf("docs/contract.md has no choice %q, which is to say why: %s", a.topic, a.what)
 		}

@@ -53,6 +53,9 @@ func (o operation) body() *openapi3.SchemaRef {
 	return o.op.RequestBody.Value.Content.Get("application/json").Schema
 }
 
+// public reports whether the operation needs no key.
+func (o operation) public() bool { return o.op.Security != nil && len(*o.op.Security) == 0 }
+
 // parameters are those of the operation and of its path.
 func (o operation) parameters(in string) (list []*openapi3.Parameter) {
 	for _, p := range slices.Concat(o.item.Parameters, o.op.Parameters) {
@@ -71,17 +74,26 @@ func operations(t *testing.T) (list []operation) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		paths := spec.Paths.Map()
-		for _, path := range spec.Paths.Keys() {
-			for method, op := range paths[path].Operations() {
-				list = append(list, operation{d, spec, paths[path], op, method, d.prefix + path})
-			}
+		list = append(list, operationsOf(d, spec)...)
+	}
+	sortOperations(list)
+	return list
+}
+
+func operationsOf(d document, spec *openapi3.T) (list []operation) {
+	paths := spec.Paths.Map()
+	for _, path := range spec.Paths.Keys() {
+		for method, op := range paths[path].Operations() {
+			list = append(list, operation{d, spec, paths[path], op, method, d.prefix + path})
 		}
 	}
+	return list
+}
+
+func sortOperations(list []operation) {
 	slices.SortFunc(list, func(a, b operation) int {
 		return strings.Compare(a.path+" "+a.method, b.path+" "+b.method)
 	})
-	return list
 }
 
 // prose are members for readers, which testdata has not.

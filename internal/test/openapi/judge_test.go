@@ -25,7 +25,10 @@ type answer struct {
 
 func (a answer) success() bool { return a.status/100 == 2 }
 
-func init() { openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder) }
+func init() {
+	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
+}
 
 // judge holds answers against a document. It remembers what it has judged:
 // most refusals are alike.

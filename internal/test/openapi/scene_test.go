@@ -50,7 +50,7 @@ func newScene(t *testing.T, configure func(*jobrunner.Config)) *scene {
 	dir := t.TempDir()
 	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}}
 	for name, endpoints := range map[string][]string{user: nil, scoped: {"some-endpoint"}} {
-		if s.keys[name], err = apikey.At(dir).Add(name, endpoints); err != nil {
+		if s.keys[name], err = apikey.At(dir).Add(apikey.Key{Name: name, Endpoints: endpoints}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,6 +189,17 @@ func (s *scene) create(t *testing.T, path, body string) string {
 		t.Fatalf("%v: %d %s", r, a.status, a.body)
 	}
 	return made.ID
+}
+
+// awaitRunning waits until a pod runs.
+func (s *scene) awaitRunning(t *testing.T, id string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if a := s.send(t, request{method: "GET", path: "/v2/pods/" + id}); bytes.Contains(a.body, []byte(`"status":"RUNNING"`)) {
+			return
+		}
+	}
+	t.Fatalf("the pod %s does not run", id)
 }
 
 // firstIn is the id of the first thing in a list.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
@@ -107,7 +106,7 @@ func TestInterruptedApply(t *testing.T) {
 					p.says("Gracefully shutting down")
 					g.open()
 				}
-				out, _ := p.end(30 * time.Second)
+				out, _ := p.end(patience)
 				made := d.ids(t, v)
 				if len(made) != 1+stage.made {
 					t.Errorf("%d objects exist, expected %d:%s", len(made), 1+stage.made, lines(made))

@@ -9,11 +9,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
+	"path"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -46,11 +47,10 @@ func binary(t testing.TB, pkg string) string {
 	t.Helper()
 	once, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(built, filepath.Base(pkg))
-		out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "terraform-provider-gpucloud"), pkg).CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+		if err := gobuild.Programs(t.Context(), dir, pkg); err != nil {
+			return "", err
 		}
-		return dir, nil
+		return dir, os.Rename(filepath.Join(dir, path.Base(pkg)), filepath.Join(dir, "terraform-provider-gpucloud"))
 	}))
 	dir, err := once.(func() (string, error))()
 	if err != nil {

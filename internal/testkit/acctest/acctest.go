@@ -8,12 +8,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
-	"log/slog"
+	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
@@ -32,8 +32,8 @@ var Versions = []api.Version{api.V2, api.V1}
 
 const providerName = "gpucloud"
 
-// Main finds the Terraform that the package's tests drive, and runs them. In a
-// Workspace the test binary is the provider instead.
+// Main finds the Terraform that the package's tests drive, and runs them. Where a
+// Workspace has the test binary serve another provider, it is this one under that name.
 func Main(m *testing.M) {
 	if IsProviderProcess() {
 		if err := provider.Serve("test", false); err != nil {
@@ -53,7 +53,9 @@ func Main(m *testing.M) {
 		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here
-	os.Exit(m.Run())
+	code := m.Run()
+	RemoveBuilt()
+	os.Exit(code)
 }
 
 // Deployment is what a test talks to.
@@ -64,42 +66,60 @@ type Deployment struct {
 
 	suffix string // keeps the names of one test apart from those of others
 	writes atomic.Int64
+	mu     sync.Mutex
+	calls  map[string]int
 }
 
 // Deploy starts a jobrunner for the test, or names the remote deployment.
 func Deploy(t *testing.T) *Deployment {
 	t.Helper()
+	return DeployWith(t, func(*jobrunner.Config) {})
+}
+
+// DeployWith is Deploy of a jobrunner with other settings, which a remote deployment
+// does not get.
+func DeployWith(t *testing.T, configure func(*jobrunner.Config)) *Deployment {
+	t.Helper()
 	suffix := "-" + strings.ToLower(rand.Text()[:8])
 	if base := os.Getenv("GPUCLOUD_BASE_URL"); base != "" && os.Getenv("TF_ACC") != "" {
 		return &Deployment{URL: base, Key: os.Getenv("GPUCLOUD_API_KEY"), Remote: true, suffix: suffix}
 	}
-	d := &Deployment{Key: "key-of-" + strings.ReplaceAll(t.Name(), "/", "-"), suffix: suffix}
-	j, err := jobrunner.New(context.WithoutCancel(t.Context()), jobrunner.Config{
-		APIKey: d.Key, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := j.Handler()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	d := &Deployment{Key: "key-of-" + strings.ReplaceAll(t.Name(), "/", "-"), suffix: suffix, calls: map[string]int{}}
+	d.URL = jobrunnertest.Start(t, jobrunnertest.Key(d.Key), jobrunnertest.Middleware(d.count), jobrunnertest.Configure(func(c *jobrunner.Config) {
+		c.AdminClock = false
+		configure(c)
+	})).URL
+	return d
+}
+
+// count notes each request before next serves it.
+func (d *Deployment) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			d.writes.Add(1)
 		}
-		handler.ServeHTTP(w, r)
-	}))
-	d.URL = server.URL
-	t.Cleanup(func() {
-		server.Close()
-		if err := j.Close(); err != nil {
-			t.Errorf("closing the jobrunner: %s", err)
-		}
+		d.mu.Lock()
+		d.calls[r.Method+" "+r.URL.Path]++
+		d.mu.Unlock()
+		next.ServeHTTP(w, r)
 	})
-	return d
 }
 
 // Writes counts the requests so far that could change something. It stays 0
 // for a remote deployment.
 func (d *Deployment) Writes() int64 { return d.writes.Load() }
+
+// Calls are the requests that f causes, by method and path. There are none for a
+// remote deployment.
+func (d *Deployment) Calls(f func()) map[string]int {
+	d.mu.Lock()
+	clear(d.calls)
+	d.mu.Unlock()
+	f()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.calls)
+}
 
 // Name makes a name for an object whose name must be unique in the deployment.
 func (d *Deployment) Name(name string) string { return name + d.suffix }

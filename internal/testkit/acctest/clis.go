@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -22,6 +26,7 @@ var allCLIs = sync.OnceValues(func() ([]tfcli.CLI, error) { return tfcli.All(con
 // release of tfcli.Releases that is absent. A short run has the first alone.
 func EachCLI(t *testing.T, test func(t *testing.T, cli tfcli.CLI)) {
 	t.Helper()
+	tfcli.SkipAgain(t)
 	present, err := allCLIs()
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +52,32 @@ type Workspace struct {
 	Dir string
 	t   testing.TB
 	env []string
+
+	bin    string   // folder of the providers' programs and the settings that name them
+	served []string // as namespace/name
+}
+
+// builtProvider is the folder of the provider program, built once for the tests of a
+// package; RemoveBuilt removes it. It is built as for a release: the test binary itself, with
+// the race detector, needs three times the processor time for each command. What runs in
+// parallel in the provider has the race detector in Run and in the protocol driver.
+var builtProvider = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "provider"); err != nil {
+		return "", err
+	}
+	providerBuilt.Store(true)
+	return dir, gobuild.Programs(context.Background(), dir, "github.com/gpucloud/terraform-provider-gpucloud")
+})
+
+var providerBuilt atomic.Bool // builtProvider has a folder
+
+// RemoveBuilt removes the provider that workspaces use, at the end of a package's tests.
+func RemoveBuilt() {
+	if providerBuilt.Load() {
+		if dir, _ := builtProvider(); dir != "" {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 // Workspace makes an empty folder. The provider is that of this tree, and its
@@ -57,34 +88,65 @@ func (d *Deployment) Workspace(t testing.TB, cli tfcli.CLI, v api.Version) *Work
 		"GPUCLOUD_BASE_URL="+d.URL, "GPUCLOUD_API_KEY="+d.Key, "GPUCLOUD_API_VERSION="+string(v))
 }
 
-// NewWorkspace makes an empty folder for gpucloud/NAME, a provider that the
-// test binary serves where IsProviderProcess.
+// NewWorkspace makes an empty folder for gpucloud/NAME: the provider of this tree, or
+// another one, which the test binary serves where IsProviderProcess.
 func NewWorkspace(t testing.TB, cli tfcli.CLI, name string, env ...string) *Workspace {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, providerFile(name))); err != nil {
-		t.Fatal(err)
-	}
-	w := &Workspace{CLI: cli, Dir: t.TempDir(), t: t}
-	settings := filepath.Join(bin, "terraformrc")
-	rc := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"registry.terraform.io/gpucloud/%s\" = %q\n    \"registry.opentofu.org/gpucloud/%[1]s\" = %[2]q\n  }\n}\n", name, bin)
-	if err := os.WriteFile(settings, []byte(rc), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w := &Workspace{CLI: cli, Dir: t.TempDir(), t: t, bin: t.TempDir()}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "TF_") && !strings.HasPrefix(v, "GPUCLOUD_") {
 			w.env = append(w.env, v)
 		}
 	}
-	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+settings, "CHECKPOINT_DISABLE=1",
+	w.env = append(w.env, "TF_CLI_CONFIG_FILE="+filepath.Join(w.bin, "terraformrc"), "CHECKPOINT_DISABLE=1",
 		"GORACE=atexit_sleep_ms=0") // the race detector would add a second to each provider process
 	w.env = append(w.env, env...)
-	w.Write("providers.tf", fmt.Sprintf("terraform {\n  required_providers {\n    %s = { source = \"gpucloud/%[1]s\" }\n  }\n}\n", name))
+	w.Serve("gpucloud/" + name)
 	return w
+}
+
+// program is the file that serves a provider: the provider of this tree, or the test
+// binary, which finds the name of another in its own.
+func program(source string) (string, error) {
+	if source != "gpucloud/"+providerName {
+		return os.Executable()
+	}
+	dir, err := builtProvider()
+	return filepath.Join(dir, providerFile(providerName)), err
+}
+
+// Serve adds a provider.
+func (w *Workspace) Serve(source string) {
+	w.t.Helper()
+	served, err := program(source)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Symlink(served, filepath.Join(w.bin, providerFile(path.Base(source)))); err != nil {
+		w.t.Fatal(err)
+	}
+	w.served = append(w.served, source)
+	var overrides, required strings.Builder
+	for _, source := range w.served {
+		for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+			fmt.Fprintf(&overrides, "    \"%s/%s\" = %q\n", host, source, w.bin)
+		}
+		fmt.Fprintf(&required, "    %s = { source = %q }\n", path.Base(source), source)
+	}
+	rc := "provider_installation {\n  dev_overrides {\n" + overrides.String() + "  }\n}\n"
+	if err := os.WriteFile(filepath.Join(w.bin, "terraformrc"), []byte(rc), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.Write("providers.tf", "terraform {\n  required_providers {\n"+required.String()+"  }\n}\n")
+}
+
+// Address is a provider's in a state.
+func (w *Workspace) Address(source string) string {
+	host := "registry.terraform.io"
+	if w.CLI.Name == cliname.OpenTofu {
+		host = "registry.opentofu.org"
+	}
+	return fmt.Sprintf("provider[%q]", host+"/"+source)
 }
 
 // At is the same folder with other variables of the environment.
@@ -122,6 +184,18 @@ func (w *Workspace) MustRun(args ...string) string {
 		w.t.Fatalf("%s: %s: %s\n%s", w.CLI, strings.Join(args, " "), err, out)
 	}
 	return out
+}
+
+// Shell runs a line of a shell, whose terraform is the workspace's command line.
+func (w *Workspace) Shell(line string) (string, error) {
+	w.t.Helper()
+	if err := os.Symlink(w.CLI.Path, filepath.Join(w.bin, "terraform")); err != nil && !os.IsExist(err) {
+		w.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(w.t.Context(), "sh", "-c", line)
+	cmd.Dir, cmd.Env = w.Dir, append(slices.Clone(w.env), "PATH="+w.bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // IsProviderProcess says whether a command line started this test binary as

@@ -182,11 +182,12 @@ func (t *Tab) Shows(selector string, texts ...string) {
 	}
 }
 
-// Click waits until the first element of a selector is visible, and clicks it.
+// Click waits until the first element of a selector is visible, and clicks it, which
+// gives it the focus.
 func (t *Tab) Click(selector string) {
 	t.t.Helper()
 	// At once: a live page may draw the element anew between the look and the click.
-	t.Until(elements(selector) + ".slice(0, 1).some((e) => e.checkVisibility() && (e.click(), true))")
+	t.Until(elements(selector) + ".slice(0, 1).some((e) => e.checkVisibility() && (e.focus(), e.click(), true))")
 }
 
 // Problems are the entries of the console: errors of scripts, and what they

@@ -2,7 +2,7 @@
 // registry: a Docker daemon with its data in a temporary folder, Podman with
 // its storage there and in a mount namespace of its own, Debian's registry on
 // loopback, and one image that has Python. Each is started once for a test
-// binary, and is gone with the binary however it ends.
+// binary, and ends with it, however that ends.
 package containers
 
 import (
@@ -20,32 +20,31 @@ import (
 	"time"
 )
 
-// startUp is how long a daemon may take to answer.
 const (
-	startUp = time.Minute
-	step    = 50 * time.Millisecond // of waiting for it
+	startTimeout = 3 * time.Minute       // for the first answer of a daemon, on a busy machine
+	startPoll    = 50 * time.Millisecond // between two attempts to reach it
 )
 
 // Engine is the command line of a container engine that runs here.
 type Engine struct {
 	Name string   // docker or podman
 	Path string   // of the command line
-	Env  []string // which the command line needs, and so does whoever uses it
+	Env  []string // NAME=value; every process that uses the engine needs these variables
 }
 
-// errMissing is wrapped where a program is not installed, or may not run.
+// errMissing is wrapped by errors about a program that is not installed, or may not run.
 var errMissing = errors.New("containers are not tested")
 
-// Docker answers the command line of a daemon of this test binary.
+// Docker returns the engine of this test binary's own daemon.
 func Docker(t testing.TB) *Engine {
 	t.Helper()
-	return need(t, docker)
+	return startOrSkip(t, docker)
 }
 
-// Podman answers its command line, with storage of this test binary.
+// Podman returns the engine with this test binary's own storage.
 func Podman(t testing.TB) *Engine {
 	t.Helper()
-	return need(t, podman)
+	return startOrSkip(t, podman)
 }
 
 var (
@@ -54,8 +53,8 @@ var (
 	registry = sync.OnceValues(startRegistry)
 )
 
-// Each runs a test with Docker and with Podman, beside each other. In a short
-// run that is Docker alone.
+// Each runs a test with Docker and with Podman, in parallel. With -short it runs only
+// Docker.
 func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	t.Helper()
 	t.Run("docker", func(t *testing.T) {
@@ -65,28 +64,29 @@ func Each(t *testing.T, run func(t *testing.T, e *Engine)) {
 	t.Run("podman", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {
-			t.Skip("a short run tries Docker alone")
+			t.Skip("with -short only Docker is tested")
 		}
 		run(t, Podman(t))
 	})
 }
 
-// need skips the test where something is missing. Under CI, where the variable
-// CI is set, it fails.
-func need[T any](t testing.TB, start func() (T, error)) (got T) {
+// startOrSkip starts a program, or skips the test where one is missing. In CI, where
+// the variable CI is set, the test fails instead.
+func startOrSkip[T any](t testing.TB, start func() (T, error)) (result T) {
 	t.Helper()
-	got, err := start()
+	result, err := start()
 	switch {
 	case errors.Is(err, errMissing) && os.Getenv("CI") == "":
 		t.Skip(err)
 	case err != nil:
 		t.Fatal(err)
 	}
-	return got
+	return result
 }
 
-// programs finds what an engine needs.
-func programs(names ...string) error {
+// requirePrograms returns an error where an engine can't run: without root, or without
+// one of its programs.
+func requirePrograms(names ...string) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("%w: only root may start %s", errMissing, names[0])
 	}
@@ -98,7 +98,7 @@ func programs(names ...string) error {
 	return nil
 }
 
-// Output runs a command of the engine, and answers what it writes to stdout.
+// Output runs a command of the engine, and returns its stdout.
 func (e *Engine) Output(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := e.run(nil, args...)
@@ -109,7 +109,7 @@ func (e *Engine) Output(t testing.TB, args ...string) string {
 }
 
 func (e *Engine) run(stdin io.Reader, args ...string) (string, error) {
-	c := exec.Command(e.Path, args...) //nolint:noctx,gosec // tests clean up by it when their context has ended
+	c := exec.Command(e.Path, args...) //nolint:noctx,gosec // tests also use it to clean up, after the end of their context
 	var stderr bytes.Buffer
 	c.Env, c.Stdin, c.Stderr = append(os.Environ(), e.Env...), stdin, &stderr
 	out, err := c.Output()
@@ -119,51 +119,55 @@ func (e *Engine) run(stdin io.Reader, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Containers answers the ids of those that have a label, NAME=VALUE, whether
-// they run or not.
+// Containers returns the ids of containers with a label, NAME=VALUE, whether they run
+// or not.
 func (e *Engine) Containers(t testing.TB, label string) []string {
 	t.Helper()
 	return strings.Fields(e.Output(t, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label="+label))
 }
 
-var alive []io.Closer // hold the inputs of supervisors open, which close with this process and not before
+var supervisorInputs []io.Closer // are kept open until this process ends: see supervise
 
-// supervise runs a script of sh in a folder, as sh -c does. The script has to
-// end what it started when its input, which the test binary holds, ends.
-func supervise(dir, script string, args ...string) error {
+// supervise runs a script of sh in a folder, as sh -c does, and returns its input, which
+// ends when the test binary ends: then the script has to end all that it started.
+func supervise(dir, script string, args ...string) (stdin io.Writer, err error) {
 	c := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...) //nolint:noctx,gosec // it outlives the test that starts it
 	c.Dir = dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + dir, "LC_ALL=C"}
-	stdin, err := c.StdinPipe()
+	input, err := c.StdinPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	supervising.Lock()
-	alive = append(alive, stdin)
-	supervising.Unlock()
-	return c.Start()
+	supervisorsLock.Lock()
+	supervisorInputs = append(supervisorInputs, input)
+	supervisorsLock.Unlock()
+	return input, c.Start()
 }
 
-var supervising sync.Mutex
+var supervisorsLock sync.Mutex
 
-// await asks until there is no error.
-func await(ask func() error, log string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startUp)
+// await calls try until it returns no error, for startTimeout at most.
+func await(try func() error, logs ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
-		err := ask()
+		err := try()
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-time.After(step):
+		case <-time.After(startPoll):
 		case <-ctx.Done():
-			said, _ := os.ReadFile(log) //nolint:gosec // of a daemon for tests
-			return fmt.Errorf("it did not start within %s: %w\n%s", startUp, err, said)
+			err = fmt.Errorf("the daemon did not start within %s: %w", startTimeout, err)
+			for _, log := range logs {
+				text, _ := os.ReadFile(log)                                                             //nolint:gosec // of a daemon for tests
+				err = fmt.Errorf("%w\n%s:\n%s", err, filepath.Base(log), text[max(0, len(text)-8000):]) // why it failed comes last
+			}
+			return err
 		}
 	}
 }
 
-func write(dir, name, text string, mode os.FileMode) error {
+func writeFile(dir, name, text string, mode os.FileMode) error {
 	return os.WriteFile(filepath.Join(dir, name), []byte(text), mode)
 }

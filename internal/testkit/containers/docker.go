@@ -20,17 +20,17 @@ umount "$PWD/exec/netns/default" # which the daemon leaves
 rm -rf --one-file-system "$PWD"`
 
 func startDocker() (*Engine, error) {
-	if err := programs("dockerd", "docker"); err != nil {
+	if err := requirePrograms("dockerd", "docker"); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "gpucloud-docker-")
 	if err != nil {
 		return nil, err
 	}
-	if err := write(dir, "daemon.json", "{}", 0o600); err != nil {
+	if err := writeFile(dir, "daemon.json", "{}", 0o600); err != nil {
 		return nil, err
 	}
-	if err := supervise(dir, runDocker); err != nil {
+	if _, err := supervise(dir, runDocker); err != nil {
 		return nil, err
 	}
 	e := &Engine{Name: "docker", Path: "docker", Env: []string{"DOCKER_HOST=unix://" + filepath.Join(dir, "socket"), "DOCKER_CONFIG=" + dir}}

@@ -38,7 +38,7 @@ const runPodman = `read -r _
 rm -rf --one-file-system "$PWD"`
 
 func startPodman() (*Engine, error) {
-	if err := programs("podman", "crun", "unshare"); err != nil {
+	if err := requirePrograms("podman", "crun", "unshare"); err != nil {
 		return nil, err
 	}
 	program, err := exec.LookPath("podman")
@@ -61,11 +61,11 @@ func startPodman() (*Engine, error) {
 		if name == "podman" {
 			mode = 0o700
 		}
-		if err := write(dir, name, text, mode); err != nil {
+		if err := writeFile(dir, name, text, mode); err != nil {
 			return nil, err
 		}
 	}
-	if err := supervise(dir, runPodman); err != nil {
+	if _, err := supervise(dir, runPodman); err != nil {
 		return nil, err
 	}
 	e := &Engine{Name: "podman", Path: filepath.Join(dir, "podman")}

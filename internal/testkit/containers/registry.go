@@ -39,11 +39,11 @@ rm -rf "$PWD"`
 // NewRegistry answers the registry of this test binary.
 func NewRegistry(t testing.TB) *Registry {
 	t.Helper()
-	return need(t, registry)
+	return startOrSkip(t, registry)
 }
 
 func startRegistry() (*Registry, error) {
-	if err := programs("docker-registry"); err != nil {
+	if err := requirePrograms("docker-registry"); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "gpucloud-registry-")
@@ -54,13 +54,13 @@ func startRegistry() (*Registry, error) {
 	if r.Address, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	if err := write(dir, "htpasswd", Username+":"+passwordHash+"\n", 0o600); err != nil {
+	if err := writeFile(dir, "htpasswd", Username+":"+passwordHash+"\n", 0o600); err != nil {
 		return nil, err
 	}
-	if err := write(dir, "config.yml", fmt.Sprintf(registryConfig, dir, r.Address), 0o600); err != nil {
+	if err := writeFile(dir, "config.yml", fmt.Sprintf(registryConfig, dir, r.Address), 0o600); err != nil {
 		return nil, err
 	}
-	if err := supervise(dir, runRegistry); err != nil {
+	if _, err := supervise(dir, runRegistry); err != nil {
 		return nil, err
 	}
 	err = await(func() error {
@@ -93,7 +93,7 @@ func (r *Registry) Push(t testing.TB, e *Engine, image, name string) (pushed str
 	pushed = r.Address + "/" + name
 	dir := t.TempDir()
 	login := base64.StdEncoding.EncodeToString([]byte(Username + ":" + Password))
-	if err := write(dir, "config.json", fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Address, login), 0o600); err != nil {
+	if err := writeFile(dir, "config.json", fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Address, login), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	e.Output(t, "tag", image, pushed)

@@ -228,6 +228,7 @@ func TestNestedMembersHaveTheirObject(t *testing.T) {
 
 // What is sent comes back, or there is a reason why not.
 func TestWhatIsSentIsReturned(t *testing.T) {
+	const noAnswer = "the v1 document's answer lacks it"
 	unreturned := map[string]string{
 		"v1 registryAuth username": "a credential",
 		"v1 registryAuth password": "a credential",
@@ -238,7 +239,19 @@ func TestWhatIsSentIsReturned(t *testing.T) {
 		"v1 endpoint flashboot":    "the v1 document's answer lacks it",
 		"v2 endpoint templateId":   "resolved once, no link is kept",
 		"v2 delegation resource":   "its parts are",
-		"jobs jobSubmission":       "a submission is answered by a job",
+
+		"v1 pod imageName": "the answer has image", "v1 pod globalNetworking": "the v1 document's answer lacks it", "v1 pod networkVolumeId": "the answer has networkVolume on demand",
+		"v1 pod computeType": "the answer has gpu or cpuFlavorId", "v1 pod gpuTypeIds": "the answer has the one that counts", "v1 pod gpuCount": "the answer has gpu.count",
+		"v1 pod cpuFlavorIds": "the answer has the one that counts", "v1 pod allowedCudaVersions": noAnswer, "v1 pod gpuTypePriority": noAnswer, "v1 pod cpuFlavorPriority": noAnswer,
+		"v1 pod minRAMPerGPU": noAnswer, "v1 pod minVCPUPerGPU": noAnswer, "v1 pod cloudType": noAnswer, "v1 pod countryCodes": noAnswer, "v1 pod dataCenterIds": noAnswer,
+		"v1 pod dataCenterPriority": noAnswer, "v1 pod supportPublicIp": noAnswer, "v1 pod minDiskBandwidthMBps": noAnswer, "v1 pod minDownloadMbps": noAnswer, "v1 pod minUploadMbps": noAnswer,
+		"v2 pod templateId": "resolved once, no link is kept", "v2 pod gpu.allowedCudaVersions": "asked of the machine once", "v2 pod gpu.minCudaVersion": "asked of the machine once",
+		"v2 pod dataCenterIds": "the answer has the one that counts", "v2 pod startJupyter": "the v2 document's answer lacks it", "v2 pod startSsh": "the v2 document's answer lacks it",
+		"v2 cluster image": "its pods have it", "v2 cluster args": "its pods have it", "v2 cluster disk": "its pods have it", "v2 cluster env": "its pods have it", "v2 cluster ports": "its pods have it",
+		"v2 cluster mounts": "its pods have it", "v2 cluster mounts.persistent": "its pods have it", "v2 cluster mounts.persistent.size": "its pods have it", "v2 cluster mounts.persistent.path": "its pods have it",
+		"v2 cluster mounts.network": "its pods have it", "v2 cluster mounts.network[].volumeId": "its pods have it", "v2 cluster mounts.network[].path": "its pods have it",
+		"v2 cluster dataCenterIds": "the answer has the one that counts", "v2 cluster startJupyter": "the v2 document's answer lacks it", "v2 cluster startSsh": "the v2 document's answer lacks it",
+		"jobs jobSubmission": "a submission is answered by a job",
 	}
 	read := map[string]bool{}
 	for _, f := range Fields {
@@ -272,11 +285,20 @@ func TestWhatCanNotBeUpdated(t *testing.T) {
 	want := []string{
 		"v1 endpoint computeType",
 		"v1 networkVolume dataCenterId",
+		"v1 pod allowedCudaVersions", "v1 pod cloudType", "v1 pod computeType", "v1 pod countryCodes", "v1 pod cpuFlavorIds", "v1 pod cpuFlavorPriority",
+		"v1 pod dataCenterIds", "v1 pod dataCenterPriority", "v1 pod gpuCount", "v1 pod gpuTypeIds", "v1 pod gpuTypePriority", "v1 pod interruptible",
+		"v1 pod minDiskBandwidthMBps", "v1 pod minDownloadMbps", "v1 pod minRAMPerGPU", "v1 pod minUploadMbps", "v1 pod minVCPUPerGPU", "v1 pod networkVolumeId",
+		"v1 pod supportPublicIp", "v1 pod templateId", "v1 pod vcpuCount",
 		"v1 registryAuth name", "v1 registryAuth password", "v1 registryAuth username",
 		"v1 template category", "v1 template isServerless",
+		"v2 cluster args", "v2 cluster compute", "v2 cluster compute.gpuCountPerPod", "v2 cluster compute.gpuTypeId", "v2 cluster compute.podCount", "v2 cluster dataCenterIds", "v2 cluster disk", "v2 cluster env", "v2 cluster image",
+		"v2 cluster mounts", "v2 cluster mounts.network", "v2 cluster mounts.network[].path", "v2 cluster mounts.network[].volumeId", "v2 cluster mounts.persistent", "v2 cluster mounts.persistent.path", "v2 cluster mounts.persistent.size",
+		"v2 cluster ports", "v2 cluster startJupyter", "v2 cluster startSsh", "v2 cluster type",
 		"v2 delegation name", "v2 delegation resource",
 		"v2 endpoint type",
 		"v2 networkVolume dataCenter", "v2 networkVolume type",
+		"v2 pod cloud", "v2 pod cpu", "v2 pod cpu.id", "v2 pod cpu.vcpuCount", "v2 pod dataCenterIds", "v2 pod gpu", "v2 pod gpu.allowedCudaVersions", "v2 pod gpu.count",
+		"v2 pod gpu.id", "v2 pod gpu.minCudaVersion", "v2 pod startJupyter", "v2 pod startSsh",
 		"v2 registryAuth name", "v2 registryAuth password", "v2 registryAuth username",
 	}
 	updated := map[string]bool{}

@@ -43,7 +43,7 @@ var operationsV1 = operations(V1, []int{401, 403, 429, 500},
 	op("GET", "/containerregistryauth/{containerRegistryAuthId}", "registryAuth", 200, "v1 document: GetContainerRegistryAuth", fails(400, 404)),
 	op("DELETE", "/containerregistryauth/{containerRegistryAuthId}", "registryAuth", 204, "description: Endpoints A", fails(400), says("400 for an unknown id")),
 
-	op("GET", "/billing/pods", "billing", 200, "v1 document: PodBilling", query("bucketSize", "endTime", "gpuTypeId", "grouping", "podId", "startTime")),
-	op("GET", "/billing/endpoints", "billing", 200, "v1 document: EndpointBilling", query("bucketSize", "dataCenterId", "endpointId", "endTime", "gpuTypeId", "grouping", "imageName", "startTime", "templateId")),
-	op("GET", "/billing/networkvolumes", "billing", 200, "v1 document: NetworkVolumeBilling", query("bucketSize", "endTime", "startTime")),
+	op("GET", "/billing/pods", "billing", 200, "v1 document: PodBilling", query("bucketSize", "endTime", "gpuTypeId", "grouping", "podId", "startTime"), fails(400), says("a bare array")),
+	op("GET", "/billing/endpoints", "billing", 200, "v1 document: EndpointBilling", query("bucketSize", "dataCenterId", "endpointId", "endTime", "gpuTypeId", "grouping", "imageName", "startTime", "templateId"), fails(400), says("a bare array")),
+	op("GET", "/billing/networkvolumes", "networkVolumeBilling", 200, "v1 document: NetworkVolumeBilling", query("bucketSize", "endTime", "startTime"), fails(400), says("a bare array")),
 )

@@ -2,16 +2,21 @@
 package gobuild
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"time"
 )
 
-// Programs builds packages into a directory, relative to the test's own.
+// Programs builds packages into a directory, relative to the test's own. A program that
+// one package's tests had linked is not linked again for the next one's.
 //
 // It also looks at the sources: `go test` keeps the result of a test that passed
 // until something changes that the test itself imports or opens, and what the
@@ -19,21 +24,59 @@ import (
 // although the program was changed. For the same reason it is called in a test,
 // and not in TestMain: what that opens does not count either.
 func Programs(ctx context.Context, dir string, packages ...string) error {
-	if out, err := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir + string(filepath.Separator)}, packages...)...).CombinedOutput(); err != nil { //nolint:gosec // packages of this module
-		return fmt.Errorf("building %s: %w: %s", strings.Join(packages, " "), err, out)
-	}
-	const sources = `{{with .Module}}{{if .Main}}{{.GoMod}}{{"\n"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\n"}}{{$.Dir}}/{{.}}{{end}}{{end}}{{end}}`
+	const sources = `{{if and (eq .Name "main") (not .DepOnly)}}{{.ImportPath}}{{"\n"}}{{end}}` +
+		`{{with .Module}}{{if .Main}}{{.GoMod}}{{"\n"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\n"}}{{$.Dir}}/{{.}}{{end}}{{"\n"}}{{end}}{{end}}`
 	out, err := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", sources}, packages...)...).Output() //nolint:gosec // packages of this module
 	if err != nil {
 		return fmt.Errorf("listing the sources of %s: %w", strings.Join(packages, " "), err)
 	}
 	var problems []error
-	for path := range strings.FieldsSeq(string(out)) {
-		file, err := os.Open(path) // noted by go test; of a directory, with the times of its files
+	for line := range strings.FieldsSeq(string(out)) {
+		if !filepath.IsAbs(line) {
+			if err := program(ctx, dir, line); err != nil {
+				return err
+			}
+			continue
+		}
+		file, err := os.Open(line) // noted by go test; of a directory, with the times of its files
 		if err == nil {
 			err = file.Close()
 		}
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
+}
+
+// program builds one. The go command keeps what it links for `go run`, not for `go build`.
+func program(ctx context.Context, dir, pkg string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	args := []string{"build", "-o", dir + string(filepath.Separator), pkg}
+	if copier, err := exec.LookPath("cp"); err == nil && runtime.GOOS != "windows" {
+		args = []string{"run", "-exec", copier, pkg, filepath.Join(dir, path.Base(pkg))}
+	}
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil { //nolint:gosec // a package of this module
+		return fmt.Errorf("building %s: %w: %s", pkg, err, out)
+	}
+	return nil
+}
+
+// Tool runs the go command in a folder, unaware of this project's workspace and flags,
+// and without cgo. The error has the last lines of what it wrote.
+func Tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "PWD="+dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		// Why it failed comes last.
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return out, fmt.Errorf("go %s: %w: %s", args[0], err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
+	}
+	return out, nil
 }

@@ -10,7 +10,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/hashicorp/go-version"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
 // Release is a command line that is built from its Go module.
@@ -110,7 +110,7 @@ func (r Release) Build(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r, err)
 	}
 	program := filepath.Join(work, filepath.Base(path))
-	if _, err := goTool(ctx, tree, "build", "-buildvcs=false", "-trimpath",
+	if _, err := gobuild.Tool(ctx, tree, "build", "-buildvcs=false", "-trimpath",
 		"-ldflags=-s -w -X "+r.module+"/version.dev=no", "-o", program, r.main); err != nil {
 		return fmt.Errorf("building %s: %w", r, err)
 	}
@@ -132,7 +132,7 @@ func removeStaleBuilds(dir string) {
 
 // download returns the folder of the module in the module cache.
 func (r Release) download(ctx context.Context, dir string) (string, error) {
-	out, err := goTool(ctx, dir, "mod", "download", "-json", r.module+"@v"+r.Version)
+	out, err := gobuild.Tool(ctx, dir, "mod", "download", "-json", r.module+"@v"+r.Version)
 	var module struct{ Dir, Error string }
 	if json.Unmarshal(out, &module) == nil && module.Error != "" {
 		return "", errors.New(strings.TrimSpace(module.Error))
@@ -144,7 +144,7 @@ func (r Release) download(ctx context.Context, dir string) (string, error) {
 // replace directives: they are not in its archive. For Terraform these are the
 // back ends for remote state, which no test of ours uses.
 func dropAbsentModules(ctx context.Context, tree string) error {
-	out, err := goTool(ctx, tree, "mod", "edit", "-json")
+	out, err := gobuild.Tool(ctx, tree, "mod", "edit", "-json")
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func dropAbsentModules(ctx context.Context, tree string) error {
 	if len(absent) == 0 {
 		return nil
 	}
-	if _, err := goTool(ctx, tree, edit...); err != nil {
+	if _, err := gobuild.Tool(ctx, tree, edit...); err != nil {
 		return err
 	}
 	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
@@ -214,22 +214,4 @@ func dropImports(path string, absent map[string]bool) error {
 		}
 	}
 	return os.WriteFile(path, kept.Bytes(), 0o600)
-}
-
-// goTool runs the go command, unaware of this project's workspace and flags.
-func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "PWD="+dir)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		// Why it failed comes last.
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		return out, fmt.Errorf("go %s: %w: %s", args[0], err, strings.Join(lines[max(0, len(lines)-5):], "\n"))
-	}
-	return out, nil
 }

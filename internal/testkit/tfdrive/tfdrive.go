@@ -5,6 +5,7 @@
 package tfdrive
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // Provider is a configured provider process.
@@ -25,6 +27,7 @@ type Provider struct {
 	ctx    context.Context // outlives the test's own, for clean-ups
 	server tfprotov6.ProviderServer
 	schema *tfprotov6.GetProviderSchemaResponse
+	ids    map[string]tftypes.Type // of identities
 	block  *tfprotov6.DynamicValue // the provider block
 	// Configured holds what configuring the provider said.
 	Configured Diagnostics
@@ -35,15 +38,23 @@ var Unknown = unknown{}
 
 type unknown struct{}
 
-// Start serves the provider and configures it with a provider block.
+// Start serves the provider and configures it with a provider block. It skips the test
+// where tfcli.SkipAgain does: no command line is in it.
 func Start(t *testing.T, p provider.Provider, block map[string]any) *Provider {
 	t.Helper()
+	tfcli.SkipAgain(t)
 	d := &Provider{t: t, ctx: context.WithoutCancel(t.Context()), server: pluginserver.New(p)}
 	var err error
 	d.schema, err = d.server.GetProviderSchema(d.ctx, &tfprotov6.GetProviderSchemaRequest{})
 	d.must(err)
 	if diags := Diagnostics(d.schema.Diagnostics); diags.Err() != nil {
 		t.Fatalf("the provider's schema does not load: %s", diags)
+	}
+	identities, err := d.server.GetResourceIdentitySchemas(d.ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
+	d.must(err)
+	d.ids = map[string]tftypes.Type{}
+	for name, schema := range identities.IdentitySchemas {
+		d.ids[name] = schema.ValueType()
 	}
 	config := d.value(d.schema.Provider.ValueType(), block)
 	valid, err := d.server.ValidateProviderConfig(t.Context(), &tfprotov6.ValidateProviderConfigRequest{Config: d.pack(config)})
@@ -78,11 +89,47 @@ func (d *Provider) Schema(typeName string) *tfprotov6.Schema {
 	return d.schema.ResourceSchemas[typeName]
 }
 
+// DataTypes lists the types of data sources.
+func (d *Provider) DataTypes() []string { return slices.Sorted(maps.Keys(d.schema.DataSourceSchemas)) }
+
+// DataSchema is the schema of a data source's type.
+func (d *Provider) DataSchema(typeName string) *tfprotov6.Schema {
+	return d.schema.DataSourceSchemas[typeName]
+}
+
+// Data validates the configuration of a data source and reads it, as Terraform does
+// in a plan. Where it is not wholly known, nothing is read before the apply.
+func (d *Provider) Data(typeName string, config map[string]any) (State, Diagnostics) {
+	d.t.Helper()
+	schema := d.DataSchema(typeName)
+	if schema == nil {
+		d.t.Fatalf("the provider has no data source type %s", typeName)
+	}
+	value := d.value(schema.ValueType(), config)
+	valid, err := d.server.ValidateDataResourceConfig(d.ctx, &tfprotov6.ValidateDataResourceConfigRequest{TypeName: typeName, Config: d.pack(value)})
+	d.must(err)
+	out, diags := State{Type: typeName}, Diagnostics(valid.Diagnostics)
+	if diags.Err() != nil || !value.IsFullyKnown() {
+		return out, diags
+	}
+	resp, err := d.server.ReadDataSource(d.ctx, &tfprotov6.ReadDataSourceRequest{TypeName: typeName, Config: d.pack(value)})
+	d.must(err)
+	diags = append(diags, resp.Diagnostics...)
+	if diags.Err() == nil {
+		out.Value = d.unpack(resp.State, schema.ValueType())
+		if !out.Value.IsFullyKnown() {
+			d.t.Errorf("%s: unknown values in the state: %s", typeName, out.Value)
+		}
+	}
+	return out, diags
+}
+
 // State is an object's state; nil Value before it exists.
 type State struct {
-	Type    string
-	Value   tftypes.Value
-	private []byte
+	Type     string
+	Value    tftypes.Value
+	private  []byte
+	identity *tfprotov6.ResourceIdentityData
 }
 
 // Exists tells whether the state holds an object.
@@ -103,6 +150,21 @@ func (s State) Get(path string) any {
 		at = members[name]
 	}
 	return at
+}
+
+// Identity returns an attribute of the identity; nil where it has none.
+func (d *Provider) Identity(s State, attribute string) any {
+	d.t.Helper()
+	if s.identity == nil || s.identity.IdentityData == nil {
+		return nil
+	}
+	members, _ := plain(d.unpack(s.identity.IdentityData, d.ids[s.Type])).(map[string]any)
+	return members[attribute]
+}
+
+// Holds tells whether a text is anywhere in the state, its private part included.
+func (s State) Holds(text string) bool {
+	return bytes.Contains(s.private, []byte(text)) || s.Value.Type() != nil && strings.Contains(s.Value.String(), text)
 }
 
 // Planned is a proposed change.
@@ -158,16 +220,32 @@ func (p *Planned) plan(d *Provider, typeName string, schema *tfprotov6.Schema, b
 	proposed := propose(schema.Block.Attributes, before, p.config)
 	resp, err := d.server.PlanResourceChange(d.ctx, &tfprotov6.PlanResourceChangeRequest{
 		TypeName: typeName, PriorState: d.pack(before), ProposedNewState: d.pack(proposed), Config: d.pack(p.config), PriorPrivate: p.prior.private,
+		PriorIdentity: p.prior.identity,
 	})
 	d.must(err)
 	p.Diagnostics = append(p.Diagnostics, resp.Diagnostics...)
-	p.State = State{Type: typeName, private: resp.PlannedPrivate}
+	p.State = State{Type: typeName, private: resp.PlannedPrivate, identity: resp.PlannedIdentity}
 	if resp.PlannedState != nil {
 		p.Value = d.unpack(resp.PlannedState, schema.ValueType())
+	}
+	// Terraform can't show a saved plan with such an identity, and OpenTofu can't save it.
+	if id := resp.PlannedIdentity; id != nil && id.IdentityData != nil && !d.unpack(id.IdentityData, d.ids[typeName]).IsFullyKnown() {
+		d.t.Errorf("%s: the planned identity is not known", typeName)
 	}
 	for _, path := range resp.RequiresReplace {
 		p.Replace = append(p.Replace, dotted(path))
 	}
+}
+
+// Resolve plans a change again, as Terraform does before it applies it, with what
+// the configuration has by then.
+func (d *Provider) Resolve(p Planned, config map[string]any) Planned {
+	d.t.Helper()
+	again := d.Plan(p.Type, p.prior, config)
+	if diff := inconsistent("", plain(p.Value), plain(again.Value)); diff != "" && !strings.HasSuffix(diff, "is still unknown") {
+		d.t.Errorf("%s: inconsistent final plan: %s", p.Type, diff)
+	}
+	return again
 }
 
 // Apply carries out a planned change. What the provider returns is checked
@@ -187,9 +265,10 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 	}
 	resp, err := d.server.ApplyResourceChange(d.ctx, &tfprotov6.ApplyResourceChangeRequest{
 		TypeName: p.Type, PriorState: d.pack(before), PlannedState: d.pack(p.Value), Config: d.pack(p.config), PlannedPrivate: p.private,
+		PlannedIdentity: p.identity,
 	})
 	d.must(err)
-	state := State{Type: p.Type, private: resp.Private}
+	state := State{Type: p.Type, private: resp.Private, identity: resp.NewIdentity}
 	if resp.NewState != nil {
 		state.Value = d.unpack(resp.NewState, ty)
 	}
@@ -205,9 +284,9 @@ func (d *Provider) Apply(p Planned) (State, Diagnostics) {
 // Read refreshes a state; it no longer exists where the object is gone.
 func (d *Provider) Read(s State) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.ReadResource(d.ctx, &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private})
+	resp, err := d.server.ReadResource(d.ctx, &tfprotov6.ReadResourceRequest{TypeName: s.Type, CurrentState: d.pack(s.Value), Private: s.private, CurrentIdentity: s.identity})
 	d.must(err)
-	out := State{Type: s.Type, private: resp.Private}
+	out := State{Type: s.Type, private: resp.Private, identity: resp.NewIdentity}
 	if resp.NewState != nil {
 		out.Value = d.unpack(resp.NewState, d.Schema(s.Type).ValueType())
 	}
@@ -233,16 +312,73 @@ func (d *Provider) Destroy(s State) Diagnostics {
 	return append(planned.Diagnostics, resp.Diagnostics...)
 }
 
-// Import brings an object into a state by its id, and reads it.
+// Import brings an object into a state by its id or name, and reads it.
 func (d *Provider) Import(typeName, id string) (State, Diagnostics) {
 	d.t.Helper()
-	resp, err := d.server.ImportResourceState(d.ctx, &tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
+	return d.imported(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, ID: id})
+}
+
+// ImportIdentity brings an object into a state by its identity, and reads it.
+func (d *Provider) ImportIdentity(typeName string, identity map[string]any) (State, Diagnostics) {
+	d.t.Helper()
+	packed := d.pack(d.value(d.ids[typeName], identity))
+	return d.imported(&tfprotov6.ImportResourceStateRequest{TypeName: typeName, Identity: &tfprotov6.ResourceIdentityData{IdentityData: packed}})
+}
+
+func (d *Provider) imported(req *tfprotov6.ImportResourceStateRequest) (State, Diagnostics) {
+	d.t.Helper()
+	resp, err := d.server.ImportResourceState(d.ctx, req)
 	d.must(err)
 	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || len(resp.ImportedResources) == 0 {
-		return State{Type: typeName}, diags
+		return State{Type: req.TypeName}, diags
 	}
 	got := resp.ImportedResources[0]
-	return d.Read(State{Type: typeName, Value: d.unpack(got.State, d.Schema(typeName).ValueType()), private: got.Private})
+	return d.Read(State{Type: req.TypeName, Value: d.unpack(got.State, d.Schema(req.TypeName).ValueType()), private: got.Private, identity: got.Identity})
+}
+
+// Move moves the state of another provider's resource, as a moved block does. The state
+// is as a state file has it.
+func (d *Provider) Move(typeName, sourceProvider, sourceType string, state []byte) (State, Diagnostics) {
+	d.t.Helper()
+	resp, err := d.server.MoveResourceState(d.ctx, &tfprotov6.MoveResourceStateRequest{
+		TargetTypeName: typeName, SourceProviderAddress: sourceProvider, SourceTypeName: sourceType, SourceState: &tfprotov6.RawState{JSON: state},
+	})
+	d.must(err)
+	if diags := Diagnostics(resp.Diagnostics); diags.Err() != nil || resp.TargetState == nil {
+		return State{Type: typeName}, diags
+	}
+	return State{Type: typeName, Value: d.unpack(resp.TargetState, d.Schema(typeName).ValueType()), private: resp.TargetPrivate, identity: resp.TargetIdentity}, resp.Diagnostics
+}
+
+// Listed is an object that a list block finds.
+type Listed struct {
+	State
+	Name string // to show
+}
+
+// List finds the objects of a type, with their attributes.
+func (d *Provider) List(typeName string, config map[string]any) (found []Listed, diags Diagnostics) {
+	d.t.Helper()
+	schema, ok := d.schema.ListResourceSchemas[typeName]
+	if !ok {
+		d.t.Fatalf("the provider has no list resource of type %s", typeName)
+	}
+	server, ok := d.server.(tfprotov6.ListResourceServer)
+	if !ok {
+		d.t.Fatal("the provider serves no lists")
+	}
+	stream, err := server.ListResource(d.ctx, &tfprotov6.ListResourceRequest{
+		TypeName: typeName, Config: d.pack(d.value(schema.ValueType(), config)), IncludeResource: true,
+	})
+	d.must(err)
+	for result := range stream.Results {
+		diags = append(diags, result.Diagnostics...)
+		if Diagnostics(result.Diagnostics).Err() != nil {
+			continue
+		}
+		found = append(found, Listed{State{Type: typeName, Value: d.unpack(result.Resource, d.Schema(typeName).ValueType()), identity: result.Identity}, result.DisplayName})
+	}
+	return found, diags
 }
 
 func (d *Provider) must(err error) {

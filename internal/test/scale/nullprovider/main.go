@@ -37,7 +37,7 @@ func (*idle) Configure(context.Context, provider.ConfigureRequest, *provider.Con
 
 func (*idle) Resources(context.Context) (out []func() resource.Resource) {
 	for _, kind := range resources.All {
-		out = append(out, func() resource.Resource { return &nothing{kind()} })
+		out = append(out, func() resource.Resource { return &nothing{kind.Resource()} })
 	}
 	return out
 }

@@ -1,0 +1,26 @@
+variable "image" {
+  type    = string
+  default = "registry.example.com/worker:4"
+}
+
+resource "gpucloud_endpoint" "upscale" {
+  name  = "upscale"
+  image = var.image
+
+  # A smoke test after the endpoint is created, and after each change.
+  lifecycle {
+    action_trigger {
+      events  = [after_create, after_update]
+      actions = [action.gpucloud_job_run.smoke]
+    }
+  }
+}
+
+action "gpucloud_job_run" "smoke" {
+  config {
+    endpoint_id      = gpucloud_endpoint.upscale.id
+    input            = jsonencode({ width = 64, height = 64 })
+    timeout          = "5m"
+    expected_members = jsonencode({ width = 64, height = 64 })
+  }
+}

@@ -1,0 +1,19 @@
+# What is left out is as it is by default. Each is "error", "warning" or "off".
+provider "gpucloud" {
+  max_hourly_cost = 5
+
+  plan_checks = {
+    names        = "error"   # an unknown GPU type, pool or CPU flavour
+    data_centers = "error"   # volumes, data centers and GPUs that share no data center
+    stock        = "off"     # nothing of what is asked for is in stock: "warning" by default
+    cost         = "warning" # above max_hourly_cost: "error" by default
+  }
+}
+
+# It may cost 8.80 USD an hour: the plan warns, and goes on.
+resource "gpucloud_endpoint" "chat" {
+  name    = "chat"
+  image   = "registry.example.com/chat:1"
+  gpu     = { type_ids = ["NVIDIA GeForce RTX 4090"] }
+  workers = { max = 8 }
+}

@@ -1,0 +1,11 @@
+data "gpucloud_endpoints" "queues" {
+  type = "QUEUE"
+}
+
+# A tripwire: no endpoint of the account may grow beyond its share.
+check "few_workers" {
+  assert {
+    condition     = alltrue([for e in data.gpucloud_endpoints.queues.endpoints : e.workers.max <= 10])
+    error_message = "An endpoint may have more than 10 workers."
+  }
+}

@@ -1,0 +1,10 @@
+# What a serverless endpoint can get now, by price.
+data "gpucloud_gpu_types" "now" {
+  product          = ["SERVERLESS"]
+  min_memory       = 24
+  min_availability = "LOW"
+}
+
+output "price_by_type" {
+  value = { for t in data.gpucloud_gpu_types.now.gpu_types : t.id => t.price.serverless }
+}

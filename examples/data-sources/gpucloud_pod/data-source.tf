@@ -1,0 +1,7 @@
+data "gpucloud_pod" "notebook" {
+  name = "notebook"
+}
+
+output "notebook_status" {
+  value = data.gpucloud_pod.notebook.status
+}

@@ -1,0 +1,30 @@
+# A job that a test runs on the endpoint of the module: it fails where the job does.
+
+terraform {
+  required_providers {
+    gpucloud = {
+      source = "gpucloud/gpucloud"
+    }
+  }
+}
+
+variable "endpoint_id" {
+  type = string
+}
+
+variable "greeting" {
+  type = string
+}
+
+ephemeral "gpucloud_job" "hello" {
+  endpoint_id = var.endpoint_id
+  input       = jsonencode({ name = "Ada" })
+  timeout     = "1m"
+
+  lifecycle {
+    postcondition {
+      condition     = jsondecode(self.output).greeting == var.greeting
+      error_message = "The job has another greeting than the one expected."
+    }
+  }
+}

@@ -1,0 +1,13 @@
+# By id, or by the name where only one has it.
+import {
+  to = gpucloud_registry_delegation.example
+  id = "the-id-of-the-object"
+}
+
+# By identity: Terraform 1.12 and later.
+import {
+  to = gpucloud_registry_delegation.example
+  identity = {
+    id = "the-id-of-the-object"
+  }
+}

@@ -1,0 +1,13 @@
+# There is one for each account.
+import {
+  to = gpucloud_ssh_keys.example
+  id = "account"
+}
+
+# By identity: Terraform 1.12 and later.
+import {
+  to = gpucloud_ssh_keys.example
+  identity = {
+    id = "account"
+  }
+}

@@ -1,0 +1,170 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// costWorks are what the cost of a job is measured of.
+var costWorks = []string{"run", "runsync"}
+
+// costClients ask at a time, spread over the nodes.
+const costClients = 64
+
+// cost is what the jobs of a moment took.
+type cost struct {
+	rate            float64       // jobs per second
+	nodes, database time.Duration // processor time of a job
+}
+
+// BenchmarkNodes is the processor time of a job with the embedded state, and with one, two
+// and three jobrunners on one PostgreSQL, divided into jobrunners and database: what a
+// simulation of more machines needs (docs/scaling.md).
+func BenchmarkNodes(b *testing.B) {
+	bin := b.TempDir()
+	if err := gobuild.Programs(b.Context(), bin, "../../cmd/jobrunner"); err != nil {
+		b.Fatal(err)
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "\nMeasured on %s: %d processors of %s, %d clients, jobs of 1 KB that echo; the middle of rounds of %s.\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cpuModel(), costClients, *moment)
+	table.WriteString("| state | nodes | operation | jobs/s | processor time of the nodes | of the database |\n|---|---:|---|---:|---:|---:|\n")
+	for _, d := range []struct {
+		name  string
+		nodes int
+	}{{"ephemeral", 1}, {"SQLite", 1}, {"PostgreSQL", 1}, {"PostgreSQL", 2}, {"PostgreSQL", 3}} {
+		b.Run(fmt.Sprintf("%s/nodes=%d", d.name, d.nodes), func(b *testing.B) {
+			all, server := startNodes(b, bin, d.name, d.nodes)
+			for _, name := range costWorks {
+				w := works[slices.IndexFunc(works, func(w work) bool { return w.name == name })]
+				b.Run(name, func(b *testing.B) {
+					var measured []cost
+					for b.Loop() {
+						measured = append(measured, costOf(b, all, server, w))
+					}
+					slices.SortFunc(measured, func(a, b cost) int { return cmp.Compare(a.nodes+a.database, b.nodes+b.database) })
+					c := measured[len(measured)/2]
+					b.ReportMetric(0, "ns/op")
+					b.ReportMetric(c.rate, "jobs/s")
+					b.ReportMetric(float64(c.nodes.Microseconds()), "nodes-µs")
+					b.ReportMetric(float64(c.database.Microseconds()), "database-µs")
+					database := "in the node's"
+					if server != nil {
+						database = fmt.Sprintf("%d µs", c.database.Microseconds())
+					}
+					fmt.Fprintf(&table, "| %s | %d | `/%s` | %s | %d µs | %s |\n", d.name, d.nodes, name, rate(c.rate), c.nodes.Microseconds(), database)
+				})
+			}
+		})
+	}
+	write(b, "nodes", table.String()+"\n")
+}
+
+// startNodes starts so many jobrunners on one state, with an endpoint that all of them have;
+// server is nil where the state is embedded.
+func startNodes(b *testing.B, bin, state string, n int) (all []*subject, server *pgtest.Server) {
+	b.Helper()
+	flags := func() []string { return []string{"--data", b.TempDir()} }
+	switch state {
+	case "ephemeral":
+		flags = func() []string { return []string{"--ephemeral"} }
+	case "PostgreSQL":
+		server = pgtest.NewServer(b)
+		flags = func() []string { return []string{"--data", b.TempDir(), "--engine", server.URL} }
+	}
+	for i := range n {
+		s := &subject{name: fmt.Sprintf("%s-%d", state, i+1), key: benchKey, endpoints: map[string]string{}}
+		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--limits", "off", "--gpus", "off"}, flags()...)
+		line := s.run(b, filepath.Join(bin, "jobrunner"), []string{"GPUCLOUD_API_KEY=" + s.key}, urlLine, args...)
+		s.url = strings.TrimSpace(strings.TrimPrefix(line, urlLine))
+		all = append(all, s)
+	}
+	return all, server
+}
+
+// costOf has clients ask all nodes in turn for a moment, and waits until all jobs are done.
+func costOf(b *testing.B, all []*subject, server *pgtest.Server, w work) (c cost) {
+	b.Helper()
+	all[0].deploy(b, w.handler, images[w.handler], workers, workers)
+	id := all[0].endpoints[w.handler]
+	defer func() {
+		answer, err := http.DefaultClient.Do(all[0].request(b, http.MethodDelete, "/v2/serverless/"+id, nil))
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = answer.Body.Close()
+	}()
+	var clients []*client
+	for _, s := range all {
+		s.endpoints[w.handler] = id
+		own, done := newClients(s, costClients/len(all))
+		defer done()
+		clients = append(clients, own...)
+	}
+	once, err := w.prepare(clients[0], 1<<10) // which has the same paths at each node
+	if err != nil {
+		b.Fatal(err)
+	}
+	load(clients, *moment/4, once)
+	finished(b, clients[0], id)
+	began, nodesBefore, databaseBefore := time.Now(), nodesTime(all), databaseTime(server)
+	r := load(clients, *moment, once)
+	jobs := r.rate * moment.Seconds()
+	finished(b, clients[0], id)
+	if r.failed > 0 {
+		b.Errorf("%d requests failed: %v", r.failed, r.failure)
+	}
+	if jobs < 1 {
+		b.Fatal("no job was done")
+	}
+	c.rate = jobs / time.Since(began).Seconds()
+	c.nodes = time.Duration(float64(nodesTime(all)-nodesBefore) / jobs)
+	c.database = time.Duration(float64(databaseTime(server)-databaseBefore) / jobs)
+	return c
+}
+
+// finished waits until no job of an endpoint waits or runs.
+func finished(b *testing.B, c *client, endpoint string) {
+	b.Helper()
+	for {
+		text, err := c.ask(http.MethodGet, "/v2/"+endpoint+"/health", nil)
+		if err != nil {
+			b.Fatal(errors.Join(err, errors.New("the endpoint's health")))
+		}
+		if strings.Contains(string(text), `"inProgress":0`) && strings.Contains(string(text), `"inQueue":0`) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // each question costs, too
+	}
+}
+
+func nodesTime(all []*subject) (sum time.Duration) {
+	for _, s := range all {
+		sum += s.cpuTime()
+	}
+	return sum
+}
+
+// databaseTime is that of the processes that the server has now: its connections last.
+func databaseTime(server *pgtest.Server) (sum time.Duration) {
+	if server == nil {
+		return 0
+	}
+	for _, pid := range server.Processes() {
+		sum += cpuTime(pid)
+	}
+	return sum
+}

@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+)
+
+// Ceiling is the most that one object may cost in an hour.
+type Ceiling struct {
+	USD    *big.Rat // nil: no ceiling
+	Source string   // where it is set, for messages
+}
+
+// NewCeiling takes a configured number; null and unknown are no ceiling.
+func NewCeiling(n types.Number, source string) Ceiling {
+	if n.IsNull() || n.IsUnknown() {
+		return Ceiling{}
+	}
+	// The decimal that was written, of which a binary number is a neighbour.
+	usd, ok := new(big.Rat).SetString(n.ValueBigFloat().Text('f', -1))
+	if !ok {
+		return Ceiling{}
+	}
+	return Ceiling{usd, source}
+}
+
+// price is what one unit costs in an hour.
+type price struct {
+	of   string   // GPU type or CPU flavour, with its vCPUs
+	unit *big.Rat // of a GPU, or of a whole CPU configuration; nil: the catalog has none
+	text string   // how it comes about
+}
+
+// CheckCost refuses a new or changed object that may cost more in an hour than its
+// ceiling: own where it has one, else that of the provider. Of several GPU types or CPU
+// configurations the dearest counts.
+func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request, own types.Number) {
+	if c == nil || c.Cost == Off || own.IsUnknown() || !r.ComputeKnown || r.Machines == 0 {
+		return
+	}
+	ceiling, at := c.Ceiling, r.computeAt()
+	if !own.IsNull() {
+		ceiling, at = NewCeiling(own, "max_hourly_cost of this resource"), path.Root("max_hourly_cost")
+	}
+	if ceiling.USD == nil {
+		return
+	}
+	if c.client.Version == api.V1 {
+		c.warnOnce(to, "Management API v1 has no catalog, and with it no prices: max_hourly_cost is compared with nothing, for all resources. Set api_version = %q for it.", string(api.V2))
+		return
+	}
+	prices, ok := c.prices(ctx, to, r)
+	if !ok {
+		return
+	}
+	var dearest price
+	var missing []string
+	for _, p := range prices {
+		switch {
+		case p.unit == nil:
+			missing = append(missing, p.of)
+		case dearest.unit == nil || p.unit.Cmp(dearest.unit) > 0:
+			dearest = p
+		}
+	}
+	if dearest.unit != nil {
+		factor := r.Machines
+		text := dearest.text
+		if r.GPU != nil {
+			factor *= r.GPU.Count
+			text += fmt.Sprintf(" × %d (%s)", r.GPU.Count, diagnostics.Name(r.GPU.CountAt))
+		}
+		if r.MachinesIn != "" {
+			text += fmt.Sprintf(" × %d (%s)", r.Machines, r.MachinesIn)
+		}
+		if cost := new(big.Rat).Mul(dearest.unit, new(big.Rat).SetInt64(factor)); cost.Cmp(ceiling.USD) > 0 {
+			among := ""
+			if len(prices) > 1 {
+				among = fmt.Sprintf(", the dearest of %d that it may get", len(prices))
+			}
+			c.Cost.report(to, at, "Above the cost ceiling", "It may cost %s USD an hour, and max_hourly_cost is %s USD (%s). Compared: %s%s: %s. Ask for less, or set a higher max_hourly_cost in this resource.",
+				decimal(cost), decimal(ceiling.USD), ceiling.Source, dearest.of, among, text)
+			return
+		}
+	}
+	if len(missing) > 0 || len(prices) == 0 {
+		what := "any GPU or CPU will do, which has no price"
+		if len(missing) > 0 {
+			what = "the catalog has no price of " + strings.Join(missing, ", ") + " for " + r.use()
+		}
+		to.WarnAt(at, "The cost is not known", "max_hourly_cost of %s USD (%s) is not compared: %s.", decimal(ceiling.USD), ceiling.Source, what)
+	}
+}
+
+// prices are those of all that the machine may get.
+func (c *Checks) prices(ctx context.Context, to diagnostics.Check, r Request) (prices []price, ok bool) {
+	switch {
+	case r.GPU != nil:
+		all, ok := c.GPUTypes(ctx, to)
+		if !ok {
+			return nil, false
+		}
+		types, missing := r.GPU.choose(all)
+		for _, t := range types {
+			prices = append(prices, r.gpuPrice(t))
+		}
+		for _, id := range missing {
+			prices = append(prices, price{of: id})
+		}
+	case len(r.CPU) > 0:
+		all, ok := c.cpuTypes(ctx, to)
+		if !ok {
+			return nil, false
+		}
+		for _, cpu := range r.CPU {
+			prices = append(prices, r.cpuPrice(cpu, all))
+		}
+	}
+	return prices, true
+}
+
+func (r Request) gpuPrice(t api.GPUType) price {
+	figure, of := t.Price.Secure, "secure"
+	switch {
+	case r.Product == Serverless:
+		figure, of = t.Price.Serverless, "serverless"
+	case r.cloud() == community:
+		figure, of = t.Price.Community, "community"
+	}
+	if r.Product != Serverless && r.of(t.MaxCount) == 0 {
+		figure = "" // of a cloud that does not offer the type
+	}
+	unit := amount(figure)
+	if unit == nil {
+		return price{of: t.ID}
+	}
+	return price{t.ID, unit, fmt.Sprintf("%s USD (%s price of a GPU)", decimal(unit), of)}
+}
+
+func (r Request) cpuPrice(cpu CPU, all []api.CPUType) price {
+	p := price{of: fmt.Sprintf("%s with %d vCPUs", cpu.ID, cpu.VCPUs)}
+	for _, t := range all {
+		figure, of := t.Price.SecurePerVCPU, "secure"
+		switch {
+		case t.ID != cpu.ID:
+			continue
+		case r.Product == Serverless:
+			figure, of = t.Price.ServerlessPerVCPU, "serverless"
+		case r.cloud() == community:
+			figure = "" // the catalog has none
+		}
+		if one := amount(figure); one != nil {
+			p.unit = new(big.Rat).Mul(one, new(big.Rat).SetInt64(cpu.VCPUs))
+			p.text = fmt.Sprintf("%s USD (%s price of a vCPU) × %d (%s)", decimal(one), of, cpu.VCPUs, diagnostics.Name(cpu.VCPUsAt))
+		}
+	}
+	return p
+}
+
+// amount is a price of the catalog; nil where there is none.
+func amount(figure json.Number) *big.Rat {
+	r, ok := new(big.Rat).SetString(figure.String())
+	if !ok {
+		return nil
+	}
+	return r
+}
+
+// decimal writes an amount without needless zeros.
+func decimal(r *big.Rat) string {
+	return strings.TrimSuffix(strings.TrimRight(r.FloatString(12), "0"), ".")
+}

@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
+)
+
+// CheckNames finds the ids that the catalog does not have, and machines that are larger
+// than any. Management API v2 takes GPU types, pools and CPU flavours as its catalog
+// returns them, so that another one is an error. Data centers are an open list: the API
+// takes some that its catalog lacks, and another one is a warning. API v1 has no catalog;
+// what is documented of it are open lists, too.
+//
+// Refused tells whether it was an error.
+func (c *Checks) CheckNames(ctx context.Context, to diagnostics.Check, r Request) (refused bool) {
+	if c == nil || c.Names == Off {
+		return false
+	}
+	if c.client.Version == api.V1 {
+		c.checkDocumented(to, r)
+		return false
+	}
+	before := to.Diagnostics.ErrorsCount()
+	c.checkListed(ctx, to, r)
+	return to.Diagnostics.ErrorsCount() > before
+}
+
+func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Request) {
+	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools)) {
+		if all, ok := c.GPUTypes(ctx, to); ok {
+			c.unknown(to, c.Names, "GPU type", r.GPU.Types, column(all, gpuID))
+			c.unknown(to, c.Names, "GPU pool", r.GPU.Pools, column(all, gpuPool))
+			c.checkGPUCount(to, r, all)
+		}
+	}
+	for _, cpu := range r.CPU {
+		if !cpu.New {
+			continue
+		}
+		if all, ok := c.cpuTypes(ctx, to); ok {
+			c.unknown(to, c.Names, "CPU flavour", []Ref{cpu.Ref}, column(all, cpuID))
+			c.checkVCPUs(to, cpu, all)
+		}
+	}
+	if anyNew(r.DataCenters) {
+		if all, ok := c.dataCenters(ctx, to); ok {
+			c.unknown(to, c.Names.atMost(Warning), "data center", r.DataCenters, column(all, func(d api.DataCenter) string { return d.ID }))
+		}
+	}
+}
+
+func (c *Checks) checkDocumented(to diagnostics.Check, r Request) {
+	if r.GPU != nil {
+		c.undocumented(to, "GPU type", r.GPU.Types, slices.Collect(maps.Keys(DocumentedPools)))
+	}
+	for _, cpu := range r.CPU {
+		c.undocumented(to, "CPU flavour", []Ref{cpu.Ref}, documentedCPUs)
+	}
+	c.undocumented(to, "data center", r.DataCenters, documentedDataCenters)
+}
+
+func (c *Checks) undocumented(to diagnostics.Check, title string, refs []Ref, known []string) {
+	for _, ref := range refs {
+		if ref.New && !slices.Contains(known, ref.ID) {
+			c.Names.atMost(Warning).report(to, ref.At, "Unknown "+title, "The %s %q is not one that is documented for management API v1, which has no catalog%s", title, ref.ID, suggestion(ref.ID, known))
+		}
+	}
+}
+
+// unknown reports new ids that are not in the catalog.
+func (c *Checks) unknown(to diagnostics.Check, level Level, title string, refs []Ref, known []string) {
+	for _, ref := range refs {
+		if ref.New && !slices.Contains(known, ref.ID) {
+			level.report(to, ref.At, "Unknown "+title, "The catalog of the deployment has no %s %q%s", title, ref.ID, suggestion(ref.ID, known))
+		}
+	}
+}
+
+// suggestion ends a sentence with what may have been meant.
+func suggestion(id string, known []string) string {
+	if s := near.Suggest(id, known); s != "" {
+		return s
+	}
+	return "."
+}
+
+// checkGPUCount compares the GPUs of a pod with those of the largest machine.
+func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUType) {
+	if r.Product == Serverless || !r.ComputeKnown || !r.Changes {
+		return
+	}
+	types, _ := r.GPU.choose(all)
+	for _, t := range types {
+		switch most := r.of(t.MaxCount); {
+		case most == 0:
+			c.Names.report(to, r.GPU.At, "The cloud does not offer the GPU type", "The %s cloud does not offer the GPU type %q.", r.cloud(), t.ID)
+		case r.GPU.Count > most:
+			c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine with the GPU type %q in the %s cloud has %d GPUs, and the configuration asks for %d.", t.ID, r.cloud(), most, r.GPU.Count)
+		}
+	}
+}
+
+func (c *Checks) checkVCPUs(to diagnostics.Check, cpu CPU, all []api.CPUType) {
+	for _, t := range all {
+		if t.ID == cpu.ID && cpu.VCPUs > 0 && t.VCPU.Max > 0 && (cpu.VCPUs < t.VCPU.Min || cpu.VCPUs > t.VCPU.Max) {
+			c.Names.report(to, cpu.VCPUsAt, "vCPUs that the flavour does not have", "The CPU flavour %q has %d to %d vCPUs, not %d.", t.ID, t.VCPU.Min, t.VCPU.Max, cpu.VCPUs)
+		}
+	}
+}
+
+func (r Request) cloud() string {
+	if r.Cloud == "" {
+		return secure
+	}
+	return r.Cloud
+}
+
+func (r Request) of(count api.CloudCount) int64 {
+	if r.cloud() == community {
+		return count.Community
+	}
+	return count.Secure
+}
+
+func anyNew(refs []Ref) bool {
+	return slices.ContainsFunc(refs, func(r Ref) bool { return r.New })
+}
+
+// column are the ids that a list of the catalog has, without "".
+func column[T any](all []T, id func(T) string) (ids []string) {
+	for _, t := range all {
+		if s := id(t); s != "" {
+			ids = append(ids, s)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,132 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+)
+
+// CheckPlaces refuses what can be nowhere: network volumes, data centers and compute that
+// share no data center. On API v1 nothing is known of where compute is.
+func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Request) {
+	if c == nil || c.DataCenters == Off || !r.PlacesKnown || !r.Changes || len(r.DataCenters)+len(r.Volumes) == 0 {
+		return
+	}
+	at := r.VolumesAt
+	if len(r.DataCenters) > 0 {
+		at = r.DataCenters[0].At.ParentPath()
+	}
+	allowed := r.allowed()
+	if len(allowed) == 0 {
+		c.DataCenters.report(to, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.places())
+		return
+	}
+	if !r.ComputeKnown || c.client.Version == api.V1 {
+		return
+	}
+	offering, ids := c.offering(ctx, to, r)
+	if offering == nil || slices.ContainsFunc(allowed, func(d string) bool { return slices.Contains(offering, d) }) {
+		return
+	}
+	c.DataCenters.report(to, at, "No common data center", "No data center that the configuration allows offers %s. %s The catalog offers it in: %s.",
+		strings.Join(ids, ", "), r.places(), strings.Join(offering, ", "))
+}
+
+// CheckVolume refuses a network volume in a data center without its storage tier; "" is
+// the data center's own.
+func (c *Checks) CheckVolume(ctx context.Context, to diagnostics.Check, dataCenter, tier string) {
+	if c == nil || c.DataCenters == Off || c.client.Version == api.V1 || dataCenter == "" {
+		return
+	}
+	all, ok := c.dataCenters(ctx, to)
+	if !ok {
+		return
+	}
+	i := slices.IndexFunc(all, func(d api.DataCenter) bool { return d.ID == dataCenter })
+	if i < 0 { // CheckNames says so
+		return
+	}
+	tiers := all[i].NetworkVolumeTypes
+	var others []string
+	for _, d := range all {
+		if tier == "" && len(d.NetworkVolumeTypes) > 0 || slices.Contains(d.NetworkVolumeTypes, tier) {
+			others = append(others, d.ID)
+		}
+	}
+	switch {
+	case len(tiers) == 0:
+		c.DataCenters.report(to, path.Root("data_center"), "No network volumes in the data center", "The data center %s has no network volumes. Data centers that have: %s.", dataCenter, orNone(others))
+	case tier != "" && !slices.Contains(tiers, tier):
+		c.DataCenters.report(to, path.Root("type"), "No such storage tier in the data center", "The data center %s has network volumes of type %s, not %s. Data centers with %[3]s: %s.",
+			dataCenter, strings.Join(tiers, ", "), tier, orNone(others))
+	}
+}
+
+// allowed are the data centers that volumes and configuration leave; none where neither
+// names one, or where they share none.
+func (r Request) allowed() (ids []string) {
+	for _, d := range r.DataCenters {
+		if len(r.Volumes) == 0 || slices.ContainsFunc(r.Volumes, func(v Volume) bool { return v.DataCenter == d.ID }) {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(r.DataCenters) == 0 {
+		for _, v := range r.Volumes {
+			ids = append(ids, v.DataCenter)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// places says what the configuration allows.
+func (r Request) places() string {
+	var parts []string
+	if len(r.DataCenters) > 0 {
+		parts = append(parts, "Data centers: "+strings.Join(column(r.DataCenters, func(d Ref) string { return d.ID }), ", ")+".")
+	}
+	if len(r.Volumes) > 0 {
+		parts = append(parts, "Network volumes: "+strings.Join(column(r.Volumes, func(v Volume) string { return fmt.Sprintf("%s in %s", v.ID, v.DataCenter) }), ", ")+".")
+	}
+	return strings.Join(parts, " ")
+}
+
+// offering are the data centers that offer what the request asks for, in stock or not,
+// and what that is; nil where the catalog does not say of all of it where it is.
+func (c *Checks) offering(ctx context.Context, to diagnostics.Check, r Request) (places, ids []string) {
+	dataCenters, ok := c.dataCenters(ctx, to)
+	if !ok {
+		return nil, nil
+	}
+	offers, ok := c.offers(ctx, to, r)
+	if !ok {
+		return nil, nil
+	}
+	for _, o := range offers {
+		in := column(o.dataCenters, func(a api.Availability) string { return a.ID })
+		for _, d := range dataCenters {
+			if slices.ContainsFunc(slices.Concat(d.GPUAvailability, d.CPUAvailability), func(a api.Availability) bool { return a.ID == o.id }) {
+				in = append(in, d.ID)
+			}
+		}
+		if len(in) == 0 {
+			return nil, nil
+		}
+		places, ids = append(places, in...), append(ids, o.id)
+	}
+	slices.Sort(places)
+	return slices.Compact(places), ids
+}
+
+func orNone(ids []string) string {
+	if len(ids) == 0 {
+		return "none"
+	}
+	return strings.Join(ids, ", ")
+}

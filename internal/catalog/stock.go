@@ -1,0 +1,102 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+)
+
+const noStock = "NONE"
+
+// offer is a GPU type or CPU flavour with its stock.
+type offer struct {
+	id           string
+	availability string // of all data centers; "" where the answer lacks it
+	dataCenters  []api.Availability
+}
+
+// CheckStock warns where nothing of what a new or changed object asks for is in stock, in
+// the data centers that it allows.
+func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request) {
+	if c == nil || c.Stock == Off || c.client.Version == api.V1 || !r.ComputeKnown || !r.PlacesKnown || !r.Changes {
+		return
+	}
+	offers, ok := c.offers(ctx, to, r)
+	if !ok || len(offers) == 0 {
+		return
+	}
+	allowed := r.allowed()
+	var elsewhere []string
+	for _, o := range offers {
+		if o.availability == "" || o.inStock(allowed) {
+			return
+		}
+		for _, d := range o.dataCenters {
+			if d.Availability != noStock && !slices.Contains(elsewhere, d.ID) {
+				elsewhere = append(elsewhere, d.ID)
+			}
+		}
+	}
+	where := ""
+	if len(allowed) > 0 {
+		where = " in " + strings.Join(allowed, ", ")
+	}
+	effect := "The API may refuse to create it."
+	if r.Product == Serverless {
+		effect = "Its workers wait for stock, and its jobs for workers."
+	}
+	if len(elsewhere) > 0 {
+		slices.Sort(elsewhere)
+		effect += " There is stock in " + strings.Join(elsewhere, ", ") + "."
+	}
+	c.Stock.report(to, r.computeAt(), "Out of stock", "The catalog has none of %s in stock for %s%s. %s",
+		strings.Join(column(offers, func(o offer) string { return o.id }), ", "), r.use(), where, effect)
+}
+
+// offers are the GPU types or CPU flavours that will do, with their stock; false where
+// the catalog lacks one.
+func (c *Checks) offers(ctx context.Context, to diagnostics.Check, r Request) (offers []offer, ok bool) {
+	if r.GPU != nil {
+		all, ok := c.gpuStock(ctx, to, r)
+		types, missing := r.GPU.choose(all)
+		for _, t := range types {
+			offers = append(offers, offer{t.ID, t.Availability, t.DataCenters})
+		}
+		return offers, ok && len(missing) == 0
+	}
+	if len(r.CPU) == 0 {
+		return nil, false
+	}
+	all, ok := c.cpuStock(ctx, to, r)
+	for _, cpu := range r.CPU {
+		i := slices.IndexFunc(all, func(t api.CPUType) bool { return t.ID == cpu.ID })
+		if i < 0 {
+			return nil, false
+		}
+		offers = append(offers, offer{all[i].ID, all[i].Availability, all[i].DataCenters})
+	}
+	return offers, ok
+}
+
+// inStock tells whether there is stock in one of the data centers; in any where none is
+// named.
+func (o offer) inStock(allowed []string) bool {
+	if len(allowed) == 0 {
+		return o.availability != noStock
+	}
+	return slices.ContainsFunc(o.dataCenters, func(d api.Availability) bool { return d.Availability != noStock && slices.Contains(allowed, d.ID) })
+}
+
+// use names for what, and in which cloud, stock and prices count.
+func (r Request) use() string {
+	switch r.Product {
+	case Serverless:
+		return "serverless workers"
+	case Cluster:
+		return "clusters"
+	}
+	return "pods of the " + r.cloud() + " cloud"
+}

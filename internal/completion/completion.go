@@ -1,0 +1,163 @@
+// Package completion completes the command lines of programs that kong parses, in
+// bash, zsh and fish. The shell's script asks the program itself, so that it never
+// differs from what the program accepts.
+package completion
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Commands are to be embedded in a program's commands.
+type Commands struct {
+	Completion script     `cmd:"" help:"Print the script that completes this program's command lines in a shell."`
+	Complete   candidates `cmd:"" name:"__complete" hidden:"" passthrough:""`
+}
+
+type script struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+}
+
+// Help says where the script goes.
+func (script) Help() string {
+	program := filepath.Base(os.Args[0])
+	return strings.ReplaceAll(`Examples:
+  source <(NAME completion bash)    # in ~/.bashrc
+  source <(NAME completion zsh)     # in ~/.zshrc, after compinit
+  NAME completion fish | source     # in ~/.config/fish/config.fish`, "NAME", program)
+}
+
+// scripts pass the words up to the cursor, and fall back to the names of files.
+var scripts = map[string]string{
+	"bash": `_NAME() {
+  local IFS=$'\n'
+  COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _NAME NAME
+`,
+	"zsh": `_NAME() {
+  local -a found
+  found=(${(f)"$("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( $#found )); then compadd -a found; else _files; fi
+}
+compdef _NAME NAME
+`,
+	"fish": `complete -c NAME -a '(set -l line (commandline -opc) (commandline -ct); $line[1] __complete -- $line[2..] 2>/dev/null)'
+`,
+}
+
+// Run prints the script.
+func (s *script) Run(ctx *kong.Context) error {
+	_, err := io.WriteString(os.Stdout, strings.ReplaceAll(scripts[s.Shell], "NAME", ctx.Model.Name))
+	return err
+}
+
+type candidates struct {
+	Words []string `arg:"" optional:""`
+}
+
+// Run prints what the last word can become, a line each.
+func (c *candidates) Run(ctx *kong.Context) error {
+	words := c.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	for _, candidate := range of(ctx.Model.Node, words) {
+		if _, err := fmt.Println(candidate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// of returns what the last word can become: commands, flags, or the values of a flag
+// or argument. It has none where the name of a file may come.
+func of(node *kong.Node, words []string) (found []string) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	before, last := words[:len(words)-1], words[len(words)-1]
+	var awaited *kong.Value // the flag whose value comes next
+	arguments := 0
+	for _, word := range before {
+		switch {
+		case awaited != nil && word == "=": // bash breaks --flag=value there
+		case awaited != nil:
+			awaited = nil
+		case strings.HasPrefix(word, "-"):
+			if f := flagOf(node, word); f != nil && !f.IsBool() && !strings.Contains(word, "=") {
+				awaited = f.Value
+			}
+		default:
+			if child := commandOf(node, word); child != nil {
+				node = child
+			} else {
+				arguments++
+			}
+		}
+	}
+	switch name, _, hasValue := strings.Cut(last, "="); {
+	case awaited != nil:
+		found = values(awaited, "")
+	case hasValue && strings.HasPrefix(last, "-"):
+		if f := flagOf(node, last); f != nil {
+			found = values(f.Value, name+"=")
+		}
+	case strings.HasPrefix(last, "-"):
+		for _, f := range flags(node) {
+			found = append(found, "--"+f.Name)
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				found = append(found, child.Name)
+			}
+		}
+		if arguments < len(node.Positional) {
+			found = append(found, values(node.Positional[arguments], "")...)
+		}
+	}
+	return slices.DeleteFunc(found, func(s string) bool { return !strings.HasPrefix(s, last) })
+}
+
+func commandOf(node *kong.Node, name string) *kong.Node {
+	for _, child := range node.Children {
+		if child.Name == name {
+			return child
+		}
+	}
+	return nil
+}
+
+// flags are those of a command and of the commands above it.
+func flags(node *kong.Node) (all []*kong.Flag) {
+	for _, group := range node.AllFlags(true) {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func flagOf(node *kong.Node, word string) *kong.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, f := range flags(node) {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+func values(v *kong.Value, prefix string) (all []string) {
+	for _, value := range v.EnumSlice() {
+		if value != "" {
+			all = append(all, prefix+value)
+		}
+	}
+	return all
+}

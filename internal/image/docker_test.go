@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+// inDocker is a container of the image, whose root is read-only and which has no
+// capability.
+type inDocker struct {
+	t        *testing.T
+	engine   *containers.Engine
+	id       string
+	url, key string
+}
+
+// The jobrunner of the image answers a job as a user without rights, ends in good order at
+// SIGTERM, and a container that starts with the same volume has the job.
+func TestDocker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the jobrunner is compiled for the image, which takes a minute")
+	}
+	e := containers.Docker(t)
+	s := tested()
+	s.source, s.name, s.platforms = "./cmd/jobrunner", "localhost/team/jobrunner", []string{"linux/" + runtime.GOARCH}
+	images, err := s.build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := write(dir, s.tag(), joined(images), images); err != nil {
+		t.Fatal(err)
+	}
+	e.Output(t, "load", "--input", filepath.Join(dir, archiveName(v1.Platform{OS: "linux", Architecture: runtime.GOARCH})))
+	if got := e.Output(t, "run", "--rm", "--network=none", s.tag(), "version"); got != "jobrunner 1.2.3" {
+		t.Errorf("version: %s", got)
+	}
+	t.Run("testcontainers", func(t *testing.T) { throughTestcontainers(t, e, s.tag()) })
+	volume := e.Output(t, "volume", "create")
+	t.Cleanup(func() { e.Output(t, "volume", "rm", volume) })
+
+	c := start(t, e, s.tag(), volume)
+	c.key = c.printed(`GPUCLOUD_API_KEY=(\w+)`)
+	var endpoint, job struct{ ID, Status string }
+	c.call(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`, &endpoint)
+	c.call(http.MethodPost, "/v2/"+endpoint.ID+"/runsync", `{"input": {"a": 1}}`, &job)
+	if job.Status != "COMPLETED" {
+		t.Fatalf("%+v", job)
+	}
+	c.stop()
+
+	next := start(t, e, s.tag(), volume)
+	next.key = c.key
+	next.call(http.MethodGet, "/v2/"+endpoint.ID+"/status/"+job.ID, "", &job)
+	if job.Status != "COMPLETED" {
+		t.Errorf("after the next start: %+v", job)
+	}
+	next.stop()
+}
+
+// throughTestcontainers runs the tests of the module for Testcontainers with the image.
+func throughTestcontainers(t *testing.T, e *containers.Engine, tag string) {
+	t.Helper()
+	e.Network(t) // skips the test where the machine has none
+	const module = "../../jobrunner/jobrunnertest/jobrunnercontainer"
+	files, err := filepath.Glob(module + "/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range files { // noted by go test, which keeps the result of what passed
+		if _, err := os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range append(slices.Clone(e.Env), "TESTCONTAINERS_RYUK_DISABLED=true", "JOBRUNNER_IMAGE="+tag) {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	out, err := gobuild.Tool(t.Context(), module, "test", "-count=1", "-v", "./...")
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestRun ") || !strings.Contains(string(out), "--- PASS: TestRunFails") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func start(t *testing.T, e *containers.Engine, tag, volume string) *inDocker {
+	t.Helper()
+	c := &inDocker{t: t, engine: e}
+	c.id = e.Output(t, "run", "--detach", "--network=host", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-new-privileges",
+		"--volume="+volume+":"+home, tag, "serve", "--listen=127.0.0.1:0", "--data="+home)
+	t.Cleanup(func() { e.Output(t, "rm", "--force", c.id) })
+	c.url = c.printed(`GPUCLOUD_BASE_URL=(\S+)`)
+	c.call(http.MethodGet, "/readyz", "", nil)
+	return c
+}
+
+// printed waits until the container has printed something.
+func (c *inDocker) printed(pattern string) string {
+	c.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		log := c.engine.Output(c.t, "logs", c.id)
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(log); found != nil {
+			return found[1]
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("the container printed no %s:\n%s", pattern, log)
+		}
+	}
+}
+
+func (c *inDocker) call(method, path, body string, into any) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode < 300 && into != nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil || resp.StatusCode >= 300 {
+		c.t.Fatalf("%s %s: %d %v %s", method, path, resp.StatusCode, err, text)
+	}
+}
+
+// stop ends the container with SIGTERM, and expects that its program ends by itself.
+func (c *inDocker) stop() {
+	c.t.Helper()
+	c.engine.Output(c.t, "stop", "--time=60", c.id)
+	if got := c.engine.Output(c.t, "inspect", "--format={{.State.ExitCode}} {{.State.OOMKilled}}", c.id); got != "0 false" {
+		c.t.Errorf("the container ended with %s", got)
+	}
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/x509"
+	"debug/elf"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+)
+
+const root = "../.."
+
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// tested are settings with a program that compiles in a moment.
+func tested() settings {
+	return settings{
+		root: root, source: "./internal/image/testdata/small", name: "localhost/team/small", version: "1.2.3", revision: "abc",
+		created: time.Unix(1700000000, 0).UTC(), platforms: []string{"linux/amd64", "linux/arm64"},
+	}
+}
+
+// Two builds have one digest, also where the machine differs in folder, time, user's
+// umask and flags of Go; another version has another one.
+func TestReproducible(t *testing.T) {
+	digests := map[string]int{}
+	for i, change := range []func(*settings){
+		func(*settings) {},
+		func(s *settings) {
+			t.Setenv("TMPDIR", t.TempDir())
+			t.Setenv("GOFLAGS", "-buildvcs=true -trimpath=false")
+			s.root, _ = filepath.Abs(s.root)
+		},
+		func(s *settings) { s.version = "1.2.4" },
+	} {
+		s := tested()
+		change(&s)
+		images, err := s.build(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := joined(images).Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests[digest.String()] |= 1 << i
+	}
+	if got := slices.Sorted(maps.Values(digests)); !slices.Equal(got, []int{3, 4}) {
+		t.Errorf("digests, with a bit for each build: %v", digests)
+	}
+}
+
+// The written layout is valid, and has what a static program needs: a user without
+// rights, certificates, folders that it may write to, and no path of this machine.
+func TestImage(t *testing.T) {
+	s := tested()
+	images, err := s.build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := write(dir, s.tag(), joined(images), images); err != nil {
+		t.Fatal(err)
+	}
+	written, err := layout.ImageIndexFromPath(filepath.Join(dir, "oci"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(written); err != nil {
+		t.Error(err)
+	}
+	outer, err := written.IndexManifest()
+	if err != nil || len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "localhost/team/small:1.2.3" {
+		t.Fatalf("%+v, %v", outer, err)
+	}
+	index, err := written.ImageIndex(outer.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 2 {
+		t.Fatalf("%+v, %v", manifest, err)
+	}
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range manifest.Manifests {
+		image, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkImage(t, m.Platform.Architecture, image, here)
+	}
+}
+
+func checkImage(t *testing.T, arch string, image v1.Image, here string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != "1.2.3" ||
+		config.Config.Labels["org.opencontainers.image.revision"] != "abc" || !config.Created.Equal(time.Unix(1700000000, 0)) {
+		t.Errorf("%s: %+v", arch, config)
+	}
+	files := map[string]*tar.Header{}
+	texts := map[string][]byte{}
+	r := tar.NewReader(mutate.Extract(image))
+	for {
+		header, err := r.Next()
+		if err == io.EOF { //nolint:errorlint // as archive/tar documents it
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		path := strings.TrimSuffix(header.Name, "/")
+		files[path] = header
+		if texts[path], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		"tmp": "1777 0", home[1:]: "700 65532", program[1:]: "755 0", "etc/passwd": "644 0", "etc": "755 0",
+	} {
+		if f := files[path]; f == nil || fmt.Sprintf("%o %d", f.Mode, f.Uid) != want {
+			t.Errorf("%s: %s is %+v, expected mode and owner %s", arch, path, f, want)
+		}
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(texts["etc/ssl/certs/ca-certificates.crt"]) {
+		t.Errorf("%s: no certificate authorities", arch)
+	}
+	if !bytes.Contains(texts["etc/passwd"], []byte("\njobrunner:x:65532:65532:")) {
+		t.Errorf("%s: %s", arch, texts["etc/passwd"])
+	}
+	if f, err := elf.NewFile(bytes.NewReader(texts[program[1:]])); err != nil || f.Machine != machines[arch] {
+		t.Errorf("%s: the program is %+v, %v", arch, f, err)
+	} else if libraries, err := f.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Errorf("%s: the program is not static: %q, %v", arch, libraries, err)
+	}
+	if bytes.Contains(texts[program[1:]], []byte(here)) {
+		t.Errorf("%s: the program names the folder of its source, %s", arch, here)
+	}
+}
+
+func TestPlatforms(t *testing.T) {
+	for _, platform := range []string{"", "windows/amd64", "linux", "linux/arm/v7"} {
+		s := tested()
+		s.platforms = []string{platform}
+		if _, err := s.build(t.Context()); err == nil || !strings.Contains(err.Error(), "invalid platform") {
+			t.Errorf("%q: %v", platform, err)
+		}
+	}
+}
+
+// A registry that wants a login gets the image of all platforms.
+func TestPush(t *testing.T) {
+	registry := containers.NewRegistry(t)
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	target := registry.Address + "/team/small:1"
+	s := tested()
+	images, err := s.build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := joined(images)
+	if err := pushTo(t.Context(), target, index); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
+		t.Errorf("without a login: %v", err)
+	}
+	login := authn.FromConfig(authn.AuthConfig{Username: containers.Username, Password: containers.Password})
+	encoded, err := login.Authorization()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, registry.Address, encoded.Username, encoded.Password)
+	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := pushTo(t.Context(), target, index); err != nil {
+		t.Fatal(err)
+	}
+	reference, err := name.ParseReference(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := remote.Index(reference, remote.WithAuth(login))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stored.Digest(); err != nil || got != want {
+		t.Errorf("the registry has %s, %v; expected %s", got, err, want)
+	}
+}

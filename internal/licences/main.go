@@ -1,0 +1,82 @@
+// Command licences writes docs/licences.md, the modules that the released programs consist
+// of and their licences, and with -texts the file of notices that is in each archive.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const document = "docs/licences.md"
+
+func main() {
+	texts := flag.String("texts", "", "write the licence texts of all modules to this `file`, and not "+document)
+	flag.Parse()
+	modules, err := released(".")
+	if err == nil {
+		var text []byte
+		if *texts == "" {
+			text, err = table(modules)
+		} else {
+			text, err = notices(modules)
+		}
+		if err == nil {
+			err = write(cmp.Or(*texts, document), text)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+func write(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o644) //nolint:gosec // public
+}
+
+// table is the document. Versions are in go.mod, so that an update of a module changes this
+// file only when its licence changes.
+func table(modules []module) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(`# Licences
+
+gpucloud is released under the [Apache License 2.0](../LICENSE). The released programs consist of it, of Go's standard library (BSD-3-Clause) and of the modules below, on some platform or all.
+Each archive of a release has their texts in THIRD_PARTY_LICENSES.txt.
+
+`)
+	b.WriteString("All licences are permissive, except MPL-2.0, which asks that changed files of such a module are published: they are used as they are.\n")
+	b.WriteString("`make docs` writes this file, `go test ./internal/licences` checks it.\n\n| module | licence | in |\n|---|---|---|\n")
+	for _, m := range modules {
+		id, _, err := m.licence()
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.Path, id, strings.Join(m.programs, ", "))
+	}
+	return b.Bytes(), nil
+}
+
+// notices are the texts that must accompany the programs.
+func notices(modules []module) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("The programs of this archive contain the modules below, under these licences.\n")
+	for _, m := range modules {
+		id, files, err := m.licence()
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "\n%s\n%s %s (%s)\n", strings.Repeat("=", 80), m.Path, m.Version, id)
+		for _, f := range files {
+			fmt.Fprintf(&b, "\n--- %s\n\n%s\n", f.name, bytes.TrimSpace(f.text))
+		}
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,79 @@
+// Package near finds what somebody may have meant by a word that does not exist.
+package near
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// most is how many words a message names.
+const most = 5
+
+// Matches are the known words that are near a word, the nearest first.
+func Matches(word string, known []string) []string {
+	matches := rank(word, known)
+	out := make([]string, 0, most)
+	for _, m := range matches[:min(most, len(matches))] {
+		out = append(out, m.word)
+	}
+	return slices.Compact(out)
+}
+
+type match struct {
+	word     string
+	distance int
+}
+
+func rank(word string, known []string) (matches []match) {
+	lower := strings.ToLower(word)
+	for _, k := range known {
+		candidate := strings.ToLower(k)
+		distance := levenshtein.Distance(lower, candidate, nil)
+		contains := isWordOf(lower, candidate) || len(lower) >= 3 && strings.Contains(candidate, lower) || len(candidate) >= 3 && strings.Contains(lower, candidate)
+		if distance <= 1+len(lower)/3 || contains {
+			matches = append(matches, match{k, distance})
+		}
+	}
+	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(a.distance-b.distance, cmp.Compare(a.word, b.word)) })
+	return slices.Compact(matches)
+}
+
+// isWordOf tells whether a word is one of a name's, such as L4 of "NVIDIA L4", or several
+// without what is between them, such as RTX4090.
+func isWordOf(word, name string) bool {
+	words := strings.FieldsFunc(name, isBetween)
+	if slices.Contains(words, word) {
+		return true
+	}
+	joined := strings.Join(strings.FieldsFunc(word, isBetween), "")
+	return len(joined) >= 3 && strings.Contains(strings.Join(words, ""), joined)
+}
+
+func isBetween(r rune) bool { return r == ' ' || r == '-' || r == '_' }
+
+// Suggest is the end of an error about an unknown word: "; did you mean …?" with
+// the nearest known word, or several that are equally near, or nothing where none is.
+func Suggest(word string, known []string) string {
+	var words []string
+	for i, matches := 0, rank(word, known); i < min(most, len(matches)) && matches[i].distance == matches[0].distance; i++ {
+		words = append(words, strconv.Quote(matches[i].word))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return "; did you mean " + words[0] + "?"
+	}
+	return "; did you mean " + strings.Join(words[:last], ", ") + " or " + words[last] + "?"
+}
+
+// First are some of the known words, in their order, where none is near.
+func First(known []string) []string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(known)))
+	return sorted[:min(most, len(sorted))]
+}

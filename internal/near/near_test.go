@@ -1,0 +1,52 @@
+package near_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
+)
+
+func TestSuggest(t *testing.T) {
+	known := []string{"NVIDIA L4", "NVIDIA L40", "NVIDIA L40S", "NVIDIA B200", "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090", "ADA_24", "ADA_24"}
+	for word, want := range map[string]string{
+		"NVIDIA B20":              `; did you mean "NVIDIA B200"?`,
+		"NVIDIA L40S ":            `; did you mean "NVIDIA L40S"?`,
+		"nvidia geforce rtx 4090": `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"NVIDIA L40X":             `; did you mean "NVIDIA L40" or "NVIDIA L40S"?`,
+		"RTX 4090":                `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"Voodoo 2":                "",
+		"L4":                      `; did you mean "NVIDIA L4"?`,
+		"RTX4090":                 `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"rtx-3090":                `; did you mean "NVIDIA GeForce RTX 3090"?`,
+		"ADA_25":                  `; did you mean "ADA_24"?`, // which is there twice
+		"":                        "",
+	} {
+		if got := near.Suggest(word, known); got != want {
+			t.Errorf("%q: expected %q, got %q", word, want, got)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	known := []string{"models", "weights", "model-cache", "m", "Twin", "Twin", "a", "b", "c", "d", "e", "f"}
+	for word, want := range map[string][]string{
+		"modles":     {"models"},
+		"MODELS":     {"models"},
+		"model":      {"models", "model-cache"},
+		"my-weights": {"weights"},
+		"twin":       {"Twin"},
+		"nothing":    {},
+		"x":          {"a", "b", "c", "d", "e"}, // five at most
+	} {
+		if got := near.Matches(word, known); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, expected %q", word, got, want)
+		}
+	}
+	if got := near.Matches("x", nil); len(got) != 0 {
+		t.Errorf("of none: %q", got)
+	}
+	if got := near.First([]string{"c", "b", "a", "a", "f", "e", "d"}); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+		t.Errorf("first: %q", got)
+	}
+}

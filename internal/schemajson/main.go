@@ -1,0 +1,156 @@
+// Command schemajson prints what the provider has in the form of `terraform providers
+// schema -json`, from which the documentation is generated: also what the Terraform on
+// this machine is too old for.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+func main() {
+	document, err := describe(context.Background(), provider.Server("docs"))
+	if err == nil {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(document)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "schemajson:", err)
+		os.Exit(1)
+	}
+}
+
+type object = map[string]any
+
+func describe(ctx context.Context, server tfprotov6.ProviderServer) (object, error) {
+	all, err := server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		return nil, err
+	}
+	identities, err := server.GetResourceIdentitySchemas(ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range append(all.Diagnostics, identities.Diagnostics...) {
+		return nil, fmt.Errorf("%s: %s", d.Summary, d.Detail)
+	}
+	return object{
+		"format_version": "1.0",
+		"provider_schemas": object{"registry.terraform.io/hashicorp/gpucloud": object{ // where tfplugindocs looks
+			"provider":                   schema(all.Provider),
+			"resource_schemas":           each(all.ResourceSchemas, schema),
+			"data_source_schemas":        each(all.DataSourceSchemas, schema),
+			"ephemeral_resource_schemas": each(all.EphemeralResourceSchemas, schema),
+			"list_resource_schemas":      each(all.ListResourceSchemas, schema),
+			"action_schemas":             each(all.ActionSchemas, func(s *tfprotov6.ActionSchema) object { return schema(s.Schema) }),
+			"functions":                  each(all.Functions, signature),
+			"resource_identity_schemas":  each(identities.IdentitySchemas, identity),
+		}},
+	}, nil
+}
+
+func each[V any](of map[string]V, convert func(V) object) object {
+	out := object{}
+	for name, v := range of {
+		out[name] = convert(v)
+	}
+	return out
+}
+
+// schema has no blocks: the provider's schemas nest attributes.
+func schema(s *tfprotov6.Schema) object {
+	return object{"version": s.Version, "block": object{
+		"attributes": attributes(s.Block.Attributes), "description": s.Block.Description, "description_kind": kind(s.Block.DescriptionKind), "deprecated": s.Block.Deprecated,
+	}}
+}
+
+func attributes(of []*tfprotov6.SchemaAttribute) object {
+	out := object{}
+	for _, a := range of {
+		described := object{
+			"description": a.Description, "description_kind": kind(a.DescriptionKind), "deprecated": a.Deprecated,
+			"required": a.Required, "optional": a.Optional, "computed": a.Computed, "sensitive": a.Sensitive, "write_only": a.WriteOnly,
+		}
+		if a.NestedType != nil {
+			described["nested_type"] = object{"attributes": attributes(a.NestedType.Attributes), "nesting_mode": nesting[a.NestedType.Nesting]}
+		} else {
+			described["type"] = typeName(a.Type)
+		}
+		out[a.Name] = described
+	}
+	return out
+}
+
+var nesting = map[tfprotov6.SchemaObjectNestingMode]string{
+	tfprotov6.SchemaObjectNestingModeSingle: "single", tfprotov6.SchemaObjectNestingModeList: "list",
+	tfprotov6.SchemaObjectNestingModeSet: "set", tfprotov6.SchemaObjectNestingModeMap: "map",
+}
+
+func kind(k tfprotov6.StringKind) string {
+	if k == tfprotov6.StringKindMarkdown {
+		return "markdown"
+	}
+	return "plain"
+}
+
+func signature(f *tfprotov6.Function) object {
+	parameters := []object{}
+	for _, p := range f.Parameters {
+		parameters = append(parameters, parameter(p))
+	}
+	out := object{"summary": f.Summary, "description": f.Description, "deprecation_message": f.DeprecationMessage, "return_type": typeName(f.Return.Type), "parameters": parameters}
+	if f.VariadicParameter != nil {
+		out["variadic_parameter"] = parameter(f.VariadicParameter)
+	}
+	return out
+}
+
+func parameter(p *tfprotov6.FunctionParameter) object {
+	return object{"name": p.Name, "description": p.Description, "is_nullable": p.AllowNullValue, "type": typeName(p.Type)}
+}
+
+func identity(s *tfprotov6.ResourceIdentitySchema) object {
+	out := object{}
+	for _, a := range s.IdentityAttributes {
+		out[a.Name] = object{"type": typeName(a.Type), "description": a.Description, "required_for_import": a.RequiredForImport, "optional_for_import": a.OptionalForImport}
+	}
+	return object{"version": s.Version, "attributes": out}
+}
+
+// typeName is a type as Terraform's JSON has it.
+func typeName(t tftypes.Type) any {
+	switch t := t.(type) {
+	case tftypes.List:
+		return []any{"list", typeName(t.ElementType)}
+	case tftypes.Set:
+		return []any{"set", typeName(t.ElementType)}
+	case tftypes.Map:
+		return []any{"map", typeName(t.ElementType)}
+	case tftypes.Tuple:
+		elements := []any{}
+		for _, e := range t.ElementTypes {
+			elements = append(elements, typeName(e))
+		}
+		return []any{"tuple", elements}
+	case tftypes.Object:
+		members := object{}
+		for name, member := range t.AttributeTypes {
+			members[name] = typeName(member)
+		}
+		return []any{"object", members}
+	}
+	for name, primitive := range map[string]tftypes.Type{"string": tftypes.String, "number": tftypes.Number, "bool": tftypes.Bool} {
+		if t.Is(primitive) {
+			return name
+		}
+	}
+	return "dynamic"
+}

@@ -1,0 +1,55 @@
+"""What mkdocs lacks for the documentation: see mkdocs.yml."""
+
+import logging
+import os
+import re
+
+TITLES = {
+    "resources": "Resources",
+    "data-sources": "Data sources",
+    "ephemeral-resources": "Ephemeral resources",
+    "list-resources": "List resources",
+    "actions": "Actions",
+    "functions": "Functions",
+}
+log = logging.getLogger("mkdocs.hooks")
+LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+
+
+def on_config(config):
+    """Replaces a folder of the navigation by its pages."""
+    docs = config["docs_dir"]
+    config["nav"] = [expand(docs, part) for part in config["nav"]]
+    return config
+
+
+def expand(docs, part):
+    if isinstance(part, dict):
+        return {title: [expand(docs, p) for p in pages] if isinstance(pages, list) else pages for title, pages in part.items()}
+    if not part.endswith("/"):
+        return part
+    return {TITLES[part[:-1]]: [{name[:-3]: part + name} for name in sorted(os.listdir(os.path.join(docs, part))) if name.endswith(".md")]}
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Turns links to other files of the repository into links to the code host, and links
+    to a folder of pages into links to its first page. A link to nothing fails the build."""
+    docs = config["docs_dir"]
+    root = os.path.dirname(docs)
+    here = os.path.dirname(os.path.join(docs, page.file.src_path))
+
+    def replace(found):
+        before, target, after = found.groups()
+        path = os.path.normpath(os.path.join(here, target))
+        if not os.path.exists(path):
+            log.warning("%s links %s, which does not exist", page.file.src_path, target)
+            return found.group(0)
+        if path.startswith(docs + os.sep):
+            if os.path.isdir(path):
+                pages = sorted(name for name in os.listdir(path) if name.endswith(".md"))
+                return before + os.path.relpath(os.path.join(path, pages[0]), here) + after
+            return found.group(0)
+        kind = "tree" if os.path.isdir(path) else "blob"
+        return f"{before}{config['repo_url']}/{kind}/main/{os.path.relpath(path, root)}{after}"
+
+    return LINK.sub(replace, markdown)

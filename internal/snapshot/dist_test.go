@@ -1,0 +1,320 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+var distFolder = flag.String("dist", "", "`folder` of the archives that make snapshot has made")
+
+// dist is what goreleaser has made.
+type dist struct {
+	dir, version, commit string
+	archives             map[string]archive // by name
+}
+
+type archive struct{ program, system, arch string }
+
+func (a archive) here() bool { return a.system == runtime.GOOS && a.arch == runtime.GOARCH }
+
+// What is published has the names, contents and checksums that Terraform's registry expects,
+// says which release it is, and is what terraform init installs.
+func TestDist(t *testing.T) {
+	if *distFolder == "" {
+		t.Skip("make snapshot runs it on what it has made")
+	}
+	d := readDist(t, *distFolder)
+	t.Run("archives", d.checkArchives)
+	t.Run("checksums", d.checkChecksums)
+	t.Run("signature", d.checkSignature)
+	t.Run("programs", d.checkPrograms)
+	t.Run("init", d.checkInit)
+}
+
+func readDist(t *testing.T, dir string) dist {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var about struct{ Version, Commit string }
+	readJSON(t, filepath.Join(dir, "metadata.json"), &about)
+	d := dist{dir: dir, version: about.Version, commit: about.Commit, archives: map[string]archive{}}
+	name := regexp.MustCompile(`^(terraform-provider-gpucloud|jobrunner|conformance)_` + regexp.QuoteMeta(d.version) + `_([a-z]+)_([a-z0-9]+)\.(?:zip|tar\.gz)$`)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if found := name.FindStringSubmatch(f.Name()); found != nil {
+			d.archives[f.Name()] = archive{found[1], found[2], found[3]}
+		} else if regexp.MustCompile(`\.(zip|gz)$`).MatchString(f.Name()) {
+			t.Errorf("unexpected archive %s", f.Name())
+		}
+	}
+	return d
+}
+
+// checkArchives compares the archives with the configuration: those of this platform are
+// always there, and each has the program and the licences.
+func (d dist) checkArchives(t *testing.T) {
+	c, err := readConfig(filepath.Join("..", "..", ".goreleaser.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string // of the platforms that any archive is for
+	platforms := map[string]bool{runtime.GOOS + "_" + runtime.GOARCH: true}
+	for _, a := range d.archives {
+		platforms[a.system+"_"+a.arch] = true
+	}
+	for _, b := range c.builds {
+		for _, target := range b.Targets {
+			name, kind := b.ID, ".tar.gz"
+			if b.ID == "provider" {
+				name = "terraform-provider-gpucloud"
+			}
+			if b.ID == "provider" || strings.HasPrefix(target, "windows_") {
+				kind = ".zip"
+			}
+			if platforms[target] {
+				want = append(want, name+"_"+d.version+"_"+target+kind)
+			}
+		}
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(d.archives)); !slices.Equal(got, want) {
+		t.Errorf("archives:\ngot  %v\nwant %v", got, want)
+	}
+	for name, a := range d.archives {
+		program := a.program
+		if a.program == "terraform-provider-gpucloud" {
+			program += "_v" + d.version
+		}
+		if a.system == "windows" {
+			program += ".exe"
+		}
+		if got, want := slices.Sorted(maps.Keys(d.unpack(t, name))), []string{"LICENSE", "THIRD_PARTY_LICENSES.txt", program}; !slices.Equal(got, want) {
+			t.Errorf("%s contains %v, want %v", name, got, want)
+		}
+	}
+}
+
+// checkChecksums verifies the file that the registry reads, which covers every archive and
+// the manifest.
+func (d dist) checkChecksums(t *testing.T) {
+	want := slices.Collect(maps.Keys(d.archives))
+	manifest := "terraform-provider-gpucloud_" + d.version + "_manifest.json"
+	var about struct {
+		Version  int
+		Metadata struct {
+			ProtocolVersions []string `json:"protocol_versions"`
+		}
+	}
+	readJSON(t, filepath.Join("..", "..", "terraform-registry-manifest.json"), &about)
+	if about.Version != 1 || !slices.Equal(about.Metadata.ProtocolVersions, []string{"6.0"}) { // provider.Serve
+		t.Errorf("manifest: %+v", about)
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(d.read(t, "terraform-provider-gpucloud_"+d.version+"_SHA256SUMS")) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		sums[name] = sum
+	}
+	for _, name := range append(want, manifest) {
+		path := filepath.Join(d.dir, name)
+		if name == manifest { // published under this name
+			path = filepath.Join("..", "..", "terraform-registry-manifest.json")
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(text); sums[name] != hex.EncodeToString(sum[:]) {
+			t.Errorf("checksum of %s: got %q, want %x", name, sums[name], sum)
+		}
+	}
+}
+
+// checkSignature verifies what the snapshot has signed with a key of its own.
+func (d dist) checkSignature(t *testing.T) {
+	sums := filepath.Join(d.dir, "terraform-provider-gpucloud_"+d.version+"_SHA256SUMS")
+	if _, err := exec.LookPath("gpg"); err != nil {
+		t.Skip("no signature was made: gpg is not installed")
+	}
+	home, err := os.MkdirTemp("", "gpg-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := key{home: home}
+	defer k.remove()
+	if _, err := k.gpg(t.Context(), "--import", filepath.Join(d.dir, "..", "snapshot-key.asc")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.gpg(t.Context(), "--verify", sums+".sig", sums); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.gpg(t.Context(), "--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")); err == nil {
+		t.Error("the signature is good for another file, too")
+	}
+}
+
+// checkPrograms runs those of this platform, and reads how all were built.
+func (d dist) checkPrograms(t *testing.T) {
+	for name, a := range d.archives {
+		dir := t.TempDir()
+		for file, text := range d.unpack(t, name) {
+			if !strings.HasPrefix(file, a.program) {
+				continue
+			}
+			path := filepath.Join(dir, file)
+			if err := os.WriteFile(path, text, 0o700); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+			d.checkBuild(t, name, a, path)
+			if !a.here() {
+				continue
+			}
+			want := fmt.Sprintf("%s %s (commit %.7s", a.program, d.version, d.commit)
+			if out, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), want) {
+				t.Errorf("%s --version: %v: got %s, want %s …", name, err, out, want)
+			}
+		}
+	}
+}
+
+func (d dist) checkBuild(t *testing.T, name string, a archive, path string) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if settings["GOOS"] != a.system || settings["GOARCH"] != a.arch || settings["-trimpath"] != "true" {
+		t.Errorf("%s was built with %v", name, settings)
+	}
+	if a.program != "jobrunner" && settings["CGO_ENABLED"] != "0" {
+		t.Errorf("%s was built with cgo", name)
+	}
+	if a.program == "jobrunner" && os.Getenv("CC_"+strings.ToUpper(a.arch)) != "" && a.system == "linux" && settings["CGO_ENABLED"] != "1" {
+		t.Errorf("%s was built without cgo, and so without GPUs", name)
+	}
+}
+
+// checkInit installs the provider from a mirror that consists of the published archives.
+func (d dist) checkInit(t *testing.T) {
+	cli, err := tfcli.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror, work := t.TempDir(), t.TempDir()
+	folder := filepath.Join(mirror, "registry.terraform.io", "gpucloud", "gpucloud")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range d.archives {
+		if a.program == "terraform-provider-gpucloud" {
+			write(t, filepath.Join(folder, name), d.read(t, name))
+		}
+	}
+	write(t, filepath.Join(work, "rc"), fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror))
+	write(t, filepath.Join(work, "main.tf"), fmt.Sprintf("terraform {\n  required_providers {\n    gpucloud = {\n      source  = \"registry.terraform.io/gpucloud/gpucloud\"\n      version = %q\n    }\n  }\n}\n", d.version))
+	for _, args := range [][]string{{"init"}, {"providers", "schema", "-json"}} {
+		cmd := exec.CommandContext(t.Context(), cli, args...)
+		cmd.Dir, cmd.Env = work, append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(work, "rc"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "gpucloud/gpucloud") {
+			t.Fatalf("terraform %v: %v: %s", args, err, out)
+		}
+	}
+}
+
+func (d dist) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// unpack returns the files of an archive.
+func (d dist) unpack(t *testing.T, name string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	text := d.read(t, name)
+	if strings.HasSuffix(name, ".zip") {
+		r, err := zip.NewReader(strings.NewReader(text), int64(len(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.File {
+			content, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[f.Name] = readAll(t, content)
+		}
+		return files
+	}
+	z, err := gzip.NewReader(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = readAll(t, r)
+	}
+}
+
+func readAll(t *testing.T, r io.Reader) []byte {
+	t.Helper()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func readJSON(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

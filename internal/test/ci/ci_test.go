@@ -1,0 +1,135 @@
+//go:build unix
+
+// Package ci runs what users copy into their CI: the actions of actions/, and the example
+// repositories of examples/ci, as far as that is possible without GitHub and GitLab.
+package ci
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/ghrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+const root = "../../.."
+
+var programs string // their folder
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "gpucloud-ci-")
+	if err != nil {
+		panic(err)
+	}
+	programs = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var build = sync.OnceValue(func() error {
+	return gobuild.Programs(context.Background(), programs, root, root+"/cmd/jobrunner", root+"/cmd/conformance")
+})
+
+// machine is a runner of a CI service: it has the programs and a command line, and its home
+// has the provider, which others fetch.
+type machine struct {
+	t    *testing.T
+	repo string // the example's copy
+	env  []string
+}
+
+func newMachine(t *testing.T, example string) *machine {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	cli, err := tfcli.Default(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := t.TempDir()
+	m := &machine{t: t, repo: filepath.Join(base, "repository")}
+	tools, home := filepath.Join(base, "tools"), filepath.Join(base, "home")
+	err = errors.Join(os.Mkdir(tools, 0o700), os.Symlink(cli.Path, filepath.Join(tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
+	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		platform := filepath.Join(home, ".terraform.d/plugins", host, "gpucloud/gpucloud/0.0.1", runtime.GOOS+"_"+runtime.GOARCH)
+		err = errors.Join(err, os.MkdirAll(platform, 0o700), os.Symlink(filepath.Join(programs, "terraform-provider-gpucloud"), filepath.Join(platform, "terraform-provider-gpucloud")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.env = []string{
+		"HOME=" + home, "PATH=" + strings.Join([]string{tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
+		"TMPDIR=" + base, "GPUCLOUD_QUEUE_URL=https://production.example.com", // which no job may reach
+	}
+	return m
+}
+
+// github is a runner of GitHub's in the repository.
+func (m *machine) github() *ghrunner.Runner {
+	m.t.Helper()
+	actions, err := ghrunner.OwnActions(root)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return &ghrunner.Runner{Workspace: m.repo, Env: m.env, Actions: actions, Uses: func(name string, with map[string]string) error {
+		switch name {
+		case "actions/checkout", "hashicorp/setup-terraform": // the machine has both
+			return nil
+		case "actions/upload-artifact":
+			for _, report := range []string{"report.html", "junit.xml", "report.json"} {
+				if _, err := os.Stat(filepath.Join(with["path"], report)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return errors.New("unknown action " + name)
+	}}
+}
+
+// bash runs a script in the repository, with further variables. A process that it leaves
+// keeps no pipe open.
+func (m *machine) bash(script string, env ...string) (output string, err error) {
+	m.t.Helper()
+	printed, err := os.CreateTemp(m.t.TempDir(), "printed-")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer printed.Close()
+	cmd := exec.CommandContext(m.t.Context(), "bash", "-c", script)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.repo, append(append([]string{}, m.env...), env...), printed, printed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	m.t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone, where it stopped what it started
+		}
+	})
+	err = cmd.Run()
+	text, readErr := os.ReadFile(printed.Name())
+	if readErr != nil {
+		m.t.Fatal(readErr)
+	}
+	return string(text), err
+}
+
+// ended tells that no jobrunner runs whose state is in a folder, and that its key is gone.
+func (m *machine) ended(state string) {
+	m.t.Helper()
+	if left, _ := filepath.Glob(filepath.Join(state, "pid")); left != nil {
+		m.t.Errorf("the jobrunner was not stopped: %s", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(state, "greeting")); left != nil {
+		m.t.Errorf("the key is left in %s", left)
+	}
+}

@@ -1,0 +1,176 @@
+//go:build unix
+
+package ci
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
+)
+
+const passed = "Success! 2 passed, 0 failed."
+
+// The workflow of the example passes, with the key masked, and fails where the worker does
+// not what the test expects.
+func TestGitHubExample(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/github")
+	r := m.github()
+	if err := r.RunJob(t, filepath.Join(m.repo, ".github/workflows/test.yml"), "module"); err != nil || !strings.Contains(r.Output, passed) {
+		t.Fatalf("%v\n%s", err, r.Output)
+	}
+	if len(r.Masked) != 1 || strings.Count(r.Output, r.Masked[0]) != 1 {
+		t.Errorf("expected the key once, masked, got %q in\n%s", r.Masked, r.Output)
+	}
+	if !strings.Contains(r.Output, "::group::Log of the jobrunner") {
+		t.Errorf("no log of the jobrunner:\n%s", r.Output)
+	}
+	if testing.Short() {
+		return
+	}
+	config := filepath.Join(m.repo, "jobrunner.yaml")
+	text, err := os.ReadFile(config)
+	if err == nil {
+		err = os.WriteFile(config, []byte(strings.Replace(string(text), "A-Z", "b-za", 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = m.github()
+	if err := r.RunJob(t, filepath.Join(m.repo, ".github/workflows/test.yml"), "module"); err == nil || !strings.Contains(r.Output, "1 failed") || !strings.Contains(r.Output, "::endgroup::") {
+		t.Errorf("expected a failed test and a stopped jobrunner, got %v:\n%s", err, r.Output)
+	}
+}
+
+// The suite judges a deployment, uploads its reports, and has a summary; it fails the job
+// where the deployment fails a clause.
+func TestGitHubConformance(t *testing.T) {
+	t.Parallel()
+	broken := false
+	j := jobrunnertest.Start(t, jobrunnertest.Middleware(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if broken && r.URL.Path == "/v2/templates" {
+				w = &httptest.ResponseRecorder{} // its answer is lost, and is 200 without a body
+			}
+			next.ServeHTTP(w, r)
+		})
+	}))
+	m := newMachine(t, "examples/ci/github")
+	for _, broken = range []bool{false, true} {
+		r := m.github()
+		r.Vars, r.Secrets = map[string]string{"GPUCLOUD_BASE_URL": j.URL}, map[string]string{"GPUCLOUD_API_KEY": j.Key}
+		r.Env = append(r.Env, "GPUCLOUD_QUEUE_URL=")
+		err := r.RunJob(t, filepath.Join(m.repo, ".github/workflows/conformance.yml"), "judge")
+		if (err != nil) != broken || !strings.Contains(r.Summary, "conformant") {
+			t.Errorf("broken: %t, error: %v, summary:\n%s\noutput:\n%s", broken, err, r.Summary, r.Output)
+		}
+		if strings.Contains(r.Output+r.Summary, j.Key) {
+			t.Error("the key is in the output")
+		}
+	}
+}
+
+// GitLab runs before_script and script in one shell, and after_script in another.
+func TestGitLabExample(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("with -short GitHub's example stands for all")
+	}
+	m := newMachine(t, "examples/ci/gitlab")
+	text, err := os.ReadFile(filepath.Join(m.repo, ".gitlab-ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type job struct {
+		Extends      string
+		BeforeScript []string `yaml:"before_script"`
+		Script       []string
+		AfterScript  []string `yaml:"after_script"`
+		Rules, When  any
+		Artifacts    any
+		Variables    map[string]string
+	}
+	var file map[string]job
+	var variables struct{ Variables map[string]string }
+	if err := yaml.Unmarshal(text, &variables); err != nil {
+		t.Fatal(err)
+	}
+	withoutVariables := strings.Replace(string(text), "variables:\n  GPUCLOUD_SOURCE: $CI_PROJECT_DIR/.gpucloud\n", "", 1)
+	if err := yaml.UnmarshalWithOptions([]byte(withoutVariables), &file, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	if variables.Variables["GPUCLOUD_SOURCE"] != "$CI_PROJECT_DIR/.gpucloud" || len(file) != 3 {
+		t.Fatalf("invalid .gitlab-ci.yml: %+v, %d jobs", variables, len(file))
+	}
+	tree, err := filepath.Abs(root)
+	if err == nil {
+		err = os.Symlink(tree, filepath.Join(m.repo, ".gpucloud")) // which others clone
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := jobrunnertest.Start(t)
+	for name, want := range map[string]string{"module": passed, "conformance": "conformant"} {
+		one := file[name]
+		hidden := file[one.Extends]
+		env := []string{"CI_PROJECT_DIR=" + m.repo, "GPUCLOUD_SOURCE=" + m.repo + "/.gpucloud"}
+		if name == "conformance" {
+			env = append(env, "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=")
+		}
+		output, err := m.bash("set -eo pipefail\n"+strings.Join(append(hidden.BeforeScript, one.Script...), "\n"), env...)
+		if err != nil || !strings.Contains(output, want) {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
+		if output, err := m.bash("set -eo pipefail\n"+strings.Join(hidden.AfterScript, "\n"), env...); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
+	}
+	m.ended(filepath.Join(m.repo, ".jobrunner"))
+	if _, err := os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShellExample(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("with -short GitHub's example stands for all")
+	}
+	m := newMachine(t, "examples/ci/shell")
+	tree, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := m.bash("./test.sh", "GPUCLOUD_SOURCE="+tree, "JOBRUNNER_STATE="+m.repo+"/.state")
+	if err != nil || !strings.Contains(output, passed) {
+		t.Errorf("%v\n%s", err, output)
+	}
+	m.ended(filepath.Join(m.repo, ".state"))
+}
+
+// The three repositories differ in their CI alone.
+func TestExamplesAreEqual(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"main.tf", "jobrunner.yaml", "tests/shout.tftest.hcl", "tests/answers/main.tf"} {
+		var first string
+		for i, example := range []string{"github", "gitlab", "shell"} {
+			text, err := os.ReadFile(filepath.Join(root, "examples/ci", example, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first = string(text)
+			}
+			if string(text) != first {
+				t.Errorf("%s of %s differs from that of github", file, example)
+			}
+		}
+	}
+}

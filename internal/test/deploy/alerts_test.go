@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+var (
+	metricName = regexp.MustCompile(`\b((?:gpucloud|process|go)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
+	labelUse   = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	grouping   = regexp.MustCompile(`by \(([^)]*)\)`)
+)
+
+// Each metric that an alert or the guide names is one that a jobrunner exports, with the
+// labels that the alert asks for.
+func TestAlertsNameMetrics(t *testing.T) {
+	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--simulate-gpus=h200x8"})
+	j.answers()
+	status, text := j.do(http.MethodGet, "/metrics", "")
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	j.stop()
+	exported := map[string][]string{} // labels by metric
+	for line := range strings.Lines(text) {
+		if found := metricName.FindStringSubmatch(line); found != nil && !strings.HasPrefix(line, "#") {
+			for _, use := range labelUse.FindAllStringSubmatch(found[2], -1) {
+				exported[found[1]] = append(exported[found[1]], use[1])
+			}
+			exported[found[1]] = append(exported[found[1]], "instance", "job") // Prometheus's own
+		}
+	}
+	if len(exported) < 20 {
+		t.Fatalf("expected a score of metrics, got %v", exported)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.UnmarshalWithOptions([]byte(readFile(t, "deploy/prometheus/alerts.yaml")), &file, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || strings.Count(rule.Expr, "(") != strings.Count(rule.Expr, ")") {
+				t.Errorf("%+v", rule)
+			}
+			for _, metric := range metricName.FindAllStringSubmatch(rule.Expr, -1) {
+				names++
+				labels, ok := exported[metric[1]]
+				if !ok {
+					t.Errorf("%s: no jobrunner exports %s", rule.Alert, metric[1])
+				}
+				used := metric[2]
+				for _, by := range grouping.FindAllStringSubmatch(rule.Expr, -1) {
+					used += ", " + strings.ReplaceAll(by[1], ",", "=,") + "="
+				}
+				for _, use := range labelUse.FindAllStringSubmatch(used, -1) {
+					if ok && !slices.Contains(labels, use[1]) {
+						t.Errorf("%s: %s has no label %s", rule.Alert, metric[1], use[1])
+					}
+				}
+			}
+		}
+	}
+	if names < 5 {
+		t.Errorf("the alerts name %d metrics", names)
+	}
+	for _, metric := range metricName.FindAllStringSubmatch(readFile(t, "docs/guides/operate.md"), -1) {
+		if strings.HasPrefix(metric[1], "gpucloud_") && exported[metric[1]] == nil && exported[metric[1]+"_count"] == nil {
+			t.Errorf("docs/guides/operate.md: no jobrunner exports %s", metric[1])
+		}
+	}
+}

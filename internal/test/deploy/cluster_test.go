@@ -1,0 +1,251 @@
+//go:build linux
+
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	authentication "k8s.io/api/authentication/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	client "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/containers"
+)
+
+// server is the API server of the real cluster.
+type server struct {
+	t         *testing.T
+	cluster   *containers.Kubernetes
+	settings  *rest.Config
+	client    client.Interface
+	dynamic   dynamic.Interface
+	resources []*restmapper.APIGroupResources
+}
+
+func connect(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t, cluster: containers.StartKubernetes(t)}
+	var err error
+	if s.settings, err = clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	s.settings.QPS = -1
+	s.client, s.dynamic = client.NewForConfigOrDie(s.settings), dynamic.NewForConfigOrDie(s.settings)
+	// Who may do what is there once all hooks of the start have run.
+	eventually(t, "the API server's readiness", func() bool {
+		return s.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error() == nil
+	})
+	if s.resources, err = restmapper.GetAPIGroupResources(discovery.NewDiscoveryClientForConfigOrDie(s.settings)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// create sends an object, and removes it when the test ends.
+func (s *server) create(text string, dry bool) error {
+	var object unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		return err
+	}
+	kind := object.GroupVersionKind()
+	mapping, err := restmapper.NewDiscoveryRESTMapper(s.resources).RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	var resource dynamic.ResourceInterface = s.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == "namespace" {
+		resource = s.dynamic.Resource(mapping.Resource).Namespace(s.cluster.Namespace)
+	}
+	options := meta.CreateOptions{FieldValidation: meta.FieldValidationStrict}
+	if dry {
+		options.DryRun = []string{meta.DryRunAll}
+	}
+	if _, err := resource.Create(s.t.Context(), &object, options); err != nil {
+		return fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
+	}
+	if !dry {
+		s.t.Cleanup(func() {
+			if err := resource.Delete(context.Background(), object.GetName(), meta.DeleteOptions{}); err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	return nil
+}
+
+// The API server accepts what each combination of values renders, with every member.
+func TestChartOnCluster(t *testing.T) {
+	s := connect(t)
+	for name, v := range combinations {
+		objects, err := rendered(s.cluster.Namespace, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range objects {
+			if strings.Contains(text, "kind: ServiceMonitor") {
+				continue // which is the operator's
+			}
+			if err := s.create(text, true); err != nil {
+				t.Errorf("%s: %s", name, err)
+			}
+		}
+	}
+	if err := s.create("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {unknown: 1, ports: [{port: 1}]}\n", true); err == nil {
+		t.Error("the API server accepts an unknown member")
+	}
+}
+
+// The rights of the chart are enough for a jobrunner with the token of its account, and it
+// can't start without them.
+func TestChartRightsOnCluster(t *testing.T) {
+	s := connect(t)
+	objects, err := rendered(s.cluster.Namespace, required())
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := 0
+	grant := func(kinds ...string) {
+		t.Helper()
+		for _, text := range objects {
+			for _, kind := range kinds {
+				if strings.Contains(text, "\nkind: "+kind+"\n") {
+					granted++
+					if err := s.create(text, false); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	grant("ServiceAccount")
+	token, err := s.client.CoreV1().ServiceAccounts(s.cluster.Namespace).CreateToken(t.Context(), "gpucloud-jobrunner", &authentication.TokenRequest{}, meta.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := writeFile(t, "kubeconfig", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "a",
+		"clusters": [{"name": "a", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}], "users": [{"name": "a", "user": {"token": %q}}],
+		"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": %q}}]}`, s.settings.Host, token.Status.Token, s.cluster.Namespace))
+	gateway := s.cluster.NewGateway(t)
+	config := writeFile(t, "jobrunner.yaml", fmt.Sprintf("executor: kubernetes\nkubernetes:\n  url: %s\n  kubeconfig: %s\n  reserve: none\n  tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists}]\n", gateway.URL, kubeconfig))
+
+	refused := exec.CommandContext(t.Context(), program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+config)
+	refused.Env = []string{"HOME=" + t.TempDir()}
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "forbidden") {
+		t.Errorf("without rights: %v %s", err, out)
+	}
+	grant("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+	if granted != 5 {
+		t.Errorf("%d objects are granted", granted)
+	}
+	j := start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + config})
+	gateway.Forward(strings.TrimPrefix(j.url, "http://"))
+	// The Pod is made and followed: what the node says of its image is the reason.
+	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "127.0.0.1:1/team/absent", "workers": {"min": 1, "max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}], "env": {"A": "b"}}`)
+	var endpoint struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &endpoint); err != nil || status != http.StatusCreated {
+		t.Fatalf("%d %s", status, text)
+	}
+	eventually(t, "the worker's reason", func() bool {
+		_, workers := j.do(http.MethodGet, "/v2/serverless/"+endpoint.ID+"/workers", "")
+		return strings.Contains(workers, "the registry 127.0.0.1:1 can't be reached")
+	})
+	j.stop()
+	if log := j.stderr.String(); strings.Contains(log, "forbidden") {
+		t.Errorf("a right is missing:\n%s", log)
+	}
+	pods, err := s.client.CoreV1().Pods(s.cluster.Namespace).List(t.Context(), meta.ListOptions{LabelSelector: "gpucloud/endpoint=" + endpoint.ID})
+	if err != nil || len(pods.Items) > 0 {
+		t.Errorf("%d Pods are left, %v", len(pods.Items), err)
+	}
+}
+
+// A jobrunner of the image, in the Pod that the chart describes, is ready by the kubelet's
+// probes and answers a job. The test makes the Pod: the cluster has no controllers.
+func TestJobrunnerInCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the jobrunner is compiled for the image, which takes a minute")
+	}
+	s := connect(t)
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "run", "./internal/image", "-platforms=linux/"+runtime.GOARCH, "-version=test", "-o="+dir)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.cluster.Import(t, filepath.Join(dir, "jobrunner-linux-"+runtime.GOARCH+".tar"))
+	objects, err := rendered(s.cluster.Namespace, values{
+		"image":  values{"repository": "localhost/gpucloud/jobrunner", "tag": "test", "pullPolicy": "Never"},
+		"apiKey": values{"secret": "jobrunner-key"}, "workers": values{"enabled": false},
+		"tolerations": []any{values{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "at-least-twenty-characters"
+	for _, text := range append(objects, "apiVersion: v1\nkind: Secret\nmetadata: {name: jobrunner-key}\nstringData: {api-key: "+key+"}\n") {
+		if strings.Contains(text, "\nkind: ConfigMap\n") || strings.Contains(text, "\nkind: ServiceAccount\n") || strings.Contains(text, "\nkind: Secret\n") {
+			if err := s.create(text, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all, _ := decoded(t, objects)
+	set := only[*apps.StatefulSet](t, all)
+	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, core.Volume{Name: "data"}) // an empty folder instead of the claim
+	pods := s.client.CoreV1().Pods(s.cluster.Namespace)
+	if _, err := pods.Create(t.Context(), pod, meta.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = pods.Delete(context.Background(), pod.Name, meta.DeleteOptions{GracePeriodSeconds: new(int64)})
+	})
+	address, state := "", core.PodStatus{}
+	eventually(t, "the Pod's readiness", func() bool {
+		now, err := pods.Get(t.Context(), pod.Name, meta.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		address, state = now.Status.PodIP, now.Status
+		for _, condition := range state.Conditions {
+			if condition.Type == core.PodReady && condition.Status == core.ConditionTrue {
+				return true
+			}
+		}
+		if restarts := state.ContainerStatuses; len(restarts) > 0 && restarts[0].RestartCount > 0 {
+			log, _ := pods.GetLogs(pod.Name, &core.PodLogOptions{Previous: true}).DoRaw(t.Context())
+			t.Fatalf("the jobrunner ended: %+v\n%s", restarts[0].LastTerminationState, log)
+		}
+		return false
+	})
+	j := &jobrunner{t: t, url: "http://" + address + ":8420", key: key}
+	j.answers()
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not come", what)
+		}
+	}
+}

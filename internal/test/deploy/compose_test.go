@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// composed is the project of the file, as Compose reads it.
+func composed(t *testing.T, env types.Mapping) (*types.Project, error) {
+	t.Helper()
+	folder, err := filepath.Abs(filepath.Join(root, "deploy/compose"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir: folder, Environment: env,
+		ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(folder, "compose.yaml")}},
+	})
+}
+
+// Compose reads the file; the image has to be named; no password is in it.
+func TestComposeFile(t *testing.T) {
+	if _, err := composed(t, nil); err == nil || !strings.Contains(err.Error(), "make image") {
+		t.Errorf("without an image: %v", err)
+	}
+	p, err := composed(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, service := range p.Services {
+		for variable, value := range service.Environment {
+			if strings.Contains(variable, "PASSWORD") && !strings.HasSuffix(variable, "_FILE") {
+				t.Errorf("%s: the password is in the variable %s=%v", name, variable, value)
+			}
+		}
+		for _, port := range service.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s: the port %+v is open to other machines", name, port)
+			}
+		}
+	}
+	for name, secret := range p.Secrets {
+		if want := filepath.Join(p.WorkingDir, "secrets", name); secret.File != want {
+			t.Errorf("the secret %s is %s, expected %s", name, secret.File, want)
+		}
+	}
+}
+
+// The jobrunner serves with the command, the variables and the secrets of the file.
+func TestComposeServes(t *testing.T) {
+	p, err := composed(t, types.Mapping{"JOBRUNNER_IMAGE": "localhost/gpucloud/jobrunner:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, dir, data := p.Services["jobrunner"], t.TempDir(), t.TempDir()
+	contents := map[string]string{"engine": pgtest.Start(t), "api-key": "at-least-twenty-characters"}
+	for _, secret := range service.Secrets {
+		if err := os.WriteFile(filepath.Join(dir, secret.Source), []byte(contents[secret.Source]+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var env []string
+	for name, value := range service.Environment {
+		env = append(env, name+"="+strings.ReplaceAll(*value, "/run/secrets", dir))
+	}
+	args := slices.Clone(service.Command)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "/var/lib/jobrunner", data)
+	}
+	if len(service.Volumes) != 1 || service.Volumes[0].Target != "/var/lib/jobrunner" || slices.Equal(args, service.Command) {
+		t.Errorf("the data folder is not the volume: %q, %+v", service.Command, service.Volumes)
+	}
+	j := start(t, env, args)
+	j.key = contents["api-key"]
+	j.answers()
+	j.stop()
+}

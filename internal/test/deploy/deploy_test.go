@@ -1,0 +1,164 @@
+// Package deploy tests what is below deploy/ with the programs that it is for.
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+const root = "../../.."
+
+var bin string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "gpucloud-deploy-")
+	if err != nil {
+		panic(err)
+	}
+	bin = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var build = sync.OnceValue(func() error { return gobuild.Programs(context.Background(), bin, root+"/cmd/jobrunner") })
+
+// program is the built jobrunner.
+func program(t *testing.T) string {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(bin, "jobrunner")
+}
+
+// jobrunner is one that runs as a file of deploy/ says.
+type jobrunner struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string
+	key    string
+	stderr bytes.Buffer
+}
+
+// start runs `jobrunner serve` with the flags and variables of a file, but on a free port.
+func start(t *testing.T, env, args []string) *jobrunner {
+	t.Helper()
+	listens := false
+	for i, arg := range args {
+		if port, ok := strings.CutPrefix(arg, "--listen="); ok {
+			listens = strings.HasSuffix(port, ":8420")
+			args[i] = "--listen=127.0.0.1:0"
+		}
+	}
+	if !listens {
+		t.Fatalf("expected --listen with the port 8420 among %q", args)
+	}
+	j := &jobrunner{t: t, cmd: exec.Command(program(t), args...)}
+	j.cmd.Env, j.cmd.Stderr = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...), &j.stderr
+	out, err := j.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		j.cmd.Process.Kill()
+		j.cmd.Wait()
+	})
+	var greeting strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		greeting.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), "Next:") {
+			break
+		}
+	}
+	go io.Copy(io.Discard, out)
+	found := regexp.MustCompile(`GPUCLOUD_BASE_URL=(\S+)`).FindStringSubmatch(greeting.String())
+	if found == nil {
+		j.cmd.Wait()
+		t.Fatalf("%q did not start: %s%s", args, &greeting, &j.stderr)
+	}
+	j.url = found[1]
+	if key := regexp.MustCompile(`GPUCLOUD_API_KEY=(\w+)`).FindStringSubmatch(greeting.String()); key != nil {
+		j.key = key[1]
+	}
+	return j
+}
+
+func (j *jobrunner) do(method, path, body string) (status int, text string) {
+	j.t.Helper()
+	req, err := http.NewRequestWithContext(j.t.Context(), method, j.url+path, strings.NewReader(body))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+j.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// answers makes an endpoint, and expects the answer of a job.
+func (j *jobrunner) answers() {
+	j.t.Helper()
+	status, text := j.do(http.MethodPost, "/v2/serverless", `{"name": "e", "image": "builtin/echo", "workers": {"max": 1}, "cpu": [{"id": "cpu3c", "vcpuCount": 2}]}`)
+	id := regexp.MustCompile(`"id":\s*"([^"]+)"`).FindStringSubmatch(text)
+	if status != http.StatusCreated || id == nil {
+		j.t.Fatalf("%d %s", status, text)
+	}
+	if status, text = j.do(http.MethodPost, "/v2/"+id[1]+"/runsync", `{"input": {"a": 1}}`); status != http.StatusOK || !strings.Contains(text, `"COMPLETED"`) {
+		j.t.Fatalf("%d %s", status, text)
+	}
+}
+
+// stop sends SIGTERM, as all that run services do.
+func (j *jobrunner) stop() {
+	j.t.Helper()
+	if err := j.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		j.t.Fatal(err)
+	}
+	if err := j.cmd.Wait(); err != nil {
+		j.t.Errorf("the jobrunner ended with %s: %s", err, &j.stderr)
+	}
+}
+
+// writeFile writes a file below a new folder, and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

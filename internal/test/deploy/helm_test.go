@@ -1,0 +1,340 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// values are those of a release.
+type values = map[string]any
+
+// required are the values without which there is no release.
+func required() values {
+	return values{"image": values{"repository": "localhost/gpucloud/jobrunner", "tag": "1.2.3"}, "apiKey": values{"secret": "gpucloud"}}
+}
+
+// with are the required values and others.
+func with(more values) values {
+	all := required()
+	maps.Copy(all, more)
+	return all
+}
+
+// rendered are the objects of a release, by template, as texts.
+func rendered(namespace string, v values) (objects []string, err error) {
+	chart, err := loader.LoadDir(filepath.Join(root, "deploy/helm/jobrunner"))
+	if err != nil {
+		return nil, err
+	}
+	all, err := util.ToRenderValues(chart, v, common.ReleaseOptions{Name: "gpucloud", Namespace: namespace, Revision: 1, IsInstall: true}, nil)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, "NOTES.txt") || strings.HasSuffix(name, ".tpl") {
+			continue
+		}
+		for text := range strings.SplitSeq(files[name], "\n---\n") {
+			var something any
+			if err := yaml.Unmarshal([]byte(text), &something); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if something != nil {
+				objects = append(objects, text)
+			}
+		}
+	}
+	return objects, nil
+}
+
+// decoded are the objects, each in its API's own type, which has every member.
+func decoded(t *testing.T, objects []string) (all []runtime.Object, monitors int) {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for _, text := range objects {
+		if strings.Contains(text, "kind: ServiceMonitor") {
+			checkMonitor(t, text)
+			monitors++
+			continue
+		}
+		object, _, err := decoder.Decode([]byte(text), nil, nil)
+		if err != nil {
+			t.Fatalf("%s\n%s", err, text)
+		}
+		all = append(all, object)
+	}
+	return all, monitors
+}
+
+// only is the object of a type.
+func only[T runtime.Object](t *testing.T, all []runtime.Object) (found T) {
+	t.Helper()
+	n := 0
+	for _, object := range all {
+		if o, ok := object.(T); ok {
+			found, n = o, n+1
+		}
+	}
+	if n != 1 {
+		t.Fatalf("expected one %T, got %d", found, n)
+	}
+	return found
+}
+
+var combinations = map[string]values{
+	"embedded":     required(),
+	"without Pods": with(values{"workers": values{"enabled": false}}),
+	"three nodes":  with(values{"replicas": 3, "postgresql": values{"secret": "engine", "connections": 12}}),
+	"no budget":    with(values{"replicas": 2, "postgresql": values{"secret": "engine"}, "disruptionBudget": values{"enabled": false}}),
+	"monitored":    with(values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}),
+	"digest":       with(values{"image": values{"repository": "localhost/jobrunner", "digest": "sha256:" + strings.Repeat("a", 64), "pullSecrets": []any{"pull"}}}),
+	"all the rest": with(values{"args": []any{"--webhook-allow=hooks.example.com"}, "config": values{"rules": []any{values{"image": "team/a", "container": values{"pull": "always"}}}},
+		"workers":     values{"gpuLabel": "gpu", "storageClass": "shared", "volumeAccess": "ReadWriteOnce", "reserve": "none", "gpuTypes": values{"my-label": "NVIDIA L4"}, "tolerations": []any{values{"key": "dedicated", "operator": "Exists"}}},
+		"persistence": values{"size": "20Gi", "storageClass": "fast"}, "service": values{"type": "LoadBalancer", "port": 80, "annotations": values{"a": "b"}},
+		"serviceAccount": values{"annotations": values{"a": "b"}}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"a": "b"},
+		"tolerations": []any{values{"operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "logFormat": "text"}),
+}
+
+// Every combination of values is objects without an unknown member, and what they refer
+// to is there.
+func TestChart(t *testing.T) {
+	for name, v := range combinations {
+		t.Run(name, func(t *testing.T) {
+			objects, err := rendered("team", v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, monitors := decoded(t, objects)
+			checkMonitors(t, v, monitors)
+			set := only[*apps.StatefulSet](t, all)
+			config := only[*core.ConfigMap](t, all)
+			account := only[*core.ServiceAccount](t, all)
+			pod := set.Spec.Template.Spec
+			container := pod.Containers[0]
+			for label, value := range set.Spec.Selector.MatchLabels {
+				if set.Spec.Template.Labels[label] != value {
+					t.Errorf("the selector %s=%s misses its Pods", label, value)
+				}
+			}
+			if pod.ServiceAccountName != account.Name || !*pod.SecurityContext.RunAsNonRoot || !*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
+				t.Errorf("%+v, %+v", pod, container.SecurityContext)
+			}
+			services := map[string]bool{}
+			for _, object := range all {
+				if s, ok := object.(*core.Service); ok {
+					services[s.Name] = s.Spec.ClusterIP == "None"
+				}
+			}
+			if !services[set.Spec.ServiceName] || len(services) != 2 {
+				t.Errorf("the names of the replicas are those of %s: %v", set.Spec.ServiceName, services)
+			}
+			checkFiles(t, set, config)
+			checkServe(t, container)
+			checkBudget(t, v, all)
+		})
+	}
+}
+
+// checkServe expects that the jobrunner has the flags and variables.
+func checkServe(t *testing.T, c core.Container) {
+	t.Helper()
+	help, err := exec.Command(program(t), "serve", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arg := range c.Args[1:] {
+		if flag, _, _ := strings.Cut(arg, "="); !regexp.MustCompile(regexp.QuoteMeta(flag) + `[=\s]`).Match(help) {
+			t.Errorf("serve has no flag %s", flag)
+		}
+	}
+	for _, variable := range c.Env {
+		if strings.HasPrefix(variable.Name, "GPUCLOUD_") && !bytes.Contains(help, []byte("$"+variable.Name)) {
+			t.Errorf("serve has no variable %s", variable.Name)
+		}
+	}
+}
+
+// checkMonitor expects a ServiceMonitor in the type of Prometheus's operator, without an
+// unknown member, that finds the scraped Service, and names a port of it.
+func checkMonitor(t *testing.T, text string) {
+	t.Helper()
+	var monitor monitoring.ServiceMonitor
+	if err := yaml.UnmarshalStrict([]byte(text), &monitor); err != nil {
+		t.Errorf("%s\n%s", err, text)
+		return
+	}
+	if monitor.GroupVersionKind() != monitoring.SchemeGroupVersion.WithKind(monitoring.ServiceMonitorsKind) || len(monitor.Spec.Endpoints) != 1 {
+		t.Fatalf("%+v", monitor)
+	}
+	endpoint := monitor.Spec.Endpoints[0]
+	if err := endpoint.Authorization.Validate(); err != nil || endpoint.Authorization.Credentials.Name == "" || endpoint.Path != "/metrics" {
+		t.Errorf("%v: %+v", err, endpoint)
+	}
+}
+
+func checkMonitors(t *testing.T, v values, monitors int) {
+	t.Helper()
+	_, want := v["serviceMonitor"]
+	if monitors != map[bool]int{true: 1}[want] {
+		t.Errorf("there are %d ServiceMonitors", monitors)
+	}
+}
+
+// checkFiles expects a file of the configuration for each replica, at the name of which
+// its workers reach it.
+func checkFiles(t *testing.T, set *apps.StatefulSet, config *core.ConfigMap) {
+	t.Helper()
+	if len(config.Data) != int(*set.Spec.Replicas) {
+		t.Errorf("%d files for %d replicas", len(config.Data), *set.Spec.Replicas)
+	}
+	for i := range int(*set.Spec.Replicas) {
+		name := set.Name + "-" + strconv.Itoa(i)
+		text, ok := config.Data[name+".yaml"]
+		if !ok {
+			t.Errorf("%s has no file: %v", name, config.Data)
+		}
+		if strings.Contains(text, "executor: kubernetes") && !strings.Contains(text, "url: http://"+name+"."+set.Spec.ServiceName+".team.svc:8420\n") {
+			t.Errorf("%s: %s", name, text)
+		}
+		// The jobrunner reads it, and then misses the cluster or starts.
+		if strings.Contains(text, "executor: kubernetes") {
+			cmd := exec.Command(program(t), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--config="+writeFile(t, "jobrunner.yaml", text))
+			cmd.Env = []string{"HOME=" + t.TempDir()}
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the configuration of the Kubernetes cluster") {
+				t.Errorf("%v: %s\n%s", err, out, text)
+			}
+		} else {
+			start(t, nil, []string{"serve", "--listen=127.0.0.1:8420", "--ephemeral", "--config=" + writeFile(t, "jobrunner.yaml", text)}).stop()
+		}
+	}
+}
+
+func checkBudget(t *testing.T, v values, all []runtime.Object) {
+	t.Helper()
+	n := 0
+	for _, object := range all {
+		if _, ok := object.(*policy.PodDisruptionBudget); ok {
+			n++
+		}
+	}
+	_, off := v["disruptionBudget"]
+	if _, several := v["replicas"]; n != map[bool]int{true: 1}[several && !off] {
+		t.Errorf("there are %d PodDisruptionBudgets", n)
+	}
+}
+
+// What the schema refuses, it refuses with the name of the value.
+func TestChartRefuses(t *testing.T) {
+	for want, v := range map[string]values{
+		"repository":  {"apiKey": values{"secret": "a"}},
+		"apiKey":      {"image": values{"repository": "a"}},
+		"postgresql":  with(values{"replicas": 2}),
+		"replica":     with(values{"replica": 2}),
+		"config":      with(values{"config": values{"executor": "kubernetes"}}),
+		"digest":      with(values{"image": values{"repository": "a", "digest": "sha256:1"}}),
+		"tolerations": with(values{"tolerations": []any{values{"operator": "exists"}}}),
+	} {
+		if _, err := rendered("team", v); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: expected an error with %q, got %v", v, want, err)
+		}
+	}
+}
+
+// The chart grants the rights of the guide, no more and no less, and to its own account.
+func TestChartRights(t *testing.T) {
+	objects, err := rendered("team", required())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := decoded(t, objects)
+	role, nodes := only[*rbac.Role](t, all), only[*rbac.ClusterRole](t, all)
+	guide := regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/kubernetes.md"))
+	if guide == nil {
+		t.Fatal("docs/guides/kubernetes.md has no role.yaml")
+	}
+	theirs, _ := decoded(t, strings.Split(guide[1], "\n---\n"))
+	for what, rules := range map[string][2][]rbac.PolicyRule{
+		"Role":        {role.Rules, only[*rbac.Role](t, theirs).Rules},
+		"ClusterRole": {nodes.Rules, only[*rbac.ClusterRole](t, theirs).Rules},
+	} {
+		if fmt.Sprint(rules[0]) != fmt.Sprint(rules[1]) {
+			t.Errorf("%s: the chart grants %v, the guide %v", what, rules[0], rules[1])
+		}
+	}
+	account := only[*core.ServiceAccount](t, all)
+	subject := rbac.Subject{Kind: "ServiceAccount", Name: account.Name, Namespace: "team"}
+	binding, nodesBinding := only[*rbac.RoleBinding](t, all), only[*rbac.ClusterRoleBinding](t, all)
+	if !slices.Equal(binding.Subjects, []rbac.Subject{subject}) || binding.RoleRef.Name != role.Name {
+		t.Errorf("%+v", binding)
+	}
+	if !slices.Equal(nodesBinding.Subjects, []rbac.Subject{subject}) || nodesBinding.RoleRef.Name != nodes.Name {
+		t.Errorf("%+v", nodesBinding)
+	}
+	// Without workers in the cluster nothing is granted.
+	objects, err = rendered("team", combinations["without Pods"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(objects, "\n"); strings.Contains(text, "rbac.authorization.k8s.io") || strings.Contains(text, "automountServiceAccountToken: true") {
+		t.Error("rights are granted that nobody uses")
+	}
+}
+
+// No template has a secret: Secrets are referred to.
+func TestChartHasNoSecrets(t *testing.T) {
+	for name, v := range combinations {
+		objects, err := rendered("team", v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains([]byte(strings.Join(objects, "\n")), []byte("kind: Secret\n")) {
+			t.Errorf("%s: a Secret is made", name)
+		}
+	}
+}
+
+// The values of the guide are a release.
+func TestGuideValues(t *testing.T) {
+	found := regexp.MustCompile("(?s)```yaml\n# values.yaml\n(.*?)```").FindStringSubmatch(readFile(t, "docs/guides/operate.md"))
+	if found == nil {
+		t.Fatal("docs/guides/operate.md has no values.yaml")
+	}
+	var v values
+	if err := yaml.UnmarshalStrict([]byte(found[1]), &v); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := rendered("gpucloud", v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, monitors := decoded(t, objects)
+	if set := only[*apps.StatefulSet](t, all); *set.Spec.Replicas != 3 || monitors != 1 {
+		t.Errorf("%d replicas, %d monitors", *set.Spec.Replicas, monitors)
+	}
+}

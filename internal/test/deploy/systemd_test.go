@@ -1,0 +1,119 @@
+//go:build linux
+
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+const unitFolder = "deploy/systemd/"
+
+// settings are those of a unit's section [Service].
+func settings(text string) map[string][]string {
+	found := map[string][]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
+			found[name] = append(found[name], value)
+		}
+	}
+	return found
+}
+
+// command is what the unit starts, with its folder of the state.
+func command(t *testing.T, state string) []string {
+	t.Helper()
+	start := settings(readFile(t, unitFolder+"jobrunner.service"))["ExecStart"]
+	if len(start) != 1 {
+		t.Fatalf("ExecStart: %q", start)
+	}
+	words := strings.Fields(strings.ReplaceAll(start[0], "${STATE_DIRECTORY}", state))
+	if words[0] != "/usr/local/bin/jobrunner" {
+		t.Errorf("the unit starts %s", words[0])
+	}
+	return words[1:]
+}
+
+// What the unit starts answers a job, and has it in the folder of the state.
+func TestUnitServes(t *testing.T) {
+	state := t.TempDir()
+	j := start(t, nil, command(t, state))
+	j.answers()
+	j.stop()
+	if _, err := os.Stat(filepath.Join(state, "jobrunner.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+// With the drop-in the state is in PostgreSQL, and the key is that of its file.
+func TestUnitServesFromPostgres(t *testing.T) {
+	credentials := t.TempDir()
+	dropIn := settings(readFile(t, unitFolder+"postgresql.conf"))
+	contents := map[string]string{"/etc/gpucloud/engine": pgtest.Start(t), "/etc/gpucloud/api-key": "the-key-of-all-nodes"}
+	for _, credential := range dropIn["LoadCredential"] {
+		name, path, _ := strings.Cut(credential, ":")
+		if contents[path] == "" {
+			t.Errorf("an unexpected credential: %s", credential)
+		}
+		if err := os.WriteFile(filepath.Join(credentials, name), []byte(contents[path]+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var env []string
+	for _, variable := range dropIn["Environment"] {
+		env = append(env, strings.ReplaceAll(variable, "%d", credentials))
+	}
+	state := t.TempDir()
+	j := start(t, env, command(t, state))
+	j.key = "the-key-of-all-nodes"
+	j.answers()
+	j.stop()
+	for _, name := range []string{"jobrunner.db", "api-key"} {
+		if _, err := os.Stat(filepath.Join(state, name)); err == nil {
+			t.Errorf("%s is in the folder of the state", name)
+		}
+	}
+}
+
+// systemd knows every setting of the unit and of its drop-in, and its own judgement of
+// what the unit exposes is "OK", which is at most 2.0.
+func TestUnitIsValid(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("systemd-analyze is not installed (Debian: apt-get install --no-install-recommends systemd)")
+	}
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "jobrunner.service")
+	dropIns := unit + ".d"
+	if err := os.Mkdir(dropIns, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		unit: strings.ReplaceAll(readFile(t, unitFolder+"jobrunner.service"), "/usr/local/bin/jobrunner", program(t)),
+		filepath.Join(dropIns, "postgresql.conf"): readFile(t, unitFolder+"postgresql.conf"),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) (string, error) {
+		cmd := exec.Command(analyze, args...)
+		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("verify", "--man=no", unit); err != nil || strings.TrimSpace(out) != "" {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	if out, err := run("security", "--offline=yes", "--threshold=20", unit); err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+}

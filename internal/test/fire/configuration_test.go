@@ -1,0 +1,117 @@
+package fire
+
+import (
+	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// nodesOf makes a configuration: as it is created, or as it is changed later.
+type nodesOf func(v api.Version, changed bool) []node
+
+// configurations are what the schedules apply, by name: each has equal twins of the kinds
+// whose names are not unique. Changed, most of it has other settings, and some is renamed.
+var configurations = []struct {
+	name  string
+	nodes nodesOf
+}{
+	{"serverless", serverless},
+	{"pods", pods},
+}
+
+// choose returns what differs between a configuration and the changed one.
+func choose(changed bool, before, after any) any {
+	if changed {
+		return after
+	}
+	return before
+}
+
+func volume(address string, changed bool) node {
+	return node{address, "gpucloud_network_volume", nil, func(func(string) any) map[string]any {
+		return map[string]any{"name": "models", "size": choose(changed, 10, 20), "data_center": "EU-RO-1"}
+	}}
+}
+
+func auth(name any) node {
+	return node{"auth", "gpucloud_registry_auth", nil, func(func(string) any) map[string]any {
+		return map[string]any{"name": name, "username": "u", "password": "planted-password"}
+	}}
+}
+
+func serverless(_ api.Version, changed bool) []node {
+	endpoint := func(address string) node {
+		return node{address, "gpucloud_endpoint", []string{"template", "volume_a"}, func(id func(string) any) map[string]any {
+			return map[string]any{
+				"name": "work", "template_id": id("template"), "network_volumes": []any{id("volume_a")}, "data_center_ids": []any{"EU-RO-1"},
+				"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}, "workers": map[string]any{"min": 0, "max": choose(changed, 1, 2)},
+			}
+		}}
+	}
+	return []node{
+		auth(choose(changed, "images", "other-images")), volume("volume_a", changed), volume("volume_b", changed),
+		{"template", "gpucloud_template", []string{"auth"}, func(id func(string) any) map[string]any {
+			return map[string]any{
+				"name": "work", "image": "builtin/echo", "serverless": true, "registry": id("auth"), "env": map[string]any{"A": choose(changed, "1", "2")},
+			}
+		}},
+		endpoint("endpoint_a"), endpoint("endpoint_b"),
+	}
+}
+
+// pods has them on CPUs, where they run at once. The auth keeps its name: the API refuses to
+// delete one that a pod has.
+func pods(v api.Version, changed bool) []node {
+	pod := func(address string, differs map[string]any) node {
+		return node{address, "gpucloud_pod", []string{"auth", "volume_a"}, func(id func(string) any) map[string]any {
+			config := map[string]any{
+				"name": "work", "image": "builtin/echo", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "registry": id("auth"),
+				"mounts": map[string]any{"network": []any{map[string]any{"volume_id": id("volume_a"), "path": "/data"}}},
+			}
+			for name, value := range differs {
+				config[name] = value
+			}
+			return config
+		}}
+	}
+	env := map[string]any{"env": map[string]any{"A": choose(changed, "1", "2")}}
+	nodes := []node{
+		auth("images"), volume("volume_a", changed), pod("pod_a", env), pod("pod_b", env),
+		pod("pod_stops", map[string]any{"desired_state": choose(changed, api.PodRunning, api.PodExited)}),
+	}
+	if v == api.V1 {
+		return nodes
+	}
+	delegation := func(address string) node {
+		return node{address, "gpucloud_registry_delegation", nil, func(func(string) any) map[string]any {
+			return map[string]any{"name": choose(changed, "images", "other-images"), "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}
+		}}
+	}
+	cluster := func(address string) node {
+		return node{address, "gpucloud_cluster", nil, func(func(string) any) map[string]any {
+			return map[string]any{
+				"name": choose(changed, "ring", "other-ring"), "type": "TRAINING", "image": "builtin/echo",
+				"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 2},
+			}
+		}}
+	}
+	return append(nodes, delegation("delegation_a"), delegation("delegation_b"), cluster("cluster_a"), cluster("cluster_b"),
+		node{"keys", "gpucloud_ssh_keys", nil, func(func(string) any) map[string]any {
+			return map[string]any{"keys": []any{ownKey, choose(changed, otherOwnKey, thirdOwnKey)}, "keep_others": true}
+		}})
+}
+
+// The keys of the account: those that are configured, and one of somebody else.
+const (
+	keyBytes    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl "
+	ownKey      = keyBytes + "me@example.com"
+	otherOwnKey = keyBytes + "other@example.com"
+	thirdOwnKey = keyBytes + "third@example.com"
+	foreignKey  = keyBytes + "somebody@example.com"
+)
+
+// withoutForeign are the keys but for that of somebody else; found tells whether that is there.
+func withoutForeign(keys []string) (own []string, found bool) {
+	own = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == foreignKey })
+	return own, len(own) < len(keys)
+}

@@ -1,0 +1,80 @@
+// Package guides follows the Markdown files of the project as a reader would: it writes
+// the files that they show, runs the commands, and compares what is printed. A block
+// that nothing checks fails.
+package guides
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+// block is a fenced block of a Markdown file.
+type block struct {
+	document string // path from the root
+	line     int    // of the opening fence
+	language string
+	text     string // each line ends with a newline
+}
+
+func (b block) String() string { return fmt.Sprintf("%s:%d", b.document, b.line) }
+
+var fence = regexp.MustCompile("^( *)(```+|~~~+)(.*)$")
+
+// readBlocks returns the fenced blocks of a document. A fence may be indented, as in a
+// list; that much is cut from its lines.
+func readBlocks(t *testing.T, document string) (blocks []block) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open *block
+	indent, marks, number := "", "", 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimRight(line, "\r\n")
+		found := fence.FindStringSubmatch(line)
+		switch {
+		case open == nil && found != nil:
+			indent, marks = found[1], found[2]
+			open = &block{document: document, line: number, language: strings.TrimSpace(found[3])}
+		case open != nil && found != nil && found[2] == marks && found[3] == "":
+			blocks = append(blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += strings.TrimPrefix(line, indent) + "\n"
+		}
+	}
+	if open != nil {
+		t.Errorf("%s: the block has no end", open)
+	}
+	return blocks
+}
+
+// documents returns the paths of all Markdown files, from the root.
+func documents(t *testing.T) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && path != root):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".md"):
+			relative, err := filepath.Rel(root, path)
+			paths = append(paths, filepath.ToSlash(relative))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}

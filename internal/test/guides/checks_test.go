@@ -1,0 +1,330 @@
+package guides
+
+import (
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// check is how a block is checked whose document nobody follows from top to bottom. The
+// blocks of a document share a session.
+type check func(s *session, b block)
+
+// checks are those of each document, by language. Guides have none.
+var checks = map[string]map[string]check{
+	"README.md":                 {"console": cloned},
+	"docs/tools.md":             {"console": typed},
+	"CONTRIBUTING.md":           {"go": goOf("type neutral struct {", "}", "internal/api")},
+	"conformance/README.md":     {"go": goOf("var cases = []suite.Case{", "}", "conformance/suite")},
+	"docs/architecture.md":      {"mermaid": diagram},
+	"docs/catalog.md":           {"yaml": servedWith("--catalog")},
+	"docs/gpu.md":               {"yaml": servedWith("--simulate-gpus"), "console": goTest, "text": explains},
+	"docs/guides/kubernetes.md": {"yaml": onCluster},
+	"docs/guides/migrate.md":    {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
+	"docs/guides/nodes.md":      {"console": onServers},
+	"docs/guides/operate.md":    {"console": onServers, "yaml": testedBy("internal/test/deploy", "TestGuideValues")},
+	"docs/guides/remote.md":     {"console": onBoth},
+	"docs/guides/worker.md":     {"python": pythonFile, "console": withSDK, "terraform": followed, "yaml": followed, "dockerfile": dockerfile},
+	"docs/jobrunner.md":         {"yaml": servedWith("--config")},
+	"docs/performance.md":       {"console": typed},
+	"docs/scale.md":             {"console": goTest},
+	"docs/scaling.md":           {"console": inSource},
+}
+
+// Each block of a Markdown file is one of a guide, which TestGuides follows, comes from
+// examples/, which other tests apply, or has a check.
+func TestEveryBlockHasACheck(t *testing.T) {
+	examples := exampleTexts(t)
+	unused := map[string]bool{}
+	for document, languages := range checks {
+		for language := range languages {
+			unused[document+" "+language] = true
+		}
+	}
+	for _, document := range documents(t) {
+		for _, b := range readBlocks(t, document) {
+			delete(unused, document+" "+b.language)
+			switch {
+			case slices.Contains(guides, document), checks[document][b.language] != nil:
+			case b.language == "text" && strings.HasPrefix(document, "docs/functions/"): // the signature
+			case !examples[strings.TrimSpace(b.text)]:
+				t.Errorf("%s: nothing checks this block of %q: it is of no guide, equals no file of examples/ and is not in the table of checks", b, b.language)
+			}
+		}
+	}
+	for name := range unused {
+		t.Errorf("the table of checks has %s, and there is no such block", name)
+	}
+}
+
+// exampleTexts are the contents of all files of examples/.
+func exampleTexts(t *testing.T) map[string]bool {
+	t.Helper()
+	texts := map[string]bool{}
+	err := filepath.WalkDir(filepath.Join(root, "examples"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		texts[strings.TrimSpace(string(text))] = true
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// typed is for commands that a reader types in a clone.
+func typed(s *session, b block) { s.typeAll(b) }
+
+// followed is for what TestGuides does with the blocks of a guide.
+func followed(s *session, b block) { s.follow(b) }
+
+// onBoth is for commands on a laptop and on its server, which are one machine here.
+func onBoth(s *session, b block) {
+	s.t.Helper()
+	if s.preparedHello {
+		s.typeAll(b)
+		return
+	}
+	s.preparedHello = true
+	home := s.dir
+	s.must("make install && mkdir ~/hello && cd ~/hello") // the first guide
+	for _, before := range readBlocks(s.t, guides[0]) {
+		if first, _, _ := strings.Cut(before.text, "\n"); before.language != "console" && fileName.MatchString(first) {
+			s.write(before)
+		}
+	}
+	s.dir = home
+	s.typeAll(b)
+}
+
+var installSDK = regexp.MustCompile(`(?m)^\$ python3 -m venv \.venv\n\$ \.venv/bin/pip install runpod\n…\n`)
+
+// withSDK is for commands of a reader who installs the public worker SDK; here a stand-in
+// takes its place, without the network.
+func withSDK(s *session, b block) {
+	s.t.Helper()
+	rest := installSDK.ReplaceAllString(b.text, "")
+	installs := rest != b.text
+	b.text = rest
+	s.typeAll(b)
+	if installs {
+		s.must("(cd " + s.clone + " && make install) && python3 -m venv --without-pip .venv && cp -R " + filepath.Join(s.clone, "runpod") + ` "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')"`)
+	}
+}
+
+var copied = regexp.MustCompile(`(?m)^COPY (\S+) `)
+
+// dockerfile is for a file whose image is built elsewhere: what it copies is there.
+func dockerfile(s *session, b block) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, "Dockerfile"), []byte(b.text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, file := range copied.FindAllStringSubmatch(b.text, -1) {
+		if _, err := os.Stat(filepath.Join(s.dir, file[1])); err != nil {
+			s.t.Errorf("%s: %s", b, err)
+		}
+	}
+}
+
+// cloned is for commands of a reader who begins with a clone.
+func cloned(s *session, b block) {
+	s.t.Helper()
+	first, rest, _ := strings.Cut(b.text, "\n")
+	if !strings.HasPrefix(first, "$ git clone ") {
+		rest = b.text
+	}
+	b.text = rest
+	s.typeAll(b)
+}
+
+// inSource is for commands that need the Go source of a clone.
+func inSource(s *session, b block) {
+	s.t.Helper()
+	var err error
+	if s.dir, err = filepath.Abs(root); err != nil {
+		s.t.Fatal(err)
+	}
+	s.typeAll(b)
+}
+
+// onCluster is for the files of a cluster that a reader has. The jobrunner reads its own,
+// and misses the cluster; the rights are compared in jobrunner/kubernetes.
+func onCluster(s *session, b block) {
+	s.t.Helper()
+	if strings.HasPrefix(b.text, "# role.yaml\n") {
+		testedBy("jobrunner/kubernetes", "TestRights")(s, b)
+		return
+	}
+	s.write(b)
+	if output, err := s.run("jobrunner serve --ephemeral --config jobrunner.yaml"); err == nil || !strings.Contains(output, "the configuration of the Kubernetes cluster") {
+		s.t.Errorf("%s: %v: %s", b, err, output)
+	}
+}
+
+// onServers is for commands on machines that a reader has: the jobrunner's have the
+// command and the flags.
+func onServers(s *session, b block) {
+	s.t.Helper()
+	all, err := commands(b)
+	if err != nil {
+		s.t.Fatalf("%s: %s", b, err)
+	}
+	for _, c := range all {
+		if program, rest, _ := strings.Cut(comment.ReplaceAllString(c.text, ""), " "); program == "jobrunner" {
+			s.checkFlags(b, program, rest)
+		}
+	}
+}
+
+// afterInit is for commands that are typed where this provider is installed, and a
+// state has something.
+func afterInit(s *session, b block) {
+	s.t.Helper()
+	s.write(block{text: "# main.tf\nterraform {\n  required_providers {\n    gpucloud = {\n      source = \"gpucloud/gpucloud\"\n    }\n  }\n}\nresource \"terraform_data\" \"other\" {}\n"})
+	s.must("make install && terraform init && terraform apply")
+	s.typeAll(b)
+}
+
+// testedBy is for blocks that a test of another package reads.
+func testedBy(folder, test string) check {
+	return func(s *session, b block) {
+		s.t.Helper()
+		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if strings.Contains(string(text), "\nfunc "+test+"(") && strings.Contains(string(text), b.document) {
+				return
+			}
+		}
+		s.t.Errorf("%s: no %s of %s reads it", b, test, folder)
+	}
+}
+
+// explains is for output that only another machine can print.
+func explains(*session, block) {}
+
+// servedWith is for a file that a flag of the jobrunner names: it starts with it.
+func servedWith(flag string) check {
+	return func(s *session, b block) {
+		s.t.Helper()
+		file := filepath.Join("examples", strings.TrimLeft(flag, "-")+".yaml") // the rules name folders beside it
+		if err := os.WriteFile(filepath.Join(s.dir, file), []byte(b.text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		s.serve("jobrunner serve --ephemeral " + flag + " " + file)
+	}
+}
+
+// pythonFile is for a handler: it is written where its first line has its name, and
+// compiled in any case.
+func pythonFile(s *session, b block) {
+	s.t.Helper()
+	name := "snippet.py"
+	if first, _, _ := strings.Cut(b.text, "\n"); fileName.MatchString(first) {
+		name = s.write(b)
+	} else if err := os.WriteFile(filepath.Join(s.dir, name), []byte(b.text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if output, err := s.run("python3 -m py_compile " + name); err != nil {
+		s.t.Errorf("%s: %s", b, output)
+	}
+}
+
+var (
+	transition = regexp.MustCompile(`^ +(\[\*\]|[A-Z_]+) --> (\[\*\]|[A-Z_]+)(: .+)?$`)
+	flow       = regexp.MustCompile(`^ +\w+(\["[^"]+"\])? (-->|-- "[^"]+" -->|-\. "[^"]+" \.->) \w+(\["[^"]+"\])?$`)
+)
+
+// diagram is for mermaid's: its states are those of the contract.
+func diagram(s *session, b block) {
+	s.t.Helper()
+	contract, err := os.ReadFile(filepath.Join(root, "docs/contract.md"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	first, lines, _ := strings.Cut(b.text, "\n")
+	for line := range strings.Lines(lines) {
+		line = strings.TrimRight(line, "\n")
+		found := transition.FindStringSubmatch(line)
+		switch {
+		case first == "flowchart LR" && flow.MatchString(line):
+		case first == "stateDiagram-v2" && found != nil:
+			for _, state := range found[1:3] {
+				if state != "[*]" && !strings.Contains(string(contract), "`"+state+"`") {
+					s.t.Errorf("%s: the contract has no state %s", b, state)
+				}
+			}
+		default:
+			s.t.Errorf("%s: expected a line of a %s, got %q", b, first, line)
+		}
+	}
+}
+
+var used = regexp.MustCompile(`\b(?:c|suite)\.([A-Z]\w+)`)
+
+// goOf is for a piece of Go: it is formatted, and what it uses of a package exists there.
+func goOf(before, after, folder string) check {
+	return func(s *session, b block) {
+		s.t.Helper()
+		piece := before + "\n\t" + strings.ReplaceAll(strings.TrimSuffix(b.text, "\n"), "\n", "\n\t") + "\n" + after + "\n"
+		source := "package p\n\n" + piece
+		if formatted, err := format.Source([]byte(source)); err != nil || string(formatted) != source {
+			s.t.Errorf("%s: %v; gofmt would write\n%s", b, err, formatted)
+		}
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all := ""
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			all += string(text)
+		}
+		for _, name := range used.FindAllStringSubmatch(b.text, -1) {
+			if !regexp.MustCompile(`(?m)^(func (\([^)]+\) )?|type |\t)` + name[1] + `\b`).MatchString(all) {
+				s.t.Errorf("%s: %s has no %s", b, folder, name[1])
+			}
+		}
+	}
+}
+
+var selected = regexp.MustCompile(`-(run|bench)[ =]'?(\w+)`)
+
+// goTest is for a command that is too long, or needs another machine: the tests or
+// benchmarks that it selects exist.
+func goTest(s *session, b block) {
+	s.t.Helper()
+	for line := range strings.Lines(b.text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "$ export ") {
+			continue
+		}
+		found, folder := selected.FindStringSubmatch(line), line[strings.LastIndex(line, " ")+1:]
+		if !strings.Contains(line, "go test ") || found == nil {
+			s.t.Fatalf("%s: expected a go test with -run or -bench, got %q", b, line)
+		}
+		kind := map[string]string{"run": "Test", "bench": "Benchmark"}[found[1]]
+		out, err := exec.CommandContext(s.t.Context(), "grep", "-l", "^func "+kind+".*"+strings.TrimPrefix(found[2], kind), "-r", filepath.Join(root, folder)).CombinedOutput()
+		if err != nil {
+			s.t.Errorf("%s: no %s of %s has %s in its name: %s", b, kind, folder, found[2], out)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package guides
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+// What the guides say of other command lines is so: the first endpoint, the secrets and
+// the tests of the module work with each of this machine.
+func TestOtherCommandLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a short run follows the first guide with one command line")
+	}
+	python.Need(t)
+	bin := t.TempDir()
+	if err := gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner"); err != nil {
+		t.Fatal(err)
+	}
+	clis, err := tfcli.All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cli := range clis[1:] {
+		t.Run(strings.ReplaceAll(cli.String(), " ", "-"), func(t *testing.T) {
+			for _, guide := range guides[:2] {
+				s := newSession(t, bin, cli)
+				s.must("make install")
+				for _, b := range readBlocks(t, guide) {
+					s.follow(b)
+				}
+			}
+			s := newSession(t, bin, cli)
+			s.must("make install && cd examples/module && terraform init")
+			s.serve("jobrunner serve --ephemeral --config tests/jobrunner.yaml")
+			if lacks := compare([]string{"Success! 5 passed, 0 failed."}, s.must("terraform test")); lacks != "" {
+				t.Error(lacks)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package guides
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+// guides are the documents that a reader follows from top to bottom.
+var guides = []string{
+	"docs/guides/first-endpoint.md",
+	"docs/guides/secrets.md",
+	"docs/guides/blue-green.md",
+	"docs/guides/module-tests.md",
+	"docs/guides/conformance.md",
+	"examples/README.md",
+}
+
+// short are the documents of a short run.
+var short = []string{"docs/guides/first-endpoint.md", "docs/catalog.md", "docs/architecture.md", "CONTRIBUTING.md"}
+
+// Each document works as it stands: its files and commands, one after the other, and
+// what it says that they print.
+func TestDocuments(t *testing.T) {
+	python.Need(t)
+	bin, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gobuild.Programs(t.Context(), bin, root, root+"/cmd/jobrunner", root+"/cmd/conformance"); err != nil {
+		t.Fatal(err)
+	}
+	cli, err := tfcli.Default(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("each", func(t *testing.T) { // ends before bin is removed
+		for _, document := range documents(t) {
+			if !slices.Contains(guides, document) && checks[document] == nil || testing.Short() && !slices.Contains(short, document) {
+				continue
+			}
+			t.Run(strings.ReplaceAll(strings.TrimSuffix(document, ".md"), "/", "-"), func(t *testing.T) {
+				t.Parallel()
+				s := newSession(t, bin, cli)
+				s.judges = document == "docs/guides/conformance.md"
+				if slices.Contains(guides[1:], document) { // which begin after the first
+					s.must("make install")
+				}
+				for _, b := range readBlocks(t, document) {
+					if found := checks[document][b.language]; found != nil {
+						found(s, b)
+					} else {
+						s.follow(b)
+					}
+				}
+			})
+		}
+	})
+}
+
+// follow does what a block of a guide says.
+func (s *session) follow(b block) {
+	s.t.Helper()
+	if b.language == "console" {
+		s.typeAll(b)
+		return
+	}
+	if first, _, _ := strings.Cut(b.text, "\n"); !fileName.MatchString(first) {
+		s.expectPart(b)
+	} else if name := s.write(b); strings.HasPrefix(name, ".github/workflows/") {
+		s.runWorkflow(name)
+	}
+}
+
+// expectPart is for a block without the name of a file: it is a part of one that the
+// reader has.
+func (s *session) expectPart(b block) {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "*.*"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), b.text) {
+			return
+		}
+	}
+	s.t.Errorf("%s: expected a first line that names the file, such as \"# main.tf\", or a part of a file in %s", b, s.dir)
+}
+
+// standIn puts a stand-in for the public worker SDK beside the handlers of a reader
+// who would install it.
+func (s *session) standIn() {
+	s.t.Helper()
+	source, err := os.ReadFile(filepath.Join(root, "jobrunner/workerapi/testdata/standin.py"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	dir := filepath.Join(s.dir, "runpod")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	for name, text := range map[string]string{"__init__.py": "from . import serverless\n", "serverless.py": string(source)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}

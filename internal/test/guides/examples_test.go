@@ -1,0 +1,99 @@
+package guides
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2/hclparse"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// The README of the module lists its inputs and outputs, as registries show them.
+func TestModuleReadme(t *testing.T) {
+	dir := filepath.Join(root, "examples/module")
+	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, name := range []string{"variables.tf", "outputs.tf"} {
+		source, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, diags := hclparse.NewParser().ParseHCL(source, name)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		for _, b := range file.Body.(*hclsyntax.Body).Blocks {
+			text := func(attribute string) string {
+				a, ok := b.Body.Attributes[attribute]
+				if !ok {
+					return ""
+				}
+				if v, diags := a.Expr.Value(nil); !diags.HasErrors() && attribute == "description" {
+					return v.AsString()
+				}
+				return "`" + string(a.Expr.Range().SliceBytes(source)) + "`"
+			}
+			row := fmt.Sprintf("| `%s` | %s |", b.Labels[0], text("description"))
+			if b.Type == "variable" {
+				standard := text("default")
+				if standard == "" {
+					standard = "required"
+				}
+				row += fmt.Sprintf(" %s | %s |", text("type"), standard)
+			}
+			if rows++; !strings.Contains(string(readme), "\n"+row+"\n") {
+				t.Errorf("examples/module/README.md lacks the row\n%s", row)
+			}
+		}
+	}
+	if got := strings.Count(string(readme), "\n| `"); got != rows {
+		t.Errorf("examples/module/README.md has %d rows, the module %d inputs and outputs", got, rows)
+	}
+}
+
+// The folder of blue and green is what its guide has the reader write.
+func TestBlueGreenFolder(t *testing.T) {
+	var names []string
+	for _, b := range readBlocks(t, "docs/guides/blue-green.md") {
+		first, text, _ := strings.Cut(b.text, "\n")
+		found := fileName.FindStringSubmatch(first)
+		if found == nil || found[1] == "terraform.tfvars" { // its step
+			continue
+		}
+		names = append(names, found[1])
+		file, err := os.ReadFile(filepath.Join(root, "examples/blue-green", found[1]))
+		if err != nil || string(file) != text {
+			t.Errorf("%s differs from examples/blue-green/%s: %v", b, found[1], err)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{"jobrunner.yaml", "main.tf", "worker.py"}; !slices.Equal(names, want) {
+		t.Errorf("the guide has %q, expected %q", names, want)
+	}
+}
+
+// What people copy is followed by TestDocuments: each folder is in the README, and has a
+// jobrunner.yaml where it has workers of its own.
+func TestEveryExampleIsListed(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(root, "examples/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(root, "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		listed := strings.Contains(string(readme), "| ["+e.Name()+"](") || strings.Contains(string(readme), "`"+e.Name()+"`")
+		if e.IsDir() && !listed && e.Name() != "costs" { // of its guide
+			t.Errorf("examples/README.md does not list %s", e.Name())
+		}
+	}
+}

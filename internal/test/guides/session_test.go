@@ -1,0 +1,283 @@
+package guides
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+// patience bounds one command of a reader.
+const patience = 2 * time.Minute
+
+// session is a reader of one document, who has a clone of the project, a home and a
+// command line.
+type session struct {
+	t     *testing.T
+	cli   tfcli.CLI
+	clone string   // of the project
+	dir   string   // where the next command runs
+	env   []string // what it gets, with what earlier ones exported
+	url   string   // of the last deployment that was started, "" without one
+	key   string
+
+	judges        bool // runs the commands of conformance
+	preparedHello bool // has the folder of the first guide
+}
+
+// newSession starts in a clone whose programs are built in bin.
+func newSession(t *testing.T, bin string, cli tfcli.CLI) *session {
+	t.Helper()
+	for _, program := range []string{"bash", "curl", "make", "python3"} {
+		if _, err := exec.LookPath(program); err != nil && os.Getenv("CI") == "" {
+			t.Skipf("the documents use %s, which this machine lacks", program)
+		}
+	}
+	base := t.TempDir()
+	home, tools, clone := filepath.Join(base, "home"), filepath.Join(base, "tools"), filepath.Join(base, "clone")
+	source, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// make builds nothing again, and of what would take minutes it only looks
+	// whether there is such a target.
+	const makeScript = `#!/bin/sh
+case "$*" in
+*build|*install) exec %[1]s -s -o build -f %[2]s/Makefile "$@" ;;
+*) cd %[2]s && exec %[1]s -n "$@" >/dev/null ;;
+esac
+`
+	realMake, err := exec.LookPath("make")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(
+		os.Mkdir(home, 0o700), os.Mkdir(tools, 0o700), os.Mkdir(clone, 0o700),
+		os.WriteFile(filepath.Join(tools, "make"), fmt.Appendf(nil, makeScript, realMake, source), 0o700),
+		os.Symlink(cli.Path, filepath.Join(tools, cli.Name)),
+		os.Symlink(bin, filepath.Join(clone, "bin")),
+		os.CopyFS(filepath.Join(clone, "examples"), os.DirFS(filepath.Join(source, "examples"))),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The home is another, and what Go has fetched and compiled is the same: also for
+	// handlers in Go, which get the home alone.
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	caches := strings.Fields(string(out))
+	if err != nil || len(caches) != 2 {
+		t.Fatalf("go env: %v, %s", err, out)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(home, ".cache"), 0o700), os.Symlink(caches[0], filepath.Join(home, ".cache", "go-build"))); err != nil {
+		t.Fatal(err)
+	}
+	// Go counts its use in the home, in a process that may outlast the command and the test.
+	counting := filepath.Join(home, ".config", "go", "telemetry")
+	if err := errors.Join(os.MkdirAll(counting, 0o700), os.WriteFile(filepath.Join(counting, "mode"), []byte("off"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{t: t, cli: cli, clone: clone, dir: clone}
+	s.standIn()
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(v, "TF_") && !strings.HasPrefix(v, "GPUCLOUD_") && !strings.HasPrefix(v, "XDG_") && name != "HOME" && name != "PATH" {
+			s.env = append(s.env, v)
+		}
+	}
+	s.env = append(s.env, "HOME="+home, "PATH="+strings.Join([]string{tools, filepath.Join(clone, "bin"), os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "GOMODCACHE="+caches[1])
+	return s
+}
+
+var fileName = regexp.MustCompile(`^(?:#|//) ([\w./-]+\.\w+)$`)
+
+// write writes the file that the first line of a block names.
+func (s *session) write(b block) (name string) {
+	s.t.Helper()
+	first, _, _ := strings.Cut(b.text, "\n")
+	found := fileName.FindStringSubmatch(first)
+	path := filepath.Join(s.dir, found[1])
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(b.text), 0o600)); err != nil {
+		s.t.Fatal(err)
+	}
+	return found[1]
+}
+
+var comment = regexp.MustCompile(` +# .*$`)
+
+// typeAll runs the commands of a block as a reader would type them.
+func (s *session) typeAll(b block) {
+	s.t.Helper()
+	all, err := commands(b)
+	if err != nil {
+		s.t.Fatalf("%s: %s", b, err)
+	}
+	for _, c := range all {
+		c.text = comment.ReplaceAllString(c.text, "")
+		switch program, rest, _ := strings.Cut(strings.TrimPrefix(c.text, "bin/"), " "); {
+		case elsewhere[program]:
+			continue
+		case program == "conformance" && !s.judges:
+			s.checkFlags(b, program, rest)
+			continue
+		case program == "jobrunner" && strings.HasPrefix(rest, "dev ") && !strings.Contains(rest, "--once"):
+			c.text += " --once" // which a reader ends with Ctrl-C
+		case program == "jobrunner" && strings.HasPrefix(rest, "doctor"):
+			c.text += " --listen=127.0.0.1:0" // the usual address may be in use here
+		case program == "jobrunner" && strings.HasPrefix(rest, "serve"):
+			if lacks := compare(c.shown, s.serve(c.text)); lacks != "" {
+				s.t.Errorf("%s: $ %s\n%s", b, c.text, lacks)
+			}
+			continue
+		}
+		output, err := s.run(c.text)
+		if (err != nil) != c.fails() {
+			s.t.Fatalf("%s: $ %s\n%v; the document shows an error: %t\n%s", b, c.text, err, c.fails(), end(output))
+		}
+		if lacks := compare(c.shown, output); lacks != "" {
+			s.t.Errorf("%s: $ %s\n%s; the output is:\n%s", b, c.text, lacks, end(output))
+		}
+	}
+}
+
+// elsewhere are programs that need another machine.
+var elsewhere = map[string]bool{"ssh": true, "scp": true, "docker": true}
+
+var flag = regexp.MustCompile(`(?:^| )(--[a-z-]+)`)
+
+// checkFlags is for a program that would run for long, or against a deployment of the
+// reader's: it has the command and the flags.
+func (s *session) checkFlags(b block, program, rest string) {
+	s.t.Helper()
+	rest, _, _ = strings.Cut(rest, " -- ")
+	name, _, _ := strings.Cut(rest, " ")
+	help, err := s.run(program + " " + name + " --help")
+	if err != nil {
+		s.t.Errorf("%s: %s has no command %q: %s", b, program, name, help)
+	}
+	for _, f := range flag.FindAllStringSubmatch(rest, -1) {
+		if !strings.Contains(help, f[1]) {
+			s.t.Errorf("%s: %s %s has no %s", b, program, name, f[1])
+		}
+	}
+}
+
+// run runs one command in a shell. The folder, variables and functions that it leaves
+// are those of the next. It is answered yes.
+func (s *session) run(text string) (output string, err error) {
+	s.t.Helper()
+	text = strings.ReplaceAll(text, "terraform ", s.cli.Name+" ")
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	dir := s.t.TempDir()
+	after, printed := filepath.Join(dir, "after"), filepath.Join(dir, "printed")
+	out, err := os.Create(printed)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer out.Close()
+	if s.url != "" {
+		text = strings.NewReplacer("http://127.0.0.1:8420", s.url, "https://cloud.example.com", s.url, "the-key-of-your-account", s.key).Replace(text)
+	}
+	cmd := exec.CommandContext(ctx, "bash", "-c", "set -a\n"+text+"\nstatus=$?; { pwd; env -0; } >"+after+"; exit $status")
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = s.dir, s.env, strings.NewReader("yes\nyes\n"), out, out
+	s.own(cmd)
+	err = cmd.Run()
+	text2, readErr := os.ReadFile(printed)
+	if readErr != nil {
+		s.t.Fatal(readErr)
+	}
+	if left, readErr := os.ReadFile(after); readErr == nil {
+		folder, variables, _ := bytes.Cut(left, []byte("\n"))
+		s.dir, s.env = string(folder), strings.Split(strings.TrimSuffix(string(variables), "\x00"), "\x00")
+	}
+	return string(text2), err
+}
+
+// must runs a command that has to succeed.
+func (s *session) must(text string) (output string) {
+	s.t.Helper()
+	output, err := s.run(text)
+	if err != nil {
+		s.t.Fatalf("$ %s\n%s\n%s", text, err, end(output))
+	}
+	return output
+}
+
+// own gives a command a process group, all of which ends with the test.
+func (s *session) own(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.t.Cleanup(func() {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // gone, where nothing is left
+		}
+	})
+}
+
+var exported = regexp.MustCompile(`(?m)^export (\w+)=(.+)$`)
+
+// serve starts a deployment, as in a terminal of its own, at a free port, and copies
+// the variables that it prints.
+func (s *session) serve(text string) (output string) {
+	s.t.Helper()
+	printed := filepath.Join(s.t.TempDir(), "printed")
+	out, err := os.Create(printed)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.CommandContext(s.t.Context(), "bash", "-c", "exec "+text+" --listen=127.0.0.1:0")
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, out, out
+	s.own(cmd)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			s.t.Error("the jobrunner does not stop")
+		}
+	})
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(printed)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if output = string(text); strings.Contains(output, "Ctrl-C stops the deployment.") {
+			break
+		}
+		if len(ended) > 0 || time.Now().After(deadline) {
+			s.t.Fatalf("$ %s\nthe jobrunner did not start: %s", cmd, output)
+		}
+	}
+	for _, v := range exported.FindAllStringSubmatch(output, -1) {
+		if _, err := s.run(v[0]); err != nil {
+			s.t.Fatal(err)
+		}
+		switch v[1] {
+		case "GPUCLOUD_BASE_URL":
+			s.url = v[2]
+		case "GPUCLOUD_API_KEY":
+			s.key = v[2]
+		}
+	}
+	return output
+}
+
+// end returns the last lines of an output.
+func end(output string) string {
+	lines := strings.SplitAfter(output, "\n")
+	return strings.Join(lines[max(0, len(lines)-40):], "")
+}

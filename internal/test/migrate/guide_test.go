@@ -1,0 +1,136 @@
+package migrate_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+const guide = "../../../docs/guides/migrate.md"
+
+var (
+	code    = regexp.MustCompile("`([^`]+)`")
+	snippet = regexp.MustCompile("(?s)```terraform\n(.*?)```")
+)
+
+// titles are the headings of the kinds' tables.
+var titles = map[string]string{
+	"template": "Template", "network_volume": "Network volume", "registry_auth": "Registry auth", "registry_delegation": "Registry delegation",
+	"endpoint": "Endpoint", "pod": "Pod", "cluster": "Cluster", "ssh_keys": "SSH keys",
+}
+
+// Each attribute of each recorded type is in its kind's table, and what a table names here
+// is an attribute of the kind.
+func TestGuideNamesEveryAttribute(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := acctest.Deploy(t)
+	p := tfdrive.Start(t, provider.New("test")(), d.Settings(api.V2))
+	there := map[string]map[string]bool{} // by kind
+	for kind, title := range titles {
+		there[kind] = map[string]bool{}
+		_, table, ok := strings.Cut(string(text), "\n### "+title+"\n")
+		if !ok {
+			t.Fatalf("%s has no table %s", guide, title)
+		}
+		table, _, _ = strings.Cut(table, "\n#")
+		ours := map[string]bool{}
+		for _, a := range p.Schema("gpucloud_" + kind).Block.Attributes {
+			ours[a.Name] = true
+			if a.NestedType != nil {
+				for _, member := range a.NestedType.Attributes {
+					ours[a.Name+"."+member.Name] = true
+				}
+			}
+		}
+		for line := range strings.Lines(table) {
+			cells := strings.Split(line, " | ")
+			if len(cells) < 4 || strings.HasPrefix(line, "| there") {
+				continue
+			}
+			for _, name := range code.FindAllStringSubmatch(cells[0], -1) {
+				there[kind][name[1]] = true
+				if cells[2] == "the same" && !ours[name[1]] {
+					t.Errorf("%s: %s is the same here, and gpucloud_%s has no such attribute", title, name[1], kind)
+				}
+			}
+			for _, name := range code.FindAllStringSubmatch(cells[2], -1) {
+				if name[1] != "–" && !ours[name[1]] {
+					t.Errorf("%s: gpucloud_%s has no attribute %s", title, kind, name[1])
+				}
+			}
+		}
+	}
+	files, err := filepath.Glob("../../migrate/testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, file := range files {
+		resources, err := recorded(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range resources {
+			kind := kindOf(r.Type)
+			if kind == "" {
+				continue
+			}
+			for name := range r.Values {
+				if !there[kind][name] {
+					t.Errorf("%s: the table %s lacks %s of %s", filepath.Base(file), titles[kind], name, r.Type)
+				}
+			}
+		}
+	}
+	for _, o := range migrate.Origins {
+		if !strings.Contains(string(text), "`"+o.Provider+"`") && o.Source != migrate.Official2 || !strings.Contains(string(text), "`"+o.Type+"`") {
+			t.Errorf("%s does not name %s of %s", guide, o.Type, o.Provider)
+		}
+	}
+}
+
+func kindOf(typeName string) string {
+	for _, o := range migrate.Origins {
+		if o.Type == typeName {
+			return o.Kind
+		}
+	}
+	return ""
+}
+
+// The example of the guide can be applied, and is written as the command line formats it.
+func TestGuideExample(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := tfcli.Default(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := acctest.Deploy(t).Workspace(t, cli, api.V2)
+	for _, found := range snippet.FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(found[1], "\nresource ") {
+			w.Write("main.tf", found[1])
+		}
+		w.Write("snippets/example.tf", found[1])
+		if out, err := w.Run("fmt", "-check", "-diff", "snippets"); err != nil {
+			t.Errorf("not formatted: %s", out)
+		}
+	}
+	w.MustRun("apply", "-auto-approve")
+	if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
+		t.Errorf("the next plan has changes:\n%s", out)
+	}
+}

@@ -1,0 +1,303 @@
+// Package migrate_test takes over the objects of another provider with a real command line:
+// it prints the state, the blocks are written from that, and a plan with them and the
+// configuration that says the same changes nothing.
+package migrate_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
+)
+
+func TestMain(m *testing.M) {
+	if acctest.IsProviderProcess() && filepath.Base(os.Args[0]) == "terraform-provider-runpod" {
+		if err := serveStub(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	acctest.Main(m)
+}
+
+const document = "../../migrate/testdata/official-1.0.8.json"
+
+// resource is one of a recorded document.
+type resource struct {
+	Address, Type, Name string
+	Module              string `json:"-"`
+	Index               any
+	Values              map[string]any
+}
+
+func recorded(file string) (all []resource, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	type module struct {
+		Address   string
+		Resources []resource
+		Children  []module `json:"child_modules"`
+	}
+	var shown struct {
+		Values struct {
+			Root module `json:"root_module"`
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&shown); err != nil {
+		return nil, err
+	}
+	for _, m := range append(shown.Values.Root.Children, shown.Values.Root) {
+		for _, r := range m.Resources {
+			r.Module = m.Address
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// configuration says the same as the recorded states.
+const configuration = `
+resource "gpucloud_template" "worker" {
+  name       = "worker-tpl108"
+  image      = "builtin/echo"
+  disk       = 20
+  args       = "python -u 'my handler.py'"
+  env        = { MODE = "prod" }
+  ports      = ["8000/http"]
+  serverless = true
+}
+
+resource "gpucloud_network_volume" "models" {
+  name        = "models"
+  size        = 20
+  data_center = "EU-RO-1"
+}
+
+resource "gpucloud_network_volume" "renamed" {
+  name        = "weights"
+  size        = 20
+  data_center = "EU-RO-1"
+}
+
+resource "gpucloud_registry_auth" "ci" {
+  name                = "ci108"
+  username            = "robot"
+  password_wo         = "not sent"
+  password_wo_version = 1
+}
+
+resource "gpucloud_endpoint" "api" {
+  name            = "api"
+  template_id     = gpucloud_template.worker.id
+  gpu             = { type_ids = ["NVIDIA L4"] }
+  workers         = { max = 2, idle_timeout = 7 }
+  scaling         = { queue_delay = 3 }
+  network_volumes = [gpucloud_network_volume.models.id]
+  data_center_ids = ["EU-RO-1"]
+  flashboot       = "FLASHBOOT"
+  timeout         = 600000
+}
+
+resource "gpucloud_pod" "lab" {
+  name      = "lab"
+  image     = "builtin/echo"
+  gpu       = { id = "NVIDIA L4" }
+  disk      = 20
+  ports     = ["8888/http", "22/tcp"]
+  env       = { MODE = "lab", URL = "https://x.example.com/?a=b" }
+  mounts    = { persistent = { size = 20, path = "/workspace" } }
+  start_ssh = true
+}
+
+module "batch" {
+  source   = "./batch"
+  for_each = toset(["eu"])
+  template = gpucloud_template.worker.id
+}
+`
+
+const batch = `
+terraform {
+  required_providers {
+    gpucloud = { source = "gpucloud/gpucloud" }
+  }
+}
+
+variable "template" {
+  type = string
+}
+
+resource "gpucloud_endpoint" "cpu" {
+  count       = 1
+  name        = "cpu"
+  template_id = var.template
+  cpu         = [{ id = "cpu3c", vcpu_count = 4 }]
+  workers     = { max = 2, idle_timeout = 7 }
+  scaling     = { queue_delay = 3 }
+  timeout     = 600000
+}
+`
+
+func TestMigration(t *testing.T) {
+	bin := t.TempDir()
+	if err := gobuild.Programs(t.Context(), bin, "../../.."); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(bin, "terraform-provider-gpucloud")
+	if out, err := exec.CommandContext(t.Context(), program, "migrate", "-other").CombinedOutput(); err == nil || !strings.Contains(string(out), "Usage: ") {
+		t.Errorf("with an unknown argument the program prints, with %v: %s", err, out)
+	}
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		if d.Remote {
+			t.Skip("the recorded names are fixed")
+		}
+		// The objects are made by this provider, and forgotten.
+		maker := d.Workspace(t, cli, api.V2)
+		maker.Write("main.tf", configuration)
+		maker.Write("batch/main.tf", batch)
+		maker.MustRun("get")
+		maker.MustRun("apply", "-auto-approve")
+
+		w := d.Workspace(t, cli, api.V2).At(stubDocument + "=" + absolute(t, document))
+		w.Serve("runpod/runpod")
+		w.Write("terraform.tfstate", foreignState(t, d, w))
+		installProgram(t, program, w.Dir)
+		if out, err := w.Shell(guideCommand(t)); err != nil || out != "" {
+			t.Fatalf("the guide's command prints, with %v: %s", err, out)
+		}
+		w.Write("main.tf", configuration)
+		w.Write("batch/main.tf", batch)
+		w.MustRun("get")
+
+		writes := d.Writes()
+		out := w.MustRun("apply", "-auto-approve")
+		if want := "1 imported, 0 added, 0 changed, 0 destroyed"; !strings.Contains(out, want) {
+			t.Errorf("expected %q, got:\n%s", want, out)
+		}
+		if d.Writes() != writes {
+			t.Errorf("%d requests were sent that could change something", d.Writes()-writes)
+		}
+		if out := w.MustRun("plan"); !strings.Contains(out, "No changes.") {
+			t.Errorf("the next plan has changes:\n%s", out)
+		}
+		state, err := os.ReadFile(filepath.Join(w.Dir, "terraform.tfstate"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(state), "hunter2") || strings.Contains(string(state), "runpod/runpod") {
+			t.Errorf("the state keeps the password or an object of the other provider:\n%s", state)
+		}
+	})
+}
+
+// installProgram puts the provider's program where init does.
+func installProgram(t *testing.T, program, dir string) {
+	t.Helper()
+	folder := filepath.Join(dir, ".terraform/providers/registry.terraform.io/gpucloud/gpucloud/0.1.0", runtime.GOOS+"_"+runtime.GOARCH)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(folder, "terraform-provider-gpucloud_v0.1.0")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var console = regexp.MustCompile("```console\n\\$ (.+)\n```")
+
+// guideCommand is the command that the guide tells users to run.
+func guideCommand(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(guide)
+	found := console.FindStringSubmatch(string(text))
+	if err != nil || found == nil {
+		t.Fatalf("%s has no command: %v", guide, err)
+	}
+	return found[1]
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	out, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// foreignState is a state file with the recorded resources, and the ids of the deployment's
+// objects that have their names.
+func foreignState(t *testing.T, d *acctest.Deployment, w *acctest.Workspace) string {
+	t.Helper()
+	resources, err := recorded(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ctx := d.Client(t, api.V2), t.Context()
+	ids := map[string]string{}
+	for _, list := range []func() ([]api.Named, error){
+		func() ([]api.Named, error) { return c.Templates.Named(ctx) },
+		func() ([]api.Named, error) { return c.NetworkVolumes.Named(ctx) },
+		func() ([]api.Named, error) { return c.RegistryAuths.Named(ctx) },
+		func() ([]api.Named, error) { return c.Endpoints.Named(ctx) },
+		func() ([]api.Named, error) { return c.Pods.Named(ctx) },
+	} {
+		objects, err := list()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			ids[o.Name] = o.ID
+		}
+	}
+	recordedIDs := map[string]string{} // to those of the deployment
+	for _, r := range resources {
+		if id, ok := r.Values["id"].(string); ok {
+			recordedIDs[id] = ids[r.Values["name"].(string)]
+		}
+	}
+	var list []map[string]any
+	for _, r := range resources {
+		if r.Type == "runpod_pod_action" { // it would be destroyed, which the stub can't do
+			continue
+		}
+		for name, v := range r.Values {
+			if id, ok := v.(string); ok && recordedIDs[id] != "" {
+				r.Values[name] = recordedIDs[id]
+			}
+		}
+		instance := map[string]any{"schema_version": 0, "attributes": r.Values}
+		if r.Index != nil {
+			instance["index_key"] = r.Index
+		}
+		entry := map[string]any{
+			"mode": "managed", "type": r.Type, "name": r.Name, "provider": w.Address("runpod/runpod"), "instances": []any{instance},
+		}
+		if r.Module != "" {
+			entry["module"] = r.Module
+		}
+		list = append(list, entry)
+	}
+	text, err := json.Marshal(map[string]any{"version": 4, "terraform_version": "1.9.8", "serial": 1, "lineage": "l", "outputs": map[string]any{}, "resources": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,190 @@
+package openapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+// goGenerator makes Go clients. The generator of TypeScript is in package.json.
+const goGenerator = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
+
+// step is one call of a generated client.
+type step struct {
+	Version, Operation, Method, Path string
+	IDs                              []string          // of the path, in its order
+	Parameters                       map[string]string // of the path, by name
+	Body                             json.RawMessage   `json:",omitempty"`
+	Media                            string            // of the answer, "" for none
+	Status                           int
+}
+
+// TestGeneratedClients: clients that two generators make of the served documents
+// compile, and pass a call of every operation of a jobrunner, which is a process.
+func TestGeneratedClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the generators come from the network: see make test-all")
+	}
+	s := startProcess(t)
+	s.furnish(t)
+	all := servedOperations(t, s)
+	for _, o := range all {
+		if _, ok := bases[o.path]; ok && o.method == "POST" {
+			s.create(t, o.path, text(good(o)[0]))
+		}
+	}
+	t.Run("Go", func(t *testing.T) {
+		dir := copied(t, "testdata/clients/go")
+		for _, d := range documents {
+			document := s.saveDocument(t, dir, d)
+			if err := os.Mkdir(filepath.Join(dir, d.version), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			prepare(t, dir, "go", "run", goGenerator, "-generate=types,client,skip-prune", "-package="+d.version, "-o="+filepath.Join(d.version, "client.go"), document)
+		}
+		prepare(t, dir, "go", "mod", "download")
+		mustRun(t, dir, "go", "vet", "./...")
+		mustRun(t, dir, "go", "run", ".", s.savePlan(t, dir, all))
+	})
+	t.Run("TypeScript", func(t *testing.T) {
+		dir := copied(t, "testdata/clients/typescript")
+		prepare(t, dir, "npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+		for _, d := range documents {
+			mustRun(t, dir, "npx", "--no-install", "openapi-typescript", s.saveDocument(t, dir, d), "--output="+d.version+".ts")
+		}
+		mustRun(t, dir, "npx", "--no-install", "tsc") // writes nothing where a type is wrong
+		mustRun(t, dir, "node", filepath.Join("out", "round.js"), s.savePlan(t, dir, all))
+	})
+}
+
+// prepare runs a program that needs the network. Without it or without the program the
+// test is skipped, but on CI.
+func prepare(t *testing.T, dir, program string, args ...string) {
+	t.Helper()
+	out, err := run(t, dir, program, args...)
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	default:
+		t.Skipf("this machine can't prepare the clients: %s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+}
+
+func mustRun(t *testing.T, dir, program string, args ...string) {
+	t.Helper()
+	out, err := run(t, dir, program, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	t.Logf("%s", out)
+}
+
+func run(t *testing.T, dir, program string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // programs of this file
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// copied is a folder that a test may write into.
+func copied(t *testing.T, from string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (s *scene) saveDocument(t *testing.T, dir string, d document) string {
+	t.Helper()
+	path := filepath.Join(dir, d.version+".json")
+	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
+	if err := os.WriteFile(path, a.body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// savePlan writes a call of each operation, with objects of its own where it changes one.
+func (s *scene) savePlan(t *testing.T, dir string, all []operation) string {
+	t.Helper()
+	var steps []step
+	for _, o := range all {
+		w := &walker{T: t, scene: s, judge: new(judge), operation: o, all: all}
+		w.create = w.collection("POST")
+		out := step{Version: o.version, Operation: o.op.OperationID, Method: o.method, Path: strings.TrimPrefix(o.path, o.prefix), Parameters: map[string]string{}}
+		for _, p := range o.parameters("path") {
+			id := w.worker
+			if p.Name == "id" {
+				id = w.object()
+			}
+			out.IDs, out.Parameters[p.Name] = append(out.IDs, id), id
+		}
+		if bodies := good(o); bodies != nil {
+			out.Body = json.RawMessage(s.prepared(request{body: text(bodies[0])}).body)
+		}
+		for status, response := range o.op.Responses.Map() {
+			if n, err := strconv.Atoi(status); err == nil && n/100 == 2 && (out.Status == 0 || n < out.Status) {
+				out.Status = n
+				for media := range response.Value.Content {
+					out.Media = media
+				}
+			}
+		}
+		steps = append(steps, out)
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return strings.Compare(a.Version, b.Version) })
+	plan, err := json.Marshal(map[string]any{"URL": s.url, "Key": s.keys[own], "Steps": steps})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "plan.json")
+	if err := os.WriteFile(path, plan, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// startProcess is a jobrunner as a process, which ends with the test.
+func startProcess(t *testing.T) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	if err := gobuild.Programs(t.Context(), dir, "../../../cmd/jobrunner"); err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{keys: map[string]string{own: "the-key-of-the-deployment"}, http: http.DefaultClient}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "jobrunner"), "serve", "--listen=127.0.0.1:0", "--ephemeral", "--simulate-gpus=h200x8") //nolint:gosec // built above
+	cmd.Env = append(os.Environ(), "GPUCLOUD_API_KEY="+s.keys[own])
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // it ends with the test's context
+	const line = "export GPUCLOUD_BASE_URL="
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if url, ok := strings.CutPrefix(lines.Text(), line); ok {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			s.url = url
+			return s
+		}
+	}
+	t.Fatal("the jobrunner does not start")
+	return nil
+}

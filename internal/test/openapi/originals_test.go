@@ -1,0 +1,212 @@
+package openapi
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+var originals = flag.String("originals", "../../../../shared/api", "compare the served documents with the operator's in this `folder`")
+
+var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
+
+// statements are what a document says of each operation, by what it says it of.
+type statements map[string]map[string]string
+
+// statementsOf are those about requests and successful answers. Names of path
+// parameters, which only documentation shows, don't count.
+func statementsOf(list []operation) statements {
+	out := statements{}
+	for _, o := range list {
+		facts := map[string]string{}
+		out[o.method+" "+pathParameter.ReplaceAllString(o.path, "{}")] = facts
+		if o.public() {
+			facts["key"] = "needs none"
+		}
+		for _, in := range []string{"query", "header"} {
+			for _, p := range o.parameters(in) {
+				about(facts, "parameter "+p.Name, flatten(p.Schema))
+				if p.Schema.Value.Items != nil {
+					about(facts, "parameter "+p.Name+"[]", flatten(p.Schema).items())
+				}
+			}
+		}
+		if body := o.body(); body != nil {
+			object(facts, "body", flatten(body))
+		}
+		for status, ref := range o.op.Responses.Map() {
+			facts["status "+status] = "declared"
+			if !strings.HasPrefix(status, "2") {
+				continue
+			}
+			for media, content := range ref.Value.Content {
+				facts["status "+status+" "+media] = "declared"
+				if media == "application/json" && content.Schema != nil {
+					object(facts, "answer", flatten(content.Schema))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// object notes each member of a body.
+func object(facts map[string]string, of string, s schemas) {
+	s.walk(nil, "", 0, func(path []string, s schemas) {
+		about(facts, of+" "+strings.ReplaceAll(at(path), ".0", "[]"), s)
+		for name := range s.properties() {
+			if s.requires(name) {
+				facts[of+" "+strings.ReplaceAll(at(append(slices.Clone(path), name)), ".0", "[]")+" required"] = "yes"
+			}
+		}
+	})
+}
+
+func (s schemas) requires(name string) bool {
+	return slices.ContainsFunc(s, func(part *openapi3.Schema) bool { return slices.Contains(part.Required, name) })
+}
+
+// about notes what schemas say of one value.
+func about(facts map[string]string, name string, s schemas) {
+	note := func(what string, value any) { facts[name+" "+what] = fmt.Sprint(value) }
+	var types, enum []string
+	for _, part := range s {
+		types = append(types, part.Type.Slice()...)
+		if part.Nullable {
+			types = append(types, "null")
+		}
+		for _, value := range part.Enum {
+			if value != nil {
+				enum = append(enum, fmt.Sprint(value))
+			}
+		}
+		for what, bound := range map[string]*float64{"minimum": part.Min, "maximum": part.Max} {
+			if bound != nil {
+				note(what, *bound)
+			}
+		}
+		for what, bound := range map[string]*uint64{"minLength": &part.MinLength, "maxLength": part.MaxLength, "minItems": &part.MinItems, "maxItems": part.MaxItems} {
+			if bound != nil && *bound > 0 {
+				note(what, *bound)
+			}
+		}
+		if part.Pattern != "" {
+			note("pattern", part.Pattern)
+		}
+		if part.UniqueItems {
+			note("uniqueItems", true)
+		}
+	}
+	note("is", "a member")
+	sorted := func(list []string) string { slices.Sort(list); return strings.Join(slices.Compact(list), "|") }
+	if len(types) > 0 {
+		note("type", sorted(types))
+	}
+	if len(enum) > 0 {
+		note("enum", sorted(enum))
+	}
+}
+
+// differences are what two documents say differently, in lines.
+func (s statements) differences(original statements) (lines []string) {
+	for _, op := range slices.Sorted(maps.Keys(mergeKeys(s, original))) {
+		switch {
+		case s[op] == nil:
+			lines = append(lines, op+": not served")
+			continue
+		case original[op] == nil:
+			lines = append(lines, op+": served only")
+			continue
+		}
+		for _, what := range slices.Sorted(maps.Keys(mergeKeys(s[op], original[op]))) {
+			ours, theirs := s[op][what], original[op][what]
+			if ours == theirs || hidden(s[op], original[op], what) {
+				continue
+			}
+			side := "differs"
+			if theirs == "" {
+				side = "served only"
+			} else if ours == "" {
+				side = "original only"
+			}
+			lines = append(lines, op+": "+what+": "+side)
+		}
+	}
+	return lines
+}
+
+// hidden leaves out what is said of a member that one of the documents lacks.
+func hidden(a, b map[string]string, what string) bool {
+	i := strings.LastIndex(what, " ")
+	name, last := what[:i], what[i+1:]
+	if strings.HasPrefix(what, "status ") || last == "is" {
+		for parent := name; ; {
+			j := strings.LastIndexAny(parent, ".[")
+			if j < 0 {
+				return false
+			}
+			if parent = parent[:j]; (a[parent+" is"] == "") != (b[parent+" is"] == "") {
+				return true
+			}
+		}
+	}
+	return a[name+" is"] == "" || b[name+" is"] == ""
+}
+
+func mergeKeys[V any](a, b map[string]V) map[string]V {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+// TestServedAgainstOriginals: each difference of the served documents from the
+// operator's is a line of testdata/originals.tsv, with its reason.
+func TestServedAgainstOriginals(t *testing.T) {
+	served := statementsOf(servedOperations(t, newScene(t, nil)))
+	t.Run("testdata", func(t *testing.T) { compareOriginals(t, served, "testdata", false) })
+	t.Run("originals", func(t *testing.T) {
+		if _, err := os.Stat(*originals); err != nil {
+			t.Skipf("the operator's documents are not on this machine, so that their facts in testdata must do: %v", err)
+		}
+		compareOriginals(t, served, *originals, true)
+	})
+}
+
+func compareOriginals(t *testing.T, served statements, folder string, asPublished bool) {
+	t.Helper()
+	var list []operation
+	for _, d := range documents {
+		path := filepath.Join(folder, d.version+".json")
+		if asPublished {
+			path = filepath.Join(folder, d.source)
+		}
+		spec, err := openapi3.NewLoader().LoadFromFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, operationsOf(d, spec)...)
+	}
+	lines := served.differences(statementsOf(list))
+	for _, a := range readAccepted(t, originalsTable) {
+		what := regexp.MustCompile("^(" + a.what + ")$")
+		before := len(lines)
+		lines = slices.DeleteFunc(lines, func(line string) bool {
+			op, rest, _ := strings.Cut(line, ": ")
+			return a.covers(op) && what.MatchString(rest)
+		})
+		if len(lines) == before {
+			t.Errorf("testdata/originals.tsv: no difference, or none that an earlier line does not have: %s %s", a.what, a.in)
+		}
+	}
+	for _, line := range lines {
+		t.Errorf("a difference without a line in testdata/originals.tsv: %s", line)
+	}
+}

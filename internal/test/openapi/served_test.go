@@ -1,0 +1,112 @@
+package openapi
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// servedDocument is what the server says of a version.
+func servedDocument(t *testing.T, s *scene, d document) *openapi3.T {
+	t.Helper()
+	a := s.send(t, request{method: "GET", path: "/" + d.version + "/openapi.json"})
+	if !a.success() {
+		t.Fatalf("%s: %d %s", d.version, a.status, a.body)
+	}
+	spec, err := openapi3.NewLoader().LoadFromData(a.body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+// servedOperations are those of the documents that the server serves of itself.
+func servedOperations(t *testing.T, s *scene) (list []operation) {
+	t.Helper()
+	for _, d := range documents {
+		spec := servedDocument(t, s, d)
+		if err := spec.Validate(t.Context()); err != nil {
+			t.Errorf("the document of %s is invalid: %v", d.version, err)
+		}
+		list = append(list, operationsOf(d, spec)...)
+	}
+	sortOperations(list)
+	return list
+}
+
+// closeAnswers makes the schemas of answers refuse members that they do not have, which
+// a document leaves open for later releases.
+func closeAnswers(list []operation) {
+	for _, o := range list {
+		for _, ref := range o.op.Responses.Map() {
+			for _, content := range ref.Value.Content {
+				closeSchema(content.Schema, 0)
+			}
+		}
+	}
+}
+
+func closeSchema(ref *openapi3.SchemaRef, depth int) {
+	if ref == nil || ref.Value == nil || depth > 8 {
+		return
+	}
+	s := ref.Value
+	if len(s.Properties) > 0 && s.AdditionalProperties.Has == nil {
+		s.AdditionalProperties.Has = new(bool)
+	}
+	for _, part := range slices.Concat(s.AllOf, s.AnyOf, s.OneOf, openapi3.SchemaRefs{s.Items, s.AdditionalProperties.Schema}) {
+		closeSchema(part, depth+1)
+	}
+	for _, member := range s.Properties {
+		closeSchema(member, depth+1)
+	}
+}
+
+// invalid reports whether a request is refused for its form, not for what it refers to.
+func invalid(a answer) bool {
+	return a.status == 422 || a.status == 400 && strings.Contains(string(a.body), "the request is not valid")
+}
+
+// outOfFormat reports whether a request has a number that int64 or double, the formats of
+// all numbers, can't hold. The validator does not read formats.
+func outOfFormat(r request) bool { return r.name == "2^63" || r.name == "1e400" }
+
+var varying = regexp.MustCompile(`'[^']*'|"[^"]*"|\d+`)
+
+// complaint is the first fault of a refusal, without its values.
+func complaint(a answer) string {
+	var body struct {
+		Message string
+		Errors  []string
+	}
+	if json.Unmarshal(a.body, &body) != nil {
+		return string(a.body)
+	}
+	_, text, _ := strings.Cut(strings.TrimPrefix(strings.Join(append(body.Errors, body.Message), "; "), "the request is not valid: "), ": ")
+	text, _, _ = strings.Cut(text, "; ")
+	return varying.ReplaceAllString(text, "*")
+}
+
+// TestServedDifferencesHaveReasons: each line of the tables says why.
+func TestServedDifferencesHaveReasons(t *testing.T) {
+	for _, a := range slices.Concat(readAccepted(t, servedTable), readAccepted(t, originalsTable)) {
+		if a.topic == "" {
+			t.Errorf("no reason: %s", a.what)
+		}
+	}
+}
+
+// TestServedDocumentsAreTrue: what the served documents allow the server accepts, what
+// they forbid it refuses, and its answers have the members that they name and no other.
+// testdata/served.tsv has what a schema can't say.
+func TestServedDocumentsAreTrue(t *testing.T) {
+	s := newScene(t, nil)
+	s.furnish(t)
+	all := servedOperations(t, s)
+	closeAnswers(all)
+	walkAll(t, s, all, "served.tsv", servedTable, true)
+}

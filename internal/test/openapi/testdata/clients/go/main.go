@@ -1,0 +1,147 @@
+// Command clients sends the steps of a plan with generated clients: it calls the method
+// of each operation with the body as the generated type.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+
+	"clients/v1"
+	"clients/v2"
+)
+
+// plan is what the test writes.
+type plan struct {
+	URL, Key string
+	Steps    []step
+}
+
+type step struct {
+	Version, Operation string
+	IDs                []string
+	Body               json.RawMessage
+	Media              string
+	Status             int
+}
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var p plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	authorize := func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Authorization", "Bearer "+p.Key)
+		return nil
+	}
+	first, err := v1.NewClientWithResponses(p.URL+"/v1", v1.WithRequestEditorFn(authorize))
+	if err != nil {
+		return err
+	}
+	second, err := v2.NewClientWithResponses(p.URL, v2.WithRequestEditorFn(authorize))
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, s := range p.Steps {
+		var client any = first
+		if s.Version == "v2" {
+			client = second
+		}
+		if err := s.call(reflect.ValueOf(client)); err != nil {
+			problems = append(problems, fmt.Errorf("%s %s: %w", s.Version, s.Operation, err))
+		}
+	}
+	fmt.Println(len(p.Steps)-len(problems), "operations passed")
+	return errors.Join(append(problems, typed(p, second))...)
+}
+
+func (s step) call(client reflect.Value) error {
+	name := strings.ToUpper(s.Operation[:1]) + s.Operation[1:]
+	stream := s.Media == "text/event-stream" // does not end
+	if !stream {
+		name += "WithResponse"
+	}
+	method := client.MethodByName(name)
+	if !method.IsValid() {
+		return fmt.Errorf("the client has no method %s", name)
+	}
+	args := []reflect.Value{reflect.ValueOf(context.Background())}
+	ids := s.IDs
+	for i := 1; i < method.Type().NumIn()-1; i++ {
+		switch t := method.Type().In(i); {
+		case t.Kind() == reflect.String:
+			args, ids = append(args, reflect.ValueOf(ids[0]).Convert(t)), ids[1:]
+		case t.Kind() == reflect.Pointer:
+			args = append(args, reflect.New(t.Elem())) // parameters
+		default:
+			body := reflect.New(t)
+			if err := json.Unmarshal(s.Body, body.Interface()); err != nil {
+				return err
+			}
+			args = append(args, body.Elem())
+		}
+	}
+	out := method.Call(args)
+	if err, _ := out[1].Interface().(error); err != nil {
+		return err
+	}
+	if stream {
+		r := out[0].Interface().(*http.Response)
+		if err := r.Body.Close(); err != nil {
+			return err
+		}
+		return s.check(r.StatusCode, nil)
+	}
+	answer := out[0].Elem()
+	if err := s.check(out[0].MethodByName("StatusCode").Call(nil)[0].Interface().(int), answer.FieldByName("Body").Bytes()); err != nil {
+		return err
+	}
+	if decoded := answer.FieldByName(fmt.Sprintf("JSON%d", s.Status)); s.Media == "application/json" && (!decoded.IsValid() || decoded.IsNil()) {
+		return fmt.Errorf("the answer is not decoded: %s", answer.FieldByName("Body").Bytes())
+	}
+	return nil
+}
+
+func (s step) check(status int, body []byte) error {
+	if status != s.Status {
+		return fmt.Errorf("expected the status %d, got %d: %s", s.Status, status, body)
+	}
+	return nil
+}
+
+// typed is what a user of the client writes.
+func typed(_ plan, client *v2.ClientWithResponses) error {
+	size := int64(10)
+	made, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: size, DataCenter: "EU-RO-1"})
+	if err != nil {
+		return err
+	}
+	if made.JSON201 == nil || made.JSON201.Size != size || made.JSON201.Name != "typed" {
+		return fmt.Errorf("expected a volume of %d GB, got %s", size, made.Body)
+	}
+	refused, err := client.CreateNetworkVolumeWithResponse(context.Background(), v2.NetworkVolumeCreate{Name: "typed", Size: 1, DataCenter: "EU-RO-1"})
+	if err != nil {
+		return err
+	}
+	if refused.ApplicationproblemJSON422 == nil || refused.ApplicationproblemJSON422.Status != http.StatusUnprocessableEntity {
+		return fmt.Errorf("expected a refusal of 1 GB, got %s", refused.Body)
+	}
+	return nil
+}

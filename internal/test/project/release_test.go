@@ -1,0 +1,68 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+var environment = regexp.MustCompile(`(?:envOrDefault "|\.Env\.)([A-Z_0-9]+)`)
+
+// The workflow of a release sets what the configuration reads, and takes its text from the
+// changelog.
+func TestReleaseWorkflow(t *testing.T) {
+	configuration, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		On   struct{ Push struct{ Tags []string } }
+		Jobs map[string]struct {
+			Permissions map[string]string
+			Steps       []struct {
+				Uses, Run string
+				Env       map[string]string
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, ".github/workflows/release.yml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &workflow)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]bool{}
+	for _, found := range environment.FindAllSubmatch(configuration, -1) {
+		variables[string(found[1])] = true
+	}
+	if len(variables) == 0 || len(workflow.On.Push.Tags) != 1 || !strings.HasPrefix(workflow.On.Push.Tags[0], "v") {
+		t.Errorf("variables %v, tags %v", variables, workflow.On.Push.Tags)
+	}
+	var runs, uses string
+	for _, s := range workflow.Jobs["release"].Steps {
+		runs, uses = runs+s.Run+"\n", uses+s.Uses+"\n"
+		if !strings.Contains(s.Run, " release --clean") {
+			continue
+		}
+		for name := range variables {
+			if s.Env[name] == "" {
+				t.Errorf("the step of goreleaser does not set %s", name)
+			}
+		}
+	}
+	for _, want := range []string{"-release-notes bin/notes.md", "./internal/changelog -version", "-run=TestDist ./internal/snapshot", "make image", "gcc-aarch64-linux-gnu"} {
+		if !strings.Contains(strings.ReplaceAll(runs, "--", "-"), want) {
+			t.Errorf("no step runs %s", want)
+		}
+	}
+	for _, want := range []string{"download-syft", "ghaction-import-gpg", "attest-build-provenance"} {
+		if !strings.Contains(uses, want) {
+			t.Errorf("no step uses %s", want)
+		}
+	}
+}

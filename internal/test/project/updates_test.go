@@ -1,0 +1,65 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every place that names a version of somebody else's code is one that updates are proposed
+// for.
+func TestDependencyUpdates(t *testing.T) {
+	var config struct {
+		Version int
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directory   string
+			Directories []string
+			Schedule    struct{ Interval string }
+			Groups      map[string]struct{ Patterns []string }
+		}
+	}
+	read(t, ".github/dependabot.yml", &config)
+	if config.Version != 2 {
+		t.Errorf("version %d", config.Version)
+	}
+	listed := map[string]bool{}
+	for _, u := range config.Updates {
+		if !slices.Contains([]string{"daily", "weekly", "monthly"}, u.Schedule.Interval) {
+			t.Errorf("%s %s: interval %q", u.Ecosystem, u.Directory, u.Schedule.Interval)
+		}
+		for _, dir := range append(u.Directories, u.Directory) {
+			if _, err := os.Stat(filepath.Join(root, dir)); dir != "" && err != nil {
+				t.Errorf("%s: %v", u.Ecosystem, err)
+			}
+			listed[u.Ecosystem+" "+dir] = true
+		}
+	}
+	for _, path := range files(t, func(path string) bool { return ecosystem(path) != "" }) {
+		dir := "/" + strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "."), "/")
+		if strings.HasPrefix(path, ".github/workflows/") {
+			dir = "/"
+		}
+		if key := ecosystem(path) + " " + dir; !listed[key] {
+			t.Errorf("%s: .github/dependabot.yml does not list %s", path, key)
+		}
+	}
+}
+
+func ecosystem(path string) string {
+	switch name := filepath.Base(path); {
+	case name == "go.mod":
+		return "gomod"
+	case name == "package.json":
+		return "npm"
+	case name == "Dockerfile":
+		return "docker"
+	case name == "compose.yaml":
+		return "docker-compose"
+	case name == "action.yml", strings.HasPrefix(path, ".github/workflows/"):
+		return "github-actions"
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+// Package clihelp checks the help of programs that kong parses.
+package clihelp
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/kballard/go-shellquote"
+)
+
+// Check fails for a command whose help has no example of it, and for an example that
+// the program refuses: a flag, value or argument that it does not have.
+func Check(t *testing.T, newParser func() *kong.Kong) {
+	t.Helper()
+	program := newParser().Model.Name
+	t.Chdir(t.TempDir())
+	args := os.Args
+	os.Args = []string{program} // which help may name
+	defer func() { os.Args = args }()
+	visit(newParser().Model.Node, func(node *kong.Node) {
+		path := strings.TrimSpace(strings.TrimPrefix(node.FullPath(), program))
+		found := Examples(program, node.Detail)
+		own := false
+		for _, words := range found {
+			createFiles(t, words)
+			ctx, err := newParser().Parse(words)
+			if err != nil {
+				t.Errorf("%s --help has the example %q: %v", node.FullPath(), words, err)
+				continue
+			}
+			own = own || ctx.Command() == path || strings.HasPrefix(ctx.Command(), path+" ") || path == ""
+		}
+		if !own {
+			t.Errorf("%s --help has no example of it: %q", node.FullPath(), found)
+		}
+	})
+}
+
+func visit(node *kong.Node, f func(*kong.Node)) {
+	if node.Hidden {
+		return
+	}
+	f(node)
+	for _, child := range node.Children {
+		visit(child, f)
+	}
+}
+
+// ends are words of a shell that end a command's arguments.
+var ends = regexp.MustCompile(`^(\||\|\||&&|;|[0-9]?>>?.*|#.*)$`)
+
+// Examples returns the arguments of a program in the indented lines of a help's text.
+func Examples(program, text string) (found [][]string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "  ") {
+			continue
+		}
+		line = regexp.MustCompile(`["<]?\$?\((`+program+` [^)]*)\)"?`).ReplaceAllString(line, " $1 ") // $(…) and <(…)
+		words, err := shellquote.Split(strings.TrimSpace(line))
+		if err != nil {
+			continue // a table, and no command
+		}
+		for len(words) > 0 && words[0] != program && strings.Contains(words[0], "=") { // variables
+			words = words[1:]
+		}
+		begins := slices.Index(words, program)
+		if begins < 0 {
+			continue
+		}
+		words = words[begins+1:]
+		if end := slices.IndexFunc(words, ends.MatchString); end >= 0 {
+			words = words[:end]
+		}
+		found = append(found, words)
+	}
+	return found
+}
+
+var fileName = regexp.MustCompile(`^[\w/.-]*[\w-]+\.[a-z]+$`)
+
+// createFiles creates the files that an example reads.
+func createFiles(t *testing.T, words []string) {
+	t.Helper()
+	for _, word := range words {
+		_, value, hasValue := strings.Cut(word, "=")
+		if !hasValue {
+			value = word
+		}
+		if !fileName.MatchString(value) || filepath.IsAbs(value) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(value), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(value, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package containers
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+// Kubernetes is a cluster of one node, or two: real API server, scheduler, kubelets and
+// containers. It has no controllers, so that nobody makes other Pods, a new node keeps
+// its taint node.kubernetes.io/not-ready, and one whose kubelet is gone stays ready.
+type Kubernetes struct {
+	Kubeconfig string // a file; its user may do everything in the namespace default
+	Namespace  string
+	url        string
+	dir        string
+	network    int       // its number: see kubernetes.sh
+	input      io.Writer // of its supervisor
+	nodes      int       // that it has
+}
+
+var kubernetes = sync.OnceValues(startKubernetes)
+
+// StartKubernetes returns the cluster of this test binary. Where its programs are absent,
+// since `make kubernetes` has not built them, the test is skipped.
+func StartKubernetes(t testing.TB) *Kubernetes {
+	t.Helper()
+	if os.Getenv("KUBERNETES_APART") != "" {
+		t.Skip("make test-kubernetes runs what needs a cluster: KUBERNETES_APART is set")
+	}
+	programs, err := kubernetesFolder()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := os.Stat(filepath.Join(programs, kubernetesPrograms[len(kubernetesPrograms)-1])); err != nil {
+		t.Skipf("Kubernetes %s is absent: run `make kubernetes` to build it, which needs a network once; skipped", kubernetesVersion)
+	}
+	return startOrSkip(t, kubernetes)
+}
+
+//go:embed testdata/kubernetes.sh
+var runKubernetes string
+
+func startKubernetes() (*Kubernetes, error) {
+	if err := requirePrograms("etcd", "containerd", "ctr", "runc", "openssl", "ip"); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat("/usr/lib/cni/ptp"); err != nil {
+		return nil, fmt.Errorf("%w: /usr/lib/cni/ptp is not there (Debian: apt-get install --no-install-recommends containernetworking-plugins)", errMissing)
+	}
+	programs, err := kubernetesFolder()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gpucloud-kubernetes-")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(4)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kubernetes{Kubeconfig: filepath.Join(dir, "kubeconfig"), Namespace: "default", url: "https://127.0.0.1:" + ports[0], dir: dir}
+	if k.network, err = freeNetwork(); err != nil {
+		return nil, err
+	}
+	if k.input, err = supervise(dir, runKubernetes, append([]string{programs, strconv.Itoa(k.network)}, ports...)...); err != nil {
+		return nil, err
+	}
+	if err := k.makePause(); err != nil {
+		return nil, err
+	}
+	return k, k.awaitNode(1)
+}
+
+// freePorts are ports of loopback on which nobody listens now.
+func freePorts(n int) (ports []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // after all have been chosen, so that they differ
+		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	}
+	return ports, nil
+}
+
+// pause is the program that keeps the namespaces of a Pod.
+const pause = `package main
+
+import ("os"; "os/signal"; "syscall")
+
+func main() { c := make(chan os.Signal, 1); signal.Notify(c, syscall.SIGTERM, syscall.SIGINT); <-c }
+`
+
+func (k *Kubernetes) makePause() error {
+	dir := filepath.Join(k.dir, "pause")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := writeFile(dir, "main.go", pause, 0o600); err != nil {
+		return err
+	}
+	if _, err := gobuild.Tool(context.Background(), dir, "build", "-o", "pause", "main.go"); err != nil {
+		return err
+	}
+	return k.loadPause(1)
+}
+
+// loadPause gives a node the image that the kubelet needs for each Pod.
+func (k *Kubernetes) loadPause(node int) error {
+	dir := filepath.Join(k.dir, "pause")
+	program, err := os.ReadFile(filepath.Join(dir, "pause"))
+	if err != nil {
+		return err
+	}
+	layer, err := archive(map[string]string{"/pause": string(program)})
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(layer)
+	if err != nil {
+		return err
+	}
+	return k.load("localhost/pause:1", []string{"/pause"}, []int{node}, text)
+}
+
+// Build gives each node an image with Python and files, as an engine's Build does.
+func (k *Kubernetes) Build(t testing.TB, name string, cmd []string, files map[string]string) {
+	t.Helper()
+	base, err := pythonTar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := os.ReadFile(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := archive(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(io.MultiReader(own))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.load(name, cmd, k.allNodes(), system, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load gives nodes an image of layers.
+func (k *Kubernetes) load(name string, cmd []string, nodes []int, layers ...[]byte) error {
+	file, err := os.CreateTemp(k.dir, "image-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	w := tar.NewWriter(file)
+	add := func(name string, text []byte) error {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))}); err != nil {
+			return err
+		}
+		_, err := w.Write(text)
+		return err
+	}
+	var names, digests []string
+	for i, layer := range layers {
+		if i > 0 { // an archive without its end
+			layer = append(layer, make([]byte, 1024)...)
+		}
+		names = append(names, fmt.Sprintf("layer-%d.tar", i))
+		digests = append(digests, fmt.Sprintf("sha256:%x", sha256.Sum256(layer)))
+		err = errors.Join(err, add(names[i], layer))
+	}
+	config, _ := json.Marshal(map[string]any{
+		"architecture": "amd64", "os": "linux", "config": map[string]any{"Cmd": cmd}, "rootfs": map[string]any{"type": "layers", "diff_ids": digests},
+	})
+	manifest, _ := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{name}, "Layers": names}})
+	if err := errors.Join(err, add("config.json", config), add("manifest.json", manifest), w.Close(), file.Close()); err != nil {
+		return err
+	}
+	return k.importArchive(file.Name(), nodes)
+}
+
+var insecure = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a certificate of its own, on loopback
+
+// request speaks to the API server; patch is the kind of a patch.
+func (k *Kubernetes) request(method, path, patch, body string, into any) error {
+	req, err := http.NewRequestWithContext(context.Background(), method, k.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer test")
+	req.Header.Set("Content-Type", "application/json")
+	if patch != "" {
+		req.Header.Set("Content-Type", "application/"+patch+"+json")
+	}
+	resp, err := insecure.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode >= 300:
+		return fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	case into == nil:
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}
+
+// Get reads an object or a list of the API server.
+func (k *Kubernetes) Get(t testing.TB, path string, into any) {
+	t.Helper()
+	if err := k.request(http.MethodGet, path, "", "", into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MakePod makes a Pod that never runs, for others to belong to.
+func (k *Kubernetes) MakePod(t testing.TB, name string) {
+	t.Helper()
+	body := `{"metadata": {"name": "` + name + `"}, "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "localhost/pause:1"}]}}`
+	if err := k.request(http.MethodPost, "/api/v1/namespaces/"+k.Namespace+"/pods", "", body, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// DeletePod deletes a Pod, and waits until it is gone.
+func (k *Kubernetes) DeletePod(t testing.TB, name string) {
+	t.Helper()
+	path := "/api/v1/namespaces/" + k.Namespace + "/pods/" + name
+	if err := k.request(http.MethodDelete, path, "", `{"gracePeriodSeconds": 1}`, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := await(func() error {
+		err := k.request(http.MethodGet, path, "", "", nil)
+		if err == nil {
+			return fmt.Errorf("the Pod %s is still there", name)
+		}
+		if strings.Contains(err.Error(), ": 404 ") {
+			return nil
+		}
+		return err
+	}, filepath.Join(k.dir, Kubelet+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Gateway listens where Pods reach this machine, and forwards to a server on loopback.
+type Gateway struct {
+	URL    string
+	target atomic.Pointer[string]
+}
+
+// NewGateway listens until the test ends.
+func (k *Kubernetes) NewGateway(t testing.TB) *Gateway {
+	t.Helper()
+	l, err := net.Listen("tcp", k.address(1)+":0") //nolint:noctx // it ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	g := &Gateway{URL: "http://" + l.Addr().String()}
+	g.Forward("")
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go forward(from, *g.target.Load())
+		}
+	}()
+	return g
+}
+
+// Forward forwards what comes from now on to an address.
+func (g *Gateway) Forward(address string) { g.target.Store(&address) }
+
+func forward(from net.Conn, target string) {
+	defer func() { _ = from.Close() }()
+	to, err := net.Dial("tcp", target) //nolint:noctx // on loopback
+	if err != nil {
+		return
+	}
+	defer func() { _ = to.Close() }()
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+		go func() {
+			_, _ = io.Copy(way[1], way[0])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}

@@ -1,0 +1,108 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
+)
+
+const (
+	// kubernetesVersion is the release of the three programs.
+	kubernetesVersion = "1.36.3"
+	kubernetesModule  = "k8s.io/kubernetes"
+)
+
+var kubernetesPrograms = []string{"kube-apiserver", "kube-scheduler", "kubelet"}
+
+// kubernetesFolder has the programs, in the user's cache.
+func kubernetesFolder() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "gpucloud", "kubernetes-"+kubernetesVersion), err
+}
+
+// BuildKubernetes compiles the programs of a cluster from their modules into the user's
+// cache, some minutes. What is there already is kept. It returns their folder.
+func BuildKubernetes(ctx context.Context) (folder string, err error) {
+	if folder, err = kubernetesFolder(); err != nil {
+		return "", err
+	}
+	absent := slices.DeleteFunc(slices.Clone(kubernetesPrograms), func(program string) bool {
+		_, err := os.Stat(filepath.Join(folder, program))
+		return err == nil
+	})
+	if len(absent) == 0 { // without a look at the sources, which may be out of reach
+		return folder, nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	work, err := os.MkdirTemp(folder, ".build-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := writeKubernetesModule(ctx, work); err != nil {
+		return "", fmt.Errorf("the modules of Kubernetes %s: %w", kubernetesVersion, err)
+	}
+	for _, program := range absent {
+		if _, err := gobuild.Tool(ctx, work, "build", "-mod=mod", "-ldflags=-s -w", "-o", program, kubernetesModule+"/cmd/"+program); err != nil {
+			return "", fmt.Errorf("building %s: %w", program, err)
+		}
+		if err := os.Rename(filepath.Join(work, program), filepath.Join(folder, program)); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
+}
+
+// writeKubernetesModule makes a module that requires Kubernetes. Its own go.mod replaces
+// the modules that are made of its tree by folders that its archive lacks: here they are
+// required in the versions of their release.
+func writeKubernetesModule(ctx context.Context, work string) error {
+	if err := writeFile(work, "go.mod", "module build\n", 0o600); err != nil {
+		return err
+	}
+	if _, err := gobuild.Tool(ctx, work, "mod", "download", kubernetesModule+"@v"+kubernetesVersion); err != nil {
+		return err
+	}
+	cache, err := gobuild.Tool(ctx, work, "env", "GOMODCACHE")
+	if err != nil {
+		return err
+	}
+	source := filepath.Join(strings.TrimSpace(string(cache)), kubernetesModule+"@v"+kubernetesVersion)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return err
+		}
+		if err := writeFile(work, name, ofRelease(string(text)), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(work, "build.go", "package build\n\nimport _ \""+kubernetesModule+"/cmd/kube-apiserver/app\"\n", 0o600); err != nil {
+		return err
+	}
+	_, err = gobuild.Tool(ctx, work, "mod", "edit", "-require="+kubernetesModule+"@v"+kubernetesVersion)
+	return err
+}
+
+// ofRelease changes a go.mod of Kubernetes into that of a module beside it.
+func ofRelease(mod string) string {
+	_, minor, _ := strings.Cut(kubernetesVersion, ".")
+	var out strings.Builder
+	for line := range strings.Lines(mod) {
+		switch {
+		case strings.HasPrefix(line, "module "):
+			line = "module build\n"
+		case strings.Contains(line, "=> ./staging/"):
+			continue
+		}
+		out.WriteString(strings.Replace(line, " v0.0.0\n", " v0."+minor+"\n", 1))
+	}
+	return out.String()
+}

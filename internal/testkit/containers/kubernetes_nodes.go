@@ -1,0 +1,94 @@
+package containers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// address is that of a node.
+func (k *Kubernetes) address(node int) string { return fmt.Sprintf("198.19.%d.%d", k.network, node) }
+
+// freeNetwork is the number of a network that no other cluster of this machine has.
+func freeNetwork() (int, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return 0, err
+	}
+	for i := range 250 {
+		n := (os.Getpid()+i)%250 + 1
+		taken := slices.ContainsFunc(addresses, func(a net.Addr) bool {
+			return strings.HasPrefix(a.String(), fmt.Sprintf("198.18.%d.", n)) || strings.HasPrefix(a.String(), fmt.Sprintf("198.19.%d.", n))
+		})
+		if !taken {
+			return n, nil
+		}
+	}
+	return 0, errors.New("all networks of clusters are taken: 198.19.1.0/24 to 198.19.250.0/24")
+}
+
+// allNodes are the numbers of the nodes.
+func (k *Kubernetes) allNodes() (all []int) {
+	for i := range max(1, k.nodes) {
+		all = append(all, i+1)
+	}
+	return all
+}
+
+// AddNode adds node-2, if it is not there. It has the images that are built from now on.
+func (k *Kubernetes) AddNode(t testing.TB) {
+	t.Helper()
+	if k.nodes == 2 {
+		return
+	}
+	_, err := fmt.Fprintln(k.input, "node 2")
+	if err := errors.Join(err, k.loadPause(2), k.awaitNode(2)); err != nil {
+		t.Fatal(err)
+	}
+	k.nodes = 2
+}
+
+// awaitNode waits until a node is ready.
+func (k *Kubernetes) awaitNode(number int) error {
+	err := await(func() error {
+		var node struct {
+			Status struct {
+				Conditions []struct{ Type, Status, Message string }
+			}
+		}
+		if err := k.request(http.MethodGet, "/api/v1/nodes/"+nodeName(number), "", "", &node); err != nil {
+			return err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == "Ready" && c.Status == "True" {
+				return nil
+			}
+		}
+		return fmt.Errorf("the node is not ready: %v", node.Status.Conditions)
+	}, filepath.Join(k.dir, fmt.Sprintf("kubelet%d.log", number)), filepath.Join(k.dir, APIServer+".log"))
+	if err != nil {
+		return fmt.Errorf("kubernetes: %w", err)
+	}
+	return nil
+}
+
+func nodeName(number int) string { return "node-" + strconv.Itoa(number) }
+
+// GPUs gives a node GPUs to allocate, as a device plugin and GPU feature discovery do.
+func (k *Kubernetes) GPUs(t testing.TB, node, count int, product string) {
+	t.Helper()
+	n, path := strconv.Itoa(count), "/api/v1/nodes/"+nodeName(node)
+	err := errors.Join(
+		k.request(http.MethodPatch, path, "merge-patch", `{"metadata":{"labels":{"nvidia.com/gpu.product":"`+product+`"}}}`, nil),
+		k.request(http.MethodPatch, path+"/status", "strategic-merge-patch", `{"status":{"capacity":{"nvidia.com/gpu":"`+n+`"},"allocatable":{"nvidia.com/gpu":"`+n+`"}}}`, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+}

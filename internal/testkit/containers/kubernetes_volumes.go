@@ -1,0 +1,134 @@
+package containers
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// StorageClass is that of claims for which the cluster has volumes.
+const StorageClass = "folders"
+
+// claim is what is looked at of a PersistentVolumeClaim.
+type claim struct {
+	Metadata struct {
+		Name, UID         string
+		DeletionTimestamp *string
+	}
+	Spec struct {
+		VolumeName  string
+		AccessModes []string
+		Resources   struct{ Requests struct{ Storage string } }
+	}
+}
+
+// Provision binds claims to folders until the test ends, and lets those go that are
+// deleted: the work of controllers, which the cluster does not have.
+func (k *Kubernetes) Provision(t testing.TB) {
+	t.Helper()
+	class := `{"metadata": {"name": "` + StorageClass + `"}, "provisioner": "example.org/folders", "allowVolumeExpansion": true}`
+	if err := k.request(http.MethodPost, "/apis/storage.k8s.io/v1/storageclasses", "", class, nil); err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-done })
+	go func() {
+		defer close(done)
+		for told := ""; ; {
+			if err := k.bindClaims(); err != nil && err.Error() != told { // a claim may have changed meanwhile
+				told = err.Error()
+				t.Log("binding claims:", err)
+			}
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-stop:
+				return
+			}
+		}
+	}()
+}
+
+func (k *Kubernetes) claimsPath() string {
+	return "/api/v1/namespaces/" + k.Namespace + "/persistentvolumeclaims"
+}
+
+func (k *Kubernetes) bindClaims() error {
+	var list struct{ Items []claim }
+	if err := k.request(http.MethodGet, k.claimsPath(), "", "", &list); err != nil {
+		return err
+	}
+	for _, c := range list.Items {
+		path := k.claimsPath() + "/" + c.Metadata.Name
+		switch {
+		case c.Metadata.DeletionTimestamp != nil:
+			if err := k.request(http.MethodPatch, path, "merge-patch", `{"metadata": {"finalizers": null}}`, nil); err != nil {
+				return err
+			}
+		case c.Spec.VolumeName == "":
+			if err := k.bind(c, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bind makes the volume of a claim.
+func (k *Kubernetes) bind(c claim, path string) error {
+	name := "folder-" + c.Metadata.UID
+	dir := k.folder(c)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	size, access := c.Spec.Resources.Requests.Storage, c.Spec.AccessModes[0]
+	volume := fmt.Sprintf(`{"metadata": {"name": %q}, "spec": {"capacity": {"storage": %q}, "accessModes": [%q], "storageClassName": %q, "hostPath": {"path": %q},
+		"claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": %q, "name": %q, "uid": %q}}}`,
+		name, size, access, StorageClass, dir, k.Namespace, c.Metadata.Name, c.Metadata.UID)
+	if err := k.request(http.MethodPost, "/api/v1/persistentvolumes", "", volume, nil); err != nil {
+		return err
+	}
+	if err := k.request(http.MethodPatch, "/api/v1/persistentvolumes/"+name+"/status", "merge-patch", `{"status": {"phase": "Bound"}}`, nil); err != nil {
+		return err
+	}
+	bound := fmt.Sprintf(`{"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": %q}}`, name)
+	if err := k.request(http.MethodPatch, path, "merge-patch", bound, nil); err != nil {
+		return err
+	}
+	status := fmt.Sprintf(`{"status": {"phase": "Bound", "accessModes": [%q], "capacity": {"storage": %q}}}`, access, size)
+	return k.request(http.MethodPatch, path+"/status", "merge-patch", status, nil)
+}
+
+func (k *Kubernetes) folder(c claim) string {
+	return filepath.Join(k.dir, "volumes", c.Metadata.Name, c.Metadata.UID)
+}
+
+// ClaimFolder is the folder that a claim is bound to; "": there is no such claim.
+func (k *Kubernetes) ClaimFolder(t testing.TB, name string) string {
+	t.Helper()
+	if c := k.findClaim(t, name); c != nil {
+		return k.folder(*c)
+	}
+	return ""
+}
+
+// ClaimSize is the size that a claim asks for; "": there is none.
+func (k *Kubernetes) ClaimSize(t testing.TB, name string) string {
+	t.Helper()
+	if c := k.findClaim(t, name); c != nil {
+		return c.Spec.Resources.Requests.Storage
+	}
+	return ""
+}
+
+func (k *Kubernetes) findClaim(t testing.TB, name string) *claim {
+	t.Helper()
+	var list struct{ Items []claim }
+	k.Get(t, k.claimsPath()+"?fieldSelector=metadata.name%3D"+name, &list)
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}

@@ -1,0 +1,51 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+)
+
+var bucketSizes = []string{"hour", "day", "week", "month", "year"}
+
+// billed is the table of an answer of billing: its records, one for each bucket
+// and, where there is an id, for each resource; and what the query was and came to.
+func billed(resource, record, id, unique string, amounts ...string) []Field {
+	source := "v2 document: " + record
+	fields := []Field{
+		f("records", "[]object", Read, must(Read), from("v2 document: List"+record+"Response"), note("by time")),
+		f("records[].startTime", "string", Read, must(Read), note("RFC 3339, inclusive")),
+		f("records[].endTime", "string", Read, must(Read), note("RFC 3339, exclusive")),
+	}
+	metadata := []Field{
+		f("metadata", "object", Read, must(Read)),
+		f("metadata.query", "object", Read, must(Read), note("the resolved window")),
+		f("metadata.query.startTime", "string", Read, must(Read)),
+		f("metadata.query.endTime", "string", Read, must(Read)),
+		f("metadata.query.bucketSize", "string", Read, must(Read), oneOf(bucketSizes...)),
+		f("metadata.recordCount", "integer", Read, must(Read), note("buckets times resources")),
+		f("metadata.totals", "object", Read, must(Read), note("of all records")),
+	}
+	if id != "" {
+		fields = append(fields, f("records[]."+id, "string", Read, must(Read)))
+		metadata = append(metadata, f("metadata.query."+id, "string", Read, nullable, note("the filter, if any")), f("metadata."+unique, "integer", Read, must(Read)))
+	}
+	for _, amount := range amounts {
+		fields = append(fields, f("records[]."+amount, "number", Read, must(Read), unit("USD")))
+		metadata = append(metadata, f("metadata.totals."+amount, "number", Read, must(Read), unit("USD")))
+	}
+	for i := range metadata {
+		metadata[i].Source = strings.Replace(source, "Record", "Metadata", 1)
+	}
+	return rows(V2, resource, source, slices.Concat(fields, metadata)...)
+}
+
+var (
+	billingV2 = billed("billing", "BillingRecord", "", "", "totalAmount", "podGpuAmount", "podCpuAmount", "podDiskAmount",
+		"serverlessGpuAmount", "serverlessCpuAmount", "serverlessDiskAmount", "serverlessFeeAmount", "storageStandardAmount", "storageHighPerformanceAmount",
+		"endpointAmount", "clusterGpuAmount", "clusterDiskAmount", "clusterNetworkingAmount")
+	podBillingV2           = billed("podBilling", "PodBillingRecord", "podId", "uniquePodCount", "totalAmount", "gpuAmount", "cpuAmount", "diskAmount")
+	serverlessBillingV2    = billed("serverlessBilling", "ServerlessBillingRecord", "serverlessId", "uniqueServerlessCount", "totalAmount", "gpuAmount", "cpuAmount", "diskAmount", "feeAmount")
+	endpointBillingV2      = billed("endpointBilling", "EndpointBillingRecord", "", "", "totalAmount")
+	networkVolumeBillingV2 = billed("networkVolumeBilling", "NetworkVolumeBillingRecord", "networkVolumeId", "uniqueNetworkVolumeCount", "totalAmount", "standardAmount", "highPerformanceAmount")
+	clusterBillingV2       = billed("clusterBilling", "ClusterBillingRecord", "clusterId", "uniqueClusterCount", "totalAmount", "gpuAmount", "diskAmount", "networkingAmount")
+)

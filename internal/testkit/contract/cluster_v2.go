@@ -1,0 +1,45 @@
+package contract
+
+var clusterV2 = rows(V2, "cluster", "v2 document: CreateClusterRequest",
+	f("id", "string", Read, must(Read), from("v2 document: Cluster")),
+	f("name", "string", every, must(Create|Read), atLeast(1), note("need not be unique; all that an update changes")),
+	f("type", "string", Create|Read, must(Create|Read), oneOf("APPLICATION", "TRAINING", "SLURM", "RAY"), note("SLURM and RAY give the pods roles")),
+
+	f("compute", "object", Create|Read, must(Create|Read), note("every pod is the same")),
+	f("compute.gpuTypeId", "string", Create|Read, must(Create|Read), atLeast(1), known(GPUTypeIDs), from("v2 document: ClusterCompute")),
+	f("compute.gpuCountPerPod", "integer", Create|Read, must(Create|Read), atLeast(1), from("v2 document: ClusterCompute"), note("at most the catalog's maxCount: 400")),
+	f("compute.podCount", "integer", Create|Read, must(Create|Read), atLeast(2), atMost(250), from("v2 document: ClusterCompute")),
+
+	f("image", "string", Create, from("v2 document: BaseContainerConfig"), note("a cluster without one: 400")),
+	f("args", "string", Create, from("v2 document: BaseContainerConfig"), note("one string; an argument list is shell-quoted")),
+	f("disk", "integer", Create, atLeast(1), unit("GB"), from("v2 document: BaseContainerConfig")),
+	f("env", "{}string", Create, from("v2 document: BaseContainerConfig"), note("the variables of ranks win")),
+	f("ports", "[]string", Create, pattern(portForm), from("v2 document: BaseContainerConfig"), note("no default; the form is the description's")),
+
+	f("mounts", "object", Create, from("v2 document: Mounts"), note("one kind at most")),
+	f("mounts.persistent", "object", Create, from("v2 document: Mounts"), note("each pod has its own")),
+	f("mounts.persistent.size", "integer", Create, must(Create), atLeast(10), unit("GB"), from("v2 document: PersistentMount")),
+	f("mounts.persistent.path", "string", Create, must(Create), pattern(`^/`), from("v2 document: PersistentMount")),
+	f("mounts.network", "[]object", Create, atMost(1), from("v2 document: Mounts")),
+	f("mounts.network[].volumeId", "string", Create, must(Create), from("v2 document: NetworkMount")),
+	f("mounts.network[].path", "string", Create, must(Create), pattern(`^/`), from("v2 document: NetworkMount")),
+
+	f("dataCenterIds", "[]string", Create, known(DataCenterIDs), note("empty: any")),
+	f("startJupyter", "boolean", Create, def(`false`), note("as for a pod, with one password for all")),
+	f("startSsh", "boolean", Create, def(`false`), note("as for a pod")),
+
+	f("template", "string", Read, from("v2 document: Cluster"), note("absent: no create names one")),
+	f("dataCenterId", "string", Read, from("v2 document: Cluster"), note("absent until a pod is placed, and where none was asked for")),
+	f("pods", "object", Read, must(Read), from("v2 document: ClusterPodsSummary")),
+	f("pods.total", "integer", Read, must(Read), from("v2 document: ClusterPodsSummary")),
+	f("pods.byStatus", "{}integer", Read, must(Read), from("v2 document: ClusterPodsSummary"), note("without the statuses that no pod has")),
+	f("network", "object", Read, from("v2 document: Cluster"), note("absent until it is provisioned")),
+	f("network.cidr", "string", Read, must(Read), from("v2 document: ClusterNetwork")),
+	f("network.vxlanId", "integer", Read, from("v2 document: ClusterNetwork")),
+	f("network.vxlanPort", "integer", Read, from("v2 document: ClusterNetwork")),
+	f("primary", "object", Read, from("v2 document: ClusterPrimary"), note("absent until the pod of rank 0 is placed")),
+	f("primary.podId", "string", Read, must(Read), from("v2 document: ClusterPrimary")),
+	f("primary.status", "string", Read, must(Read), oneOf("PROVISIONING", "STARTING", "RUNNING", "EXITED", "ERROR", "TERMINATED"), from("v2 document: ClusterPrimary")),
+	f("primary.sshEndpoint", "string", Read, from("v2 document: ClusterPrimary"), note("host:port, while the primary runs with 22/tcp")),
+	f("createdAt", "string", Read, must(Read), from("v2 document: Cluster"), note("RFC 3339")),
+)

@@ -1,0 +1,106 @@
+package tfdrive
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// FunctionError is what a function refused. Argument is the position of the
+// argument to blame, or -1.
+type FunctionError struct {
+	Argument int
+	Text     string
+}
+
+func (e *FunctionError) Error() string { return fmt.Sprintf("argument %d: %s", e.Argument, e.Text) }
+
+// Call calls a function, as Terraform does for an expression.
+func (d *Provider) Call(name string, arguments ...any) (any, error) {
+	d.t.Helper()
+	signature := d.schema.Functions[name]
+	if signature == nil {
+		d.t.Fatalf("the provider has no function %s", name)
+	}
+	req := &tfprotov6.CallFunctionRequest{Name: name}
+	for i, argument := range arguments {
+		var ty tftypes.Type
+		if i < len(signature.Parameters) {
+			ty = signature.Parameters[i].Type
+		} else {
+			ty = signature.VariadicParameter.Type
+		}
+		req.Arguments = append(req.Arguments, d.pack(d.value(ty, argument)))
+	}
+	resp, err := d.server.CallFunction(d.ctx, req)
+	d.must(err)
+	if resp.Error != nil {
+		failure := &FunctionError{Argument: -1, Text: resp.Error.Text}
+		if resp.Error.FunctionArgument != nil {
+			failure.Argument = int(*resp.Error.FunctionArgument)
+		}
+		return nil, failure
+	}
+	return plain(d.unpack(resp.Result, signature.Return.Type)), nil
+}
+
+// Open opens an ephemeral resource, after it has validated its configuration.
+func (d *Provider) Open(typeName string, config map[string]any) (State, Diagnostics) {
+	d.t.Helper()
+	schema := d.schema.EphemeralResourceSchemas[typeName]
+	if schema == nil {
+		d.t.Fatalf("the provider has no ephemeral resource type %s", typeName)
+	}
+	ty := schema.ValueType()
+	packed := d.pack(d.value(ty, config))
+	valid, err := d.server.ValidateEphemeralResourceConfig(d.ctx, &tfprotov6.ValidateEphemeralResourceConfigRequest{TypeName: typeName, Config: packed})
+	d.must(err)
+	if diags := Diagnostics(valid.Diagnostics); diags.Err() != nil {
+		return State{Type: typeName}, diags
+	}
+	resp, err := d.server.OpenEphemeralResource(d.ctx, &tfprotov6.OpenEphemeralResourceRequest{TypeName: typeName, Config: packed})
+	d.must(err)
+	out := State{Type: typeName, private: resp.Private}
+	if resp.Result != nil {
+		out.Value = d.unpack(resp.Result, ty)
+	}
+	return out, resp.Diagnostics
+}
+
+// Invoke validates, plans and runs an action, and returns its messages.
+func (d *Provider) Invoke(actionType string, config map[string]any) (messages []string, diags Diagnostics) {
+	d.t.Helper()
+	schema := d.schema.ActionSchemas[actionType]
+	server, ok := d.server.(tfprotov6.ActionServer)
+	if schema == nil || !ok {
+		d.t.Fatalf("the provider has no action %s", actionType)
+	}
+	packed := d.pack(d.value(schema.Schema.ValueType(), config))
+	valid, err := server.ValidateActionConfig(d.ctx, &tfprotov6.ValidateActionConfigRequest{ActionType: actionType, Config: packed})
+	d.must(err)
+	if diags = valid.Diagnostics; diags.Err() != nil {
+		return nil, diags
+	}
+	planned, err := server.PlanAction(d.ctx, &tfprotov6.PlanActionRequest{ActionType: actionType, Config: packed})
+	d.must(err)
+	if diags = planned.Diagnostics; diags.Err() != nil {
+		return nil, diags
+	}
+	stream, err := server.InvokeAction(d.ctx, &tfprotov6.InvokeActionRequest{ActionType: actionType, Config: packed})
+	d.must(err)
+	for event := range stream.Events {
+		switch event := event.Type.(type) {
+		case tfprotov6.ProgressInvokeActionEventType:
+			messages = append(messages, event.Message)
+		case tfprotov6.CompletedInvokeActionEventType:
+			diags = event.Diagnostics
+		}
+	}
+	return messages, diags
+}
+
+// Actions lists the actions.
+func (d *Provider) Actions() []string { return slices.Sorted(maps.Keys(d.schema.ActionSchemas)) }

@@ -1,0 +1,78 @@
+// Package tty says what a program may print for the eyes of people: progress, which
+// is silent where nobody looks, such as in CI, and colours.
+package tty
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Is reports whether somebody looks at a file.
+func Is(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("CI") == ""
+}
+
+// Colours reports whether an output supports colours, and its reader wants them
+// (NO_COLOR is empty).
+func Colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && Is(f) && os.Getenv("NO_COLOR") == "" && !dumb()
+}
+
+// dumb terminals understand no escape sequences.
+func dumb() bool { return os.Getenv("TERM") == "dumb" }
+
+// redrawInterval is the least time between two texts of a line.
+const redrawInterval = 50 * time.Millisecond
+
+// Progress is a line of a terminal whose text changes. Elsewhere it prints nothing.
+type Progress struct {
+	out io.Writer // nil: nobody looks
+
+	mu        sync.Mutex
+	lastDrawn time.Time
+	hasLine   bool
+}
+
+// NewProgress prepares the line.
+func NewProgress(out *os.File) *Progress {
+	if !Is(out) || dumb() {
+		return &Progress{}
+	}
+	return &Progress{out: out}
+}
+
+// Visible reports whether somebody looks.
+func (p *Progress) Visible() bool { return p.out != nil }
+
+// widest is as much as fits a line of a narrow terminal.
+const widest = 78
+
+// Show replaces the text, which has no line breaks.
+func (p *Progress) Show(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out == nil || time.Since(p.lastDrawn) < redrawInterval {
+		return
+	}
+	p.lastDrawn, p.hasLine = time.Now(), true
+	text := []rune(fmt.Sprintf(format, args...))
+	if len(text) > widest {
+		text = append(text[:widest-1], '…')
+	}
+	fmt.Fprintf(p.out, "\r\x1b[K%s", string(text))
+}
+
+// End removes the line. Show may follow.
+func (p *Progress) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hasLine {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.hasLine = false
+	}
+}
