@@ -36,7 +36,7 @@ while not status():
     n += 1
     print("count", n, flush=True)
     time.sleep(0.05)
-sys.exit(int(status()))
+os._exit(int(status())) # Python's own end can crash beside a daemon thread
 `
 
 // newContainedPods starts a deployment whose pods are containers.
