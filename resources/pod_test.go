@@ -303,6 +303,32 @@ func TestPodOnNetworkVolume(t *testing.T) {
 	}
 }
 
+// A pod has the registry auth that its image is pulled with, another one, and none.
+func TestPodOfARegistry(t *testing.T) {
+	t.Parallel()
+	for _, v := range acctest.Versions {
+		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
+			d := acctest.Deploy(t)
+			p := drive(t, d, v)
+			auth := func(name string) any {
+				return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": name, "username": "u", "password": "secret-of-the-registry"}, "create").Get("id")
+			}
+			var state tfdrive.State
+			for i, registry := range []any{auth("first"), auth("second"), nil} {
+				config := cpuPod(map[string]any{"registry": registry})
+				state = apply(t, p, podType, state, config, []string{"create", "update", "update"}[i])
+				want, _ := registry.(string)
+				got := podOf(t, d, state).Container.Registry
+				if got == nil && want != "" || got != nil && *got != want {
+					t.Errorf("the pod's registry auth is %v, not %q", got, want)
+				}
+				importedAs(t, p, state, config, false)
+			}
+		})
+	}
+}
+
 // A pod is created stopped and locked in one apply, and unlocked and started in another.
 func TestPodCreatedStopped(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {

@@ -30,7 +30,7 @@ type Server struct {
 
 // serve runs the server until it ends, or the one who holds the other end of its
 // input does.
-const serve = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c max_connections=40 -c client_min_messages=warning >>"$2/log" 2>&1 </dev/null &
+const serve = `"$1" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c client_min_messages=warning >>"$2/log" 2>&1 </dev/null &
 server=$!
 (read -r _ <&3; kill -QUIT $server) 2>/dev/null &
 wait $server
