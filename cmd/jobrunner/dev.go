@@ -158,7 +158,8 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *int
 	if e.displayedKey == e.key {
 		fmt.Fprintf(w, "export %s=%s\n", keyVariable, e.key)
 	}
-	fmt.Fprintf(w, "\nSend it a job:  curl -H \"Authorization: Bearer %s\" -d '{\"input\": {}}' %s/v2/%s/runsync\n", e.displayedKey, e.url, e.id)
+	fmt.Fprintf(w, "\nSend it a job:  jobrunner job run %s --input '{}'\n", e.id)
+	fmt.Fprintf(w, "                curl -H \"Authorization: Bearer %s\" -d '{\"input\": {}}' %s/v2/%s/runsync\n", e.displayedKey, e.url, e.id)
 	if d.Input == "" {
 		fmt.Fprintf(w, "                or start with --input %s, which sends a job after each change\n", testInput(h.File))
 	}

@@ -172,6 +172,14 @@ runpod.serverless.start({"handler": handler})
 			}
 		})
 	}
+	t.Run("no output", func(t *testing.T) {
+		t.Parallel()
+		file := filepath.Join(t.TempDir(), "greets.sh")
+		put(t, file, "echo hello")
+		if stdout, stderr, status := devOnce(t, file); status != 0 || stdout != "" || !strings.Contains(stderr, "It has no output: ") {
+			t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
+		}
+	})
 	t.Run("timed out", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {

@@ -144,7 +144,7 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		case err != nil:
 			s.out.show("ERROR", "", err.Error())
 		default:
-			s.out.show("JOB", "", describe(job))
+			s.out.show("JOB", "", describe(job)+noOutput(job))
 		}
 	}()
 }
@@ -161,9 +161,18 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, out *terminal) 
 		}
 		return &exitError{exitNoResult, err.Error()}
 	}
-	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime)))
+	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+noOutput(job))
 	if hasOutput(job) {
 		fmt.Println(prettyOutput(job))
 	}
 	return verdict(job)
+}
+
+// noOutput is a line about a job that is COMPLETED without output, which its author did
+// not want as a rule.
+func noOutput(job api.Job) string {
+	if job.Status != "COMPLETED" || hasOutput(job) {
+		return ""
+	}
+	return "\nIt has no output: a handler on the SDK returns it, any other program prints it as a line of JSON"
 }

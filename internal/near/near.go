@@ -25,6 +25,7 @@ func Matches(word string, known []string) []string {
 
 type match struct {
 	word     string
+	contains bool // all words of the searched one
 	distance int
 }
 
@@ -33,13 +34,27 @@ func rank(word string, known []string) (matches []match) {
 	for _, k := range known {
 		candidate := strings.ToLower(k)
 		distance := levenshtein.Distance(lower, candidate, nil)
-		contains := isWordOf(lower, candidate) || len(lower) >= 3 && strings.Contains(candidate, lower) || len(candidate) >= 3 && strings.Contains(lower, candidate)
-		if distance <= 1+len(lower)/3 || contains {
-			matches = append(matches, match{k, distance})
+		contains := isWordOf(lower, candidate) || len(lower) >= 3 && strings.Contains(candidate, lower)
+		if contains || distance <= 1+len(lower)/3 || len(candidate) >= 3 && strings.Contains(lower, candidate) {
+			matches = append(matches, match{k, contains && distance > 1, distance})
 		}
 	}
-	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(a.distance-b.distance, cmp.Compare(a.word, b.word)) })
+	slices.SortFunc(matches, func(a, b match) int {
+		return cmp.Or(a.tier()-b.tier(), a.distance-b.distance, cmp.Compare(a.word, b.word))
+	})
 	return slices.Compact(matches)
+}
+
+// tier orders a slip of one character before names that contain the word, such as
+// "NVIDIA H100 PCIe" for H100, and those before names that are spelled like it.
+func (m match) tier() int {
+	switch {
+	case m.distance <= 1:
+		return 0
+	case m.contains:
+		return 1
+	}
+	return 2
 }
 
 // isWordOf tells whether a word is one of a name's, such as L4 of "NVIDIA L4", or several
@@ -56,10 +71,14 @@ func isWordOf(word, name string) bool {
 func isBetween(r rune) bool { return r == ' ' || r == '-' || r == '_' }
 
 // Suggest is the end of an error about an unknown word: "; did you mean …?" with
-// the nearest known word, or several that are equally near, or nothing where none is.
+// the nearest known word, or several that are equally near or contain it, or nothing
+// where none is.
 func Suggest(word string, known []string) string {
 	var words []string
-	for i, matches := 0, rank(word, known); i < min(most, len(matches)) && matches[i].distance == matches[0].distance; i++ {
+	for i, matches := 0, rank(word, known); i < min(most, len(matches)); i++ {
+		if m, first := matches[i], matches[0]; m.tier() != first.tier() || !first.contains && m.distance != first.distance {
+			break
+		}
 		words = append(words, strconv.Quote(matches[i].word))
 	}
 	if len(words) == 0 {

@@ -8,7 +8,8 @@ import (
 )
 
 func TestSuggest(t *testing.T) {
-	known := []string{"NVIDIA L4", "NVIDIA L40", "NVIDIA L40S", "NVIDIA B200", "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090", "ADA_24", "ADA_24"}
+	known := []string{"NVIDIA L4", "NVIDIA L40", "NVIDIA L40S", "NVIDIA B200", "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090", "ADA_24", "ADA_24",
+		"NVIDIA A40", "NVIDIA A100 80GB PCIe", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA H100 NVL"}
 	for word, want := range map[string]string{
 		"NVIDIA B20":              `; did you mean "NVIDIA B200"?`,
 		"NVIDIA L40S ":            `; did you mean "NVIDIA L40S"?`,
@@ -19,6 +20,9 @@ func TestSuggest(t *testing.T) {
 		"L4":                      `; did you mean "NVIDIA L4"?`,
 		"RTX4090":                 `; did you mean "NVIDIA GeForce RTX 4090"?`,
 		"rtx-3090":                `; did you mean "NVIDIA GeForce RTX 3090"?`,
+		"4090":                    `; did you mean "NVIDIA GeForce RTX 4090"?`,
+		"NVIDIA A100":             `; did you mean "NVIDIA A100 80GB PCIe" or "NVIDIA A100-SXM4-80GB"?`, // and not the A40
+		"H100":                    `; did you mean "NVIDIA H100 NVL", "NVIDIA H100 PCIe" or "NVIDIA H100 80GB HBM3"?`,
 		"ADA_25":                  `; did you mean "ADA_24"?`, // which is there twice
 		"":                        "",
 	} {

@@ -71,6 +71,7 @@ func run() (err error) {
 		}
 		if err == nil {
 			printStep("%s destroy: all objects deleted, %.0f s in total", cli.Name, time.Since(started).Seconds())
+			printStep("next: docs/guides/first-endpoint.md does the same by hand, and keeps it")
 		}
 	}()
 	runURL, err := tf.run(ctx, "output", "-raw", "run_sync_url")
