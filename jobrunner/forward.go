@@ -71,7 +71,7 @@ func subjectOf(r *http.Request) subject {
 	}
 	if rest, ok := strings.CutPrefix(path, "/v2/serverless/"); ok {
 		id, operation, _ := strings.Cut(rest, "/")
-		if operation == "workers" || strings.HasPrefix(operation, "workers/") {
+		if operation == "workers" || operation == "releases" && r.Method == http.MethodGet || strings.HasPrefix(operation, "workers/") {
 			return subject{endpoint: id, workers: true}
 		}
 	}

@@ -270,7 +270,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 	})
 	workers := workerapi.New(workerapi.Config{Workers: j.pools, Bodies: bodies, Logger: c.Logger})
 	balance := balancer.New(balancer.Config{Workers: j.pools, Keys: keys, Clock: clk, Logger: c.Logger})
-	apis = j.forward(route(management, jobs, workers, balance, j.pools.Balanced))
+	apis = j.forward(j.gather(route(management, jobs, workers, balance, j.pools.Balanced)))
 	handler := apis
 	if c.AdminClock {
 		handler = serveClock(clk, keys, j.pools.OffClock, j.meter.Checkpoint, handler)

@@ -123,3 +123,40 @@ func TestQueueReasonAtEachNode(t *testing.T) {
 	}
 	until(func(reason string) bool { return reason == "" })
 }
+
+// The workers of an endpoint are on one node, and each node shows them in the form of
+// pods and counts them among its releases.
+func TestWorkersAsPodsAtEachNode(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
+	for _, d := range nodes {
+		e := echo("has a worker")
+		e.Name = "of " + d.url
+		e.Workers.Min = 1
+		made, err := d.client(api.V2).Endpoints.Create(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, asked := range nodes {
+			var workers []struct{ ID, EndpointID string }
+			for deadline := time.Now().Add(time.Minute); len(workers) == 0; time.Sleep(20 * time.Millisecond) {
+				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+made.ID, "")
+				if err := json.Unmarshal([]byte(body), &workers); status == 200 && err != nil || time.Now().After(deadline) {
+					t.Fatalf("node %d: %d %s %v", i, status, body, err)
+				}
+			}
+			if len(workers) != 1 || workers[0].EndpointID != made.ID {
+				t.Fatalf("node %d: %+v", i, workers)
+			}
+			if status, _, body := asked.do("GET", "/v1/pods/"+workers[0].ID+"?includeWorkers=true", ""); status != 200 || !strings.Contains(body, made.ID) {
+				t.Errorf("node %d: %d %s", i, status, body)
+			}
+			if status, _, body := asked.do("GET", "/v1/pods/absent?includeWorkers=true", ""); status != 404 {
+				t.Errorf("node %d: %d %s", i, status, body)
+			}
+			if status, _, body := asked.do("GET", "/v2/serverless/"+made.ID+"/releases", ""); status != 200 || !strings.Contains(body, `"workersTotal":1`) {
+				t.Errorf("node %d: %d %s", i, status, body)
+			}
+		}
+	}
+}

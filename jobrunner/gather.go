@@ -1,0 +1,183 @@
+package jobrunner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// maxGathered bounds what another jobrunner answers, in bytes.
+const maxGathered = 64 << 20
+
+// gather adds to the pods of management API v1, where a request wants workers among them,
+// the workers of the other jobrunners on the database. Each answers for its own.
+func (j *Jobrunner) gather(next http.Handler) http.Handler {
+	if !j.db.Shared() {
+		return next
+	}
+	client := &http.Client{Timeout: forwardAnswer}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, one := strings.CutPrefix(r.URL.Path, "/v1/pods/")
+		wanted := r.Method == http.MethodGet && (one && !strings.Contains(id, "/") || r.URL.Path == "/v1/pods") && r.URL.Query().Get("includeWorkers") == "true"
+		if !wanted || r.Header.Get(forwarded) != "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		own := &heldAnswer{header: w.Header()}
+		next.ServeHTTP(own, r)
+		if expected := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[one]; own.status != expected {
+			own.send(w)
+			return
+		}
+		others, err := j.askOthers(r, client)
+		if err != nil {
+			j.log.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", err)
+			w.Header().Del("Content-Length")
+			refuseMoving(w, r)
+			return
+		}
+		if one {
+			own.replaceByFound(others)
+		} else if err := own.merge(others); err != nil {
+			formOf(r.URL.Path).Fail(w, r, j.log, err)
+			return
+		}
+		own.send(w)
+	})
+}
+
+// otherAnswer is that of another jobrunner.
+type otherAnswer struct {
+	status int
+	body   []byte
+}
+
+// askOthers sends a request to all other jobrunners. One that does not answer is an error:
+// what it has would be missing.
+func (j *Jobrunner) askOthers(r *http.Request, client *http.Client) ([]otherAnswer, error) {
+	nodes := j.engine.Nodes()
+	out := make([]otherAnswer, len(nodes))
+	group, ctx := errgroup.WithContext(r.Context())
+	for i, node := range nodes {
+		group.Go(func() (err error) {
+			out[i], err = j.askOther(ctx, r, client, node)
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+func (j *Jobrunner) askOther(ctx context.Context, r *http.Request, client *http.Client, node engine.Node) (a otherAnswer, err error) {
+	to, err := url.Parse(node.URL)
+	if err != nil {
+		return a, err
+	}
+	to.Path, to.RawPath, to.RawQuery = r.URL.Path, r.URL.RawPath, r.URL.RawQuery
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return a, err
+	}
+	req.Header = r.Header.Clone()
+	req.Header.Set(forwarded, j.machine)
+	req.Header.Del("Accept-Encoding") // net/http unpacks what it asked for itself
+	req.Host = r.Host
+	resp, err := client.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	a.status = resp.StatusCode
+	if a.status != http.StatusOK && a.status != http.StatusNotFound {
+		return a, fmt.Errorf("%s answers %s", node.URL, resp.Status)
+	}
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxGathered))
+	return a, err
+}
+
+// heldAnswer is an answer that is not sent yet.
+type heldAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *heldAnswer) Header() http.Header { return a.header }
+
+func (a *heldAnswer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+func (a *heldAnswer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
+
+func (a *heldAnswer) send(w http.ResponseWriter) {
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes()) // fails if the client is gone
+}
+
+// replaceByFound takes the answer of the one that has the object.
+func (a *heldAnswer) replaceByFound(others []otherAnswer) {
+	for _, other := range others {
+		if other.status == http.StatusOK {
+			a.setBody(other.body)
+			a.status = other.status
+			a.header.Set("Content-Type", "application/json")
+			return
+		}
+	}
+}
+
+// merge adds the objects of other answers that this one does not have.
+func (a *heldAnswer) merge(others []otherAnswer) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(a.body.Bytes(), &list); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, object := range list {
+		known[idOf(object)] = true
+	}
+	for _, other := range others {
+		var more []json.RawMessage
+		if err := json.Unmarshal(other.body, &more); err != nil {
+			return err
+		}
+		for _, object := range more {
+			if id := idOf(object); !known[id] {
+				known[id] = true
+				list = append(list, object)
+			}
+		}
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	a.setBody(body)
+	return nil
+}
+
+func (a *heldAnswer) setBody(body []byte) {
+	a.body.Reset()
+	a.body.Write(body)
+	a.header.Del("Content-Length")
+}
+
+func idOf(object json.RawMessage) string {
+	var o struct{ ID string }
+	_ = json.Unmarshal(object, &o) // jobrunners write objects with ids
+	return o.ID
+}
