@@ -46,7 +46,7 @@ func (j *Jobrunner) gather(next http.Handler) http.Handler {
 			return
 		}
 		if one {
-			own.replaceByFound(others)
+			own.takeFound(others)
 		} else if err := own.merge(others); err != nil {
 			formOf(r.URL.Path).Fail(w, r, j.log, err)
 			return
@@ -128,8 +128,8 @@ func (a *heldAnswer) send(w http.ResponseWriter) {
 	_, _ = w.Write(a.body.Bytes()) // fails if the client is gone
 }
 
-// replaceByFound takes the answer of the one that has the object.
-func (a *heldAnswer) replaceByFound(others []otherAnswer) {
+// takeFound takes the answer of the one that has the object.
+func (a *heldAnswer) takeFound(others []otherAnswer) {
 	for _, other := range others {
 		if other.status == http.StatusOK {
 			a.setBody(other.body)
