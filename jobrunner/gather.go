@@ -97,7 +97,7 @@ func (j *Jobrunner) askOther(ctx context.Context, r *http.Request, client *http.
 	defer resp.Body.Close()
 	a.status = resp.StatusCode
 	if a.status != http.StatusOK && a.status != http.StatusNotFound {
-		return a, fmt.Errorf("%s answers %s", node.URL, resp.Status)
+		return a, fmt.Errorf("the jobrunner at %s answered %s when it was asked for its workers", node.URL, resp.Status)
 	}
 	a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxGathered))
 	return a, err
