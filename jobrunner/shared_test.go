@@ -2,6 +2,9 @@ package jobrunner_test
 
 import (
 	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +142,7 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 		}
 		for i, asked := range nodes {
 			var workers []struct{ ID, EndpointID string }
-			for deadline := time.Now().Add(time.Minute); len(workers) == 0; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); len(workers) == 0; time.Sleep(20 * time.Millisecond) { // until its worker runs
 				status, _, body := asked.do("GET", "/v1/pods?includeWorkers=true&endpointId="+made.ID, "")
 				if err := json.Unmarshal([]byte(body), &workers); status == 200 && err != nil || time.Now().After(deadline) {
 					t.Fatalf("node %d: %d %s %v", i, status, body, err)
@@ -158,5 +161,36 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 				t.Errorf("node %d: %d %s", i, status, body)
 			}
 		}
+	}
+}
+
+// A list of pods that wants workers is refused while a node does not say which it has: it
+// would lack them.
+func TestWorkersOfANodeThatDoesNotAnswer(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	d := deployWith(t, c)
+	absent := httptest.NewServer(http.NotFoundHandler())
+	absent.Close()
+	c.APIKey, c.NodeURL, c.Logger = "planted-key", absent.URL, slog.New(slog.DiscardHandler)
+	other, err := jobrunner.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // until the node has read that there is another
+		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
+		if status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached") {
+			break
+		}
+		if status != 200 || time.Now().After(deadline) {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, _, body := d.do("GET", "/v1/pods", ""); status != 200 || body != "[]\n" {
+		t.Errorf("without workers: %d %s", status, body)
 	}
 }
