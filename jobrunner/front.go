@@ -16,7 +16,7 @@ import (
 // machine, for they hold nothing secret, and the programs that read them send
 // no key without being told.
 func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.Handler {
-	shown := page.Local(c.Remote, j.page.Load())
+	shown := page.Local(c.Remote, j.forwardPage(j.page.Load()))
 	metrics := j.metrics.Handler()
 	if c.Remote {
 		metrics = withKey(keys, "the metrics are of all", metrics.ServeHTTP)

@@ -4,19 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 )
-
-// maxGathered bounds what another jobrunner answers, in bytes.
-const maxGathered = 64 << 20
 
 // gather adds to the pods of management API v1, where a request wants workers among them,
 // the workers of the other jobrunners on the database. Each answers for its own.
@@ -24,7 +14,6 @@ func (j *Jobrunner) gather(next http.Handler) http.Handler {
 	if !j.db.Shared() {
 		return next
 	}
-	client := &http.Client{Timeout: forwardAnswer}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, one := strings.CutPrefix(r.URL.Path, "/v1/pods/")
 		wanted := r.Method == http.MethodGet && (one && !strings.Contains(id, "/") || r.URL.Path == "/v1/pods") && r.URL.Query().Get("includeWorkers") == "true"
@@ -38,7 +27,7 @@ func (j *Jobrunner) gather(next http.Handler) http.Handler {
 			own.send(w)
 			return
 		}
-		others, err := j.askOthers(r, client)
+		others, err := j.askAll(r)
 		if err != nil {
 			j.log.DebugContext(r.Context(), "a jobrunner does not say which workers it has", "error", err)
 			w.Header().Del("Content-Length")
@@ -55,52 +44,18 @@ func (j *Jobrunner) gather(next http.Handler) http.Handler {
 	})
 }
 
-// otherAnswer is that of another jobrunner.
-type otherAnswer struct {
-	status int
-	body   []byte
-}
-
-// askOthers sends a request to all other jobrunners. One that does not answer is an error:
+// askAll sends a request to all other jobrunners. One that does not answer is an error:
 // what it has would be missing.
-func (j *Jobrunner) askOthers(r *http.Request, client *http.Client) ([]otherAnswer, error) {
-	nodes := j.engine.Nodes()
-	out := make([]otherAnswer, len(nodes))
-	group, ctx := errgroup.WithContext(r.Context())
-	for i, node := range nodes {
-		group.Go(func() (err error) {
-			out[i], err = j.askOther(ctx, r, client, node)
-			return err
-		})
+func (j *Jobrunner) askAll(r *http.Request) ([]otherAnswer, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), forwardAnswer)
+	defer cancel()
+	all := j.askOthers(ctx, r.Header, r.URL.RequestURI())
+	for _, one := range all {
+		if one.err != nil {
+			return nil, one.err
+		}
 	}
-	return out, group.Wait()
-}
-
-func (j *Jobrunner) askOther(ctx context.Context, r *http.Request, client *http.Client, node engine.Node) (a otherAnswer, err error) {
-	to, err := url.Parse(node.URL)
-	if err != nil {
-		return a, err
-	}
-	to.Path, to.RawPath, to.RawQuery = r.URL.Path, r.URL.RawPath, r.URL.RawQuery
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
-	if err != nil {
-		return a, err
-	}
-	req.Header = r.Header.Clone()
-	req.Header.Set(forwarded, j.machine)
-	req.Header.Del("Accept-Encoding") // net/http unpacks what it asked for itself
-	req.Host = r.Host
-	resp, err := client.Do(req)
-	if err != nil {
-		return a, err
-	}
-	defer resp.Body.Close()
-	a.status = resp.StatusCode
-	if a.status != http.StatusOK && a.status != http.StatusNotFound {
-		return a, fmt.Errorf("the jobrunner at %s answered %s when it was asked for its workers", node.URL, resp.Status)
-	}
-	a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxGathered))
-	return a, err
+	return all, nil
 }
 
 // heldAnswer is an answer that is not sent yet.

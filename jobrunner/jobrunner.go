@@ -235,7 +235,11 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 		}
 		observe(c.Logger, j.metrics, apis).ServeHTTP(w, r) // what changes something is in the log as any client's
 	}
-	j.page.Store(page.New(page.Config{Source: pageSource{j}, API: call, Keys: keys, Clock: clk, Logger: c.Logger, Shared: j.db.Shared(), Version: c.Version}))
+	shown := page.Config{Source: pageSource{j}, API: call, Keys: keys, Clock: clk, Logger: c.Logger, Version: c.Version}
+	if j.db.Shared() {
+		shown.Shared, shown.Others, shown.Node, shown.Machine = true, j.askPages(c.APIKey), cmp.Or(c.NodeURL, c.URL), j.machine
+	}
+	j.page.Store(page.New(shown))
 	queues := &queues{load: j.store.Endpoint, uncached: j.db.Shared(), cache: map[string]jobapi.Endpoint{}}
 	j.store.OnEndpointChange(queues.changed)
 	j.store.OnEndpointChange(func(id string) {

@@ -97,13 +97,9 @@ func (s pageSource) Releases(ctx context.Context, endpoint string) ([]page.Relea
 	if err != nil {
 		return nil, err
 	}
-	workers := map[int64]int{}
-	for _, w := range s.pools.Workers(endpoint) {
-		workers[w.Version]++
-	}
 	out := make([]page.Release, len(releases))
 	for i, r := range releases {
-		out[i] = page.Release{Version: r.Version, Created: r.Created, Workers: workers[r.Version]}
+		out[i] = page.Release{Version: r.Version, Created: r.Created}
 		for _, c := range r.Changes {
 			out[i].Changes = append(out[i].Changes, describeChange(c))
 		}

@@ -63,7 +63,7 @@ func (s pageSource) Job(ctx context.Context, endpoint, id string) (engine.Job, e
 func (s pageSource) Workers(endpoint string) (out []page.Worker) {
 	for _, w := range s.pools.Workers(endpoint) {
 		shown := page.Worker{
-			ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Started: w.StartedAt, CPU: w.Usage.CPU, Memory: w.Usage.Memory,
+			ID: w.ID, State: string(w.State), Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Version: w.Version, Started: w.StartedAt, CPU: w.Usage.CPU, Memory: w.Usage.Memory,
 		}
 		for _, d := range w.Devices {
 			shown.Devices = append(shown.Devices, d.UUID)
@@ -71,7 +71,7 @@ func (s pageSource) Workers(endpoint string) (out []page.Worker) {
 		out = append(out, shown)
 	}
 	for _, w := range s.pools.Died(endpoint) {
-		out = append(out, page.Worker{ID: w.ID, State: page.Died, Reason: w.Reason, Stale: w.Stale, Started: w.StartedAt})
+		out = append(out, page.Worker{ID: w.ID, State: page.Died, Reason: w.Reason, Stale: w.Stale, Version: w.Version, Started: w.StartedAt})
 	}
 	return out
 }

@@ -164,14 +164,10 @@ func TestWorkersAsPodsAtEachNode(t *testing.T) {
 	}
 }
 
-// A list of pods that wants workers is refused while a node does not say which it has: it
-// would lack them.
-func TestWorkersOfANodeThatDoesNotAnswer(t *testing.T) {
-	c := jobrunner.Config{Engine: pgtest.Start(t)}
-	d := deployWith(t, c)
-	absent := httptest.NewServer(http.NotFoundHandler())
-	absent.Close()
-	c.APIKey, c.NodeURL, c.Logger = "planted-key", absent.URL, slog.New(slog.DiscardHandler)
+// silentNode joins a database, and is not where it says.
+func silentNode(t *testing.T, c jobrunner.Config, url string) {
+	t.Helper()
+	c.APIKey, c.NodeURL, c.Logger = "planted-key", url, slog.New(slog.DiscardHandler)
 	other, err := jobrunner.New(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +177,16 @@ func TestWorkersOfANodeThatDoesNotAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A list of pods that wants workers is refused while a node does not say which it has: it
+// would lack them.
+func TestWorkersOfANodeThatDoesNotAnswer(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	d := deployWith(t, c)
+	absent := httptest.NewServer(http.NotFoundHandler())
+	absent.Close()
+	silentNode(t, c, absent.URL)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // until the node has read that there is another
 		status, header, body := d.do("GET", "/v1/pods?includeWorkers=true", "")
 		if status == 503 && header.Get("Retry-After") != "" && strings.Contains(body, "can't be reached") {

@@ -112,7 +112,7 @@ func (b *busyMachine) Objects(context.Context) (all page.Objects, err error) {
 }
 
 func (b *busyMachine) Releases(context.Context, string) ([]page.Release, error) {
-	return []page.Release{{Version: 2, Created: b.clock.Now(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}, Workers: 5}, {Version: 1, Created: b.clock.Now().Add(-time.Hour), Workers: 1}}, nil
+	return []page.Release{{Version: 2, Created: b.clock.Now(), Changes: []string{"imageName: sdxl:2.4.0 → sdxl:2.4.1", "env: HF_TOKEN"}}, {Version: 1, Created: b.clock.Now().Add(-time.Hour)}}, nil
 }
 
 func newBusyMachine(c *clock.Clock) *busyMachine {

@@ -49,8 +49,8 @@ type levels struct {
 }
 
 type timing struct {
-	at   time.Time
-	took time.Duration
+	At   int64         `json:"at"` // milliseconds since 1970
+	Took time.Duration `json:"took"`
 }
 
 type outcome struct {
@@ -155,13 +155,13 @@ func delta(e engine.Event) (queued, running int) {
 func (s *series) record(now time.Time, e engine.Event) {
 	s.touched = now
 	if e.To == engine.InProgress {
-		s.delays = appendTiming(s.delays, timing{now, e.Delay})
+		s.delays = appendTiming(s.delays, timing{now.UnixMilli(), e.Delay})
 	}
 	if !e.To.Terminal() {
 		return
 	}
 	if e.Execution > 0 {
-		s.executions = appendTiming(s.executions, timing{now, e.Execution})
+		s.executions = appendTiming(s.executions, timing{now.UnixMilli(), e.Execution})
 	}
 	at := stepOf(now)
 	if n := len(s.ended); n == 0 || s.ended[n-1].at != at {
@@ -194,10 +194,7 @@ func (h *history) forget(now time.Time) {
 func (h *history) level(endpoint string, counts engine.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, one := h.now(), h.all
-	if endpoint != "" {
-		one = h.endpoints[endpoint]
-	}
+	now, one := h.now(), h.series(endpoint)
 	if one == nil {
 		h.forget(now)
 		one = new(series)
@@ -227,25 +224,59 @@ type percentiles struct {
 	P95 []*int64 `json:"p95"`
 }
 
-// past is that of an endpoint, or of all for "". One without events has always
-// been as it is now.
-func (h *history) past(endpoint string, counts engine.Counts) past {
+// events are what a jobrunner recorded of jobs in the span: the others that share its
+// database recorded what they did themselves.
+type events struct {
+	Delays     []timing             `json:"delays"`
+	Executions []timing             `json:"executions"`
+	Ended      map[engine.State]int `json:"ended"`
+}
+
+// past is that of an endpoint, or of all for "", with what other jobrunners recorded. One
+// without events has always been as it is now.
+func (h *history) past(endpoint string, counts engine.Counts, others ...events) past {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now, one := h.now(), h.all
-	if endpoint != "" {
-		one = h.endpoints[endpoint]
-	}
+	now, one := h.now(), h.series(endpoint)
 	if one == nil {
 		one = new(series)
 		one.fill(now, counts.InQueue, counts.InProgress)
 	}
-	out := past{
-		Queued: one.queued.list(now), Running: one.running.list(now),
-		Delay: summarize(one.delays, now), Execution: summarize(one.executions, now),
-		Ended: map[engine.State]int{},
+	all := one.events(now)
+	for _, o := range others {
+		all.Delays, all.Executions = append(all.Delays, o.Delays...), append(all.Executions, o.Executions...)
+		for state, n := range o.Ended {
+			all.Ended[state] += n
+		}
 	}
-	for _, o := range one.ended {
+	return past{
+		Queued: one.queued.list(now), Running: one.running.list(now),
+		Delay: summarize(all.Delays, now), Execution: summarize(all.Executions, now),
+		Ended: all.Ended,
+	}
+}
+
+// events are those of an endpoint, or of all for "".
+func (h *history) events(endpoint string) events {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.series(endpoint); one != nil {
+		return one.events(h.now())
+	}
+	return events{}
+}
+
+// series is that of an endpoint, or of all for ""; nil where nothing happened.
+func (h *history) series(endpoint string) *series {
+	if endpoint == "" {
+		return h.all
+	}
+	return h.endpoints[endpoint]
+}
+
+func (s *series) events(now time.Time) events {
+	out := events{Delays: slices.Clone(s.delays), Executions: slices.Clone(s.executions), Ended: map[engine.State]int{}}
+	for _, o := range s.ended {
 		if o.at > stepOf(now)-steps {
 			for state, n := range o.states {
 				out.Ended[state] += n
@@ -276,8 +307,8 @@ func summarize(list []timing, now time.Time) percentiles {
 	var took [groups][]time.Duration
 	last := stepOf(now)
 	for _, t := range list {
-		if back := (last - stepOf(t.at)) / percentileSteps; back >= 0 && back < groups {
-			took[groups-1-back] = append(took[groups-1-back], t.took)
+		if back := (last - stepOf(time.UnixMilli(t.At))) / percentileSteps; back >= 0 && back < groups {
+			took[groups-1-back] = append(took[groups-1-back], t.Took)
 		}
 	}
 	p := percentiles{make([]*int64, groups), make([]*int64, groups)}

@@ -56,7 +56,6 @@ type Release struct {
 	Version int64
 	Created time.Time
 	Changes []string // for people
-	Workers int      // there are of it
 }
 
 // objectsAge is how old the objects that the page shows may be.
@@ -210,13 +209,13 @@ func describeCluster(c Cluster, members []Pod) clusterJSON {
 	return clusterJSON{c.ID, c.Name, c.Type, c.Compute, c.Network, first(members, maxMembers, describePod)}
 }
 
-// releases are those of an endpoint, the newest first.
-func (p *Page) releases(ctx context.Context, endpoint string) (*some[releaseJSON], error) {
+// releases are those of an endpoint, the newest first, with their workers.
+func (p *Page) releases(ctx context.Context, endpoint string, workers map[int64]int) (*some[releaseJSON], error) {
 	all, err := p.Source.Releases(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	return new(first(all, maxReleases, func(r Release) releaseJSON {
-		return releaseJSON{r.Version, r.Created.UnixMilli(), append([]string{}, r.Changes...), r.Workers}
+		return releaseJSON{r.Version, r.Created.UnixMilli(), append([]string{}, r.Changes...), workers[r.Version]}
 	})), nil
 }

@@ -45,7 +45,13 @@ type Config struct {
 	API http.HandlerFunc
 	// Shared says that other processes change jobs too, so that events alone
 	// don't tell how many there are.
-	Shared  bool
+	Shared bool
+	// Others sends a GET request for a path of the page to the other jobrunners of the
+	// deployment, with the authority of who sent r. silent are the URLs of those that do
+	// not answer. nil: there are none.
+	Others  func(r *http.Request, path string) (answers []Answer, silent []string)
+	Node    string // the URL at which the others reach this one; "" without Others
+	Machine string // the id of this one, which its sessions carry; "" without Others
 	Version string // of the program
 }
 
@@ -73,7 +79,7 @@ type file struct {
 
 // New begins to remember. The caller ends it with Close.
 func New(c Config) *Page {
-	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, now: c.Clock.Now}, history: newHistory(c.Clock.Now), files: files()}
+	p := &Page{Config: c, started: c.Clock.Now(), sessions: &sessions{keys: c.Keys, now: c.Clock.Now, machine: c.Machine}, history: newHistory(c.Clock.Now), files: files()}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.count(ctx)
@@ -189,6 +195,7 @@ var (
 		"/ui/snapshot": {get, false, (*Page).snapshot},
 		"/ui/job":      {get, false, (*Page).job},
 		"/ui/log":      {get, false, (*Page).log},
+		"/ui/node":     {get, false, (*Page).node},
 		"/ui/call":     {[]string{http.MethodPost}, false, (*Page).call},
 	}
 )

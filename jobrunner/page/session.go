@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +27,9 @@ const (
 // A browser keeps a random token in a cookie that no script can read and no
 // other site can send along.
 type sessions struct {
-	keys *apikey.Keys
-	now  func() time.Time
+	keys    *apikey.Keys
+	now     func() time.Time
+	machine string // the id of this one of several jobrunners, or ""
 
 	mu    sync.Mutex
 	all   []session // the oldest first
@@ -68,7 +70,9 @@ func (s *sessions) signIn(key, code string) (token string, refused *httpanswer.R
 	if len(s.all) >= maxSessions {
 		s.all = s.all[1:]
 	}
-	token = rand.Text()
+	if token = rand.Text(); s.machine != "" {
+		token += "." + s.machine
+	}
 	s.all = append(s.all, session{token, key, now.Add(sessionTime)})
 	return token, nil
 }
@@ -143,6 +147,17 @@ func cookieName(r *http.Request) string {
 		name += "-" + port
 	}
 	return name
+}
+
+// SignedInAt is the id of the jobrunner that knows the session of a request; "" where
+// there is one alone, or no session.
+func SignedInAt(r *http.Request) string {
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return ""
+	}
+	_, machine, _ := strings.Cut(cookie.Value, ".")
+	return machine
 }
 
 func cookie(r *http.Request, token string) *http.Cookie {

@@ -18,7 +18,6 @@ const (
 	maxJobs    = 50
 	maxWorkers = 200
 	maxOutput  = 64 << 10 // bytes of a job's output
-	maxLines   = 500      // of a log, the last ones
 )
 
 // States are those of workers, in the order in which the page shows them.
@@ -44,7 +43,9 @@ type (
 		Workers   []workerJSON   `json:"workers"`
 		GPUs      gpusJSON       `json:"gpus"`
 		Costs     costsJSON      `json:"costs"`
-		Who       callerJSON     `json:"who"` // is signed in
+		Who       callerJSON     `json:"who"`    // is signed in
+		Nodes     []string       `json:"nodes"`  // where the deployment has several jobrunners: those whose workers and GPUs are shown
+		Silent    []string       `json:"silent"` // the others
 
 		// Of the overview alone.
 		Pods     *podsJSON          `json:"pods,omitempty"`
@@ -80,6 +81,8 @@ type (
 		Error     string       `json:"error"`
 	}
 	workerJSON struct {
+		Node     string   `json:"node"` // on which it is, where there are several
+		Version  int64    `json:"version"`
 		Endpoint string   `json:"endpoint"`
 		ID       string   `json:"id"`
 		State    string   `json:"state"`
@@ -98,6 +101,7 @@ type (
 		Devices   []gpuJSON `json:"devices"`
 	}
 	gpuJSON struct {
+		Node        string `json:"node"`
 		UUID        string `json:"uuid"`
 		Index       int    `json:"index"`
 		Type        string `json:"type"`
@@ -121,37 +125,45 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 		return p.failed(r, err)
 	}
 	only := r.URL.Query().Get("endpoint")
-	now := p.Clock.Now()
+	own, now := p.own(endpoints, only), p.Clock.Now()
+	all, silent := p.withOthers(r, own)
 	s := snapshot{
 		Now: now.UnixMilli(), Started: p.started.UnixMilli(), Version: p.Version, Step: step.Milliseconds(), Widen: percentileSteps, States: States,
-		Endpoint: only, Endpoints: []endpointJSON{}, Jobs: []jobJSON{}, Workers: []workerJSON{},
+		Endpoint: only, Endpoints: []endpointJSON{}, Jobs: []jobJSON{}, Workers: []workerJSON{}, Nodes: []string{}, Silent: silent,
 	}
-	var all, counts engine.Counts
+	var total, counts engine.Counts
 	found := only == ""
 	for _, e := range endpoints {
 		c := p.Source.Counts(e.ID)
+		e.Workers = statesOf(e.ID, all)
 		s.Endpoints = append(s.Endpoints, describe(e, c, p.history.queue(e.ID, c)))
-		all.InQueue += c.InQueue
-		all.InProgress += c.InProgress
+		total.InQueue += c.InQueue
+		total.InProgress += c.InProgress
 		if only == e.ID {
 			found, counts = true, c
-		}
-		if only == "" || only == e.ID {
-			for _, one := range p.Source.Workers(e.ID) {
-				s.Workers = append(s.Workers, describeWorker(e.ID, one))
-			}
 		}
 	}
 	if !found {
 		return httpanswer.Refuse(http.StatusNotFound, "There is no such endpoint, or none any more.")
 	}
+	var others []events
+	for i, one := range all {
+		if s.addNode(one); i > 0 {
+			others = append(others, one.Events)
+		}
+	}
 	slices.SortStableFunc(s.Workers, func(a, b workerJSON) int {
 		return cmp.Or(cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(a.Started, b.Started))
 	})
-	s.GPUs = p.gpusNow(now, s.Workers)
+	running := map[int64]int{} // by version
+	for _, one := range s.Workers {
+		if one.State != Died {
+			running[one.Version]++
+		}
+	}
 	s.Workers = s.Workers[:min(len(s.Workers), maxWorkers)]
-	p.history.level("", all)
-	s.Past = p.history.past(only, counts)
+	p.history.level("", total)
+	s.Past = p.history.past(only, counts, others...)
 	costs, err := p.costs.get(now, costsAge, func() (Costs, error) { return p.Source.Costs(r.Context()) })
 	if err != nil {
 		return p.failed(r, err)
@@ -161,7 +173,7 @@ func (p *Page) snapshot(w http.ResponseWriter, r *http.Request) *httpanswer.Refu
 	if only == "" {
 		err = p.addObjects(&s, r)
 	} else {
-		s.Releases, err = p.releases(r.Context(), only)
+		s.Releases, err = p.releases(r.Context(), only, running)
 	}
 	if err != nil {
 		return p.failed(r, err)
@@ -205,38 +217,13 @@ func describeJob(j engine.Job) jobJSON {
 
 func describeWorker(endpoint string, w Worker) workerJSON {
 	out := workerJSON{
-		Endpoint: endpoint, ID: w.ID, State: w.State, Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Devices: w.Devices, CPU: w.CPU.Milliseconds(), Memory: w.Memory,
+		Version: w.Version, Endpoint: endpoint, ID: w.ID, State: w.State, Reason: w.Reason, Advice: w.Advice, Stale: w.Stale, Devices: w.Devices, CPU: w.CPU.Milliseconds(), Memory: w.Memory,
 	}
 	if !w.Started.IsZero() {
 		out.Started = w.Started.UnixMilli()
 	}
 	if out.Devices == nil {
 		out.Devices = []string{}
-	}
-	return out
-}
-
-// gpusNow shows the devices. A worker may have got or left one between the look
-// at the workers and the look at the devices: what the workers say counts, so
-// that none is in a worker's row and free in its own.
-func (p *Page) gpusNow(now time.Time, workers []workerJSON) gpusJSON {
-	holders := map[string]string{}
-	for _, w := range workers {
-		for _, uuid := range w.Devices {
-			holders[uuid] = w.ID
-		}
-	}
-	g := p.Source.GPUs()
-	p.gpus.record(now, g.Devices)
-	out := gpusJSON{Driver: g.Driver.Version, CUDA: g.Driver.CUDA, Simulated: g.Simulated, Devices: []gpuJSON{}}
-	for _, d := range g.Devices {
-		if holder := holders[d.UUID]; holder != "" {
-			d.Holder = holder
-		}
-		out.Devices = append(out.Devices, gpuJSON{
-			UUID: d.UUID, Index: d.Index, Type: d.TypeID, MIG: d.MIG, Fault: d.Fault, Holder: d.Holder, Memory: d.Memory,
-			MemoryUsed: d.MemoryUsed, Utilization: d.Utilization, Power: d.Power, Temperature: d.Temperature, Past: p.gpus.of(d.UUID, now),
-		})
 	}
 	return out
 }
@@ -263,50 +250,15 @@ func (p *Page) job(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
 	body.Output, body.Cut = truncate(j.Output)
 	body.Log = []lineJSON{}
 	if j.Worker != "" {
-		from := j.Queued.Add(j.Delay).Truncate(time.Second)
-		until := p.Clock.Now()
+		wanted := logRequest{Endpoint: endpoint, Worker: j.Worker, From: j.Queued.Add(j.Delay).Truncate(time.Second)}
 		if j.State.Terminal() {
-			until = j.Queued.Add(j.Delay + j.Execution + time.Second)
+			wanted.Until = j.Queued.Add(j.Delay + j.Execution + time.Second)
 		}
-		var lines []Line
-		lines, body.Logged = p.Source.Log(endpoint, j.Worker)
-		body.Log = describeLog(slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Time.Before(from) || l.Time.After(until) }))
+		if lines, ok := p.readLog(r, wanted); ok {
+			body.Log, body.Logged = lines, true
+		}
 	}
 	httpanswer.JSON(w, http.StatusOK, body)
-	return nil
-}
-
-type lineJSON struct {
-	Time   int64  `json:"time"`
-	Level  string `json:"level"` // "" for what no logger wrote
-	Text   string `json:"text"`
-	System bool   `json:"system"`
-}
-
-func describeLog(lines []Line) []lineJSON {
-	out := []lineJSON{}
-	for _, l := range lines[max(0, len(lines)-maxLines):] {
-		shown := lineJSON{Time: l.Time.UnixMilli(), Text: l.Text, System: l.System}
-		if !l.System {
-			line := logline.Parse(l.Text)
-			shown.Level, shown.Text = line.Level, line.Text
-		}
-		out = append(out, shown)
-	}
-	return out
-}
-
-// log is GET /ui/log?endpoint=ID&worker=ID or ?pod=ID.
-func (p *Page) log(w http.ResponseWriter, r *http.Request) *httpanswer.Refusal {
-	query := r.URL.Query()
-	lines, ok := p.Source.Log(query.Get("endpoint"), query.Get("worker"))
-	if query.Has("pod") {
-		lines, ok = p.Source.PodLog(query.Get("pod"))
-	}
-	if !ok {
-		return httpanswer.Refuse(http.StatusNotFound, "This log does not exist, was removed, or is another deployment's.")
-	}
-	httpanswer.JSON(w, http.StatusOK, map[string]any{"log": describeLog(lines)})
 	return nil
 }
 

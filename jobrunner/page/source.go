@@ -27,7 +27,7 @@ type Source interface {
 	// PodLog is what a pod wrote, in the same way.
 	PodLog(pod string) ([]Line, bool)
 	Objects(ctx context.Context) (Objects, error)
-	// Releases are those of an endpoint, the newest first.
+	// Releases are those of an endpoint, the newest first, without their workers.
 	Releases(ctx context.Context, endpoint string) ([]Release, error)
 	GPUs() GPUs
 	// Costs are today's, the dearest endpoint first.
@@ -38,7 +38,7 @@ type Source interface {
 type Endpoint struct {
 	ID, Name, Type, Image string
 	Min, Max              int            // workers
-	Workers               map[string]int // how many there are, by state
+	Workers               map[string]int // how many there are here, by state
 	Created               time.Time
 }
 
@@ -49,6 +49,7 @@ type Worker struct {
 	Reason  string // why it is as it is, for people
 	Advice  string // for its author
 	Stale   bool   // of an older version of the endpoint
+	Version int64  // of the endpoint
 	Started time.Time
 	Devices []string // UUIDs of its GPUs
 	CPU     time.Duration

@@ -53,6 +53,12 @@ const tiles = [
   { key: 'gpus', label: 'GPUs in use' },
 ];
 
+// Several jobrunners may have devices of the same name.
+const holds = (w, d) => w.node === d.node && w.devices.includes(d.uuid);
+
+// place names the jobrunner on which something is, where there are several.
+const place = (s, node) => (s.nodes.length + s.silent.length > 1 ? node.replace(/^https?:\/\//, '') : '');
+
 function tileValues(s) {
   const shown = s.endpoint ? s.endpoints.filter((e) => e.id === s.endpoint) : s.endpoints;
   const ended = Object.values(s.past.ended).reduce((a, b) => a + b, 0);
@@ -60,7 +66,7 @@ function tileValues(s) {
   const states = {};
   for (const e of shown) for (const [k, n] of Object.entries(e.workers)) states[k] = (states[k] ?? 0) + n;
   const total = Object.values(states).reduce((a, b) => a + b, 0);
-  const held = s.endpoint ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices.filter((d) => d.holder);
+  const held = s.endpoint ? s.gpus.devices.filter((d) => s.workers.some((w) => holds(w, d))) : s.gpus.devices.filter((d) => d.holder);
   const faulty = s.gpus.devices.filter((d) => d.fault).length;
   const peak = Math.max(...s.past.queued);
   return {
@@ -155,14 +161,14 @@ function makeWorker(w, open) {
 
 function updateWorker(tr, w, s, names) {
   setState(tr.badge, w.state);
-  setText(tr.reason, [w.stale ? 'of an older version: it is being replaced' : '', w.reason, w.advice].filter(Boolean).join(' · '));
+  setText(tr.reason, [place(s, w.node), w.stale ? 'of an older version: it is being replaced' : '', w.reason, w.advice].filter(Boolean).join(' · '));
   setAttr(tr.reason, 'class', ['UNHEALTHY', 'THROTTLED', 'DIED'].includes(w.state) ? 'bad' : 'muted');
   setText(tr.endpoint, names.get(w.endpoint) ?? w.endpoint);
   setAttr(tr.endpoint, 'title', names.get(w.endpoint));
   setText(tr.cells[3], w.started && w.state !== 'DIED' ? duration(Math.floor((s.now - w.started) / 5000) * 5000) : '–');
   setText(tr.cells[4], w.cpu ? duration(w.cpu) : '–');
   setText(tr.cells[5], w.memory ? bytes(w.memory) : '–');
-  const held = w.devices.map((uuid) => s.gpus.devices.find((d) => d.uuid === uuid)).map((d) => (d ? d.index + (d.mig ? ` (${d.mig})` : '') : '?'));
+  const held = w.devices.map((uuid) => s.gpus.devices.find((d) => d.node === w.node && d.uuid === uuid)).map((d) => (d ? d.index + (d.mig ? ` (${d.mig})` : '') : '?'));
   setAttr(tr.cells[6], 'data-none', !held.length);
   setText(tr.cells[6], held.length ? 'GPU ' + held.join(', ') : '–');
 }
@@ -189,7 +195,7 @@ function makeGPU() {
 function updateGPU(li, d, s, names) {
   const held = s.workers.find((w) => w.id === d.holder);
   setText(li.name, `GPU ${d.index}${d.mig ? ' · ' + d.mig : ''}`);
-  setText(li.sub, d.type);
+  setText(li.sub, [d.type, place(s, d.node)].filter(Boolean).join(' · '));
   setAttr(li, 'title', d.uuid);
   // One that somebody beside the deployment keeps busy is not free.
   const foreign = !d.holder && (d.utilization >= 5 || d.memoryUsed > 0.05 * d.memory);
@@ -250,8 +256,10 @@ export function view(open) {
     showActions(one);
     if (one) shownLast = one;
     document.title = (one ? one.name + ' · ' : '') + 'gpucloud jobrunner';
-    setText($('facts'), `${s.version} · up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
+    setText($('facts'), `${s.version} · ${s.nodes.length > 1 ? count(s.nodes.length) + ' jobrunners · ' : ''}up ${duration(Math.floor((s.now - s.started) / 10000) * 10000 || 1000)}`);
     setText($('who'), s.who.owner + (s.who.management === 'all' && s.who.jobs === 'all' ? '' : ` · management ${s.who.management}, jobs ${s.who.jobs}`));
+
+    setText($('silent'), s.silent.length ? `${s.silent.join(', ')} ${s.silent.length > 1 ? 'do' : 'does'} not answer, or ${s.silent.length > 1 ? 'have' : 'has'} another API key or version: workers, GPUs and logs there are missing here.` : '');
 
     const values = tileValues(s);
     keyed($('tiles'), tiles, (t) => t.key, makeTile, (el, t) => {
@@ -275,11 +283,11 @@ export function view(open) {
       () => h('p', null, 'Or with Terraform, from the folder of the example:'), () => command('cd examples/quickstart && terraform apply -var registry_token=anything'));
 
     setText($('gpus-count'), s.gpus.devices.length ? `${s.gpus.devices.length} · ${s.gpus.simulated ? 'simulated, not on this machine · ' : ''}driver ${s.gpus.driver || 'unknown'} · CUDA ${s.gpus.cuda || 'unknown'}` : '');
-    const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => w.devices.includes(d.uuid))) : s.gpus.devices;
+    const devices = one ? s.gpus.devices.filter((d) => s.workers.some((w) => holds(w, d))) : s.gpus.devices;
     const gpusPlace = s.gpus.devices.length ? $('workers-section') : null; // without GPUs, what could be is said last
     if ($('gpus-section').nextElementSibling !== gpusPlace) $('live').insertBefore($('gpus-section'), gpusPlace);
     $('gpus-section').hidden = !!one && devices.length === 0;
-    keyed($('gpus'), devices, (d) => d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
+    keyed($('gpus'), devices, (d) => d.node + ' ' + d.uuid, makeGPU, (li, d) => updateGPU(li, d, s, names));
     empty('gpus-empty', $('gpus'), s.gpus.devices.length === 0, 'none',
       () => h('p', null, 'No GPU was found on this machine, or its driver is missing: the log says which. Workers run in the CPU pool. To try placement rules without one:'),
       () => command('jobrunner serve --simulate-gpus h200x8'));

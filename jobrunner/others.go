@@ -1,0 +1,60 @@
+package jobrunner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+)
+
+// maxOtherAnswer bounds what another jobrunner answers, in bytes.
+const maxOtherAnswer = 64 << 20
+
+// otherAnswer is that of another jobrunner.
+type otherAnswer struct {
+	node   engine.Node
+	status int // 200 or 404
+	body   []byte
+	err    error
+}
+
+// askOthers sends a GET request with the headers of another one to all other jobrunners on
+// the database, and waits for their answers or until ctx ends.
+func (j *Jobrunner) askOthers(ctx context.Context, header http.Header, target string) []otherAnswer {
+	nodes := j.engine.Nodes()
+	out := make([]otherAnswer, len(nodes))
+	var all sync.WaitGroup
+	for i, node := range nodes {
+		all.Go(func() { out[i] = j.askOther(ctx, header, node, target) })
+	}
+	all.Wait()
+	return out
+}
+
+func (j *Jobrunner) askOther(ctx context.Context, header http.Header, node engine.Node, target string) otherAnswer {
+	a := otherAnswer{node: node}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(node.URL, "/")+target, nil)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	req.Header = header.Clone()
+	req.Header.Set(forwarded, j.machine)
+	req.Header.Del("Accept-Encoding") // net/http unpacks what it asked for itself
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	defer resp.Body.Close()
+	if a.status = resp.StatusCode; a.status != http.StatusOK && a.status != http.StatusNotFound {
+		a.err = fmt.Errorf("the jobrunner at %s answered GET %s with %s", node.URL, target, resp.Status)
+		return a
+	}
+	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, maxOtherAnswer))
+	return a
+}

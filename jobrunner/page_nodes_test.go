@@ -1,0 +1,172 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// pageSnapshot is what the page is told.
+type pageSnapshot struct {
+	Endpoints []struct{ Workers map[string]int }
+	Workers   []struct{ ID, Node string }
+	Releases  struct{ List []struct{ Workers int } }
+	Past      struct {
+		Ended     map[string]int
+		Execution struct{ P50 []*int64 }
+	}
+	Nodes, Silent []string
+}
+
+func (d *deployment) pageOf(endpoint string) (s pageSnapshot) {
+	d.t.Helper()
+	status, _, body := d.do("GET", "/ui/snapshot?endpoint="+endpoint, "")
+	if err := json.Unmarshal([]byte(body), &s); err != nil || status != http.StatusOK {
+		d.t.Fatalf("%d %s", status, body)
+	}
+	return s
+}
+
+// twoNodes are on one database, and know each other.
+func twoNodes(t *testing.T, c jobrunner.Config) []*deployment {
+	t.Helper()
+	c.Engine = pgtest.Start(t)
+	nodes := []*deployment{deployWith(t, c), deployWith(t, c)}
+	for _, d := range nodes {
+		waitFor(t, func() bool {
+			_, _, body := d.do("GET", "/ui/snapshot", "")
+			var s pageSnapshot
+			return json.Unmarshal([]byte(body), &s) == nil && len(s.Nodes) == len(nodes)
+		})
+	}
+	return nodes
+}
+
+func waitFor(t *testing.T, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not within a minute")
+		}
+	}
+}
+
+// The page of each node shows the workers, releases, logs and jobs of all nodes.
+func TestPageAtEachNode(t *testing.T) {
+	nodes := twoNodes(t, jobrunner.Config{Programs: &webServers{}, URL: "http://127.0.0.1:1"})
+	e := echo("watched")
+	e.Container.Image = new("builtin/conformance")
+	made, err := nodes[0].client(api.V2).Endpoints.Create(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := nodes[1].client(api.V2).Jobs.RunSync(t.Context(), made.ID, api.Submission{Input: json.RawMessage(`{"op":"sleep","ms":20}`)}, time.Minute)
+	if err != nil || job.Status != "COMPLETED" {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	for i, d := range nodes {
+		s := d.pageOf(made.ID)
+		if s.Nodes[0] != d.url || len(s.Silent) != 0 {
+			t.Errorf("node %d: nodes %q, silent %q", i, s.Nodes, s.Silent)
+		}
+		if len(s.Workers) != 1 || s.Workers[0].Node != nodes[0].url || s.Endpoints[0].Workers["IDLE"]+s.Endpoints[0].Workers["RUNNING"] != 1 {
+			t.Fatalf("node %d: %+v", i, s)
+		}
+		if s.Releases.List[0].Workers != 1 {
+			t.Errorf("node %d: releases %+v", i, s.Releases)
+		}
+		executions := 0
+		for _, p50 := range s.Past.Execution.P50 {
+			if p50 != nil {
+				executions++
+			}
+		}
+		if s.Past.Ended["COMPLETED"] != 1 || executions != 1 {
+			t.Errorf("node %d: %+v", i, s.Past)
+		}
+		status, _, body := d.do("POST", "/v2/serverless", `{"name":"web `+d.url+`","type":"LOAD_BALANCER","image":"test/web","env":{"WHO":"one","HEALTH_CHECK_PATH":"/up"},
+			"workers":{"min":1,"max":1},"scaling":{"type":"REQUEST_COUNT","requestCount":1}}`)
+		var web struct{ ID string }
+		if err := json.Unmarshal([]byte(body), &web); err != nil || status != http.StatusCreated {
+			t.Fatal(status, body)
+		}
+		for k, asked := range nodes {
+			waitFor(t, func() bool { s = asked.pageOf(web.ID); return len(s.Workers) == 1 && s.Workers[0].ID != "" })
+			if status, _, body := asked.do("GET", "/ui/log?endpoint="+web.ID+"&worker="+s.Workers[0].ID, ""); status != http.StatusOK || !strings.Contains(body, "listening, as one") {
+				t.Errorf("the log of a worker at node %d, asked at node %d: %d %s", i, k, status, body)
+			}
+			if status, _, _ := asked.do("GET", "/ui/log?endpoint="+web.ID+"&worker=absent", ""); status != http.StatusNotFound {
+				t.Errorf("the log of an absent worker: %d", status)
+			}
+		}
+	}
+}
+
+// A page whose other node does not answer says so, and shows what it has.
+func TestPageBesideANodeThatDoesNotAnswer(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	absent := httptest.NewServer(http.NotFoundHandler())
+	absent.Close()
+	d := deployWith(t, c)
+	silentNode(t, c, absent.URL)
+	waitFor(t, func() bool {
+		_, _, body := d.do("GET", "/ui/snapshot", "")
+		var s pageSnapshot
+		return json.Unmarshal([]byte(body), &s) == nil && len(s.Silent) == 1 && s.Silent[0] == absent.URL && len(s.Nodes) == 1
+	})
+}
+
+// Behind a load balancer a browser stays signed in, whichever node has its request, until
+// it signs out at any of them.
+func TestBrowserAtEachNode(t *testing.T) {
+	nodes := twoNodes(t, jobrunner.Config{})
+	var cookie *http.Cookie
+	send := func(d *deployment, method, path, body string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "localhost:8420" // of the load balancer
+		if cookie != nil {
+			req.AddCookie(cookie)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		for _, set := range resp.Cookies() {
+			cookie = set
+		}
+		return resp.StatusCode
+	}
+	for i, d := range nodes {
+		if status := send(d, "POST", "/ui/session", `{"key":"planted-key"}`); status != http.StatusNoContent {
+			t.Fatalf("signing in at node %d: %d", i, status)
+		}
+		for k, asked := range nodes {
+			if status := send(asked, "GET", "/ui/snapshot", ""); status != http.StatusOK {
+				t.Errorf("signed in at node %d, asking node %d: %d", i, k, status)
+			}
+		}
+		before := *cookie
+		if status := send(nodes[1-i], "DELETE", "/ui/session", ""); status != http.StatusNoContent {
+			t.Errorf("signing out: %d", status)
+		}
+		cookie = &before
+		for _, asked := range nodes {
+			if status := send(asked, "GET", "/ui/snapshot", ""); status != http.StatusUnauthorized {
+				t.Errorf("after signing out: %d", status)
+			}
+		}
+		cookie = nil
+	}
+}
