@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// folders have the errors that users of the provider and of the command lines see.
-// Errors that the jobrunner answers over HTTP are those of the contract.
+// folders have the errors that users of the provider, of the command lines and of the job
+// API see, and the authors of workers. Those of the management API are the contract's.
 var folders = []string{
 	".", "provider", "resources", "datasources", "internal/api", "internal/catalog", "internal/diagnostics", "internal/httpclient", "internal/kit", "internal/migrate", "internal/planned", "internal/planrule", "internal/value",
-	"cmd/jobrunner", "jobrunner", "jobrunner/apikey", "jobrunner/catalog", "jobrunner/executor", "jobrunner/gpu", "jobrunner/kubernetes", "jobrunner/sqldb",
+	"cmd/jobrunner", "jobrunner", "jobrunner/apikey", "jobrunner/catalog", "jobrunner/engine", "jobrunner/executor", "jobrunner/gpu", "jobrunner/jobapi", "jobrunner/kubernetes", "jobrunner/sqldb", "jobrunner/webhook", "jobrunner/worker", "jobrunner/workerapi",
 	"cmd/conformance", "conformance", "conformance/client", "conformance/env", "conformance/local", "conformance/report",
 }
 
@@ -35,7 +35,7 @@ var sinks = map[string]func(arguments []ast.Expr) int{
 	"AddAttributeError": second, "AddAttributeWarning": second, "NewAttributeErrorDiagnostic": second, "NewAttributeWarningDiagnostic": second,
 	"ErrorAt": second, "WarnAt": second, "NewFuncError": first, "NewArgumentFuncError": second,
 	"Error": ofThree, "Warn": ofThree, // of diagnostics.Check, and not of a logger
-	"refuse": first, "fail": second, "Fail": func(a []ast.Expr) int { return len(a) - 2 },
+	"Refuse": second, "LostBecause": first, "noteKill": first, "keepResult": func(a []ast.Expr) int { return len(a) - 1 }, "refuse": first, "fail": second, "Fail": func(a []ast.Expr) int { return len(a) - 2 },
 }
 
 func first([]ast.Expr) int  { return 0 }

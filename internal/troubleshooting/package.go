@@ -15,7 +15,7 @@ type pkg struct {
 }
 
 // returning are methods whose results are texts of errors.
-var returning = []string{"Error", "Remedy", "outcome", "warning"}
+var returning = []string{"Error", "Remedy", "lossReason", "outcome", "startFailure", "warning"}
 
 // members of structs are texts of errors.
 var members = []string{"Problem", "Detail"}
@@ -77,7 +77,7 @@ func (p *pkg) textsOf(n ast.Node) []string {
 		if !ok {
 			at, ok = sinks[shortName(n.Fun)]
 		}
-		if !ok {
+		if !ok || isLogger(n.Fun) {
 			return nil
 		}
 		if i := at(n.Args); i >= 0 && i < len(n.Args) {
@@ -110,6 +110,15 @@ func (p *pkg) textsOf(n ast.Node) []string {
 		return texts
 	}
 	return nil
+}
+
+// isLogger tells that a method is one of a logger: its lines are no errors.
+func isLogger(method ast.Expr) bool {
+	s, ok := method.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	return slices.Contains([]string{"log", "logger", "Logger", "slog"}, shortName(s.X))
 }
 
 // textOf is a string with placeholders for what is not constant.

@@ -316,7 +316,7 @@ func (p *pool) noteEnd(w *worker, failure string) {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)
 		if p.backoff.fail(failure, w.stale(), p.clock.Now()) {
-			p.logger.Warn("the jobs of an endpoint wait: a worker can't work", "endpoint", p.id, "worker", w.id, "reason", failure)
+			p.logger.Warn("no worker of an endpoint can work, and its jobs wait", "endpoint", p.id, "worker", w.id, "reason", failure)
 		}
 	}
 	p.mu.Lock()

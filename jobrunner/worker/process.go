@@ -134,8 +134,7 @@ func (w *worker) giveBackJobs(ctx context.Context) {
 
 // killUnresponsive has a worker killed for a job that it does not stop.
 func (w *worker) killUnresponsive(job string) {
-	reason := fmt.Sprintf("it did not stop a job within %s", stopGrace)
-	w.pool.logger.Warn("a worker is killed: "+reason, "endpoint", w.pool.id, "worker", w.id, "job", job)
-	w.noteKill(fmt.Sprintf("%s (%s)", reason, job))
+	w.pool.logger.Warn("a worker is killed: it did not stop a job within "+stopGrace.String(), "endpoint", w.pool.id, "worker", w.id, "job", job)
+	w.noteKill(fmt.Sprintf("it did not stop a job within %s (%s)", stopGrace, job))
 	w.kill()
 }

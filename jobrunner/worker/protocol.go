@@ -307,9 +307,9 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has 
 		w.drop(h)
 	}
 	for _, h := range lost {
-		w.pool.logger.WarnContext(ctx, "a worker has lost a job: it began anew", "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
+		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+requestWithoutResult, "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
 		w.markLost(h, true)
-		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it, and began anew")); err != nil {
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: " + requestWithoutResult)); err != nil {
 			w.markLost(h, false)
 			return err
 		}
@@ -318,6 +318,10 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has 
 	}
 	return nil
 }
+
+// requestWithoutResult is what is known of a job that its worker does not have any more.
+// SDKs swallow an output that they can't send.
+const requestWithoutResult = "it asked for another job and sent no result: it restarted, or could not send the output (its log has why, for example that it is not JSON)"
 
 func (w *worker) markLost(h *held, lost bool) {
 	w.mu.Lock()

@@ -122,7 +122,7 @@ func (s *session) typeAll(b block) {
 	}
 	for _, c := range all {
 		c.text = comment.ReplaceAllString(c.text, "")
-		switch program, rest, _ := strings.Cut(strings.TrimPrefix(c.text, "bin/"), " "); {
+		switch program, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.text, "bin/"), "./"), " "); {
 		case elsewhere[program]:
 			continue
 		case program == "conformance" && !s.judges:
