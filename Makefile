@@ -31,7 +31,7 @@ quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@go run ./internal/quickstart
 
 test: ## A sample of every kind of test, those with a real Terraform included.
-	@echo "Testing. Without a build cache, compiling comes first: a minute or two on two cores."
+	@echo "Testing: about ten minutes on two cores. Without a build cache, compiling comes first, and nothing is shown for some minutes."
 	@go test -short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
 		$(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
 
@@ -110,6 +110,7 @@ bench: ## The job API beside its floor, on a quiet machine: writes docs/performa
 	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/performance.md
 
 build: ## The three binaries, in bin/.
+	@[ -e bin/jobrunner ] || echo "Building: the first time takes about three minutes on two cores."
 	CGO_ENABLED=0 go build -trimpath -o bin/ .
 	go build -trimpath $(LAZY) -o bin/ ./cmd/...
 

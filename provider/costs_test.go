@@ -26,7 +26,7 @@ func TestCostsGuide(t *testing.T) {
 		t.Skip("the prices are those of the example")
 	}
 	blocks := regexp.MustCompile("(?s)```terraform\n(.*?)```").FindAllStringSubmatch(guide, -1)
-	files, err := filepath.Glob("../examples/costs/*.tf")
+	files, err := filepath.Glob("../examples/costs/*/main.tf")
 	if err != nil || len(files) == 0 || len(blocks) != len(files) {
 		t.Fatalf("%d configurations in the guide, %d in examples/costs: %v", len(blocks), len(files), err)
 	}
@@ -43,16 +43,16 @@ func TestCostsGuide(t *testing.T) {
 		w.Write("main.tf", text)
 		writes := d.Writes()
 		plan := squeeze(w.MustRun("plan", "-no-color"))
-		switch filepath.Base(file) {
-		case "ceiling.tf":
+		switch filepath.Base(filepath.Dir(file)) {
+		case "ceiling":
 			expect(t, plan, "1 to add")
 			out, err := w.Run("plan", "-no-color", "-var=workers=5")
 			if quoted := squeeze(strings.ReplaceAll(regexp.MustCompile(`(?m)(^> .*\n)+`).FindString(guide), "> ", "")); err == nil || !strings.Contains(squeeze(out), strings.TrimSpace(quoted)) {
 				t.Errorf("the plan of 5 workers: %v\n%s\nthe guide says\n%s", err, out, quoted)
 			}
-		case "exception.tf":
+		case "exception":
 			expect(t, plan, "2 to add")
-		case "checks.tf":
+		case "checks":
 			expect(t, plan, "1 to add")
 			expect(t, plan, "Warning: Above the cost ceiling")
 		}

@@ -309,7 +309,7 @@ func (p *Pools) reconcileJobs(ctx context.Context, endpoint, worker string, has 
 	for _, h := range lost {
 		w.pool.logger.WarnContext(ctx, "a worker has lost a job: "+requestWithoutResult, "endpoint", endpoint, "worker", worker, "job", h.ref.ID)
 		w.markLost(h, true)
-		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: " + requestWithoutResult)); err != nil {
+		if _, err := w.pool.queue.Report(ctx, h.ref, engine.LostBecause("its worker lost it: "+requestWithoutResult)); err != nil {
 			w.markLost(h, false)
 			return err
 		}

@@ -24,6 +24,7 @@ var checks = map[string]map[string]check{
 	"docs/architecture.md":      {"mermaid": diagram},
 	"docs/catalog.md":           {"yaml": servedWith("--catalog")},
 	"docs/gpu.md":               {"yaml": servedWith("--simulate-gpus"), "console": goTest, "text": explains},
+	"docs/guides/costs.md":      {"console": afterInstall, "terraform": testedBy("provider", "TestCostsGuide")},
 	"docs/guides/kubernetes.md": {"yaml": onCluster},
 	"docs/guides/migrate.md":    {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
 	"docs/guides/nodes.md":      {"console": onServers},
@@ -67,6 +68,9 @@ func exampleTexts(t *testing.T) map[string]bool {
 	t.Helper()
 	texts := map[string]bool{}
 	err := filepath.WalkDir(filepath.Join(root, "examples"), func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.Name() == ".terraform" { // of a reader who tried it
+			return filepath.SkipDir
+		}
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -82,6 +86,13 @@ func exampleTexts(t *testing.T) map[string]bool {
 
 // typed is for commands that a reader types in a clone.
 func typed(s *session, b block) { s.typeAll(b) }
+
+// afterInstall is for commands of a reader who has installed the provider.
+func afterInstall(s *session, b block) {
+	s.t.Helper()
+	s.must("(cd " + s.clone + " && make install)")
+	s.typeAll(b)
+}
 
 // followed is for what TestGuides does with the blocks of a guide.
 func followed(s *session, b block) { s.follow(b) }
