@@ -265,7 +265,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 
 	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory())
 	bodies := httplimit.NewMemory(memory)
-	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.meter, PodPrice: billed{j}.podPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, Machine: j.machine, Sample: c.GPUs.Sample})
+	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.meter, PodPrice: billed{j}.podPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.podReason, Machine: j.machine, Sample: c.GPUs.Sample})
 	jobs := jobapi.New(jobapi.Config{
 		Limiter: limiter, Running: j.running,
 		Engine: j.engine, Endpoint: queues.find, Workers: j.workers, Queued: j.pools.Queued, Failure: j.failure, Webhook: hooks.Check,

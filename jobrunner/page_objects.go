@@ -42,7 +42,7 @@ func (s pageSource) Objects(ctx context.Context) (out page.Objects, err error) {
 }
 
 func (s pageSource) pagePod(p store.Pod) page.Pod {
-	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: p.Reason, Locked: p.Locked, Created: p.Created, Compute: computeOf(p)}
+	out := page.Pod{ID: p.ID, Name: p.Name, Image: p.Image, Status: string(p.Status), Reason: s.podReason(p), Locked: p.Locked, Created: p.Created, Compute: computeOf(p)}
 	for _, a := range pod.Actions(p) {
 		out.Actions = append(out.Actions, string(a))
 	}

@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // Names in the data folder.
@@ -62,4 +64,13 @@ func machineID(folder string) (string, error) {
 		return "", fmt.Errorf("the id of the deployment: %w", err)
 	}
 	return fresh, nil
+}
+
+// podReason is a pod's, or that the jobrunner that has it is gone: nobody can tell how
+// the pod is then, and it keeps the state in which it was seen last.
+func (j *Jobrunner) podReason(p store.Pod) string {
+	if !j.db.Shared() || p.Machine == j.machine || slices.ContainsFunc(j.engine.Nodes(), func(n engine.Node) bool { return n.Machine == p.Machine }) {
+		return p.Reason
+	}
+	return "the jobrunner that has the pod is not there: this is how it was last seen, and what is asked of it is done when that one is back with its data folder"
 }

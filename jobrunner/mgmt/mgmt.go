@@ -46,6 +46,9 @@ type Config struct {
 	// that runs them.
 	Pods    Pods
 	Machine string
+	// PodReason says why a pod waits, how it ended, or that nobody can tell how it is, for
+	// people; nil: what is stored.
+	PodReason func(store.Pod) string
 	// PodPrice is the price per hour of a pod that holds its compute; nil: 0.
 	PodPrice func(store.Pod) float64
 	// Sample measures a worker's GPU; nil: no measurements.

@@ -72,6 +72,13 @@ func (s *server) hourlyPrice(p store.Pod) float64 {
 	return s.PodPrice(p)
 }
 
+func (s *server) podReason(p store.Pod) string {
+	if s.PodReason == nil {
+		return p.Reason
+	}
+	return s.PodReason(p)
+}
+
 // createPod keeps the pod that build returns.
 func (s *server) createPod(c *call, build func(tx *store.Tx) (store.Pod, error)) (store.Pod, error) {
 	made, err := s.store.CreatePods(c.ctx(), func(tx *store.Tx) ([]store.Pod, error) {

@@ -97,7 +97,7 @@ func (s *server) newPodV2(p store.Pod) podV2 {
 		ID: p.ID, Name: p.Name, containerV2: newContainerV2(p.Container), Status: string(p.Status),
 		Actions: convertAll(pod.Actions(p), func(a pod.Action) string { return string(a) }),
 		Cloud:   p.Cloud, DataCenterID: nilIfEmpty(p.DataCenterID), CUDAVersion: nilIfEmpty(p.CUDAVersion), Template: nilIfEmpty(p.TemplateID),
-		Cost: s.hourlyPrice(p), Locked: p.Locked, CreatedAt: timestamp(p.Created), Reason: nilIfEmpty(p.Reason),
+		Cost: s.hourlyPrice(p), Locked: p.Locked, CreatedAt: timestamp(p.Created), Reason: nilIfEmpty(s.podReason(p)),
 		SSH:              podSSHV2{Direct: directSSH(p)},
 		GlobalNetworking: globalNetworkingV2{Enabled: p.NetworkIP != "", IP: p.NetworkIP},
 	}

@@ -1,0 +1,68 @@
+package jobrunner_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/pgtest"
+)
+
+// A pod whose node is gone says so at the others. It does what was asked of it meanwhile
+// once the node is back, and is gone for good where it was deleted.
+func TestPodsOfANodeThatIsGone(t *testing.T) {
+	c := jobrunner.Config{Engine: pgtest.Start(t)}
+	stays := deployWith(t, c)
+	c.DataDir = t.TempDir()
+	var pods []string
+	pod := func(d *deployment, id string) (reason, status string) {
+		t.Helper()
+		var p struct {
+			Reason *string
+			Status string
+		}
+		code, _, body := d.do("GET", "/v2/pods/"+id, "")
+		if err := json.Unmarshal([]byte(body), &p); err != nil || code != http.StatusOK {
+			t.Fatalf("%d %s", code, body)
+		}
+		if p.Reason != nil {
+			reason = *p.Reason
+		}
+		return reason, p.Status
+	}
+	t.Run("while the node is there", func(t *testing.T) {
+		leaves := deployWith(t, c)
+		for _, name := range []string{"stopped", "deleted"} {
+			var made struct{ ID string }
+			code, _, body := leaves.do("POST", "/v2/pods", `{"name":"`+name+`","image":"builtin/echo","cpu":{"id":"cpu3c","vcpuCount":2}}`)
+			if err := json.Unmarshal([]byte(body), &made); err != nil || code != http.StatusCreated {
+				t.Fatalf("%d %s", code, body)
+			}
+			pods = append(pods, made.ID)
+			for _, d := range []*deployment{leaves, stays} {
+				waitFor(t, func() bool { reason, status := pod(d, made.ID); return status == "RUNNING" && reason == "" })
+			}
+		}
+	})
+	for _, id := range pods {
+		waitFor(t, func() bool { reason, _ := pod(stays, id); return strings.Contains(reason, "is not there") })
+	}
+	if code, _, body := stays.do("POST", "/v2/pods/"+pods[0]+"/action", `{"action":"stop"}`); code != http.StatusOK {
+		t.Errorf("stopping: %d %s", code, body)
+	}
+	if code, _, body := stays.do("DELETE", "/v2/pods/"+pods[1], ""); code != http.StatusNoContent {
+		t.Errorf("deleting: %d %s", code, body)
+	}
+	back := deployWith(t, c)
+	for _, d := range []*deployment{back, stays} {
+		waitFor(t, func() bool {
+			reason, status := pod(d, pods[0])
+			return status == "EXITED" && !strings.Contains(reason, "is not there")
+		})
+		if code, _, _ := d.do("GET", "/v2/pods/"+pods[1], ""); code != http.StatusNotFound {
+			t.Errorf("the deleted one: %d", code)
+		}
+	}
+}
