@@ -209,15 +209,8 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 // mountedVolumes are those of a new object.
 func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) (at path.Path, volumes []catalog.Volume) {
 	at = diagnostics.Path("mounts.network")
-	mounts, err := expandMounts(ctx, from)
-	if err != nil || p.State != nil {
+	if p.State != nil {
 		return at, nil
 	}
-	var ids []string
-	for _, m := range mounts.Network {
-		if m.VolumeID != "" {
-			ids = append(ids, m.VolumeID)
-		}
-	}
-	return at, volumesOf(ctx, p, ids)
+	return at, volumesOf(ctx, p, volumeIDs(ctx, from))
 }

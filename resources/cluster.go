@@ -111,7 +111,7 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil {
-		checkMountedVolume(ctx, p, p.Plan.Mounts)
+		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(ctx, p.Plan.Mounts))
 		return
 	}
 	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.State.Private.Created, p.State.Private.Carried)

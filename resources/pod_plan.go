@@ -82,8 +82,8 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.Plan.Registry)
-		checkMountedVolume(ctx, p, p.Plan.Mounts)
+		checkRegistry(ctx, p, p.State.named(ctx), p.Plan.Registry)
+		checkVolumes(ctx, p, "mounts.network", p.State.named(ctx), volumeIDs(ctx, p.Plan.Mounts))
 		checkPodTemplate(ctx, p)
 	}
 }
@@ -116,17 +116,6 @@ func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version
 	}
 	if persistent, err := value.As[persistentMount](ctx, mounts.Persistent); err == nil && persistent != nil && isSet(persistent.Size) && persistent.Size.ValueInt64() < minPersistent {
 		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, persistent.Size.ValueInt64())
-	}
-}
-
-// checkMountedVolume refuses a network volume that does not exist.
-func checkMountedVolume[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) {
-	mounts, err := expandMounts(ctx, from)
-	if err != nil || p.API == nil {
-		return
-	}
-	for _, mount := range mounts.Network {
-		checkReference(ctx, p, "mounts.network", types.StringValue(mount.VolumeID), "network volume", p.API.NetworkVolumes.Get)
 	}
 }
 
@@ -185,7 +174,8 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	changes, recorded := fixedChanges(ctx, p, attributes, p.State.Private.Created, p.State.Private.Carried)
 	replaced = append(replaced, changes...)
-	if mountsReplace(ctx, p) {
+	lost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
+	if !lost && mountsReplace(ctx, p) {
 		replaced = append(replaced, "mounts")
 	}
 	for _, attribute := range replaced {
@@ -199,6 +189,9 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	changed, inherited := containerChanges(ctx, p)
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
 		p.Warn(recorded[0], recordedSummary, recordedDetail, "pod "+p.State.ID.ValueString(), list(recorded))
+	}
+	if lost { // the apply refuses it
+		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
 	planContainerChange(p, changed)
 }

@@ -256,7 +256,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 		planTemplateChange(ctx, p)
 	}
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.Plan.Registry)
+		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
 	}
 }
 
