@@ -131,7 +131,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 		r.GPU = &catalog.GPUs{
 			At:    diagnostics.Path("gpu.pools"),
 			Types: refs("gpu.type_ids", had.TypeIDs, gpu.TypeIDs), Pools: refs("gpu.pools", had.Pools, gpu.Pools), Excluded: value.Strings(gpu.ExcludedTypes),
-			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"),
+			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"), CountNew: !gpu.Count.Equal(had.Count),
 		}
 		if len(r.GPU.Types) > 0 {
 			r.GPU.At = diagnostics.Path("gpu.type_ids")

@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -117,6 +118,9 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.State.Private.Created, p.State.Private.Carried)
 	for _, attribute := range replaced {
 		p.Replace(attribute)
+	}
+	if slices.Contains(replaced, "data_center_ids") {
+		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
 	}
 	switch {
 	case len(replaced) > 0:

@@ -119,9 +119,13 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
 		}
 	}
-	placed := p.State == nil || p.Changes(ctx, "data_center")
-	if placed {
-		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: refs("data_center", nil, p.Plan.DataCenter)})
+	placed, place := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
+	switch {
+	case placed:
+		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: place})
+	case p.Changes(ctx, "data_center"):
+		placed = true
+		p.Catalog.CheckReplacingPlaces(ctx, p.Check, place)
 	}
 	if placed || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
 		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())

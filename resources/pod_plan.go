@@ -182,6 +182,9 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	for _, attribute := range replaced {
 		p.Replace(attribute)
 	}
+	if slices.Contains(replaced, "data_center_ids") {
+		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
+	}
 	if len(replaced) > 0 {
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
