@@ -218,6 +218,28 @@ func TestProviderErrors(t *testing.T) {
 	}
 }
 
+// What keeps the provider from the deployment has a title of its own.
+func TestProviderTitles(t *testing.T) {
+	noVariables(t)
+	d := acctest.Deploy(t)
+	if d.Remote {
+		t.Skip("the answers are the test's own")
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>sign in</html>")) }))
+	defer page.Close()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for title, block := range map[string]map[string]any{
+		"The API key was refused":                        {"base_url": d.URL, "api_key": "another-key-of-twenty-characters"},
+		"The deployment can't be reached":                {"base_url": closed.URL, "api_key": "k"},
+		"The management API does not answer as expected": {"base_url": page.URL, "api_key": "k"},
+	} {
+		if err := tfdrive.Start(t, provider.New("test")(), block).Configured.Err(); err == nil || !strings.HasPrefix(err.Error(), ": "+title+": ") {
+			t.Errorf("expected the title %q, got %v", title, err)
+		}
+	}
+}
+
 // Only a 404 of the API means absent: any other failure of a refresh keeps the
 // state, and so does a 404 of a server that has nothing of this API, also in
 // the API's form.

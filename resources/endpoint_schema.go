@@ -70,7 +70,7 @@ var endpointSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Container image. API v2 only.",
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{nonEmpty, imageReference},
 		},
 		"args": argsAttribute(" API v2 only."),
 		"disk": schema.Int64Attribute{
@@ -105,7 +105,7 @@ var endpointSchema = schema.Schema{
 		"timeout": schema.Int64Attribute{
 			Optional:            true,
 			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job says otherwise; 600000 when left out.",
-			Validators:          []validator.Int64{between(minTimeout, maxTimeout)},
+			Validators:          []validator.Int64{between(minTimeout, maxTimeout).in("milliseconds (10 minutes are 600000)")},
 		},
 		"flashboot": schema.StringAttribute{
 			Optional:            true,
@@ -263,7 +263,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "Seconds, 1 to 3600, before an idle worker ends. Defaults to 10. " +
 				"On API v2 it does not apply to a `QUEUE` endpoint that scales on `REQUEST_COUNT`.",
-			Validators: []validator.Int64{between(1, 3600)},
+			Validators: []validator.Int64{between(1, 3600).in("seconds")},
 		},
 	},
 }

@@ -113,7 +113,7 @@ var templateSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Container image.",
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{nonEmpty, imageReference},
 		},
 		"args": argsAttribute(""),
 		"docker_entrypoint": schema.ListAttribute{
