@@ -132,13 +132,24 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 			"API v1 was retired on 15 November 2026. Set api_version = \"v2\", or remove it: v2 is the default, and configurations that v2 can express plan no change.")
 	}
 	if err := client.Verify(ctx); err != nil {
-		// Said here it is one error, however many objects the run has.
-		resp.Diagnostics.AddError("The management API does not answer as expected", err.Error())
+		reportUnreachable(&resp.Diagnostics, err)
 		return
 	}
 	run.API = client
 	run.Catalog = catalog.New(client, checks)
 	run.Planned = planned.Open(strings.TrimRight(s.BaseURL, "/"))
+}
+
+// reportUnreachable says once what keeps all objects of the run from the deployment.
+func reportUnreachable(diags *diag.Diagnostics, err error) {
+	switch e, ok := errors.AsType[*api.Error](err); {
+	case ok && e.Status == http.StatusUnauthorized && e.OtherServer == "":
+		diags.AddError("The API key was refused", err.Error())
+	case ok && e.Status == 0 && e.OtherServer == "":
+		diags.AddError("The deployment can't be reached", err.Error())
+	default:
+		diags.AddError("The management API does not answer as expected", err.Error())
+	}
 }
 
 // commandLine names Terraform with its version, and OpenTofu without: it gives a

@@ -123,6 +123,7 @@ func TestProviderSettings(t *testing.T) {
 		"unknown ceiling":      {block: plus("max_hourly_cost", tfdrive.Unknown)},
 		"checks":               {block: plus("plan_checks", map[string]any{"names": "warning", "stock": "error", "cost": "off"})},
 		"check of no level":    {block: plus("plan_checks", map[string]any{"stock": "warn"}), err: []string{"plan_checks.stock:", `"error" "warning" "off"`}},
+		"no check":             {block: plus("plan_checks", map[string]any{}), err: []string{"plan_checks: Invalid value of plan_checks", "expected at least one of cost, data_centers, names, stock, got none", "misspelt"}},
 		"unknown checks":       {block: plus("plan_checks", tfdrive.Unknown)},
 		"unknown check":        {block: plus("plan_checks", map[string]any{"names": tfdrive.Unknown})},
 		"v1 is retired":        {block: plus("api_version", "v1"), warns: "15 November 2026"},
@@ -214,6 +215,28 @@ func TestProviderErrors(t *testing.T) {
 				t.Errorf("the key stands in %q", text)
 			}
 		})
+	}
+}
+
+// What keeps the provider from the deployment has a title of its own.
+func TestProviderTitles(t *testing.T) {
+	noVariables(t)
+	d := acctest.Deploy(t)
+	if d.Remote {
+		t.Skip("the answers are the test's own")
+	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>sign in</html>")) }))
+	defer page.Close()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for title, block := range map[string]map[string]any{
+		"The API key was refused":                        {"base_url": d.URL, "api_key": "another-key-of-twenty-characters"},
+		"The deployment can't be reached":                {"base_url": closed.URL, "api_key": "k"},
+		"The management API does not answer as expected": {"base_url": page.URL, "api_key": "k"},
+	} {
+		if err := tfdrive.Start(t, provider.New("test")(), block).Configured.Err(); err == nil || !strings.HasPrefix(err.Error(), ": "+title+": ") {
+			t.Errorf("expected the title %q, got %v", title, err)
+		}
 	}
 }
 

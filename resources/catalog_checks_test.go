@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -123,6 +124,9 @@ func TestPlanNames(t *testing.T) {
 		{endpointType, labEndpoint(cpus("cpuZ", 2)), "cpu.1.id", `has no CPU flavour "cpuZ"; did you mean "cpuX" or "cpuY"?`, false},
 		{endpointType, labEndpoint(cpus("cpuX", 32)), "cpu.1.vcpu_count", `The CPU flavour "cpuX" has 2 to 16 vCPUs, not 32.`, false},
 		{endpointType, labEndpoint(map[string]any{"data_center_ids": []any{"LAB-1", "LAB-9"}}), "data_center_ids.*", `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"?`, true},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5})), "gpu.count", "The largest machine of LAB_96 has 4 GPUs, and the configuration asks for 5 for each worker.", false},
+		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big"}, "count": 5})), "gpu.count", "The largest machine of LAB Big has 4 GPUs", false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 99})), "gpu.count", "The largest machine of LAB_48, LAB_96 has 8 GPUs", false},
 		{podType, labPod(gpus(map[string]any{"id": "Voodoo 2"})), "gpu.id", `has no GPU type "Voodoo 2".`, false},
 		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 5})), "gpu.count", `The largest machine with the GPU type "LAB Big" in the SECURE cloud has 4 GPUs, and the configuration asks for 5.`, false},
 		{podType, labPod(map[string]any{"cloud": "COMMUNITY"}), "gpu.id", `The COMMUNITY cloud does not offer the GPU type "LAB Big".`, false},
@@ -135,6 +139,8 @@ func TestPlanNames(t *testing.T) {
 		{endpointType, labEndpoint(gpus(map[string]any{"type_ids": []any{"LAB Big"}})), "", "", false},
 		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_48", "LAB_96"}, "excluded_types": []any{"LAB Scarce"}})), "", "", false},
 		{endpointType, labEndpoint(cpus("cpuY", 64)), "", "", false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 4})), "", "", false},
+		{endpointType, labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96", "LAB_48"}, "count": 5})), "", "", false}, // a type of LAB_48 will do
 		{podType, labPod(gpus(map[string]any{"id": "LAB Big", "count": 4})), "", "", false},
 		{podType, labPod(gpus(map[string]any{"id": "LAB Loose"})), "", "", false},
 		{podType, labPod(podCPU("cpuX", 16)), "", "", false},
@@ -393,12 +399,76 @@ func TestPlanChecksLookAtChanges(t *testing.T) {
 		}
 	}
 
+	small := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 1}))
+	state, gone = apply(t, p, endpointType, tfdrive.State{}, small, "create"), small
+	expect(p, gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5}), "", "More GPUs than a machine has")
+	many := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}, "count": 5}))
+	state, gone = apply(t, lenient, endpointType, state, many, "update"), many
+	expect(p, map[string]any{"name": "another"}, "update", "")
+
 	capped := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1})
 	big := labEndpoint(gpus(map[string]any{"pools": []any{"LAB_96"}}))
 	state, gone = apply(t, p, endpointType, tfdrive.State{}, big, "create"), big
 	expect(capped, nil, "no-op", "")
 	expect(capped, map[string]any{"name": "another"}, "", "Above the cost ceiling")
 	expect(capped, map[string]any{"name": "another", "max_hourly_cost": 10}, "update", "")
+}
+
+// Of a data center that the catalog lacks one finding is enough.
+func TestPlanSaysASlipOnce(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	p := drive(t, d, api.V2)
+	for _, ids := range [][]any{{"LAB-9"}, {"LAB-3", "LAB-9"}} {
+		diags := p.Walk().Plan(endpointType, tfdrive.State{}, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": ids})).Diagnostics
+		if len(diags) != 1 || !strings.Contains(diags.Warnings(), `has no data center "LAB-9"`) {
+			t.Errorf("%v: the plan says %s", ids, diags)
+		}
+	}
+	off := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"names": "off"}})
+	finding{endpointType, labEndpoint(map[string]any{"gpu": map[string]any{"pools": []any{"LAB_48"}}, "data_center_ids": []any{"LAB-9"}}), "data_center_ids", "No common data center", false}.expect(t, d, off)
+}
+
+// For a data center that the catalog lacks nothing is deleted.
+func TestPlanReplacesForKnownDataCentersAlone(t *testing.T) {
+	d := acctest.DeployCatalog(t, lab)
+	p := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}})
+	softer := driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off", "names": "warning"}})
+	for kind, config := range map[string]func(place string) map[string]any{
+		volumeType: func(place string) map[string]any { return labVolume(place, nil) },
+		podType:    func(place string) map[string]any { return labPod(map[string]any{"data_center_ids": []any{place}}) },
+		clusterType: func(place string) map[string]any {
+			return labCluster("LAB Big", 1, 2, map[string]any{"data_center_ids": []any{place}})
+		},
+	} {
+		state := apply(t, p, kind, tfdrive.State{}, config("LAB-1"), "create")
+		at := map[string]string{volumeType: "data_center"}[kind]
+		refused(t, d, p, state, kind, config("LAB-9"), cmp.Or(at, "data_center_ids.*"), `has no data center "LAB-9"; did you mean "LAB-1", "LAB-2" or "LAB-3"? The object would be deleted before it is made there`)
+		planned := softer.Plan(kind, state, config("LAB-9"))
+		if planned.Action != "replace" || strings.Count(planned.Diagnostics.Warnings(), "Unknown data center") != 1 {
+			t.Errorf("%s: as a warning it is planned to %s: %s", kind, planned.Action, planned.Diagnostics)
+		}
+		if planned := p.Plan(kind, state, config("LAB-2")); planned.Action != "replace" {
+			t.Errorf("%s: to a known data center it is planned to %s: %s", kind, planned.Action, planned.Diagnostics)
+		}
+	}
+}
+
+// A catalog in which all costs 0, as that of a jobrunner without a catalog file, says so
+// once where there is a ceiling.
+func TestPlanCostOfNothing(t *testing.T) {
+	d := acctest.Deploy(t)
+	if d.Remote {
+		t.Skip("the deployment has prices")
+	}
+	of := func(name string) map[string]any {
+		return labEndpoint(map[string]any{"name": name, "gpu": map[string]any{"pools": []any{"ADA_24"}}})
+	}
+	p := driveWith(t, d, api.V2, map[string]any{"max_hourly_cost": 1, "plan_checks": map[string]any{"stock": "off"}})
+	finding{endpointType, of("first"), "gpu.pools", "The catalog has no prices but 0: gpu.pools: max_hourly_cost of 1 USD (max_hourly_cost of the provider block) is compared with prices of 0 alone", true}.expect(t, d, p)
+	if diags := p.Plan(endpointType, tfdrive.State{}, of("second")).Diagnostics; len(diags) > 0 {
+		t.Errorf("the second plan says it again: %s", diags)
+	}
+	finding{endpointType, of("third"), "", "", false}.expect(t, d, driveWith(t, d, api.V2, map[string]any{"plan_checks": map[string]any{"stock": "off"}}))
 }
 
 // A plan of a thousand objects asks for each list once, and changes nothing.

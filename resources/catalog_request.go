@@ -131,7 +131,7 @@ func endpointRequest(ctx context.Context, p *planrule.Plan[endpoint]) catalog.Re
 		r.GPU = &catalog.GPUs{
 			At:    diagnostics.Path("gpu.pools"),
 			Types: refs("gpu.type_ids", had.TypeIDs, gpu.TypeIDs), Pools: refs("gpu.pools", had.Pools, gpu.Pools), Excluded: value.Strings(gpu.ExcludedTypes),
-			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"),
+			Count: gpu.Count.ValueInt64(), CountAt: diagnostics.Path("gpu.count"), CountNew: !gpu.Count.Equal(had.Count),
 		}
 		if len(r.GPU.Types) > 0 {
 			r.GPU.At = diagnostics.Path("gpu.type_ids")
@@ -209,15 +209,8 @@ func clusterRequest(ctx context.Context, p *planrule.Plan[cluster]) catalog.Requ
 // mountedVolumes are those of a new object.
 func mountedVolumes[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) (at path.Path, volumes []catalog.Volume) {
 	at = diagnostics.Path("mounts.network")
-	mounts, err := expandMounts(ctx, from)
-	if err != nil || p.State != nil {
+	if p.State != nil {
 		return at, nil
 	}
-	var ids []string
-	for _, m := range mounts.Network {
-		if m.VolumeID != "" {
-			ids = append(ids, m.VolumeID)
-		}
-	}
-	return at, volumesOf(ctx, p, ids)
+	return at, volumesOf(ctx, p, volumeIDs(ctx, from))
 }

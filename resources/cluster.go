@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -111,12 +112,15 @@ func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil {
-		checkMountedVolume(ctx, p, p.Plan.Mounts)
+		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(ctx, p.Plan.Mounts))
 		return
 	}
 	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.State.Private.Created, p.State.Private.Carried)
 	for _, attribute := range replaced {
 		p.Replace(attribute)
+	}
+	if slices.Contains(replaced, "data_center_ids") {
+		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
 	}
 	switch {
 	case len(replaced) > 0:

@@ -43,7 +43,7 @@ var clusterSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Container image of the pods; a create needs it." + fixedOfCluster,
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{nonEmpty, imageReference},
 		},
 		"args": argsAttribute(fixedOfCluster),
 		"disk": schema.Int64Attribute{

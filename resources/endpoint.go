@@ -75,6 +75,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
+		state.Private.Named = state.named()
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -31,7 +32,7 @@ func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint
 		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
-			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. Leave gpu out where any GPU will do.")
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+objectrule.Misspelt+" Leave gpu out where any GPU will do.")
 		case isSet(gpu.ExcludedTypes) && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}
@@ -85,8 +86,8 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 	planWriteOnlyEnv(p, (*endpoint).writeOnly, p.Config.Env)
 	planFromTemplate(ctx, p)
 	if p.State == nil || p.Updates(ctx) {
-		checkVolumes(ctx, p, p.Plan.NetworkVolumes)
-		checkRegistry(ctx, p, p.Plan.Registry)
+		checkVolumes(ctx, p, "network_volumes", p.State.named(), value.Strings(p.Plan.NetworkVolumes))
+		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
 	}
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
 }
@@ -296,6 +297,11 @@ func loadPlannedTemplate(ctx context.Context, p *planrule.Plan[endpoint], planne
 	return true
 }
 
+const (
+	templateGone       = "The template is gone"
+	templateGoneDetail = "Template %s does not exist any more. The endpoint keeps the settings that it copied, and the next change of it will fail: set template_id to the id of a template that exists."
+)
+
 // checkTemplate refuses to plan what needs a template that is gone, or that
 // is not for serverless workers. Planned is what this run changes of it.
 func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) {
@@ -305,7 +311,7 @@ func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *tem
 		return
 	case p.State != nil && !p.Updates(ctx):
 		if p.State.Private.Template == nil && !p.State.FromTemplate.IsNull() {
-			p.Warn("template_id", "The template is gone", "Template %s does not exist any more. The endpoint keeps the settings that it copied, and the next change of it will fail: set template_id to the id of a template that exists.", id)
+			p.Warn("template_id", templateGone, templateGoneDetail, id)
 		}
 		return
 	}
@@ -314,6 +320,8 @@ func checkTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *tem
 		t.Serverless = planned.Serverless
 	}
 	switch {
+	case api.IsNotFound(err) && slices.Contains(p.State.named(), id):
+		p.Warn("template_id", templateGone, templateGoneDetail, id)
 	case api.IsNotFound(err):
 		p.Error("template_id", "The template does not exist", "template_id names %s: %s. %s", id, noTemplate, err)
 	case err != nil:

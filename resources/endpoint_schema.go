@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 )
 
 const (
@@ -42,7 +44,8 @@ var endpointSchema = schema.Schema{
 	MarkdownDescription: "A serverless endpoint: a queue (or a load balancer) in front of workers that scale with the load.\n\n" +
 		"The container comes from a template (`template_id`), from the endpoint's own `image`, `args`, `disk`, `env`, `ports` and `registry` (API v2), or from both: " +
 		"what the endpoint says wins, and `env` is merged key by key. With `template_id` the endpoint follows the template: a changed template plans an update of the endpoint, also in the same apply, " +
-		"on API v2 too, where the service copies the settings and forgets the template.",
+		"on API v2 too, where the service copies the settings and forgets the template.\n\n" +
+		"Terraform drops a misspelt attribute of an object, such as `workers = { min = 1, maximum = 50 }`, before any provider sees it. An object that is left empty is refused; beside other attributes only the plan shows it, with the default.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("endpoint"),
 		"name": schema.StringAttribute{
@@ -67,7 +70,7 @@ var endpointSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Container image. API v2 only.",
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{nonEmpty, imageReference},
 		},
 		"args": argsAttribute(" API v2 only."),
 		"disk": schema.Int64Attribute{
@@ -102,7 +105,7 @@ var endpointSchema = schema.Schema{
 		"timeout": schema.Int64Attribute{
 			Optional:            true,
 			MarkdownDescription: "Longest execution of a job in milliseconds, 5000 (5 s) to 604800000 (7 days), unless the job says otherwise; 600000 when left out.",
-			Validators:          []validator.Int64{between(minTimeout, maxTimeout)},
+			Validators:          []validator.Int64{between(minTimeout, maxTimeout).in("milliseconds (10 minutes are 600000)")},
 		},
 		"flashboot": schema.StringAttribute{
 			Optional:            true,
@@ -231,6 +234,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
 	MarkdownDescription: "Bounds of the autoscaler.",
+	Validators:          objectrule.Some,
 	Default: objectdefault.StaticValue(types.ObjectValueMust(
 		map[string]attr.Type{"min": types.Int64Type, "max": types.Int64Type, "idle_timeout": types.Int64Type},
 		map[string]attr.Value{
@@ -259,7 +263,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 			Computed: true,
 			MarkdownDescription: "Seconds, 1 to 3600, before an idle worker ends. Defaults to 10. " +
 				"On API v2 it does not apply to a `QUEUE` endpoint that scales on `REQUEST_COUNT`.",
-			Validators: []validator.Int64{between(1, 3600)},
+			Validators: []validator.Int64{between(1, 3600).in("seconds")},
 		},
 	},
 }
@@ -268,6 +272,7 @@ var scalingAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
 	MarkdownDescription: "What the autoscaler looks at.",
+	Validators:          objectrule.Some,
 	Attributes: map[string]schema.Attribute{
 		"type": schema.StringAttribute{
 			Optional:            true,

@@ -36,6 +36,7 @@ type endpointPrivate struct {
 	Template *templateSettings // as last read or applied; nil where there is none
 	Linked   bool              // API v1 has returned the link to the template
 	EnvWO    envDigests
+	Named    references
 }
 
 // template reads the template that the endpoint follows; nil for none.
@@ -123,7 +124,7 @@ func (m *endpoint) recordRead(ctx context.Context, c *api.Client, got api.Endpoi
 		m.TemplateID = types.StringNull() // somebody changed the copy through API v2, and so cut the link
 	}
 	if m.TemplateID.IsNull() {
-		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO}
+		m.FromTemplate, m.Private = types.ObjectNull(fromTemplateTypes), endpointPrivate{EnvWO: m.Private.EnvWO, Named: m.Private.Named}
 		return nil
 	}
 	m.Private.Linked = m.Private.Linked || linked

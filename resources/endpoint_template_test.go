@@ -188,14 +188,18 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		t.Errorf("a change of workers planned to %s and applies the template: %v", planned.Action, planned.Get("from_template"))
 	}
 
-	// The template is gone: an endpoint that stays as it is keeps what it has, and
-	// a change of it is refused in the plan.
+	// The template is gone: an endpoint keeps what it has. A plan warns, which must not
+	// keep anybody from a deletion, and the apply of a change is refused.
 	if err := c.Templates.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	read, _ = p.Walk().Read(state)
-	if err := p.Plan(state.Type, read, config).Diagnostics.Err(); err == nil || !strings.HasPrefix(err.Error(), "template_id: The template does not exist") {
-		t.Errorf("a change without the template: %v", err)
+	planned := p.Plan(state.Type, read, config)
+	if err := planned.Diagnostics.Err(); err != nil || !strings.Contains(planned.Diagnostics.Warnings(), "template_id: The template is gone") {
+		t.Errorf("a change without the template: %s", planned.Diagnostics)
+	}
+	if _, diags := p.Apply(planned); diags.Err() == nil || !strings.Contains(diags.Err().Error(), "there is no such template to follow") {
+		t.Errorf("the apply of a change without the template: %s", diags)
 	}
 	delete(config, "workers")
 	if planned := p.Plan(state.Type, read, config); planned.Action != "no-op" || !strings.Contains(planned.Diagnostics.Warnings(), "The template is gone") {

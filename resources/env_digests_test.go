@@ -10,8 +10,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
-// With a new API key the digests are other ones, while the variables count as unchanged;
-// those that were changed elsewhere stay out of env.
+// With another API key the variables count as unchanged, and the digests stay as they
+// are, for the key that made them; those that were changed elsewhere stay out of env.
 func TestDigestsUnderANewAPIKey(t *testing.T) {
 	client := func(key string) *api.Client {
 		c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: key})
@@ -32,6 +32,13 @@ func TestDigestsUnderANewAPIKey(t *testing.T) {
 		}
 		if rest := m.unowned(d, server); len(rest) != 1 || rest["A"] != "1" {
 			t.Errorf("%s key: env has %v, expected A alone", key, rest)
+		}
+	}
+	server["S"] = "elsewhere"
+	for _, key := range []string{"new", "old"} {
+		d.compare(client(key), m, server)
+		if found := m.EnvWOKeys.IsNull(); found != (key == "old") {
+			t.Errorf("%s key: as last sent are %s, after a change of S", key, m.EnvWOKeys)
 		}
 	}
 	delete(server, "S")

@@ -22,6 +22,10 @@ import (
 // variables out of env. One that the server lacks, or holds with another value, a
 // read takes out of env_wo_keys, so that the next plan adds it again.
 //
+// A digest is made with the API key. Digests of another key can't be compared, and
+// stay as they are until values are sent: to make them anew of what the server has
+// would take a change made elsewhere for what was sent.
+//
 // A kind embeds writeOnlyEnv in its model, adds the three attributes to its schema,
 // keeps an envDigests in its private state, and calls
 //
@@ -36,8 +40,8 @@ type writeOnlyEnv struct {
 	EnvWOVersion types.Int64 `tfsdk:"env_wo_version"`
 	EnvWOKeys    types.Set   `tfsdk:"env_wo_keys"`
 
-	values map[string]string // for a request
-	absent []string          // names whose values nobody has: neither the configuration nor the server
+	values  map[string]string // for a request
+	repeats bool              // the request has what the server had, and not the values of the configuration
 }
 
 // envDigests is what the private state has of write-only variables.
@@ -53,7 +57,7 @@ func envWOAttribute(more string) schema.MapAttribute {
 		Sensitive:   true,
 		WriteOnly:   true,
 		MarkdownDescription: "Environment variables beside `env` whose values are never kept (Terraform 1.11, OpenTofu 1.11 and later): no state and no saved plan has them. No name may be in both. " +
-			"They are sent when `env_wo_version` or the names change, and when a refresh finds that one was changed or removed elsewhere; no other plan needs them: `env_wo` may be null then. An import can't know which variables are write-only: it writes all of them to `env`, and the first apply takes these out." + more,
+			"They are sent when `env_wo_version` or the names change, and when a refresh finds that one was changed or removed elsewhere (changed: with the API key that sent them alone); no other plan needs them: `env_wo` may be null then. An import can't know which variables are write-only: it writes all of them to `env`, and the first apply takes these out." + more,
 		Validators: []validator.Map{noNulls{}, mapvalidator.KeysAre(variableName), mapvalidator.ValueStringsAre(variableValue)},
 	}
 }
@@ -110,6 +114,9 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 			p.Warn("env_wo", "Write-only variables were changed elsewhere", "A variable of env_wo was changed or removed elsewhere, and env_wo is null: this plan leaves it so. Give env_wo a value to send it again.")
 		}
 	}
+	if p.API != nil && known.ofAnotherKey(p.API, state) && !plan.sends(state) {
+		p.Warn("env_wo", "Write-only variables can't be compared", "The values of env_wo were sent with another API key, and only with that key can a plan find that one was changed elsewhere. Plan with that key, or raise env_wo_version and give env_wo a value: it is sent again, and this key can compare it from then on.")
+	}
 }
 
 // names are those of env_wo.
@@ -133,11 +140,10 @@ func (m *writeOnlyEnv) setValues(config, state *writeOnlyEnv, d envDigests, curr
 	if state == nil || m.sends(state) {
 		return
 	}
+	m.repeats = true
 	for name := range state.owned(d) {
 		if v, ok := current[name]; ok {
 			m.values[name] = v
-		} else if _, given := m.values[name]; !given {
-			m.absent = append(m.absent, name)
 		}
 	}
 }
@@ -154,30 +160,31 @@ func (m *writeOnlyEnv) merged(env map[string]string) map[string]string {
 	return env
 }
 
-// record keeps digests of the values that a request had.
+// record keeps digests of the values that a request sent. One that repeated what the
+// server had has sent none.
 func (d *envDigests) record(c *api.Client, m *writeOnlyEnv) {
-	*d = envDigests{}
-	if len(m.values)+len(m.absent) > 0 {
+	switch {
+	case m.repeats:
+	case len(m.values) == 0:
+		*d = envDigests{}
+	default:
 		*d = envDigests{Key: c.Digest(""), Values: digests(c, m.values)}
-	}
-	for _, name := range m.absent {
-		d.Values[name] = ""
 	}
 }
 
-// compare looks at what the server has of the write-only variables. Digests that
-// were made with another API key say nothing: they are made anew.
+// ofAnotherKey tells whether there are variables whose digests this API key can't
+// compare.
+func (d *envDigests) ofAnotherKey(c *api.Client, m *writeOnlyEnv) bool {
+	return len(m.owned(*d)) > 0 && d.Key != c.Digest("")
+}
+
+// compare looks at what the server has of the write-only variables. With another API key
+// it finds only that one was removed.
 func (d *envDigests) compare(c *api.Client, m *writeOnlyEnv, got map[string]string) {
-	have := digests(c, got)
-	if own := m.owned(*d); len(own) > 0 && d.Key != c.Digest("") {
-		*d = envDigests{Key: c.Digest(""), Values: map[string]string{}}
-		for name := range own {
-			d.Values[name] = have[name]
-		}
-	}
+	have, comparable := digests(c, got), !d.ofAnotherKey(c, m)
 	var same []string
 	for _, name := range value.Strings(m.EnvWOKeys) {
-		if digest, ok := have[name]; ok && digest == d.Values[name] {
+		if digest, ok := have[name]; ok && (digest == d.Values[name] || !comparable) {
 			same = append(same, name)
 		}
 	}

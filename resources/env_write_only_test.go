@@ -2,12 +2,15 @@ package resources_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 )
 
 // envOwner is an object with write-only variables, as the tests of all kinds need
@@ -23,36 +26,40 @@ type envOwner struct {
 	state    tfdrive.State
 }
 
+func templateOwner(t *testing.T, d *acctest.Deployment, v api.Version) *envOwner {
+	t.Helper()
+	c := d.Client(t, v)
+	return &envOwner{
+		T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
+		least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
+		get: func(id string) map[string]string {
+			got, err := c.Templates.Get(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.Env
+		},
+		set: func(id string, env map[string]string) {
+			have, err := c.Templates.Get(t.Context(), id)
+			want := have
+			want.Env = env
+			if err == nil {
+				_, err = c.Templates.Update(t.Context(), have, want)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
 // onEachOwner runs a test on templates and pods of both versions, on endpoints, and on
 // endpoints that follow a template.
 func onEachOwner(t *testing.T, test func(t *testing.T, o *envOwner)) {
 	t.Helper()
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		c := d.Client(t, v)
-		t.Run("template", func(t *testing.T) {
-			test(t, &envOwner{
-				T: t, d: d, p: drive(t, d, v), typeName: "gpucloud_template",
-				least: map[string]any{"name": d.Name("wo"), "image": "i", "serverless": true},
-				get: func(id string) map[string]string {
-					got, err := c.Templates.Get(t.Context(), id)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return got.Env
-				},
-				set: func(id string, env map[string]string) {
-					have, err := c.Templates.Get(t.Context(), id)
-					want := have
-					want.Env = env
-					if err == nil {
-						_, err = c.Templates.Update(t.Context(), have, want)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-				},
-			})
-		})
+		t.Run("template", func(t *testing.T) { test(t, templateOwner(t, d, v)) })
 		t.Run("pod", func(t *testing.T) {
 			of := func(id string) api.Pod {
 				got, err := c.Pods.GetFresh(t.Context(), id)
@@ -222,6 +229,76 @@ func TestEnvWriteOnlyDrift(t *testing.T) {
 		o.refresh()
 		o.apply(config, "update", want)
 	})
+}
+
+// Under another API key a change made elsewhere can't be found. The plan says so, and an
+// apply that sends no value leaves it to the first key to find.
+func TestEnvWriteOnlyUnderAnotherAPIKey(t *testing.T) {
+	dir := t.TempDir()
+	other, err := apikey.At(dir).Add(apikey.Key{Name: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := acctest.DeployWith(t, func(c *jobrunner.Config) { c.KeyDir = dir })
+	if d.Remote {
+		t.Skip("a remote deployment has one key")
+	}
+	first := drive(t, d, api.V2)
+	second := driveWith(t, d, api.V2, map[string]any{"api_key": other})
+	o := templateOwner(t, d, api.V2)
+	const (
+		incomparable = "Write-only variables can't be compared"
+		elsewhere    = "was changed or removed elsewhere"
+	)
+	plan := func(p *tfdrive.Provider, config map[string]any, action string, says ...string) tfdrive.Planned {
+		t.Helper()
+		read, diags := p.Walk().Read(o.state)
+		if diags.Err() != nil {
+			t.Fatal(diags)
+		}
+		planned := p.Plan(o.typeName, read, config)
+		warnings := planned.Diagnostics.Warnings()
+		if planned.Diagnostics.Err() != nil || planned.Action != action {
+			t.Errorf("planned to %s, expected %s: %s", planned.Action, action, planned.Diagnostics)
+		}
+		for _, text := range []string{incomparable, elsewhere} {
+			if strings.Contains(warnings, text) != slices.Contains(says, text) {
+				t.Errorf("the warnings are %q, expected %q", warnings, says)
+			}
+		}
+		return planned
+	}
+	update := func(p *tfdrive.Provider, config map[string]any, says ...string) {
+		t.Helper()
+		var diags tfdrive.Diagnostics
+		if o.state, diags = p.Apply(plan(p, config, "update", says...)); diags.Err() != nil {
+			t.Fatal(diags)
+		}
+	}
+	given := o.config(env{"A": "1"}, env{"S": "secret-1", "T": "secret-2"}, 1)
+	null := func(a string) map[string]any { return o.config(env{"A": a}, nil, 1) }
+	o.apply(given, "create", map[string]string{"A": "1", "S": "secret-1", "T": "secret-2"})
+	id := o.state.Get("id").(string)
+	plan(first, null("1"), "no-op")
+	plan(second, null("1"), "no-op", incomparable)
+	plan(second, given, "no-op", incomparable)
+
+	o.set(id, map[string]string{"A": "1", "S": "secret-elsewhere", "T": "secret-2"})
+	plan(second, null("1"), "no-op", incomparable)
+	update(second, null("2"), incomparable)
+	o.has(map[string]string{"A": "2", "S": "secret-elsewhere", "T": "secret-2"})
+	plan(first, null("2"), "no-op", elsewhere)
+
+	// What is gone any key can see.
+	o.set(id, map[string]string{"A": "2", "S": "secret-elsewhere"})
+	plan(second, null("2"), "no-op", incomparable, elsewhere)
+
+	// Values that are sent make the second key the one that can compare.
+	renewed := o.config(env{"A": "2"}, env{"S": "secret-3", "T": "secret-4"}, 2)
+	update(second, renewed)
+	o.has(map[string]string{"A": "2", "S": "secret-3", "T": "secret-4"})
+	plan(second, o.config(env{"A": "2"}, nil, 2), "no-op")
+	plan(first, o.config(env{"A": "2"}, nil, 2), "no-op", incomparable)
 }
 
 func TestEnvWriteOnlyRefusals(t *testing.T) {

@@ -28,7 +28,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 
 	Protected: func(m *networkVolume) types.Bool { return m.DeletionProtection },
 	Loss: func(m *networkVolume) string {
-		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it.", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64())
+		return fmt.Sprintf("The apply deletes network volume %s (%s, %d GB) with everything on it. %s", m.ID.ValueString(), m.Name.ValueString(), m.Size.ValueInt64(), volumeUsers)
 	},
 	ExistingMatches: func(ctx context.Context, c *api.Client, plan *networkVolume) []api.ExistingMatch {
 		return c.NetworkVolumes.ExistingMatches(ctx, plan.expand())
@@ -66,9 +66,13 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 	},
 }
 
+// volumeUsers: a plan has no list of them without a question for each volume.
+const volumeUsers = "Endpoints and pods that use it, of this configuration or of others, lose it: nothing looks for them first."
+
 var networkVolumeSchema = schema.Schema{
 	MarkdownDescription: "A network volume: storage in one data center that workers and pods of that data center mount. " +
-		"It can grow in place and never shrink; a smaller `size` is refused when Terraform plans.",
+		"It can grow in place and never shrink; a smaller `size` is refused when Terraform plans.\n\n" +
+		"A volume can be deleted although endpoints or pods use it, and they lose it: no plan looks for them, and a jobrunner does not refuse it. Set `deletion_protection` where that must not happen.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("network volume"),
 		"name": schema.StringAttribute{
@@ -119,9 +123,13 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 			p.Error("size", "Size out of bounds", "A network volume has %d to %d GB on API %s, not %d.", bounds[0], bounds[1], p.Version, size)
 		}
 	}
-	placed := p.State == nil || p.Changes(ctx, "data_center")
-	if placed {
-		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: refs("data_center", nil, p.Plan.DataCenter)})
+	placed, place := p.State == nil, refs("data_center", nil, p.Plan.DataCenter)
+	switch {
+	case placed:
+		p.Catalog.CheckNames(ctx, p.Check, catalog.Request{DataCenters: place})
+	case p.Changes(ctx, "data_center"):
+		placed = true
+		p.Catalog.CheckReplacingPlaces(ctx, p.Check, place)
 	}
 	if placed || isSet(p.Plan.Type) && p.Changes(ctx, "type") {
 		p.Catalog.CheckVolume(ctx, p.Check, p.Plan.DataCenter.ValueString(), p.Plan.Type.ValueString())
@@ -140,8 +148,8 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		if p.Changes(ctx, attribute) {
 			p.Replace(attribute)
 			p.Warn(attribute, "The network volume will be replaced",
-				"A volume can't change its %s. The apply deletes volume %s with everything on it and creates an empty one.",
-				attribute, p.State.ID.ValueString())
+				"A volume can't change its %s. The apply deletes volume %s with everything on it and creates an empty one. %s",
+				attribute, p.State.ID.ValueString(), volumeUsers)
 			return
 		}
 	}

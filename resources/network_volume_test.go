@@ -128,7 +128,7 @@ func TestNetworkVolumeReplacementWarns(t *testing.T) {
 		if planned.Action != "replace" || len(planned.Replace) != 1 || planned.Replace[0] != attribute {
 			t.Errorf("%s: planned to %s because of %v", attribute, planned.Action, planned.Replace)
 		}
-		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, attribute+": The network volume will be replaced") || !strings.Contains(w, state.Get("id").(string)) {
+		if w := planned.Diagnostics.Warnings(); !strings.Contains(w, attribute+": The network volume will be replaced") || !strings.Contains(w, state.Get("id").(string)) || !strings.Contains(w, "Endpoints and pods that use it") {
 			t.Errorf("%s: the plan warns %q", attribute, w)
 		}
 	}

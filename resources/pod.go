@@ -71,12 +71,16 @@ var Pod = &kit.Kind[pod]{
 		if err != nil {
 			return err
 		}
+		state.Private.Named = state.named(ctx)
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}
 		return state.flatten(ctx, got)
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *pod) error {
+		if id := state.lostVolume(ctx, c, plan); id != "" {
+			return &diagnostics.AttributeError{Attribute: "mounts.network", Err: fmt.Errorf("the network volume %s does not exist any more, and the pod runs without it. Name one that exists, which replaces the pod, or remove the mount", id)}
+		}
 		have, err := c.Pods.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
@@ -92,7 +96,7 @@ var Pod = &kit.Kind[pod]{
 		if err != nil {
 			return err
 		}
-		plan.Private.Imported, plan.Private.Carried = false, nil
+		plan.Private.Imported, plan.Private.Carried, plan.Private.Named = false, nil, nil
 		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
 		if err := plan.recordApplied(ctx, got); err != nil {
 			return err

@@ -66,6 +66,7 @@ type podPrivate struct {
 	Imported bool     // and not updated since: the settings of its template are in the state
 	Carried  []string // see fixedChanges
 	EnvWO    envDigests
+	Named    references
 }
 
 type podGPU struct {

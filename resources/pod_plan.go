@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -59,7 +60,7 @@ func validateMounts(ctx context.Context, c diagnostics.Check, from types.Object)
 	case isSet(mounts.Persistent) && isSet(mounts.Network):
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
-		c.Error("mounts", "No mount", "mounts needs persistent or network. Leave mounts out for none.")
+		c.Error("mounts", "No mount", "mounts needs persistent or network. "+objectrule.Misspelt+" Leave mounts out for none.")
 	}
 }
 
@@ -82,8 +83,8 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	checkCatalog(ctx, p, podRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.Plan.Registry)
-		checkMountedVolume(ctx, p, p.Plan.Mounts)
+		checkRegistry(ctx, p, p.State.named(ctx), p.Plan.Registry)
+		checkVolumes(ctx, p, "mounts.network", p.State.named(ctx), volumeIDs(ctx, p.Plan.Mounts))
 		checkPodTemplate(ctx, p)
 	}
 }
@@ -116,17 +117,6 @@ func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version
 	}
 	if persistent, err := value.As[persistentMount](ctx, mounts.Persistent); err == nil && persistent != nil && isSet(persistent.Size) && persistent.Size.ValueInt64() < minPersistent {
 		c.Error("mounts.persistent.size", "Size out of bounds", "A persistent mount has at least %d GB on API v2, not %d.", minPersistent, persistent.Size.ValueInt64())
-	}
-}
-
-// checkMountedVolume refuses a network volume that does not exist.
-func checkMountedVolume[M any](ctx context.Context, p *planrule.Plan[M], from types.Object) {
-	mounts, err := expandMounts(ctx, from)
-	if err != nil || p.API == nil {
-		return
-	}
-	for _, mount := range mounts.Network {
-		checkReference(ctx, p, "mounts.network", types.StringValue(mount.VolumeID), "network volume", p.API.NetworkVolumes.Get)
 	}
 }
 
@@ -185,11 +175,15 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	}
 	changes, recorded := fixedChanges(ctx, p, attributes, p.State.Private.Created, p.State.Private.Carried)
 	replaced = append(replaced, changes...)
-	if mountsReplace(ctx, p) {
+	lost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
+	if !lost && mountsReplace(ctx, p) {
 		replaced = append(replaced, "mounts")
 	}
 	for _, attribute := range replaced {
 		p.Replace(attribute)
+	}
+	if slices.Contains(replaced, "data_center_ids") {
+		p.Catalog.CheckReplacingPlaces(ctx, p.Check, refs("data_center_ids", p.State.DataCenterIDs, p.Plan.DataCenterIDs))
 	}
 	if len(replaced) > 0 {
 		p.Warn(replaced[0], "The pod will be replaced", "A pod can't change its %s. The apply deletes pod %s (%s) and creates another one, with a new id and other addresses. %s",
@@ -199,6 +193,9 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 	changed, inherited := containerChanges(ctx, p)
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
 		p.Warn(recorded[0], recordedSummary, recordedDetail, "pod "+p.State.ID.ValueString(), list(recorded))
+	}
+	if lost { // the apply refuses it
+		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
 	planContainerChange(p, changed)
 }

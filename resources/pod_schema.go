@@ -35,7 +35,7 @@ var podSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Optional:            true,
 			MarkdownDescription: "Container image.",
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{nonEmpty, imageReference},
 		},
 		"args": argsAttribute(""),
 		"docker_entrypoint": schema.ListAttribute{

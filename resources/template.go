@@ -113,7 +113,7 @@ var templateSchema = schema.Schema{
 		"image": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "Container image.",
-			Validators:          []validator.String{nonEmpty},
+			Validators:          []validator.String{nonEmpty, imageReference},
 		},
 		"args": argsAttribute(""),
 		"docker_entrypoint": schema.ListAttribute{
@@ -256,7 +256,7 @@ func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
 		planTemplateChange(ctx, p)
 	}
 	if p.State == nil || p.Updates(ctx) {
-		checkRegistry(ctx, p, p.Plan.Registry)
+		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
 	}
 }
 

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/distribution/reference"
 	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -93,6 +95,12 @@ func between(low, high int64) rule[int64] {
 	return rule[int64]{expects: fmt.Sprintf("%d to %d", low, high), holds: func(n int64) bool { return low <= n && n <= high }}
 }
 
+// in says the unit of a number.
+func (r rule[T]) in(unit string) rule[T] {
+	r.expects += " " + unit
+	return r
+}
+
 func atLeast[T int64 | float64](low T) rule[T] {
 	return rule[T]{expects: fmt.Sprint("at least ", low), holds: func(n T) bool { return n >= low }}
 }
@@ -111,6 +119,13 @@ var (
 )
 
 var absolutePath = rule[string]{expects: "an absolute path, such as /workspace", holds: path.IsAbs}
+
+// imageReference refuses what no container engine takes for a reference. Capitals, of
+// which the grammar has none in a repository, are left to the deployment.
+var imageReference = rule[string]{expects: "the reference of a container image, such as ghcr.io/acme/worker:1.2", holds: func(s string) bool {
+	_, err := reference.ParseNormalizedNamed(strings.ToLower(s))
+	return !errors.Is(err, reference.ErrReferenceInvalidFormat)
+}}
 
 // powerOfTwo: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}

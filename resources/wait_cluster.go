@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -18,7 +19,8 @@ type clusterWait struct {
 }
 
 var clusterWaitAttribute = schema.SingleNestedAttribute{
-	Optional: true,
+	Validators: objectrule.Some,
+	Optional:   true,
 	MarkdownDescription: "What an apply that creates or changes the cluster waits for, as long as `timeouts` says. " +
 		"Where it does not come, or a pod ends before, the apply fails with the last lines of the log of a pod that does not run.",
 	Attributes: map[string]schema.Attribute{

@@ -39,6 +39,7 @@ type Checks struct {
 	client *api.Client
 	failed atomic.Bool // a list could not be read: no other is asked for
 	warned atomic.Bool // of that
+	free   atomic.Bool // prices of 0 were warned of
 }
 
 // New returns checks against the catalog that a client reads.

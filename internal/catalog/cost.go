@@ -72,6 +72,9 @@ func (c *Checks) CheckCost(ctx context.Context, to diagnostics.Check, r Request,
 			dearest = p
 		}
 	}
+	if dearest.unit != nil && dearest.unit.Sign() == 0 && len(missing) == 0 && !c.free.Swap(true) {
+		to.WarnAt(at, "The catalog has no prices but 0", "max_hourly_cost of %s USD (%s) is compared with prices of 0 alone, and refuses nothing: the catalog says that all costs 0 that may be got here. A jobrunner has the prices of its catalog file (--catalog).", decimal(ceiling.USD), ceiling.Source)
+	}
 	if dearest.unit != nil {
 		factor := r.Machines
 		text := dearest.text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
@@ -31,7 +32,7 @@ func (c *Checks) CheckNames(ctx context.Context, to diagnostics.Check, r Request
 }
 
 func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Request) {
-	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools)) {
+	if r.GPU != nil && (anyNew(r.GPU.Types) || anyNew(r.GPU.Pools) || r.GPU.CountNew) {
 		if all, ok := c.GPUTypes(ctx, to); ok {
 			c.unknown(to, c.Names, "GPU type", r.GPU.Types, column(all, gpuID))
 			c.unknown(to, c.Names, "GPU pool", r.GPU.Pools, column(all, gpuPool))
@@ -49,7 +50,26 @@ func (c *Checks) checkListed(ctx context.Context, to diagnostics.Check, r Reques
 	}
 	if anyNew(r.DataCenters) {
 		if all, ok := c.dataCenters(ctx, to); ok {
-			c.unknown(to, c.Names.atMost(Warning), "data center", r.DataCenters, column(all, func(d api.DataCenter) string { return d.ID }))
+			c.unknown(to, c.Names.atMost(Warning), "data center", r.DataCenters, column(all, dataCenterID))
+		}
+	}
+}
+
+// CheckReplacingPlaces refuses unknown data centers for which an object is replaced: what
+// is deleted first would not come back, should the API refuse them. On API v1, and where
+// the catalog can't be read, CheckNames of the create that follows says what is known.
+func (c *Checks) CheckReplacingPlaces(ctx context.Context, to diagnostics.Check, refs []Ref) {
+	if c == nil || c.Names != Error || c.client.Version == api.V1 || !anyNew(refs) {
+		return
+	}
+	all, ok := c.dataCenters(ctx, to)
+	if !ok {
+		return
+	}
+	for _, ref := range refs {
+		if known := column(all, dataCenterID); ref.New && !slices.Contains(known, ref.ID) {
+			c.Names.report(to, ref.At, "Unknown data center", "The catalog of the deployment has no data center %q%s The object would be deleted before it is made there: correct the id, or set names = \"warning\" in plan_checks of the provider block.",
+				ref.ID, suggestion(ref.ID, known))
 		}
 	}
 }
@@ -89,12 +109,18 @@ func suggestion(id string, known []string) string {
 	return "."
 }
 
-// checkGPUCount compares the GPUs of a pod with those of the largest machine.
+// checkGPUCount compares the GPUs of a pod or worker with those of the largest machine.
 func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUType) {
-	if r.Product == Serverless || !r.ComputeKnown || !r.Changes {
+	if !r.ComputeKnown || !r.Changes {
 		return
 	}
-	types, _ := r.GPU.choose(all)
+	types, missing := r.GPU.choose(all)
+	if r.Product == Serverless {
+		if len(missing) == 0 {
+			c.checkWorkerGPUs(to, r, types)
+		}
+		return
+	}
 	for _, t := range types {
 		switch most := r.of(t.MaxCount); {
 		case most == 0:
@@ -102,6 +128,24 @@ func (c *Checks) checkGPUCount(to diagnostics.Check, r Request, all []api.GPUTyp
 		case r.GPU.Count > most:
 			c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine with the GPU type %q in the %s cloud has %d GPUs, and the configuration asks for %d.", t.ID, r.cloud(), most, r.GPU.Count)
 		}
+	}
+}
+
+// checkWorkerGPUs refuses more GPUs than a machine of any type has that will do, in
+// whichever cloud: of workers no cloud is chosen.
+func (c *Checks) checkWorkerGPUs(to diagnostics.Check, r Request, types []api.GPUType) {
+	var most int64
+	for _, t := range types {
+		n := max(t.MaxCount.Secure, t.MaxCount.Community)
+		if n == 0 {
+			return // the catalog does not say
+		}
+		most = max(most, n)
+	}
+	if len(types) > 0 && r.GPU.Count > most {
+		chosen := column(slices.Concat(r.GPU.Types, r.GPU.Pools), func(ref Ref) string { return ref.ID })
+		slices.Sort(chosen)
+		c.Names.report(to, r.GPU.CountAt, "More GPUs than a machine has", "The largest machine of %s has %d GPUs, and the configuration asks for %d for each worker.", strings.Join(chosen, ", "), most, r.GPU.Count)
 	}
 }
 

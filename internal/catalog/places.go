@@ -27,7 +27,7 @@ func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Reques
 		c.DataCenters.report(to, at, "No common data center", "The network volumes are in none of the data centers. %s Choose data centers of the volumes, or volumes of the data centers.", r.places())
 		return
 	}
-	if !r.ComputeKnown || c.client.Version == api.V1 {
+	if !r.ComputeKnown || c.client.Version == api.V1 || c.unknownPlace(ctx, to, r) {
 		return
 	}
 	offering, ids := c.offering(ctx, to, r)
@@ -36,6 +36,16 @@ func (c *Checks) CheckPlaces(ctx context.Context, to diagnostics.Check, r Reques
 	}
 	c.DataCenters.report(to, at, "No common data center", "No data center that the configuration allows offers %s. %s The catalog offers it in: %s.",
 		strings.Join(ids, ", "), r.places(), strings.Join(offering, ", "))
+}
+
+// unknownPlace tells whether CheckNames has said of a data center that the catalog lacks
+// it: what the catalog offers there is not known, and of one slip one finding is enough.
+func (c *Checks) unknownPlace(ctx context.Context, to diagnostics.Check, r Request) bool {
+	if c.Names == Off || !anyNew(r.DataCenters) {
+		return false
+	}
+	all, ok := c.dataCenters(ctx, to)
+	return ok && slices.ContainsFunc(r.DataCenters, func(ref Ref) bool { return ref.New && !slices.Contains(column(all, dataCenterID), ref.ID) })
 }
 
 // CheckVolume refuses a network volume in a data center without its storage tier; "" is

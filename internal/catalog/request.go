@@ -53,6 +53,7 @@ type GPUs struct {
 	Excluded []string
 	Count    int64
 	CountAt  path.Path
+	CountNew bool // the state has another one
 }
 
 // CPU is a flavour and its vCPUs.
@@ -92,6 +93,8 @@ func (g *GPUs) choose(all []api.GPUType) (types []api.GPUType, missing []string)
 func gpuID(t api.GPUType) string   { return t.ID }
 func gpuPool(t api.GPUType) string { return t.Pool }
 func cpuID(t api.CPUType) string   { return t.ID }
+
+func dataCenterID(d api.DataCenter) string { return d.ID }
 
 // computeAt is the attribute that chooses the machine.
 func (r Request) computeAt() path.Path {

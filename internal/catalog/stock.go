@@ -25,7 +25,7 @@ func (c *Checks) CheckStock(ctx context.Context, to diagnostics.Check, r Request
 		return
 	}
 	offers, ok := c.offers(ctx, to, r)
-	if !ok || len(offers) == 0 {
+	if !ok || len(offers) == 0 || c.unknownPlace(ctx, to, r) {
 		return
 	}
 	allowed := r.allowed()

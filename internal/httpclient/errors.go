@@ -92,8 +92,10 @@ func (e *Error) outcome() string {
 		return "Whether the deployment did it is not known: look before you try again."
 	case e.Method != http.MethodPost && (e.mayHaveSucceeded || sent && (e.Status == 0 || e.Status < 300 || e.Status >= 500 && e.Status != http.StatusNotImplemented)):
 		return "Whether the deployment did it is not known, and doing it again does no harm: apply again."
+	case e.Method == http.MethodDelete: // others of the same run may have been
+		return "This object was not deleted."
 	}
-	return "Nothing was changed."
+	return "This request changed nothing."
 }
 
 // Remedy is what a person can do about the failure.

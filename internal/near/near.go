@@ -25,18 +25,21 @@ func Matches(word string, known []string) []string {
 
 type match struct {
 	word     string
+	model    bool // has the number that the searched one has: "H100" is not H200
 	contains bool // all words of the searched one
 	distance int
 }
 
 func rank(word string, known []string) (matches []match) {
 	lower := strings.ToLower(word)
+	own := withoutVendor(lower, known)
 	for _, k := range known {
 		candidate := strings.ToLower(k)
 		distance := levenshtein.Distance(lower, candidate, nil)
-		contains := isWordOf(lower, candidate) || len(lower) >= 3 && strings.Contains(candidate, lower)
+		model := hasModel(own, candidate)
+		contains := model || isWordOf(own, candidate) || len(own) >= 3 && strings.Contains(candidate, own)
 		if contains || distance <= 1+len(lower)/3 || len(candidate) >= 3 && strings.Contains(lower, candidate) {
-			matches = append(matches, match{k, contains && distance > 1, distance})
+			matches = append(matches, match{k, model && distance > 1, contains && distance > 1, distance})
 		}
 	}
 	slices.SortFunc(matches, func(a, b match) int {
@@ -45,16 +48,42 @@ func rank(word string, known []string) (matches []match) {
 	return slices.Compact(matches)
 }
 
-// tier orders a slip of one character before names that contain the word, such as
-// "NVIDIA H100 PCIe" for H100, and those before names that are spelled like it.
+// tier orders names of the same model, such as "NVIDIA H100 PCIe" for "NVIDIA H100", before
+// a slip of one character, that before names that contain the word, and those before names
+// that are spelled like it.
 func (m match) tier() int {
 	switch {
-	case m.distance <= 1:
+	case m.model:
 		return 0
-	case m.contains:
+	case m.distance <= 1:
 		return 1
+	case m.contains:
+		return 2
 	}
-	return 2
+	return 3
+}
+
+// withoutVendor is a word without its beginning, where that begins several known names,
+// as NVIDIA does: it tells none from another.
+func withoutVendor(word string, known []string) string {
+	vendor, rest, ok := strings.Cut(word, " ")
+	rest = strings.TrimSpace(rest)
+	begin := 0
+	for _, k := range known {
+		if strings.HasPrefix(strings.ToLower(k), vendor+" ") {
+			begin++
+		}
+	}
+	if !ok || begin < 2 || len(rest) < 2 {
+		return word
+	}
+	return rest
+}
+
+// hasModel tells whether all words are among those of a name, one with a digit among them.
+func hasModel(word, name string) bool {
+	words, names := strings.FieldsFunc(word, isBetween), strings.FieldsFunc(name, isBetween)
+	return strings.ContainsAny(word, "0123456789") && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(names, w) })
 }
 
 // isWordOf tells whether a word is one of a name's, such as L4 of "NVIDIA L4", or several

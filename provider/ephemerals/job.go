@@ -14,6 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -67,7 +68,7 @@ func arguments(of []jobrun.Attribute) map[string]schema.Attribute {
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members)}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members), Validators: objectrule.Some}
 		}
 	}
 	return out

@@ -90,7 +90,7 @@ func CheckID(c diagnostics.Check, attribute string, id types.String) {
 
 func checkBound(c diagnostics.Check, attribute string, v types.Int64, low time.Duration) {
 	if ms := v.ValueInt64(); !v.IsNull() && !v.IsUnknown() && (ms < low.Milliseconds() || ms > longest.Milliseconds()) {
-		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected %d to %d, got %d.", attribute, low.Milliseconds(), longest.Milliseconds(), ms)
+		c.Error(attribute, "Invalid "+attribute, "Invalid %s: expected %d to %d milliseconds (10 minutes are 600000), got %d.", attribute, low.Milliseconds(), longest.Milliseconds(), ms)
 	}
 }
 

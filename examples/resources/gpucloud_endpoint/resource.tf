@@ -4,7 +4,8 @@ resource "gpucloud_template" "worker" {
   serverless = true
 }
 
-# Follows the template, on GPUs in order of priority. Works on both API versions.
+# Follows the template. Works on both API versions; the order of the GPUs is one of
+# priority on v1 alone: v2 keeps none, and the plan says so.
 resource "gpucloud_endpoint" "sdxl" {
   name        = "sdxl"
   template_id = gpucloud_template.worker.id

@@ -1,0 +1,39 @@
+// Package objectrule has rules for nested attributes, of resources, actions and the
+// provider block alike.
+package objectrule
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+)
+
+// Misspelt ends the error of an object that says nothing. Terraform converts an object to
+// the type of its attribute and drops what that type lacks, so that no provider ever sees
+// a misspelt name.
+const Misspelt = "Terraform drops a misspelt attribute of an object before the provider sees it: check the names."
+
+// Some refuses an object without any attribute, where each of them may be left out.
+var Some = []validator.Object{some{}}
+
+type some struct{}
+
+func (some) Description(context.Context) string         { return "expected at least one attribute" }
+func (some) MarkdownDescription(context.Context) string { return "expected at least one attribute" }
+
+func (some) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
+	members := req.ConfigValue.Attributes()
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() || slices.ContainsFunc(slices.Collect(maps.Values(members)), func(v attr.Value) bool { return !v.IsNull() }) {
+		return
+	}
+	name := diagnostics.Name(req.Path)
+	resp.Diagnostics.AddAttributeError(req.Path, "Invalid value of "+name, fmt.Sprintf("Invalid %s: expected at least one of %s, got none. %s Or leave %[1]s out.",
+		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), Misspelt))
+}
