@@ -61,6 +61,7 @@ func (r *repeats) write(id, text string, show func(string)) {
 		} else {
 			show(text)
 		}
+		s.shown = n // should the timer have fired
 	case same && !ended:
 		if s.release == nil {
 			s.release = time.AfterFunc(holdTime, func() {

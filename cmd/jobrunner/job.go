@@ -105,7 +105,7 @@ func (r *runJob) Run() error {
 		failure, ok := errors.AsType[*api.JobError](err)
 		switch {
 		case ok && failure.Err != nil:
-			return &exitError{exitNoResult, err.Error()}
+			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, ended)}
 		case err != nil && !ok:
 			return refusedJob(err)
 		}
@@ -132,12 +132,13 @@ func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID strin
 	if ctx.Err() != nil {
 		why = "interrupted"
 	}
+	reason := lastReason(ctx, c, endpointID, ended)
 	cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
 	if _, err := c.Jobs.Cancel(cancelling, endpointID, sent.ID); err != nil {
-		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it could not be cancelled, and may go on: %s", sent.ID, why, err)}
+		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it could not be cancelled, and may go on: %s%s", sent.ID, why, err, reason)}
 	}
-	return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it was cancelled", sent.ID, why)}
+	return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it was cancelled%s", sent.ID, why, reason)}
 }
 
 // submission creates the body of the request.
@@ -218,6 +219,9 @@ func (tailJob) Help() string {
 func (t *tailJob) Run() error {
 	return t.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		ended, err := t.tail(ctx, c, endpointID, t.Job)
+		if ctx.Err() != nil {
+			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job goes on as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
+		}
 		return t.verdictOf(ended, err)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
@@ -41,6 +42,19 @@ func waitReason(ctx context.Context, c *api.Client, endpointID string, now api.J
 		return ""
 	}
 	return "no worker can start: " + reason
+}
+
+// reasonTime limits the search for a reason when nobody waits for the job any longer.
+const reasonTime = 3 * time.Second
+
+// lastReason is waitReason at the end of a line about a job that nobody awaits any longer.
+func lastReason(ctx context.Context, c *api.Client, endpointID string, last api.Job) string {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), reasonTime)
+	defer done()
+	if why := waitReason(ctx, c, endpointID, last); why != "" {
+		return "; " + why
+	}
+	return ""
 }
 
 // maxUpdate limits a progress update in a line, in bytes.
