@@ -97,8 +97,10 @@ type Config struct {
 	Volumes VolumeKeeper
 	// LogWorkers takes each line that a worker or a pod writes, behind its id; nil: none.
 	LogWorkers io.Writer
-	Version    string // of the program, for the page and the metrics
-	Logger     *slog.Logger
+	// OnJob is told of each change of a job's state, and must not wait; nil: not.
+	OnJob   func(engine.Event)
+	Version string // of the program, for the page and the metrics
+	Logger  *slog.Logger
 }
 
 // Jobrunner is a running deployment.
@@ -207,7 +209,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 	}
 	background := context.WithoutCancel(ctx)
 	if j.engine, err = engine.Open(ctx, engine.Config{
-		DB: j.db, Clock: clk, Logger: c.Logger, Observe: j.recordEvent, Spool: spoolDir(c.DataDir),
+		DB: j.db, Clock: clk, Logger: c.Logger, Observe: j.recordEvent(c.OnJob), Spool: spoolDir(c.DataDir),
 		Node: engine.Node{URL: cmp.Or(c.NodeURL, c.URL), Machine: j.machine}, News: func(kind, id string) { j.heed(background, kind, id) },
 	}); err != nil {
 		return err
@@ -349,6 +351,14 @@ func (j *Jobrunner) Drain(ctx context.Context) {
 	j.draining.Store(true)
 	j.pods.Stop()
 	j.pools.Drain(ctx)
+}
+
+// Running counts the jobs that workers of this process run.
+func (j *Jobrunner) Running() (n int) {
+	for _, endpoint := range j.engine.Endpoints() {
+		n += min(j.engine.Counts(endpoint).InProgress, j.pools.Counts(endpoint).Running)
+	}
+	return n
 }
 
 // Close ends workers and engine and closes the state. Jobs that run are queued

@@ -17,11 +17,16 @@ import (
 // within an hour.
 func (j *Jobrunner) PageCode() string { return j.page.Load().Code() }
 
-// recordEvent passes an event of a job to the metrics and the page.
-func (j *Jobrunner) recordEvent(e engine.Event) {
-	j.metrics.Job(e)
-	if p := j.page.Load(); p != nil {
-		p.Job(e)
+// recordEvent passes events of jobs to the metrics, the page, and also somebody else.
+func (j *Jobrunner) recordEvent(also func(engine.Event)) func(engine.Event) {
+	return func(e engine.Event) {
+		j.metrics.Job(e)
+		if p := j.page.Load(); p != nil {
+			p.Job(e)
+		}
+		if also != nil {
+			also(e)
+		}
 	}
 }
 

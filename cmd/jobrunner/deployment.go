@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -26,16 +27,40 @@ type deployment struct {
 func (d *deployment) client() (*api.Client, error) {
 	s := api.Settings{BaseURL: d.BaseURL, QueueURL: d.QueueURL, Version: api.Version(d.APIVersion), APIKey: os.Getenv(keyVariable), KeySource: keyVariable, UserAgent: "jobrunner/" + version}
 	if s.APIKey == "" && isLocal(d.BaseURL) && (d.QueueURL == "" || isLocal(d.QueueURL)) {
-		if dir, err := dataDir(d.Data); err == nil {
-			path := filepath.Join(dir, keyFile)
-			content, _ := os.ReadFile(path) // without a key the client says what to do
-			s.APIKey, s.KeySource = strings.TrimSpace(string(content)), path
+		var err error
+		if s.APIKey, s.KeySource, err = d.storedKey(); err != nil {
+			return nil, err
 		}
 	}
 	if s.APIKey == "" {
 		return nil, fmt.Errorf("no API key for %s: set %s, which serve and dev print at their start, or --data to the data folder of a jobrunner of this machine", d.BaseURL, keyVariable)
 	}
 	return api.New(s)
+}
+
+// storedKey is the key in the data folder, and its file; "" where there is no such
+// folder and nobody named one.
+func (d *deployment) storedKey() (key, path string, err error) {
+	dir, err := dataDir(d.Data)
+	if err != nil {
+		return "", "", nil //nolint:nilerr // nobody named it
+	}
+	path = filepath.Join(dir, keyFile)
+	content, err := os.ReadFile(path)
+	if key = strings.TrimSpace(string(content)); key != "" {
+		return key, path, nil
+	}
+	_, absent := os.Stat(dir)
+	switch {
+	case absent != nil && d.Data == "":
+		return "", "", nil
+	case absent != nil:
+		return "", "", fmt.Errorf("no API key for %s: --data %s: %w; set it to the data folder of a jobrunner of this machine, or set %s", d.BaseURL, d.Data, absent, keyVariable)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return "", "", fmt.Errorf("no API key for %s: %w; set %s, or read the file as the user that runs the jobrunner", d.BaseURL, err, keyVariable)
+	}
+	return "", "", fmt.Errorf("no API key for %s: the data folder %s has none, as its jobrunner was started with a key of its own (--api-key-file or %s): set %s to that key",
+		d.BaseURL, dir, keyVariable, keyVariable)
 }
 
 func isLocal(address string) bool {

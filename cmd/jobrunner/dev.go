@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
@@ -25,7 +26,7 @@ import (
 // dev is a deployment with one endpoint, whose workers run a file.
 type dev struct {
 	File         string   `arg:"" help:"Program of the handler: a Python file, a script, anything executable."`
-	Listen       string   `default:"127.0.0.1:8420" help:"Address of this machine to listen on; port 0 selects a free one."`
+	Listen       string   `placeholder:"ADDRESS" help:"Address of this machine to listen on; port 0 selects a free one. Default: 127.0.0.1:8420, and a free port with --once."`
 	Workers      int      `default:"1" help:"Maximum number of workers."`
 	GPUs         int      `name:"gpus" default:"0" help:"GPUs of each worker."`
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/gpu.md), or one of ${gpu_presets}."`
@@ -54,9 +55,28 @@ Exit status with --once: 0 the job is COMPLETED, 1 FAILED, 2 the handler does no
 invalid, 3 TIMED_OUT, 4 anything else.`
 }
 
-func (d *dev) Run() (err error) {
+// Run runs the deployment. What is no verdict on the job of --once has a status of its own.
+func (d *dev) Run() error {
+	err := d.run()
+	if _, ok := errors.AsType[*exitError](err); d.Once && err != nil && !ok {
+		return &exitError{exitNoResult, err.Error()}
+	}
+	return err
+}
+
+func (d *dev) run() (err error) {
+	if d.Listen == "" {
+		d.Listen = "127.0.0.1:8420"
+		if d.Once { // nobody else sends jobs
+			d.Listen = "127.0.0.1:0"
+		}
+	}
 	if err := (&serve{Listen: d.Listen}).checkListen(); err != nil {
-		return err
+		return &exitError{exitUsage, err.Error()}
+	}
+	env, err := d.environment()
+	if err != nil {
+		return &exitError{exitUsage, err.Error()}
 	}
 	if d.Once && d.Input == "" {
 		d.Input = "{}"
@@ -95,10 +115,10 @@ func (d *dev) Run() (err error) {
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w (choose another address with --listen)", d.Listen, err)
 	}
-	url := "http://" + listener.Addr().String()
+	url, ends := "http://"+listener.Addr().String(), newJobEnds()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
 		APIKey: key, Logger: log, GPUs: inventory, NoJobLimits: true, Version: version,
-		URL: url, Programs: programs, LogWorkers: out,
+		URL: url, Programs: programs, LogWorkers: out, OnJob: ends.observe,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -107,18 +127,22 @@ func (d *dev) Run() (err error) {
 	go func() {
 		serveErr <- run(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
 	}()
-	e := &devEndpoint{url: url, key: key, displayedKey: key}
+	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
 	if !generated { // the user knows the key
 		e.displayedKey = "$" + keyVariable
 	}
-	err = e.create(ctx, d)
+	e.client, err = api.New(api.Settings{BaseURL: url, Version: api.V2, APIKey: key, UserAgent: "jobrunner/" + version})
+	if err == nil {
+		err = e.create(ctx, d, env)
+	}
 	switch {
 	case err != nil:
 	case d.Once:
 		err = e.runOnce(ctx, d.Input, out)
 	default:
 		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
-		err = d.follow(ctx, e, handler, python, out)
+		go ends.show(ctx, e, out)
+		err = d.follow(ctx, e, handler, python, out, ends)
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
@@ -158,7 +182,7 @@ func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *int
 	if e.displayedKey == e.key {
 		fmt.Fprintf(w, "export %s=%s\n", keyVariable, e.key)
 	}
-	fmt.Fprintf(w, "\nSend it a job:  jobrunner job run %s --input '{}'\n", e.id)
+	fmt.Fprintf(w, "\nSend it a job:  %s --input '{}'\n", commandLine("jobrunner", "job", "run", e.name))
 	fmt.Fprintf(w, "                curl -H \"Authorization: Bearer %s\" -d '{\"input\": {}}' %s/v2/%s/runsync\n", e.displayedKey, e.url, e.id)
 	if d.Input == "" {
 		fmt.Fprintf(w, "                or start with --input %s, which sends a job after each change\n", testInput(h.File))
@@ -181,7 +205,7 @@ func testInput(handler string) string {
 const watchInterval = 300 * time.Millisecond
 
 // follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, out *terminal) error {
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, out *terminal, ends *jobEnds) error {
 	extraFiles := d.Watch
 	if exists(d.Input) {
 		extraFiles = append(extraFiles, d.Input)
@@ -190,7 +214,7 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, py
 	if err != nil {
 		out.show("WARN", "", err.Error())
 	}
-	loop := &jobLoop{e: e, input: d.Input, out: out}
+	loop := &jobLoop{e: e, input: d.Input, out: out, ends: ends}
 	if d.Input != "" {
 		loop.resubmit(ctx)
 		defer loop.wait()
@@ -242,15 +266,30 @@ func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h executor.Handle
 
 // devEndpoint is the endpoint, which the management API creates and changes.
 type devEndpoint struct {
+	client       *api.Client
 	url, key     string
 	displayedKey string // printed instead of the key
-	id           string
+	name, id     string
 	version      int
 }
 
-func (e *devEndpoint) create(ctx context.Context, d *dev) error {
+// environment is the environment of the workers.
+func (d *dev) environment() (map[string]string, error) {
+	level := strings.ToUpper(d.LogLevel)
+	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // lines that are not shown are not logged
+	for _, variable := range d.Env {
+		name, value, ok := strings.Cut(variable, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("invalid --env %s: expected NAME=VALUE", name)
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string) error {
 	body := map[string]any{
-		"name": strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File)), "image": e.image(),
+		"name": e.name, "image": e.image(), "env": env,
 		"workers": map[string]any{"min": 1, "max": max(d.Workers, 1)},
 		"scaling": map[string]any{"type": "QUEUE_DELAY", "queueDelay": 0.5},
 	}
@@ -259,16 +298,6 @@ func (e *devEndpoint) create(ctx context.Context, d *dev) error {
 	} else {
 		body["cpu"] = []any{map[string]any{"id": "cpu3c", "vcpuCount": 2}}
 	}
-	level := strings.ToUpper(d.LogLevel)
-	env := map[string]string{"RUNPOD_LOG_LEVEL": level, "RUNPOD_DEBUG_LEVEL": level} // lines that are not shown are not logged
-	for _, variable := range d.Env {
-		name, value, ok := strings.Cut(variable, "=")
-		if !ok || name == "" {
-			return fmt.Errorf("invalid --env %s: expected NAME=VALUE", name)
-		}
-		env[name] = value
-	}
-	body["env"] = env
 	var created struct {
 		ID string `json:"id"`
 	}

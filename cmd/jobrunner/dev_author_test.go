@@ -148,7 +148,9 @@ runpod.serverless.start({"handler": handler})
 		"failed":       {[]string{`--input={"op": "fail"}`}, 1, "{\n  \"at\": 5\n}\n", "the job is FAILED: it is Friday"},
 		"raised":       {[]string{`--input={"op": "raise"}`}, 1, "", "\nValueError: it is Saturday\n"},
 		"died":         {[]string{`--input={"op": "die"}`}, 1, "", "its worker died with exit status 3"},
-		"not an input": {[]string{"--input=[1]"}, 2, "", "expected a JSON object or a file"},
+		"not an input": {[]string{"--input=[1]"}, 2, "", "invalid --input [1]: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got an array"},
+		"nor this":     {[]string{"--input=5"}, 2, "", "got a number"},
+		"nor a file":   {[]string{"--input=absent"}, 2, "", "expected a JSON object or a file: open absent"},
 		"no object":    {[]string{"--input=" + file}, 2, "", "expected a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,12 +221,13 @@ runpod.serverless.start({"handler": handler})
 	s.until(`Python \d+\.\d+\.\d+ of PATH: python3`)
 	s.until(`\d\d:\d\d:\d\d │     hello\\u001b]0;owned\\u0007\n`) // shown, and not obeyed
 	s.until(`\d\d:\d\d:\d\d INFO  \[…[0-9a-z-]{12}\] two\n {15}lines\n`)
-	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job …[0-9a-z-]{12}\)\n {15}1\n`)
+	id := strings.TrimSuffix(strings.TrimPrefix(s.until(`sent \(job [0-9a-z-]{39}\)\n`), "sent (job "), ")\n")
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job ` + id + `\)\n {15}1\n`)
 	put(t, helper, "VERSION = 2\n\n")
 	s.until(`DEV   pkg/helper.py changed: the worker is replaced\n`)
 	s.until(`JOB   COMPLETED .*\n {15}2\n`)
 	put(t, file, "import runpod\nraise SystemExit('no model here')\n")
-	s.until(`WARN  the jobs of an endpoint wait: a worker can't work\n {15}it ended right after its start, with exit status 1\n`)
+	s.until(`WARN  no worker of an endpoint can work, and its jobs wait\n {15}it ended right after its start, with exit status 1\n`)
 	s.lacks("heartbeat")
 	s.lacks("\x1b")
 	s.lacks(`"requestId"`)
@@ -281,7 +284,7 @@ func TestDevPython(t *testing.T) {
 		"uv by its configuration": {map[string]string{"pyproject.toml": "[tool.uv]\n"}, "uv", "uv", "of uv: ", "uv add runpod"},
 		"poetry":                  {map[string]string{"poetry.lock": ""}, "poetry", "poetry", "of poetry: ", "poetry add runpod"},
 		"conda":                   {map[string]string{"environment.yml": "name: vision\n"}, "conda", "conda", "of conda environment vision: ", "conda run -n vision python -m pip install runpod"},
-		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "of PATH: python3", "python3 -m pip install runpod"},
+		"a lock without its tool": {map[string]string{"poetry.lock": ""}, "", "", "of PATH: python3", "/001 && python3 -m venv .venv && .venv/bin/pip install runpod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

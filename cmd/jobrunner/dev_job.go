@@ -35,8 +35,11 @@ func (e *exitError) Error() string { return e.text }
 func submissionOf(input string) ([]byte, error) {
 	text := []byte(strings.TrimSpace(input))
 	if !bytes.HasPrefix(text, []byte("{")) {
-		var err error
-		if text, err = os.ReadFile(input); err != nil {
+		content, err := os.ReadFile(input)
+		switch {
+		case err == nil:
+			text = content
+		case !json.Valid(text):
 			return nil, fmt.Errorf("invalid --input %s: expected a JSON object or a file: %w", input, err)
 		}
 	}
@@ -46,6 +49,9 @@ func submissionOf(input string) ([]byte, error) {
 // submissionOfJSON takes the JSON as the job's input, unless it is an object with the
 // member input. Its source is named in errors.
 func submissionOfJSON(text []byte, source string) ([]byte, error) {
+	if text = bytes.TrimSpace(text); json.Valid(text) && text[0] != '{' {
+		return nil, fmt.Errorf("invalid --input %s: expected a JSON object such as {\"prompt\": \"hello\"}, or a file that has one; got %s", source, kindOfJSON(text))
+	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		return nil, fmt.Errorf("invalid --input %s: expected a JSON object: %w", source, err)
@@ -56,9 +62,21 @@ func submissionOfJSON(text []byte, source string) ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{"input": text})
 }
 
-// send sends a job and waits for its end. With once it stops waiting when no worker
-// can start.
-func (e *devEndpoint) send(ctx context.Context, input string, once bool) (job api.Job, err error) {
+// kindOfJSON names what a JSON text is that is no object.
+func kindOfJSON(text []byte) string {
+	switch text[0] {
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f', 'n':
+		return string(text)
+	}
+	return "a number"
+}
+
+// submit sends a job.
+func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, err error) {
 	body, err := submissionOf(input)
 	if err != nil {
 		return job, &exitError{exitNotStarted, err.Error()}
@@ -66,15 +84,25 @@ func (e *devEndpoint) send(ctx context.Context, input string, once bool) (job ap
 	if err := e.call(ctx, http.MethodPost, "/v2/"+e.id+"/run", json.RawMessage(body), &job); err != nil {
 		return job, &exitError{exitNotStarted, "the job was refused: " + err.Error()}
 	}
+	return job, nil
+}
+
+// await waits for the end of a job, and shows its progress. With once it stops waiting
+// when no worker can start.
+func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
+	shown := ""
 	for !job.Finished() {
 		// Short waits: a worker may fail to start meanwhile.
 		if err := e.call(ctx, http.MethodPost, "/live/v2/"+e.id+"/status-sync/"+job.ID+"?wait=1000", struct{}{}, &job); err != nil {
 			return job, err
 		}
+		if update := progressUpdate(job); update != "" && update != shown {
+			out.show("JOB", "", "progress: "+update)
+			shown = update
+		}
 		if once && job.Status == "IN_QUEUE" {
-			var health struct{ Reason string }
-			if err := e.call(ctx, http.MethodGet, "/v2/"+e.id+"/health", nil, &health); err == nil && health.Reason != "" {
-				return job, &exitError{exitNotStarted, "the handler does not start: " + health.Reason}
+			if reason, err := e.client.Jobs.StartFailure(ctx, e.id); err == nil && reason != "" {
+				return job, &exitError{exitNotStarted, "the handler does not start: " + reason}
 			}
 		}
 	}
@@ -113,6 +141,7 @@ type jobLoop struct {
 	e     *devEndpoint
 	input string
 	out   *terminal
+	ends  *jobEnds
 	stop  context.CancelFunc // stops the running job
 	done  chan struct{}
 }
@@ -132,26 +161,34 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 		if err := s.e.awaitRollout(jobCtx); err != nil {
 			return
 		}
-		s.out.show("JOB", "", "sent")
-		job, err := s.e.send(jobCtx, s.input, false)
+		job, err := s.ends.own(func() (api.Job, error) { return s.e.submit(jobCtx, s.input) })
+		if err == nil {
+			s.out.show("JOB", "", "sent (job "+job.ID+")")
+			job, err = s.e.await(jobCtx, job, false, s.out)
+		}
 		switch {
 		case ctx.Err() != nil: // the program ends
 		case jobCtx.Err() != nil && job.ID != "":
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(jobCtx), 5*time.Second)
 			defer cancel()
-			_ = s.e.call(ctx, http.MethodPost, "/v2/"+s.e.id+"/cancel/"+job.ID, struct{}{}, nil) // fails if the job has ended
+			if err := s.e.call(ctx, http.MethodPost, "/v2/"+s.e.id+"/cancel/"+job.ID, struct{}{}, nil); err == nil { // it may have ended
+				s.out.show("JOB", "", "cancelled, as the file changed (job "+job.ID+")")
+			}
 		case jobCtx.Err() != nil:
 		case err != nil:
 			s.out.show("ERROR", "", err.Error())
 		default:
-			s.out.show("JOB", "", describe(job)+noOutput(job))
+			s.out.show("JOB", "", describe(job)+s.e.noOutput(ctx, job, "jobrunner job run --tail shows them"))
 		}
 	}()
 }
 
 // runOnce sends one job, and returns its verdict as the exit status.
 func (e *devEndpoint) runOnce(ctx context.Context, input string, out *terminal) error {
-	job, err := e.send(ctx, input, true)
+	job, err := e.submit(ctx, input)
+	if err == nil {
+		job, err = e.await(ctx, job, true, out)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return &exitError{exitNoResult, "interrupted"}
@@ -161,7 +198,7 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, out *terminal) 
 		}
 		return &exitError{exitNoResult, err.Error()}
 	}
-	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+noOutput(job))
+	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+e.noOutput(ctx, job, "send the job to jobrunner dev without --once, with jobrunner job run --tail"))
 	if hasOutput(job) {
 		fmt.Println(prettyOutput(job))
 	}
@@ -169,8 +206,11 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, out *terminal) 
 }
 
 // noOutput is a line about a job that is COMPLETED without output, which its author did
-// not want as a rule.
-func noOutput(job api.Job) string {
+// not want as a rule, or whose output lacks what it streamed.
+func (e *devEndpoint) noOutput(ctx context.Context, job api.Job, hint string) string {
+	if note := unreadNote(ctx, e.client, e.id, job, hint); note != "" {
+		return "\n" + note
+	}
 	if job.Status != "COMPLETED" || hasOutput(job) {
 		return ""
 	}

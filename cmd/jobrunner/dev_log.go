@@ -19,6 +19,8 @@ import (
 type terminal struct {
 	minLevel slog.Level // lower log lines are not shown
 	showIDs  bool       // of several workers
+	onlyJob  string     // id of the job that all lines are about; "" where they may be about several
+	repeats  repeats
 
 	mu  sync.Mutex
 	out io.Writer
@@ -30,35 +32,46 @@ const printedMark = "│"
 // Write writes a worker's line, which follows the worker's id.
 func (t *terminal) Write(line []byte) (int, error) {
 	id, text, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+	t.repeats.write(id, text, func(text string) { t.showLine(now(), id, text) })
+	return len(line), nil
+}
+
+// now is the time as lines show it.
+func now() string { return time.Now().Format(time.TimeOnly) }
+
+// showLine shows a line of a worker's log, of a time.
+func (t *terminal) showLine(at, id, text string) {
 	if message, ok := strings.CutPrefix(text, worker.SystemPrefix); ok {
-		t.show("INFO", id, "jobrunner: "+message)
-		return len(line), nil
+		t.showAt(at, "INFO", id, "jobrunner: "+message)
+		return
 	}
 	l := logline.Parse(text)
 	switch {
 	case l.Printed():
-		t.show(printedMark, id, l.Text)
+		t.showAt(at, printedMark, id, l.Text)
 	case levelOf(l.Level) >= t.minLevel:
-		if l.Job != "" {
+		if l.Job != "" && l.Job != t.onlyJob {
 			l.Text = "[" + shortID(l.Job) + "] " + l.Text
 		}
-		t.show(l.Level, id, l.Text)
+		t.showAt(at, l.Level, id, l.Text)
 	}
-	return len(line), nil
 }
 
 func levelOf(name string) slog.Level {
 	return map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "ERROR": slog.LevelError}[name]
 }
 
-// show writes a text, and indents its further lines.
-func (t *terminal) show(level, id, text string) {
+// show writes a text of now.
+func (t *terminal) show(level, id, text string) { t.showAt(now(), level, id, text) }
+
+// showAt writes a text, and indents its further lines.
+func (t *terminal) showAt(at, level, id, text string) {
 	prefix := ""
 	if t.showIDs && id != "" {
 		prefix = shortID(id) + " "
 	}
-	head := fmt.Sprintf("%s %-5s %s", time.Now().Format(time.TimeOnly), level, prefix)
-	indent := strings.Repeat(" ", len(time.TimeOnly)+1) + fmt.Sprintf("%-5s %s", map[bool]string{true: printedMark}[level == printedMark], strings.Repeat(" ", len(prefix)))
+	head := fmt.Sprintf("%s %-5s %s", at, level, prefix)
+	indent := strings.Repeat(" ", len(at)+1) + fmt.Sprintf("%-5s %s", map[bool]string{true: printedMark}[level == printedMark], strings.Repeat(" ", len(prefix)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, line := range strings.Split(text, "\n") {

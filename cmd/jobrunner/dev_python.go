@@ -10,13 +10,15 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
 // interpreter is the Python that runs a handler.
 type interpreter struct {
 	command []string // before the handler's file
 	from    string   // its origin, for people
-	install []string // installs a package for it, with the package's name appended
+	install string   // command that installs the SDK for it
 	version string   // like 3.12.1
 }
 
@@ -26,18 +28,18 @@ func findPython(ctx context.Context, folder string) interpreter {
 	inFolder := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{".venv", "venv", "env"} {
 		if python := venvPython(inFolder(name)); python != "" {
-			return interpreter{command: []string{python}, from: name + " of its folder", install: []string{python, "-m", "pip", "install"}}
+			return interpreter{command: []string{python}, from: name + " of its folder", install: installWith(python, "-m", "pip", "install")}
 		}
 	}
 	project, _ := os.ReadFile(inFolder("pyproject.toml")) // empty if there is no file
 	switch {
 	case exists(inFolder("uv.lock")) || strings.Contains(string(project), "[tool.uv"):
 		if uv, err := exec.LookPath("uv"); err == nil {
-			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, from: "uv", install: []string{"uv", "add"}}
+			return interpreter{command: []string{uv, "run", "--project", folder, "python"}, from: "uv", install: installWith("uv", "add")}
 		}
 	case exists(inFolder("poetry.lock")) || strings.Contains(string(project), "[tool.poetry"):
 		if poetry, err := exec.LookPath("poetry"); err == nil {
-			found := interpreter{command: []string{poetry, "run", "python"}, from: "poetry", install: []string{"poetry", "add"}}
+			found := interpreter{command: []string{poetry, "run", "python"}, from: "poetry", install: installWith("poetry", "add")}
 			if path := commandOutput(ctx, folder, poetry, "env", "info", "--executable"); exists(path) {
 				found.command = []string{path} // without the tool in between
 			}
@@ -54,11 +56,36 @@ func findPython(ctx context.Context, folder string) interpreter {
 			env := string(m[1])
 			return interpreter{
 				command: []string{conda, "run", "--no-capture-output", "-n", env, "python"}, from: "conda environment " + env,
-				install: []string{"conda", "run", "-n", env, "python", "-m", "pip", "install"},
+				install: installWith("conda", "run", "-n", env, "python", "-m", "pip", "install"),
 			}
 		}
 	}
-	return interpreter{command: []string{"python3"}, from: "PATH", install: []string{"python3", "-m", "pip", "install"}}
+	found := interpreter{command: []string{"python3"}, from: "PATH", install: installInNewVenv(folder)}
+	if os.Getenv("VIRTUAL_ENV") != "" || os.Getenv("CONDA_PREFIX") != "" {
+		found.install = installWith("python3", "-m", "pip", "install")
+	}
+	return found
+}
+
+// installWith is a command that installs the SDK.
+func installWith(command ...string) string { return commandLine(append(command, sdkPackage)...) }
+
+// commandLine is a command to type.
+func commandLine(words ...string) string {
+	if runtime.GOOS == "windows" { // whose shells have other quotes, and \ in each path
+		return strings.Join(words, " ")
+	}
+	return api.JoinArgs(words)
+}
+
+// installInNewVenv installs the SDK where no virtual environment is: systems such as
+// Debian refuse to install packages for their own Python.
+func installInNewVenv(folder string) string {
+	pip := ".venv/bin/pip"
+	if runtime.GOOS == "windows" {
+		pip = `.venv\Scripts\pip`
+	}
+	return fmt.Sprintf("%s && python3 -m venv .venv && %s install %s", commandLine("cd", folder), pip, sdkPackage)
 }
 
 var condaName = regexp.MustCompile(`(?m)^name:[ \t]*["']?([\w.-]+)`)
@@ -113,8 +140,8 @@ func (p *interpreter) check(ctx context.Context, folder string, sdk bool) error 
 	}
 	p.version = version
 	if sdk && hasSDK != "True" {
-		return fmt.Errorf("the handler imports %s, which is missing in its Python (%s, %s): install it with  %s %s",
-			sdkPackage, p.version, p.from, strings.Join(p.install, " "), sdkPackage)
+		return fmt.Errorf("the handler imports %s, which is missing in its Python (%s, %s): install it with: %s",
+			sdkPackage, p.version, p.from, p.install)
 	}
 	return nil
 }

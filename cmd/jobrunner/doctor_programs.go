@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,7 +79,7 @@ func (d *doctor) python(ctx context.Context) finding {
 		return warn("only handlers in Python need it: install Python 3", "%s", err)
 	}
 	if err := found.check(ctx, folder, true); err != nil {
-		return warn("only handlers in Python need it: "+strings.Join(found.install, " ")+" "+sdkPackage, "%s, without %s", &found, sdkPackage)
+		return warn("only handlers in Python need it: "+found.install, "%s, without %s", &found, sdkPackage)
 	}
 	return ok("%s, with %s", &found, sdkPackage)
 }

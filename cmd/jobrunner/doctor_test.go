@@ -5,6 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,6 +91,37 @@ func TestDoctor(t *testing.T) {
 	if entries, err := filepath.Glob(filepath.Join(dir, ".gpucloud*")); err != nil || len(entries) > 0 {
 		t.Errorf("left behind: %q, %v", entries, err)
 	}
+}
+
+// The SDK is installed into a virtual environment, as systems such as Debian refuse it
+// for their own Python.
+func TestDoctorAdvisesAVirtualEnvironment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "python3")
+	put(t, program, "#!/bin/sh\necho 3.12.1 False\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ env, remedy string }{
+		{"NONE=", "cd " + folder(t) + " && python3 -m venv .venv && .venv/bin/pip install runpod"},
+		{"VIRTUAL_ENV=/somewhere", "python3 -m pip install runpod"},
+	} {
+		found, _ := examine(t, []string{"PATH=" + dir, "HOME=" + dir, c.env}, "--listen=127.0.0.1:0")
+		if f := found["Python"]; f.Status != "warn" || f.Remedy != "only handlers in Python need it: "+c.remedy {
+			t.Errorf("%s: %+v, expected %q", c.env, f, c.remedy)
+		}
+	}
+}
+
+// folder is the working directory.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // It looks at a deployment that runs, and at what is there.

@@ -101,35 +101,19 @@ func (r *runJob) Run() error {
 		if r.Tail {
 			return r.runAndTail(ctx, c, endpointID, s)
 		}
-		said := ""
-		ended, err := c.Jobs.RunToEnd(ctx, endpointID, s, r.Timeout, func(now api.Job) {
-			if line := progressOf(ctx, c, endpointID, now); line != said {
-				fmt.Fprintln(stderr, line)
-				said = line
-			}
-		})
+		ended, err := c.Jobs.RunToEnd(ctx, endpointID, s, r.Timeout, r.progress(ctx, c, endpointID))
 		failure, ok := errors.AsType[*api.JobError](err)
 		switch {
 		case ok && failure.Err != nil:
-			return &exitError{exitNoResult, err.Error()}
+			return &exitError{exitNoResult, err.Error() + lastReason(ctx, c, endpointID, ended)}
 		case err != nil && !ok:
 			return refusedJob(err)
 		}
+		if note := unreadNote(ctx, c, endpointID, ended, commandLine("jobrunner", "job", "tail", r.Endpoint, ended.ID)+" prints them, and so does job run --tail"); note != "" {
+			fmt.Fprintln(stderr, note)
+		}
 		return r.printEnd(ended)
 	})
-}
-
-// progressOf is the line about a job that goes on. One that waits says why, where no
-// worker can start.
-func progressOf(ctx context.Context, c *api.Client, endpointID string, now api.Job) string {
-	line := fmt.Sprintf("job %s is %s", now.ID, now.Status)
-	if now.Status != "IN_QUEUE" {
-		return line
-	}
-	if reason, err := c.Jobs.StartFailure(ctx, endpointID); err == nil && reason != "" {
-		line += ": no worker can start: " + reason
-	}
-	return line
 }
 
 // runAndTail cancels the job when nobody waits any longer, as RunToEnd does.
@@ -148,12 +132,13 @@ func (r *runJob) runAndTail(ctx context.Context, c *api.Client, endpointID strin
 	if ctx.Err() != nil {
 		why = "interrupted"
 	}
+	reason := lastReason(ctx, c, endpointID, ended)
 	cancelling, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
 	if _, err := c.Jobs.Cancel(cancelling, endpointID, sent.ID); err != nil {
-		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it could not be cancelled, and may go on: %s", sent.ID, why, err)}
+		return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it could not be cancelled, and may go on: %s%s", sent.ID, why, err, reason)}
 	}
-	return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it was cancelled", sent.ID, why)}
+	return &exitError{exitNoResult, fmt.Sprintf("job %s: %s; it was cancelled%s", sent.ID, why, reason)}
 }
 
 // submission creates the body of the request.
@@ -211,7 +196,13 @@ func (s *jobStatus) Run() error {
 		if err != nil {
 			return err
 		}
-		return s.show(now)
+		if err := s.show(now); err != nil {
+			return err
+		}
+		if why := waitReason(ctx, c, endpointID, now); why != "" {
+			fmt.Fprintln(stderr, why)
+		}
+		return nil
 	})
 }
 
@@ -221,13 +212,16 @@ type tailJob struct {
 
 // Help says what is lost.
 func (tailJob) Help() string {
-	return jobHelp + "The service hands out each chunk once: what somebody has read before is missing. Text is printed as it is,\nother chunks as a line of JSON each.\n\nExample:\n  jobrunner job tail my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1\n" + jobExits
+	return jobHelp + "The service hands out each chunk once: what somebody has read before is missing. Text is printed as it is,\nother chunks as a line of JSON each; of a job without chunks, the output.\n\nExample:\n  jobrunner job tail my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1\n" + jobExits
 }
 
 // Run shows the chunks.
 func (t *tailJob) Run() error {
 	return t.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		ended, err := t.tail(ctx, c, endpointID, t.Job)
+		if ctx.Err() != nil {
+			return &exitError{exitNoResult, fmt.Sprintf("interrupted: the job goes on as %s%s", ended.Status, lastReason(ctx, c, endpointID, ended))}
+		}
 		return t.verdictOf(ended, err)
 	})
 }

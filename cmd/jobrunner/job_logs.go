@@ -3,17 +3,22 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 type jobLogs struct {
 	jobOf `embed:""`
-	Lines int64 `default:"1000" help:"How many of the last lines of the worker's log to look at."`
+	Lines int64 `default:"1000" help:"How many of the last lines of the worker's log to look at, at most 5000."`
 	All   bool  `help:"Print these lines, also those about other jobs."`
 }
+
+// maxLogLines is the most of a log that the API hands out.
+const maxLogLines = 5000
 
 // Help says how lines are chosen.
 func (jobLogs) Help() string {
@@ -22,8 +27,8 @@ func (jobLogs) Help() string {
 
 // Run reads the log of the worker that has, or had, the job.
 func (l *jobLogs) Run() error {
-	if l.Lines < 1 {
-		return refusedJob(fmt.Errorf("invalid --lines %d: expected at least 1", l.Lines))
+	if l.Lines < 1 || l.Lines > maxLogLines {
+		return &exitError{exitUsage, fmt.Sprintf("invalid --lines: expected 1 to %d, got %d", maxLogLines, l.Lines)}
 	}
 	return l.with(func(ctx context.Context, c *api.Client, endpointID string) error {
 		j, err := c.Jobs.Status(ctx, endpointID, l.Job)
@@ -31,46 +36,119 @@ func (l *jobLogs) Run() error {
 		case err != nil:
 			return err
 		case j.WorkerID == "":
+			if why := waitReason(ctx, c, endpointID, j); why != "" {
+				return fmt.Errorf("job %s is %s: no worker has taken it: %s", l.Job, j.Status, why)
+			}
 			return fmt.Errorf("job %s is %s: no worker has taken it", l.Job, j.Status)
 		}
 		lines, err := c.WorkerLog(ctx, endpointID, j.WorkerID, api.LogQuery{Tail: l.Lines, For: 30 * time.Second})
 		if err != nil {
 			return fmt.Errorf("the log of worker %s: %w", j.WorkerID, err)
 		}
-		if !l.All {
-			lines = linesAbout(l.Job, lines)
+		about, begins := linesAbout(j, lines, l.whole(lines))
+		if l.All {
+			about = lines
 		}
-		for _, line := range lines {
-			if l.JSON {
-				err = printJSON(line)
-			} else {
-				_, err = fmt.Fprintf(stdout, "%s %s\n", line.Time, line.Text)
-			}
-			if err != nil {
-				return err
-			}
+		if err := l.print(about); err != nil {
+			return err
 		}
-		if len(lines) == 0 {
-			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them\n", j.WorkerID, l.Job, l.Lines)
+		switch {
+		case len(about) == 0:
+			fmt.Fprintf(stderr, "worker %s logged nothing that names job %s in its last %d lines; --all prints them%s\n", j.WorkerID, l.Job, len(lines), l.more(lines))
+		case !begins:
+			fmt.Fprintf(stderr, "the beginning of job %s is not among the last %d lines of its worker's log%s\n", l.Job, len(lines), l.more(lines))
 		}
 		return nil
 	})
 }
 
+// more is how to see earlier lines than these.
+func (l *jobLogs) more(lines []api.LogLine) string {
+	switch {
+	case l.whole(lines):
+		return ""
+	case int64(len(lines)) < l.Lines:
+		return "; the deployment keeps no earlier ones"
+	case l.Lines == maxLogLines:
+		return ", the most that can be asked for"
+	}
+	return fmt.Sprintf("; more of them are printed with --lines, at most %d", maxLogLines)
+}
+
+// print prints lines, for people as dev does.
+func (l *jobLogs) print(lines []api.LogLine) error {
+	people := &terminal{minLevel: slog.LevelDebug, out: stdout}
+	if !l.All {
+		people.onlyJob = l.Job
+	}
+	for _, line := range lines {
+		if l.JSON {
+			if err := printJSON(line); err != nil {
+				return err
+			}
+			continue
+		}
+		if line.Source == "system" {
+			line.Text = worker.SystemPrefix + line.Text
+		}
+		people.showLine(line.Time, "", line.Text)
+	}
+	return nil
+}
+
+// whole reports whether no line of the log is before these.
+func (l *jobLogs) whole(lines []api.LogLine) bool {
+	if len(lines) == 0 {
+		return true
+	}
+	if n, known := lines[0].Number(); known {
+		return n == 0
+	}
+	return int64(len(lines)) < l.Lines
+}
+
 // linesAbout chooses the lines from the first to the last that name the job, without
-// those that name another one: what a handler prints names none.
-func linesAbout(jobID string, lines []api.LogLine) (about []api.LogLine) {
-	last := 0 // of about, those up to the last that names the job
+// those that name another one: what a handler prints names none. Where the job began
+// before all lines, its own are those from the first one on.
+func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine, begins bool) {
+	begins = whole || !beganBefore(j, lines)
+	var unnamed []api.LogLine // since the last one that names a job
 	for _, line := range lines {
 		switch logline.Parse(line.Text).Job {
-		case jobID:
-			about = append(about, line)
-			last = len(about)
+		case j.ID:
+			if len(about) > 0 || !begins {
+				about = append(about, unnamed...)
+			}
+			about, unnamed = append(about, line), nil
 		case "":
-			if last > 0 {
-				about = append(about, line)
+			unnamed = append(unnamed, line)
+		}
+	}
+	if len(about) == 0 {
+		begins = true
+	}
+	return about, begins
+}
+
+// beganBefore reports whether a job began before the first of these lines, which tell of
+// its end.
+func beganBefore(j api.Job, lines []api.LogLine) bool {
+	last := ""
+	for _, line := range lines {
+		switch logline.Parse(line.Text).Job {
+		case j.ID:
+			last = line.Time
+		case "":
+		default:
+			if last == "" { // another job was the worker's before
+				return false
 			}
 		}
 	}
-	return about[:last]
+	ended, err := time.Parse(time.RFC3339Nano, last)
+	if err != nil || !j.Finished() {
+		return true // as far as the lines tell
+	}
+	first, err := time.Parse(time.RFC3339Nano, lines[0].Time)
+	return err != nil || ended.Add(-milliseconds(j.ExecutionTime)).Before(first)
 }

@@ -37,8 +37,8 @@ func (d *deployment) show(j api.Job) error {
 	if j.Retries > 0 {
 		fmt.Fprintf(stdout, "retries %d\n", j.Retries)
 	}
-	if j.Error != "" {
-		fmt.Fprintf(stdout, "error   %s\n", logline.Failure(j.Error))
+	if why := cause(j); why != "" {
+		fmt.Fprintf(stdout, "error   %s\n", why)
 	}
 	if hasOutput(j) {
 		fmt.Fprintf(stdout, "output\n%s\n", prettyOutput(j))
@@ -59,20 +59,27 @@ func (d *deployment) printEnd(j api.Job) error {
 	return verdict(j)
 }
 
-// tail prints the chunks of a job until its end.
+// tail prints the chunks of a job until its end; of a job without any, the output.
 func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {
 	out := chunks{asJSON: d.JSON}
-	defer out.end()
-	return c.Jobs.Stream(ctx, endpointID, jobID, out.print)
+	j, err := c.Jobs.Stream(ctx, endpointID, jobID, d.progress(ctx, c, endpointID), out.print)
+	out.end()
+	switch {
+	case err != nil:
+	case out.any:
+		j.Output = nil // it was printed
+	case hasOutput(j) && !d.JSON:
+		fmt.Fprintln(stdout, prettyOutput(j))
+	}
+	return j, err
 }
 
-// verdictOf is the exit status of a job whose chunks are printed.
+// verdictOf is the exit status of a job that tail has printed.
 func (d *deployment) verdictOf(j api.Job, err error) error {
 	if err != nil {
 		return &exitError{exitNoResult, err.Error()}
 	}
 	if d.JSON {
-		j.Output = nil // its chunks were printed
 		if err := printJSON(j); err != nil {
 			return err
 		}
@@ -83,10 +90,12 @@ func (d *deployment) verdictOf(j api.Job, err error) error {
 // chunks prints text as it is, and anything else as a line of JSON.
 type chunks struct {
 	asJSON bool
+	any    bool // one was printed
 	inLine bool // text was printed last, without a line break at its end
 }
 
 func (p *chunks) print(c api.Chunk) error {
+	p.any = true
 	var text string
 	switch {
 	case p.asJSON:
@@ -111,14 +120,33 @@ func (p *chunks) end() {
 
 // describe describes a job's end for people.
 func describe(j api.Job) string {
-	text := fmt.Sprintf("%s in %s, after %s in the queue (job %s)", j.Status, milliseconds(j.ExecutionTime), milliseconds(j.DelayTime), shortID(j.ID))
-	if j.Error != "" {
-		text += "\n" + logline.Failure(j.Error)
+	text := fmt.Sprintf("%s in %s, after %s in the queue (job %s)", j.Status, milliseconds(j.ExecutionTime), milliseconds(j.DelayTime), j.ID)
+	if !hasRun(j) {
+		text = fmt.Sprintf("%s before it ran (job %s)", j.Status, j.ID)
+	}
+	if why := cause(j); why != "" {
+		text += "\n" + why
 	}
 	if hasOutput(j) {
 		text += "\n" + prettyOutput(j)
 	}
 	return text
+}
+
+// hasRun reports whether a worker had the job before its end.
+func hasRun(j api.Job) bool { return j.WorkerID != "" || j.ExecutionTime > 0 }
+
+// cause is why a job has failed: its error, or the limit that it exceeded.
+func cause(j api.Job) string {
+	switch {
+	case j.Error != "":
+		return logline.Failure(j.Error)
+	case j.Status != "TIMED_OUT":
+		return ""
+	case hasRun(j):
+		return fmt.Sprintf("it ran for %s, until its execution time-out (policy.executionTimeout of the job, else the endpoint's)", milliseconds(j.ExecutionTime))
+	}
+	return "it never ran, and its time to live is over (policy.ttl of the job, else the service's)"
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -143,8 +171,8 @@ func verdict(j api.Job) error {
 		status = exitNoResult
 	}
 	text := "the job is " + j.Status
-	if j.Error != "" {
-		text += ": " + logline.Failure(j.Error)
+	if why := cause(j); why != "" {
+		text += ": " + why
 	}
 	return &exitError{status, text}
 }

@@ -54,7 +54,13 @@ echo between >&2
 echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"ends\", \"level\": \"INFO\"}" >&2
 echo '{"done": true}'
 `)
-	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n")
+	chatty := filepath.Join(home, "chatty.sh")
+	put(t, chatty, `line() { echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"$1\", \"level\": \"INFO\"}" >&2; }
+line begins
+i=0; while [ $i -lt 1500 ]; do echo "print $i" >&2; i=$((i+1)); done
+line ends
+`)
+	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
 	p := serve(t, environment(home), "--config="+filepath.Join(home, "jobrunner.yaml"), "--limits=off")
 	key := strings.TrimSpace(prints(t, environment(home), "keys", "add", "test"))
 	c := p.client(key)
@@ -62,7 +68,7 @@ echo '{"done": true}'
 	for _, e := range []struct {
 		name, image string
 		workers     int64
-	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
+	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
 		made, err := c.Endpoints.Create(t.Context(), api.Endpoint{
 			Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image)},
 			Workers: api.Workers{Max: e.workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
@@ -91,11 +97,16 @@ echo '{"done": true}'
 		"as JSON":             {args: []string{"run", "any", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":"\S+","status":"COMPLETED",.*"output":7.*\}\n$`},
 		"fails":               {args: []string{"run", "any", "--input", `{"op":"fail","message":"boom"}`}, out: "^$", err: "the job is FAILED: boom", code: 1},
 		"fails, as JSON":      {args: []string{"run", "any", "--json", "--input", `{"op":"fail","message":"boom"}`}, out: `"status":"FAILED"`, err: "boom", code: 1},
-		"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT", code: 3},
+		"too slow":            {args: []string{"run", "any", "--execution-timeout", "5s", "--input", `{"op":"sleep","ms":3600000}`}, out: "^$", err: "the job is TIMED_OUT: it ran for 5\\S*s, until its execution time-out", code: 3},
 		"not awaited longer":  {args: []string{"run", "idle", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
-		"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `job \S+ is IN_QUEUE: no worker can start: .*team/absent`, code: 4},
+		"no worker can start": {args: []string{"run", "broken", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
 		"chunks":              {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":4,"outputs":["a","b",{"c":1},"d"]}`}, out: "^ab\n{\"c\":1}\nd\n$"},
 		"chunks, as JSON":     {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"stream","n":2}`}, out: `^\{"output":\{"n":0\}.*\}\n\{"output":\{"n":1\}.*\}\n\{"id":.*"status":"COMPLETED".*\}\n$`},
+		"a stream that is not read": {args: []string{"run", "any", "--input", `{"op":"stream","n":2}`}, out: "^$",
+			err: `Its handler streamed 2 chunks, which are not in the output .*: jobrunner job tail any \S+ prints them, and so does job run --tail`},
+		"no chunks":            {args: []string{"run", "any", "--tail", "--input", `{"op":"sleep","output":7}`}, out: "^7\n$"},
+		"no chunks, as JSON":   {args: []string{"run", "any", "--tail", "--json", "--input", `{"op":"sleep","output":7}`}, out: `^\{"id":.*"output":7.*\}\n$`},
+		"no worker for chunks": {args: []string{"run", "broken", "--tail", "--timeout", "4s"}, out: "^$", err: `(?s)job \S+ is IN_QUEUE: no worker can start: .*team/absent.*not finished after 4s; it was cancelled; no worker can start: .*team/absent`, code: 4},
 		"chunks of a failure": {args: []string{"run", "any", "--tail", "--input", `{"op":"stream","n":1,"message":"boom"}`}, out: "^{\"n\":0}\n$",
 			err: "the job is FAILED: boom", code: 1},
 		"chunks that nobody awaits": {args: []string{"run", "idle", "--tail", "--timeout", "1s"}, out: "^$", err: "not finished after 1s; it was cancelled", code: 4},
@@ -107,7 +118,8 @@ echo '{"done": true}'
 		"no time":                   {args: []string{"run", "any", "--timeout=-1s"}, out: "^$", err: "invalid --timeout -1s: expected a positive duration", code: 2},
 		"a ttl that is too short":   {args: []string{"run", "any", "--ttl", "1s"}, out: "^$", err: "400", code: 2},
 		"no such flag":              {args: []string{"run", "any", "--nope"}, out: "^$", err: "unknown flag --nope\nSee 'jobrunner job run --help'.", code: 2},
-		"no lines":                  {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines 0: expected at least 1", code: 2},
+		"no lines":                  {args: []string{"logs", "any", "none", "--lines", "0"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 0", code: 2},
+		"too many lines":            {args: []string{"logs", "any", "none", "--lines", "5001"}, out: "^$", err: "invalid --lines: expected 1 to 5000, got 5001", code: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := jobCommands{t, j.env}.runs(c.stdin, c.args...)
@@ -136,6 +148,13 @@ echo '{"done": true}'
 		expect(out, "status  CANCELLED\n", code, 0)
 		_, errs, code = j.runs("", "tail", "idle", id)
 		expect(errs, "the job is CANCELLED", code, 4)
+		stuck, _, _ := j.runs("", "run", "broken", "--detach")
+		stuck = strings.TrimSpace(stuck)
+		_, errs, code = j.runs("", "status", "broken", stuck)
+		expect(errs, "no worker can start: ", code, 0)
+		_, errs, code = j.runs("", "logs", "broken", stuck)
+		expect(errs, "is IN_QUEUE: no worker has taken it: no worker can start: ", code, 1)
+		j.runs("", "cancel", "broken", stuck)
 		j.runs("", "run", "idle", "--detach")
 		out, _, code = j.runs("", "purge", "idle")
 		expect(out, "1 jobs were removed", code, 0)
@@ -162,8 +181,28 @@ echo '{"done": true}'
 		if strings.Contains(out, "before") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
 			t.Errorf("the log of the job is %q", out)
 		}
-		out, _, code = j.runs("", "logs", "logs", logged.ID, "--all")
+		if !regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out) {
+			t.Errorf("the log is not shown as dev shows it: %q", out)
+		}
+		out, _, code = j.runs("", "logs", "logs", logged.ID, "--json")
+		expect(out, `"line":"{\"requestId\"`, code, 0)
+		out, errs, code = j.runs("", "logs", "logs", logged.ID, "--all")
 		expect(out, "before", code, 0)
+		if errs != "" {
+			t.Errorf("the whole log is there, and stderr is %q", errs)
+		}
+
+		out, _, _ = j.runs("", "run", "chatty", "--json")
+		if err := json.Unmarshal([]byte(out), &logged); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code = j.runs("", "logs", "chatty", logged.ID, "--lines", "300")
+		expect(errs, "the beginning of job "+logged.ID+" is not among the last 300 lines of its worker's log; more of them are printed with --lines, at most 5000", code, 0)
+		if strings.Count(out, "│     print ") < 290 || !strings.Contains(out, "ends") {
+			t.Errorf("the end of the job's log is %q", out)
+		}
+		_, errs, code = j.runs("", "logs", "chatty", logged.ID, "--lines", "5000")
+		expect(errs, "; the deployment keeps no earlier ones", code, 0)
 	})
 
 	t.Run("a key for one endpoint needs its id", func(t *testing.T) {
@@ -196,6 +235,19 @@ echo '{"done": true}'
 			}
 			if h, err := c.Jobs.Health(t.Context(), ids["any"]); err != nil || h.Jobs.InProgress+h.Jobs.InQueue != 0 {
 				t.Errorf("%s: afterwards %+v, %v", more, h.Jobs, err)
+			}
+		}
+	})
+
+	t.Run("a data folder without a key", func(t *testing.T) {
+		dir := filepath.Join(home, "keyless")
+		put(t, filepath.Join(home, "key"), "a-key-of-its-own")
+		p := serve(t, environment(home), "--data="+dir, "--api-key-file="+filepath.Join(home, "key"))
+		j := jobCommands{t, environment(home, "GPUCLOUD_BASE_URL="+p.url)}
+		for of, want := range map[string]string{dir: "the data folder " + dir + " has none, as its jobrunner was started with a key of its own (--api-key-file or GPUCLOUD_API_KEY): set GPUCLOUD_API_KEY to that key",
+			filepath.Join(home, "absent"): "absent: no such file or directory; set it to the data folder"} {
+			if _, errs, code := j.runs("", "run", "any", "--data", of); !strings.Contains(errs, want) || code != 2 {
+				t.Errorf("exit status %d, %q, expected %q", code, errs, want)
 			}
 		}
 	})

@@ -4,9 +4,13 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/pty"
@@ -69,5 +73,42 @@ func TestKeysJSON(t *testing.T) {
 	}
 	if all["management"] != "all" || all["owner"] != "all" || all["expires"] != nil || all["endpoints"] != nil {
 		t.Errorf("got %v", all)
+	}
+}
+
+// What a handler says of its progress is for people: not for a file or a program.
+func TestJobShowsProgress(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/serverless"):
+			fmt.Fprint(w, `{"endpoints": [{"id": "e1", "name": "e"}]}`)
+		case strings.HasSuffix(r.URL.Path, "/run"):
+			fmt.Fprint(w, `{"id": "j1", "status": "IN_QUEUE"}`)
+		case !strings.Contains(r.URL.Path, "/status/"): // of its workers
+			fmt.Fprint(w, `{}`)
+		case asked.Add(1)%2 == 1:
+			fmt.Fprint(w, `{"id": "j1", "status": "IN_PROGRESS", "output": "a third\nof it"}`)
+		default:
+			fmt.Fprint(w, `{"id": "j1", "status": "COMPLETED", "output": 7}`)
+		}
+	}))
+	defer server.Close()
+	run := func(more ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), binary, append([]string{"job", "run", "e1"}, more...)...)
+		cmd.Env = environment(t.TempDir(), "GPUCLOUD_BASE_URL="+server.URL, "GPUCLOUD_API_KEY=k")
+		return cmd
+	}
+	const said = "job j1 is IN_PROGRESS: a third of it"
+	if out, err := pty.Output(run()); err != nil || !strings.Contains(string(out), said) || !strings.Contains(string(out), "7") {
+		t.Errorf("on a terminal: %v\n%s", err, out)
+	}
+	if out, err := pty.Output(run("--json")); err != nil || strings.Contains(string(out), "a third of it\r\n") || !strings.Contains(string(out), `"output":7`) {
+		t.Errorf("on a terminal, as JSON: %v\n%s", err, out)
+	}
+	if out, err := run().CombinedOutput(); err != nil || strings.Contains(string(out), "a third") {
+		t.Errorf("without a terminal: %v\n%s", err, out)
 	}
 }

@@ -145,8 +145,8 @@ func (s *serve) workerLogs() io.Writer {
 	return stderr
 }
 
-// run serves until ctx ends. A second signal ends the process at once, as
-// signals do by default.
+// run serves until ctx ends. A second signal ends what still runs at once; a third one
+// the process, as signals do by default.
 func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobrunner.Jobrunner, log *slog.Logger) (outdated error) {
 	base, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(httplimit.ErrStopping)
@@ -168,16 +168,22 @@ func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobr
 	case <-j.Outdated():
 		outdated = errors.New("this jobrunner is older than the database: start the version that the other nodes run")
 	}
+	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+	defer stopAgain()
+	context.AfterFunc(again, stopAgain)
 	stop()
+	if n := j.Running(); n > 0 {
+		log.Warn(fmt.Sprintf("stopping: jobs that run (%d) have %s to end, and requests as long as %s; Ctrl-C again ends them at once", n, drainTime, shutdownTime))
+	}
 	// Workers still reach the deployment, so that jobs that are nearly done can post
 	// their results.
-	drainCtx, cancelDrain := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	drainCtx, cancelDrain := context.WithTimeout(again, drainTime)
 	j.Drain(drainCtx)
 	cancelDrain()
 	time.AfterFunc(shutdownTime/2, func() { cancel(httplimit.ErrStopping) }) // ends held requests
-	shutdownCtx, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	shutdownCtx, cancelShutdown := context.WithTimeout(again, shutdownTime)
 	defer cancelShutdown()
-	if err := server.Shutdown(shutdownCtx); errors.Is(err, context.DeadlineExceeded) {
+	if err := server.Shutdown(shutdownCtx); shutdownCtx.Err() != nil && errors.Is(err, shutdownCtx.Err()) {
 		return errors.Join(outdated, server.Close())
 	} else if err != nil {
 		return errors.Join(outdated, err)

@@ -20,16 +20,27 @@ type Chunk struct {
 // streamWait is how long the service may hold a request while there is no new chunk.
 const streamWait = 10 * time.Second
 
-// Stream shows the chunks of a job, each as it comes, until the job has ended. The
-// service hands out each chunk once: those that somebody has read before are missing.
-func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, show func(Chunk) error) (Job, error) {
+// queuedStreamWait is streamWait for a job that no worker has taken: the caller hears
+// now and then how it stands.
+const queuedStreamWait = time.Second
+
+// Stream shows the chunks of a job, each as it comes, until the job has ended, and tells
+// its status meanwhile. The service hands out each chunk once: those that somebody has
+// read before are missing.
+func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, progress func(Job), show func(Chunk) error) (Job, error) {
 	job, err := j.Status(ctx, endpointID, jobID)
 	pause := firstPoll
 	for err == nil {
 		// The status is older than the chunks: none can follow the last ones of a job that has ended.
-		ended := job.Finished()
+		ended, wait := job.Finished(), streamWait
+		if !ended {
+			progress(job)
+		}
+		if job.Status == "IN_QUEUE" {
+			wait = queuedStreamWait
+		}
 		var chunks []Chunk
-		if chunks, err = j.chunks(ctx, endpointID, jobID); err != nil {
+		if chunks, err = j.chunks(ctx, endpointID, jobID, wait); err != nil {
 			break
 		}
 		for _, chunk := range chunks {
@@ -52,10 +63,19 @@ func (j *Jobs) Stream(ctx context.Context, endpointID, jobID string, show func(C
 	return job, err
 }
 
-func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string) (chunks []Chunk, err error) {
+func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.Duration) (chunks []Chunk, err error) {
 	err = j.do(ctx, endpointID, "/stream/"+jobID, httpclient.Call{
-		Method: http.MethodGet, ExtraTime: streamWait,
-		Query: url.Values{"wait": {strconv.FormatInt(streamWait.Milliseconds(), 10)}},
+		Method: http.MethodGet, ExtraTime: wait,
+		Query: url.Values{"wait": {strconv.FormatInt(wait.Milliseconds(), 10)}},
 	}, &chunks)
 	return chunks, err
+}
+
+// Unread counts the chunks of a job that nobody has read and that its output lacks, as a
+// jobrunner says with the status; 0 elsewhere, as the contract has no such header.
+func (j *Jobs) Unread(ctx context.Context, endpointID, jobID string) (n int, err error) {
+	err = j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet, Header: func(h http.Header) {
+		n, _ = strconv.Atoi(h.Get("X-Unread-Chunks")) // 0 without it
+	}}, nil)
+	return n, err
 }

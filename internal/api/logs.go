@@ -20,6 +20,15 @@ type LogLine struct {
 	Time   string `json:"ts"`     // RFC 3339
 	Source string `json:"source"` // container or system
 	Text   string `json:"line"`
+	ID     string `json:"-"` // of its event
+}
+
+// Number counts a worker's lines from 0, as a jobrunner does at the end of an id; other
+// deployments may have other ids.
+func (l LogLine) Number() (n int64, known bool) {
+	_, text, _ := strings.Cut(l.ID, "/")
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
 }
 
 // LogQuery chooses the lines of a log, and bounds the time that reading it takes: the
@@ -102,12 +111,16 @@ const maxLogLine = 1 << 20
 func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) error {
 	scanner := bufio.NewScanner(body)
 	scanner.Buffer(nil, maxLogLine)
+	id := ""
 	for scanner.Scan() {
+		if value, ok := strings.CutPrefix(scanner.Text(), "id:"); ok {
+			id = strings.TrimSpace(value)
+		}
 		data, ok := strings.CutPrefix(scanner.Text(), "data:")
 		if !ok {
 			continue
 		}
-		var line LogLine
+		line := LogLine{ID: id}
 		if err := json.Unmarshal([]byte(data), &line); err != nil {
 			return fmt.Errorf("an event of the log is not JSON: %w", err)
 		}

@@ -66,7 +66,7 @@ func TestLogIsBounded(t *testing.T) {
 					t.Errorf("%d lines after %s, %v; expected %d after %s", len(lines), time.Since(begin), err, c.lines, c.took)
 				}
 				if len(lines) > 0 {
-					same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1"})
+					same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "x"})
 				}
 				same(t, d.last(t).header.Get("Accept"), "text/event-stream")
 			})

@@ -66,6 +66,9 @@ type Call struct {
 	Accept string
 	Stream func(body io.ReadCloser) error
 
+	// Header takes the header of an answer that is no error; nil: nobody.
+	Header func(http.Header)
+
 	// Untracked marks a call of another API than the one whose rate limits,
 	// outages and identity the client keeps track of.
 	Untracked bool
@@ -99,7 +102,11 @@ func (c *Client) Do(ctx context.Context, call Call, out any) error {
 		return c.unreadable(call, a, errors.New("an HTML page"))
 	case call.Stream != nil && a.body != nil:
 		return c.unreadable(call, a, fmt.Errorf("not %s", call.Accept))
-	case out == nil:
+	}
+	if call.Header != nil {
+		call.Header(a.resp.Header)
+	}
+	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(a.body, out); err != nil {

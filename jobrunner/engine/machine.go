@@ -188,6 +188,8 @@ const (
 	// The chunks that nobody has read yet, in order. Arguments: endpoint, id, now.
 	unreadChunks = `SELECT seq, LENGTH(chunk) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + ofClient + `) ORDER BY seq`
 
+	countUnread = `SELECT COUNT(*) FROM chunks WHERE k = (SELECT k FROM jobs WHERE` + ofClient + `)`
+
 	// Whether a job is still the worker's. Arguments: those of heldByWorker.
 	selectHeld = `SELECT 1 FROM jobs WHERE` + heldByWorker
 

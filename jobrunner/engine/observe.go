@@ -6,6 +6,7 @@ import "time"
 // is new; without To it is gone.
 type Event struct {
 	Endpoint string
+	Job      string // id
 	From, To State
 	// Retry says that a job that was in the queue before is in it again, because
 	// its worker died.
@@ -28,7 +29,7 @@ func (e *Engine) observe(changes []change) {
 		if c.from == c.to { // a chunk
 			continue
 		}
-		event := Event{Endpoint: c.endpoint, From: c.from, To: c.to, Retry: c.retry, Delay: c.delay, Counts: c.counts}
+		event := Event{Endpoint: c.endpoint, Job: c.id, From: c.from, To: c.to, Retry: c.retry, Delay: c.delay, Counts: c.counts}
 		if c.to.Terminal() && c.started > 0 {
 			event.Execution = max(0, duration(now-c.started))
 		}

@@ -53,7 +53,7 @@ func TestObserve(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		submit()
+		first := submit()
 		time.Sleep(2 * time.Second)
 		report(take(), engine.Lost())
 		time.Sleep(time.Second)
@@ -62,7 +62,8 @@ func TestObserve(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		report(ref, engine.Done(nil))
 		report(ref, engine.Done(nil)) // once more
-		if _, err := e.Cancel(t.Context(), "ep", submit().ID); err != nil {
+		second := submit()
+		if _, err := e.Cancel(t.Context(), "ep", second.ID); err != nil {
 			t.Fatal(err)
 		}
 		want := []engine.Event{
@@ -75,7 +76,10 @@ func TestObserve(t *testing.T) {
 			{From: engine.InQueue, To: engine.Cancelled, Counts: engine.Counts{Completed: 1, Retried: 1}},
 		}
 		for i := range want {
-			want[i].Endpoint = "ep"
+			want[i].Endpoint, want[i].Job = "ep", first.ID
+			if i >= 5 {
+				want[i].Job = second.ID
+			}
 		}
 		// Compared as they are printed: how many jobs start workers is the engine's own.
 		withoutWaiting := regexp.MustCompile(` waiting:\d+`)

@@ -43,6 +43,14 @@ func (e *Engine) Drain(ctx context.Context, endpoint, id string) (job Job, chunk
 	return job, chunks, more, nil
 }
 
+// Unread counts the chunks of a job that nobody has read yet.
+func (e *Engine) Unread(ctx context.Context, endpoint, id string) (n int, err error) {
+	err = e.db.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow(countUnread, endpoint, id, e.now()).Scan(&n)
+	})
+	return n, err
+}
+
 // drain takes the chunks up to a number out of the database, and joins those
 // that an earlier drain may have taken out and did not hand over.
 func (e *Engine) drain(ctx context.Context, key jobKey, last int64, before []numberedChunk) (all []numberedChunk, err error) {

@@ -100,6 +100,7 @@ func (a *api) status(w http.ResponseWriter, r *http.Request, t target) error {
 	if err != nil {
 		return err
 	}
+	a.countUnread(w, r, t, job)
 	return a.answerJob(w, r, t, job, size)
 }
 

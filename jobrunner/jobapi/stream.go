@@ -2,6 +2,7 @@ package jobapi
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,21 @@ func (a *api) explainStream(w http.ResponseWriter, r *http.Request, t target) {
 	if _, said := a.advised.LoadOrStore(t.endpoint, true); !said {
 		a.Logger.WarnContext(r.Context(), "a public SDK reads a stream at /v2, where it is an array of chunks as the contract says, and not the object that the SDK expects: set its base URL to /live/v2",
 			"endpoint", t.endpoint, "client", r.UserAgent())
+	}
+}
+
+// unreadHeader is the header that says how many chunks of a job wait to be read. The body
+// of a status has no place for it.
+const unreadHeader = "X-Unread-Chunks"
+
+// countUnread says in the header of an answer that the job has chunks, where its output
+// has none of them: the handler yields, and asked for no aggregate.
+func (a *api) countUnread(w http.ResponseWriter, r *http.Request, t target, job engine.Job) {
+	if output := string(job.Output); job.State != engine.Completed || output != "" && output != "[]" {
+		return
+	}
+	if n, err := a.Engine.Unread(r.Context(), t.endpoint, t.job); err == nil && n > 0 {
+		w.Header().Set(unreadHeader, strconv.Itoa(n))
 	}
 }
 

@@ -64,10 +64,12 @@ func describeJobs(jobs []string) string {
 	return fmt.Sprintf(", while it ran %d jobs: %s", len(jobs), strings.Join(jobs, ", "))
 }
 
+const killedByUs = "SIGKILL from the jobrunner: "
+
 // noteKill notes why the jobrunner kills the worker.
 func (w *worker) noteKill(reason string) {
 	w.mu.Lock()
-	w.death = cmp.Or(w.death, "SIGKILL from the jobrunner: "+reason)
+	w.death = cmp.Or(w.death, killedByUs+reason)
 	w.mu.Unlock()
 	w.log.Note("the worker is killed: " + reason)
 }
@@ -79,8 +81,16 @@ func (w *worker) lossReason() string {
 	if w.death == "" {
 		return ""
 	}
-	return "its worker died with " + w.death
+	reason := "its worker died with " + w.death
+	// What a worker wrote last is often the cause of an end of its own.
+	if tail := w.log.tail(maxLastLine); tail != "" && !strings.HasPrefix(w.death, killedByUs) {
+		reason += "; the last line of its log: " + tail[strings.LastIndexByte(tail, '\n')+1:]
+	}
+	return reason
 }
+
+// maxLastLine limits the line of a log in a job's error, in bytes.
+const maxLastLine = 300
 
 // failure is why the worker could not work, with the end of its log.
 func (w *worker) failure() string {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
+)
+
+// jobEnds shows the ends of jobs that clients have sent.
+type jobEnds struct {
+	ended chan engine.Event
+
+	mu   sync.Mutex // is held while dev sends a job
+	sent map[string]bool
+}
+
+// maxEnds limits the ends that are still to be shown. Beyond it they are not.
+const maxEnds = 1000
+
+func newJobEnds() *jobEnds {
+	return &jobEnds{ended: make(chan engine.Event, maxEnds), sent: map[string]bool{}}
+}
+
+// observe takes the events of jobs.
+func (j *jobEnds) observe(e engine.Event) {
+	if !e.To.Terminal() {
+		return
+	}
+	select {
+	case j.ended <- e:
+	default:
+	}
+}
+
+// own sends a job of dev itself, which shows its end in full.
+func (j *jobEnds) own(send func() (api.Job, error)) (api.Job, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	job, err := send()
+	j.sent[job.ID] = true
+	return job, err
+}
+
+func (j *jobEnds) isOwn(id string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.sent[id]
+}
+
+// show shows ends until ctx ends: status, times and cause, no output.
+func (j *jobEnds) show(ctx context.Context, e *devEndpoint, out *terminal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-j.ended:
+			if j.isOwn(event.Job) {
+				continue
+			}
+			var job api.Job
+			if err := e.call(ctx, http.MethodGet, "/v2/"+e.id+"/status/"+event.Job, nil, &job); err != nil {
+				continue // its time to live is over, or the program ends
+			}
+			job.Output, job.Error = nil, logline.Headline(job.Error)
+			out.show("JOB", "", describe(job))
+		}
+	}
+}

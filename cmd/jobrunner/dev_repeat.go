@@ -1,0 +1,98 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// repeats shows the log of a worker that failed once, and a line in its place for each
+// further worker that fails with the same text. The lines of a worker that so far are those
+// of the failed one are held back for a moment.
+type repeats struct {
+	mu     sync.Mutex
+	failed []string // the whole log of the worker that failed last
+	starts map[string]*workerStart
+}
+
+// workerStart is the log of a worker that may fail like the one before.
+type workerStart struct {
+	lines   []string // all so far; nil: it is of another kind
+	shown   int      // of lines
+	release *time.Timer
+}
+
+const (
+	maxStart = 200                    // lines of a failed start that are compared
+	holdTime = 500 * time.Millisecond // how long a line is held back at the longest
+)
+
+// write shows a line of a worker, unless it may repeat what was shown.
+func (r *repeats) write(id, text string, show func(string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.starts[id]
+	if s == nil {
+		if r.starts == nil {
+			r.starts = map[string]*workerStart{}
+		}
+		s = &workerStart{lines: []string{}}
+		r.starts[id] = s
+	}
+	end, ended := strings.CutPrefix(text, worker.SystemPrefix+"the process ended with ")
+	if ended {
+		delete(r.starts, id)
+	}
+	if s.lines == nil {
+		show(text)
+		return
+	}
+	s.lines = append(s.lines, text)
+	n, failure := len(s.lines), ended && !strings.HasPrefix(end, "exit status 0")
+	same := n <= len(r.failed) && slices.Equal(s.lines, r.failed[:n])
+	switch {
+	case failure && same && n == len(r.failed):
+		s.stop()
+		if n-s.shown > 1 {
+			show(worker.SystemPrefix + "the same error again")
+		} else {
+			show(text)
+		}
+		s.shown = n // should the timer have fired
+	case same && !ended:
+		if s.release == nil {
+			s.release = time.AfterFunc(holdTime, func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				s.show(show)
+			})
+		}
+	case failure:
+		s.show(show)
+		r.failed = s.lines
+	default:
+		s.show(show)
+		if n >= maxStart {
+			s.lines = nil
+		}
+	}
+}
+
+// show shows what was held back.
+func (s *workerStart) show(show func(string)) {
+	s.stop()
+	for _, text := range s.lines[min(s.shown, len(s.lines)):] {
+		show(text)
+	}
+	s.shown = len(s.lines)
+}
+
+func (s *workerStart) stop() {
+	if s.release != nil {
+		s.release.Stop()
+		s.release = nil
+	}
+}

@@ -1,0 +1,140 @@
+//go:build unix
+
+package main_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runURL is where a jobrunner dev takes jobs.
+func (s *transcript) runURL() string { return s.until(`http://\S+/runsync`) }
+
+// The jobs of clients are told of when they end, those of dev itself once.
+func TestDevTellsOfEnds(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "my handler.sh")
+	put(t, file, `read input; case "$input" in *fail*) echo "no model" >&2; exit 2;; esac; echo '"done"'`)
+	s := devShows(t, file, `--input={"own": 1}`)
+	s.until(`jobrunner job run 'my handler' --input '{}'\n`) // its name
+	own := s.until(`sent \(job [0-9a-z-]{39}\)`)
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue ` + regexp.QuoteMeta(strings.TrimPrefix(own, "sent ")) + `\n {15}"done"\n`)
+	job(t, s.runURL(), "k", `{}`)
+	s.until(`JOB   COMPLETED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n`)
+	job(t, s.runURL(), "k", `{"fail": 1}`)
+	s.until(`JOB   FAILED in \S+, after \S+ in the queue \(job sync-[0-9a-z-]{39}\)\n {15}no model\n`)
+	if all := s.String(); strings.Count(all, "COMPLETED") != 2 || strings.Count(all, `"done"`) != 1 {
+		t.Errorf("not each end is told of once:\n%s", all)
+	}
+	s.interrupt()
+}
+
+// What a handler says of its progress is shown, and that its job is cancelled when the
+// file changes.
+func TestDevTellsOfProgress(t *testing.T) {
+	t.Parallel()
+	dir := sdk(t)
+	file := filepath.Join(dir, "handler.py")
+	const handler = `import runpod, time
+def handler(job):
+    runpod.serverless.progress_update(job, "a third\nof it")
+    time.sleep(600)
+runpod.serverless.start({"handler": handler})
+`
+	put(t, file, handler)
+	s := devShows(t, file, "--input={}")
+	s.until(`JOB   progress: a third of it\n`)
+	put(t, file, handler+"# changed\n")
+	s.until(`JOB   cancelled, as the file changed \(job [0-9a-z-]{39}\)\n`)
+	s.interrupt()
+}
+
+// A handler that can't start is explained once.
+func TestDevShowsAnErrorOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(sdk(t), "handler.py")
+	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no model here')\n")
+	s := devShows(t, file)
+	s.until(`(?s)no model here\n.*the same error again\n.*the same error again\n`)
+	if all := s.String(); strings.Count(all, "no model here") != 1 {
+		t.Errorf("the error is shown again:\n%s", all)
+	}
+	put(t, file, "import runpod\nprint('loads', flush=True)\nraise SystemExit('no disk here')\n")
+	s.until(`(?s)no disk here\n.*the same error again\n`)
+	put(t, file, "import runpod\nprint('loads', flush=True)\nrunpod.serverless.start({'handler': lambda job: 1})\n")
+	s.until(`(?s)no disk here\n.*│     loads\n.*--- Starting`)
+	s.interrupt()
+}
+
+// A generator's chunks are not in its output, which is empty: who waits for it hears of them.
+func TestDevTellsOfChunks(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(sdk(t), "handler.py")
+	put(t, file, `import runpod
+def handler(job):
+    yield {"a": 1}
+    yield {"a": 2}
+runpod.serverless.start({"handler": handler})
+`)
+	stdout, stderr, status := devOnce(t, file)
+	if stdout != "[]\n" || status != 0 || !strings.Contains(stderr, "Its handler streamed 2 chunks, which are not in the output (return_aggregate_stream adds them): ") {
+		t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
+	}
+}
+
+// A single job needs no port of its own choice; what is no verdict on it has the status 4.
+func TestDevOnceListens(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "one.sh")
+	put(t, file, "echo 1")
+	if l, err := net.Listen("tcp", "127.0.0.1:8420"); err == nil { // else somebody else has it
+		defer l.Close()
+	}
+	j := jobCommands{t, environment(t.TempDir())}
+	if out, errs, code := j.program("", "dev", file, "--once"); out != "1\n" || code != 0 {
+		t.Errorf("exit status %d, %q, %q", code, out, errs)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, errs, code := j.program("", "dev", file, "--once", "--listen="+taken.Addr().String()); code != 4 || !strings.Contains(errs, "choose another address with --listen") {
+		t.Errorf("exit status %d, %q", code, errs)
+	}
+	if _, errs, code := j.program("", "dev", file, "--once", "--env=x"); code != 2 || !strings.Contains(errs, "invalid --env x: expected NAME=VALUE") {
+		t.Errorf("exit status %d, %q", code, errs)
+	}
+}
+
+// A stop says what it waits for, and a second Ctrl-C ends it with all that runs, and what
+// that has started.
+func TestSecondInterruptEndsWhatRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, child := filepath.Join(dir, "blocks.sh"), filepath.Join(dir, "child")
+	put(t, file, "sleep 1000 & echo $! >"+child+".part; mv "+child+".part "+child+"; wait")
+	s := devShows(t, file, "--input={}")
+	var pid int
+	for late := time.Now().Add(patience); pid == 0; time.Sleep(10 * time.Millisecond) { // a real process has no virtual time
+		text, _ := os.ReadFile(child)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		if time.Now().After(late) {
+			t.Fatalf("the job has no child:\n%s", s)
+		}
+	}
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	s.until(`stopping: jobs that run \(1\) have 3s to end, .*; Ctrl-C again ends them at once\n`)
+	s.interrupt()
+	if runs(pid) {
+		t.Errorf("the child %d outlives jobrunner dev", pid)
+	}
+}
