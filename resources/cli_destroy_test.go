@@ -103,6 +103,17 @@ func TestNewReferencesMustExist(t *testing.T) {
 	if _, diags := p.Apply(planned); diags.Err() == nil {
 		t.Error("the apply went on without the volume")
 	}
+	p.Walk()
+	calls := d.Calls(func() {
+		for range 20 {
+			p.Plan(endpointType, state, config)
+		}
+	})
+	for call, n := range calls {
+		if n > 1 {
+			t.Errorf("twenty plans ask %d × %s", n, call)
+		}
+	}
 	refused(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": []any{"another"}}), "network_volumes", "which does not exist")
 	refused(t, d, p, state, endpointType, with(config, map[string]any{"network_volumes": nil, "registry": "another"}), "registry", "which does not exist")
 	refused(t, d, p, tfdrive.State{}, endpointType, config, "network_volumes", "which does not exist")

@@ -55,7 +55,7 @@ func (m *template) named() references {
 
 func checkRegistry[M any](ctx context.Context, p *planrule.Plan[M], named references, id types.String) {
 	if p.API != nil {
-		checkReference(ctx, p, "registry", named, id, "registry auth", p.API.RegistryAuths.Get)
+		checkReference(ctx, p, "registry", named, id, "registry auth", p.API.RegistryAuths)
 	}
 }
 
@@ -66,26 +66,42 @@ func checkVolumes[M any](ctx context.Context, p *planrule.Plan[M], attribute str
 		return false
 	}
 	for _, id := range ids {
-		gone = checkReference(ctx, p, attribute, named, types.StringValue(id), "network volume", p.API.NetworkVolumes.Get) || gone
+		gone = checkReference(ctx, p, attribute, named, types.StringValue(id), "network volume", p.API.NetworkVolumes) || gone
 	}
 	return gone
 }
 
 // checkReference tells whether an object is gone that was named before.
-func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, id types.String, title string, get func(context.Context, string) (T, error)) (gone bool) {
+func checkReference[M, T any](ctx context.Context, p *planrule.Plan[M], attribute string, named references, id types.String, title string, of api.Collection[T]) (gone bool) {
 	if id.ValueString() == "" { // unknown, or none
 		return false
 	}
-	switch _, err := get(ctx, id.ValueString()); {
-	case api.IsNotFound(err) && slices.Contains(named, id.ValueString()):
+	if slices.Contains(named, id.ValueString()) && isUnlisted(ctx, of, id.ValueString()) {
 		p.Warn(attribute, "The "+title+" is gone", "%s names the %s %s, which does not exist any more. A deletion goes on as ever; a change of the object fails in its apply: name one that exists, or leave it out.", attribute, title, id.ValueString())
 		return true
+	}
+	switch _, err := of.Get(ctx, id.ValueString()); {
 	case api.IsNotFound(err):
 		p.Error(attribute, "The "+title+" does not exist", "%s names the %s %s, which does not exist, or not any more. Name one that exists, or leave it out. %s", attribute, title, id.ValueString(), err)
 	case err != nil:
 		p.Fail(attribute, "Could not read the "+title, err)
 	}
 	return false
+}
+
+// isUnlisted tells whether an object is gone that was there before. The list of the run
+// says so, without a question for each object that names it; one that can't be read says
+// nothing.
+func isUnlisted[T any](ctx context.Context, of api.Collection[T], id string) bool {
+	all, err := of.Named(ctx)
+	return err == nil && !slices.ContainsFunc(all, func(other api.Named) bool { return other.ID == id })
+}
+
+// withoutGone are the network volumes but those that were named before and are gone.
+func withoutGone[M any](ctx context.Context, p *planrule.Plan[M], named references, ids []string) []string {
+	return slices.DeleteFunc(ids, func(id string) bool {
+		return p.API != nil && slices.Contains(named, id) && isUnlisted(ctx, p.API.NetworkVolumes, id)
+	})
 }
 
 // volumeIDs are the known network volumes of mounts.
@@ -111,7 +127,7 @@ func (m *pod) lostVolume(ctx context.Context, c *api.Client, plan *pod) string {
 		if slices.Contains(mounted, id) || !slices.Contains(named, id) || c == nil {
 			continue
 		}
-		if _, err := c.NetworkVolumes.Get(ctx, id); api.IsNotFound(err) {
+		if isUnlisted(ctx, c.NetworkVolumes, id) {
 			return id
 		}
 	}
