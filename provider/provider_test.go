@@ -123,7 +123,7 @@ func TestProviderSettings(t *testing.T) {
 		"unknown ceiling":      {block: plus("max_hourly_cost", tfdrive.Unknown)},
 		"checks":               {block: plus("plan_checks", map[string]any{"names": "warning", "stock": "error", "cost": "off"})},
 		"check of no level":    {block: plus("plan_checks", map[string]any{"stock": "warn"}), err: []string{"plan_checks.stock:", `"error" "warning" "off"`}},
-		"no check":             {block: plus("plan_checks", map[string]any{}), err: []string{"plan_checks: Invalid value of plan_checks", "expected at least one of cost, data_centers, names, stock, got none", "misspelt"}},
+		"no check":             {block: plus("plan_checks", map[string]any{}), warns: "plan_checks has none of cost, data_centers, names, stock"},
 		"unknown checks":       {block: plus("plan_checks", tfdrive.Unknown)},
 		"unknown check":        {block: plus("plan_checks", map[string]any{"names": tfdrive.Unknown})},
 		"v1 is retired":        {block: plus("api_version", "v1"), warns: "15 November 2026"},

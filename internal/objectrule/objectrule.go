@@ -15,12 +15,13 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 )
 
-// Misspelt ends the error of an object that says nothing. Terraform converts an object to
+// Misspelt ends what is said of an object without attributes. Terraform converts an object to
 // the type of its attribute and drops what that type lacks, so that no provider ever sees
 // a misspelt name.
 const Misspelt = "Terraform drops a misspelt attribute of an object before the provider sees it: check the names."
 
-// Some refuses an object without any attribute, where each of them may be left out.
+// Some warns of an object without any attribute, where each of them may be left out. It
+// may be meant so: a module that hands variables on has such an object where all are null.
 var Some = []validator.Object{some{}}
 
 type some struct{}
@@ -34,6 +35,6 @@ func (some) ValidateObject(_ context.Context, req validator.ObjectRequest, resp 
 		return
 	}
 	name := diagnostics.Name(req.Path)
-	resp.Diagnostics.AddAttributeError(req.Path, "Invalid value of "+name, fmt.Sprintf("Invalid %s: expected at least one of %s, got none. %s Or leave %[1]s out.",
+	resp.Diagnostics.AddAttributeWarning(req.Path, "No attribute of "+name+" is set", fmt.Sprintf("%s has none of %s, and is as if it were left out. %s",
 		name, strings.Join(slices.Sorted(maps.Keys(members)), ", "), Misspelt))
 }

@@ -16,7 +16,7 @@ import (
 // folders have the errors that users of the provider, of the command lines and of the job
 // API see, and the authors of workers. Those of the management API are the contract's.
 var folders = []string{
-	".", "provider", "resources", "datasources", "internal/api", "internal/catalog", "internal/diagnostics", "internal/httpclient", "internal/kit", "internal/migrate", "internal/planned", "internal/planrule", "internal/value",
+	".", "provider", "resources", "datasources", "internal/api", "internal/catalog", "internal/diagnostics", "internal/httpclient", "internal/kit", "internal/migrate", "internal/objectrule", "internal/planned", "internal/planrule", "internal/value",
 	"cmd/jobrunner", "jobrunner", "jobrunner/apikey", "jobrunner/catalog", "jobrunner/engine", "jobrunner/executor", "jobrunner/gpu", "jobrunner/jobapi", "jobrunner/kubernetes", "jobrunner/sqldb", "jobrunner/webhook", "jobrunner/worker", "jobrunner/workerapi",
 	"cmd/conformance", "conformance", "conformance/client", "conformance/env", "conformance/local", "conformance/report",
 }

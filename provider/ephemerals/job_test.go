@@ -135,8 +135,6 @@ func TestJobFails(t *testing.T) {
 		"not JSON":       {map[string]any{"input": "{"}, []string{"input: Invalid input"}},
 		"no duration":    {map[string]any{"input": "{}", "timeout": "soon"}, []string{`timeout: Invalid timeout: invalid timeout: expected a duration from 1s`, `got "soon"`}},
 		"no time at all": {map[string]any{"input": "{}", "timeout": "10ms"}, []string{`got "10ms"`}},
-		"no policy":      {map[string]any{"input": "{}", "policy": map[string]any{}}, []string{"policy: Invalid value of policy", "misspelt"}},
-		"no S3":          {map[string]any{"input": "{}", "s3_config": map[string]any{}}, []string{"s3_config: Invalid value of s3_config", "misspelt"}},
 		"bounds":         {map[string]any{"input": "{}", "policy": map[string]any{"ttl": 9999}}, []string{"policy.ttl: Invalid policy.ttl", "expected 10000 to 604800000 milliseconds (10 minutes are 600000), got 9999"}},
 		"no webhook":     {map[string]any{"input": "{}", "webhook": "ftp://a-planted-token"}, []string{"webhook: Invalid webhook: Invalid webhook: expected an http or https URL"}},
 		"no storage":     {map[string]any{"input": "{}", "s3_config": map[string]any{"endpoint_url": "storage"}}, []string{"s3_config.endpoint_url: Invalid s3_config.endpoint_url", "expected an http or https URL"}},
