@@ -50,9 +50,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
-	if attributes := p.Unreachable(ctx, r.kind.Only); len(attributes) > 0 && !resp.Diagnostics.HasError() {
-		p.ReplaceUnreachable(attributes, r.kind.Only, r.kind.Title, r.kind.ID(p.State).ValueString(), r.kind.loss(p.State))
-	}
+	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.ID, r.kind.Loss)
 	if !r.kind.ID(p.Plan).IsUnknown() { // no command line can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}
@@ -70,20 +68,12 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 func (r *kindResource[M]) planDeletion(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	state := new(M)
 	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) {
+	if resp.Diagnostics.HasError() || r.refuseProtected(state, "deleted", &resp.Diagnostics) || r.kind.Loss == nil {
 		return
 	}
-	if loss := r.kind.loss(state); loss != "" {
+	if loss := r.kind.Loss(state); loss != "" {
 		resp.Diagnostics.AddWarning(fmt.Sprintf("The %s will be deleted", r.kind.Title), loss)
 	}
-}
-
-// loss is what a deletion loses for good.
-func (k *Kind[M]) loss(state *M) string {
-	if k.Loss == nil {
-		return ""
-	}
-	return k.Loss(state)
 }
 
 // refuseProtected refuses to end an object whose state says that it is protected.

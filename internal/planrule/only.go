@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
@@ -78,16 +79,20 @@ func (p *Plan[M]) Unreachable(ctx context.Context, only []Only) (attributes []st
 	return attributes
 }
 
-// ReplaceUnreachable makes what the version in use can't change replace the object, and
-// warns of it. Loss is what a deletion of the object loses, or "".
-func (p *Plan[M]) ReplaceUnreachable(attributes []string, only []Only, title, id, loss string) {
-	if loss != "" {
-		loss = " " + loss
+// ReplaceUnreachable makes a change that the version in use can't reach replace the
+// object, unless the plan is refused, and warns of it. Loss, which may be nil, is what a
+// deletion loses.
+func (p *Plan[M]) ReplaceUnreachable(ctx context.Context, only []Only, title string, id func(*M) *types.String, loss func(*M) string) {
+	if p.Diagnostics.HasError() {
+		return
 	}
-	for _, attribute := range attributes {
-		version := only[slices.IndexFunc(only, func(o Only) bool { return o.Attribute == attribute })].Version
+	for _, attribute := range p.Unreachable(ctx, only) {
+		version, lost := only[slices.IndexFunc(only, func(o Only) bool { return o.Attribute == attribute })].Version, ""
+		if loss != nil {
+			lost = strings.TrimRight(" "+loss(p.State), " ")
+		}
 		p.Replace(attribute)
 		p.Warn(attribute, fmt.Sprintf("The %s will be replaced", title), "API %s can't reach %s of %[3]s %[4]s, which has one, so that only a new %[3]s is without.%[5]s "+
-			"To keep the %[3]s, apply this change once with api_version = %[6]q.", p.Version, attribute, title, id, loss, string(version))
+			"To keep the %[3]s, apply this change once with api_version = %[6]q.", p.Version, attribute, title, id(p.State).ValueString(), lost, string(version))
 	}
 }
