@@ -115,12 +115,12 @@ func TestOneVersionTellsNoLie(t *testing.T) {
 					template, _ := serverlessTemplate(t, d, own, nil)
 					config["template_id"] = template.Get("id")
 				}
-				with1 := with(config, values[0])
-				if with1["registry"] == "$auth" {
+				configured := with(config, values[0])
+				if configured["registry"] == "$auth" {
 					auth := apply(t, own, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
-					with1["registry"] = auth.Get("id")
+					configured["registry"] = auth.Get("id")
 				}
-				state := apply(t, own, typeName, tfdrive.State{}, with1, "create")
+				state := apply(t, own, typeName, tfdrive.State{}, configured, "create")
 				showsNoLie(t, own, beyond, state, o.Attribute)
 				removesNoLie(t, own, beyond, state, o.Attribute, with(config, values[1]))
 			})
