@@ -22,6 +22,14 @@ SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson confo
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
 	internal/test/fire jobrunner/page conformance/mutants/run conformance/client cmd/conformance)
 
+# go test with these arguments. The packages that failed are named once more at its end,
+# hundreds of lines below their failures.
+define go-test
+@log=$$(mktemp) || exit 1; { go test $(1) 2>&1; echo $$? >"$$log.status"; } | tee "$$log"; \
+	status=$$(cat "$$log.status"); failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' "$$log"); rm -f "$$log" "$$log.status"; \
+	[ -z "$$failed" ] || { echo; echo "Failed packages:"; printf '  %s\n' $$failed; }; exit "$${status:-1}"
+endef
+
 .PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench pictures build snapshot site install lint docs
 
 help: ## This list.
@@ -32,8 +40,8 @@ quickstart: build ## From nothing to a running endpoint, and back to nothing.
 
 test: ## A sample of every kind of test, those with a real Terraform included.
 	@echo "Testing: about ten minutes on two cores. Without a build cache, compiling comes first, and nothing is shown for some minutes."
-	@go test -short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
-		$(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
+	$(call go-test,-short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
+		$(foreach package,$(LARGE),$(filter $(package),$(TESTED))))
 
 # The packages that drive other processes through all variants, judge every body by two
 # documents, or run dozens of schedules of faults: there the race detector costs a quarter
@@ -47,9 +55,9 @@ test-all test-tofu: export GOGC ?= 400
 test-all test-tofu: export GOMEMLIMIT ?= 3GiB
 
 test-all: ## Every test, with the race detector where the code runs in the test.
-	go test $(RACING) -timeout=30m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...))
-	go test $(RACING) -short -timeout=30m $(addprefix ./,$(JUDGES))
-	go test -timeout=30m $(addprefix ./,$(UNRACED))
+	$(call go-test,$(RACING) -timeout=30m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)))
+	$(call go-test,$(RACING) -short -timeout=30m $(addprefix ./,$(JUDGES)))
+	$(call go-test,-timeout=30m $(addprefix ./,$(UNRACED)))
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/clis
@@ -150,7 +158,7 @@ lint: ## What CI checks beside the tests.
 docs: ## Generated documentation: docs/contract.md, docs/clauses.md, docs/licences.md, and docs/ of the provider.
 	go generate ./internal/testkit/contract ./conformance/clauses ./internal/troubleshooting
 	go run ./internal/licences
-	cd tools && go build -o ../bin/ tool
+	cd tools && go build -o ../bin/ github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs
 	terraform fmt -recursive examples
 	rm -rf bin/docs $(addprefix docs/,resources data-sources ephemeral-resources list-resources actions functions)
 	go run ./internal/schemajson > bin/schema.json

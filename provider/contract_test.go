@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/resources"
 )
 
 // typeOf names the resource type of each resource of the contract that is
@@ -189,6 +191,58 @@ func TestSchemaKnowsTheContract(t *testing.T) {
 	for reason := range leftOut {
 		if !used[reason] {
 			t.Errorf("%s is left out, and the contract has no such field", reason)
+		}
+	}
+}
+
+// inBoth are attributes that the contract has in one version's requests alone, by these
+// names, and the provider expresses in both.
+var inBoth = map[string]string{
+	"gpucloud_endpoint.gpu.type_ids":          "v2 selects by pool, and the client translates",
+	"gpucloud_endpoint.scaling.request_count": "v1 has scalerValue for both types of scaling",
+	"gpucloud_pod.global_networking.enabled":  "v2 has an object, whose members are answers",
+	"gpucloud_pod.mounts.network.path":        "v1 has volumeMountPath for both kinds of mounts",
+}
+
+// An attribute that the requests of one version alone have is refused in a plan of the
+// other one, by planrule.Only.
+func TestOneVersionIsDeclared(t *testing.T) {
+	declared := map[string]bool{}
+	for _, kind := range resources.All {
+		var named resource.MetadataResponse
+		kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
+		for _, o := range kind.OneVersion() {
+			declared[named.TypeName+"."+o.Attribute] = true
+		}
+	}
+	versions := map[string][]contract.API{} // of each attribute
+	has := map[string]map[contract.API]bool{}
+	for _, f := range contract.Fields {
+		typeName := typeOf[f.Resource]
+		if typeName == "" || f.API == contract.Jobs {
+			continue
+		}
+		if has[typeName] == nil {
+			has[typeName] = map[contract.API]bool{}
+		}
+		has[typeName][f.API] = true
+		wire := strings.ReplaceAll(f.Path, "[]", "")
+		name, ok := renamed[f.Resource+"."+wire]
+		if !ok || f.API == contract.V2 {
+			name = snake(wire)
+		}
+		for ; name != "" && f.Use&(contract.Create|contract.Update) != 0; name = name[:max(strings.LastIndex(name, "."), 0)] {
+			if key := typeName + "." + name; !slices.Contains(versions[key], f.API) {
+				versions[key] = append(versions[key], f.API)
+			}
+		}
+	}
+	for attribute, of := range versions {
+		typeName, _, _ := strings.Cut(attribute, ".")
+		switch {
+		case len(of) != 1 || len(has[typeName]) != 2:
+		case declared[attribute] == (inBoth[attribute] != ""):
+			t.Errorf("%s is of requests of API %s alone: add it to the planrule.Only of its kind, or to inBoth with the reason", attribute, of[0])
 		}
 	}
 }

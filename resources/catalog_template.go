@@ -29,7 +29,7 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 			}
 			return out, err
 		},
-		Only: append([]planrule.Only{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}}}, templateOnly...),
+		Only: append([]planrule.Only{{Version: api.V2, Attribute: "source", Except: []string{"official", "community"}, Ruled: true}}, templateOnly...),
 		Read: func(ctx context.Context, c *api.Client, state *catalogTemplate) error {
 			got, err := c.CatalogTemplate(ctx, state.ID.ValueString())
 			if err != nil {
@@ -39,10 +39,9 @@ var catalogTemplates = &kit.Source[catalogTemplate]{
 			return state.flatten(ctx, got.Template)
 		},
 	},
-	Plural:     "catalog_templates",
-	Omit:       append([]string{"registry", "public"}, ofConfigurations...), // the owner's alone; always true
-	Filters:    []string{"category", "image", "serverless", "source"},
-	Unreturned: templates.Unreturned,
+	Plural:  "catalog_templates",
+	Omit:    append([]string{"registry", "public"}, ofConfigurations...), // the owner's alone; always true
+	Filters: []string{"category", "image", "serverless", "source"},
 }
 
 type catalogTemplate struct {

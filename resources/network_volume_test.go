@@ -2,6 +2,8 @@ package resources_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +99,45 @@ func TestNetworkVolumeSizes(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), "size:") {
 				t.Errorf("a new volume of %d GB: got %v, expected an error at size", size, err)
 			}
+		}
+	})
+}
+
+// Every attribute that the version can set is set, changed and removed, and
+// after each the next plan is empty.
+func TestNetworkVolumeEveryAttribute(t *testing.T) {
+	table := map[string]struct {
+		only    api.Version
+		a, b    any
+		change  string // the action
+		removal string // "": it is required
+	}{
+		"name":        {"", "a", "b", "update", ""},
+		"size":        {"", 20, 30, "update", ""},
+		"data_center": {"", "EU-RO-1", "US-TX-3", "replace", ""},
+		"type":        {api.V2, "STANDARD", "HIGH_PERFORMANCE", "replace", "no-op"},
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		expectAll(t, p, volumeType, slices.Collect(maps.Keys(table)))
+		for attribute, c := range table {
+			t.Run(attribute, func(t *testing.T) {
+				config := map[string]any{"name": "v", "size": 10, "data_center": "US-TX-3"}
+				without := with(config, map[string]any{attribute: nil})
+				config[attribute] = c.a
+				if c.only != "" && c.only != v {
+					refused(t, d, p, tfdrive.State{}, volumeType, config, attribute, fmt.Sprintf("exists in management API %s only", c.only))
+					return
+				}
+				state := apply(t, p, volumeType, tfdrive.State{}, config, "create")
+				importedAs(t, p, state, config, false)
+				config[attribute] = c.b
+				state = apply(t, p, volumeType, state, config, c.change)
+				importedAs(t, p, state, config, false)
+				if c.removal != "" {
+					apply(t, p, volumeType, state, without, c.removal)
+				}
+			})
 		}
 	})
 }

@@ -151,21 +151,21 @@ func applyPod(ctx context.Context, c *api.Client, state, plan *pod, have, want a
 	return got, reach()
 }
 
-// podOnly: see planrule.Only.
+// podOnly: see planrule.Only. Ruled by podFixed: only a create sets them.
 var podOnly = []planrule.Only{
 	{Version: api.V1, Attribute: "docker_entrypoint", Except: []string{"[]"}},
-	{Version: api.V1, Attribute: "interruptible", Except: []string{"false"}},
-	{Version: api.V1, Attribute: "support_public_ip"},
-	{Version: api.V1, Attribute: "country_codes", Except: []string{"[]"}},
-	{Version: api.V1, Attribute: "gpu_type_priority", Except: []string{"availability"}},
-	{Version: api.V1, Attribute: "cpu_flavor_priority", Except: []string{"availability"}},
-	{Version: api.V1, Attribute: "data_center_priority", Except: []string{"availability"}},
-	{Version: api.V1, Attribute: "min_ram_per_gpu"},
-	{Version: api.V1, Attribute: "min_vcpu_per_gpu"},
-	{Version: api.V1, Attribute: "min_disk_bandwidth_mbps"},
-	{Version: api.V1, Attribute: "min_download_mbps"},
-	{Version: api.V1, Attribute: "min_upload_mbps"},
-	{Version: api.V2, Attribute: "gpu.min_cuda_version"},
-	{Version: api.V2, Attribute: "start_ssh", Except: []string{"false"}},
-	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"false"}},
+	{Version: api.V1, Attribute: "interruptible", Except: []string{"false"}, Ruled: true},
+	{Version: api.V1, Attribute: "support_public_ip", Ruled: true},
+	{Version: api.V1, Attribute: "country_codes", Except: []string{"[]"}, Ruled: true},
+	{Version: api.V1, Attribute: "gpu_type_priority", Except: []string{"availability"}, Ruled: true},
+	{Version: api.V1, Attribute: "cpu_flavor_priority", Except: []string{"availability"}, Ruled: true},
+	{Version: api.V1, Attribute: "data_center_priority", Except: []string{"availability"}, Ruled: true},
+	{Version: api.V1, Attribute: "min_ram_per_gpu", Ruled: true},
+	{Version: api.V1, Attribute: "min_vcpu_per_gpu", Ruled: true},
+	{Version: api.V1, Attribute: "min_disk_bandwidth_mbps", Ruled: true},
+	{Version: api.V1, Attribute: "min_download_mbps", Ruled: true},
+	{Version: api.V1, Attribute: "min_upload_mbps", Ruled: true},
+	{Version: api.V2, Attribute: "gpu.min_cuda_version", Ruled: true},
+	{Version: api.V2, Attribute: "start_ssh", Except: []string{"false"}, Ruled: true},
+	{Version: api.V2, Attribute: "start_jupyter", Except: []string{"false"}, Ruled: true},
 }

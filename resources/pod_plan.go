@@ -190,6 +190,9 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 			list(replaced), p.State.ID.ValueString(), p.State.Name.ValueString(), p.State.loss())
 		return
 	}
+	if len(p.Unreachable(ctx, podOnly)) > 0 {
+		return // it replaces the pod, which loses more than its container
+	}
 	changed, inherited := containerChanges(ctx, p)
 	if recorded = append(recorded, inherited...); len(recorded) > 0 {
 		p.Warn(recorded[0], recordedSummary, recordedDetail, "pod "+p.State.ID.ValueString(), list(recorded))

@@ -58,7 +58,7 @@ var pods = &kit.Source[pod]{
 	Omit:    slices.Concat([]string{"desired_state"}, ofCreates, placement, ofConfigurations),
 	Masked:  []string{"env"},
 	Filters: []string{"status", "cloud", "image"},
-	Only:    []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}}},
+	Only:    []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 tells these
 }
 
 var endpoints = &kit.Source[endpoint]{
@@ -67,6 +67,7 @@ var endpoints = &kit.Source[endpoint]{
 	Omit:    append([]string{"from_template"}, ofConfigurations...), // of an endpoint that the provider manages
 	Masked:  []string{"env"},
 	Filters: []string{"type"},
+	Only:    []planrule.Only{{Version: api.V2, Attribute: "type"}}, // on API v1 a balancer looks like a queue
 }
 
 var networkVolumes = &kit.Source[networkVolume]{
@@ -95,10 +96,9 @@ var accountKeys = &kit.Source[sshKeys]{
 }
 
 var templates = &kit.Source[template]{
-	Kind:       Template,
-	Plural:     "templates",
-	Omit:       ofConfigurations,
-	Masked:     []string{"env"},
-	Filters:    []string{"category", "image", "public", "serverless"},
-	Unreturned: map[api.Version][]string{api.V1: {"start_ssh", "start_jupyter"}},
+	Kind:    Template,
+	Plural:  "templates",
+	Omit:    ofConfigurations,
+	Masked:  []string{"env"},
+	Filters: []string{"category", "image", "public", "serverless"},
 }

@@ -272,40 +272,25 @@ func planTemplateChange(ctx context.Context, p *planrule.Plan[template]) {
 			continue
 		}
 		p.Replace(attribute)
-		if version := versionOf(attribute); version != "" && version != p.Version {
-			p.Warn(attribute, "The template will be replaced", "API %s can't reach %s of template %s, which has one, so that only a new template is without. "+
-				"To keep the template, apply this change once with api_version = %q.", p.Version, attribute, p.State.ID.ValueString(), string(version))
-		}
 	}
 	recordPlannedTemplate(ctx, p)
 }
 
 // immutableOf lists the planned changes that the version can't make in place:
 // what it refuses, and what only the other version has.
-func immutableOf(ctx context.Context, p *planrule.Plan[template]) (out []string) {
-	attributes := map[api.Version][]string{
-		api.V1: {"category", "serverless", "start_ssh", "start_jupyter", "allowed_cuda_versions"},
-		api.V2: {"docker_entrypoint", "readme"},
-	}[p.Version]
-	for _, attribute := range attributes {
-		if p.Changes(ctx, attribute) && !p.StaysEmpty(ctx, attribute) {
-			out = append(out, attribute)
+func immutableOf(ctx context.Context, p *planrule.Plan[template]) []string {
+	out := p.Unreachable(ctx, templateOnly)
+	if p.Version == api.V1 {
+		for _, attribute := range []string{"category", "serverless"} {
+			if p.Changes(ctx, attribute) {
+				out = append(out, attribute)
+			}
 		}
 	}
 	if p.Version == api.V2 && p.Plan.Mounts.IsNull() && !p.State.Mounts.IsNull() {
 		out = append(out, "mounts")
 	}
 	return out
-}
-
-// versionOf is the only version that has an attribute, "" where both have it.
-func versionOf(attribute string) api.Version {
-	for _, o := range templateOnly {
-		if o.Attribute == attribute {
-			return o.Version
-		}
-	}
-	return ""
 }
 
 // linkedEndpoints names the endpoints that the API shows to be linked to the
@@ -368,8 +353,8 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	if got.Readme != nil {
 		m.Readme = value.KeepString(m.Readme, *got.Readme)
 	}
-	m.StartSSH = orElse(got.StartSSH, m.StartSSH)
-	m.StartJupyter = orElse(got.StartJupyter, m.StartJupyter)
+	m.StartSSH = boolOr(got.StartSSH, m.StartSSH, true)
+	m.StartJupyter = boolOr(got.StartJupyter, m.StartJupyter, true)
 	if got.AllowedCUDAVersions != nil {
 		m.AllowedCUDAVersions = value.KeepSet(m.AllowedCUDAVersions, *got.AllowedCUDAVersions)
 	}
@@ -381,14 +366,14 @@ func (m *template) flatten(ctx context.Context, got api.Template) (err error) {
 	return err
 }
 
-// orElse is what the version returned, else what the state knows. After an
-// import on a version that can't tell it is the default.
-func orElse(got *bool, prior types.Bool) types.Bool {
+// boolOr is what the version returned, else what the state knows. After an
+// import on a version that can't tell it is the schema's default.
+func boolOr(got *bool, prior types.Bool, otherwise bool) types.Bool {
 	switch {
 	case got != nil:
 		return types.BoolValue(*got)
 	case prior.IsNull(), prior.IsUnknown():
-		return types.BoolValue(true)
+		return types.BoolValue(otherwise)
 	}
 	return prior
 }

@@ -230,3 +230,14 @@ func isEmpty(v any) bool {
 	}
 	return suite.Same(v, 0)
 }
+
+// Members returns the members of management objects that the suite tries, each with its
+// version and kind: "v2 template startSsh".
+func Members() (list []string) {
+	for _, k := range kinds {
+		for _, f := range k.fields {
+			list = append(list, k.version+" "+k.name+" "+f.path)
+		}
+	}
+	return list
+}

@@ -63,3 +63,62 @@ func TestEveryOperationIsTried(t *testing.T) {
 		}
 	}
 }
+
+// untriedMembers are members of the contract that the suite's table of members leaves
+// out, each with the reason.
+var untriedMembers = func() map[string]string {
+	out := map[string]string{}
+	for _, of := range []struct{ kind, reason, members string }{
+		{"v2 endpoint", "another case has it (judgeFromTemplate)", "templateId"},
+		{"v2 endpoint", "scaling.value stands for it", "scaling.queueDelay scaling.requestCount"},
+		{"v1 pod", "on which machine it is decides the deployment's stock", "gpuTypeIds gpuTypePriority gpuCount allowedCudaVersions minRAMPerGPU minVCPUPerGPU cpuFlavorPriority " +
+			"countryCodes dataCenterIds dataCenterPriority interruptible supportPublicIp minDiskBandwidthMBps minDownloadMbps minUploadMbps"},
+		{"v2 pod", "on which machine it is decides the deployment's stock", "gpu gpu.id gpu.count gpu.allowedCudaVersions gpu.minCudaVersion dataCenterIds"},
+		{"v1 pod", "a CPU pod has none", "volumeInGb globalNetworking"},
+		{"v2 pod", "a CPU pod has none", "mounts mounts.persistent mounts.persistent.size mounts.persistent.path globalNetworking"},
+		{"v1 pod", "it needs another object, or a pod of its own", "templateId networkVolumeId locked"},
+		{"v2 pod", "it needs another object, or a pod of its own", "templateId mounts.network locked"},
+		{"v2 pod", "no answer shows it", "startSsh startJupyter"},
+	} {
+		for member := range strings.FieldsSeq(of.members) {
+			out[of.kind+" "+member] = of.reason
+		}
+	}
+	return out
+}()
+
+// The suite's table of members has every member of the contract that a request may set.
+func TestEveryMemberIsTried(t *testing.T) {
+	tried, kinds := map[string]bool{}, map[string]bool{}
+	for _, m := range cases.Members() {
+		words := strings.SplitN(m, " ", 3)
+		kind := words[0] + " " + strings.Replace(words[1], "cpuEndpoint", "endpoint", 1)
+		kinds[kind] = true
+		for path := words[2]; path != ""; {
+			tried[kind+" "+path] = true
+			i := max(strings.LastIndex(path, "."), 0)
+			path = path[:i]
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range contract.Fields {
+		kind := string(f.API) + " " + f.Resource
+		path, _, _ := strings.Cut(f.Path, "[]")
+		member := kind + " " + path
+		if f.Use&(contract.Create|contract.Update) == 0 || !kinds[kind] || known[member] {
+			continue
+		}
+		known[member] = true
+		switch {
+		case tried[member] && untriedMembers[member] != "":
+			t.Errorf("%s is tried: remove it from untriedMembers", member)
+		case !tried[member] && untriedMembers[member] == "":
+			t.Errorf("%s is not in the table of conformance/cases/members.tsv: add a row, or name it in untriedMembers with the reason", member)
+		}
+	}
+	for member := range untriedMembers {
+		if !known[member] {
+			t.Errorf("%s is in untriedMembers, but no request of the contract has it", member)
+		}
+	}
+}

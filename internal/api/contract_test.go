@@ -236,7 +236,7 @@ func TestBodiesSayWhatTheContractHas(t *testing.T) {
 			}
 			for path := range takes {
 				if !said[path] && leftOut[w.api][w.resource][path] == "" {
-					t.Errorf("%s %s, use %b: no body of `wires` has %s: set it in the object from which the body is made, or name it in `leftOut` with the reason", w.api, w.resource, use, path)
+					t.Errorf("%s %s, use %b: no body of `wires` has %s: set it in the object from which the body is made (above), let the client's create or update of %s carry it, or name it in `leftOut` with the reason", w.api, w.resource, use, path, w.resource)
 				}
 			}
 		}

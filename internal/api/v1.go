@@ -7,13 +7,13 @@ package api
 // since refusing those is the plan's work.
 
 func networkVolumesV1(d *deployment, cache *listCache) Collection[NetworkVolume] {
-	r := networkVolumes(d, cache)
+	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
+		return changed(new(newNetworkVolumeV1(have.mutable())), newNetworkVolumeV1(want.mutable()))
+	})
 	r.path, r.unknownIDIs400 = "/v1/networkvolumes", true
 	r.required = []string{"name", "size", "dataCenterId"}
 	r.decode = decodeAs(networkVolumeV1.neutral)
-	r.create = func(want NetworkVolume) (any, error) {
-		return networkVolumeV1{Name: want.Name, Size: want.Size, DataCenterID: want.DataCenter}, nil
-	}
+	r.create = func(want NetworkVolume) (any, error) { return newNetworkVolumeV1(want), nil }
 	return r
 }
 
@@ -22,6 +22,11 @@ type networkVolumeV1 struct {
 	Name         string `json:"name"`
 	Size         int64  `json:"size"`
 	DataCenterID string `json:"dataCenterId"`
+}
+
+// newNetworkVolumeV1 makes a request body.
+func newNetworkVolumeV1(v NetworkVolume) networkVolumeV1 {
+	return networkVolumeV1{Name: v.Name, Size: v.Size, DataCenterID: v.DataCenter}
 }
 
 func (w networkVolumeV1) neutral() NetworkVolume {

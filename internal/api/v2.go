@@ -4,7 +4,9 @@ package api
 // unknown members refused. A request has only the members that it needs.
 
 func networkVolumesV2(d *deployment, cache *listCache) Collection[NetworkVolume] {
-	r := networkVolumes(d, cache)
+	r := networkVolumes(d, cache, func(have, want NetworkVolume) (patch, error) {
+		return changed(new(have.mutable()), want.mutable())
+	})
 	r.path, r.member = "/v2/network-volumes", "networkVolumes"
 	r.required = []string{"name", "size", "dataCenter", "type"}
 	r.decode = decodePlain[NetworkVolume]

@@ -84,10 +84,14 @@ func (r *Run) Client(diags *diag.Diagnostics) *api.Client {
 type Managed interface {
 	Resource() resource.Resource
 	ListResource() list.ListResource
+	OneVersion() []planrule.Only
 }
 
 // Resource makes the framework's resource of the kind.
 func (k *Kind[M]) Resource() resource.Resource { return &kindResource[M]{kind: k} }
+
+// OneVersion are the attributes that one API version alone has.
+func (k *Kind[M]) OneVersion() []planrule.Only { return k.Only }
 
 // ListResource makes the framework's list resource of the kind.
 func (k *Kind[M]) ListResource() list.ListResource { return &kindResource[M]{kind: k} }

@@ -50,6 +50,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
+	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.ID, r.kind.Loss)
 	if !r.kind.ID(p.Plan).IsUnknown() { // no command line can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)
 	}

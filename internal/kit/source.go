@@ -31,12 +31,9 @@ type Source[M any] struct {
 	Omit    []string        // attributes that only a configuration has: no API returns them
 	Masked  []string        // maps whose values may be secrets: the state has digests of them
 	Filters []string        // attributes that choose by equality, beside name; every version that has them returns them
-	Only    []planrule.Only // values of filters that a version does not tell, beside the kind's
+	Only    []planrule.Only // where a version tells less of an attribute than the kind's own says
 	// Read is the kind's Read where it is nil.
 	Read func(ctx context.Context, c *api.Client, m *M) error
-	// Unreturned are attributes to which Read gives a default where a version does not
-	// return them: here they are null.
-	Unreturned map[api.Version][]string
 
 	deriveOnce sync.Once
 	derived    map[string]data.Attribute
@@ -106,7 +103,7 @@ func (s *Source[M]) All() datasource.DataSource {
 		Attributes:          attributes,
 	}
 	return &dataSource{
-		name: s.Plural, title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: slices.Concat(s.Kind.Only, s.Only),
+		name: s.Plural, title: "list of " + s.titles(), version: s.Kind.Version, schema: schema, only: s.oneVersion(),
 		validate: func(context.Context, tfsdk.Config, *diag.Diagnostics) {},
 		read: func(ctx context.Context, c *api.Client, config tfsdk.Config, state *tfsdk.State, _ *diag.Diagnostics) error {
 			var chosen map[string]tftypes.Value
@@ -230,8 +227,11 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 			delete(object, name)
 		}
 	}
-	for _, name := range s.Unreturned[c.Version] {
-		object[name] = tftypes.NewValue(object[name].Type(), nil)
+	// Read gives a default to what the version does not return: here it is not known.
+	for _, o := range s.oneVersion() {
+		if v, ok := object[o.Attribute]; ok && o.Beyond(c.Version) {
+			object[o.Attribute] = tftypes.NewValue(v.Type(), nil)
+		}
 	}
 	for _, name := range s.Masked {
 		if object[name], err = masked(c, object[name]); err != nil {
@@ -239,6 +239,17 @@ func (s *Source[M]) read(ctx context.Context, c *api.Client, id string) (object 
 		}
 	}
 	return object, nil
+}
+
+// oneVersion are the attributes that one version alone returns.
+func (s *Source[M]) oneVersion() []planrule.Only {
+	out := slices.Clone(s.Only)
+	for _, o := range s.Kind.Only {
+		if !slices.ContainsFunc(s.Only, func(own planrule.Only) bool { return own.Attribute == o.Attribute }) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 func masked(c *api.Client, values tftypes.Value) (tftypes.Value, error) {

@@ -4,9 +4,7 @@ package planrule
 
 import (
 	"context"
-	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -147,41 +145,4 @@ func (p *Plan[M]) planned(ctx context.Context) tfsdk.Plan {
 	plan := p.resp.Plan
 	plan.Set(ctx, p.Plan)
 	return plan
-}
-
-// Only says that an attribute can be expressed in one API version alone. A
-// configured value is an error in the plan of any other version, unless it is
-// one of Except: values that mean there what leaving the attribute out means.
-type Only struct {
-	Version   api.Version
-	Attribute string // dotted: "gpu.pools"
-	Except    []string
-}
-
-// CheckVersion refuses an attribute that the version in use can't express.
-func (p *Plan[M]) CheckVersion(ctx context.Context, o Only) {
-	o.Check(ctx, p.Check, p.Version, p.req.Config)
-}
-
-// Check refuses an attribute of a configuration that a version can't express; ""
-// is a version that is not known yet.
-func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Version, config tfsdk.Config) {
-	var v attr.Value
-	config.GetAttribute(ctx, diagnostics.Path(o.Attribute), &v)
-	if version == "" || version == o.Version || v == nil || v.IsNull() || v.IsUnknown() {
-		return
-	}
-	what, text := o.Attribute, v.String()
-	if s, ok := v.(types.String); ok {
-		text = s.ValueString()
-	}
-	if slices.Contains(o.Except, text) {
-		return
-	}
-	if len(o.Except) > 0 {
-		what += " = " + v.String()
-	}
-	c.Error(o.Attribute, fmt.Sprintf("API %s can't express this", version),
-		"%s exists in management API %s only. Leave it out, or set api_version = %q in the provider block.",
-		what, o.Version, string(o.Version))
 }

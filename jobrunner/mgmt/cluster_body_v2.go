@@ -33,7 +33,7 @@ type clusterComputeV2 struct {
 	PodCount       int64  `json:"podCount" rule:"required min=2 max=250"`
 }
 
-func (b *clusterBodyV2) check(p phase) []string { return requireChange(p, b.Name != nil) }
+func (b *clusterBodyV2) check(p phase) []string { return requireChange(p, b) }
 
 // build is a new cluster and its members, in the order of their ranks.
 func (b clusterBodyV2) build(sshKeys string) (store.Cluster, []store.Pod, error) {

@@ -9,17 +9,7 @@ type networkVolumeBodyV1 struct {
 	DataCenterID *string `json:"dataCenterId" rule:"required=create create-only min=1"`
 }
 
-func (b *networkVolumeBodyV1) check(p phase) []string {
-	return requireChange(p, b.Name != nil || b.Size != nil)
-}
-
-// requireChange refuses an update that changes nothing, in both versions.
-func requireChange(p phase, changes bool) []string {
-	if p == updating && !changes {
-		return []string{"got no properties, want 'name' or 'size'"}
-	}
-	return nil
-}
+func (b *networkVolumeBodyV1) check(p phase) []string { return requireChange(p, b) }
 
 // networkVolumeV1 is a network volume in an answer.
 type networkVolumeV1 struct {

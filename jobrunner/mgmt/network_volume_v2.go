@@ -10,9 +10,7 @@ type networkVolumeBodyV2 struct {
 	Type       *string `json:"type" rule:"create-only oneof=STANDARD,HIGH_PERFORMANCE"`
 }
 
-func (b *networkVolumeBodyV2) check(p phase) []string {
-	return requireChange(p, b.Name != nil || b.Size != nil)
-}
+func (b *networkVolumeBodyV2) check(p phase) []string { return requireChange(p, b) }
 
 // networkVolumeV2 is a network volume in an answer.
 type networkVolumeV2 struct {

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-var originals = flag.String("originals", "../../../../shared/api", "compare the served documents with the operator's in this `folder`")
+var originals = flag.String("originals", "", "compare the served documents with the operator's in this `folder`")
 
 var pathParameter = regexp.MustCompile(`\{[^}]*\}`)
 
@@ -173,8 +172,8 @@ func TestServedAgainstOriginals(t *testing.T) {
 	served := statementsOf(servedOperations(t, newScene(t, nil)))
 	t.Run("testdata", func(t *testing.T) { compareOriginals(t, served, "testdata", false) })
 	t.Run("originals", func(t *testing.T) {
-		if _, err := os.Stat(*originals); err != nil {
-			t.Skipf("the operator's documents are not on this machine, so that their facts in testdata must do: %v", err)
+		if *originals == "" {
+			t.Skip("no folder with the operator's documents is named (-originals), so that their facts in testdata must do")
 		}
 		compareOriginals(t, served, *originals, true)
 	})
@@ -207,6 +206,10 @@ func compareOriginals(t *testing.T, served statements, folder string, asPublishe
 		}
 	}
 	for _, line := range lines {
-		t.Errorf("a difference without a line in testdata/originals.tsv: %s", line)
+		t.Errorf("a difference from the operator's document: %s", line)
+	}
+	if len(lines) > 0 {
+		t.Log("Where the operator has it too by now, renew testdata/v1.json and v2.json from the operator's documents (testdata/README.md). " +
+			"Where it differs on purpose, add a line with the reason to testdata/originals.tsv.")
 	}
 }

@@ -77,8 +77,12 @@ type Choice struct {
 // FieldsOf returns the fields of a resource in an API that stand in a body of
 // use u, in the order of the table.
 func FieldsOf(api API, resource string, u Use) []Field {
+	return fieldsOf(Fields, api, resource, u)
+}
+
+func fieldsOf(fields []Field, api API, resource string, u Use) []Field {
 	var out []Field
-	for _, f := range Fields {
+	for _, f := range fields {
 		if f.API == api && f.Resource == resource && f.In(u) {
 			out = append(out, f)
 		}

@@ -401,6 +401,9 @@ func TestOperationsAndFieldsBelongTogether(t *testing.T) {
 }
 
 func TestFieldsOf(t *testing.T) {
+	table := append(
+		rows(V2, "shelf", "", f("id", "string", Read), f("name", "string", every), f("size", "integer", every), f("room", "string", Create|Read)),
+		rows(V1, "shelf", "", f("id", "string", Read))...)
 	paths := func(fields []Field) (names []string) {
 		for _, f := range fields {
 			names = append(names, f.Path)
@@ -413,13 +416,13 @@ func TestFieldsOf(t *testing.T) {
 		use      Use
 		want     []string
 	}{
-		{V2, "networkVolume", Update, []string{"name", "size"}},
-		{V2, "networkVolume", Create, []string{"name", "size", "dataCenter", "type"}},
-		{V1, "registryAuth", Read, []string{"id", "name"}},
-		{V1, "registryAuth", Update, nil},
+		{V2, "shelf", Update, []string{"name", "size"}},
+		{V2, "shelf", Create, []string{"name", "size", "room"}},
+		{V1, "shelf", Read, []string{"id"}},
+		{V1, "shelf", Update, nil},
 		{V2, "nothing", every, nil},
 	} {
-		if got := paths(FieldsOf(c.api, c.resource, c.use)); !slices.Equal(got, c.want) {
+		if got := paths(fieldsOf(table, c.api, c.resource, c.use)); !slices.Equal(got, c.want) {
 			t.Errorf("FieldsOf(%s, %s, %03b) = %q, want %q", c.api, c.resource, c.use, got, c.want)
 		}
 	}

@@ -1,0 +1,185 @@
+package resources_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/resources"
+)
+
+// ofOneVersion has for each type what its objects need, and a value, not the default, of
+// each attribute that one version alone has: what a configuration sets, and what it has
+// instead on the other version (nil: nothing).
+var ofOneVersion = map[string]struct {
+	needs  map[string]any
+	values map[string][2]map[string]any
+}{
+	"gpucloud_network_volume": {
+		map[string]any{"size": 10, "data_center": "US-TX-3"},
+		map[string][2]map[string]any{"type": {{"type": "HIGH_PERFORMANCE"}}},
+	},
+	"gpucloud_template": {
+		map[string]any{"image": "i"},
+		map[string][2]map[string]any{
+			"docker_entrypoint":     {{"docker_entrypoint": []any{"sh"}}},
+			"readme":                {{"readme": "# One"}},
+			"start_ssh":             {{"start_ssh": false}},
+			"start_jupyter":         {{"start_jupyter": false}},
+			"allowed_cuda_versions": {{"allowed_cuda_versions": []any{"12.8"}}},
+		},
+	},
+	"gpucloud_endpoint": {
+		nil, // a template
+		map[string][2]map[string]any{
+			"type":               {{"type": "LOAD_BALANCER"}},
+			"image":              {{"image": "builtin/conformance"}},
+			"args":               {{"args": "--one"}},
+			"disk":               {{"disk": 20}},
+			"env":                {{"env": map[string]any{"A": "1"}}},
+			"env_wo":             {{"env_wo": map[string]any{"A": "1"}, "env_wo_version": 1}},
+			"ports":              {{"ports": []any{"80/http"}}},
+			"registry":           {{"registry": "$auth"}},
+			"gpu.pools":          {{"gpu": map[string]any{"pools": []any{"ADA_24"}}}, {"gpu": map[string]any{"type_ids": []any{"NVIDIA L40S"}}}},
+			"gpu.excluded_types": {{"gpu": map[string]any{"pools": []any{"ADA_24"}, "excluded_types": []any{"NVIDIA L4"}}}, {"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}}},
+			"wait_for.rollout":   {{"wait_for": map[string]any{"rollout": true}}},
+			"flashboot":          {{"flashboot": "PRIORITY_FLASHBOOT"}},
+		},
+	},
+	"gpucloud_pod": {
+		map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
+		map[string][2]map[string]any{
+			"docker_entrypoint":       {{"docker_entrypoint": []any{"sh"}}},
+			"interruptible":           {{"interruptible": true}},
+			"support_public_ip":       {{"support_public_ip": true}},
+			"country_codes":           {{"country_codes": []any{"RO"}}},
+			"gpu_type_priority":       {{"gpu_type_priority": "custom"}},
+			"cpu_flavor_priority":     {{"cpu_flavor_priority": "custom"}},
+			"data_center_priority":    {{"data_center_priority": "custom"}},
+			"min_ram_per_gpu":         {{"min_ram_per_gpu": 16}},
+			"min_vcpu_per_gpu":        {{"min_vcpu_per_gpu": 4}},
+			"min_disk_bandwidth_mbps": {{"min_disk_bandwidth_mbps": 100}},
+			"min_download_mbps":       {{"min_download_mbps": 1.5}},
+			"min_upload_mbps":         {{"min_upload_mbps": 100}},
+			"gpu.min_cuda_version":    {{"gpu": map[string]any{"id": "NVIDIA L4", "min_cuda_version": "12.4"}}, {"gpu": map[string]any{"id": "NVIDIA L4"}}},
+			"start_ssh":               {{"start_ssh": true}},
+			"start_jupyter":           {{"start_jupyter": true}},
+		},
+	},
+}
+
+// oneVersion are the attributes of a type that one version alone has.
+func oneVersion(t *testing.T) map[string][]planrule.Only {
+	t.Helper()
+	out := map[string][]planrule.Only{}
+	for _, kind := range resources.All {
+		var named resource.MetadataResponse
+		kind.Resource().Metadata(context.Background(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
+		out[named.TypeName] = kind.OneVersion()
+	}
+	return out
+}
+
+// isBeyond tells whether an attribute is one of another version alone.
+func isBeyond(only []planrule.Only, attribute string, v api.Version) bool {
+	return slices.ContainsFunc(only, func(o planrule.Only) bool { return o.Attribute == attribute && o.Version != v })
+}
+
+// What one version alone has, the other one neither shows as something else nor claims
+// to have removed: a data source shows it or null, and a plan without it replaces the
+// object, is refused, or does what it says.
+func TestOneVersionTellsNoLie(t *testing.T) {
+	other := map[api.Version]api.Version{api.V1: api.V2, api.V2: api.V1}
+	for typeName, attributes := range oneVersion(t) {
+		for _, o := range attributes {
+			t.Run(fmt.Sprint(typeName, ".", o.Attribute), func(t *testing.T) {
+				t.Parallel()
+				values, ok := ofOneVersion[typeName].values[o.Attribute]
+				if !ok {
+					t.Fatalf("no value of %s.%s: add one to ofOneVersion", typeName, o.Attribute)
+				}
+				d := acctest.Deploy(t)
+				own, beyond := drive(t, d, o.Version), drive(t, d, other[o.Version])
+				config := with(ofOneVersion[typeName].needs, map[string]any{"name": d.Name("one")})
+				if typeName == "gpucloud_endpoint" {
+					template, _ := serverlessTemplate(t, d, own, nil)
+					config["template_id"] = template.Get("id")
+				}
+				configured := with(config, values[0])
+				if configured["registry"] == "$auth" {
+					auth := apply(t, own, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create")
+					configured["registry"] = auth.Get("id")
+				}
+				state := apply(t, own, typeName, tfdrive.State{}, configured, "create")
+				showsNoLie(t, own, beyond, state, o.Attribute)
+				removesNoLie(t, own, beyond, state, o.Attribute, with(config, values[1]))
+			})
+		}
+	}
+}
+
+func showsNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string) {
+	t.Helper()
+	name, _, _ := strings.Cut(attribute, ".")
+	if !slices.ContainsFunc(own.DataSchema(state.Type).Block.Attributes, func(a *tfprotov6.SchemaAttribute) bool { return a.Name == name }) {
+		return
+	}
+	byID := map[string]any{"id": state.Get("id")}
+	want, got := data(t, own.Walk(), state.Type, byID).Get(attribute), data(t, beyond.Walk(), state.Type, byID).Get(attribute)
+	if got != nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("a data source on the other version shows %s = %v, and the object has %v: Read must leave null what the version does not return, or planrule.Only of it be without Ruled", attribute, got, want)
+	}
+}
+
+func removesNoLie(t *testing.T, own, beyond *tfdrive.Provider, state tfdrive.State, attribute string, without map[string]any) {
+	t.Helper()
+	read, diags := beyond.Walk().Read(state)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	planned := beyond.Plan(state.Type, read, without)
+	switch {
+	case planned.Diagnostics.Err() != nil:
+		return
+	case planned.Action == "replace":
+		if planned.Diagnostics.Warnings() == "" {
+			t.Errorf("the plan replaces the object because of %v, and does not warn", planned.Replace)
+		}
+		return
+	case planned.Action == "update":
+		if read, diags = beyond.Apply(planned); diags.Err() != nil {
+			t.Fatal(diags)
+		}
+	}
+	back, diags := own.Walk().Read(read)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if again := own.Plan(state.Type, back, without); again.Action != "no-op" {
+		t.Errorf("the other version planned to %s without %s and claims to have done so, and the object has it still: on its own version the next plan is %s (%s).\n"+
+			"Let planrule.Only of it be without Ruled, so that the change replaces the object, or let the kind's plan rule refuse it.\nread: %s\nplan: %s",
+			planned.Action, attribute, again.Action, again.Diagnostics, back.Value, again.Value)
+	}
+}
+
+// The table has no attribute that both versions have, or none.
+func TestOneVersionTable(t *testing.T) {
+	known := oneVersion(t)
+	for typeName, of := range ofOneVersion {
+		for attribute := range of.values {
+			if !slices.ContainsFunc(known[typeName], func(o planrule.Only) bool { return o.Attribute == attribute }) {
+				t.Errorf("%s.%s is of no single version: remove it from ofOneVersion", typeName, attribute)
+			}
+		}
+	}
+}
