@@ -139,3 +139,25 @@ resource "gpucloud_network_volume" "v" {
 		w.MustRun("destroy", "-auto-approve")
 	})
 }
+
+// At another deployment of the same API the objects of a state do not exist: a plan says
+// where they were. (In a plan of a destroy the command lines drop such warnings.)
+func TestAnotherDeployment(t *testing.T) {
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		w.Write("main.tf", `
+provider "gpucloud" {}
+resource "gpucloud_template" "t" {
+  name  = "t"
+  image = "i"
+}
+`)
+		w.MustRun("apply", "-auto-approve")
+		other := acctest.Deploy(t)
+		elsewhere := w.At("GPUCLOUD_BASE_URL="+other.URL, "GPUCLOUD_API_KEY="+other.Key)
+		says(t, elsewhere.MustRun("plan"), "Another deployment than before", "was seen at "+d.URL, "The provider's address is "+other.URL)
+		if out := w.MustRun("plan"); strings.Contains(out, "Another deployment") {
+			t.Errorf("at its own deployment: %s", out)
+		}
+		says(t, w.MustRun("destroy", "-auto-approve"), "1 destroyed")
+	})
+}

@@ -106,6 +106,9 @@ func planWriteOnlyEnv[M any](p *planrule.Plan[M], part func(*M) (*writeOnlyEnv, 
 		plan.EnvWOKeys, plan.values = config.names(), value.StringMap(config.EnvWO)
 	case config.EnvWOVersion.IsNull():
 		plan.EnvWOKeys = types.SetNull(types.StringType)
+	case p.State != nil && config.EnvWOVersion.ValueInt64() < state.EnvWOVersion.ValueInt64():
+		p.Error("env_wo_version", "Missing env_wo", "env_wo_version goes from %d to %d, which asks for the values of env_wo, and env_wo is null. Keep %[1]d where no new value is meant, or give env_wo a value for this run.",
+			state.EnvWOVersion.ValueInt64(), config.EnvWOVersion.ValueInt64())
 	case !state.EnvWOVersion.Equal(config.EnvWOVersion):
 		p.Error("env_wo", "Missing env_wo", "env_wo is null, and its values are to be sent: env_wo_version is new. Give env_wo a value for this run, or remove both.")
 	default:

@@ -316,6 +316,7 @@ func TestEnvWriteOnlyRefusals(t *testing.T) {
 		}
 		o.apply(o.config(nil, env{"A": "secret-1"}, 1), "create", map[string]string{"A": "secret-1"})
 		refused(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 2), "env_wo", "Give env_wo a value for this run")
+		refused(t, o.d, o.p, o.state, o.typeName, o.config(nil, nil, 0), "env_wo_version", "env_wo_version goes from 1 to 0")
 	})
 	t.Run("endpoint on v1", func(t *testing.T) {
 		d := acctest.Deploy(t)

@@ -134,7 +134,7 @@ func (m *pod) loss() string {
 			parts = append(parts, fmt.Sprintf("so is its persistent mount%s at %s", gigabytes(size), strings.Trim(persistent.Attributes()["path"].String(), `"`)))
 		}
 		if network, ok := mounts["network"].(types.List); ok && !network.IsNull() {
-			parts = append(parts, "its network volume stays")
+			parts = append(parts, "the network volume is not touched by it")
 		}
 	}
 	text := strings.Join(parts, ", ") + "."

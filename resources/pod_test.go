@@ -264,7 +264,7 @@ func TestPodPlanNamesTheLoss(t *testing.T) {
 			t.Errorf("the plan of %v warns: %s", changes, planned.Diagnostics.Warnings())
 		}
 	}
-	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "its network volume stays")
+	warns(state, map[string]any{"cpu": map[string]any{"id": "cpu5c", "vcpu_count": 2}}, "cpu.id: The pod will be replaced", state.Get("id").(string), "RUNNING: its processes end", "container disk (10 GB) is lost", "the network volume is not touched by it")
 	warns(state, map[string]any{"env": map[string]any{"A": "b"}}, "env: The container of the pod will be replaced")
 	warns(state, map[string]any{"name": "other"})
 	warns(state, map[string]any{"locked": true})

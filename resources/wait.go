@@ -112,7 +112,7 @@ func await(ctx context.Context, what string, limit time.Duration, look func(cont
 }
 
 // taintAdvice ends the error of a create that has waited in vain.
-const taintAdvice = " The object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command."
+const taintAdvice = "\n\nThe object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command."
 
 const lastLines = 20
 

@@ -27,7 +27,7 @@ import (
 type dev struct {
 	File         string   `arg:"" help:"Program of the handler: a Python file, a script, anything executable."`
 	Listen       string   `placeholder:"ADDRESS" help:"Address of this machine to listen on; port 0 selects a free one. Default: 127.0.0.1:8420, and a free port with --once."`
-	Workers      int      `default:"1" help:"Maximum number of workers."`
+	Workers      int      `default:"1" help:"Maximum number of workers, at least 1."`
 	GPUs         int      `name:"gpus" default:"0" help:"GPUs of each worker."`
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
@@ -78,6 +78,9 @@ func (d *dev) run() (err error) {
 	if err != nil {
 		return &exitError{exitUsage, err.Error()}
 	}
+	if d.Workers < 1 {
+		return &exitError{exitUsage, fmt.Sprintf("invalid --workers: expected at least 1, got %d", d.Workers)}
+	}
 	if d.Once && d.Input == "" {
 		d.Input = "{}"
 	}
@@ -113,7 +116,7 @@ func (d *dev) run() (err error) {
 	defer inventory.Close()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (choose another address with --listen)", d.Listen, err)
+		return fmt.Errorf("listening on %s: %w (end the jobrunner that runs there, or choose another address with --listen)", d.Listen, err)
 	}
 	url, ends := "http://"+listener.Addr().String(), newJobEnds()
 	j, err := jobrunner.New(ctx, jobrunner.Config{
@@ -290,7 +293,7 @@ func (d *dev) environment() (map[string]string, error) {
 func (e *devEndpoint) create(ctx context.Context, d *dev, env map[string]string) error {
 	body := map[string]any{
 		"name": e.name, "image": e.image(), "env": env,
-		"workers": map[string]any{"min": 1, "max": max(d.Workers, 1)},
+		"workers": map[string]any{"min": 1, "max": d.Workers},
 		"scaling": map[string]any{"type": "QUEUE_DELAY", "queueDelay": 0.5},
 	}
 	if d.GPUs > 0 {

@@ -108,6 +108,9 @@ func TestDevOnceListens(t *testing.T) {
 	if _, errs, code := j.program("", "dev", file, "--once", "--listen="+taken.Addr().String()); code != 4 || !strings.Contains(errs, "choose another address with --listen") {
 		t.Errorf("exit status %d, %q", code, errs)
 	}
+	if _, errs, code := j.program("", "dev", file, "--once", "--workers=0"); code != 2 || !strings.Contains(errs, "invalid --workers: expected at least 1, got 0") {
+		t.Errorf("no worker: %d %s", code, errs)
+	}
 	if _, errs, code := j.program("", "dev", file, "--once", "--env=x"); code != 2 || !strings.Contains(errs, "invalid --env x: expected NAME=VALUE") {
 		t.Errorf("exit status %d, %q", code, errs)
 	}

@@ -119,7 +119,7 @@ func (s *serve) Run() (err error) {
 	defer inventory.Close()
 	tcp, err := new(net.ListenConfig).Listen(ctx, listenNetwork(s.Listen), s.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w (choose another address with --listen)", s.Listen, err)
+		return fmt.Errorf("listening on %s: %w (end the jobrunner that runs there, or choose another address with --listen)", s.Listen, err)
 	}
 	listener := httplimit.Listen(tcp, connections)
 	j, err := jobrunner.New(ctx, jobrunner.Config{

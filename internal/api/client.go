@@ -31,6 +31,9 @@ type Client struct {
 	deployment *deployment
 }
 
+// BaseURL is the address of the deployment, before /v1 or /v2.
+func (c *Client) BaseURL() string { return c.deployment.settings.BaseURL }
+
 // deployment is what the kinds share.
 type deployment struct {
 	*httpclient.Client

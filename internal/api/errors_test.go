@@ -48,7 +48,7 @@ func TestErrorsTellWhatTheAPISaid(t *testing.T) {
 		"absence":           {404, nil, `{"title":"Not Found","status":404,"detail":"no such volume"}`, "404 Not Found: no such volume"},
 		"array":             {400, nil, `[{"error":"bad"}]`, `400 Bad Request: [{"error":"bad"}]`},
 		"long text":         {404, nil, strings.Repeat("ü", 300), "404 Not Found: " + strings.Repeat("ü", 200) + "…." + notTheAPI("a server that answers in plain text")},
-		"401":               {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one."},
+		"401":               {401, nil, ``, "401 Unauthorized. The API key from GPUCLOUD_API_KEY is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have."},
 		"403":               {403, nil, `{"message":"no."}`, "403 Forbidden: no. The API key from GPUCLOUD_API_KEY has no access to this: use a key that has."},
 		"429":               {429, []string{"Retry-After", "3600"}, ``, "429 Too Many Requests. The rate limit is exceeded, and the deployment asks to wait 1h0m0s; 5m0s is the longest that is waited for. Apply again after that."},
 		"501":               {501, nil, ``, "501 Not Implemented. The deployment failed: try again later."},

@@ -116,7 +116,7 @@ func (e *Error) Remedy() string {
 	case e.Status == http.StatusNotFound && e.OtherServer != "":
 		return fmt.Sprintf("This is not how the management API says that something does not exist: the address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
 	case e.Status == http.StatusUnauthorized:
-		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one.", e.keySource)
+		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have.", e.keySource)
 	case e.Status == http.StatusForbidden:
 		return fmt.Sprintf("The API key from %s has no access to this: use a key that has.", e.keySource)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:

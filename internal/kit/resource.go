@@ -82,6 +82,7 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 		}
 	}
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
+	resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 	dropUnknowns(&resp.State)
 }
@@ -95,11 +96,13 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 	switch err := r.kind.Read(ctx, c, state); {
 	case api.IsNotFound(err):
 		resp.State.RemoveResource(ctx)
+		resp.Diagnostics.Append(planrule.WarnOfAnotherDeployment(ctx, req.Private, c, r.kind.Title, id)...)
 	case err != nil: // the state stays as it was
 		r.report(&resp.Diagnostics, "read", id, err)
 	default:
 		r.save(ctx, state, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, planrule.SeenKey, []byte("true"))...)
+		resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 
 // What is kept of what workers write.
 const (
-	maxLines  = 1000
+	maxLines  = 5000     // as many as a reader may ask for
 	maxText   = 1 << 20  // bytes of all lines
 	maxLine   = 8 << 10  // bytes; a longer one is cut
 	maxRead   = 64 << 10 // bytes of a line that are looked at before it is cut

@@ -1,0 +1,43 @@
+package planrule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// deploymentKey is that of a private state which has the address of the deployment at
+// which the object was seen last.
+const deploymentKey = "deployment"
+
+// private is an object's state that Terraform keeps and does not show.
+type private interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// RecordDeployment notes where an object was seen.
+func RecordDeployment(ctx context.Context, p private, c *api.Client) (diags diag.Diagnostics) {
+	address, err := json.Marshal(c.BaseURL())
+	if err != nil {
+		diags.AddError("Could not record the deployment", err.Error())
+		return diags
+	}
+	return p.SetKey(ctx, deploymentKey, address)
+}
+
+// WarnOfAnotherDeployment says of an object that is not there that it was seen at another
+// address: who has the variables of the wrong deployment would else forget it unawares.
+func WarnOfAnotherDeployment(ctx context.Context, p private, c *api.Client, title, id string) (diags diag.Diagnostics) {
+	text, _ := p.GetKey(ctx, deploymentKey)
+	var address string
+	if json.Unmarshal(text, &address) == nil && address != "" && address != c.BaseURL() {
+		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where it does not exist: it is taken for deleted, and the state forgets it. "+
+			"If that is not meant, apply nothing, and set base_url or GPUCLOUD_BASE_URL to the former address.", title, id, address, c.BaseURL()))
+	}
+	return diags
+}
