@@ -45,7 +45,7 @@ var endpointSchema = schema.Schema{
 		"The container comes from a template (`template_id`), from the endpoint's own `image`, `args`, `disk`, `env`, `ports` and `registry` (API v2), or from both: " +
 		"what the endpoint says wins, and `env` is merged key by key. With `template_id` the endpoint follows the template: a changed template plans an update of the endpoint, also in the same apply, " +
 		"on API v2 too, where the service copies the settings and forgets the template.\n\n" +
-		"Terraform drops a misspelt attribute of an object, such as `workers = { min = 1, maximum = 50 }`, before any provider sees it. The plan warns of an object that is left empty; beside other attributes only the plan shows it, with the default.",
+		"Terraform drops a misspelt attribute of an object, such as `workers = { min = 1, maximum = 50 }`, before any provider sees it. The plan warns of an object that is left empty; beside other attributes only the plan of a new object shows it, with the default, and the plan of an existing one may show no change at all.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("endpoint"),
 		"name": schema.StringAttribute{

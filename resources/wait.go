@@ -107,7 +107,7 @@ func await(ctx context.Context, what string, limit time.Duration, look func(cont
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting for %s: interrupted; %s", what, found.text)
 		}
-		return fmt.Errorf("%s was not reached within %s: %s. Raise timeouts, or look at what keeps it.%s", what, limit, found.text, last(ctx))
+		return fmt.Errorf("waiting for %s: not reached within %s: %s. Raise timeouts, or look at what keeps it.%s", what, limit, found.text, last(ctx))
 	}
 }
 

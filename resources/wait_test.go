@@ -51,14 +51,14 @@ func TestPodWaitsInVain(t *testing.T) {
 		config map[string]any
 		text   []string
 	}{
-		"no GPU is there": {gpuPod(waits(map[string]any{"running": true}, "300ms")), []string{"was not reached within 300ms", "it is PROVISIONING: "}},
+		"no GPU is there": {gpuPod(waits(map[string]any{"running": true}, "300ms")), []string{"not reached within 300ms", "it is PROVISIONING: "}},
 		"it ends": {
 			cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET env WRITTEN exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}, "env_wo": map[string]any{"WRITTEN": "a-planted-secret-too"}, "env_wo_version": 1})),
 			[]string{"can't be reached: it is ERROR", "The last lines of the pod:", "the model is not there", "(a value of env)"},
 		},
 		"its port is not published": {
 			cpuPod(with(waits(map[string]any{"port": 8000}, "300ms"), map[string]any{"ports": []any{"8000/tcp"}})),
-			[]string{"port 8000", "was not reached within 300ms"},
+			[]string{"port 8000", "not reached within 300ms"},
 		},
 	} {
 		// A pod that ends may have run for a moment when it is looked at first.
@@ -136,7 +136,7 @@ func TestEndpointWaits(t *testing.T) {
 
 	planned := p.Plan("gpucloud_endpoint", tfdrive.State{}, with(config, with(waits(map[string]any{"worker": true}, "300ms"), map[string]any{"name": "no image", "image": "nothing/runs-this"})))
 	failed, diags := p.Walk().Apply(planned)
-	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "to be ready was not reached within 300ms") {
+	if err := diags.Err(); err == nil || !strings.Contains(err.Error(), "to be ready: not reached within 300ms") {
 		t.Errorf("in vain: %v", err)
 	}
 	if err := p.Destroy(failed).Err(); err != nil {
@@ -251,7 +251,7 @@ func TestClusterWaitsInVain(t *testing.T) {
 	}{
 		"a GPU is missing": {
 			with(waits(map[string]any{"running": true}, "2s"), map[string]any{"compute": map[string]any{"gpu_type_id": "NVIDIA L4", "gpu_count_per_pod": 1, "pod_count": 3}}),
-			[]string{"was not reached within 2s: ", " of 3 pods run; pod ", "(rank ", "it is PROVISIONING: "},
+			[]string{"not reached within 2s: ", " of 3 pods run; pod ", "(rank ", "it is PROVISIONING: "},
 		},
 		"its pods end": {
 			with(waits(map[string]any{"running": true}, "5m"), map[string]any{"args": "print 'the model is not there' env SECRET exit 3", "env": map[string]any{"SECRET": "a-planted-secret"}}),
