@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -88,6 +90,53 @@ func oneVersion(t *testing.T) map[string][]planrule.Only {
 		out[named.TypeName] = kind.OneVersion()
 	}
 	return out
+}
+
+// The default of an attribute means on the other version what leaving the attribute out
+// means: there it is neither refused nor a change of a state that lacks the attribute.
+func TestDefaultsOfOneVersion(t *testing.T) {
+	found := 0
+	for _, kind := range resources.All {
+		var has resource.SchemaResponse
+		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
+		for _, o := range kind.OneVersion() {
+			value := defaultOf(t.Context(), has.Schema.Attributes[o.Attribute])
+			if value == "" || o.Ruled {
+				continue
+			}
+			if found++; !slices.Contains(o.Except, value) {
+				t.Errorf("%s has the default %s, and the other version refuses it: add Except: []string{%q} to its line of Only", o.Attribute, value, value)
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d attributes of one version have a default", found)
+	}
+}
+
+// defaultOf is the default of an attribute, as Except has it; "" for none.
+func defaultOf(ctx context.Context, a schema.Attribute) string {
+	switch a := a.(type) {
+	case schema.BoolAttribute:
+		if a.Default != nil {
+			var resp defaults.BoolResponse
+			a.Default.DefaultBool(ctx, defaults.BoolRequest{}, &resp)
+			return resp.PlanValue.String()
+		}
+	case schema.Int64Attribute:
+		if a.Default != nil {
+			var resp defaults.Int64Response
+			a.Default.DefaultInt64(ctx, defaults.Int64Request{}, &resp)
+			return resp.PlanValue.String()
+		}
+	case schema.StringAttribute:
+		if a.Default != nil {
+			var resp defaults.StringResponse
+			a.Default.DefaultString(ctx, defaults.StringRequest{}, &resp)
+			return resp.PlanValue.ValueString()
+		}
+	}
+	return ""
 }
 
 // isBeyond tells whether an attribute is one of another version alone.
