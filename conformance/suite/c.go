@@ -147,7 +147,7 @@ func Chunked() Option { return func(r *Request) { r.Chunked = true } }
 // Stalled announces a body and never sends it.
 func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 
-// Unread does not read the body of a 200.
+// Unread reads only the beginning of the body of a 200.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
 // MayHangUp accepts that the target closes the connection while the body is sent:

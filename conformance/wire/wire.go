@@ -24,8 +24,8 @@ type Request struct {
 	// Stalled announces a body and never sends it: the request stays open until
 	// it is cancelled, or answered without its body.
 	Stalled bool
-	// Unread leaves the body of the answer unread until the request is cancelled: a
-	// long body keeps the request in flight.
+	// Unread leaves all but the beginning of the answer's body unread until the request
+	// is cancelled: a long body keeps the request in flight, and a short one does not.
 	Unread bool
 	// MayHangUp says that the target may close the connection in place of an
 	// answer: to a body that is too large.
@@ -33,6 +33,10 @@ type Request struct {
 	// Quiet keeps the exchange out of traces, for loads of hundreds of requests.
 	Quiet bool
 }
+
+// maxBeginning is what of an Unread body is read, in bytes: much less than a connection
+// buffers.
+const maxBeginning = 4 << 10
 
 // Exchange is a request and its answer, or the error.
 type Exchange struct {
@@ -127,11 +131,14 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 		defer resp.Body.Close()
 		decompress(resp)
 		x.Status, x.Header = resp.StatusCode, resp.Header
+		most := int64(MaxBody + 1)
 		if r.Unread && x.Status/100 == 2 {
+			most = maxBeginning
+		}
+		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, most))
+		if err == nil && most == maxBeginning && len(x.Body) == maxBeginning {
 			<-ctx.Done()
 			err = ctx.Err()
-		} else {
-			x.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
 		}
 		if err == nil && len(x.Body) > MaxBody {
 			err = ErrTooLong
