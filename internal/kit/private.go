@@ -13,26 +13,20 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-// private is an object's state that Terraform keeps and does not show.
-type private interface {
-	GetKey(context.Context, string) ([]byte, diag.Diagnostics)
-	SetKey(context.Context, string, []byte) diag.Diagnostics
-}
-
 const (
 	madeKey = "made"  // when, RFC 3339 in quotes
 	kindKey = "notes" // of the kind
 )
 
 // recordCreateTime records that the object was made just now, and not read since.
-func recordCreateTime(ctx context.Context, p private, diags *diag.Diagnostics) {
+func recordCreateTime(ctx context.Context, p planrule.Private, diags *diag.Diagnostics) {
 	diags.Append(p.SetKey(ctx, madeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
 	diags.Append(p.SetKey(ctx, planrule.SeenKey, nil)...)
 }
 
 // restoreCreateTime gives the client the time of a create: until a read has found
 // the object once, a 404 does not prove that it is gone.
-func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private) {
+func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule.Private) {
 	text, _ := p.GetKey(ctx, madeKey)
 	seen, _ := p.GetKey(ctx, planrule.SeenKey)
 	plain, err := strconv.Unquote(string(text))
@@ -43,7 +37,7 @@ func restoreCreateTime(ctx context.Context, c *api.Client, id string, p private)
 
 // loadPrivate fills the model's private part from the private state. That of another
 // form is another release's, and is dropped.
-func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p private) {
+func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private) {
 	if k.Private == nil {
 		return
 	}
@@ -53,7 +47,7 @@ func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p private) {
 	}
 }
 
-func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p private, diags *diag.Diagnostics) {
+func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
 	if k.Private == nil {
 		return
 	}

@@ -43,7 +43,7 @@ func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err e
 }
 
 // prior reads what the state has of an object, its private part included.
-func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
+func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
 	diags.Append(from.Get(ctx, state)...)
 	if diags.HasError() {
@@ -56,7 +56,7 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p private
 }
 
 // save writes an object to the state, its private part included.
-func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, identity *tfsdk.ResourceIdentity, p private, diags *diag.Diagnostics) {
+func (r *kindResource[M]) save(ctx context.Context, m *M, to *tfsdk.State, identity *tfsdk.ResourceIdentity, p planrule.Private, diags *diag.Diagnostics) {
 	r.kind.savePrivate(ctx, m, p, diags)
 	diags.Append(to.Set(ctx, m)...)
 	r.kind.identify(ctx, m, identity, diags)

@@ -14,14 +14,14 @@ import (
 // which the object was seen last.
 const deploymentKey = "deployment"
 
-// private is an object's state that Terraform keeps and does not show.
-type private interface {
+// Private is an object's state that Terraform keeps and does not show.
+type Private interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
 // RecordDeployment notes where an object was seen.
-func RecordDeployment(ctx context.Context, p private, c *api.Client) (diags diag.Diagnostics) {
+func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag.Diagnostics) {
 	address, err := json.Marshal(c.BaseURL())
 	if err != nil {
 		diags.AddError("Could not record the deployment", err.Error())
@@ -32,7 +32,7 @@ func RecordDeployment(ctx context.Context, p private, c *api.Client) (diags diag
 
 // WarnOfAnotherDeployment says of an object that is not there that it was seen at another
 // address: who has the variables of the wrong deployment would else forget it unawares.
-func WarnOfAnotherDeployment(ctx context.Context, p private, c *api.Client, title, id string) (diags diag.Diagnostics) {
+func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
 	text, _ := p.GetKey(ctx, deploymentKey)
 	var address string
 	if json.Unmarshal(text, &address) == nil && address != "" && address != c.BaseURL() {
