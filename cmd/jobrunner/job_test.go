@@ -57,7 +57,8 @@ echo '{"done": true}'
 	chatty := filepath.Join(home, "chatty.sh")
 	put(t, chatty, `line() { echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"$1\", \"level\": \"INFO\"}" >&2; }
 line begins
-i=0; while [ $i -lt 1500 ]; do echo "print $i" >&2; i=$((i+1)); done
+padding=$(printf '%01000d' 0)
+i=0; while [ $i -lt 1500 ]; do echo "print $i $padding" >&2; i=$((i+1)); done # more than the 1 MiB that is kept
 line ends
 `)
 	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
