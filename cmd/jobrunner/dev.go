@@ -81,6 +81,9 @@ func (d *dev) run() (err error) {
 	if d.Workers < 1 {
 		return &exitError{exitUsage, fmt.Sprintf("invalid --workers: expected at least 1, got %d", d.Workers)}
 	}
+	if d.GPUs < 0 {
+		return &exitError{exitUsage, fmt.Sprintf("invalid --gpus: expected at least 0, got %d", d.GPUs)}
+	}
 	if d.Once && d.Input == "" {
 		d.Input = "{}"
 	}
@@ -114,6 +117,9 @@ func (d *dev) run() (err error) {
 		return err
 	}
 	defer inventory.Close()
+	if n := len(inventory.Devices()); d.GPUs > n {
+		return &exitError{exitUsage, fmt.Sprintf("invalid --gpus %d: expected at most %d, as many as there are (%s); --simulate-gpus simulates some", d.GPUs, n, gpus)}
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w (end the jobrunner that runs there, or choose another address with --listen)", d.Listen, err)

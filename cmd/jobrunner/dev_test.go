@@ -148,12 +148,14 @@ func TestDevOfWhatCannotRun(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "notes.txt"), "")
 	for want, args := range map[string][]string{
-		"chmod +x":                  {filepath.Join(dir, "notes.txt")},
-		"there is no file":          {filepath.Join(dir, "nosuch.py")},
-		"expected a file or one of": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
-		"NAME=VALUE":                {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
-		"other machines":            {"/bin/true", "--listen=0.0.0.0:0"},
-		"with --listen":             {"/bin/true", "--listen=127.0.0.1:1"},
+		"chmod +x":                    {filepath.Join(dir, "notes.txt")},
+		"there is no file":            {filepath.Join(dir, "nosuch.py")},
+		"expected a file or one of":   {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=nosuch"},
+		"expected at most 2, as many": {"/bin/true", "--listen=127.0.0.1:0", "--simulate-gpus=l4x2", "--gpus=3"},
+		"expected at least 0":         {"/bin/true", "--listen=127.0.0.1:0", "--gpus=-1"},
+		"NAME=VALUE":                  {"/bin/true", "--listen=127.0.0.1:0", "--env=x"},
+		"other machines":              {"/bin/true", "--listen=0.0.0.0:0"},
+		"with --listen":               {"/bin/true", "--listen=127.0.0.1:1"},
 	} {
 		if want == "with --listen" && os.Getuid() == 0 {
 			continue

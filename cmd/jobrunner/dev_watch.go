@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -26,11 +27,17 @@ const maxWatchedFiles = 2000
 var ignoredFolders = []string{"__pycache__", "node_modules", "site-packages", "target", "dist", "build"}
 
 // newWatch records the current state of the files. If there are too many, it returns
-// an error and watches only the handler and the files that the user names.
+// an error and watches only the handler and the files that the user names. What names
+// no file is an error, too, and is watched: a file may come.
 func newWatch(file string, extra []string) (*watch, error) {
 	w := &watch{file: file, extra: extra}
 	var err error
 	w.stamps, err = w.scan()
+	for _, pattern := range extra {
+		if matches, invalid := filepath.Glob(pattern); invalid == nil && len(matches) == 0 {
+			err = errors.Join(err, fmt.Errorf("--watch %s: no file or folder has this name; a change is seen as soon as one has", pattern))
+		}
+	}
 	return w, err
 }
 

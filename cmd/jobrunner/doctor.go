@@ -173,7 +173,11 @@ func (d *doctor) images(ctx context.Context) finding {
 	defer programs.Close()
 	text := strings.Join(programs.Engines(), "; ")
 	if programs.LacksEngine() {
-		return warn("install Docker or Podman, or map images to programs in jobrunner.yaml (docs/jobrunner.md)", "%s", text)
+		remedy := "install Docker or Podman, or map images to programs in jobrunner.yaml (docs/jobrunner.md)"
+		if programs.HasRules() {
+			remedy = "images that no rule is for can't run: install Docker or Podman, or add rules for them (docs/jobrunner.md)"
+		}
+		return warn(remedy, "%s", text)
 	}
 	return ok("%s", text)
 }

@@ -43,6 +43,7 @@ func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "bad.yaml"), "rules: [{image: a, nonsense: 1}]\n")
 	put(t, filepath.Join(dir, "good.yaml"), "engine: none\nrules: [{image: a, command: {run: [/bin/cat]}}]\n")
+	put(t, filepath.Join(dir, "rules.yaml"), "rules: [{image: a, command: {run: [/bin/cat]}}]\n")
 	put(t, filepath.Join(dir, "file"), "")
 	bare := []string{"PATH=" + dir, "HOME=" + dir}
 	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "images", "open files"}
@@ -51,6 +52,7 @@ func TestDoctor(t *testing.T) {
 		check  string
 		status string
 		text   string
+		remedy string
 		code   int
 	}{
 		"a free address":    {check: "address", status: "ok", text: "is free"},
@@ -60,7 +62,8 @@ func TestDoctor(t *testing.T) {
 		"no folder":         {args: []string{"--data", filepath.Join(dir, "file", "in")}, check: "data folder", status: "fail", text: "can't be written", code: 1},
 		"a bad file":        {args: []string{"--config", filepath.Join(dir, "bad.yaml")}, check: "images", status: "fail", text: "bad.yaml:1", code: 1},
 		"a file":            {args: []string{"--config", filepath.Join(dir, "good.yaml")}, check: "images", status: "ok", text: "1 × command"},
-		"no engine":         {check: "images", status: "warn", text: "neither docker nor podman is on PATH"},
+		"no engine":         {check: "images", status: "warn", text: "neither docker nor podman is on PATH", remedy: "or map images to programs"},
+		"rules, no engine":  {args: []string{"--config", filepath.Join(dir, "rules.yaml")}, check: "images", status: "warn", text: "1 × command; containers: neither docker", remedy: "or add rules for them"},
 		"no database":       {args: []string{"--engine", "postgres://u:secret@127.0.0.1:1/x"}, check: "PostgreSQL", status: "fail", text: "127.0.0.1:1", code: 1},
 		"no engine file":    {args: []string{"--engine-file", filepath.Join(dir, "file")}, check: "PostgreSQL", status: "fail", text: "invalid --engine-file", code: 1},
 		"no Python":         {check: "Python", status: "warn", text: "python3"},
@@ -76,8 +79,8 @@ func TestDoctor(t *testing.T) {
 			if c.status == "" && code == 0 { // a disk that is nearly full is a warning
 				c.status = f.Status
 			}
-			if f.Status != c.status || !strings.Contains(f.Text, c.text) || strings.Contains(f.Text, "secret") || code != c.code {
-				t.Errorf("exit status %d, %+v; expected %d, %s, %s", code, f, c.code, c.status, c.text)
+			if f.Status != c.status || !strings.Contains(f.Text, c.text) || strings.Contains(f.Text, "secret") || !strings.Contains(f.Remedy, c.remedy) || code != c.code {
+				t.Errorf("exit status %d, %+v; expected %d, %s, %s, %s", code, f, c.code, c.status, c.text, c.remedy)
 			}
 			var all []string
 			for check := range found {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -314,8 +315,10 @@ func (d *deployment) with(endpoint string, call func(ctx context.Context, c *api
 func endpointID(ctx context.Context, c *api.Client, given string) (string, error) {
 	all, err := c.Endpoints.Named(ctx)
 	if err != nil {
-		refusal, ok := errors.AsType[*api.Error](err)
-		if ok && (refusal.Status == 403 || refusal.Status == 404) && api.ValidID(given) {
+		if isRefused(err) && api.ValidID(given) {
+			if _, err := c.Jobs.Health(ctx, given); isRefused(err) {
+				return "", fmt.Errorf("no endpoint with the id %q is open to this API key, and it may not list endpoints, so a name can't be looked up: give the endpoint's id: %w", given, err)
+			}
 			return given, nil
 		}
 		return "", err
@@ -333,6 +336,13 @@ func endpointID(ctx context.Context, c *api.Client, given string) (string, error
 	default:
 		return "", fmt.Errorf("%d endpoints have the name %q: choose one by its id, %s", len(ids), given, strings.Join(ids, ", "))
 	}
+}
+
+// isRefused reports that the API key may not do this, or that there is nothing to do it
+// to: which of the two, the API does not tell.
+func isRefused(err error) bool {
+	refusal, ok := errors.AsType[*api.Error](err)
+	return ok && (refusal.Status == http.StatusForbidden || refusal.Status == http.StatusNotFound)
 }
 
 // known lists some endpoints.

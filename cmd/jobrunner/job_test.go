@@ -212,6 +212,11 @@ line ends
 		if out, errs, code := j.runs("", "run", ids["any"], "--input", `{"op":"sleep","output":7}`); out != "7\n" || code != 0 {
 			t.Errorf("exit status %d, %q, %q", code, out, errs)
 		}
+		for _, unreachable := range []string{"any", ids["logs"]} {
+			if _, errs, code := j.runs("", "run", unreachable); !strings.Contains(errs, `no endpoint with the id "`+unreachable+`" is open to this API key`) || code != 2 {
+				t.Errorf("%s: exit status %d, %q", unreachable, code, errs)
+			}
+		}
 	})
 
 	t.Run("Ctrl-C cancels the job", func(t *testing.T) {

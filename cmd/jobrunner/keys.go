@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 )
 
 // keys manages further keys. A deployment that runs on the same data folder, or the same
@@ -103,6 +104,11 @@ func (c *addKey) Run() error {
 		}
 		fmt.Fprintln(stdout, key)
 		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)
+		for _, id := range c.Endpoint {
+			if !store.IsID(id) {
+				fmt.Fprintf(stderr, "%q does not look like the id of an endpoint, which has %d digits and small letters: a key for a name opens nothing.\n", id, store.IDLength)
+			}
+		}
 		return nil
 	})
 }

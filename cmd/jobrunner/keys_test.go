@@ -122,3 +122,17 @@ func TestRefusedKeys(t *testing.T) {
 		t.Errorf("there are keys:\n%s", list)
 	}
 }
+
+// A key for what is no endpoint's id is made, with a warning: it is taken for a name.
+func TestKeyForAName(t *testing.T) {
+	env := environment(t.TempDir())
+	for endpoint, warned := range map[string]bool{"my-endpoint": true, "vgu9pmhp1j06": false} {
+		cmd := exec.CommandContext(t.Context(), binary, "keys", "add", "k-"+endpoint, "--endpoint", endpoint)
+		var errs bytes.Buffer
+		cmd.Env, cmd.Stderr = env, &errs
+		key, err := cmd.Output()
+		if err != nil || len(key) == 0 || strings.Contains(errs.String(), "does not look like the id") != warned {
+			t.Errorf("%s: %v, %q", endpoint, err, &errs)
+		}
+	}
+}

@@ -186,7 +186,7 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 		}
 		return changes, err
 	})
-	if full := new(sqldb.MemoryFullError); errors.As(err, &full) && r.Result() && r.output != nil {
+	if full, ok := errors.AsType[*sqldb.MemoryFullError](err); ok && r.Result() && r.output != nil {
 		// Nobody would ever make room for it, and whoever waits for the job has to
 		// learn that it is over.
 		return e.report(ctx, ref, Fail(fmt.Sprintf("the result, of %d bytes, could not be kept: %s", len(r.output), full), nil), at, was, next, h)

@@ -242,6 +242,9 @@ func (e *Executor) Engines() []string {
 	return append(local, e.engines.describe()...)
 }
 
+// HasRules reports that some images have a rule.
+func (e *Executor) HasRules() bool { return len(e.rules) > 0 }
+
 // LacksEngine reports that containers are to run on this machine, and no engine that
 // works was found.
 func (e *Executor) LacksEngine() bool { return e.cluster == nil && e.engines.absent() }

@@ -54,6 +54,9 @@ func Classify(err error) Class {
 
 // Temporary tells that the same call may succeed later.
 func Temporary(err error) bool {
+	if err == nil {
+		return false
+	}
 	if memory := new(MemoryFullError); errors.As(err, &memory) {
 		return false // what would be kept until then is in memory too
 	}

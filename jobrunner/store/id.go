@@ -3,12 +3,18 @@ package store
 import (
 	"crypto/rand"
 	"slices"
+	"strings"
 )
 
-const (
-	idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
-	idLength   = 12
-)
+const idAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+// IDLength is how many characters the id of an object has.
+const IDLength = 12
+
+// IsID tells whether a text has the form of an object's id.
+func IsID(text string) bool {
+	return len(text) == IDLength && strings.Trim(text, idAlphabet) == ""
+}
 
 // Reserved are the first path segments after /v2 that name resources of the
 // management API; what else stands there is the id of an endpoint.
@@ -21,15 +27,15 @@ var Reserved = []string{
 // of the API has another meaning for.
 func newID() string {
 	for {
-		id := make([]byte, 0, idLength)
-		var random [2 * idLength]byte
+		id := make([]byte, 0, IDLength)
+		var random [2 * IDLength]byte
 		_, _ = rand.Read(random[:]) // never fails
 		for _, b := range random {
-			if int(b) < 256/len(idAlphabet)*len(idAlphabet) && len(id) < idLength {
+			if int(b) < 256/len(idAlphabet)*len(idAlphabet) && len(id) < IDLength {
 				id = append(id, idAlphabet[int(b)%len(idAlphabet)])
 			}
 		}
-		if len(id) == idLength && !slices.Contains(Reserved, string(id)) {
+		if len(id) == IDLength && !slices.Contains(Reserved, string(id)) {
 			return string(id)
 		}
 	}
