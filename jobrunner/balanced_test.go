@@ -135,16 +135,36 @@ func awaitIdleWorker(d *deployment, endpoint string) {
 func TestAWorkerOutOfReach(t *testing.T) {
 	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
 	programs.address = "224.0.0.1" // a group, with which nobody connects
-	code, _, body := d.do("PATCH", "/v2/serverless/"+id, `{"workers": {"min": 1, "max": 1}}`)
-	if code != http.StatusOK {
-		t.Fatal(code, body)
+	awaitReason(d, id, "can't reach it at 224.0.0.1:", 30*time.Second)
+}
+
+// A worker that starts and does not become ready says why.
+func TestAWorkerThatTakesNoRequests(t *testing.T) {
+	d, programs, id := balanced(t, func(http.ResponseWriter, *http.Request) {})
+	programs.sick.Store(true)
+	awaitReason(d, id, `"reason":"it takes no requests yet: GET /up at its PORT has to answer 200, and got 500"`, time.Second)
+	programs.sick.Store(false)
+	d.do("POST", "/clock", `{"advance": 1000}`)
+	awaitIdleWorker(d, id)
+	if _, _, body := d.do("GET", "/v2/serverless/"+id+"/workers", ""); strings.Contains(body, "takes no requests") {
+		t.Errorf("a worker that is ready: %s", body)
 	}
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(body, "can't reach it at 224.0.0.1:"); time.Sleep(10 * time.Millisecond) {
+}
+
+// awaitReason starts a worker of an endpoint, and advances the clock by steps until it
+// tells why it does not work.
+func awaitReason(d *deployment, endpoint, reason string, step time.Duration) {
+	d.t.Helper()
+	code, _, body := d.do("PATCH", "/v2/serverless/"+endpoint, `{"workers": {"min": 1, "max": 1}}`)
+	if code != http.StatusOK {
+		d.t.Fatal(code, body)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(body, reason); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no worker tells why: %s", body)
+			d.t.Fatalf("no worker tells why: %s", body)
 		}
-		d.do("POST", "/clock", `{"advance": 30000}`)
-		_, _, body = d.do("GET", "/v2/serverless/"+id+"/workers", "")
+		d.do("POST", "/clock", fmt.Sprintf(`{"advance": %d}`, step.Milliseconds()))
+		_, _, body = d.do("GET", "/v2/serverless/"+endpoint+"/workers", "")
 	}
 }
 

@@ -23,7 +23,7 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 	}
 	metrics = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metrics)))
 	probes := map[string]http.Handler{}
-	for path, probe := range map[string]http.HandlerFunc{aliveRoute: alive, readyRoute: j.ready} {
+	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: j.ready} {
 		probes[path] = page.Local(c.Remote, withPattern("GET "+path, readOnly(probe)))
 	}
 	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))

@@ -10,12 +10,11 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// Routes of probes, without a key: for those who restart jobrunners, and for those who
-// choose among them.
-const (
-	aliveRoute = "/healthz"
-	readyRoute = "/readyz"
-)
+// AliveRoute is that of a probe, without a key, for those who restart jobrunners.
+const AliveRoute = "/healthz"
+
+// readyRoute is that for those who choose among them.
+const readyRoute = "/readyz"
 
 // readyTimeout is shorter than what probes wait by default.
 const readyTimeout = 900 * time.Millisecond

@@ -124,7 +124,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // metrics or probe, and workers that poll and ping.
 func importance(path string, status int) slog.Level {
 	switch {
-	case path == "/metrics", path == aliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
+	case path == "/metrics", path == AliveRoute, path == readyRoute, page.Owns(path), workerapi.Polls(path) && status < http.StatusBadRequest:
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

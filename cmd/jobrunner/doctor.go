@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/kubernetes"
 )
 
@@ -108,13 +112,31 @@ func (d *doctor) address(ctx context.Context) finding {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(d.Listen), d.Listen)
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && isJobrunner(ctx, d.Listen):
+		return warn("nothing, unless another deployment is to listen there", "a jobrunner runs at %s already", d.Listen)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fail("stop the program that listens there (a deployment that runs already?), or choose another address with --listen", "%s is in use", d.Listen)
+		return fail("stop the program that listens there, or choose another address with --listen", "%s is in use", d.Listen)
 	case err != nil:
 		return fail("choose another address with --listen", "%s", err)
 	}
 	listener.Close()
 	return ok("%s is free", d.Listen)
+}
+
+// isJobrunner tells whether what listens at an address is one.
+func isJobrunner(ctx context.Context, address string) bool {
+	ctx, done := context.WithTimeout(ctx, 2*time.Second)
+	defer done()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+jobrunner.AliveRoute, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK && answer.Header.Get(httpanswer.RequestID) != ""
 }
 
 // How much of a disk a deployment wants: its state grows with jobs and logs.

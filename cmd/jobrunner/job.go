@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -151,6 +153,9 @@ func (r *runJob) submission() (s api.Submission, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, fmt.Errorf("invalid --input: %w", err)
 	}
+	if unknown := unknownMembers(text); len(unknown) > 0 {
+		fmt.Fprintf(stderr, "--input has the member input, and is taken for a whole request: %s is not sent\n", strings.Join(unknown, ", "))
+	}
 	if r.Webhook != "" {
 		s.Webhook = r.Webhook
 	}
@@ -167,6 +172,16 @@ func (r *runJob) submission() (s api.Submission, err error) {
 		s.Policy.LowPriority = new(true)
 	}
 	return s, nil
+}
+
+// unknownMembers are the members of a job's submission that the API does not know.
+func unknownMembers(submission []byte) []string {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(submission, &members) // which has been checked
+	for _, known := range []string{"input", "webhook", "policy", "s3Config"} {
+		delete(members, known)
+	}
+	return slices.Sorted(maps.Keys(members))
 }
 
 // input reads the job's input, with the other members of its body where it has them.
@@ -243,6 +258,9 @@ func (j *cancelJob) Run() error {
 		if err != nil {
 			return err
 		}
+		if now.Status != "CANCELLED" {
+			fmt.Fprintln(stderr, "it had ended already")
+		}
 		return j.show(now)
 	})
 }
@@ -306,6 +324,9 @@ func (d *deployment) with(endpoint string, call func(ctx context.Context, c *api
 	id, err := endpointID(ctx, c, endpoint)
 	if err != nil {
 		return refusedJob(err)
+	}
+	if e, err := c.Endpoints.Get(ctx, id); err == nil && e.Type == "LOAD_BALANCER" {
+		return refusedJob(fmt.Errorf("endpoint %s is a load balancer, which has no jobs: send your requests to its workers, at %s", endpoint, e.RequestURLs.Base))
 	}
 	return call(ctx, c, id)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -114,7 +115,7 @@ func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine
 	begins = whole || !beganBefore(j, lines)
 	var unnamed []api.LogLine // since the last one that names a job
 	for _, line := range lines {
-		switch logline.Parse(line.Text).Job {
+		switch jobOfLine(line, j) {
 		case j.ID:
 			if len(about) > 0 || !begins {
 				about = append(about, unnamed...)
@@ -130,12 +131,21 @@ func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine
 	return about, begins
 }
 
+// jobOfLine is the job that a line names, in the way of a logger, or this job anywhere in
+// it; "" where it names none.
+func jobOfLine(line api.LogLine, j api.Job) string {
+	if id := logline.Parse(line.Text).Job; id != "" || !strings.Contains(line.Text, j.ID) {
+		return id
+	}
+	return j.ID
+}
+
 // beganBefore reports whether a job began before the first of these lines, which tell of
 // its end.
 func beganBefore(j api.Job, lines []api.LogLine) bool {
 	last := ""
 	for _, line := range lines {
-		switch logline.Parse(line.Text).Job {
+		switch jobOfLine(line, j) {
 		case j.ID:
 			last = line.Time
 		case "":

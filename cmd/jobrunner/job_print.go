@@ -31,7 +31,7 @@ func (d *deployment) show(j api.Job) error {
 	if j.WorkerID != "" {
 		fmt.Fprintf(stdout, "worker  %s\n", j.WorkerID)
 	}
-	if j.Finished() {
+	if j.Finished() && hasRun(j) { // the answer to a cancellation does not tell
 		fmt.Fprintf(stdout, "queued  %s\nran     %s\n", milliseconds(j.DelayTime), milliseconds(j.ExecutionTime))
 	}
 	if j.Retries > 0 {
@@ -53,7 +53,7 @@ func (d *deployment) printEnd(j api.Job) error {
 		if err := printJSON(j); err != nil {
 			return err
 		}
-	case hasOutput(j):
+	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // else it is the last progress
 		fmt.Fprintln(stdout, prettyOutput(j))
 	}
 	return verdict(j)

@@ -97,6 +97,11 @@ func (c *addKey) Run() error {
 	case c.Expires > 0:
 		added.Expires = time.Now().Add(c.Expires).UTC().Truncate(time.Second)
 	}
+	for _, id := range c.Endpoint {
+		if !store.IsID(id) { // its name, say: a key for that opens nothing
+			return &exitError{exitUsage, fmt.Sprintf("invalid --endpoint %q: expected the endpoint's id, of %d digits and small letters, such as vgu9pmhp1j06", id, store.IDLength)}
+		}
+	}
 	return c.with(func(keys apikey.Store) error {
 		key, err := keys.Add(added)
 		if err != nil {
@@ -104,11 +109,6 @@ func (c *addKey) Run() error {
 		}
 		fmt.Fprintln(stdout, key)
 		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)
-		for _, id := range c.Endpoint {
-			if !store.IsID(id) {
-				fmt.Fprintf(stderr, "%q does not look like the id of an endpoint, which has %d digits and small letters: a key for a name opens nothing.\n", id, store.IDLength)
-			}
-		}
 		return nil
 	})
 }

@@ -104,15 +104,16 @@ func TestRefusedKeys(t *testing.T) {
 	home := t.TempDir()
 	env := environment(home)
 	for text, args := range map[string][]string{
-		`invalid endpoint id "": expected`:    {"add", "ci", "--endpoint="},
-		`invalid endpoint id "a,b": expected`: {"add", "ci", "--endpoint=a,b"},
-		`invalid key name "a b": expected`:    {"add", "a b"},
-		"choose another name":                 {"add", "default"},
-		`invalid owner "a b": expected`:       {"add", "ci", "--owner", "a b"},
-		"invalid --expires -1h0m0s: expected": {"add", "ci", "--expires=-1h"},
-		`"none","read","all"`:                 {"add", "ci", "--jobs", "some"},
-		"does not exist":                      {"remove", "ci"},
-		"expected \"<name>\"":                 {"add"},
+		`invalid --endpoint "": expected`:       {"add", "ci", "--endpoint="},
+		`invalid --endpoint "a,b": expected`:    {"add", "ci", "--endpoint=a,b"},
+		`invalid --endpoint "my-endpoint": exp`: {"add", "ci", "--endpoint=my-endpoint"},
+		`invalid key name "a b": expected`:      {"add", "a b"},
+		"choose another name":                   {"add", "default"},
+		`invalid owner "a b": expected`:         {"add", "ci", "--owner", "a b"},
+		"invalid --expires -1h0m0s: expected":   {"add", "ci", "--expires=-1h"},
+		`"none","read","all"`:                   {"add", "ci", "--jobs", "some"},
+		"does not exist":                        {"remove", "ci"},
+		"expected \"<name>\"":                   {"add"},
 	} {
 		if said := fails(t, env, append([]string{"keys"}, args...)...); !strings.Contains(said, text) {
 			t.Errorf("%v: said %q, not %q", args, said, text)
@@ -120,19 +121,5 @@ func TestRefusedKeys(t *testing.T) {
 	}
 	if list := prints(t, env, "keys", "list"); strings.Count(list, "\n") != 1 {
 		t.Errorf("there are keys:\n%s", list)
-	}
-}
-
-// A key for what is no endpoint's id is made, with a warning: it is taken for a name.
-func TestKeyForAName(t *testing.T) {
-	env := environment(t.TempDir())
-	for endpoint, warned := range map[string]bool{"my-endpoint": true, "vgu9pmhp1j06": false} {
-		cmd := exec.CommandContext(t.Context(), binary, "keys", "add", "k-"+endpoint, "--endpoint", endpoint)
-		var errs bytes.Buffer
-		cmd.Env, cmd.Stderr = env, &errs
-		key, err := cmd.Output()
-		if err != nil || len(key) == 0 || strings.Contains(errs.String(), "does not look like the id") != warned {
-			t.Errorf("%s: %v, %q", endpoint, err, &errs)
-		}
 	}
 }

@@ -48,7 +48,7 @@ func clusterConforms(t *testing.T) {
 	c.begin()
 	s := &conformance{inCluster: c, binary: filepath.Join(t.TempDir(), "conformance"), host: host}
 	for variable, args := range map[string][]string{
-		"GPUCLOUD_API_KEY": {"suite"}, "GPUCLOUD_USER_API_KEY": {"user"}, "GPUCLOUD_OTHER_API_KEY": {"other", "--endpoint=nothing-of-ours"},
+		"GPUCLOUD_API_KEY": {"suite"}, "GPUCLOUD_USER_API_KEY": {"user"}, "GPUCLOUD_OTHER_API_KEY": {"other", "--endpoint=nothingofour"},
 	} {
 		add := exec.CommandContext(t.Context(), binary, append([]string{"keys", "add", "--data=" + filepath.Join(c.home, "data")}, args...)...)
 		add.Env = environment(c.home)

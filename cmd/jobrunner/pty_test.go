@@ -51,7 +51,7 @@ func TestTerminal(t *testing.T) {
 func TestKeysJSON(t *testing.T) {
 	t.Parallel()
 	env := environment(t.TempDir())
-	secret := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint=e1", "--expires=1h"))
+	secret := strings.TrimSpace(prints(t, env, "keys", "add", "ci", "--endpoint=endpoint0001", "--expires=1h"))
 	prints(t, env, "keys", "add", "all")
 	out := prints(t, env, "keys", "list", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")

@@ -239,7 +239,9 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
 	case s.APIKeyFile != "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", s.APIKeyFile)
-	case dir != "" && os.Getenv(keyVariable) == "":
+	case os.Getenv(keyVariable) != "":
+		fmt.Fprintf(w, "Its API key is that of %s, which is set here already\n", keyVariable)
+	case dir != "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", filepath.Join(dir, keyFile))
 	}
 	fmt.Fprintf(w, "\nIn the browser, once and within the hour: %s/#code=%s\n", url, code)

@@ -99,7 +99,7 @@ func (d *Deployment) start(ctx context.Context, binary string, c Config) error {
 		more []string
 	}{
 		{"user", &d.Target.UserKey, nil},
-		{"other", &d.Target.OtherKey, []string{"--endpoint=nothing-of-ours"}},
+		{"other", &d.Target.OtherKey, []string{"--endpoint=nothingofour"}},
 	} {
 		args := append([]string{"keys", "add", k.name, "--data=" + d.dir}, k.more...)
 		cmd := exec.CommandContext(ctx, binary, args...)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 )
 
@@ -17,9 +16,6 @@ type Handler struct {
 	PerJob  bool   // a process for each job, else a worker on the public SDK
 	command []string
 }
-
-// usesSDK finds the import that makes a Python file a worker.
-var usesSDK = regexp.MustCompile(`(?m)^[ \t]*(from[ \t]+|import[ \t]+(.*,[ \t]*)?)runpod\b`)
 
 const maxHandler = 16 << 20 // bytes that are looked through
 
@@ -50,7 +46,7 @@ func NewHandler(image, file string, python ...string) (h Handler, err error) {
 		if err != nil {
 			return h, err
 		}
-		h.PerJob = !usesSDK.Match(text)
+		h.PerJob = !importsSDK(h.File, text)
 		if len(python) == 0 {
 			python = []string{"python3"}
 		}

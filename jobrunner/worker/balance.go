@@ -151,6 +151,7 @@ func (w *worker) probe(ctx context.Context, address string) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	unreachable := time.Time{} // since then
+	begun, told := w.pool.clock.Now(), ""
 	for ready, missed := false, 0; ; {
 		answer, reached := ask(ctx, client, url)
 		switch {
@@ -170,6 +171,10 @@ func (w *worker) probe(ctx context.Context, address string) {
 				w.noteServing(address)
 			}
 		case !ready:
+			if answer != told && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
+				told = answer
+				w.noteUnready(fmt.Sprintf("it takes no requests yet: GET %s at its PORT has to answer 200, and got %s", path, answer))
+			}
 		default:
 			if missed++; missed == probesMissed {
 				w.killUnhealthy(fmt.Sprintf("its health check at %s failed %d times: %s", path, missed, answer))
@@ -216,6 +221,15 @@ func (w *worker) noteServing(address string) {
 	w.pool.balance.wakeWaiting()
 }
 
+// noteUnready says of a worker that starts why it takes no requests.
+func (w *worker) noteUnready(reason string) {
+	w.mu.Lock()
+	w.reason = reason
+	w.mu.Unlock()
+	w.log.Note(reason)
+	w.pool.logger.Warn("a worker takes no requests", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
+}
+
 // killUnhealthy notes that the worker does not work any more, and has it killed.
 func (w *worker) killUnhealthy(reason string) {
 	w.fail(reason)
@@ -231,6 +245,8 @@ const (
 	probeTimeout = 2 * time.Second
 	dialTimeout  = probeTimeout / 2 // so that one that is not reached is told from one that is slow
 	probesMissed = 3
+	// unreadyAfter is how long a worker may start until it is said why it is not ready.
+	unreadyAfter = 10 * time.Second
 	// unreachableMost is how long a new worker's address may not be reached.
 	unreachableMost = 30 * time.Second
 	// longestDrain is how long a worker that is to leave may take for the requests

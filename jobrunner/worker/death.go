@@ -46,7 +46,7 @@ func (w *worker) startFailure(exit string) string {
 	case exit == exitOK && w.settings.Balanced:
 		return "it ended right after its start, with " + exit + ": a worker behind a load balancer has to serve HTTP at its PORT until it is stopped"
 	case exit == exitOK:
-		return "it ended with " + exit + " and never asked for a job: does its program call serverless.start({\"handler\": …})?"
+		return "it ended with " + exit + " and never asked for a job: does its program call serverless.start({\"handler\": …})? One that reads a job's input from stdin is run by command, not by process"
 	case w.pool.clock.Now().Sub(w.started) > startWindow:
 		return "it ended before it was ready, with " + exit
 	}
