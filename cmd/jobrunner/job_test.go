@@ -156,6 +156,17 @@ line ends
 		_, errs, code = j.runs("", "logs", "broken", stuck)
 		expect(errs, "is IN_QUEUE: no worker has taken it: no worker can start: ", code, 1)
 		j.runs("", "cancel", "broken", stuck)
+		out, errs, code = j.runs("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modle": 1, "low": 2}`)
+		expect(errs, "is taken for a whole request: low, modle is not sent", code, 0)
+		var over api.Job
+		if err := json.Unmarshal([]byte(out), &over); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code = j.runs("", "cancel", "any", over.ID)
+		expect(errs, "it had ended already", code, 0)
+		if strings.Contains(out, "queued") {
+			t.Errorf("the answer to a cancellation does not tell how long a job waited: %q", out)
+		}
 		j.runs("", "run", "idle", "--detach")
 		out, _, code = j.runs("", "purge", "idle")
 		expect(out, "1 jobs were removed", code, 0)

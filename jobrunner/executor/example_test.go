@@ -27,7 +27,9 @@ func TestTheExample(t *testing.T) {
 	if _, err = program(t, e, "example/upper").Handle(t.Context(), newJob(`{}`).Job); err == nil || err.Error() != "the input has no text: send {\"text\": \"…\"}\n(exit status 1)" {
 		t.Errorf("%v", err)
 	}
-	if p := program(t, e, "example/handler"); p.Start == nil {
-		t.Error("example/handler is no process")
+	for _, image := range []string{"example/handler", "example/protocol", "example/web"} {
+		if p := program(t, e, image); p.Start == nil {
+			t.Errorf("%s is no process", image)
+		}
 	}
 }

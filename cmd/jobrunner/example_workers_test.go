@@ -1,0 +1,50 @@
+//go:build unix
+
+package main_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
+)
+
+// The workers of the documentation do what it says: one speaks the worker protocol, one
+// serves HTTP behind a load balancer.
+func TestExampleWorkers(t *testing.T) {
+	t.Parallel()
+	python.Need(t)
+	rules, err := filepath.Abs("../../examples/jobrunner.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	p := serve(t, environment(home, "GPUCLOUD_API_KEY=k"), "--ephemeral", "--config="+rules)
+	c := p.client("k")
+	ids := map[string]string{}
+	for name, kind := range map[string]string{"protocol": "QUEUE", "web": "LOAD_BALANCER"} {
+		e := api.Endpoint{Name: name, Type: kind, Container: &api.Container{Image: new("example/" + name)}, Workers: api.Workers{Max: 1}}
+		e.Scaling = api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1}
+		made, err := c.Endpoints.Create(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[name] = made.ID
+	}
+	j := jobCommands{t, environment(home, "GPUCLOUD_API_KEY=k", "GPUCLOUD_BASE_URL="+p.url)}
+	if out, errs, code := j.runs("", "run", "protocol", "--input", `{"text": "hello"}`, "--json"); code != 0 || !strings.Contains(out, `"output":{"text":"HELLO"}`) {
+		t.Errorf("exit status %d, %s%s", code, out, errs)
+	}
+	if out, errs, code := j.runs("", "run", "protocol", "--json"); code != 1 || !strings.Contains(out, `KeyError('text')`) {
+		t.Errorf("exit status %d, %s%s", code, out, errs)
+	}
+	if status, body := p.get("/v2/" + ids["web"] + "/any?x=1"); status != http.StatusOK || body != `{"path": "/any?x=1"}` {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, errs, code := j.runs("", "run", "web"); code != 2 || !strings.Contains(errs, "is a load balancer, which has no jobs: send your requests to its workers, at "+p.url+"/v2/"+ids["web"]) {
+		t.Errorf("exit status %d, %s", code, errs)
+	}
+}
