@@ -87,10 +87,13 @@ func (e *devEndpoint) submit(ctx context.Context, input string) (job api.Job, er
 	return job, nil
 }
 
+// patience is how many seconds a job waits in silence for a worker that starts.
+const patience = 10
+
 // await waits for the end of a job, and shows its progress. With once it stops waiting
 // when no worker can start.
 func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *terminal) (api.Job, error) {
-	shown := ""
+	shown, waits := "", 0
 	for !job.Finished() {
 		// Short waits: a worker may fail to start meanwhile.
 		if err := e.call(ctx, http.MethodPost, "/live/v2/"+e.id+"/status-sync/"+job.ID+"?wait=1000", struct{}{}, &job); err != nil {
@@ -103,6 +106,9 @@ func (e *devEndpoint) await(ctx context.Context, job api.Job, once bool, out *te
 		if once && job.Status == "IN_QUEUE" {
 			if reason, err := e.client.Jobs.StartFailure(ctx, e.id); err == nil && reason != "" {
 				return job, &exitError{exitNotStarted, "the handler does not start: " + reason}
+			}
+			if waits++; waits == patience {
+				out.show("DEV", "", "the job waits: the worker has not asked for one yet, which it does once it has started")
 			}
 		}
 	}

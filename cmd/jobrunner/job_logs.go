@@ -125,8 +125,11 @@ func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine
 			unnamed = append(unnamed, line)
 		}
 	}
-	if len(about) == 0 {
+	switch {
+	case len(about) == 0:
 		begins = true
+	case !j.Finished(): // what its handler has printed since
+		about = append(about, unnamed...)
 	}
 	return about, begins
 }

@@ -61,7 +61,9 @@ padding=$(printf '%01000d' 0)
 i=0; while [ $i -lt 1500 ]; do echo "print $i $padding" >&2; i=$((i+1)); done # more than the 1 MiB that is kept
 line ends
 `)
-	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
+	lingers := filepath.Join(home, "lingers.sh")
+	put(t, lingers, "echo began with $GPUCLOUD_JOB_ID >&2\necho goes on >&2\nsleep 1000\n")
+	put(t, filepath.Join(home, "jobrunner.yaml"), "engine: none\nrules:\n  - image: team/lingers\n    command: {run: [sh, "+lingers+"]}\n  - image: team/logs\n    command: {run: [sh, "+script+"]}\n  - image: team/chatty\n    command: {run: [sh, "+chatty+"]}\n")
 	p := serve(t, environment(home), "--config="+filepath.Join(home, "jobrunner.yaml"), "--limits=off")
 	key := strings.TrimSpace(prints(t, environment(home), "keys", "add", "test"))
 	c := p.client(key)
@@ -69,7 +71,7 @@ line ends
 	for _, e := range []struct {
 		name, image string
 		workers     int64
-	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
+	}{{"any", "builtin/conformance", 1}, {"logs", "team/logs", 1}, {"chatty", "team/chatty", 1}, {"lingers", "team/lingers", 1}, {"twin", "builtin/echo", 0}, {"twin", "builtin/echo", 0}, {"idle", "builtin/echo", 0}, {"broken", "team/absent", 1}} {
 		made, err := c.Endpoints.Create(t.Context(), api.Endpoint{
 			Name: e.name, Type: "QUEUE", Container: &api.Container{Image: new(e.image)},
 			Workers: api.Workers{Max: e.workers}, Scaling: api.Scaling{Type: "REQUEST_COUNT", RequestCount: 1},
@@ -203,6 +205,15 @@ line ends
 		if errs != "" {
 			t.Errorf("the whole log is there, and stderr is %q", errs)
 		}
+
+		// A job is named anywhere in a line, and while it runs its log goes to the end.
+		lasting, _, _ := j.runs("", "run", "lingers", "--detach")
+		lasting = strings.TrimSpace(lasting)
+		p.until("the job has logged", func() bool {
+			out, _, _ := j.runs("", "logs", "lingers", lasting)
+			return strings.Contains(out, "began with "+lasting) && strings.Contains(out, "goes on")
+		})
+		j.runs("", "cancel", "lingers", lasting)
 
 		out, _, _ = j.runs("", "run", "chatty", "--json")
 		if err := json.Unmarshal([]byte(out), &logged); err != nil {
