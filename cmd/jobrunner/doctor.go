@@ -113,7 +113,7 @@ func (d *doctor) address(ctx context.Context) finding {
 	listener, err := new(net.ListenConfig).Listen(ctx, listenNetwork(d.Listen), d.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && isJobrunner(ctx, d.Listen):
-		return warn("nothing, unless another deployment is to listen there", "a jobrunner runs at %s already", d.Listen)
+		return warn("choose another address with --listen for a second one", "a jobrunner runs at %s already", d.Listen)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fail("stop the program that listens there, or choose another address with --listen", "%s is in use", d.Listen)
 	case err != nil:

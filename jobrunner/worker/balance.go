@@ -171,8 +171,12 @@ func (w *worker) probe(ctx context.Context, address string) {
 				w.noteServing(address)
 			}
 		case !ready:
-			if answer != told && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
-				told = answer
+			kind := answer
+			if _, err := strconv.Atoi(answer); err != nil { // no status, but an error, which may name ports
+				kind = signature(answer)
+			}
+			if kind != told && w.pool.clock.Now().Sub(begun) >= unreadyAfter {
+				told = kind
 				w.noteUnready(fmt.Sprintf("it takes no requests yet: GET %s at its PORT has to answer 200, and got %s", path, answer))
 			}
 		default:
