@@ -158,8 +158,8 @@ line ends
 		_, errs, code = j.runs("", "logs", "broken", stuck)
 		expect(errs, "is IN_QUEUE: no worker has taken it: no worker can start: ", code, 1)
 		j.runs("", "cancel", "broken", stuck)
-		out, errs, code = j.runs("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modle": 1, "low": 2}`)
-		expect(errs, "is taken for a whole request: low, modle is not sent", code, 0)
+		out, errs, code = j.runs("", "run", "any", "--json", "--input", `{"input": {"op": "sleep"}, "modell": 1, "low": 2}`)
+		expect(errs, "is taken for a whole request: low, modell is not sent", code, 0)
 		var over api.Job
 		if err := json.Unmarshal([]byte(out), &over); err != nil {
 			t.Fatal(err)

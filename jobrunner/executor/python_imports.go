@@ -52,9 +52,7 @@ func importsSDK(file string, text []byte) bool {
 // may be a module.
 func importedModules(text []byte) (modules []string) {
 	for _, m := range pythonImport.FindAllStringSubmatch(string(text), -1) {
-		for _, name := range listed(m[4]) {
-			modules = append(modules, name)
-		}
+		modules = append(modules, listed(m[4])...)
 		if m[1] == "" {
 			continue
 		}
