@@ -85,11 +85,31 @@ func oneVersion(t *testing.T) map[string][]planrule.Only {
 	t.Helper()
 	out := map[string][]planrule.Only{}
 	for _, kind := range resources.All {
-		var named resource.MetadataResponse
-		kind.Resource().Metadata(context.Background(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
-		out[named.TypeName] = kind.OneVersion()
+		out[typeNameOf(t, kind)] = kind.OneVersion()
 	}
 	return out
+}
+
+func typeNameOf(t *testing.T, kind interface{ Resource() resource.Resource }) string {
+	t.Helper()
+	var named resource.MetadataResponse
+	kind.Resource().Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: "gpucloud"}, &named)
+	return named.TypeName
+}
+
+// The description of an attribute that one version has says so, in the words that a data
+// source keeps of it (kit's derivedDescription).
+func TestDescriptionsNameTheVersion(t *testing.T) {
+	for _, kind := range resources.All {
+		var has resource.SchemaResponse
+		kind.Resource().Schema(t.Context(), resource.SchemaRequest{}, &has)
+		for _, o := range kind.OneVersion() {
+			a, ok := has.Schema.Attributes[o.Attribute]
+			if want := fmt.Sprintf("API %s only.", o.Version); ok && !o.Ruled && !strings.Contains(a.GetMarkdownDescription(), want) {
+				t.Errorf("%s.%s: the description lacks the sentence %q, which its data source keeps: %s", typeNameOf(t, kind), o.Attribute, want, a.GetMarkdownDescription())
+			}
+		}
+	}
 }
 
 // The default of an attribute means on the other version what leaving the attribute out

@@ -1,0 +1,138 @@
+package resources_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/resources"
+)
+
+// minimal has for each type what a configuration without optional attributes is, and what
+// a create of it sends: what is configured, what the schema has a default for, and, in
+// brackets, what is sent although nobody set it:
+// of a pod without a template the container's settings, which are explicitly none; and
+// ports and volumeInGb of API v1, for which the server would fill in its own.
+var minimal = map[string]struct {
+	config map[string]any
+	v2, v1 string
+}{
+	"gpucloud_network_volume": {map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "dataCenter name size", "dataCenterId name size"},
+	"gpucloud_template": {map[string]any{"image": "i"},
+		"category disk image name public serverless startJupyter startSsh",
+		"category containerDiskInGb imageName isPublic isServerless name [ports volumeInGb]"},
+	"gpucloud_registry_auth":       {map[string]any{"username": "u", "password": "p"}, "name password username", "name password username"},
+	"gpucloud_registry_delegation": {map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}, "resource", ""},
+	"gpucloud_endpoint": {map[string]any{},
+		"flashboot name scaling templateId type workers",
+		"flashboot idleTimeout name scalerType scalerValue templateId workersMax workersMin"},
+	"gpucloud_pod": {map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}},
+		"cloud disk gpu image name [args env ports registry]",
+		"cloudType computeType containerDiskInGb gpuCount gpuTypeIds imageName locked name [containerRegistryAuthId dockerEntrypoint dockerStartCmd env ports volumeInGb]"},
+	"gpucloud_cluster": {clusterConfig(nil), "compute image name type", ""},
+}
+
+// A service may refuse members that it does not know. What nobody has set is no member of
+// a create, and a new name is all that its update sends.
+func TestUnsetIsNotSent(t *testing.T) {
+	for _, kind := range resources.All {
+		typeName := typeNameOf(t, kind)
+		c, ok := minimal[typeName]
+		if !ok {
+			if typeName != "gpucloud_ssh_keys" { // its one attribute is all that it has
+				t.Errorf("%s: add its least configuration to minimal", typeName)
+			}
+			continue
+		}
+		for v, want := range map[api.Version]string{api.V1: c.v1, api.V2: c.v2} {
+			if want == "" {
+				continue
+			}
+			t.Run(typeName+" "+string(v), func(t *testing.T) {
+				d := acctest.Deploy(t)
+				config := c.config
+				if typeName == endpointType {
+					template, _ := serverlessTemplate(t, d, drive(t, d, v), nil)
+					config = with(config, map[string]any{"template_id": template.Get("id")})
+				}
+				named := typeName != "gpucloud_registry_delegation"
+				if named {
+					config = with(config, map[string]any{"name": d.Name("n")})
+				}
+				sent := recordMembers(t, d)
+				p := drive(t, d, v)
+				state := apply(t, p, typeName, tfdrive.State{}, config, "create")
+				expectMembers(t, "create", sent(), want)
+				if !named || typeName == "gpucloud_registry_auth" { // replaced
+					return
+				}
+				apply(t, p, typeName, state, with(config, map[string]any{"name": d.Name("o")}), "update")
+				want = "name"
+				if typeName == endpointType && v == api.V1 {
+					want = "[flashboot] name" // v1 need not answer it
+				}
+				expectMembers(t, "update of the name", sent(), want)
+			})
+		}
+	}
+}
+
+func expectMembers(t *testing.T, of string, got []string, text string) {
+	t.Helper()
+	want := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(text))
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the %s sends %v, expected %v. An optional attribute that is not set must be no member: `optional(m.X)` in expand, and a `clear` tag in internal/api. "+
+			"One that has a default is in `minimal` (resources/minimal_create_test.go).", of, got, want)
+	}
+}
+
+// recordMembers puts a proxy before the deployment. The result returns the members of
+// what was sent since its last call.
+func recordMembers(t *testing.T, d *acctest.Deployment) func() []string {
+	t.Helper()
+	to, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	members := map[string]bool{}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var has map[string]json.RawMessage
+		if json.Unmarshal(body, &has) == nil {
+			mu.Lock()
+			for name := range has {
+				members[name] = true
+			}
+			mu.Unlock()
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	d.URL = server.URL
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		defer clear(members)
+		return slices.Sorted(maps.Keys(members))
+	}
+}
