@@ -154,6 +154,15 @@ func TestShellExample(t *testing.T) {
 		t.Errorf("%v\n%s", err, output)
 	}
 	m.ended(filepath.Join(m.repo, ".state"))
+
+	j := jobrunnertest.Start(t)
+	output, err = m.bash("./conformance.sh", "GPUCLOUD_SOURCE="+tree, "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=")
+	if err != nil || !strings.Contains(output, "conformant") {
+		t.Errorf("%v\n%s", err, output)
+	}
+	if _, err := os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")); err != nil {
+		t.Error(err)
+	}
 }
 
 // A machine that has Terraform and Go alone passes, too: jobrunner and provider are built.

@@ -90,6 +90,25 @@ func TestJobrunnerScript(t *testing.T) {
 	m.ended(state)
 }
 
+// A deployment that is not named is told of at once, with all that is missing.
+func TestJudgeScript(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	script, err := filepath.Abs(filepath.Join(root, "actions/conformance/judge.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for env, want := range map[string]string{
+		"GPUCLOUD_QUEUE_URL=":       "set BASE_URL API_KEY,",
+		"BASE_URL=http://127.0.0.1": "set API_KEY,",
+		"GPUCLOUD_API_KEY=k":        "set BASE_URL,",
+	} {
+		if output, err := m.bash("set -e; GPUCLOUD_QUEUE_URL= "+script, env); err == nil || !strings.Contains(output, want) {
+			t.Errorf("%s: %v\n%s", env, err, output)
+		}
+	}
+}
+
 // start installs the provider where none is, that of PROVIDER in any case, and none for none.
 func TestInstalledProvider(t *testing.T) {
 	t.Parallel()
