@@ -23,6 +23,46 @@ program() {
   fi
 }
 
+# platform prints how Go names this machine's system and processor.
+platform() {
+  local processor
+  processor=$(uname -m)
+  case $processor in
+  x86_64) processor=amd64 ;;
+  aarch64) processor=arm64 ;;
+  esac
+  echo "$(uname -s | tr A-Z a-z)_$processor"
+}
+
+# install_provider puts the provider where terraform and tofu init look before they ask a
+# registry, as `make install` does: no registry has it. One that is there stays. PROVIDER is
+# the path of the program, or none.
+install_provider() {
+  local plugins=$HOME/.terraform.d/plugins name=terraform-provider-gpucloud path source host folder
+  local installed=("$plugins"/registry.terraform.io/gpucloud/gpucloud/*/"$(platform)/$name"*)
+  if [ "${PROVIDER:-}" = none ] || { [ -z "${PROVIDER:-}" ] && [ -e "${installed[0]}" ]; }; then
+    return
+  fi
+  source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  if [ -n "${PROVIDER:-}" ]; then
+    path=$PROVIDER
+  elif ! path=$(command -v "$name"); then
+    path=${RUNNER_TEMP:-$source}/bin/$name
+    if ! command -v go >/dev/null; then
+      echo "The provider is not installed, and Go to build it is not either: terraform init will not find it. Install Go, or set PROVIDER to the path of $name" >&2
+      return
+    fi
+    echo "Building the provider from $source" >&2
+    (cd "$source" && CGO_ENABLED=0 go build -trimpath -o "$path" .) >&2 || return
+  fi
+  for host in registry.terraform.io registry.opentofu.org; do
+    folder=$plugins/$host/gpucloud/gpucloud/0.0.1/$(platform)
+    # Renamed: another job of this machine may run the one that is there.
+    mkdir -p "$folder" && cp "$path" "$folder/.$name.$$" && mv -f "$folder/.$name.$$" "$folder/$name" || return
+  done
+  echo "The provider is in $plugins, where terraform init finds it" >&2
+}
+
 # within SECONDS COMMAND... waits until a command succeeds, and fails where it does not in time.
 within() {
   local left=$(($1 * 10))

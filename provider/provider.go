@@ -120,11 +120,14 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	s.SharedReads = true // one configured provider is one walk of Terraform
 	client, err := api.New(s)
 	if err != nil {
-		at := "base_url"
+		at, said := "base_url", err.Error()
 		if wrong, ok := errors.AsType[*api.SettingError](err); ok {
 			at = wrong.Setting
+			if variable := block.variable(at); variable != "" {
+				said = variable + " " + wrong.Problem
+			}
 		}
-		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, err.Error())
+		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid "+at, said)
 		return
 	}
 	if s.Version == api.V1 {
@@ -191,6 +194,20 @@ func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
 		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: api.Version(version),
 		RequestTimeout: s.requestTimeout(diags),
 	}
+}
+
+// variable names the one that a setting came from; "" for the block.
+func (s settings) variable(setting string) string {
+	from := ""
+	switch setting {
+	case "base_url":
+		_, from = attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
+	case "queue_url":
+		_, from = attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
+	case "api_key":
+		_, from = attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
+	}
+	return from
 }
 
 // timeoutBounds are those of request_timeout.

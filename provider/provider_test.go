@@ -108,6 +108,8 @@ func TestProviderSettings(t *testing.T) {
 		"version in address":   {block: plus("base_url", "http://127.0.0.1:1/v2"), err: []string{"base_url:", "remove /v2"}},
 		"version, slash":       {block: plus("base_url", "http://127.0.0.1:1/v1/"), err: []string{"base_url:", "remove /v1"}},
 		"version in queue_url": {block: plus("queue_url", "http://127.0.0.1:1/v2"), err: []string{"queue_url:", "remove /v2"}},
+		"version, variable":    {block: nil, env: map[string]string{"GPUCLOUD_BASE_URL": "http://127.0.0.1:1/v2", "GPUCLOUD_API_KEY": "k"}, err: []string{"base_url:", "GPUCLOUD_BASE_URL", "remove /v2"}},
+		"queue, variable":      {block: full, env: map[string]string{"GPUCLOUD_QUEUE_URL": "http://127.0.0.1:1/v2"}, err: []string{"queue_url:", "GPUCLOUD_QUEUE_URL", "remove /v2"}},
 		"no scheme":            {block: plus("base_url", "127.0.0.1:8420"), err: []string{"base_url:"}},
 		"key in address":       {block: plus("base_url", "http://u:s3cret@127.0.0.1"), err: []string{"base_url:"}},
 		"version v3":           {block: plus("api_version", "v3"), err: []string{"api_version:", `"v2" "v1"`}},

@@ -2,16 +2,38 @@
 # Judges a deployment, with reports for people and for CI. In a workflow of GitHub it is the
 # step of action.yml; elsewhere its inputs are the same variables:
 #
-#   BASE_URL=https://… PROFILE=jobs actions/conformance/judge.sh
+#   BASE_URL=https://… API_KEY=… PROFILE=jobs actions/conformance/judge.sh
 #
-# The reports are in REPORTS, by default conformance-reports. It ends with the status of the suite.
+#   BASE_URL, API_KEY  of the deployment, or GPUCLOUD_BASE_URL and GPUCLOUD_API_KEY
+#   ENDPOINT_ID        endpoint whose workers run the image of the suite, or GPUCLOUD_ENDPOINT_ID
+#   PROFILE            read (the default), jobs or full
+#   SELECT             clauses, separated by spaces, such as JOB-* or !AUTH-3
+#   KNOWN_FAILING      file of known deviations
+#   FLAGS              further flags of conformance run, separated by spaces
+#   REPORTS            folder of the reports, by default conformance-reports
+#   CONFORMANCE        path of the program; without it, the one on PATH, else it is built
+#
+# It ends with the status of the suite.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../program.sh"
+
+export GPUCLOUD_BASE_URL=${BASE_URL:-${GPUCLOUD_BASE_URL:-}} GPUCLOUD_API_KEY=${API_KEY:-${GPUCLOUD_API_KEY:-}}
+missing=()
+case " ${FLAGS:-} " in
+*" --local "* | *" --help "*) ;;
+*)
+  [ -n "$GPUCLOUD_BASE_URL${GPUCLOUD_BASE_URL_V1:-}${GPUCLOUD_QUEUE_URL:-}" ] || [[ ${FLAGS:-} == *-url* ]] || missing+=(BASE_URL)
+  [ -n "$GPUCLOUD_API_KEY" ] || missing+=(API_KEY)
+  ;;
+esac
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "The deployment is not named: set ${missing[*]}, or the variables of the same names with GPUCLOUD_" >&2
+  exit 2
+fi
 
 path=$(program conformance)
 reports=${REPORTS:-${RUNNER_TEMP:-.}/conformance-reports}
 mkdir -p "$reports"
-export GPUCLOUD_BASE_URL=${BASE_URL:-${GPUCLOUD_BASE_URL:-}} GPUCLOUD_API_KEY=${API_KEY:-${GPUCLOUD_API_KEY:-}}
 export GPUCLOUD_ENDPOINT_ID=${ENDPOINT_ID:-${GPUCLOUD_ENDPOINT_ID:-}}
 read -r -a flags <<<"${FLAGS:-}"
 read -r -a patterns <<<"${SELECT:-}"

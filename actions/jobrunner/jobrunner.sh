@@ -6,6 +6,7 @@
 #
 # Its variables are printed for eval; in a workflow of GitHub they go to GITHUB_ENV, and the
 # key is masked. It listens on a free port of this machine, with a new key, and keeps nothing.
+# start also installs the provider in the home folder, where none is: PROVIDER=none leaves it out.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../program.sh"
 
@@ -40,6 +41,7 @@ start() {
   fi
   local path url key
   path=$(program jobrunner)
+  install_provider
   mkdir -p "$state" && chmod 700 "$state" && rm -f "$state"/*
   # Without settings of an outer deployment. nohup: it outlives this step.
   env -u GPUCLOUD_API_KEY -u GPUCLOUD_API_KEY_FILE -u GPUCLOUD_ENGINE -u GPUCLOUD_ENGINE_FILE -u GITHUB_ENV \

@@ -32,8 +32,8 @@ type run struct {
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
 	DryRun       bool          `help:"Print the plan and its cost, and run nothing."`
-	MaxRequests  int           `default:"400" help:"Refuse a plan with more requests to a deployment that is not local."`
-	MaxSeconds   float64       `default:"1800" help:"Refuse a plan with more seconds of worker time."`
+	MaxRequests  int           `default:"400" help:"Refuse a plan with more requests; 0: no bound. Without effect with --local."`
+	MaxSeconds   float64       `default:"1800" help:"Refuse a plan with more seconds of worker time. Without effect with --local."`
 	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer, if the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`

@@ -108,9 +108,23 @@ func (c *addKey) Run() error {
 			return err
 		}
 		fmt.Fprintln(stdout, key)
+		c.warnOfUnused()
 		fmt.Fprintf(stderr, "This is the key of %s. Store it now: the deployment keeps only its hash.\n", c.Name)
 		return nil
 	})
+}
+
+// warnOfUnused says that the folder is no deployment's: most often the deployment runs
+// elsewhere, and will refuse the key.
+func (c *addKey) warnOfUnused() {
+	if url, err := c.engineURL(); err != nil || url != "" {
+		return
+	}
+	dir, err := dataDir(c.Data)
+	if err != nil || sqldb.HasDatabase(dir) {
+		return
+	}
+	fmt.Fprintf(stderr, "No deployment has its state in %s: only one that is started with this folder takes the key. For one that runs already, name its folder with --data.\n", dir)
 }
 
 type listKeys struct {

@@ -42,6 +42,32 @@ func (p *process) status(key, path string) int {
 	return resp.StatusCode
 }
 
+// A key for a folder that no deployment has used comes with a warning: most often the
+// deployment runs elsewhere.
+func TestKeyOfNoDeployment(t *testing.T) {
+	env := environment(t.TempDir(), "GPUCLOUD_API_KEY=k")
+	add := func(name string, args ...string) (said string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary, append([]string{"keys", "add", name}, args...)...)
+		var stderr bytes.Buffer
+		cmd.Env, cmd.Stderr = env, &stderr
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %s", err, &stderr)
+		}
+		return stderr.String()
+	}
+	if said := add("before"); !strings.Contains(said, "No deployment has its state in") || !strings.Contains(said, "with --data") {
+		t.Errorf("before the first start: %s", said)
+	}
+	serve(t, env)
+	if said := add("used"); strings.Contains(said, "No deployment") {
+		t.Errorf("while the deployment runs: %s", said)
+	}
+	if said := add("elsewhere", "--data", t.TempDir()); !strings.Contains(said, "No deployment has its state in") {
+		t.Errorf("in another folder: %s", said)
+	}
+}
+
 // Keys are added, used and removed while the deployment runs, and those that
 // were added before its start count as well.
 func TestFurtherKeys(t *testing.T) {

@@ -213,6 +213,24 @@ func TestPodIsAProcess(t *testing.T) {
 	}
 }
 
+// A pod that can't start is in the jobrunner's log, as a worker is, and each reason once,
+// however often it is tried.
+func TestPodThatCannotStartIsLogged(t *testing.T) {
+	t.Parallel()
+	h := newPods(t, "--clock=admin")
+	id := h.pod(`{"name":"p","image":"team/unknown",` + cpu + `}`)
+	h.waitsFor(id, "nothing on this machine runs the image team/unknown")
+	for range 3 {
+		h.call(http.MethodPost, "/clock", `{"advance":120000}`, nil)
+		time.Sleep(100 * time.Millisecond)
+	}
+	h.interrupt()
+	log := h.stderr.String()
+	if strings.Count(log, "level=WARN msg=\"a pod can't start\" pod="+id) != 1 || strings.Count(log, "team/unknown") != 1 {
+		t.Errorf("expected one warning:\n%s", log)
+	}
+}
+
 // A pod that the machine can't run is made all the same, and says why it waits. It takes
 // the GPUs of the pod or worker that gives them back.
 func TestPodsWait(t *testing.T) {

@@ -71,8 +71,8 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case slices.ContainsFunc(all, func(o api.Named) bool { return o.ID == idOrName }):
 		return idOrName
 	case len(ids) > 1:
-		diags.AddError("Several objects have this name", fmt.Sprintf("Expected the id of a %s, or a name that only one has. %d have the name %q: %s. Import one of these ids.",
-			r.kind.Title, len(ids), idOrName, strings.Join(ids, ", ")))
+		diags.AddError("Several objects have this name", fmt.Sprintf("Expected the id of %s, or a name that only one has. %d have the name %q: %s. Import one of these ids.",
+			withArticle(r.kind.Title), len(ids), idOrName, strings.Join(ids, ", ")))
 	case len(ids) == 1:
 		return ids[0]
 	case api.ValidID(idOrName):
@@ -80,9 +80,17 @@ func (r *kindResource[M]) find(ctx context.Context, c *api.Client, idOrName stri
 	case err != nil:
 		r.report(diags, "list", "", err)
 	default:
-		diags.AddError("Invalid import ID", fmt.Sprintf("Expected the id of a %s as the API shows it, with letters, digits, - and _ only, or the exact name of one that exists; got %q.", r.kind.Title, idOrName))
+		diags.AddError("Invalid import ID", fmt.Sprintf("Expected the id of %s as the API shows it, with letters, digits, - and _ only, or the exact name of one that exists; got %q.", withArticle(r.kind.Title), idOrName))
 	}
 	return ""
+}
+
+// withArticle is "a pod", "an endpoint", "an SSH key".
+func withArticle(title string) string {
+	if strings.HasPrefix(title, "SSH") || strings.ContainsRune("aeio", rune(title[0])) {
+		return "an " + title
+	}
+	return "a " + title
 }
 
 func (r *kindResource[M]) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {

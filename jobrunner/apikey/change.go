@@ -112,6 +112,9 @@ func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
 	if err == nil {
 		_, err = temp.Write(append(text, '\n'))
 	}
+	if err == nil {
+		err = giveToOwner(temp)
+	}
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), f.path)
 	}

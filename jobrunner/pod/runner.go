@@ -3,6 +3,7 @@ package pod
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -307,7 +308,7 @@ func (r *runner) acquire(run context.Context, p store.Pod) (store.Pod, error) {
 			break
 		}
 		if !errors.Is(err, errMembersUnknown) && !errors.Is(err, errNotWanted) {
-			r.waits(run, p, err.Error())
+			r.waits(run, p, slog.LevelInfo, "a pod waits", err.Error())
 		}
 		select {
 		case <-r.retry:
@@ -342,15 +343,15 @@ func (r *runner) release() {
 	r.devices = nil
 }
 
-// waits notes why the pod waits, and tells it once.
-func (r *runner) waits(run context.Context, p store.Pod, why string) {
+// waits notes why the pod waits, and tells it once, with a line of the jobrunner's log.
+func (r *runner) waits(run context.Context, p store.Pod, level slog.Level, line, why string) {
 	why = logline.Shorten(why, maxReason)
 	if current := r.wanted(); current != nil && current.Status == store.PodProvisioning && current.Reason == why {
 		return
 	}
 	if _, ok := r.report(run, p.Run, waits, func(p *store.Pod) { r.note(p, "Waits: "+why, why) }); ok {
 		r.log.Note("the pod waits: " + why)
-		r.pods.Logger.InfoContext(run, "a pod waits", "pod", r.id, "reason", why)
+		r.pods.Logger.Log(run, level, line, "pod", r.id, "reason", why)
 	}
 }
 
@@ -363,7 +364,7 @@ func (r *runner) waitFor(run context.Context, p store.Pod, err error) {
 		_ = sleep(run, retryStore) // its error is that nobody waits any more
 		return
 	}
-	r.waits(run, p, err.Error())
+	r.waits(run, p, slog.LevelWarn, "a pod can't start", err.Error())
 	r.mu.Lock()
 	pause := min(firstRetry<<min(r.failures, 10), lastRetry)
 	r.failures++

@@ -12,6 +12,12 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
 )
 
+// HasDatabase reports whether a deployment has its state in a folder, or has had it there.
+func HasDatabase(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, fileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Backup copies the database of a data folder into another folder, as it is at one moment.
 // A jobrunner may use it meanwhile.
 func Backup(dir, to string) (err error) {

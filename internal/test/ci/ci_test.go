@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,12 +39,14 @@ var build = sync.OnceValue(func() error {
 	return gobuild.Programs(context.Background(), programs, root, root+"/cmd/jobrunner", root+"/cmd/conformance")
 })
 
-// machine is a runner of a CI service: it has the programs and a command line, and its home
-// has the provider, which others fetch.
+// machine is a runner of a CI service: it has the programs, which others build, a command
+// line, and a home that is empty.
 type machine struct {
-	t    *testing.T
-	repo string // the example's copy
-	env  []string
+	t     *testing.T
+	repo  string // the example's copy
+	tools string // the folder of the command line
+	home  string
+	env   []string
 }
 
 func newMachine(t *testing.T, example string) *machine {
@@ -58,18 +59,13 @@ func newMachine(t *testing.T, example string) *machine {
 		t.Fatal(err)
 	}
 	base := t.TempDir()
-	m := &machine{t: t, repo: filepath.Join(base, "repository")}
-	tools, home := filepath.Join(base, "tools"), filepath.Join(base, "home")
-	err = errors.Join(os.Mkdir(tools, 0o700), os.Symlink(cli.Path, filepath.Join(tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
-	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
-		platform := filepath.Join(home, ".terraform.d/plugins", host, "gpucloud/gpucloud/0.0.1", runtime.GOOS+"_"+runtime.GOARCH)
-		err = errors.Join(err, os.MkdirAll(platform, 0o700), os.Symlink(filepath.Join(programs, "terraform-provider-gpucloud"), filepath.Join(platform, "terraform-provider-gpucloud")))
-	}
+	m := &machine{t: t, repo: filepath.Join(base, "repository"), tools: filepath.Join(base, "tools"), home: filepath.Join(base, "home")}
+	err = errors.Join(os.Mkdir(m.tools, 0o700), os.Mkdir(m.home, 0o700), os.Symlink(cli.Path, filepath.Join(m.tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.env = []string{
-		"HOME=" + home, "PATH=" + strings.Join([]string{tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
+		"HOME=" + m.home, "PATH=" + strings.Join([]string{m.tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
 		"TMPDIR=" + base, "GPUCLOUD_QUEUE_URL=https://production.example.com", // which no job may reach
 	}
 	return m

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,6 +154,41 @@ func TestShellExample(t *testing.T) {
 		t.Errorf("%v\n%s", err, output)
 	}
 	m.ended(filepath.Join(m.repo, ".state"))
+
+	j := jobrunnertest.Start(t)
+	output, err = m.bash("./conformance.sh", "GPUCLOUD_SOURCE="+tree, "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=")
+	if err != nil || !strings.Contains(output, "conformant") {
+		t.Errorf("%v\n%s", err, output)
+	}
+	if _, err := os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A machine that has Terraform and Go alone passes, too: jobrunner and provider are built.
+func TestEmptyMachine(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it builds both programs as a release does; with -short they are on PATH")
+	}
+	m := newMachine(t, "examples/ci/shell")
+	tree, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"GPUCLOUD_SOURCE=" + tree, "RUNNER_TEMP=" + m.repo + "/temp", "PATH=" + m.tools + ":" + os.Getenv("PATH")}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // else everything is fetched and compiled
+		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output() //nolint:gosec // of the list above
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(value)))
+	}
+	output, err := m.bash("./test.sh", env...)
+	if err != nil || !strings.Contains(output, passed) || !strings.Contains(output, "Building jobrunner") || !strings.Contains(output, "Building the provider") {
+		t.Errorf("%v\n%s", err, output)
+	}
+	m.ended(filepath.Join(m.repo, "temp/.jobrunner"))
 }
 
 // The three repositories differ in their CI alone.

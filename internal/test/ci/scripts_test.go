@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -87,6 +88,70 @@ func TestJobrunnerScript(t *testing.T) {
 		}
 	}
 	m.ended(state)
+}
+
+// A deployment that is not named is told of at once, with all that is missing.
+func TestJudgeScript(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	script, err := filepath.Abs(filepath.Join(root, "actions/conformance/judge.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for env, want := range map[string]string{
+		"GPUCLOUD_QUEUE_URL=":       "set BASE_URL API_KEY,",
+		"BASE_URL=http://127.0.0.1": "set API_KEY,",
+		"GPUCLOUD_API_KEY=k":        "set BASE_URL,",
+	} {
+		if output, err := m.bash("set -e; GPUCLOUD_QUEUE_URL= "+script, env); err == nil || !strings.Contains(output, want) {
+			t.Errorf("%s: %v\n%s", env, err, output)
+		}
+	}
+}
+
+// start installs the provider where none is, that of PROVIDER in any case, and none for none.
+func TestInstalledProvider(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	script, err := filepath.Abs(filepath.Join(root, "actions/program.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(m.repo, "other")
+	if err := os.WriteFile(other, []byte("other"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	built, err := os.Stat(filepath.Join(programs, "terraform-provider-gpucloud"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		env, want string
+		fails     bool
+		size      int64 // of the installed file; 0: none
+	}{
+		{"PROVIDER=none", "", false, 0},
+		{"PATH=/usr/bin:/bin", "set PROVIDER", false, 0}, // without Go
+		{"PROVIDER=/nosuch", "/nosuch", true, 0},
+		{"PROVIDER=", "terraform init finds it", false, built.Size()},
+		{"PROVIDER=", "", false, built.Size()},
+		{"PROVIDER=" + other, "terraform init finds it", false, int64(len("other"))},
+		{"PATH=/usr/bin:/bin", "", false, int64(len("other"))},
+	} {
+		output, err := m.bash(`set -euo pipefail; . "`+script+`"; install_provider`, c.env)
+		if (err != nil) != c.fails || !strings.Contains(output, c.want) || c.want == "" && output != "" {
+			t.Errorf("%s: %v, output:\n%s", c.env, err, output)
+		}
+		for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+			var size int64
+			if info, err := os.Stat(filepath.Join(m.home, ".terraform.d/plugins", host, "gpucloud/gpucloud/0.0.1", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-gpucloud")); err == nil {
+				size = info.Size()
+			}
+			if size != c.size {
+				t.Errorf("%s: the provider of %s has %d bytes, want %d", c.env, host, size, c.size)
+			}
+		}
+	}
 }
 
 // Flags with spaces in inputs stay whole, and the outputs name the deployment.

@@ -1,0 +1,48 @@
+//go:build unix
+
+package apikey_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/apikey"
+)
+
+// What root changes belongs to the deployment's user, who has the folder, also where the
+// folder is a link, as systemd makes it, and where an earlier file is root's.
+func TestRootChangesKeysOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file to another user")
+	}
+	const owner, group = 12345, 12346
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	path := filepath.Join(dir, apikey.FileName)
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, uid, gid uint32) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != uid || stat.Gid != gid || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: the file belongs to %v, mode %v", what, stat, info.Mode())
+		}
+	}
+	add(t, apikey.At(dir), "of-root")
+	check("root's folder", 0, uint32(os.Getegid()))
+	if err := os.Chown(dir, owner, group); err != nil {
+		t.Skip("this root may not give files away: ", err)
+	}
+	add(t, apikey.At(link), "of-another")
+	check("another user's folder", owner, group)
+	if err := apikey.At(link).Remove("of-root"); err != nil {
+		t.Fatal(err)
+	}
+	check("after a removal", owner, group)
+}
