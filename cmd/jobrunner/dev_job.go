@@ -220,5 +220,5 @@ func (e *devEndpoint) noOutput(ctx context.Context, job api.Job, hint string) st
 	if job.Status != "COMPLETED" || hasOutput(job) {
 		return ""
 	}
-	return "\nIt has no output: a handler on the SDK returns it, any other program prints it as a line of JSON"
+	return "\n" + withoutOutput
 }

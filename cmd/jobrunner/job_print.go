@@ -53,11 +53,17 @@ func (d *deployment) printEnd(j api.Job) error {
 		if err := printJSON(j); err != nil {
 			return err
 		}
+	case j.Status == "COMPLETED" && !hasOutput(j):
+		fmt.Fprintln(stderr, withoutOutput)
 	case hasOutput(j) && (j.Status == "COMPLETED" || j.Status == "FAILED"): // else it is the last progress
 		fmt.Fprintln(stdout, prettyOutput(j))
 	}
 	return verdict(j)
 }
+
+// withoutOutput is a line about a job that is COMPLETED without output, which its author
+// did not want as a rule.
+const withoutOutput = "It has no output: a handler on the SDK returns it, any other program prints it as one line of JSON"
 
 // tail prints the chunks of a job until its end; of a job without any, the output.
 func (d *deployment) tail(ctx context.Context, c *api.Client, endpointID, jobID string) (api.Job, error) {

@@ -225,15 +225,6 @@ func (w *worker) noteServing(address string) {
 	w.pool.balance.wakeWaiting()
 }
 
-// noteUnready says of a worker that starts why it takes no requests.
-func (w *worker) noteUnready(reason string) {
-	w.mu.Lock()
-	w.reason = reason
-	w.mu.Unlock()
-	w.log.Note(reason)
-	w.pool.logger.Warn("a worker takes no requests", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
-}
-
 // killUnhealthy notes that the worker does not work any more, and has it killed.
 func (w *worker) killUnhealthy(reason string) {
 	w.fail(reason)

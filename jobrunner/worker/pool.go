@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -154,16 +155,20 @@ func (p *pool) each() iter.Seq[*worker] {
 
 // waitsFor is why no worker of the endpoint can work, and its jobs wait; "" while
 // one does. One that starts anew after a failure changes nothing before it is
-// ready.
+// ready, or is known not to get ready.
 func (p *pool) waitsFor() (reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	unready := ""
 	for w := range p.each() {
-		if state := w.now().State; state == Idle || state == Running {
+		switch v := w.now(); v.State {
+		case Idle, Running:
 			return ""
+		case Initializing:
+			unready = cmp.Or(v.reason, unready)
 		}
 	}
-	return p.backoff.failure()
+	return cmp.Or(p.backoff.failure(), unready)
 }
 
 // evaluate starts the workers that are missing, lets those leave that are not

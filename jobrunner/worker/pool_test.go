@@ -81,6 +81,34 @@ func TestAProcessStartsForTheFirstJob(t *testing.T) {
 	})
 }
 
+// A worker that runs and asks for no job says so after a while, until it asks.
+func TestAWorkerThatDoesNotAsk(t *testing.T) {
+	fakes := newFakes(3)
+	fakes.boot = time.Minute
+	bubbleOf(t, fakes, func(f *fixture) {
+		f.pools.Set(colored(1, 1))
+		f.work(1)
+		const silent = "it has run for 30s and not asked for a job"
+		pass(29 * time.Second)
+		if why := f.pools.Failure("ep"); why != "" {
+			t.Errorf("it is said too soon: %q", why)
+		}
+		pass(2 * time.Second)
+		f.counts(worker.Counts{Initializing: 1})
+		if why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; !strings.HasPrefix(why, silent) || of.Reason != why || of.State != worker.Initializing {
+			t.Errorf("the endpoint says %q, the worker %+v", why, of)
+		}
+		if n := strings.Count(f.log.String(), silent); n != 1 {
+			t.Errorf("the log says it %d times:\n%s", n, f.log)
+		}
+		pass(29*time.Second + time.Second/2)
+		f.counts(worker.Counts{Running: 1})
+		if why, of := f.pools.Failure("ep"), f.pools.Workers("ep")[0]; why != "" || of.Reason != "" {
+			t.Errorf("it works, and the endpoint says %q, the worker %+v", why, of)
+		}
+	})
+}
+
 // A worker holds nothing as soon as it said what came of its job.
 func TestAResultFreesTheWorker(t *testing.T) {
 	bubbleOf(t, newFakes(1), func(f *fixture) {

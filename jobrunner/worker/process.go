@@ -50,6 +50,8 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 	if w.settings.Balanced {
 		address := addressOf(process, spec.Port)
 		w.watching.Go(func() { w.probe(w.life, address) })
+	} else {
+		w.watching.Go(func() { w.watchStart(w.life) })
 	}
 	ended := w.wait(ctx, process)
 	w.drain()
@@ -68,6 +70,32 @@ func (w *worker) serve(ctx context.Context, start func(context.Context, Spec) (P
 	w.end()
 	w.watching.Wait()
 	return w.failure()
+}
+
+// startPatience is how long a worker may start in silence: the SDK asks for jobs once its
+// handler's module is loaded.
+const startPatience = 30 * time.Second
+
+// watchStart says of a worker that runs and asks for no job that it does not.
+func (w *worker) watchStart(ctx context.Context) {
+	if w.pool.clock.Sleep(ctx, startPatience) == nil {
+		w.noteUnready(fmt.Sprintf("it has run for %s and not asked for a job: it still loads, or its program never asks (serverless.start); its log may say more", startPatience))
+	}
+}
+
+// noteUnready says of a worker that starts why it does not work yet.
+func (w *worker) noteUnready(reason string) {
+	w.mu.Lock()
+	starts := w.state == Initializing
+	if starts {
+		w.reason = reason
+	}
+	w.mu.Unlock()
+	if !starts {
+		return
+	}
+	w.log.Note(reason)
+	w.pool.logger.Warn("a worker is not ready", "endpoint", w.pool.id, "worker", w.id, "reason", reason)
 }
 
 // wait ends when the process has ended, which it tells, or is to be killed.

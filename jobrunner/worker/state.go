@@ -77,6 +77,7 @@ func (w *worker) fail(reason string) {
 // view is how a worker stands at a moment.
 type view struct {
 	State
+	reason         string    // why it does not work
 	since          time.Time // when it last became idle
 	jobs           int
 	ready          bool // works, and may take more
@@ -90,7 +91,7 @@ func (w *worker) now() view {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return view{
-		State: w.state, since: w.since, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
+		State: w.state, reason: w.reason, since: w.since, jobs: len(w.jobs), ready: w.isReady(), offClock: len(w.jobs) > 0 && !w.followsClock,
 		speaks: w.speaks, folder: w.folder, stale: w.stale(), staying: w.takesJobs(),
 	}
 }
