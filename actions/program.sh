@@ -53,7 +53,8 @@ install_provider() {
       return
     fi
     echo "Building the provider from $source" >&2
-    (cd "$source" && CGO_ENABLED=0 go build -trimpath -o "$path" .) >&2 || return
+    # Without the commit, which is in no release's name: the checksum is the same for the same source.
+    (cd "$source" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$path" .) >&2 || return
   fi
   for host in registry.terraform.io registry.opentofu.org; do
     folder=$plugins/$host/gpucloud/gpucloud/0.0.1/$(platform)

@@ -7,7 +7,7 @@
 #   BASE_URL, API_KEY  of the deployment, or GPUCLOUD_BASE_URL and GPUCLOUD_API_KEY
 #   ENDPOINT_ID        endpoint whose workers run the image of the suite, or GPUCLOUD_ENDPOINT_ID
 #   PROFILE            read (the default), jobs or full
-#   SELECT             clauses, separated by spaces, such as JOB-* or !AUTH-3
+#   SELECT             clauses, separated by spaces, such as JOB-* or !AUT-03
 #   KNOWN_FAILING      file of known deviations
 #   FLAGS              further flags of conformance run, separated by spaces
 #   REPORTS            folder of the reports, by default conformance-reports

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Starts a jobrunner for the tests of a CI job, and stops it.
 #
-#   eval "$(actions/jobrunner/jobrunner.sh start [flag of jobrunner serve]...)"
+#   variables=$(actions/jobrunner/jobrunner.sh start [flag of jobrunner serve]...)
+#   eval "$variables"
 #   actions/jobrunner/jobrunner.sh stop
 #
-# Its variables are printed for eval; in a workflow of GitHub they go to GITHUB_ENV, and the
+# Its variables are printed for eval (in two steps: eval "$(…)" hides that the start failed); in a workflow of GitHub they go to GITHUB_ENV, and the
 # key is masked. It listens on a free port of this machine, with a new key, and keeps nothing.
 # start also installs the provider in the home folder, where none is: PROVIDER=none leaves it out.
 set -euo pipefail
@@ -35,6 +36,10 @@ set_variable() {
 }
 
 start() {
+  if ! command -v ps >/dev/null; then
+    echo "ps is missing, by which the jobrunner is known: install it (Debian: procps)" >&2
+    exit 1
+  fi
   if running; then
     echo "A jobrunner runs already, with its log in $state: stop it, or set JOBRUNNER_STATE to another folder" >&2
     exit 1

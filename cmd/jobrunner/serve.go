@@ -235,7 +235,7 @@ func (s *serve) greet(w io.Writer, url, remote, dir, key string, generated bool,
 	}
 	fmt.Fprintf(w, "\nexport GPUCLOUD_BASE_URL=%s\n", url)
 	switch {
-	case generated:
+	case generated && (dir == "" || os.Getenv("JOURNAL_STREAM") == ""): // no key in the journal of systemd
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=%s\n", key)
 	case s.APIKeyFile != "":
 		fmt.Fprintf(w, "export GPUCLOUD_API_KEY=\"$(cat %q)\"\n", s.APIKeyFile)

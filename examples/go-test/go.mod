@@ -4,5 +4,6 @@ go 1.26.0
 
 require github.com/gpucloud/terraform-provider-gpucloud v0.0.0
 
-// Remove this line in a module of your own.
+// In a module of your own have neither this line nor the one above: go get
+// github.com/gpucloud/terraform-provider-gpucloud@main writes it.
 replace github.com/gpucloud/terraform-provider-gpucloud => ../..

@@ -1,0 +1,29 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A service whose output is systemd's journal tells where its new key is, not the key.
+func TestNoKeyInTheJournal(t *testing.T) {
+	t.Parallel()
+	for journal, shown := range map[string]bool{"": true, "JOURNAL_STREAM=8:1": false} {
+		dir := filepath.Join(t.TempDir(), "state")
+		env := environment(t.TempDir())
+		if journal != "" {
+			env = append(env, journal)
+		}
+		p := serve(t, env, "--data="+dir)
+		key, err := os.ReadFile(filepath.Join(dir, "api-key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		greeting := strings.Join(p.greeted, "\n")
+		if strings.Contains(greeting, strings.TrimSpace(string(key))) != shown || !shown && p.exported("GPUCLOUD_API_KEY") != `"$(cat "`+filepath.Join(dir, "api-key")+`")"` {
+			t.Errorf("%q: the greeting is\n%s", journal, greeting)
+		}
+	}
+}
