@@ -137,6 +137,16 @@ func TestGitLabExample(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(m.repo, "conformance-reports/junit.xml")); err != nil {
 		t.Error(err)
 	}
+
+	// Where the jobrunner does not start, nothing goes on with the deployment of the job's own variables.
+	if err := os.WriteFile(filepath.Join(m.repo, "jobrunner.yaml"), []byte("rule: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := m.bash("set -eo pipefail\n"+strings.Join(file["module"].Script, "\n"), "CI_PROJECT_DIR="+m.repo, "GPUCLOUD_SOURCE="+m.repo+"/.gpucloud",
+		"GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key)
+	if err == nil || !strings.Contains(output, "The jobrunner did not start") || strings.Contains(output, "Initializing") {
+		t.Errorf("a jobrunner that does not start: %v\n%s", err, output)
+	}
 }
 
 func TestShellExample(t *testing.T) {

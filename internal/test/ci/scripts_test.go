@@ -90,6 +90,23 @@ func TestJobrunnerScript(t *testing.T) {
 	m.ended(state)
 }
 
+// Without ps the script can't tell what runs, and starts nothing.
+func TestStartWithoutPS(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	script, err := filepath.Abs(filepath.Join(root, "actions/jobrunner/jobrunner.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := m.bash(`tools=$(mktemp -d); for name in bash env dirname; do ln -s "$(command -v $name)" "$tools/"; done; PATH=$tools `+script+` start`, "JOBRUNNER_STATE="+m.repo+"/.state")
+	if err == nil || !strings.Contains(output, "ps is missing") {
+		t.Errorf("%v\n%s", err, output)
+	}
+	if _, err := os.Stat(filepath.Join(m.repo, ".state")); err == nil {
+		t.Error("something was started")
+	}
+}
+
 // A deployment that is not named is told of at once, with all that is missing.
 func TestJudgeScript(t *testing.T) {
 	t.Parallel()
