@@ -146,10 +146,10 @@ func (s *postgresTx) script(statements string) error {
 }
 
 // alone takes a lock that ends with the transaction. Schemas of one database
-// don't share it.
+// don't share it. It is sent with the next statement, which sees what was committed
+// before it is run: each has a snapshot of its own (READ COMMITTED).
 func (s *postgresTx) alone(name string) error {
-	_, err := s.exec("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
-	return err
+	return s.later("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' gpucloud ' || ?, 0))", name)
 }
 
 // room is the server's to have.
