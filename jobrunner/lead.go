@@ -201,5 +201,7 @@ func (j *Jobrunner) heed(ctx context.Context, kind, id string) {
 		j.resyncs.soon(id, func() { j.sync(ctx, id) })
 	case engine.PodChanged:
 		j.resyncs.soon("pod "+id, func() { j.pods.SyncKnown(ctx, id) })
+	case engine.LimitReached:
+		j.limits.GiveBack(id)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobapi"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/limits"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
@@ -47,7 +48,10 @@ func (j *Jobrunner) limiter(ctx context.Context, clk *clock.Clock) (_ jobapi.Lim
 	if !j.db.Shared() {
 		return limits.New(clk), nil
 	}
-	j.limits, err = limits.NewShared(ctx, j.db, clk, j.engine.Process, func() int { return len(j.engine.Nodes()) + 1 })
+	j.limits, err = limits.NewShared(ctx, limits.SharedConfig{
+		DB: j.db, Clock: clk, Process: j.engine.Process, Nodes: func() int { return len(j.engine.Nodes()) + 1 },
+		Announce: func(key string) { j.engine.Announce(engine.LimitReached, key) },
+	})
 	return j.limits, err
 }
 

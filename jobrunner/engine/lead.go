@@ -43,6 +43,7 @@ const (
 	EndpointChanged = "endpoint" // it was created, changed or deleted
 	LeadChanged     = "lead"     // of an endpoint: it was given up
 	PodChanged      = "pod"
+	LimitReached    = "limit" // of requests, or it is near: what is reserved of it is needed
 )
 
 // Announce hints to the other processes at what happened to an object.

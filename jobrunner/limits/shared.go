@@ -2,7 +2,6 @@ package limits
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -10,42 +9,15 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
-// sharedSchema is the history of the tables of Shared. What they have is true for
-// seconds: a server that crashed empties them, and a commit waits for no disk.
-var sharedSchema = []string{`
-CREATE UNLOGGED TABLE admitted ( -- requests that count in the window
-	key  TEXT   NOT NULL,
-	slot BIGINT NOT NULL, -- of slotTime
-	n    BIGINT NOT NULL,
-	PRIMARY KEY (key, slot)
-);
-CREATE INDEX admitted_slot ON admitted (slot);
-CREATE UNLOGGED TABLE open_requests ( -- that processes have, or may have
-	key     TEXT   NOT NULL,
-	process TEXT   NOT NULL,
-	n       BIGINT NOT NULL,
-	PRIMARY KEY (key, process)
-);`}
-
-const (
-	slotTime = 250 * time.Millisecond
-
-	countAdmitted = `SELECT COALESCE(CAST(SUM(n) AS BIGINT), 0), COALESCE(MIN(slot), 0) FROM admitted WHERE key = ? AND slot > ?`
-	addAdmitted   = `INSERT INTO admitted (key, slot, n) VALUES (?, ?, ?) ON CONFLICT (key, slot) DO UPDATE SET n = admitted.n + excluded.n`
-	// Arguments: key, process.
-	countOpen = `SELECT COALESCE(CAST(SUM(n) AS BIGINT), 0) FROM open_requests WHERE key = ? AND process <> ? AND process IN (SELECT id FROM processes)`
-	// Arguments: key, process, how many.
-	setOpen = `INSERT INTO open_requests (key, process, n) VALUES (?, ?, ?) ON CONFLICT (key, process) DO UPDATE SET n = excluded.n`
-
-	deleteAdmitted = `DELETE FROM admitted WHERE slot < ?`
-	deleteOpen     = `DELETE FROM open_requests WHERE n = 0 OR process NOT IN (SELECT id FROM processes)`
-)
-
 // A process reserves several requests at a time while they come fast and less than half
 // of a limit is used, so that most cost no statement. What it does not use in permitTime
-// lapses, and is given back. A limit is never exceeded.
+// lapses, and is given back, and before that when another process has come to the half.
+// A limit is never exceeded, and a request is refused only where no process that answers
+// within returnTries has an unused reservation.
 const (
-	permitTime = time.Second
+	permitTime  = time.Second
+	returnPause = 5 * time.Millisecond // until the database is asked again
+	returnTries = 20
 	// A limit below this is counted request by request.
 	smallLimit = 100
 	// So many reservations of all processes together are a whole limit.
@@ -55,21 +27,29 @@ const (
 // Shared is a Limiter for the processes that share a database: what it admits counts
 // for all.
 type Shared struct {
-	db      *sqldb.DB
-	clock   *clock.Clock
-	process func() string
-	nodes   func() int
+	SharedConfig
 
 	mu   sync.Mutex
 	keys map[Key]*reserve
+}
+
+// SharedConfig says what a Shared works with.
+type SharedConfig struct {
+	DB      *sqldb.DB
+	Clock   *clock.Clock
+	Process func() string // the id of this process among those that share the database
+	Nodes   func() int    // how many those are
+	// Announce has the others call GiveBack. It returns at once, and may be in vain.
+	Announce func(key string)
 }
 
 // reserve is what this process may admit of a Key by itself. While the database is asked
 // it admits nothing, and requests wait in line: those that wait are asked for together.
 type reserve struct {
 	asking bool
-	line   []chan error    // requests
-	gives  []chan struct{} // those that are over, whose slots are to be given back
+	line   []*request
+	gives  []chan struct{} // of requests that are over, whose slots are to be given back
+	wanted bool            // another process needs what is unused
 
 	permits int       // requests
 	until   time.Time // their end
@@ -78,16 +58,23 @@ type reserve struct {
 	slots   int       // requests at a time
 	open    int       // of these, those in flight
 	process string    // that has the slots
-	scarce  bool      // more than half of the slots of all processes are in use
+	unused  int       // that the database knows of
+	scarce  bool      // slots are given back as soon as their requests are over
 }
 
-// NewShared prepares the tables. process is the id of this process among those that
-// share the database, and nodes how many there are.
-func NewShared(ctx context.Context, db *sqldb.DB, c *clock.Clock, process func() string, nodes func() int) (*Shared, error) {
-	if err := db.Migrate(ctx, "limits", sharedSchema); err != nil {
+// request waits to be admitted.
+type request struct {
+	answer  chan error
+	running func() int // workers
+	tries   int        // to admit it
+}
+
+// NewShared prepares the tables.
+func NewShared(ctx context.Context, c SharedConfig) (*Shared, error) {
+	if err := c.DB.Migrate(ctx, "limits", sharedSchema); err != nil {
 		return nil, err
 	}
-	return &Shared{db: db, clock: c, process: process, nodes: nodes, keys: map[Key]*reserve{}}, nil
+	return &Shared{SharedConfig: c, keys: map[Key]*reserve{}}, nil
 }
 
 // Admit is Admit of Limiter. An error that is no *Exceeded is the database's, or ctx's.
@@ -101,13 +88,13 @@ func (s *Shared) Admit(ctx context.Context, k Key, running func() int) (done fun
 		r = &reserve{}
 		s.keys[k] = r
 	}
-	if r.admit(s.clock.Now(), Table[k.Operation].Concurrent > 0, s.process()) {
+	if r.admit(s.Clock.Now(), Table[k.Operation].Concurrent > 0, s.Process()) {
 		s.mu.Unlock()
 		return func() { s.release(k, r) }, nil
 	}
 	answer := make(chan error, 1)
-	r.line = append(r.line, answer)
-	s.serve(k, r, running)
+	r.line = append(r.line, &request{answer: answer, running: running})
+	s.serve(k, r)
 	s.mu.Unlock()
 	select {
 	case err = <-answer:
@@ -151,14 +138,28 @@ func (s *Shared) release(k Key, r *reserve) {
 	}
 	given := make(chan struct{})
 	r.gives = append(r.gives, given)
-	s.serve(k, r, nil)
+	s.serve(k, r)
 	s.mu.Unlock()
 	<-given
 }
 
+// GiveBack gives back what is reserved of a key and unused, which another process has
+// announced that it needs. It returns at once.
+func (s *Shared) GiveBack(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, r := range s.keys {
+		if r.unused > 0 && k.text() == key {
+			r.wanted = true
+			s.serve(k, r)
+			return
+		}
+	}
+}
+
 // serve asks the database, one time after the other, until nobody waits. The limiter is
 // locked.
-func (s *Shared) serve(k Key, r *reserve, running func() int) {
+func (s *Shared) serve(k Key, r *reserve) {
 	if r.asking {
 		return
 	}
@@ -166,25 +167,29 @@ func (s *Shared) serve(k Key, r *reserve, running func() int) {
 	go func() {
 		for {
 			s.mu.Lock()
-			for len(r.line) > 0 && r.reserved(s.clock.Now(), Table[k.Operation].Concurrent > 0, s.process()) {
-				r.line[0] <- nil
+			for len(r.line) > 0 && r.reserved(s.Clock.Now(), Table[k.Operation].Concurrent > 0, s.Process()) {
+				r.line[0].answer <- nil
 				r.line = r.line[1:]
 			}
-			line, gives := r.line, r.gives
-			r.line, r.gives = nil, nil
-			if len(line)+len(gives) == 0 {
+			line, gives, wanted := r.line, r.gives, r.wanted
+			r.line, r.gives, r.wanted = nil, nil, false
+			if len(line)+len(gives) == 0 && !wanted {
 				r.asking = false
 				s.mu.Unlock()
 				return
 			}
 			s.mu.Unlock()
+			wait := false
 			if len(line) > 0 {
-				s.ask(k, r, line, running)
+				wait = s.ask(k, r, line, wanted)
 			} else {
-				s.giveBack(k, r)
+				s.giveBack(k, r, wanted)
 			}
 			for _, given := range gives {
 				close(given)
+			}
+			if wait {
+				time.Sleep(returnPause)
 			}
 		}
 	}()
@@ -200,9 +205,9 @@ func (r *reserve) takeLapsed(now time.Time) (n int, slot int64) {
 	return n, r.slot
 }
 
-// grow says how many permits and slots to reserve beside those that are needed: the
-// more, the faster the last ones were used. The limiter is locked.
-func (r *reserve) grow(limit Limit, nodes int, now time.Time) (chunk, spare int) {
+// grow says how many permits and slots to reserve beside those for requests in line: at a
+// time the more, the faster the last ones were used. The limiter is locked.
+func (r *reserve) grow(limit Limit, requests, nodes int, now time.Time) (chunk, spare int) {
 	switch {
 	case r.permits > 0: // slots are what is missing
 	case now.Before(r.until) && limit.Rate > smallLimit:
@@ -214,140 +219,80 @@ func (r *reserve) grow(limit Limit, nodes int, now time.Time) (chunk, spare int)
 	if r.chunk > 0 && limit.Concurrent > smallLimit {
 		spare = min(r.chunk, limit.Concurrent/(reservations*nodes))
 	}
-	return chunk, spare
+	return max(0, chunk-requests), max(0, spare-requests)
 }
 
-// ask asks the database to admit the requests in a line, and reserves others. Those that
-// exceed a limit at this moment are refused, the last first.
-func (s *Shared) ask(k Key, r *reserve, line []chan error, running func() int) {
-	limit, process := Table[k.Operation], s.process()
+// ask asks the database to admit the requests in a line, and reserves others, unless what
+// is unused is wanted elsewhere. Those that exceed a limit at this moment are refused, the
+// last first; but while other processes have unused reservations they stay in line, and
+// ask tells to wait.
+func (s *Shared) ask(k Key, r *reserve, line []*request, wanted bool) (wait bool) {
+	limit := Table[k.Operation]
 	s.mu.Lock()
-	q := question{text: k.text(), process: process, limit: limit, rate: limit.Rate, open: r.open, requests: len(line)}
-	q.lapsed, q.lapsedSlot = r.takeLapsed(s.clock.Now())
+	q := question{
+		text: k.text(), process: s.Process(), limit: limit, running: line[0].running, wanted: wanted,
+		open: r.open, slots: r.slots, unused: r.unused, requests: len(line),
+	}
+	if r.process != q.process { // the database has forgotten what the former one had
+		q.slots, q.unused = 0, 0
+	}
+	q.lapsed, q.heldSlot = r.takeLapsed(s.Clock.Now())
 	q.held = r.permits
-	q.chunk, q.spare = r.grow(limit, max(1, s.nodes()), s.clock.Now())
+	q.chunk, q.spare = r.grow(limit, len(line), max(1, s.Nodes()), s.Clock.Now())
 	s.mu.Unlock()
 	got, err := s.put(q)
-	if err == nil && got.overRate && limit.PerWorker > 0 && running != nil {
-		if more := running() * limit.PerWorker; more > q.rate {
-			q.rate, q.lapsed = more, 0
-			got, err = s.put(q)
-		}
+	if err == nil && got.announce {
+		s.Announce(q.text)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		for _, waiting := range line {
-			waiting <- err
+			waiting.answer <- err
 		}
-		return
+		return false
 	}
-	if got.admitted > 0 {
-		if r.permits == 0 {
-			r.until, r.slot = got.until, got.slot
-		}
-		r.permits += got.permits - got.admitted
-		r.process, r.slots, r.scarce = process, got.slots, got.scarce
-		r.open += got.admitted
+	if q.held == 0 && got.admitted > 0 {
+		r.until, r.slot = got.until, got.slot
 	}
+	r.permits += got.permits - got.admitted
+	r.process, r.slots, r.unused, r.scarce = q.process, got.slots, got.unused, got.scarce
+	r.open += got.admitted
+	var stay []*request
 	for i, waiting := range line {
-		if i < got.admitted {
-			waiting <- nil
-		} else {
-			waiting <- got.exceeded
+		waiting.tries++
+		switch {
+		case i < got.admitted:
+			waiting.answer <- nil
+		case got.others > 0 && waiting.tries < returnTries:
+			stay = append(stay, waiting)
+		default:
+			waiting.answer <- got.exceeded
 		}
 	}
+	r.line = append(stay, r.line...)
+	return len(stay) > 0
 }
 
-// question is what the database is asked.
-type question struct {
-	text, process string
-	limit         Limit
-	rate          int
-	lapsed        int // permits to give back
-	lapsedSlot    int64
-	held          int // permits that are there
-	open          int // requests in flight here
-	requests      int // that wait
-	chunk, spare  int // permits and slots to reserve
-}
-
-// outcome is what the database says.
-type outcome struct {
-	admitted int // of the requests that wait
-	exceeded *Exceeded
-	overRate bool
-	permits  int // new ones
-	slot     int64
-	until    time.Time
-	slots    int
-	scarce   bool
-}
-
-func (s *Shared) put(q question) (got outcome, err error) {
-	limit := q.limit
-	err = s.db.Write(context.Background(), func(tx *sqldb.Tx) error {
-		got = outcome{}
-		if err := tx.Alone("limit " + q.text); err != nil {
-			return err
-		}
-		now := s.clock.Now()
-		got.slot, got.until = now.UnixNano()/int64(slotTime), now.Add(permitTime)
-		if q.lapsed > 0 {
-			if err := tx.Later(addAdmitted, q.text, q.lapsedSlot, -q.lapsed); err != nil {
-				return err
-			}
-		}
-		var used, oldest, others int
-		if err := tx.QueryRow(countAdmitted, q.text, got.slot-int64(Window/slotTime)).Scan(&used, &oldest); err != nil {
-			return err
-		}
-		if limit.Concurrent > 0 {
-			if err := tx.QueryRow(countOpen, q.text, q.process).Scan(&others); err != nil {
-				return err
-			}
-		}
-		got.admitted = min(q.requests, max(0, q.rate-used+q.held))
-		if got.overRate = got.admitted < q.requests; got.overRate {
-			after := time.Duration(int64(oldest)+1)*slotTime + Window - time.Duration(now.UnixNano())
-			got.exceeded = &Exceeded{fmt.Sprintf("too many %s requests at this endpoint: %d in %s are allowed now", limit.Name, q.rate, Window), max(after, time.Millisecond)}
-		}
-		if free := max(0, limit.Concurrent-others-q.open); limit.Concurrent > 0 && got.admitted > free {
-			got.admitted = free
-			got.exceeded = &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, others+q.open+free), time.Second}
-		}
-		if got.admitted == 0 {
-			return nil
-		}
-		got.permits = max(0, got.admitted-q.held)
-		if used+got.permits+q.chunk <= q.rate/2 {
-			got.permits += q.chunk
-		}
-		got.slots, got.scarce = q.open+got.admitted, true
-		if q.spare > 0 && others+got.slots+q.spare < limit.Concurrent/2 {
-			got.slots, got.scarce = got.slots+q.spare, false
-		}
-		if limit.Concurrent > 0 {
-			if err := tx.Later(setOpen, q.text, q.process, got.slots); err != nil {
-				return err
-			}
-		}
-		if got.permits == 0 {
-			return nil
-		}
-		return tx.Later(addAdmitted, q.text, got.slot, got.permits)
-	})
-	return got, err
-}
-
-// giveBack gives the slots back that no request has. One that fails is given back by
-// Sweep.
-func (s *Shared) giveBack(k Key, r *reserve) {
+// giveBack gives the slots back that no request has, and the permits that lapsed, or all
+// that are wanted elsewhere. What fails is given back by Sweep, or counts until the window
+// is over.
+func (s *Shared) giveBack(k Key, r *reserve, wanted bool) {
 	s.mu.Lock()
 	slots, process := r.open, r.process
+	permits, slot := r.takeLapsed(s.Clock.Now())
+	if wanted {
+		permits, r.permits = permits+r.permits, 0
+	}
+	unused := r.permits
 	s.mu.Unlock()
-	err := s.db.Write(context.Background(), func(tx *sqldb.Tx) error {
-		_, err := tx.Exec(setOpen, k.text(), process, slots)
+	err := s.DB.Write(context.Background(), func(tx *sqldb.Tx) error {
+		if permits > 0 {
+			if err := tx.Later(addAdmitted, k.text(), slot, -permits); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(setOpen, k.text(), process, slots, unused)
 		return err
 	})
 	if err != nil {
@@ -355,29 +300,22 @@ func (s *Shared) giveBack(k Key, r *reserve) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.slots = slots
+	r.slots, r.unused, r.scarce = slots, unused, r.scarce || wanted
 }
 
 // Sweep gives back what this process has reserved and does not use, and with all deletes
 // the rows that count no more.
 func (s *Shared) Sweep(ctx context.Context, all bool) error {
 	s.mu.Lock()
-	type permits struct {
-		n    int
-		slot int64
-	}
-	lapsed, given := map[Key]permits{}, []chan struct{}(nil)
+	var given []chan struct{}
 	for k, r := range s.keys {
-		if r.asking || s.clock.Now().Before(r.until) {
+		if r.asking || s.Clock.Now().Before(r.until) {
 			continue
 		}
-		if n, slot := r.takeLapsed(s.clock.Now()); n > 0 {
-			lapsed[k] = permits{n, slot}
-		}
-		if r.open < r.slots && Table[k.Operation].Concurrent > 0 {
+		if Table[k.Operation].Concurrent > 0 && (r.open < r.slots || r.unused > 0) {
 			done := make(chan struct{})
 			r.gives, given = append(r.gives, done), append(given, done)
-			s.serve(k, r, nil)
+			s.serve(k, r)
 		} else if r.open == 0 {
 			delete(s.keys, k)
 		}
@@ -386,21 +324,11 @@ func (s *Shared) Sweep(ctx context.Context, all bool) error {
 	for _, done := range given {
 		<-done
 	}
-	for k, p := range lapsed {
-		err := s.db.Write(ctx, func(tx *sqldb.Tx) error {
-			_, err := tx.Exec(addAdmitted, k.text(), p.slot, -p.n)
-			return err
-		})
-		if err != nil {
-			return err // they count until the window is over
-		}
-	}
 	if !all {
 		return nil
 	}
-	first := s.clock.Now().UnixNano()/int64(slotTime) - int64(Window/slotTime)
-	return s.db.Write(ctx, func(tx *sqldb.Tx) error {
-		if err := tx.Later(deleteAdmitted, first); err != nil {
+	return s.DB.Write(ctx, func(tx *sqldb.Tx) error {
+		if err := tx.Later(deleteAdmitted, firstSlot(s.Clock.Now())); err != nil {
 			return err
 		}
 		_, err := tx.Exec(deleteOpen)

@@ -1,0 +1,137 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// sharedSchema is the history of the tables of Shared. What they have is true for
+// seconds: a server that crashed empties them, and a commit waits for no disk.
+var sharedSchema = []string{`
+CREATE UNLOGGED TABLE admitted ( -- requests that count in the window
+	key  TEXT   NOT NULL,
+	slot BIGINT NOT NULL, -- of slotTime
+	n    BIGINT NOT NULL,
+	PRIMARY KEY (key, slot)
+);
+CREATE INDEX admitted_slot ON admitted (slot);
+CREATE UNLOGGED TABLE open_requests ( -- that processes have, or may have
+	key     TEXT   NOT NULL,
+	process TEXT   NOT NULL,
+	n       BIGINT NOT NULL,
+	PRIMARY KEY (key, process)
+);`, `
+ALTER TABLE open_requests ADD COLUMN unused BIGINT NOT NULL DEFAULT 0; -- permits and slots that the process reserved; fewer may be
+`}
+
+const (
+	slotTime = 50 * time.Millisecond // in which requests are counted together
+
+	// Arguments: key, the first slot that counts, key, process.
+	selectUsed = `SELECT a.n, a.oldest, o.n, o.unused FROM
+		(SELECT COALESCE(CAST(SUM(n) AS BIGINT), 0) AS n, COALESCE(MIN(slot), 0) AS oldest FROM admitted WHERE key = ? AND slot >= ?) AS a,
+		(SELECT COALESCE(CAST(SUM(n) AS BIGINT), 0) AS n, COALESCE(CAST(SUM(unused) AS BIGINT), 0) AS unused
+			FROM open_requests WHERE key = ? AND process <> ? AND process IN (SELECT id FROM processes)) AS o`
+	addAdmitted = `INSERT INTO admitted (key, slot, n) VALUES (?, ?, ?) ON CONFLICT (key, slot) DO UPDATE SET n = admitted.n + excluded.n`
+	// Arguments: key, process, how many, how many of what is reserved may be unused.
+	setOpen = `INSERT INTO open_requests (key, process, n, unused) VALUES (?, ?, ?, ?) ON CONFLICT (key, process) DO UPDATE SET n = excluded.n, unused = excluded.unused`
+
+	deleteAdmitted = `DELETE FROM admitted WHERE slot < ?`
+	deleteOpen     = `DELETE FROM open_requests WHERE n = 0 AND unused = 0 OR process NOT IN (SELECT id FROM processes)`
+)
+
+func slotOf(t time.Time) int64 { return t.UnixNano() / int64(slotTime) }
+
+// firstSlot is the first one that is not older than a Window altogether.
+func firstSlot(now time.Time) int64 { return slotOf(now.Add(-Window)) }
+
+// question is what the database is asked.
+type question struct {
+	text, process string
+	limit         Limit
+	running       func() int
+	lapsed, held  int   // permits to give back, or that are there
+	heldSlot      int64 // in which they count
+	wanted        bool  // what is unused is to be given back
+	open          int   // requests in flight here
+	slots, unused int   // as the database knows them
+	requests      int   // that wait
+	chunk, spare  int   // permits and slots to reserve
+}
+
+// outcome is what the database says.
+type outcome struct {
+	admitted int // of the requests that wait
+	exceeded *Exceeded
+	permits  int // new ones; negative: given back
+	slot     int64
+	until    time.Time
+	slots    int
+	unused   int
+	scarce   bool
+	others   int  // permits and slots that other processes have reserved, unused
+	announce bool // that they are wanted
+}
+
+// put admits what the limits allow at this moment, and reserves or gives back.
+func (s *Shared) put(q question) (got outcome, err error) {
+	limit := q.limit
+	err = s.DB.Write(context.Background(), func(tx *sqldb.Tx) error {
+		got = outcome{}
+		if err := tx.Alone("limit " + q.text); err != nil {
+			return err
+		}
+		if q.lapsed > 0 {
+			if err := tx.Later(addAdmitted, q.text, q.heldSlot, -q.lapsed); err != nil {
+				return err
+			}
+		}
+		var used, oldest, open int
+		if err := tx.QueryRow(selectUsed, q.text, firstSlot(s.Clock.Now()), q.text, q.process).Scan(&used, &oldest, &open, &got.others); err != nil {
+			return err
+		}
+		now := s.Clock.Now()
+		got.slot, got.until = slotOf(now), now.Add(permitTime)
+		rate := limit.Rate
+		permitted := func() int { return min(q.requests, max(0, rate-used+q.held)) }
+		if permitted() < q.requests && limit.PerWorker > 0 {
+			rate = max(rate, q.running()*limit.PerWorker)
+		}
+		if got.admitted = permitted(); got.admitted < q.requests {
+			after := time.Duration(int64(oldest)+1)*slotTime + Window - time.Duration(now.UnixNano())
+			got.exceeded = &Exceeded{fmt.Sprintf("too many %s requests at this endpoint: %d in %s are allowed now", limit.Name, rate, Window), max(after, time.Millisecond)}
+		}
+		if free := max(0, limit.Concurrent-open-q.open); limit.Concurrent > 0 && got.admitted > free {
+			got.admitted = free
+			got.exceeded = &Exceeded{fmt.Sprintf("too many %s requests at a time at this endpoint: %d are open", limit.Name, open+q.open+free), time.Second}
+		}
+		got.slots, got.permits = q.open+got.admitted, max(0, got.admitted-q.held)
+		reserve := q.chunk+q.spare > 0 && !q.wanted && got.exceeded == nil &&
+			used+got.permits+q.chunk <= rate/2 && open+got.slots+q.spare < limit.Concurrent/2
+		if reserve {
+			got.slots, got.permits = got.slots+q.spare, got.permits+q.chunk
+		} else {
+			got.permits = got.admitted - q.held
+		}
+		got.scarce = !reserve
+		got.unused = q.held + got.permits + got.slots - q.open - 2*got.admitted
+		got.announce = got.others > 0 && (got.exceeded != nil || used+got.permits > rate/2 || open+got.slots > limit.Concurrent/2)
+		if limit.Concurrent > 0 && (got.admitted > 0 || got.slots != q.slots || got.unused != q.unused) {
+			if err := tx.Later(setOpen, q.text, q.process, got.slots, got.unused); err != nil {
+				return err
+			}
+		}
+		if got.permits == 0 {
+			return nil
+		}
+		slot := got.slot
+		if got.permits < 0 {
+			slot = q.heldSlot
+		}
+		return tx.Later(addAdmitted, q.text, slot, got.permits)
+	})
+	return got, err
+}
