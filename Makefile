@@ -105,7 +105,7 @@ fuzz: ## Each decoder of what others send, on generated input for FUZZTIME; FUZZ
 soak: ## A hundred runs of the conformance suite, shuffled: the same verdicts.
 	CONFORMANCE_RUNS=100 go test -count=1 -timeout=40m -run=TestJobrunnerConforms$$ ./conformance/selftest
 
-nodes: ## The conformance suite, without its cases with load, over three jobrunners on one PostgreSQL (RUNS=10: ten times).
+nodes: ## The whole conformance suite over three jobrunners on one PostgreSQL (RUNS=10: ten times).
 	CONFORMANCE_NODES=1 go test -count=$(or $(RUNS),1) -timeout=60m -run=TestThreeNodesConform -v ./conformance/selftest
 
 nodes-faults: ## Each fault of three jobrunners on one PostgreSQL ten times under load, and a rolling upgrade, with an account of all jobs.
