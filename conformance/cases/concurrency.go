@@ -61,7 +61,7 @@ var concurrencyCases = []suite.Case{
 	{
 		ID: "RAT-17", Level: suite.Must, Source: "Limits, Rate limits, /requests",
 		Statement: "More than 2 requests of /requests at a time are answered 429.",
-		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 90, Jobs: 16, WaitTime: 66 * time.Second, Run: func(c *suite.C) {
+		Needs:     suite.OwnEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 97, Jobs: 16, WaitTime: 77 * time.Second, Run: func(c *suite.C) {
 			// A list that is longer than the buffers of a connection, and that nobody
 			// reads, keeps its request open.
 			var last *suite.Job
@@ -70,6 +70,10 @@ var concurrencyCases = []suite.Case{
 			}
 			last.Failed() // and so have those before it: there is one worker
 			n, answered := countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
+			if n > 2 && !answered { // buffers may have taken one of the lists
+				c.Sleep(11 * time.Second) // the next window
+				n, answered = countOpen(c, 2, "GET", "/requests", nil, suite.Unread())
+			}
 			if !answered {
 				expectHeld(c, n, 2)
 				return

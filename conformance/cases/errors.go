@@ -186,7 +186,7 @@ var errorCases = []suite.Case{
 		Watch: func(w *suite.Watched) string {
 			// What streams is text, logs and pages too; an answer to HEAD has no body.
 			kind := w.Header.Get("Content-Type")
-			if w.API == "" || len(w.Body) == 0 || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
+			if w.API == "" || len(w.Body) == 0 || w.Request.Unread || strings.HasPrefix(kind, "text/event-stream") || strings.Contains(w.Path, "/logs") || isProxyAnswer(w) || isUnknownRoute(w) {
 				return ""
 			}
 			if _, err := w.JSON(); err != nil {
