@@ -24,7 +24,7 @@ import (
 func TestThreeNodesConform(t *testing.T) {
 	sample := []string{"OPS-17", "OPS-20", "OPS-24"}
 	if !testing.Short() {
-		sample = append(sample, "RAT-12", "RAT-13", "SUB-26", "JOB-17", "JOB-19", "JOB-22", "JOB-23", "JOB-27", "LIM-11", "OPS-18", "OPS-19", "OPS-25", "OPS-26")
+		sample = append(sample, "RAT-12", "RAT-14", "SUB-26", "JOB-17", "JOB-19", "JOB-22", "JOB-23", "JOB-27", "LIM-11", "OPS-18", "OPS-19", "OPS-25", "OPS-26")
 	}
 	selected := sample
 	if os.Getenv("CONFORMANCE_NODES") != "" {
