@@ -16,7 +16,7 @@ import (
 // back into the queue, and both run.
 func TestHandedAheadOfATransactionThatRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, db := openEmpty(t, sqldb.Config{})
+		e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir(), NoSync: true})
 		ctx, next := t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1}
 
 		got := make(chan Taken)

@@ -151,7 +151,7 @@ func (e *Engine) resume(ctx context.Context) (changes []change, err error) {
 		}
 		over, err := update(tx, Failed, failOrphans, now, now, maxRetries, lease)
 		changes = append(again, over...)
-		tx.Note(changes)
+		tx.Note(tallyOf(changes))
 		return errors.Join(err, setLostError(tx, over, now, "the jobrunner that ran it was killed"))
 	})
 	return changes, err

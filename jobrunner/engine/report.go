@@ -167,10 +167,15 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 	takes := h != nil && e.canTake()
 	var jobs []Taken
 	accepted, lease := false, int64(0)
-	_, err = e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
+	_, err = e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
 		jobs = nil
 		if n := r.size(); n > 0 {
 			if err := tx.Room(n, sqldb.ForResults); err != nil {
+				return nil, err
+			}
+		}
+		if takes {
+			if err := e.lookForNext(tx, next); err != nil {
 				return nil, err
 			}
 		}
@@ -211,7 +216,7 @@ func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes
 	row := unwrittenIn(tx).heldBy(ref, at)
 	switch {
 	case row != nil && r.Result() && row.webhook == "":
-		return []change{row.end(r, now, at)}, true, 0, 0, nil
+		return []change{unwrittenIn(tx).end(tx, row, r, now, at)}, true, 0, 0, nil
 	case row != nil, !r.Result(): // the call of a webhook refers to the row as it is
 		if err := e.writeOut(tx); err != nil {
 			return nil, false, 0, 0, err

@@ -178,7 +178,14 @@ func (e *Engine) Holds(ctx context.Context, ref Ref) (held bool, err error) {
 	if e.db.Shared() {
 		err = e.db.Read(ctx, func(r *sqldb.Reader) error { return look(r) })
 	} else {
-		err = e.write(ctx, func(tx *sqldb.Tx) error { return look(tx) })
+		err = e.db.WriteBehind(ctx, func(tx *sqldb.Tx) error {
+			u := unwrittenIn(tx)
+			if u.has(ref) {
+				held = u.heldBy(ref, now) != nil
+				return nil
+			}
+			return look(tx)
+		})
 	}
 	return held, err
 }

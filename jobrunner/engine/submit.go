@@ -40,10 +40,15 @@ func (e *Engine) submit(ctx context.Context, n NewJob, id string) (Job, error) {
 		h.to = taker.assigned
 		defer h.send(nil)
 	}
-	_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
+	_, err := e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
 		next = nil
 		if err := tx.Room(len(n.Input)+len(n.Rest), sqldb.ForJobs); err != nil {
 			return nil, err
+		}
+		if taker != nil {
+			if err := e.lookForNext(tx, taker.take); err != nil {
+				return nil, err
+			}
 		}
 		err = e.insert(tx, row)
 		if err == nil && taker != nil {

@@ -23,10 +23,13 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		return e.takeWritten(tx, t, now, lease)
 	}
 	for len(jobs) < t.Max {
-		row, err := u.next(tx, t.Endpoint, now)
-		if err != nil {
+		if err := u.look(tx, t.Endpoint, now); err != nil {
+			if len(jobs) > 0 { // they are the worker's; who takes next meets the error
+				break
+			}
 			return nil, nil, err
 		}
+		row := u.next(t.Endpoint, now)
 		if row == nil {
 			break
 		}
@@ -34,6 +37,15 @@ func (e *Engine) take(tx *sqldb.Tx, t Take) (jobs []Taken, changes []change, err
 		jobs, changes = append(jobs, job), append(changes, c)
 	}
 	return jobs, changes, nil
+}
+
+// lookForNext looks for the job that take then takes, which can't fail any more where
+// jobs are unwritten.
+func (e *Engine) lookForNext(tx *sqldb.Tx, t Take) error {
+	if u := unwrittenIn(tx); u != nil && t.Lead == (Lead{}) {
+		return u.look(tx, t.Endpoint, e.now())
+	}
+	return nil
 }
 
 // takeWritten takes jobs that are in the table, and writes that at once.
@@ -125,7 +137,7 @@ func (e *Engine) Take(ctx context.Context, t Take) ([]Taken, error) {
 		return nil, err
 	}
 	var jobs []Taken
-	_, err := e.transition(ctx, e.db.Write, func(tx *sqldb.Tx) (changes []change, err error) {
+	_, err := e.transition(ctx, e.db.WriteBehind, func(tx *sqldb.Tx) (changes []change, err error) {
 		jobs, changes, err = e.take(tx, t)
 		return changes, err
 	})
@@ -220,7 +232,7 @@ func (t *Taker) wait(ctx context.Context) ([]Taken, error) {
 
 // Report is Engine.Report, and takes jobs that are next where there are some. It
 // answers as soon as these are known: recorded is called with what came of the report,
-// from another goroutine, and before Report answers where it took none.
+// maybe from another goroutine, and before Report answers where it took none.
 func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, recorded func(Directive, error)) []Taken {
 	t.leave()
 	t.place = t.engine.hub.enter(next)
@@ -236,8 +248,13 @@ func (t *Taker) Report(ctx context.Context, ref Ref, r Report, next Take, record
 	return jobs
 }
 
-// inBackground runs a report. As many run at a time as share a commit.
+// inBackground runs a report, whose commit may take its time. As many run at a time as
+// share one.
 func (t *Taker) inBackground(report func()) {
+	if t.engine.db.InMemory() {
+		report()
+		return
+	}
 	if t.reports == nil {
 		t.reports = make(chan func())
 	}

@@ -13,14 +13,14 @@ import (
 // before one waits for another.
 const slots = 16
 
-// transition makes changes of states: it runs fn in a transaction, by Write or
-// WriteWithReserve, in which the changes are also counted, and tells everybody
+// transition makes changes of states: it runs fn in a transaction, by one of the writes
+// of sqldb.DB, in which the changes are also counted, and tells everybody
 // when they are committed.
 func (e *Engine) transition(ctx context.Context, write func(context.Context, func(*sqldb.Tx) error) error, fn func(tx *sqldb.Tx) ([]change, error)) ([]change, error) {
 	var changes []change
 	err := write(ctx, func(tx *sqldb.Tx) (err error) {
 		if changes, err = fn(tx); err == nil && len(changes) > 0 {
-			tx.Note(changes)
+			tx.Note(tallyOf(changes))
 		}
 		return err
 	})
@@ -38,6 +38,24 @@ func (e *Engine) beforeCommit(tx *sqldb.Tx, notes []any) error {
 		return err
 	}
 	return e.tally(tx, notes)
+}
+
+// tally is a note of what changes come to, by endpoint.
+type tally []endpointTally
+
+type endpointTally struct {
+	endpoint string
+	counts   Counts
+}
+
+func tallyOf(changes []change) (t tally) {
+	for _, c := range changes {
+		if len(t) == 0 || t[len(t)-1].endpoint != c.endpoint {
+			t = append(t, endpointTally{endpoint: c.endpoint})
+		}
+		t[len(t)-1].counts.count(c)
+	}
+	return t
 }
 
 // droppedEndpoint is a note that an endpoint is gone, with all its jobs.
@@ -59,11 +77,11 @@ func (e *Engine) tally(tx *sqldb.Tx, notes []any) error {
 			}
 			continue
 		}
-		for _, c := range note.([]change) {
-			if sums[c.endpoint] == nil {
-				sums[c.endpoint] = new(Counts)
+		for _, one := range note.(tally) {
+			if sums[one.endpoint] == nil {
+				sums[one.endpoint] = new(Counts)
 			}
-			sums[c.endpoint].count(c)
+			sums[one.endpoint].sum(one.counts)
 		}
 	}
 	slot := 0

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -72,10 +73,10 @@ func (j *jobRow) update(tx *sqldb.Tx, process string) error {
 	return err
 }
 
-// unwritten are the jobs that were submitted or taken in the commit under way, as far
-// as that is not written yet. Where many writes share a commit, most jobs that take
-// little time are taken and end in it, too, and are then written once. What can happen to a
-// job here are the transitions of a submission, a take and a result; before
+// unwritten are the jobs that were submitted or taken in the commit under way, or, in
+// memory, since the last commit, as far as that is not written yet. Most jobs that take
+// little time are taken and end in that time, too, and are then written once. What can
+// happen to a job here are the transitions of a submission, a take and a result; before
 // anything else all are written.
 type unwritten struct {
 	jobs   map[jobKey]*jobRow
@@ -83,6 +84,12 @@ type unwritten struct {
 	queue  map[string][]*jobRow   // by endpoint, those that may wait and are not in the table
 	queues map[string]*tableQueue // by endpoint
 	bytes  int
+
+	over, overBytes int // of those that have ended
+}
+
+func newUnwritten() *unwritten {
+	return &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}}
 }
 
 // tableQueue is the beginning of an endpoint's queue in the table, of which no job was
@@ -105,6 +112,20 @@ const (
 // looked for.
 const maxUnwritten = 16 << 20
 
+// What is written behind is due when so many jobs have ended, with so many bytes, or there
+// are so many in all. Those that have not ended stay while they are few: most are then
+// written once.
+const (
+	dueOverBytes        = 1 << 20
+	dueJobs, dueBytes   = 1024, maxUnwritten / 2
+	mostKept, keptBytes = dueJobs / 2, dueBytes / 2
+	// keptFor bounds for how long a job is kept, in milliseconds: by so much the keys of
+	// the rows, in whose order lists have jobs, may differ from the order of submission.
+	keptFor = 1000
+)
+
+var dueOver = 64 // less in a test
+
 // unwrittenIn is what is not written in a transaction; nil where all is.
 func unwrittenIn(tx *sqldb.Tx) *unwritten {
 	batch := tx.Batch()
@@ -112,25 +133,55 @@ func unwrittenIn(tx *sqldb.Tx) *unwritten {
 		return nil
 	}
 	if batch.Value == nil {
-		batch.Value = &unwritten{jobs: map[jobKey]*jobRow{}, queue: map[string][]*jobRow{}, queues: map[string]*tableQueue{}}
+		batch.Value = newUnwritten()
 	}
 	return batch.Value.(*unwritten)
 }
 
-// writeOut writes what is not written yet.
+// writeOut writes what is not written yet, but for what may stay. It changes nothing of
+// it, for the transaction may fail.
 func (e *Engine) writeOut(tx *sqldb.Tx) error {
 	batch := tx.Batch()
 	if batch == nil || batch.Value == nil {
 		return nil
 	}
 	u := batch.Value.(*unwritten)
-	batch.Value = nil
+	var rest *unwritten
+	if batch.Rest && u.mayStay(e.now()) {
+		rest = newUnwritten()
+		rest.queue, rest.queues = u.queue, u.queues
+	}
 	for _, j := range u.order {
+		if rest != nil && !j.state.Terminal() {
+			rest.add(j)
+			continue
+		}
 		if err := j.write(tx, e.processID()); err != nil {
 			return err
 		}
 	}
+	if batch.Value = nil; rest != nil {
+		batch.Value = rest
+	}
 	return nil
+}
+
+// mayStay tells whether those that have not ended may stay unwritten.
+func (u *unwritten) mayStay(now int64) bool {
+	return len(u.order)-u.over <= mostKept && u.bytes-u.overBytes <= keptBytes &&
+		!slices.ContainsFunc(u.order, func(j *jobRow) bool { return !j.state.Terminal() && j.queued < now-keptFor })
+}
+
+// add adds a job.
+func (u *unwritten) add(j *jobRow) {
+	u.jobs[jobKey{j.endpoint, j.id}] = j
+	u.order = append(u.order, j)
+	u.bytes += len(j.input) + len(j.rest)
+}
+
+// noteDue says when there is enough to write.
+func (u *unwritten) noteDue(tx *sqldb.Tx) {
+	tx.Batch().Due = u.over >= dueOver || u.overBytes >= dueOverBytes || len(u.order) >= dueJobs || u.bytes >= dueBytes
 }
 
 // write is DB.Write of what has to find all jobs in the table.
@@ -169,44 +220,50 @@ func (e *Engine) insert(tx *sqldb.Tx, row jobRow) error {
 		}
 		u = unwrittenIn(tx)
 	}
-	u.bytes += n
-	u.jobs[jobKey{row.endpoint, row.id}] = &row
-	u.order = append(u.order, &row)
+	u.add(&row)
 	u.queue[row.endpoint] = append(u.queue[row.endpoint], &row)
+	u.noteDue(tx)
 	return nil
 }
 
-// next is the job that is next in an endpoint's queue, without it from then on; nil for none.
-// Those in the table come first.
-func (u *unwritten) next(tx *sqldb.Tx, endpoint string, now int64) (*jobRow, error) {
+// look reads the beginning of an endpoint's queue in the table, as far as next needs it.
+func (u *unwritten) look(tx *sqldb.Tx, endpoint string, now int64) error {
 	table := u.queues[endpoint]
 	if table == nil {
 		table = &tableQueue{turn: -1, read: firstRead}
 		u.queues[endpoint] = table
 	}
-	for len(table.rows) > 0 || !table.end {
-		if len(table.rows) == 0 {
-			if err := table.fill(tx, endpoint, now); err != nil {
-				return nil, err
-			}
-			continue
+	for {
+		for len(table.rows) > 0 && table.rows[0].gone <= now {
+			table.rows = table.rows[1:]
 		}
+		if len(table.rows) > 0 || table.end {
+			return nil
+		}
+		if err := table.fill(tx, endpoint, now); err != nil {
+			return err
+		}
+	}
+}
+
+// next is the job that is next in an endpoint's queue, at which look has looked, without it
+// from then on; nil for none. Those in the table come first.
+func (u *unwritten) next(endpoint string, now int64) *jobRow {
+	if table := u.queues[endpoint]; len(table.rows) > 0 {
 		j := table.rows[0]
-		if table.rows = table.rows[1:]; j.gone > now {
-			u.jobs[jobKey{j.endpoint, j.id}] = j
-			u.order = append(u.order, j)
-			return j, nil
-		}
+		table.rows = table.rows[1:]
+		u.add(j)
+		return j
 	}
 	for queue := u.queue[endpoint]; len(queue) > 0; {
 		j := queue[0]
 		queue = queue[1:]
 		u.queue[endpoint] = queue
 		if j.gone > now {
-			return j, nil
+			return j
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // fill reads the jobs that come next.
@@ -232,6 +289,11 @@ func (q *tableQueue) fill(tx *sqldb.Tx, endpoint string, now int64) (err error) 
 	return rows.Err()
 }
 
+// has tells whether a job is here, whosever it is.
+func (u *unwritten) has(ref Ref) bool {
+	return u != nil && u.jobs[jobKey{ref.Endpoint, ref.ID}] != nil
+}
+
 // heldBy is the job that is a worker's; nil where it is not here, or not the worker's.
 func (u *unwritten) heldBy(ref Ref, at int64) *jobRow {
 	if u == nil {
@@ -250,6 +312,15 @@ func (j *jobRow) start(t Take, now, lease int64) (Taken, change) {
 	j.deadline = now + cmp.Or(j.execution, cmp.Or(t.Timeout, DefaultTimeout).Milliseconds())
 	job := Taken{Ref: Ref{Endpoint: j.endpoint, ID: j.id, Worker: j.worker, Attempt: j.attempt}, Input: j.input, Rest: j.rest, Low: j.low, Retries: j.retries}
 	return job, job.start(now, j.queued, j.deadline, j.gone, lease)
+}
+
+// end ends a job that is here by a result.
+func (u *unwritten) end(tx *sqldb.Tx, j *jobRow, r Report, now, at int64) change {
+	u.over++
+	u.overBytes += len(j.input) + len(j.rest) + len(r.output)
+	u.bytes += len(r.output)
+	u.noteDue(tx)
+	return j.end(r, now, at)
 }
 
 // end is IN_PROGRESS → COMPLETED, FAILED by a result; see completeJob and failJob.

@@ -21,31 +21,71 @@ func TestWritesTogetherAreLikeWritesAlone(t *testing.T) {
 		seeds = 15
 	}
 	for seed := range seeds {
-		var alone, together []string
-		synctest.Test(t, func(t *testing.T) { alone = runHistory(t, seed, false) })
-		synctest.Test(t, func(t *testing.T) { together = runHistory(t, seed, true) })
-		for i := range min(len(alone), len(together)) {
-			if alone[i] != together[i] {
-				t.Fatalf("seed %d: together\n%s\nalone\n%s\nafter\n%s", seed, together[i], alone[i], strings.Join(alone[:i], "\n"))
+		compareHistories(t, seed, onDisk, together)
+	}
+}
+
+// Writes behind, in memory, come to what writes come to one by one on a disk, wherever
+// what is due is written out between them.
+func TestWritesBehindAreLikeWritesAlone(t *testing.T) {
+	seeds := 200
+	if testing.Short() {
+		seeds = 15
+	}
+	usual := dueOver
+	defer func() { dueOver = usual }()
+	for seed := range seeds {
+		dueOver = []int{1, 3, usual}[seed%3]
+		compareHistories(t, seed, onDisk, inMemory)
+	}
+}
+
+// The ways in which a history is run: one by one on a disk, those of a round in one
+// commit, one by one in memory.
+type way string
+
+const (
+	onDisk   way = "on disk"
+	together way = "together"
+	inMemory way = "in memory"
+)
+
+func compareHistories(t *testing.T, seed int, ways ...way) {
+	t.Helper()
+	var first []string
+	for i, way := range ways {
+		var lines []string
+		synctest.Test(t, func(t *testing.T) { lines = runHistory(t, seed, way) })
+		if i == 0 {
+			first = lines
+			continue
+		}
+		for i := range min(len(first), len(lines)) {
+			if first[i] != lines[i] {
+				t.Fatalf("seed %d: %s\n%s\n%s\n%s\nafter\n%s", seed, way, lines[i], ways[0], first[i], strings.Join(first[:i], "\n"))
 			}
 		}
-		if len(alone) != len(together) {
-			t.Fatalf("seed %d: %d lines together, %d alone", seed, len(together), len(alone))
+		if len(first) != len(lines) {
+			t.Fatalf("seed %d: %d lines %s, %d %s", seed, len(lines), way, len(first), ways[0])
 		}
 	}
 }
 
-// runHistory runs random operations in some rounds, those of a round in one commit
-// or alone, and answers a line for each answer and each row.
-func runHistory(t *testing.T, seed int, together bool) (lines []string) {
-	e, db := openEmpty(t, sqldb.Config{Dir: t.TempDir(), NoSync: true}) // where reads do not wait for the writer
+// runHistory runs random operations in some rounds, and answers a line for each answer
+// and each row.
+func runHistory(t *testing.T, seed int, how way) (lines []string) {
+	config := sqldb.Config{}
+	if how != inMemory {
+		config = sqldb.Config{Dir: t.TempDir(), NoSync: true} // where reads do not wait for the writer
+	}
+	e, db := openEmpty(t, config)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	submitted := 0
 	for round := range 6 {
 		answers := make([]string, 1+random.IntN(25))
 		var group sync.WaitGroup
 		release := make(chan struct{})
-		if together {
+		if how == together {
 			group.Go(func() {
 				_ = db.Write(t.Context(), func(*sqldb.Tx) error { <-release; return nil })
 			})
@@ -122,11 +162,11 @@ func randomOperation(e *Engine, random *rand.Rand, submitted *int) (name string,
 func tables(t *testing.T, db *sqldb.DB) (lines []string) {
 	t.Helper()
 	for _, query := range []string{
-		`'job', k, endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, retries, started, deadline, lease, finished, streamed, process, owner FROM jobs ORDER BY k`,
-		`'input', jobs.k, input, rest FROM inputs JOIN jobs ON jobs.k = inputs.k WHERE state <> 'COMPLETED' OR webhook <> '' ORDER BY jobs.k`,
-		`'output', k, output, error FROM outputs ORDER BY k`,
-		`'chunk', k, seq, chunk FROM chunks ORDER BY k, seq`,
-		`'webhook', k, url, attempt, next_at, host, owner, endpoint FROM webhooks ORDER BY k`,
+		`'job', endpoint, id, state, low, webhook, exec_ms, keep_ms, submitted, turn, queued, expires, gone, worker, attempt, retries, started, deadline, lease, finished, streamed, process, owner FROM jobs ORDER BY endpoint, id`,
+		`'input', endpoint, id, input, rest FROM inputs JOIN jobs ON jobs.k = inputs.k WHERE state <> 'COMPLETED' OR webhook <> '' ORDER BY endpoint, id`,
+		`'output', endpoint, id, output, error FROM outputs JOIN jobs ON jobs.k = outputs.k ORDER BY endpoint, id`,
+		`'chunk', endpoint, id, seq, chunk FROM chunks JOIN jobs ON jobs.k = chunks.k ORDER BY endpoint, id, seq`,
+		`'webhook', id, url, webhooks.attempt, next_at, host, webhooks.owner, webhooks.endpoint FROM webhooks JOIN jobs ON jobs.k = webhooks.k ORDER BY webhooks.endpoint, id`,
 		`'tally', endpoint, slot, in_queue, waiting, in_progress, completed, failed, retried FROM tallies WHERE in_queue <> 0 OR in_progress <> 0 OR completed + failed + retried > 0 ORDER BY endpoint`,
 	} {
 		err := db.Read(t.Context(), func(r *sqldb.Reader) error {

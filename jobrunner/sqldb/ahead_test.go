@@ -14,42 +14,38 @@ import (
 
 // What a write leads to ahead of its commit is in the same one.
 func TestAheadOfTheCommit(t *testing.T) {
-	for name, dir := range map[string]string{"memory": "", "disk": t.TempDir()} {
-		t.Run(name, func(t *testing.T) {
-			db := open(t, sqldb.Config{Dir: dir})
-			shared := false
-			db.BeforeCommit(func(_ *sqldb.Tx, notes []any) error {
-				shared = shared || slices.Equal(notes, []any{"first", "second"})
-				return nil
-			})
-			noting := func(note string, ahead func()) {
-				if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
-					tx.Note(note)
-					if ahead != nil {
-						tx.Ahead(ahead)
-					}
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
+	db := open(t, sqldb.Config{Dir: t.TempDir()})
+	shared := false
+	db.BeforeCommit(func(_ *sqldb.Tx, notes []any) error {
+		shared = shared || slices.Equal(notes, []any{"first", "second"})
+		return nil
+	})
+	noting := func(note string, ahead func()) {
+		if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+			tx.Note(note)
+			if ahead != nil {
+				tx.Ahead(ahead)
 			}
-			for range 1000 { // the scheduler may keep the second from coming in time
-				var second sync.WaitGroup
-				noting("first", func() { second.Go(func() { noting("second", nil) }) })
-				if second.Wait(); shared {
-					return
-				}
-			}
-			t.Error("the second write never shared the first one's commit")
-		})
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
 	}
+	for range 1000 { // the scheduler may keep the second from coming in time
+		var second sync.WaitGroup
+		noting("first", func() { second.Go(func() { noting("second", nil) }) })
+		if second.Wait(); shared {
+			return
+		}
+	}
+	t.Error("the second write never shared the first one's commit")
 }
 
 // A write that runs again, because of a neighbour's failure, calls it once. One
 // that fails does not call it.
 func TestAheadIsCalledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqldb.Open(t.Context(), sqldb.Config{})
+		db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: t.TempDir(), NoSync: true})
 		if err != nil {
 			t.Fatal(err)
 		}

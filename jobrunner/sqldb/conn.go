@@ -24,18 +24,27 @@ func newConn(c *lite.Conn, d dialect) *conn {
 	return &conn{lite: c, dialect: d, prepared: map[string]*lite.Stmt{}}
 }
 
-// statement prepares the query once per connection, and gives it its arguments.
-func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
+// prepare prepares the query, once per connection.
+func (c *conn) prepare(query string) (*lite.Stmt, error) {
 	s, ok := c.prepared[query]
-	if !ok {
-		if len(c.prepared) >= maxPrepared {
-			c.forget()
-		}
-		var err error
-		if s, err = c.lite.Prepare(c.dialect.rewrite(query)); err != nil {
-			return nil, err
-		}
+	if ok {
+		return s, nil
+	}
+	if len(c.prepared) >= maxPrepared {
+		c.forget()
+	}
+	s, err := c.lite.Prepare(c.dialect.rewrite(query))
+	if err == nil {
 		c.prepared[query] = s
+	}
+	return s, err
+}
+
+// statement prepares the query, and gives it its arguments.
+func (c *conn) statement(query string, args []any) (*lite.Stmt, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return nil, err
 	}
 	if err := arguments(args); err != nil {
 		return nil, err
@@ -177,11 +186,18 @@ type Tx struct {
 	batch *Batch
 }
 
-// Batch is what writes have in common that are committed together.
+// Batch is what writes have in common that are committed together, or written behind
+// together.
 type Batch struct {
 	// Value is for those who put something off until the hook of DB.BeforeCommit: it is
-	// nil at first, and is dropped where the batch is undone.
+	// nil at first, and is dropped where the batch is undone. A hook that is called again
+	// because the transaction failed finds it as it was: it replaces it, and changes nothing
+	// in it.
 	Value any
+	// Due says that there is enough to be written. A write behind sets it.
+	Due bool
+	// Rest allows the hook to leave something in Value: what more is expected of.
+	Rest bool
 }
 
 // Batch is that of the transaction; nil where a write shares it with no other, or

@@ -41,11 +41,7 @@ func (e *MemoryFullError) Is(target error) bool { return target == ErrFull }
 func (tx *Tx) Room(bytes int, use Use) error { return tx.conn.room(int64(bytes), use) }
 
 func (c *conn) room(bytes int64, use Use) error {
-	if c.memory == 0 {
-		return nil
-	}
-	more := bytes + pageSize // for the row and its indexes
-	if c.used += more; c.used <= use.share(c.memory) {
+	if c.hasRoom(bytes, use) {
 		return nil
 	}
 	// By then much may be free again.
@@ -56,8 +52,18 @@ func (c *conn) room(bytes int64, use Use) error {
 			return err
 		}
 	}
-	if c.used = (pages-free)*pageSize + more; c.used > use.share(c.memory) {
+	if c.used = (pages - free) * pageSize; !c.hasRoom(bytes, use) {
 		return &MemoryFullError{c.memory}
 	}
 	return nil
+}
+
+// hasRoom tells whether there is room as far as that is known without a look, and
+// counts it as used.
+func (c *conn) hasRoom(bytes int64, use Use) bool {
+	if c.memory == 0 {
+		return true
+	}
+	c.used += bytes + pageSize // for the row and its indexes
+	return c.used <= use.share(c.memory)
 }

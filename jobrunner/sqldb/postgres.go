@@ -146,7 +146,7 @@ func (p *postgres) enter() error {
 
 // write runs fn in a transaction. One that the server ended because of another,
 // or whose connection broke before the commit, changed nothing and is run again.
-func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ bool) error {
+func (p *postgres) write(ctx context.Context, fn func(*Tx) error, _ writeKind) error {
 	if err := p.enter(); err != nil {
 		return err
 	}

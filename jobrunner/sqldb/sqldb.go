@@ -1,6 +1,6 @@
-// Package sqldb is the one database under the jobrunner: SQLite, embedded,
-// with one writer that commits many callers' changes together and a small pool
-// of readers; or PostgreSQL, which several processes share. It knows no table
+// Package sqldb is the one database under the jobrunner: SQLite, embedded, in a folder,
+// with one writer that commits many callers' changes together, or in memory, each with a
+// small pool of readers; or PostgreSQL, which several processes share. It knows no table
 // but its own: each component brings its schema to Migrate and its statements,
 // in one wording for both, to Write and Read.
 //
@@ -71,10 +71,10 @@ type DB struct {
 	outdated atomic.Pointer[error] // set: this program is too old for the database
 }
 
-// backend is a kind of database: embedded SQLite (embedded.go), or a PostgreSQL
-// server (postgres.go).
+// backend is a kind of database: embedded SQLite in a folder (embedded.go) or in memory
+// (inmemory.go), or a PostgreSQL server (postgres.go).
 type backend interface {
-	write(ctx context.Context, fn func(*Tx) error, reserve bool) error
+	write(ctx context.Context, fn func(*Tx) error, kind writeKind) error
 	read(ctx context.Context, fn func(*Reader) error) error
 	beforeCommit(hook func(*Tx, []any) error)
 	migrating() (done func()) // tables change until done
@@ -95,9 +95,12 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	db := &DB{watch: c.Watch, outages: outages{log: c.Logger}}
 	var err error
-	if c.URL != "" {
+	switch {
+	case c.URL != "":
 		db.backend, err = openPostgres(ctx, c)
-	} else {
+	case c.Dir == "":
+		db.backend, err = openInMemory(c)
+	default:
 		db.backend, err = openEmbedded(ctx, c)
 	}
 	if err != nil {
@@ -119,23 +122,49 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 // others run beside it: what it decides by must be part of its statements, or
 // it is Alone.
 func (db *DB) Write(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.write(ctx, fn, false)
+	return db.write(ctx, fn, plain)
 }
 
 // WriteWithReserve is a Write that may use the space that is held back for a
 // full disk: of what frees room, and of what the program needs to start.
 func (db *DB) WriteWithReserve(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.write(ctx, fn, true)
+	return db.write(ctx, fn, reserved)
 }
 
-func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, reserve bool) error {
+// WriteBehind is a Write that may be written later: in memory, where there is no disk
+// to wait for, fn runs first without a transaction, and what it leaves in the Batch is
+// written with what other ones leave there, by the hook of BeforeCommit, at the latest
+// before the next Read or Write. There fn may read what is in the tables; what would
+// change them ends it with an error that it passes on, and has it run again, with a
+// transaction and without a Batch. So fn leaves nothing in the Batch before the last
+// call that may fail.
+func (db *DB) WriteBehind(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.write(ctx, fn, behind)
+}
+
+// writeKind tells apart Write, WriteWithReserve and WriteBehind.
+type writeKind int
+
+const (
+	plain writeKind = iota
+	reserved
+	behind
+)
+
+func (db *DB) write(ctx context.Context, fn func(tx *Tx) error, kind writeKind) error {
 	defer db.watch()()
 	if err := db.refused(); err != nil {
 		return err
 	}
-	err := db.backend.write(ctx, fn, reserve)
-	db.outages.note(err, !reserve)
+	err := db.backend.write(ctx, fn, kind)
+	db.outages.note(err, kind != reserved)
 	return err
+}
+
+// InMemory tells that a write waits for no disk and no server.
+func (db *DB) InMemory() bool {
+	_, inMemory := db.backend.(*inMemory)
+	return inMemory
 }
 
 // BeforeCommit has hook called in each transaction whose writes noted something

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 )
 
@@ -22,8 +21,7 @@ const gatherTurns = 3
 type writer struct {
 	hook    func(*Tx, []any) error // see DB.BeforeCommit
 	conn    *conn
-	memory  *sync.RWMutex
-	reserve *reserve // nil in memory
+	reserve *reserve
 	queue   chan *write
 	quit    chan struct{}
 	done    chan struct{}
@@ -49,8 +47,8 @@ const (
 	writeWithdrawn
 )
 
-func startWriter(c *conn, memory *sync.RWMutex, reserve *reserve) *writer {
-	w := &writer{conn: c, memory: memory, reserve: reserve, queue: make(chan *write, maxBatch), quit: make(chan struct{}), done: make(chan struct{})}
+func startWriter(c *conn, reserve *reserve) *writer {
+	w := &writer{conn: c, reserve: reserve, queue: make(chan *write, maxBatch), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -139,10 +137,6 @@ func (w *writer) commit(batch []*write) {
 	if len(batch) == 0 {
 		return
 	}
-	if w.memory != nil {
-		w.memory.Lock()
-		defer w.memory.Unlock()
-	}
 	err := w.try(&batch, (*writer).runAll)
 	if errors.Is(err, errOneFailed) {
 		err = w.try(&batch, (*writer).runEach)
@@ -154,12 +148,10 @@ func (w *writer) commit(batch []*write) {
 			}
 		}
 	}
-	if w.reserve != nil {
-		w.reserve.refill()
-		for _, op := range batch {
-			if op.reserve && errors.Is(op.err, ErrFull) {
-				op.err = classifySQLite(w.withReserve(op))
-			}
+	w.reserve.refill()
+	for _, op := range batch {
+		if op.reserve && errors.Is(op.err, ErrFull) {
+			op.err = classifySQLite(w.withReserve(op))
 		}
 	}
 	for _, op := range batch {

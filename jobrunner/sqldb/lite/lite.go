@@ -136,6 +136,9 @@ func (c *Conn) Prepare(text string) (*Stmt, error) {
 // Close ends the statement.
 func (s *Stmt) Close() { sqlite3.Xsqlite3_finalize(s.c.tls, s.stmt) }
 
+// ReadOnly tells that the statement changes nothing.
+func (s *Stmt) ReadOnly() bool { return sqlite3.Xsqlite3_stmt_readonly(s.c.tls, s.stmt) != 0 }
+
 // Columns is how many columns a row of the answer has; 0: it answers none.
 func (s *Stmt) Columns() int { return s.columns }
 

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// A submission or a result fails whole where the take that comes with it does.
+func TestNothingStaysOfAFailedTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, db := openEmpty(t, sqldb.Config{})
+		next := Take{Endpoint: "ep", Worker: "w", Max: 1}
+		rename := func(from, to string) {
+			if err := db.Write(t.Context(), func(tx *sqldb.Tx) error {
+				_, err := tx.Exec("ALTER TABLE " + from + " RENAME TO " + to)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		is := func(want Counts) {
+			t.Helper()
+			if got := e.Counts("ep"); got != want {
+				t.Errorf("counts %+v, expected %+v", got, want)
+			}
+			rename("away", "inputs")
+			lines := tables(t, db)
+			if want == (Counts{}) && len(lines) > 0 {
+				t.Errorf("rows %q, expected none", lines)
+			}
+		}
+
+		waiting, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			taker := e.NewTaker()
+			defer taker.Close()
+			for waiting.Err() == nil {
+				_, _ = taker.Take(waiting, next)
+			}
+		}()
+		synctest.Wait() // it is in the line
+		rename("inputs", "away")
+		if job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")}); err == nil {
+			t.Errorf("a submission was accepted without a table: %+v", job)
+		}
+		stop()
+		<-done
+		is(Counts{})
+
+		job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := e.Take(t.Context(), next)
+		if err != nil || len(jobs) != 1 {
+			t.Fatalf("%v, %v, expected one job", jobs, err)
+		}
+		for _, written := range []bool{false, true} {
+			if written {
+				_ = tables(t, db)
+			}
+			if held, err := e.Holds(t.Context(), jobs[0].Ref); !held || err != nil {
+				t.Errorf("written %v: %v, %v, expected that the worker holds the job", written, held, err)
+			}
+			other := jobs[0].Ref
+			other.Worker = "other"
+			if held, err := e.Holds(t.Context(), other); held || err != nil {
+				t.Errorf("written %v: %v, %v, expected that another does not", written, held, err)
+			}
+		}
+		rename("inputs", "away")
+		h := &handoff{to: make(chan []Taken, 1)}
+		if got, err := e.reportAndTake(t.Context(), jobs[0].Ref, Done([]byte("1")), next, h); err == nil {
+			t.Errorf("a result was accepted without a table: %v", got)
+		}
+		is(Counts{InProgress: 1})
+		if got, err := e.Get(t.Context(), "ep", job.ID); err != nil || got.State != InProgress {
+			t.Errorf("%+v, %v, expected IN_PROGRESS", got, err)
+		}
+	})
+}
+
+// Jobs that end are written out from time to time, also where nobody reads; those that wait
+// keep their places.
+func TestEndedJobsAreWrittenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, db := openEmpty(t, sqldb.Config{})
+		unwritten := func() (jobs, over int) {
+			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+				u := unwrittenIn(tx)
+				jobs, over = len(u.order), u.over
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return jobs, over
+		}
+		var queue []string
+		submit := func() {
+			job, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			queue = append(queue, job.ID)
+		}
+		takeNext := func() Taken {
+			jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+			if err != nil || len(jobs) != 1 || jobs[0].ID != queue[0] {
+				t.Fatalf("%v, %v, expected %s", jobs, err, queue[0])
+			}
+			queue = queue[1:]
+			return jobs[0]
+		}
+		submit()
+		_ = takeNext()
+		synctest.Wait() // the sweeper has read when that job's time is over: it need not look again
+		for range 3 {
+			submit()
+		}
+		most := 0
+		for range 4 * dueOver {
+			submit()
+			if got, err := e.Report(t.Context(), takeNext().Ref, Done([]byte("1"))); got != Accepted || err != nil {
+				t.Fatal(got, err)
+			}
+			n, over := unwritten()
+			if n-over != 3 {
+				t.Fatalf("%d of those that wait are unwritten, expected 3", n-over)
+			}
+			most = max(most, over)
+		}
+		if most != dueOver-1 {
+			t.Errorf("up to %d jobs that ended were unwritten, expected %d", most, dueOver-1)
+		}
+		if got := e.Counts("ep"); got.Completed != 4*dueOver || got.InProgress != 1 || got.InQueue != 3 {
+			t.Errorf("counts %+v", got)
+		}
+	})
+}
+
+// Jobs that wait or run stay unwritten while others end, but not for long and not many.
+func TestWhatIsKeptUnwritten(t *testing.T) {
+	now := int64(1_000_000)
+	row := func(state State, age int64, size int) *jobRow {
+		return &jobRow{endpoint: "ep", id: string(state), state: state, queued: now - age, input: make([]byte, size)}
+	}
+	for name, c := range map[string]struct {
+		rows []*jobRow
+		want bool
+	}{
+		"young":          {[]*jobRow{row(InQueue, keptFor, 1), row(InProgress, 0, 1)}, true},
+		"an old one":     {[]*jobRow{row(InQueue, 0, 1), row(InProgress, keptFor+1, 1)}, false},
+		"an old end":     {[]*jobRow{row(Completed, keptFor+1, 1)}, true},
+		"large ones":     {[]*jobRow{row(InQueue, 0, keptBytes/2), row(InQueue, 0, keptBytes/2+1)}, false},
+		"as many as can": {make([]*jobRow, mostKept), true},
+		"many":           {make([]*jobRow, mostKept+1), false},
+	} {
+		u := newUnwritten()
+		for _, j := range c.rows {
+			if j == nil {
+				j = row(InQueue, 0, 0)
+			}
+			if u.add(j); j.state.Terminal() {
+				u.over, u.overBytes = u.over+1, u.overBytes+len(j.input)
+			}
+		}
+		if got := u.mayStay(now); got != c.want {
+			t.Errorf("%s: %v, expected %v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package sqldb_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
+)
+
+// behindDB is a database whose writes behind leave names in the batch, of which the
+// hook makes notes.
+type behindDB struct {
+	*sqldb.DB
+	t       *testing.T
+	due     int // of so many names
+	fail    error
+	written [][]string // by transaction
+	noted   []any
+	runs    int
+}
+
+func openBehind(t *testing.T, c sqldb.Config) *behindDB {
+	t.Helper()
+	b := &behindDB{DB: open(t, c), t: t, due: 100}
+	b.BeforeCommit(func(tx *sqldb.Tx, notes []any) error {
+		if tx.Batch() == nil || tx.Batch().Value == nil {
+			return nil
+		}
+		names := tx.Batch().Value.([]string)
+		for _, name := range names {
+			if err := tx.Later("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil); err != nil {
+				return err
+			}
+		}
+		if tx.Batch().Value = nil; b.fail != nil {
+			return b.fail
+		}
+		b.written = append(b.written, names)
+		b.noted = append(b.noted, notes...)
+		if tx.Batch().Rest {
+			tx.Batch().Value = []string{"rest after " + names[len(names)-1]}
+		}
+		return nil
+	})
+	return b
+}
+
+// add leaves a name, or writes it where there is no batch.
+func (b *behindDB) add(name string) error {
+	return b.WriteBehind(b.t.Context(), func(tx *sqldb.Tx) error {
+		b.runs++
+		batch := tx.Batch()
+		if batch == nil {
+			return tx.Later("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil)
+		}
+		names, _ := batch.Value.([]string)
+		batch.Value = append(slices.Clip(names), name)
+		batch.Due = len(names)+1 >= b.due
+		tx.Note(name)
+		return nil
+	})
+}
+
+func (b *behindDB) isWritten(want ...string) {
+	b.t.Helper()
+	if got := fmt.Sprint(b.written); got != fmt.Sprint(want) {
+		b.t.Errorf("written %s, expected %s", got, want)
+	}
+}
+
+func (b *behindDB) addAll(names ...string) {
+	b.t.Helper()
+	for _, name := range names {
+		if err := b.add(name); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// In memory what is written behind is written together: before a read, before another
+// write, and when it is due, of which a rest may stay.
+func TestWriteBehind(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	b.addAll("a", "b")
+	b.isWritten()
+	if n := count(t, b.DB); n != 2 {
+		t.Errorf("a read sees %d notes, expected 2", n)
+	}
+	b.isWritten("[a b]")
+	b.addAll("c")
+	if err := add(t.Context(), b.DB, "d", nil); err != nil {
+		t.Fatal(err)
+	}
+	b.isWritten("[a b]", "[c]")
+	b.due = 2
+	b.addAll("e", "f")
+	b.isWritten("[a b]", "[c]", "[e f]")
+	if n := count(t, b.DB); n != 7 {
+		t.Errorf("a read sees %d notes, expected 7", n)
+	}
+	b.isWritten("[a b]", "[c]", "[e f]", "[rest after f]")
+	if b.runs != 5 {
+		t.Errorf("5 writes ran %d times", b.runs)
+	}
+}
+
+// On a disk it is a write like others.
+func TestWriteBehindOnDisk(t *testing.T) {
+	b := openBehind(t, sqldb.Config{Dir: t.TempDir()})
+	b.addAll("a", "b")
+	b.isWritten("[a]", "[b]")
+}
+
+// What can't be written stays, and is written later: nothing is lost, and nothing
+// written twice.
+func TestWriteBehindFails(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	no := errors.New("no")
+	b.fail, b.due = no, 2
+	b.addAll("a", "b") // due
+	if err := b.Read(t.Context(), func(*sqldb.Reader) error { return nil }); !errors.Is(err, no) {
+		t.Errorf("a read: %v, expected %v", err, no)
+	}
+	if err := add(t.Context(), b.DB, "c", nil); !errors.Is(err, no) {
+		t.Errorf("a write: %v, expected %v", err, no)
+	}
+	b.fail = nil
+	if n := count(t, b.DB); n != 2 {
+		t.Errorf("%d notes, expected 2", n)
+	}
+	b.isWritten("[a b]")
+	if !slices.Equal(b.noted, []any{"a", "b"}) {
+		t.Errorf("noted %v, expected a and b", b.noted)
+	}
+}
+
+// A write behind that changes a table runs again in a transaction, after all that was
+// written behind; one that fails leaves nothing.
+func TestWriteBehindNeedsTransaction(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	b.addAll("a")
+	seen, runs, ahead := -1, 0, 0
+	write := func(result error) error {
+		return b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+			runs++
+			tx.Ahead(func() { ahead++ })
+			if err := tx.QueryRow("SELECT COUNT(*) FROM notes").Scan(&seen); err != nil {
+				return err
+			}
+			if runs == 1 && seen != 0 {
+				t.Errorf("%d notes at first, expected none", seen)
+			}
+			_, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", fmt.Sprint("run ", runs), nil)
+			return errors.Join(err, result)
+		})
+	}
+	if err := write(nil); err != nil || runs != 2 || seen != 1 || ahead != 1 {
+		t.Errorf("%v after %d runs, the last of which saw %d notes; %d calls ahead; expected 2 runs, 1 note, 1 call", err, runs, seen, ahead)
+	}
+	no := errors.New("no")
+	if err := write(no); !errors.Is(err, no) || ahead != 1 {
+		t.Errorf("%v and %d calls, expected %v and still one", err, ahead, no)
+	}
+	if n := count(t, b.DB); n != 2 {
+		t.Errorf("%d notes, expected 2", n)
+	}
+	// A statement that answers rows and changes something is no read.
+	b.addAll("b")
+	var name string
+	err := b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+		return tx.QueryRow("DELETE FROM notes WHERE name = 'b' RETURNING name").Scan(&name)
+	})
+	if n := count(t, b.DB); err != nil || name != "b" || n != 2 {
+		t.Errorf("%v, deleted %q, %d notes left; expected b, and 2", err, name, n)
+	}
+}
+
+// Where room is short it is looked for with everything written.
+func TestWriteBehindNeedsRoom(t *testing.T) {
+	b := openBehind(t, sqldb.Config{Memory: 1 << 20})
+	room := func() (batch bool, err error) {
+		err = b.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+			batch = tx.Batch() != nil
+			return tx.Room(300<<10, sqldb.ForJobs)
+		})
+		return batch, err
+	}
+	if batch, err := room(); !batch || err != nil {
+		t.Errorf("with room: batch %v, %v", batch, err)
+	}
+	b.addAll("a")
+	if batch, err := room(); batch || err != nil {
+		t.Errorf("nothing was used: batch %v, %v; expected that it is looked for in a transaction", batch, err)
+	}
+	b.isWritten("[a]")
+	if err := add(t.Context(), b.DB, "large", make([]byte, 400<<10)); err != nil {
+		t.Fatal(err)
+	}
+	full := new(sqldb.MemoryFullError)
+	if batch, err := room(); batch || !errors.As(err, &full) {
+		t.Errorf("without room: batch %v, %v; expected a *MemoryFullError", batch, err)
+	}
+}
+
+// A write that panics leaves the database as it was, and open.
+func TestPanicInMemory(t *testing.T) {
+	b := openBehind(t, sqldb.Config{})
+	for name, write := range map[string]func(func(*sqldb.Tx) error) error{
+		"write":        func(fn func(*sqldb.Tx) error) error { return b.Write(t.Context(), fn) },
+		"write behind": func(fn func(*sqldb.Tx) error) error { return b.WriteBehind(t.Context(), fn) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			_ = write(func(tx *sqldb.Tx) error {
+				if _, err := tx.Exec("INSERT INTO notes (name, body) VALUES (?, ?)", name, nil); err != nil {
+					return err
+				}
+				panic("on purpose")
+			})
+		}()
+	}
+	if n := count(t, b.DB); n != 0 {
+		t.Errorf("%d notes, expected none", n)
+	}
+}

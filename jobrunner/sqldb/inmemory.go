@@ -1,0 +1,208 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// inMemory is SQLite in memory. A commit costs little there, as it waits for no disk:
+// each caller writes by itself, one at a time.
+type inMemory struct {
+	// mu has readers and those who write exclude each other: there is no write-ahead
+	// log.
+	mu      sync.RWMutex
+	closed  bool
+	conn    *conn // writes
+	readers *readerPool
+	hook    func(*Tx, []any) error // see DB.BeforeCommit
+
+	// What was written behind, and is in no table yet.
+	batch *Batch
+	notes []any
+}
+
+// memories tells apart the databases in memory of one process.
+var memories atomic.Int64
+
+func openInMemory(c Config) (_ *inMemory, err error) {
+	if c.Memory <= 0 || c.Memory > MaxMemory {
+		c.Memory = MaxMemory
+	}
+	source := fmt.Sprintf("file:/gpucloud-%d?vfs=memdb", memories.Add(1))
+	db := &inMemory{batch: new(Batch)}
+	if db.conn, err = openConn(source, pragmas(c)); err == nil {
+		db.conn.memory = c.Memory
+		db.readers, err = openReaders(source, pragmas(c))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the database %s: %w", c.name(), classifySQLite(err)), db.close())
+	}
+	return db, nil
+}
+
+func (db *inMemory) write(ctx context.Context, fn func(*Tx) error, kind writeKind) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ahead, err := db.runAlone(fn, kind)
+	if err != nil {
+		return db.classify(err)
+	}
+	if ahead != nil {
+		ahead()
+	}
+	return nil
+}
+
+// runAlone runs fn while nobody else reads or writes. It answers what is to be called then.
+func (db *inMemory) runAlone(fn func(*Tx) error, kind writeKind) (ahead func(), err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return nil, ErrClosed
+	}
+	if kind == behind {
+		tx := &Tx{queries: queries{withoutTransaction{db.conn}}, batch: db.batch}
+		if err = fn(tx); err == nil {
+			db.notes = append(db.notes, tx.notes...)
+			if db.batch.Due {
+				_ = db.writeOut(true) // otherwise the next one does
+			}
+		}
+		if !errors.Is(err, errNeedsTransaction) {
+			return tx.ahead, err
+		}
+	}
+	if err := db.writeOut(false); err != nil {
+		return nil, err
+	}
+	tx := &Tx{queries: queries{db.conn}}
+	err = db.transact(tx, fn)
+	return tx.ahead, err
+}
+
+// writeOut writes what was written behind. Where that fails it stays.
+func (db *inMemory) writeOut(rest bool) error {
+	if db.batch.Value == nil && len(db.notes) == 0 {
+		return nil
+	}
+	tx := &Tx{queries: queries{db.conn}, notes: db.notes, batch: &Batch{Value: db.batch.Value, Rest: rest}}
+	err := db.transact(tx, func(*Tx) error { return nil })
+	if db.batch.Due = false; err == nil {
+		db.batch, db.notes = &Batch{Value: tx.batch.Value}, nil
+	}
+	return err
+}
+
+// transact runs fn and the hook in a transaction.
+func (db *inMemory) transact(tx *Tx, fn func(*Tx) error) (err error) {
+	if _, err := db.conn.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	committed := false
+	defer func() {
+		if !committed { // fn may have panicked
+			_, _ = db.conn.exec("ROLLBACK") // fails where the error ended the transaction by itself
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if db.hook != nil && (len(tx.notes) > 0 || tx.batch != nil) {
+		if err := db.hook(&Tx{queries: tx.queries, batch: tx.batch}, tx.notes); err != nil {
+			return err
+		}
+	}
+	_, err = db.conn.exec("COMMIT")
+	committed = err == nil
+	return err
+}
+
+func (db *inMemory) read(ctx context.Context, fn func(*Reader) error) error {
+	c, err := db.readers.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.readers.put(c)
+	if db.readBeside(c, fn, &err) {
+		return db.classify(err)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if err := db.writeOut(false); err != nil {
+		return db.classify(err)
+	}
+	return db.classify(fn(&Reader{queries{c}}))
+}
+
+// readBeside reads beside others, where nothing is to be written out before.
+func (db *inMemory) readBeside(c *conn, fn func(*Reader) error, err *error) bool {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.batch.Value != nil || len(db.notes) > 0 {
+		return false
+	}
+	*err = fn(&Reader{queries{c}})
+	return true
+}
+
+func (db *inMemory) classify(err error) error {
+	err = classifySQLite(err)
+	if memory := new(MemoryFullError); errors.Is(err, ErrFull) && !errors.As(err, &memory) {
+		return &MemoryFullError{db.conn.memory}
+	}
+	return err
+}
+
+func (db *inMemory) beforeCommit(hook func(*Tx, []any) error) { db.hook = hook }
+
+// Changes of tables are like others, nobody shares the memory, and so there is
+// nobody to tell.
+func (db *inMemory) migrating() (done func()) { return func() {} }
+func (db *inMemory) shared() bool             { return false }
+func (db *inMemory) notify(string)            {}
+func (db *inMemory) listen(func(string))      {}
+
+func (db *inMemory) close() error {
+	db.mu.Lock()
+	db.closed = true
+	db.mu.Unlock()
+	err := db.readers.close()
+	if db.conn != nil {
+		err = errors.Join(err, db.conn.close())
+	}
+	return err
+}
+
+// errNeedsTransaction says that a write behind can't do without a transaction.
+var errNeedsTransaction = errors.New("this write needs a transaction")
+
+// withoutTransaction is a connection that does nothing but read.
+type withoutTransaction struct{ *conn }
+
+func (withoutTransaction) exec(string, ...any) (int64, error)   { return 0, errNeedsTransaction }
+func (withoutTransaction) insert(string, ...any) (int64, error) { return 0, errNeedsTransaction }
+func (withoutTransaction) later(string, ...any) error           { return errNeedsTransaction }
+func (withoutTransaction) script(string) error                  { return errNeedsTransaction }
+
+func (c withoutTransaction) query(query string, args ...any) (Rows, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	if !s.ReadOnly() {
+		return nil, errNeedsTransaction
+	}
+	return c.conn.query(query, args...)
+}
+
+// room has the room looked for with a transaction, once everything is written out.
+func (c withoutTransaction) room(bytes int64, use Use) error {
+	if !c.hasRoom(bytes, use) {
+		return errNeedsTransaction
+	}
+	return nil
+}

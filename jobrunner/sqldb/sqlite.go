@@ -1,0 +1,95 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb/lite"
+)
+
+// pragmas are run on each connection; auto_vacuum must come first, before the
+// file has a page. The caches are small: SQLite looks through the whole one at
+// each commit after which pages of an index changed places, and what is in the
+// system's cache, or in memory anyway, is read again for less.
+func pragmas(c Config) []string {
+	common := []string{"auto_vacuum=INCREMENTAL", "temp_store=MEMORY", "trusted_schema=OFF", "foreign_keys=ON"}
+	if c.Dir == "" {
+		common = append(common, "cache_size=-1024")
+	} else {
+		common = append(common, "cache_size=-4096")
+	}
+	switch {
+	case c.Dir == "":
+		return append(common, "journal_mode=MEMORY", "synchronous=OFF", fmt.Sprintf("max_page_count=%d", c.Memory/pageSize))
+	case c.NoSync:
+		return append(common, "journal_mode=WAL", "synchronous=NORMAL", "journal_size_limit=67108864", "busy_timeout=10000")
+	default:
+		return append(common, "journal_mode=WAL", "synchronous=FULL", "journal_size_limit=67108864", "busy_timeout=10000")
+	}
+}
+
+// openConn opens a connection to SQLite.
+func openConn(source string, pragmas []string) (*conn, error) {
+	l, err := lite.Open(source)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(l, sqliteDialect)
+	for _, p := range pragmas {
+		if err := c.script("PRAGMA " + p); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), c.close())
+		}
+	}
+	return c, nil
+}
+
+// readerPool are the connections to SQLite that read.
+type readerPool struct {
+	free   chan *conn
+	opened int
+}
+
+func openReaders(source string, pragmas []string) (*readerPool, error) {
+	p := &readerPool{free: make(chan *conn, readers)}
+	for range readers {
+		c, err := openConn(source, append(pragmas, "query_only=ON"))
+		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		p.opened++
+		p.free <- c
+	}
+	return p, nil
+}
+
+func (p *readerPool) get(ctx context.Context) (c *conn, err error) {
+	select {
+	case c = <-p.free:
+	default:
+		select {
+		case c = <-p.free:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if c == nil {
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+func (p *readerPool) put(c *conn) { p.free <- c }
+
+// close waits for the reads under way.
+func (p *readerPool) close() error {
+	if p == nil {
+		return nil
+	}
+	var errs []error
+	for range p.opened {
+		errs = append(errs, (<-p.free).close())
+	}
+	close(p.free)
+	return errors.Join(errs...)
+}
