@@ -143,6 +143,41 @@ func TestEndedJobsAreWrittenOut(t *testing.T) {
 	})
 }
 
+// The result of a job whose row is written is written behind, too: otherwise each would
+// have all others written out. It counts once.
+func TestResultOfAWrittenJobIsWrittenBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, db := openEmpty(t, sqldb.Config{})
+		for _, webhook := range []string{"", "http://127.0.0.1:1/"} {
+			if _, err := e.Submit(t.Context(), NewJob{Endpoint: "ep", Input: []byte("{}"), Webhook: webhook}); err != nil {
+				t.Fatal(err)
+			}
+			jobs, err := e.Take(t.Context(), Take{Endpoint: "ep", Worker: "w", Max: 1})
+			if err != nil || len(jobs) != 1 {
+				t.Fatalf("%v, %v, expected one job", jobs, err)
+			}
+			synctest.Wait() // for the sweeper, which reads
+			_ = tables(t, db)
+			for _, want := range []Directive{Accepted, Stale} {
+				if got, err := e.Report(t.Context(), jobs[0].Ref, Done([]byte("1"))); got != want || err != nil {
+					t.Errorf("%v, %v, expected %v", got, err, want)
+				}
+			}
+			if err := db.WriteBehind(t.Context(), func(tx *sqldb.Tx) error {
+				if over := unwrittenIn(tx).over; (over == 1) != (webhook == "") {
+					t.Errorf("webhook %q: %d ends are unwritten", webhook, over)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := e.Counts("ep"); got != (Counts{Completed: 2}) {
+			t.Errorf("counts %+v, expected 2 COMPLETED", got)
+		}
+	})
+}
+
 // Jobs that wait or run stay unwritten while others end, but not for long and not many.
 func TestWhatIsKeptUnwritten(t *testing.T) {
 	now := int64(1_000_000)

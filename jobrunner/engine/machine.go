@@ -44,6 +44,9 @@ const (
 	// IN_QUEUE → IN_PROGRESS → COMPLETED, FAILED: both in one commit. Arguments: state,
 	// worker, process, attempt, start, deadline, end, end of the retention, k.
 	endTaken = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = 0, finished = ?, gone = ? WHERE k = ?`
+	// A job whose end tells nobody, while it is still the worker's. Arguments: those of
+	// heldByWorker.
+	selectHeldJob = `SELECT k, low, keep_ms, queued, expires, gone, retries, started, deadline FROM jobs WHERE` + heldByWorker + `AND webhook = ''`
 	// The jobs that wait, behind one of them. Arguments: endpoint, now, turn, k, how many.
 	waitingJobs = `SELECT jobs.k, id, low, webhook, exec_ms, keep_ms, queued, expires, gone, attempt, retries, turn, inputs.input, inputs.rest FROM jobs JOIN inputs ON inputs.k = jobs.k
 		WHERE jobs.endpoint = ? AND state = 'IN_QUEUE' AND gone > ? AND (turn, jobs.k) > (?, ?) ORDER BY turn, jobs.k LIMIT ?`

@@ -15,7 +15,7 @@ import (
 // deleted yet in the queue.
 func (e *Engine) Purge(ctx context.Context, endpoint string) (removed int, err error) {
 	turn, last, err := e.endOfQueue(ctx, endpoint)
-	part := newSlice()
+	part := e.newSlice()
 	for more := err == nil; more; {
 		var gone []change
 		var took time.Duration

@@ -213,10 +213,18 @@ func (e *Engine) report(ctx context.Context, ref Ref, r Report, at, was int64, n
 // record keeps what a report says, unless the job is not the worker's any more.
 func (e *Engine) record(tx *sqldb.Tx, ref Ref, r Report, at, was int64) (changes []change, accepted bool, streamed, lease int64, err error) {
 	now := e.now()
-	row := unwrittenIn(tx).heldBy(ref, at)
+	u := unwrittenIn(tx)
+	if u != nil && r.Result() && !u.has(ref) {
+		if err := u.load(tx, ref, at); err != nil {
+			return nil, false, 0, 0, err
+		}
+	}
+	row := u.heldBy(ref, at)
 	switch {
+	case row == nil && r.Result() && u.has(ref): // whatever the table says
+		return nil, false, 0, 0, nil
 	case row != nil && r.Result() && row.webhook == "":
-		return []change{unwrittenIn(tx).end(tx, row, r, now, at)}, true, 0, 0, nil
+		return []change{u.end(tx, row, r, now, at)}, true, 0, 0, nil
 	case row != nil, !r.Result(): // the call of a webhook refers to the row as it is
 		if err := e.writeOut(tx); err != nil {
 			return nil, false, 0, 0, err

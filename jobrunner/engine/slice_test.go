@@ -25,7 +25,7 @@ func TestSlices(t *testing.T) {
 		{200, 100, sliceTime, 100},
 		{200, 0, sliceTime, minSlice},
 	} {
-		s := slice{c.jobs}
+		s := slice{c.jobs, sliceTime}
 		if s.adapt(c.changed, c.took); s.jobs != c.want {
 			t.Errorf("after %d of %d jobs in %s: %d, expected %d", c.changed, c.jobs, c.took, s.jobs, c.want)
 		}

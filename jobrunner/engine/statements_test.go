@@ -52,7 +52,7 @@ var byIndex = map[string]string{
 	"noOutput": deleteOutput, "noChunks": deleteChunks, "resumed": requeueOwn, "requeuedOrphans": requeueOrphans, "givenUpOrphans": failOrphans, "returnedOne": returnHeld,
 	"locked": lockJob, "latestTimes": latestTimes, "streamedSoFar": selectStreamed, "takenByLead": nextJobsOfLead, "lead": claimLead, "noLead": releaseLead, "leadFailure": setLeadFailure,
 	"retried": retryJob, "purged": deleteQueued, "purgeableLeft": purgeableLeft, "queueEnd": selectQueueEnd, "noWebhook": deleteWebhook,
-	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "unread": countUnread, "held": selectHeld, "recent": recentJobs, "latestOf": latestJobsOf,
+	"chunked": addStreamed, "drained": deleteReadChunks, "undrained": unreadChunks, "unread": countUnread, "held": selectHeld, "held job": selectHeldJob, "recent": recentJobs, "latestOf": latestJobsOf,
 	"callQueues": withBusyHost(callQueues), "claimed": withBusyHost(claimWebhook),
 	"called": selectCall, "callOver": deleteCall, "callAgain": rescheduleCall,
 }

@@ -64,7 +64,7 @@ func (e *Engine) wake(due int64) {
 // Every read of a job and every report counts with the time by itself; Sweep
 // makes room, wakes those who wait and stops workers.
 func (e *Engine) Sweep(ctx context.Context) (next time.Time, err error) {
-	for part := newSlice(); ; {
+	for part := e.newSlice(); ; {
 		// What workers reported in time counts although the time is over by now.
 		kept := e.spool.kept.Load()
 		err := e.deliver(ctx)
@@ -157,7 +157,7 @@ func (e *Engine) sweepSome(ctx context.Context, kept int64, part *slice) error {
 // DropEndpoint deletes everything of an endpoint that is gone itself. Workers
 // that run its jobs are told to stop.
 func (e *Engine) DropEndpoint(ctx context.Context, endpoint string) error {
-	for part := newSlice(); ; {
+	for part := e.newSlice(); ; {
 		var gone []change
 		var took time.Duration
 		err := e.writeWithReserve(ctx, func(tx *sqldb.Tx) (err error) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 
@@ -287,6 +288,22 @@ func (q *tableQueue) fill(tx *sqldb.Tx, endpoint string, now int64) (err error) 
 	q.end = bytes < readBytes && len(q.rows) < q.read
 	q.read = min(2*q.read, mostRead)
 	return rows.Err()
+}
+
+// load reads the job that is a worker's, where it is in the table, to end it here. One with
+// a webhook stays there: the call refers to the row.
+func (u *unwritten) load(tx *sqldb.Tx, ref Ref, at int64) error {
+	j := &jobRow{endpoint: ref.Endpoint, id: ref.ID, state: InProgress, worker: ref.Worker, attempt: ref.Attempt}
+	var low int
+	err := tx.QueryRow(selectHeldJob, ref.Endpoint, ref.ID, at, ref.Worker, ref.Attempt, at).
+		Scan(&j.k, &low, &j.keep, &j.queued, &j.expires, &j.gone, &j.retries, &j.started, &j.deadline)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if j.low = low == 1; err == nil {
+		u.add(j)
+	}
+	return err
 }
 
 // has tells whether a job is here, whosever it is.
