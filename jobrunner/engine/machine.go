@@ -41,7 +41,8 @@ const (
 	// IN_QUEUE → IN_PROGRESS: a worker is available. Arguments: worker, process,
 	// attempt, now, deadline, lease, k.
 	startJob = `UPDATE jobs SET state = 'IN_PROGRESS', worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = ? WHERE k = ?`
-	// IN_QUEUE → IN_PROGRESS → COMPLETED, FAILED: both in one commit. Arguments: state,
+	// IN_QUEUE → IN_PROGRESS → COMPLETED, FAILED: both in one commit, or the second
+	// alone. Arguments: state,
 	// worker, process, attempt, start, deadline, end, end of the retention, k.
 	endTaken = `UPDATE jobs SET state = ?, worker = ?, process = ?, attempt = ?, started = ?, deadline = ?, lease = 0, finished = ?, gone = ? WHERE k = ?`
 	// A job whose end tells nobody, while it is still the worker's. Arguments: those of

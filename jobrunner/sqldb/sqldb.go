@@ -111,7 +111,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 
 // Write runs fn in a transaction and returns when its changes are durable. An
 // error of fn undoes what fn did, that of its neighbours in the same commit
-// stays. fn is handed to the one writer: it must be quick, use nothing but tx,
+// stays. fn is handed to the one writer, or keeps all others waiting: it must be quick, use nothing but tx,
 // and tolerate to be run again from the start when the commit fails (results
 // are assigned, not added up). A ctx that ends before the writer took fn up
 // withdraws it; later its outcome is awaited.
