@@ -30,7 +30,7 @@ define go-test
 	[ -z "$$failed" ] || { echo; echo "Failed packages:"; printf '  %s\n' $$failed; }; exit "$${status:-1}"
 endef
 
-.PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench pictures build snapshot site install lint docs
+.PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
@@ -110,9 +110,6 @@ nodes: ## The whole conformance suite over three jobrunners on one PostgreSQL (R
 
 nodes-faults: ## Each fault of three jobrunners on one PostgreSQL ten times under load, and a rolling upgrade, with an account of all jobs.
 	NODES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=90m -run='TestNodesUnderFaults|TestRollingUpgrade' -v ./cmd/jobrunner
-
-pictures: build ## The pictures of the README, from a real run with Terraform and Chromium.
-	@go run ./internal/pictures
 
 bench: ## The job API beside its floor, on a quiet machine: writes docs/performance.md.
 	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/performance.md

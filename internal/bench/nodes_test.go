@@ -31,8 +31,8 @@ type cost struct {
 }
 
 // BenchmarkNodes is the processor time of a job with the embedded state, and with one, two
-// and three jobrunners on one PostgreSQL, divided into jobrunners and database: what a
-// simulation of more machines needs (docs/scaling.md).
+// and three jobrunners on one PostgreSQL, divided into jobrunners and database:
+// docs/scaling.md divides by it.
 func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
 	if err := gobuild.Programs(b.Context(), bin, "../../cmd/jobrunner"); err != nil {

@@ -34,7 +34,6 @@ var checks = map[string]map[string]check{
 	"docs/jobrunner.md":         {"yaml": servedWith("--config")},
 	"docs/performance.md":       {"console": typed},
 	"docs/scale.md":             {"console": goTest},
-	"docs/scaling.md":           {"console": inSource},
 }
 
 // Each block of a Markdown file is one of a guide, which TestGuides follows, comes from
@@ -155,16 +154,6 @@ func cloned(s *session, b block) {
 		rest = b.text
 	}
 	b.text = rest
-	s.typeAll(b)
-}
-
-// inSource is for commands that need the Go source of a clone.
-func inSource(s *session, b block) {
-	s.t.Helper()
-	var err error
-	if s.dir, err = filepath.Abs(root); err != nil {
-		s.t.Fatal(err)
-	}
 	s.typeAll(b)
 }
 
