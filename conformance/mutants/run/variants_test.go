@@ -1,15 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
-	"github.com/gpucloud/terraform-provider-gpucloud/conformance/mutants"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/variants"
 )
@@ -86,24 +83,5 @@ func TestVariantsHideNoFault(t *testing.T) {
 	c := judgeGroup(t.Context(), binary, group{list[i], faulty}, "V")
 	if c.ok() || !strings.Contains(c.line(), m.Clause) {
 		t.Errorf("%s is not detected: %s", m.ID, c.line())
-	}
-}
-
-// The suite's README says how many mutants and variants there are.
-func TestREADMECounts(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	faults := 0
-	for _, m := range mutants.All() {
-		if m.Clause != "" {
-			faults++
-		}
-	}
-	for _, want := range []string{fmt.Sprintf("%d faults", faults), fmt.Sprintf("%d variants", len(variants.All()))} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("conformance/README.md does not say %q", want)
-		}
 	}
 }

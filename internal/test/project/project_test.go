@@ -1,5 +1,5 @@
-// Package project checks what strangers meet first: comments of packages, issue forms, and
-// the settings of the code host.
+// Package project checks what strangers meet first: comments of packages, dependency updates, and
+// the workflow of a release.
 package project
 
 import (

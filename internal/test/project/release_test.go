@@ -2,6 +2,7 @@ package project
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -55,7 +56,7 @@ func TestReleaseWorkflow(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"-release-notes bin/notes.md", "./internal/changelog -version", "-run=TestDist ./internal/snapshot", "make image", "gcc-aarch64-linux-gnu"} {
+	for _, want := range []string{"-release-notes bin/notes.md", "tools/release-notes", "-run=TestDist ./internal/snapshot", "make image", "gcc-aarch64-linux-gnu"} {
 		if !strings.Contains(strings.ReplaceAll(runs, "--", "-"), want) {
 			t.Errorf("no step runs %s", want)
 		}
@@ -63,6 +64,33 @@ func TestReleaseWorkflow(t *testing.T) {
 	for _, want := range []string{"download-syft", "ghaction-import-gpg", "attest-build-provenance"} {
 		if !strings.Contains(uses, want) {
 			t.Errorf("no step uses %s", want)
+		}
+	}
+}
+
+func TestReleaseNotes(t *testing.T) {
+	script, err := filepath.Abs(filepath.Join(root, "tools/release-notes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	changelog := "# Changelog\n\n## 1.3.0 (Unreleased)\n\n- Provider: a.\n\n## 1.2.0 (November 2, 2026)\n\nNOTES:\n\n- Docs: c.\n\n## 1.1.0 (May 2, 2026)\n\n## 1.0.0 (May 1, 2026)\n\n- Docs: d.\n"
+	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte(changelog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ version, want, problem string }{
+		{"1.2.0", "NOTES:\n\n- Docs: c.\n", ""},
+		{"1.0.0", "- Docs: d.\n", ""},
+		{"1.3.0", "", "is unreleased"},
+		{"1.1.0", "", "says nothing"},
+		{"1.2", "", "has no heading"},
+	} {
+		cmd := exec.CommandContext(t.Context(), script, c.version)
+		var stderr strings.Builder
+		cmd.Dir, cmd.Stderr = dir, &stderr
+		out, err := cmd.Output()
+		if string(out) != c.want || (err != nil) != (c.problem != "") || !strings.Contains(stderr.String(), c.problem) {
+			t.Errorf("%s: got %q, %v, %q", c.version, out, err, &stderr)
 		}
 	}
 }

@@ -14,6 +14,8 @@ TITLES = {
 }
 log = logging.getLogger("mkdocs.hooks")
 LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+# A list or table that Markdown takes for a part of the paragraph before it.
+SWALLOWED = re.compile(r"<p>(?:(?!</p>).)*?\n(\s*(?:- \S|\* \S|\| ?-+ ?\||1\. )[^\n]*)", re.S)
 
 
 def on_config(config):
@@ -29,6 +31,21 @@ def expand(docs, part):
     if not part.endswith("/"):
         return part
     return {TITLES[part[:-1]]: [{name[:-3]: part + name} for name in sorted(os.listdir(os.path.join(docs, part))) if name.endswith(".md")]}
+
+
+def on_nav(nav, config, files):
+    """A page that the navigation lacks fails the build."""
+    for file in files.documentation_pages():
+        if file.page is None or file.page not in nav.pages:
+            log.warning("%s is not in the navigation: add it to mkdocs.yml", file.src_path)
+    return nav
+
+
+def on_page_content(html, page, config, files):
+    """A list or table without an empty line before it fails the build."""
+    for text in SWALLOWED.findall(html):
+        log.warning("%s needs an empty line before %.60r", page.file.src_path, text)
+    return html
 
 
 def on_page_markdown(markdown, page, config, files):
