@@ -66,7 +66,7 @@ func (r *run) skipReason(c *suite.Case, refused string) (o suite.Outcome, no boo
 		return skip(report.SkipAllow, "it would "+allowWords(missing)+": --allow "+missing.String())
 	}
 	if !r.Target.WaitsForFree() && c.WaitTime > r.MaxWait && !r.deferrable(c) {
-		return skip(report.SkipBudget, fmt.Sprintf("it waits for %s, more than --max-wait: --defer", c.WaitTime))
+		return skip(report.SkipBudget, fmt.Sprintf("it waits for longer than --max-wait %s: --defer", r.MaxWait))
 	}
 	return o, false
 }
@@ -107,6 +107,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 			continue
 		}
 		a := attempts[one.ID]
+		res.LeftOut = append(res.LeftOut, omissions(one, a, c.ID)...)
 		if text := r.watch.fault(one.ID); text.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
 			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.actual, Failure: &report.Failure{Steps: text.steps, Actual: text.actual, Curl: r.scriptOf(text.x, attempts)}}
 		}
@@ -139,6 +140,18 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		}
 	}
 	return res
+}
+
+// omissions returns what a case left out of a clause, all of it where it was skipped. A
+// case for another dialect leaves out nothing.
+func omissions(one *suite.Case, a suite.Attempt, clause string) (list []report.Omission) {
+	if a.Verdict == report.Skip && one.Judges(clause) && one.Needs&(suite.DescribedDialect|suite.LiveDialect) == 0 {
+		list = append(list, report.Omission{Case: one.ID, Code: a.Code, Reason: a.Reason})
+	}
+	for _, reason := range a.LeftOut {
+		list = append(list, report.Omission{Case: one.ID, Code: report.SkipFeature, Reason: reason})
+	}
+	return list
 }
 
 // verdictRank orders verdicts, the first of which counts. A deferred case may still

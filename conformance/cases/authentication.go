@@ -51,7 +51,7 @@ var authenticationCases = []suite.Case{
 		path := "/serverless/" + c.Endpoint + "/workers"
 		ids := c.V2("GET", path, nil).Is(200).IDs()
 		if len(ids) == 0 {
-			return
+			c.Skip("the list shows no worker of the endpoint")
 		}
 		logs := path + "/" + suite.PathSegment(ids[0]) + "/logs"
 		for _, who := range []credential{suite.WithoutKey(), suite.As(c.Nonce())} {
@@ -74,7 +74,7 @@ var authenticationCases = []suite.Case{
 		Needs:     suite.AnyEndpoint, Requests: 14, Run: func(c *suite.C) {
 			c.Get("/health").Is(200)
 			list := jobOperations
-			if !c.Local() {
+			if !c.Thorough("all operations with the same method") {
 				list = onePerKind(list)
 			}
 			judgeRefusedKey(c, list, suite.As(strings.Repeat("x", len(c.Key()))))

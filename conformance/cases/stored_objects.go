@@ -51,7 +51,7 @@ func newObjects(c *suite.C, k kind) *objects {
 		c.Skip("--endpoint-body says what the workers of each endpoint are")
 	}
 	for _, f := range k.fields {
-		if f.localOnly && !c.Local() || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
+		if f.localOnly && !c.Thorough("the member "+f.path) || chosen(firstSegment(f.path)) || f.gpu && (chosen("gpu") || chosen("cpu")) {
 			continue
 		}
 		s.fields = append(s.fields, f)

@@ -87,7 +87,7 @@ func (g *placeholders) make(name string) any {
 	switch kind, n := strings.TrimRight(name, "123"), int(name[len(name)-1]-'1'); kind {
 	case "registry":
 		version, path := "v1", "/containerregistryauth"
-		if !c.HasV1() {
+		if !c.Serves("v1") {
 			version, path = "v2", "/registries"
 		}
 		a := c.Create(version, path, suite.M{"name": c.Name(), "username": "user", "password": c.Secret("PASSWORD")})
@@ -98,7 +98,7 @@ func (g *placeholders) make(name string) any {
 		return c.NewTemplate("v1", suite.M{"isServerless": true}).Str("id")
 	case "volume":
 		version := "v2"
-		if !c.HasV2() {
+		if !c.Serves("v2") {
 			version = "v1"
 		}
 		return c.NewVolume(version, 10).Str("id")
@@ -132,7 +132,7 @@ func (g *placeholders) idsOnce(kind string, ask func() []string) []string {
 // pools are GPU types of different pools, the one of the largest pool first, and
 // how many types those pools have.
 func (g *placeholders) pools() (some []suite.M, types []int) {
-	if g.types == nil && g.c.HasV2() {
+	if g.types == nil && g.c.Serves("v2") {
 		g.types = []suite.M{}
 		body, _ := g.c.V2("GET", "/catalog/gpus", nil).Find("")
 		lists, _ := body.(suite.M)

@@ -93,6 +93,7 @@ func (j *judge) failedWithoutFault(p *scenarioRun) string {
 // result returns the worst result that the scenarios have for a clause.
 func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	worst := outcome{verdict: report.Skip, reason: "no scenario judges it"}
+	var leftOut []report.Omission
 	for _, p := range runs {
 		for _, r := range p.scenario.allRules() {
 			if r.clause != c.ID {
@@ -106,6 +107,9 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 			if own && p.result.timeout && o.verdict == report.Pass {
 				o = inconclusive("in the scenario %s, %s", p.scenario.id, p.describeEnd())
 			}
+			if own && o.verdict == report.Skip {
+				leftOut = append(leftOut, report.Omission{Case: p.scenario.id, Code: report.SkipFeature, Reason: j.secrets.Redact(o.reason)})
+			}
 			// Of two equal outcomes, that of the clause's own scenario has the best reason.
 			better := slices.Index(verdictOrder, o.verdict) < slices.Index(verdictOrder, worst.verdict)
 			if worst.run == nil || better || o.verdict == worst.verdict && p.scenario.clause == c.ID && worst.run.scenario.clause != c.ID {
@@ -115,7 +119,7 @@ func (j *judge) result(c clauses.Clause, runs []*scenarioRun) report.Result {
 	}
 	res := report.Result{
 		Clause: c.ID, Area: c.Area(), Level: string(c.Level), Source: c.Source, Statement: c.Statement, Link: c.Link(),
-		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason),
+		Verdict: worst.verdict, Reason: j.secrets.Redact(worst.reason), LeftOut: leftOut,
 	}
 	if worst.run != nil {
 		res.Case = worst.run.scenario.id

@@ -10,22 +10,29 @@ import (
 
 const badgeLabel = "conformance"
 
-// badge returns the badge's text: how many MUST clauses pass, or why that can't be said.
+// badge returns the badge's text: how many MUST clauses pass, fully and partly judged,
+// or why that can't be said.
 func badge(r *Report) (message, colour string) {
-	musts, kept := 0, 0
+	musts, kept, partly := 0, 0, 0
 	for _, x := range r.Results {
 		if x.Level == "MUST" {
 			musts++
-			if x.Verdict == Pass {
+			switch {
+			case x.Verdict != Pass:
+			case x.partlyJudged():
+				partly++
+			default:
 				kept++
 			}
 		}
 	}
 	switch {
-	case r.Preflight != "" || r.Judged() == 0 && len(r.Failed) == 0 || r.Exit == 0 && kept == 0:
+	case r.Preflight != "" || r.Judged() == 0 && len(r.Failed) == 0 || r.Exit == 0 && kept+partly == 0:
 		return "not judged", "lightgrey"
 	case r.Counts[Fail] > 0:
 		return fmt.Sprintf("%d MUST broken", r.Counts[Fail]), "red"
+	case r.Exit == 0 && partly > 0:
+		return fmt.Sprintf("%d of %d MUST, %d partly", kept, musts, partly), "brightgreen"
 	case r.Exit == 0:
 		return fmt.Sprintf("%d of %d MUST", kept, musts), "brightgreen"
 	case r.Exit == 1:

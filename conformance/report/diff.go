@@ -101,7 +101,7 @@ func Compare(before, after *Report) Diff {
 }
 
 func (d *Diff) add(a, b *Result) {
-	if a != nil && b != nil && a.Verdict == b.Verdict && a.Code == b.Code && a.Observed == b.Observed {
+	if a != nil && b != nil && a.Verdict == b.Verdict && a.Code == b.Code && a.Observed == b.Observed && a.partlyJudged() == b.partlyJudged() {
 		d.Same++
 		return
 	}
@@ -182,6 +182,9 @@ func (c Change) write(b *strings.Builder, head string) {
 func verdictText(x *Result) string {
 	if x == nil {
 		return "not in the report"
+	}
+	if x.partlyJudged() {
+		return string(x.Verdict) + ", partly judged"
 	}
 	return string(x.Verdict)
 }

@@ -328,6 +328,38 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// Every form says which clauses are partly judged, and, but for a badge, why.
+func TestPartlyJudged(t *testing.T) {
+	left := []report.Omission{{"JOB-01-load", report.SkipAllow, "it would send many requests"}, {"JOB-01-load-again", report.SkipAllow, "it would send many requests"}}
+	r := &report.Report{Results: []report.Result{
+		{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass, LeftOut: left},
+		{Clause: "JOB-02", Area: "JOB", Level: "MUST", Verdict: report.Pass},
+		{Clause: "JOB-03", Area: "JOB", Level: "MUST", Verdict: report.Skip, Code: report.SkipAllow, Reason: "not allowed", LeftOut: left},
+	}}
+	r.Count()
+	if !slices.Equal(r.PartlyJudged, []string{"JOB-01"}) {
+		t.Errorf("partly judged: %v", r.PartlyJudged)
+	}
+	for _, f := range report.Forms {
+		text := written(f.Name, r)
+		want := []string{"it would send many requests", "JOB-01", "partly"}
+		if f.Name == "badge" || f.Name == "shield" {
+			want = []string{"1 of 3 MUST, 1 partly"}
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s lacks %q:\n%s", f.Name, w, text)
+			}
+		}
+	}
+	full := *r
+	full.Results = []report.Result{{Clause: "JOB-01", Area: "JOB", Level: "MUST", Verdict: report.Pass}}
+	full.Count()
+	if d := report.Compare(&full, r); len(d.Changes) != 3 {
+		t.Errorf("the changes are %+v", d.Changes)
+	}
+}
+
 // What can't be written is told.
 func TestFullDisk(t *testing.T) {
 	for _, f := range report.Forms {

@@ -126,6 +126,9 @@ func harComment(r *Report) string {
 	for _, g := range r.gaps() {
 		lines = append(lines, "not judged, "+g.String())
 	}
+	for _, g := range r.partGaps() {
+		lines = append(lines, "partly judged, "+g.String())
+	}
 	return strings.Join(lines, "\n")
 }
 

@@ -26,7 +26,7 @@ var (
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"slug": verdictClass, "brief": oneLine, "message": formatMessage, "span": formatDuration, "join": func(list []string) string { return strings.Join(list, ", or ") },
-	"count": groupDigits,
+	"count": groupDigits, "leftout": func(x Result) string { return stripControls(x.partsLeftOut()) },
 }).Parse(pageText))
 
 // page is what the template shows.
@@ -152,6 +152,7 @@ func summary(r *Report) string {
 		{r.Counts[Blocked], "1 stands on a clause that failed", "%d stand on a clause that failed"},
 		{r.Counts[Observed], "1 is open, and observed", "%d are open, and observed"},
 		{r.Counts[Skip], "1 was not judged", "%d were not judged"},
+		{len(r.PartlyJudged), "1 was judged partly", "%d were judged partly"},
 	} {
 		switch {
 		case x.n == 1:

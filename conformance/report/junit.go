@@ -133,6 +133,10 @@ func junitOf(x Result) junitCase {
 		}
 	case Warn, Observed:
 		c.Out = Text(x)
+	case Pass:
+		if x.partlyJudged() {
+			c.Out = "partly judged; left out: " + stripControls(x.partsLeftOut())
+		}
 	}
 	return c
 }
@@ -146,6 +150,7 @@ func junitProperties(r *Report) (list []junitProperty) {
 	for _, p := range []junitProperty{
 		{"requests", fmt.Sprint(r.Requests)}, {"jobs", fmt.Sprint(r.Jobs)}, {"reruns", reruns},
 		{"target", r.Target.Where()}, {"dialect", r.Dialect}, {"seed", fmt.Sprint(r.Seed)}, {"version", r.Version},
+		{"partly judged", strings.Join(r.PartlyJudged, " ")},
 	} {
 		if p.Value != "" {
 			list = append(list, p)

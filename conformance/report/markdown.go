@@ -96,13 +96,18 @@ func formatCount(n int) string {
 	return fmt.Sprint(n)
 }
 
-// markdownGaps names the clauses that were not judged; blocked ones are named above.
+// markdownGaps names the clauses that were not judged, or not fully; blocked ones are
+// named above.
 func markdownGaps(b *strings.Builder, r *Report) {
-	gaps := r.gaps()
+	writeMarkdownGaps(b, r.gaps(), fmt.Sprintf("%d clauses were not judged, and are not counted as kept", len(r.NotJudged)))
+	writeMarkdownGaps(b, r.partGaps(), fmt.Sprintf("%d clauses were judged partly, since some cases did not run", len(r.PartlyJudged)))
+}
+
+func writeMarkdownGaps(b *strings.Builder, gaps []gap, title string) {
 	if len(gaps) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "<details><summary>%d clauses were not judged, and are not counted as kept</summary>\n\n", len(r.NotJudged))
+	fmt.Fprintf(b, "<details><summary>%s</summary>\n\n", title)
 	for _, g := range gaps {
 		fmt.Fprintf(b, "- %s\n", markdownPlain(g.String()))
 	}

@@ -63,6 +63,9 @@ type Report struct {
 	// NotJudged are the clauses that were not judged and do not count as passed; the
 	// result of each has the reason.
 	NotJudged []string `json:"not_judged"`
+	// PartlyJudged are the clauses of which some cases, or parts of a case, did not run;
+	// LeftOut of each result says which and why.
+	PartlyJudged []string `json:"partly_judged"`
 	// Preflight is the line that says why nothing was judged, "" where it was.
 	Preflight string   `json:"preflight,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
@@ -117,25 +120,34 @@ type Target struct {
 
 // Result is the result of one clause.
 type Result struct {
-	Clause    string   `json:"clause"`
-	Area      string   `json:"area"`
-	Level     string   `json:"level"`
-	Source    string   `json:"source"`
-	Statement string   `json:"statement"`
-	Link      string   `json:"link,omitempty"` // opens the clause, with its source
-	Case      string   `json:"case,omitempty"`
-	Verdict   Verdict  `json:"verdict"`
-	Code      string   `json:"code,omitempty"`   // of a SKIP
-	By        string   `json:"by,omitempty"`     // of a BLOCKED: the clause that failed
-	Reason    string   `json:"reason,omitempty"` // in words, of all but PASS
-	Observed  string   `json:"observed,omitempty"`
-	Failure   *Failure `json:"failure,omitempty"`
+	Clause    string  `json:"clause"`
+	Area      string  `json:"area"`
+	Level     string  `json:"level"`
+	Source    string  `json:"source"`
+	Statement string  `json:"statement"`
+	Link      string  `json:"link,omitempty"` // opens the clause, with its source
+	Case      string  `json:"case,omitempty"`
+	Verdict   Verdict `json:"verdict"`
+	Code      string  `json:"code,omitempty"`   // of a SKIP
+	By        string  `json:"by,omitempty"`     // of a BLOCKED: the clause that failed
+	Reason    string  `json:"reason,omitempty"` // in words, of all but PASS
+	Observed  string  `json:"observed,omitempty"`
+	// LeftOut is what was not judged although the clause was.
+	LeftOut []Omission `json:"left_out,omitempty"`
+	Failure *Failure   `json:"failure,omitempty"`
 	// Repeats is how many reruns failed again, "3/3"; "" without reruns.
 	Repeats  string   `json:"repeats,omitempty"`
 	Duration Duration `json:"took_ms"`
 	// Requests are those of the case, without its fixtures.
 	Requests int        `json:"requests,omitempty"`
 	Trace    []Exchange `json:"trace,omitempty"` // of all but PASS and SKIP
+}
+
+// Omission is a case, or a part of one, that did not run.
+type Omission struct {
+	Case   string `json:"case"`
+	Code   string `json:"code"` // as of a SKIP
+	Reason string `json:"reason"`
 }
 
 // Failure describes how a clause was violated.
@@ -182,17 +194,22 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 
 // Count recounts the verdicts.
 func (r *Report) Count() {
-	r.Counts, r.NotJudged = map[Verdict]int{}, []string{}
+	r.Counts, r.NotJudged, r.PartlyJudged = map[Verdict]int{}, []string{}, []string{}
 	for _, x := range r.Results {
 		r.Counts[x.Verdict]++
 		if x.notJudged() {
 			r.NotJudged = append(r.NotJudged, x.Clause)
+		} else if x.partlyJudged() {
+			r.PartlyJudged = append(r.PartlyJudged, x.Clause)
 		}
 	}
 }
 
 // notJudged tells whether the clause was not judged.
 func (x *Result) notJudged() bool { return x.Verdict == Skip || x.Verdict == Blocked }
+
+// partlyJudged tells whether the clause was judged by a part of its cases only.
+func (x *Result) partlyJudged() bool { return !x.notJudged() && len(x.LeftOut) > 0 }
 
 // Judged returns how many clauses were judged.
 func (r *Report) Judged() (n int) {

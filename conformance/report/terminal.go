@@ -32,9 +32,14 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 	for _, text := range r.Failed {
 		fmt.Fprintln(w, p.paint(red, "FAILED ")+strings.ReplaceAll(stripControls(text), "\n", "\n  "))
 	}
-	if gaps := r.gaps(); len(gaps) > 0 {
-		fmt.Fprintln(w, p.paint(grey, "Not judged, and not counted as kept:"))
-		for _, g := range gaps {
+	for _, x := range []struct {
+		title string
+		gaps  []gap
+	}{{"Not judged, and not counted as kept:", r.gaps()}, {"Partly judged, since some cases did not run:", r.partGaps()}} {
+		if len(x.gaps) > 0 {
+			fmt.Fprintln(w, p.paint(grey, x.title))
+		}
+		for _, g := range x.gaps {
 			fmt.Fprintf(w, "  %s\n", g)
 		}
 	}
@@ -43,6 +48,9 @@ func Terminal(w io.Writer, r *Report, colours bool) {
 		if n := r.Counts[v]; n > 0 {
 			sums = append(sums, p.paint(colour[v], fmt.Sprintf("%d %s", n, v)))
 		}
+	}
+	if n := len(r.PartlyJudged); n > 0 {
+		sums = append(sums, p.paint(grey, fmt.Sprintf("%d partly judged", n)))
 	}
 	took := time.Duration(r.Duration).Round(time.Millisecond)
 	fmt.Fprintf(w, "%s: %d clauses in %s, %d requests, %d jobs", strings.Join(sums, ", "), len(r.Results), took, r.Requests, r.Jobs)
@@ -85,8 +93,12 @@ func (r *Report) scope() string {
 	if n := r.Counts[Known]; n > 0 {
 		text += fmt.Sprintf(" but for known deviations (%d)", n)
 	}
-	if judged := r.Judged(); judged < len(r.Results) {
+	judged, partly := r.Judged(), len(r.PartlyJudged)
+	if judged < len(r.Results) || partly > 0 {
 		text += fmt.Sprintf(" as far as it was judged: %d of %d clauses", judged, len(r.Results))
+	}
+	if partly > 0 {
+		text += fmt.Sprintf(", %d of them partly", partly)
 	}
 	if n := r.Counts[Warn]; n == 1 {
 		text += "; 1 weaker clause is not kept"
@@ -129,6 +141,7 @@ func writeResult(w io.Writer, p colourizer, x Result) {
 		}
 	}
 	line("observed", x.Observed)
+	line("left out", x.partsLeftOut())
 	f := x.Failure
 	if f == nil || x.Verdict == Known || x.Verdict == Unexpected {
 		line("reason", x.Reason)

@@ -1,14 +1,18 @@
 package selftest_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // A run that judges nothing is inconclusive, whatever the reason, and names the
@@ -29,6 +33,67 @@ func TestNothingJudged(t *testing.T) {
 		if len(r.NotJudged) != len(r.Results) {
 			t.Errorf("%d of %d clauses are named: %v", len(r.NotJudged), len(r.Results), r.NotJudged)
 		}
+	}
+}
+
+// A clause with a skipped case is partly judged, and every form of the report says why.
+func TestSkippedCaseMakesClausePartlyJudged(t *testing.T) {
+	target := startDeployment(t, nil)
+	target.Endpoint = createEndpoint(t, target)
+	target.Local, target.Advance = false, nil
+	withoutV1 := target
+	withoutV1.NoV1, withoutV1.OtherKey = true, ""
+	jobs := suite.Create | suite.Queue
+	for name, o := range map[string]conformance.Options{
+		"reads only":                    {Target: target, Select: []string{"AUT", "ERR-02", "BIL"}},
+		"short waits":                   {Target: target, Allow: jobs, MaxWait: time.Second, Select: []string{"AUT-03", "AUT-08", "WEB-01", "LIM-14", "SUB-04"}},
+		"one version, without two keys": {Target: withoutV1, Allow: jobs, MaxWait: time.Second, Select: []string{"AUT-0*", "AUT-10", "V", "R-03", "M"}},
+	} {
+		plan, err := conformance.Plan(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := judge(t, o)
+		var b strings.Builder
+		report.Terminal(&b, r, false)
+		if len(r.PartlyJudged) == 0 || !strings.Contains(b.String(), fmt.Sprintf(", %d of them partly", len(r.PartlyJudged))) {
+			t.Errorf("%s: %d clauses are partly judged:\n%s", name, len(r.PartlyJudged), &b)
+		}
+		for why, skipped := range plan.Skipped {
+			_, reason, _ := strings.Cut(why, ": ")
+			for _, c := range conformance.Cases() {
+				i := slices.IndexFunc(r.Results, func(x report.Result) bool { return c.Judges(x.Clause) })
+				if i < 0 || !slices.Contains(skipped, c.ID) || c.Needs&(suite.DescribedDialect|suite.LiveDialect) != 0 {
+					continue
+				}
+				x := r.Results[i]
+				if !slices.ContainsFunc(x.LeftOut, func(o report.Omission) bool { return o.Case == c.ID && o.Reason == reason && o.Code != "" }) {
+					t.Errorf("%s: %s lacks %s, which was skipped: %s", name, x.Clause, c.ID, reason)
+				}
+				if judged := x.Verdict != report.Skip && x.Verdict != report.Blocked; judged != slices.Contains(r.PartlyJudged, x.Clause) {
+					t.Errorf("%s: %s is %s, and partly judged are %v", name, x.Clause, x.Verdict, r.PartlyJudged)
+				}
+			}
+		}
+	}
+}
+
+// A case that leaves out a part of what it judges says so.
+func TestOmissionWithinCaseMakesClausePartlyJudged(t *testing.T) {
+	target := startDeployment(t, nil)
+	o := conformance.Options{Target: target, Select: []string{"V-07", "AUT-10", "SUB-04"}, MaxWait: time.Hour}
+	if r := judge(t, o); len(r.PartlyJudged) > 0 {
+		t.Errorf("partly judged locally: %v", r.PartlyJudged)
+	}
+	o.Target.NoV1 = true
+	o.Select = []string{"AUT-10"}
+	if r := judge(t, o); len(r.PartlyJudged) != 1 || !strings.Contains(r.Results[0].LeftOut[0].Reason, "version 1") {
+		t.Errorf("without version 1: %v", r.Results[0].LeftOut)
+	}
+	o.Target.Local, o.Target.NoV1, o.Allow = false, false, suite.Create|suite.Queue
+	o.Select = []string{"V-07", "SUB-04"}
+	if r := judge(t, o); len(r.PartlyJudged) != 2 {
+		t.Errorf("partly judged remotely: %v", r.PartlyJudged)
 	}
 }
 

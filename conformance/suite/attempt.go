@@ -43,6 +43,7 @@ func Try(ctx context.Context, e *env.Env, one *Case, unspec bool, journal *Journ
 	c := &C{Case: one, ctx: ctx, env: e, startedAt: e.Clock.Now(), journal: journal}
 	start := time.Now()
 	a.Outcome = c.run(unspec)
+	a.LeftOut = c.leftOut
 	a.Started, a.Duration, a.Trace = c.startedAt, time.Since(start), c.exchanges()
 	a.Requests = c.exchangesBegun - c.fixtureExchanges
 	cancel() // cancels requests that are still in flight

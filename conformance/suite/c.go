@@ -35,6 +35,7 @@ type C struct {
 	startedAt        time.Time
 	warning          *Outcome
 	observed         string
+	leftOut          []string
 	crashAllowed     bool     // see AllowCrash
 	fixtureExchanges int      // exchanges of the trace that made the fixtures
 	journal          *Journal // nil: the case is not deferred
@@ -71,9 +72,26 @@ func (c *C) clockStopped(err error) {
 // Local tells whether the target is for tests alone.
 func (c *C) Local() bool { return c.env.Target.Local }
 
-// HasV1 and HasV2 tell whether a version of the management API is judged.
-func (c *C) HasV1() bool { return c.env.Target.HasV1() }
-func (c *C) HasV2() bool { return c.env.Target.HasV2() }
+// Serves tells whether the target has a version of the management API, "v1" or "v2".
+func (c *C) Serves(version string) bool {
+	return version == "v1" && c.env.Target.HasV1() || version == "v2" && c.env.Target.HasV2()
+}
+
+// HasV1 and HasV2 tell whether a version of the management API is judged. If it isn't, the
+// clause is partly judged.
+func (c *C) HasV1() bool {
+	if !c.Serves("v1") {
+		c.leaveOut("version 1 of the management API is not to be judged")
+	}
+	return c.Serves("v1")
+}
+
+func (c *C) HasV2() bool {
+	if !c.Serves("v2") {
+		c.leaveOut("version 2 of the management API is not to be judged")
+	}
+	return c.Serves("v2")
+}
 
 // AllowCrash accepts 500, which the description names for a worker that crashes.
 // In other cases, a 500 is a failure even where the description leaves the answer

@@ -16,6 +16,7 @@ type Outcome struct {
 	By       string         // the clause, where Verdict is Blocked
 	Reason   string
 	Observed string
+	LeftOut  []string // what the case did not judge, and why
 	Failure  *report.Failure
 }
 
@@ -129,6 +130,22 @@ func (c *C) Expect(ok bool, accepted, actual string, args ...any) {
 // Skip ends a case that can't judge this target.
 func (c *C) Skip(reason string, args ...any) {
 	c.stop(Outcome{Verdict: report.Skip, Code: report.SkipFeature, Reason: fmt.Sprintf(reason, args...)})
+}
+
+// leaveOut notes what the case does not judge at this target.
+func (c *C) leaveOut(reason string) {
+	if !slices.Contains(c.leftOut, reason) {
+		c.leftOut = append(c.leftOut, reason)
+	}
+}
+
+// Thorough tells whether the case may do what costs or loads too much where others use
+// the target. If it may not, the clause is partly judged: the report has what was left out.
+func (c *C) Thorough(what string) bool {
+	if !c.Local() {
+		c.leaveOut("only a target that is there for tests alone gets " + what)
+	}
+	return c.Local()
 }
 
 // Inconclusive ends a case whose evidence does not suffice.
