@@ -3,6 +3,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type gpucloud struct {
 // settings is the provider block. Each setting but plan_checks has a variable that stands
 // in for it.
 type settings struct {
+	Service    types.String `tfsdk:"service"`
 	BaseURL    types.String `tfsdk:"base_url"`
 	QueueURL   types.String `tfsdk:"queue_url"`
 	APIVersion types.String `tfsdk:"api_version"`
@@ -73,15 +75,21 @@ func (p *gpucloud) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 
 func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages a GPU cloud: endpoints, pods, clusters, templates, network volumes, registry auths and delegations, and SSH keys, through management API v2 or v1.",
+		MarkdownDescription: "Manages a RunPod-compatible GPU cloud: endpoints, pods, clusters, templates, network volumes, registry auths and delegations, and SSH keys, through management API v2 or v1.",
 		Attributes: map[string]schema.Attribute{
+			"service": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Public cloud to use: `runpod` sets the addresses of both management APIs and of the job API, and accepts the API key from `RUNPOD_API_KEY`. " +
+					"`base_url` replaces all its addresses, `queue_url` that of the job API. Or `GPUCLOUD_SERVICE`.",
+				Validators: []validator.String{stringvalidator.OneOf(slices.Sorted(maps.Keys(api.Services))...)},
+			},
 			"base_url": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Address of the management API, before `/v1` or `/v2`. Or `GPUCLOUD_BASE_URL`.",
+				MarkdownDescription: "Address of the management API, before `/v1` or `/v2`. Required without `service`. Or `GPUCLOUD_BASE_URL`.",
 			},
 			"queue_url": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`. Or `GPUCLOUD_QUEUE_URL`.",
+				MarkdownDescription: "Address of the job API, before `/v2`. Defaults to `base_url`, or without `base_url` to that of `service`. Or `GPUCLOUD_QUEUE_URL`.",
 			},
 			"api_version": schema.StringAttribute{
 				Optional: true,
@@ -92,7 +100,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"api_key": schema.StringAttribute{
 				Optional:            true,
 				Sensitive:           true,
-				MarkdownDescription: "API key. Or, better, `GPUCLOUD_API_KEY`.",
+				MarkdownDescription: "API key. Or, better, `GPUCLOUD_API_KEY`; with `service = \"runpod\"` also `RUNPOD_API_KEY`.",
 			},
 			"request_timeout": schema.StringAttribute{
 				Optional:            true,
@@ -165,38 +173,66 @@ func commandLine(version string) string {
 }
 
 func (s settings) unknown() bool {
-	return s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.Timeout.IsUnknown()
+	return s.Service.IsUnknown() || s.BaseURL.IsUnknown() || s.QueueURL.IsUnknown() || s.APIVersion.IsUnknown() || s.APIKey.IsUnknown() || s.Timeout.IsUnknown()
 }
 
-// resolve takes each setting from the block, else from its variable.
+// resolve takes each setting from the block, else from its variable, else from the service.
 func (s settings) resolve(diags *diag.Diagnostics) api.Settings {
+	version, service := s.version(diags), s.service(diags)
 	base, _ := attributeOrEnv(s.BaseURL, "GPUCLOUD_BASE_URL")
+	queue, _ := attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
 	if base == "" {
-		reportMissing(diags, "base_url", "GPUCLOUD_BASE_URL", "the address of the management API")
+		base, queue = service.BaseURLs[version], cmp.Or(queue, service.QueueURL)
 	}
-	key, source := attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
+	if base == "" && !diags.HasError() {
+		diags.AddAttributeError(path.Root("base_url"), "Missing setting base_url",
+			"The provider needs the address of a deployment. For a RunPod account, set service = \"runpod\" in the provider block, or GPUCLOUD_SERVICE=runpod in the environment. "+
+				"For another deployment, set base_url in the provider block, or GPUCLOUD_BASE_URL in the environment. "+tryLocally)
+	}
+	key, source := s.key(service)
 	if key == "" {
-		reportMissing(diags, "api_key", "GPUCLOUD_API_KEY", "an API key of the deployment")
+		variables := "GPUCLOUD_API_KEY"
+		if service.KeyVariable != "" {
+			variables += " or " + service.KeyVariable
+		}
+		diags.AddAttributeError(path.Root("api_key"), "Missing setting api_key",
+			"The provider needs an API key of the deployment: set api_key in the provider block, or "+variables+" in the environment. "+tryLocally)
 	} else if source == "" {
 		source = "the api_key attribute of the provider block"
 	}
+	return api.Settings{
+		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: version,
+		RequestTimeout: s.requestTimeout(diags),
+	}
+}
+
+const tryLocally = "To try it on this machine, start a local deployment with `jobrunner serve`: it prints the variables to export."
+
+func (s settings) version(diags *diag.Diagnostics) api.Version {
 	version, from := attributeOrEnv(s.APIVersion, "GPUCLOUD_API_VERSION")
 	switch version {
 	case "":
-		version = string(api.V2)
+		return api.V2
 	case string(api.V1), string(api.V2):
 	default:
 		diags.AddAttributeError(path.Root("api_version"), "Invalid api_version",
 			fmt.Sprintf("%s is %q. It is v2, which is the default, or v1.", from, version))
 	}
-	queue, _ := attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
-	return api.Settings{
-		BaseURL: base, QueueURL: queue, APIKey: key, KeySource: source, Version: api.Version(version),
-		RequestTimeout: s.requestTimeout(diags),
-	}
+	return api.Version(version)
 }
 
-// variable names the one that a setting came from; "" for the block.
+// service returns the service that the settings name, or the zero Service.
+func (s settings) service(diags *diag.Diagnostics) api.Service {
+	name, from := attributeOrEnv(s.Service, "GPUCLOUD_SERVICE")
+	service, known := api.Services[name]
+	if name != "" && !known {
+		diags.AddAttributeError(path.Root("service"), "Invalid service", fmt.Sprintf("%s is %q. Set it to %s, or set the deployment's address in base_url.",
+			from, name, strings.Join(slices.Sorted(maps.Keys(api.Services)), " or ")))
+	}
+	return service
+}
+
+// variable returns the variable that a setting came from, or "" if it came from the block.
 func (s settings) variable(setting string) string {
 	from := ""
 	switch setting {
@@ -205,9 +241,18 @@ func (s settings) variable(setting string) string {
 	case "queue_url":
 		_, from = attributeOrEnv(s.QueueURL, "GPUCLOUD_QUEUE_URL")
 	case "api_key":
-		_, from = attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
+		_, from = s.key(s.service(new(diag.Diagnostics)))
 	}
 	return from
+}
+
+// key returns the API key, and the variable that it came from; "" for the block.
+func (s settings) key(service api.Service) (key, from string) {
+	key, from = attributeOrEnv(s.APIKey, "GPUCLOUD_API_KEY")
+	if key == "" && service.KeyVariable != "" {
+		return os.Getenv(service.KeyVariable), service.KeyVariable
+	}
+	return key, from
 }
 
 // timeoutBounds are those of request_timeout.
@@ -236,12 +281,6 @@ func attributeOrEnv(attribute types.String, variable string) (v, from string) {
 		return v, ""
 	}
 	return os.Getenv(variable), variable
-}
-
-func reportMissing(diags *diag.Diagnostics, attribute, variable, what string) {
-	diags.AddAttributeError(path.Root(attribute), "Missing setting "+attribute,
-		fmt.Sprintf("The provider needs %s: set %s in the provider block, or %s in the environment. "+
-			"To try it on this machine, start a local deployment with `jobrunner serve`: it prints the variables to export.", what, attribute, variable))
 }
 
 func (p *gpucloud) Resources(context.Context) (all []func() resource.Resource) {

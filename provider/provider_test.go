@@ -17,7 +17,7 @@ import (
 
 // noVariables keeps the environment of whoever runs the tests out.
 func noVariables(t *testing.T) {
-	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT", "GPUCLOUD_MAX_HOURLY_COST"} {
+	for _, name := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_VERSION", "GPUCLOUD_API_KEY", "GPUCLOUD_REQUEST_TIMEOUT", "GPUCLOUD_MAX_HOURLY_COST", "GPUCLOUD_SERVICE", "RUNPOD_API_KEY"} {
 		t.Setenv(name, "")
 	}
 }

@@ -6,7 +6,7 @@ terraform {
   }
 }
 
-# The key comes from GPUCLOUD_API_KEY.
+# A RunPod account. The key comes from RUNPOD_API_KEY.
 provider "gpucloud" {
-  base_url = "http://127.0.0.1:8420"
+  service = "runpod"
 }

@@ -35,9 +35,9 @@ func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag
 func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
 	text, _ := p.GetKey(ctx, deploymentKey)
 	var address string
-	if json.Unmarshal(text, &address) == nil && address != "" && address != c.BaseURL() {
+	if json.Unmarshal(text, &address) == nil && address != "" && !api.SameDeployment(address, c.BaseURL()) {
 		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where it does not exist: it is taken for deleted, and the state forgets it. "+
-			"If that is not meant, apply nothing, and set base_url or GPUCLOUD_BASE_URL to the former address.", title, id, address, c.BaseURL()))
+			"If that is not meant, apply nothing, and set base_url or GPUCLOUD_BASE_URL to the former address, or service to the former service.", title, id, address, c.BaseURL()))
 	}
 	return diags
 }

@@ -23,7 +23,7 @@ var newProvider func() provider.Provider = gpucloud.New("test")
 
 func start(t *testing.T) *tfdrive.Provider {
 	t.Helper()
-	for _, v := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_KEY", "GPUCLOUD_API_VERSION"} {
+	for _, v := range []string{"GPUCLOUD_BASE_URL", "GPUCLOUD_QUEUE_URL", "GPUCLOUD_API_KEY", "GPUCLOUD_API_VERSION", "GPUCLOUD_SERVICE"} {
 		t.Setenv(v, "")
 	}
 	return tfdrive.Start(t, newProvider(), nil) // without settings: functions need none
@@ -77,6 +77,8 @@ func TestRunURL(t *testing.T) {
 		{arguments: []any{"e1", "https://a.example.com", "https://b.example.com"}, argument: 2, text: "at most one queue_url"},
 		{arguments: []any{"e1"}, argument: -1, text: "set GPUCLOUD_QUEUE_URL"},
 	})
+	t.Setenv("GPUCLOUD_SERVICE", "runpod")
+	try(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://api.runpod.ai/v2/e1/run"}})
 	t.Setenv("GPUCLOUD_BASE_URL", "https://base.example.com")
 	try(t, p, "run_url", []call{{arguments: []any{"e1"}, want: "https://base.example.com/v2/e1/run"}})
 	t.Setenv("GPUCLOUD_QUEUE_URL", "https://queue.example.com")

@@ -18,8 +18,8 @@ var runURL = &definition{
 	definition: function.Definition{
 		Summary: "Address to which the jobs of an endpoint are sent",
 		MarkdownDescription: "Returns the address of `/run`, to which jobs of an endpoint are sent: for an endpoint of which only the id is at hand. Of a `gpucloud_endpoint`, `request_urls` has all addresses.\n\n" +
-			"A function does not see the provider block. Without a second argument the address is that of the variable `GPUCLOUD_QUEUE_URL`, else `GPUCLOUD_BASE_URL`, of the environment in which Terraform runs; " +
-			"a `queue_url` or `base_url` in the provider block does not count. With a saved plan, plan and apply need the same variables.",
+			"A function does not see the provider block. Without a second argument the address is that of the variable `GPUCLOUD_QUEUE_URL`, else `GPUCLOUD_BASE_URL`, else that of the cloud in `GPUCLOUD_SERVICE`, of the environment in which Terraform runs; " +
+			"`service`, `queue_url` and `base_url` in the provider block do not count. With a saved plan, plan and apply need the same variables.",
 		Parameters: []function.Parameter{
 			function.StringParameter{Name: "endpoint_id", MarkdownDescription: "Id of the endpoint."},
 		},
@@ -41,11 +41,11 @@ var runURL = &definition{
 		if len(given) > 1 {
 			return nil, function.NewArgumentFuncError(2, fmt.Sprintf("expected an endpoint_id and at most one queue_url, got %d arguments", 1+len(given)))
 		}
-		address := cmp.Or(os.Getenv("GPUCLOUD_QUEUE_URL"), os.Getenv("GPUCLOUD_BASE_URL"))
+		address := cmp.Or(os.Getenv("GPUCLOUD_QUEUE_URL"), os.Getenv("GPUCLOUD_BASE_URL"), api.Services[os.Getenv("GPUCLOUD_SERVICE")].QueueURL)
 		if len(given) == 1 {
 			address = given[0]
 		} else if address == "" {
-			return nil, function.NewFuncError("the address of the job API is not known, as a function does not see the provider block: give queue_url as the second argument, or set GPUCLOUD_QUEUE_URL or GPUCLOUD_BASE_URL in the environment")
+			return nil, function.NewFuncError("the address of the job API is not known, as a function does not see the provider block: give queue_url as the second argument, or set GPUCLOUD_QUEUE_URL, GPUCLOUD_BASE_URL or GPUCLOUD_SERVICE in the environment")
 		}
 		url, err := api.RunURL(address, id)
 		switch {
