@@ -159,9 +159,12 @@ var webhookCases = []suite.Case{
 			first := lastCall(c, box, 1)
 			for n := 2; n <= 3; n++ {
 				before := box.Calls()[n-2].At
-				c.Until(before.Add(hookGap - c.EarlyMargin(time.Second)))
+				earliest := before.Add(hookGap - c.EarlyMargin(time.Second))
+				c.Until(earliest)
 				awaitCallsUnderWay(c)
-				c.Expect(len(box.Calls()) == n-1, "no call before 10 s are over", "call %d before that", n)
+				calls := box.Calls()
+				early := len(calls) >= n && (c.Exact() || calls[n-1].At.Before(earliest)) // the case may be woken late
+				c.Expect(!early, "no call before 10 s are over", "call %d before that", n)
 				c.Until(before.Add(hookGap + c.LateMargin(6*time.Second)))
 				lastCall(c, box, n)
 			}

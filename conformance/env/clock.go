@@ -11,6 +11,9 @@ import (
 // on nothing else.
 type Clock interface {
 	Now() time.Time
+	// Latest is Now or, while the clock is being advanced, the time to which it is: what
+	// the target does meanwhile occurs between the two.
+	Latest() time.Time
 	// Until waits until a time of the clock. A case that waits lets others run.
 	Until(ctx context.Context, t time.Time) error
 	// Expect announces so many calls of Begin: the clock is not advanced before them.
@@ -37,8 +40,9 @@ type Real struct {
 // NewReal returns a clock for so many cases at a time.
 func NewReal(parallel int) *Real { return &Real{limit: max(parallel, 1)} }
 
-// Now returns the time.
-func (r *Real) Now() time.Time { return time.Now() }
+// Now and Latest return the time.
+func (r *Real) Now() time.Time    { return time.Now() }
+func (r *Real) Latest() time.Time { return time.Now() }
 
 // Expect implements Clock.
 func (r *Real) Expect(int) {}
@@ -104,6 +108,9 @@ func (r *Real) Until(ctx context.Context, t time.Time) error {
 // advanced, to the earliest time that one of them waits for: half an hour costs
 // the milliseconds that the target needs for it, and what a case sees does not
 // depend on which others run.
+//
+// Where the target's time also passes by itself, a case whose time has come continues at
+// once, as on a Real clock: if it waited for the others, it would check too late.
 type Shared struct {
 	// advance is the target's: it moves the time on by at least d and says what it
 	// is then.
@@ -120,7 +127,8 @@ type Shared struct {
 	ready     []chan struct{} // these wait for a turn
 	sleepers  map[*sleeper]bool
 	advancing bool
-	broken    error // why the clock can't be advanced any more
+	step      time.Duration // by which the clock is being advanced
+	broken    error         // why the clock can't be advanced any more
 	steps     int
 }
 
@@ -150,6 +158,17 @@ func (s *Shared) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now()
+}
+
+// Latest implements Clock. Where time stands still, cases stop the clock where they have
+// to know when something occurred, and Now is more exact.
+func (s *Shared) Latest() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.still || !s.advancing {
+		return s.now()
+	}
+	return s.now().Add(s.step)
 }
 
 func (s *Shared) now() time.Time {
@@ -231,6 +250,10 @@ func (s *Shared) Until(ctx context.Context, t time.Time) error {
 		return s.broken
 	}
 	me := &sleeper{until: t, woken: make(chan struct{})}
+	if !s.still {
+		due := time.AfterFunc(t.Sub(s.now()), func() { s.wakeDue(me) })
+		defer due.Stop()
+	}
 	s.sleepers[me] = true
 	s.returnTurn()
 	s.mu.Unlock()
@@ -262,6 +285,7 @@ func (s *Shared) advanceToNext() {
 	}
 	if d := target.Sub(s.now()); d > 0 {
 		s.steps++
+		s.step = d
 		s.mu.Unlock()
 		now, err := s.advance(context.Background(), d)
 		s.mu.Lock()
@@ -297,8 +321,24 @@ func (s *Shared) nextTarget() (target time.Time, some bool) {
 	return target, !first.IsZero()
 }
 
-// wakeSleeper queues a sleeper for its turn.
+// wakeSleeper queues a sleeper for its turn or, where time does not stand still, gives it
+// one at once.
 func (s *Shared) wakeSleeper(one *sleeper) {
 	delete(s.sleepers, one)
-	s.giveTurn(one.woken)
+	if s.still {
+		s.giveTurn(one.woken)
+		return
+	}
+	s.running++
+	close(one.woken)
+}
+
+// wakeDue wakes a sleeper whose time has come while other cases run. During an advance,
+// advanceToNext wakes it.
+func (s *Shared) wakeDue(one *sleeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sleepers[one] && !s.advancing {
+		s.wakeSleeper(one)
+	}
 }

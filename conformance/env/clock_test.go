@@ -23,11 +23,15 @@ type deployment struct {
 	broken error
 	still  bool
 	began  time.Time
+	during func(time.Duration) // called within an advance
 }
 
 func (d *deployment) advance(_ context.Context, by time.Duration) (time.Time, error) {
 	if d.busy.Load() > 0 {
 		d.odd.Store(true)
+	}
+	if d.during != nil {
+		d.during(by)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,8 +56,8 @@ func shared(t *testing.T, parallel int, d *deployment, still bool) *env.Shared {
 	return clock
 }
 
-// Many cases that sleep and run: none is woken early or late, the clock stands
-// still while one runs, and no more run at a time than may.
+// Many cases that sleep and run: none is woken early or late, the clock is not advanced
+// while one runs, and no more run at a time than may.
 func TestSharedClock(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +76,7 @@ func TestSharedClock(t *testing.T) {
 					}
 					defer clock.End()
 					work := func() {
-						if d.busy.Add(1) > limit {
+						if d.busy.Add(1) > limit && d.still { // where time passes by itself, the due ones continue at once
 							t.Error("too many run")
 						}
 						time.Sleep(time.Duration(random.IntN(5)) * time.Millisecond)
@@ -110,6 +114,39 @@ func TestSharedClock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where time passes by itself, a case is woken at its time although another one runs, and
+// what occurs during an advance may be as late as its end.
+func TestSharedClockWakesOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(deployment)
+		clock := shared(t, 2, d, false)
+		_ = clock.Begin(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() {
+			_ = clock.Begin(t.Context())
+			defer clock.End()
+			until := clock.Now().Add(5 * time.Second)
+			if err := clock.Until(t.Context(), until); err != nil || clock.Now() != until {
+				t.Errorf("woken %s late, %v", clock.Now().Sub(until), err)
+			}
+		})
+		time.Sleep(8 * time.Second) // runs for longer than the other one sleeps
+		clock.End()
+		group.Wait()
+		if len(d.steps) > 0 {
+			t.Errorf("the steps are %v", d.steps)
+		}
+		d.during = func(by time.Duration) {
+			if ahead := clock.Latest().Sub(clock.Now()); ahead != by {
+				t.Errorf("%s ahead in an advance of %s", ahead, by)
+			}
+		}
+		_ = clock.Begin(t.Context())
+		defer clock.End()
+		_ = clock.Until(t.Context(), clock.Now().Add(time.Hour))
+	})
 }
 
 // Those who begin to wait at almost the same time cost one step.

@@ -88,7 +88,7 @@ func (e *Env) receive() (*Receiver, error) {
 			return nil, err
 		}
 	}
-	r := &Receiver{base: trimSlash(firstNonEmpty(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Now, boxes: map[string]*Box{}}
+	r := &Receiver{base: trimSlash(firstNonEmpty(e.Target.HookURL, "http://"+listener.Addr().String())), now: e.Clock.Latest, boxes: map[string]*Box{}}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = r.server.Serve(listener) }() // ends with close
 	return r, nil

@@ -33,9 +33,25 @@ func newTarget(t *testing.T) (target conformance.Target, dir string) {
 	return target, dir
 }
 
-// startDeployment starts a jobrunner in this process whose clock the suite advances,
-// with wrap as a middleware.
+// startDeployment starts a jobrunner in this process whose clock the suite alone
+// advances, with wrap as a middleware.
 func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
+	t.Helper()
+	target := startRunningDeployment(t, wrap, configure...)
+	if err := target.stopClock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	target.ClockStopped = true
+	return target.Target
+}
+
+// runningDeployment is a deployment whose clock runs, and is advanced as well.
+type runningDeployment struct {
+	conformance.Target
+	stopClock func(context.Context) error
+}
+
+func startRunningDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) runningDeployment {
 	t.Helper()
 	target, dir := newTarget(t)
 	config := jobrunner.Config{APIKey: target.Key, KeyDir: dir, AdminClock: true}
@@ -65,11 +81,10 @@ func startDeployment(t *testing.T, wrap func(http.Handler) http.Handler, configu
 	target.Advance = func(ctx context.Context, d time.Duration) (time.Time, error) {
 		return callClock(ctx, fmt.Sprintf(`{"advance":%d}`, max((d+time.Millisecond-1).Milliseconds(), 1)))
 	}
-	if _, err := callClock(t.Context(), `{"stop":true}`); err != nil {
-		t.Fatal(err)
-	}
-	target.ClockStopped = true
-	return target
+	return runningDeployment{target, func(ctx context.Context) error {
+		_, err := callClock(ctx, `{"stop":true}`)
+		return err
+	}}
 }
 
 // postClock sends a body to /clock and returns the deployment's time.

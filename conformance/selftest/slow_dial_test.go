@@ -2,13 +2,17 @@ package selftest_test
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 )
 
 // The clock is not advanced while a request is in flight, however long its
@@ -27,5 +31,46 @@ func TestAdvanceWaitsForSlowConnections(t *testing.T) {
 		if x.Verdict != report.Pass {
 			t.Error(report.Text(x))
 		}
+	}
+}
+
+// A response that takes more than half a second is judged like any other, whether the
+// suite alone advances the clock or time passes meanwhile.
+func TestSlowResponsesWhileClockAdvances(t *testing.T) {
+	for name, stopped := range map[string]bool{"stopped clock": true, "running clock": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var responses atomic.Int64
+			start := startDeployment
+			if !stopped {
+				start = func(t *testing.T, wrap func(http.Handler) http.Handler, configure ...func(*jobrunner.Config)) conformance.Target {
+					return startRunningDeployment(t, wrap, configure...).Target
+				}
+			}
+			target := start(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					answer := httptest.NewRecorder()
+					h.ServeHTTP(answer, r)
+					if responses.Add(1)%25 == 0 {
+						time.Sleep(700 * time.Millisecond) // real time: this test is not in a bubble
+					}
+					maps.Copy(w.Header(), answer.Header())
+					w.WriteHeader(answer.Code)
+					_, _ = w.Write(answer.Body.Bytes()) // a failed write shows in the verdicts
+				})
+			})
+			o := conformance.Options{Target: target, Select: []string{"OPS-0*", "WEB-0*", "LIM-1*", "SUB-2*"}}
+			if testing.Short() {
+				o.Select = []string{"OPS-02", "OPS-06", "LIM-14", "WEB-06"}
+			}
+			r := judge(t, o)
+			for _, x := range r.Results {
+				switch x.Verdict {
+				case report.Pass, report.Observed, report.Skip:
+				default:
+					t.Error(report.Text(x))
+				}
+			}
+		})
 	}
 }
