@@ -263,7 +263,7 @@ func TestBillingRules(t *testing.T) {
 		}
 	}
 	refused(t, v2, "gpucloud_pod_billing", map[string]any{"bucket_size": "week"}, "Could not look up the bill of the pods", "GET", "/v2/billing/pods: 400", "no weeks here", "req-7")
-	refused(t, v2, "gpucloud_cluster_billing", nil, "the answer has no records")
+	refused(t, v2, "gpucloud_cluster_billing", nil, `it has no member "records"`)
 	refused(t, v2, "gpucloud_pod_billing", map[string]any{"pod_id": ""}, "pod_id:", "at least one character")
 	for _, c := range []struct {
 		name      string

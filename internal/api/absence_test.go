@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
@@ -42,4 +44,73 @@ func TestAbsence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A kind whose objects are found in its list alone: what isn't a list says nothing of them.
+func TestAbsenceFromAList(t *testing.T) {
+	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none"}`, "X-Request-Id", "r-1")
+	for name, c := range map[string]struct {
+		list, del http.HandlerFunc
+		absent    bool
+	}{
+		"the list lacks it":              {answer(200, `{"delegations":[]}`), gone, true},
+		"404 in the API's own form":      {gone, gone, false},
+		"null":                           {answer(200, `{"delegations":null}`), gone, false},
+		"no list":                        {answer(200, `{}`), gone, false},
+		"an object":                      {answer(200, `{"delegations":{}}`), gone, false},
+		"an array":                       {answer(200, `[]`), gone, false},
+		"an accepted deletion, and null": {answer(200, `{"delegations":null}`), answer(202, ``), false},
+		"an accepted deletion, and 404":  {gone, answer(202, ``), false},
+	} {
+		for _, shared := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				client := func() *api.Client {
+					mux := http.NewServeMux()
+					mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`)) // so much is the API's
+					mux.HandleFunc("GET /v2/registries/delegations", c.list)
+					mux.HandleFunc("DELETE /v2/registries/delegations/a", c.del)
+					return pipe(t, mux, api.Settings{SharedReads: shared})
+				}
+				if got, err := client().Delegations.Get(t.Context(), "a"); api.IsNotFound(err) != c.absent || err == nil {
+					t.Errorf("read %+v, %v", got, err)
+				}
+				if !shared && !strings.HasPrefix(name, "an accepted deletion") {
+					return // such a client believes a 404 about the object
+				}
+				if err := client().Delegations.Delete(t.Context(), "a"); (err == nil) != c.absent {
+					t.Errorf("deleted: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// The pods of a cluster, which are read with it, are a list, too.
+func TestMissingPodsOfACluster(t *testing.T) {
+	for _, list := range []http.HandlerFunc{answer(404, `{"title":"Not Found","status":404}`), answer(200, `{"pods":null}`), answer(200, `{}`)} {
+		client, _ := deploy(t, api.V2, list)
+		if pods, err := client.Clusters.Pods(t.Context(), "a"); err == nil || api.IsNotFound(err) {
+			t.Errorf("got %v, %v", pods, err)
+		}
+	}
+}
+
+// After a deletion that was accepted, the list may have the object longer than a read.
+func TestListThatLagsBehindADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /v2/network-volumes", func(w http.ResponseWriter, r *http.Request) {
+			body := `{"networkVolumes":[{"id":"a"}]}`
+			if lists++; lists > 3 {
+				body = `{"networkVolumes":[]}`
+			}
+			answer(200, body)(w, r)
+		})
+		mux.HandleFunc("GET /v2/network-volumes/a", answer(404, `{"title":"Not Found","status":404}`))
+		mux.HandleFunc("DELETE /v2/network-volumes/a", answer(202, ``))
+		if err := pipe(t, mux, api.Settings{SharedReads: true}).NetworkVolumes.Delete(t.Context(), "a"); err != nil || lists != 4 {
+			t.Errorf("%v after %d lists", err, lists)
+		}
+	})
 }

@@ -45,37 +45,32 @@ type BillQuery struct {
 
 // Bill reads what something cost.
 func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
-	call := httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values}
+	call := httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values, List: true}
 	if c.Version == V1 {
-		var records []BillRecord
-		if err := c.deployment.Do(ctx, call, &records); err != nil {
+		var list listOf[BillRecord]
+		if err := c.deployment.Do(ctx, call, &list); err != nil {
 			return b, err
 		}
-		b.Records = records
-		b.Totals, err = sumAmounts(records)
+		b.Records = list.objects
+		b.Totals, err = sumAmounts(b.Records)
 		return b, err
 	}
-	var answer struct {
-		Records  *[]BillRecord
+	var rest struct {
 		Metadata struct {
 			Query  BillPeriod
 			Totals map[string]json.Number
 		}
 	}
-	if err := c.deployment.Do(ctx, call, &answer); err != nil {
-		return b, err
-	}
-	if answer.Records == nil {
-		return b, fmt.Errorf("GET %s: the answer has no records", call.URL)
-	}
-	return Bill{*answer.Records, answer.Metadata.Query, answer.Metadata.Totals}, nil
+	list := listOf[BillRecord]{member: "records", rest: &rest}
+	err = c.deployment.Do(ctx, call, &list)
+	return Bill{list.objects, rest.Metadata.Query, rest.Metadata.Totals}, err
 }
 
 // UnmarshalJSON sorts the members of a record by what they are: times, ids, amounts or
 // counts.
 func (r *BillRecord) UnmarshalJSON(data []byte) error {
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
+	if err := httpclient.Decode(data, &all); err != nil {
 		return err
 	}
 	*r = BillRecord{IDs: map[string]string{}, Amounts: map[string]json.Number{}, Counts: map[string]int64{}}
@@ -97,7 +92,7 @@ func (r *BillRecord) UnmarshalJSON(data []byte) error {
 		case isCount[name]:
 			n, err := strconv.ParseInt(number.String(), 10, 64)
 			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return &httpclient.ShapeError{Path: "." + name, Text: "is " + number.String() + ", not a whole number"}
 			}
 			r.Counts[name] = n
 		case name == "amount":

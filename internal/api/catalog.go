@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,7 +28,7 @@ func (c *Client) GPUTypes(ctx context.Context) ([]GPUType, error) { return c.Fin
 
 // FindGPUTypes is GPUTypes with a query; it is asked once for each query.
 func (c *Client) FindGPUTypes(ctx context.Context, query url.Values) ([]GPUType, error) {
-	return catalogList[GPUType](ctx, &c.catalog, "gpus", "gpus", "GPU types", query)
+	return catalogList[GPUType](ctx, &c.catalog, "gpus", "gpus", "GPU types", query, decodePlain[GPUType])
 }
 
 // GPUType returns a GPU type by its id, which a list with this query may lack.
@@ -37,7 +38,7 @@ func (c *Client) GPUType(ctx context.Context, id string, query url.Values) (GPUT
 
 // FindCPUTypes returns the catalog's CPU flavours; it is asked once for each query.
 func (c *Client) FindCPUTypes(ctx context.Context, query url.Values) ([]CPUType, error) {
-	return catalogList[CPUType](ctx, &c.catalog, "cpus", "cpus", "CPU types", query)
+	return catalogList[CPUType](ctx, &c.catalog, "cpus", "cpus", "CPU types", query, decodePlain[CPUType])
 }
 
 // CPUType returns a CPU flavour by its id.
@@ -52,14 +53,16 @@ func (c *Client) DataCenter(ctx context.Context, id string, query url.Values) (D
 
 // FindDataCenters returns the catalog's data centers; it is asked once for each query.
 func (c *Client) FindDataCenters(ctx context.Context, query url.Values) ([]DataCenter, error) {
-	return catalogList[DataCenter](ctx, &c.catalog, "datacenters", "dataCenters", "data centers", query)
+	return catalogList[DataCenter](ctx, &c.catalog, "datacenters", "dataCenters", "data centers", query, decodePlain[DataCenter])
 }
 
-func catalogList[T any](ctx context.Context, c *catalog, path, member, title string, query url.Values) ([]T, error) {
+func catalogList[T any](ctx context.Context, c *catalog, path, member, title string, query url.Values, decode func(json.RawMessage) (T, error)) ([]T, error) {
 	entries, err := remember(ctx, c, path+"?"+query.Encode(), "asking the catalog for "+title, func(ctx context.Context) ([]T, error) {
-		answer := listOf[T]{member: member}
-		err := c.get(ctx, path, query, &answer)
-		return answer.objects, err
+		elements, err := c.deployment.elements(ctx, httpclient.Call{URL: c.url(path), Query: query}, member)
+		if err != nil {
+			return nil, err
+		}
+		return decodeElements(elements, decode)
 	})
 	return slices.Clone(entries), err
 }
@@ -83,15 +86,13 @@ func remember[T any](ctx context.Context, c *catalog, key, doing string, ask fun
 }
 
 func catalogEntry[T any](ctx context.Context, c *catalog, path, id string, query url.Values) (T, error) {
-	answer := identified[T]{decode: decodePlain[T]}
-	err := c.get(ctx, path+"/"+url.PathEscape(id), query, &answer)
+	answer := identified[T]{kind: "catalog entry", want: id, decode: decodePlain[T]}
+	err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.url(path + "/" + url.PathEscape(id)), Query: query}, &answer)
 	return answer.object, err
 }
 
-func (c *catalog) get(ctx context.Context, path string, query url.Values, out any) error {
-	return c.deployment.Do(ctx, httpclient.Call{
-		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/catalog/" + path, Query: query,
-	}, out)
+func (c *catalog) url(path string) string {
+	return c.deployment.settings.BaseURL + "/v2/catalog/" + path
 }
 
 // SelectionError names the GPU types that no selection of pools reaches: the

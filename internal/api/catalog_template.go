@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
@@ -25,15 +23,11 @@ func (c *Client) CatalogTemplates(ctx context.Context) (all []CatalogTemplate, e
 	}
 	decode := templatesV2(c.deployment, nil).(*restCollection[Template]).decode
 	for _, source := range []string{"official", "verified", "community"} {
-		list, err := catalogList[json.RawMessage](ctx, &c.catalog, "templates", "templates", "templates", url.Values{"source": {source}})
+		list, err := catalogList(ctx, &c.catalog, "templates", "templates", "templates", url.Values{"source": {source}}, decode)
 		if err != nil {
 			return nil, err
 		}
-		for _, raw := range list {
-			t, err := decode(raw)
-			if err != nil {
-				return nil, fmt.Errorf("the list of %s templates is not what this API answers: %w", source, err)
-			}
+		for _, t := range list {
 			all = append(all, CatalogTemplate{t, source})
 		}
 	}
@@ -63,19 +57,19 @@ func (c *Client) catalogTemplatesV1(ctx context.Context) ([]CatalogTemplate, err
 	own := templatesV1(c.deployment, nil).(*restCollection[Template])
 	return remember(ctx, &c.catalog, "v1 templates", "asking for public templates", func(ctx context.Context) (all []CatalogTemplate, err error) {
 		query := url.Values{"includePublicTemplates": {"true"}, "includeRunpodTemplates": {"true"}, "includeEndpointBoundTemplates": {"true"}}
-		var list []json.RawMessage
-		if err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + own.path, Query: query}, &list); err != nil {
+		elements, err := c.deployment.elements(ctx, httpclient.Call{URL: c.deployment.settings.BaseURL + own.path, Query: query}, "")
+		if err != nil {
 			return nil, err
 		}
-		for _, raw := range list {
-			var operator struct{ IsRunpod, IsPlatform bool } // one flag with two names
-			t, err := own.decode(raw)
-			if err == nil {
-				err = json.Unmarshal(raw, &operator)
+		for _, e := range elements {
+			t, err := decodeElement(e, own.decode)
+			if err != nil {
+				return nil, err
 			}
+			operator, err := decodeElement(e, decodePlain[struct{ IsRunpod, IsPlatform bool }]) // one flag with two names
 			switch {
 			case err != nil:
-				return nil, fmt.Errorf("the list of templates is not what this API answers: %w", err)
+				return nil, err
 			case operator.IsRunpod || operator.IsPlatform:
 				all = append(all, CatalogTemplate{t, "official"})
 			case t.Public:

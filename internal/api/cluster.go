@@ -40,15 +40,11 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 			return nil, err
 		}
 		c.URL += "/pods"
-		list := listOf[podV2]{member: "pods"}
-		if err := r.Do(ctx, c, &list); err != nil {
+		elements, err := r.elements(ctx, c, "pods")
+		if err != nil {
 			return nil, err
 		}
-		out := make([]Pod, len(list.objects))
-		for i, w := range list.objects {
-			out[i] = w.neutral()
-		}
-		return out, nil
+		return decodeElements(elements, decodeAs(podV2.neutral))
 	}}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
@@ -19,6 +21,7 @@ var kinds = []struct {
 	member   string                 // of a v2 list
 	list     func(context.Context, *api.Client) (int, error)
 	get, del func(context.Context, *api.Client) error
+	update   func(context.Context, *api.Client) error // that sends a PATCH; nil if the kind has none
 }{
 	{
 		"template", map[api.Version]string{api.V1: "/v1/templates", api.V2: "/v2/templates"},
@@ -29,6 +32,10 @@ var kinds = []struct {
 		},
 		func(ctx context.Context, c *api.Client) error { _, err := c.Templates.Get(ctx, "a"); return err },
 		func(ctx context.Context, c *api.Client) error { return c.Templates.Delete(ctx, "a") },
+		func(ctx context.Context, c *api.Client) error {
+			_, err := c.Templates.Update(ctx, api.Template{ID: "a", Name: "n"}, api.Template{Name: "m"})
+			return err
+		},
 	},
 	{
 		"network volume", map[api.Version]string{api.V1: "/v1/networkvolumes", api.V2: "/v2/network-volumes"}, nil, "networkVolumes",
@@ -38,6 +45,10 @@ var kinds = []struct {
 		},
 		func(ctx context.Context, c *api.Client) error { _, err := c.NetworkVolumes.Get(ctx, "a"); return err },
 		func(ctx context.Context, c *api.Client) error { return c.NetworkVolumes.Delete(ctx, "a") },
+		func(ctx context.Context, c *api.Client) error {
+			_, err := c.NetworkVolumes.Update(ctx, api.NetworkVolume{ID: "a", Name: "n"}, api.NetworkVolume{Name: "m"})
+			return err
+		},
 	},
 	{
 		"registry auth", map[api.Version]string{api.V1: "/v1/containerregistryauth", api.V2: "/v2/registries"}, nil, "registries",
@@ -47,6 +58,7 @@ var kinds = []struct {
 		},
 		func(ctx context.Context, c *api.Client) error { _, err := c.RegistryAuths.Get(ctx, "a"); return err },
 		func(ctx context.Context, c *api.Client) error { return c.RegistryAuths.Delete(ctx, "a") },
+		nil,
 	},
 	{
 		"endpoint", map[api.Version]string{api.V1: "/v1/endpoints", api.V2: "/v2/serverless"}, nil, "endpoints",
@@ -56,6 +68,10 @@ var kinds = []struct {
 		},
 		func(ctx context.Context, c *api.Client) error { _, err := c.Endpoints.Get(ctx, "a"); return err },
 		func(ctx context.Context, c *api.Client) error { return c.Endpoints.Delete(ctx, "a") },
+		func(ctx context.Context, c *api.Client) error {
+			_, err := c.Endpoints.Update(ctx, api.Endpoint{ID: "a", Name: "n"}, api.Endpoint{Name: "m"})
+			return err
+		},
 	},
 	{
 		"pod", map[api.Version]string{api.V1: "/v1/pods", api.V2: "/v2/pods"},
@@ -66,6 +82,23 @@ var kinds = []struct {
 		},
 		func(ctx context.Context, c *api.Client) error { _, err := c.Pods.Get(ctx, "a"); return err },
 		func(ctx context.Context, c *api.Client) error { return c.Pods.Delete(ctx, "a") },
+		func(ctx context.Context, c *api.Client) error {
+			_, err := c.Pods.Update(ctx, api.Pod{ID: "a", Name: "n"}, api.Pod{Name: "m"})
+			return err
+		},
+	},
+	{
+		"cluster", map[api.Version]string{api.V2: "/v2/clusters"}, nil, "clusters",
+		func(ctx context.Context, c *api.Client) (int, error) {
+			l, err := c.Clusters.List(ctx)
+			return len(l), err
+		},
+		func(ctx context.Context, c *api.Client) error { _, err := c.Clusters.Get(ctx, "a"); return err },
+		func(ctx context.Context, c *api.Client) error { return c.Clusters.Delete(ctx, "a") },
+		func(ctx context.Context, c *api.Client) error {
+			_, err := c.Clusters.Update(ctx, api.Cluster{ID: "a", Name: "n"}, api.Cluster{Name: "m"})
+			return err
+		},
 	},
 }
 
@@ -73,7 +106,7 @@ var versions = []api.Version{api.V1, api.V2}
 
 func TestPathsAndQueries(t *testing.T) {
 	for _, kind := range kinds {
-		for _, version := range versions {
+		for version := range kind.path {
 			list := `[{"id":"a"},{"id":"b"}]`
 			if version == api.V2 {
 				list = `{"` + kind.member + `":` + list + `,"next":null}`
@@ -106,24 +139,77 @@ func TestPathsAndQueries(t *testing.T) {
 func TestListsThatAreNone(t *testing.T) {
 	for _, kind := range kinds {
 		for _, c := range []struct {
-			version api.Version
-			body    string
-			fine    bool
+			version    api.Version
+			body, says string // MEMBER is the kind's
 		}{
-			{api.V1, `[]`, true},
-			{api.V1, `null`, true},
-			{api.V1, `{}`, false},
-			{api.V1, `{"message":"hello"}`, false},
-			{api.V2, `{"` + kind.member + `":[]}`, true},
-			{api.V2, `{"` + kind.member + `":null}`, true},
-			{api.V2, `{}`, false}, // must not pass for a list of nothing
-			{api.V2, `[]`, false},
-			{api.V2, `{"` + kind.member + `":{}}`, false},
+			{api.V1, `[]`, ""},
+			{api.V1, `null`, "$ is null, not an array"},
+			{api.V1, `{}`, "$ is an object, not an array"},
+			{api.V1, `{"message":"hello"}`, "$ is an object, not an array"},
+			{api.V1, `[7]`, "$[0] is a number, not an object"},
+			{api.V1, `[{"id":"a"},{"name":"x"}]`, "$[1] has no id"},
+			{api.V1, `[{"id":"a","name":{}}]`, "$[0].name is an object, not a string"},
+			{api.V2, `{"MEMBER":[]}`, ""},
+			{api.V2, `null`, `it has no member "MEMBER"`},
+			{api.V2, `{"MEMBER":null}`, "$.MEMBER is null, not an array"},
+			{api.V2, `{"MEMBER":[null]}`, "$.MEMBER[0] has no id"},
+			{api.V2, `{"MEMBER":[{"id":"a"},{"id":7}]}`, "$.MEMBER[1].id is a number, not a string"},
+			{api.V2, `{"MEMBER":[{"id":"a"},{"id":"b","name":[]}]}`, "$.MEMBER[1].name is an array, not a string"},
+			{api.V2, `{}`, `it has no member "MEMBER"`}, // must not pass for a list of nothing
+			{api.V2, `[]`, "$ is an array, not an object"},
+			{api.V2, `{"MEMBER":{}}`, "$.MEMBER is an object, not an array"},
+			{api.V2, `{"MEMBER":"none"}`, "$.MEMBER is a string, not an array"},
 		} {
-			client, _ := deploy(t, c.version, answer(200, c.body))
+			if kind.path[c.version] == "" {
+				continue
+			}
+			client, d := deploy(t, c.version, answer(200, strings.ReplaceAll(c.body, "MEMBER", kind.member), "X-Request-Id", "r-1"))
 			n, err := kind.list(t.Context(), client)
-			if n != 0 || (err == nil) != c.fine {
+			if n != 0 || (err == nil) != (c.says == "") {
 				t.Errorf("%s %s, %s: %d listed, %v", c.version, kind.name, c.body, n, err)
+			}
+			for _, part := range []string{"GET " + client.BaseURL() + kind.path[c.version] + ": 200 OK: ", strings.ReplaceAll(c.says, "MEMBER", kind.member), "(request id r-1)"} {
+				if err != nil && !strings.Contains(err.Error(), part) {
+					t.Errorf("%s %s, %s: %v lacks %q", c.version, kind.name, c.body, err, part)
+				}
+			}
+			if n := len(d.requests()); n != 1 {
+				t.Errorf("%s %s, %s: %d requests", c.version, kind.name, c.body, n)
+			}
+		}
+	}
+}
+
+// A response about another object is rejected, whatever was asked.
+func TestResponseAboutAnotherObject(t *testing.T) {
+	const body = `{"id":"b","name":"m","size":10,"status":"COMPLETED"}`
+	calls := map[string]func(context.Context, *api.Client) error{
+		"start pod":   func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StartPod) },
+		"stop pod":    func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.StopPod) },
+		"restart pod": func(ctx context.Context, c *api.Client) error { return c.Pods.Act(ctx, "a", api.RestartPod) },
+		"job":         func(ctx context.Context, c *api.Client) error { _, err := c.Jobs.Status(ctx, "e", "a"); return err },
+		"cancel job":  func(ctx context.Context, c *api.Client) error { _, err := c.Jobs.Cancel(ctx, "e", "a"); return err },
+		"retry job":   func(ctx context.Context, c *api.Client) error { _, err := c.Jobs.Retry(ctx, "e", "a"); return err },
+		"GPU type":    func(ctx context.Context, c *api.Client) error { _, err := c.GPUType(ctx, "a", nil); return err },
+		"CPU type":    func(ctx context.Context, c *api.Client) error { _, err := c.CPUType(ctx, "a", nil); return err },
+		"data center": func(ctx context.Context, c *api.Client) error { _, err := c.DataCenter(ctx, "a", nil); return err },
+	}
+	for _, kind := range kinds {
+		calls["get "+kind.name], calls["update "+kind.name], calls["delete "+kind.name] = kind.get, kind.update, kind.del
+	}
+	for _, version := range versions {
+		for name, call := range calls {
+			if call == nil || version == api.V1 && strings.Contains(name, "cluster") {
+				continue
+			}
+			for _, shared := range []bool{false, true} {
+				d := &deployment{answers: []http.HandlerFunc{answer(200, body, "X-Request-Id", "r-1")}, emptyLists: true}
+				server := httptest.NewServer(d)
+				err := call(t.Context(), client(t, api.Settings{BaseURL: server.URL, Version: version, SharedReads: shared}))
+				server.Close()
+				if err == nil || api.IsNotFound(err) || !strings.Contains(err.Error(), `"b", not a`) || !strings.Contains(err.Error(), "r-1") {
+					t.Errorf("%s, %s: %v", version, name, err)
+				}
 			}
 		}
 	}
@@ -133,7 +219,7 @@ func TestDelete(t *testing.T) {
 	// One form serves both versions.
 	gone := answer(404, `{"title":"Not Found","status":404,"detail":"none","message":"none"}`)
 	there, failing := answer(200, `{"id":"a"}`), answer(403, ``)
-	foreign := answer(404, `default backend - 404`)
+	foreign, page := answer(404, `default backend - 404`), answer(200, `<html>`)
 	for _, c := range []struct {
 		name    string
 		version api.Version
@@ -144,7 +230,16 @@ func TestDelete(t *testing.T) {
 	}{
 		{"done", api.V1, answer(204, ``), nil, 0, 1},
 		{"done", api.V2, answer(204, ``), nil, 0, 1},
-		{"done with a body", api.V2, answer(200, `ok`), nil, 0, 1},
+		{"done with a body", api.V2, answer(200, `ok`), gone, 0, 2},
+		{"done without a body", api.V1, answer(200, ``), gone, 0, 2},
+		{"accepted, and done", api.V1, answer(202, ``), gone, 0, 2},
+		{"not done", api.V1, answer(200, ``), there, 200, 5},
+		{"not done", api.V2, answer(200, `{"id":"a"}`), there, 200, 5},
+		{"accepted, and not done", api.V1, answer(202, `{}`), there, 202, 8},
+		{"accepted, and not done", api.V2, answer(202, ``), there, 202, 8},
+		{"accepted, and who knows", api.V2, answer(202, ``), failing, 403, 2},
+		{"accepted, and a proxy's 404", api.V2, answer(202, ``), foreign, 404, 8},
+		{"accepted, and a page", api.V2, answer(202, ``), page, 200, 2},
 		{"unknown", api.V1, gone, nil, 0, 1},
 		{"unknown", api.V2, gone, nil, 0, 1},
 		{"of a proxy", api.V1, foreign, nil, 404, 1},
@@ -166,11 +261,16 @@ func TestDelete(t *testing.T) {
 			if c.read != nil {
 				answers = append(answers, c.read)
 			}
-			client, d := deploy(t, c.version, answers...)
-			err := kind.del(t.Context(), client)
-			if got := status(err); got != c.status || len(d.requests()) != c.sent {
-				t.Errorf("%s, %s %s: %v after %d requests", c.name, c.version, kind.name, err, len(d.requests()))
+			if kind.path[c.version] == "" {
+				continue
 			}
+			synctest.Test(t, func(t *testing.T) {
+				client, d := deployPiped(t, c.version, answers...)
+				err := kind.del(t.Context(), client)
+				if got := status(err); got != c.status || len(d.requests()) != c.sent {
+					t.Errorf("%s, %s %s: %v after %d requests", c.name, c.version, kind.name, err, len(d.requests()))
+				}
+			})
 		}
 	}
 }

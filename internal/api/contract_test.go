@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/contract"
 )
 
@@ -198,6 +199,36 @@ func TestWireTypesKnowTheContract(t *testing.T) {
 		for path := range excused {
 			if !stated[path] {
 				t.Errorf("%s %s: %s is excused and does not exist", w.api, w.resource, path)
+			}
+		}
+	}
+}
+
+// TestMembersOfAWrongType: the error of a response names the member's JSON path, and no
+// Go type.
+func TestMembersOfAWrongType(t *testing.T) {
+	values := map[string]string{"string": `"x"`, "integer": `7`, "number": `1.5`, "boolean": `true`, "array": `[[]]`, "object": `{"x":{}}`}
+	for _, w := range wires {
+		known := map[string]string{}
+		describe(reflect.TypeOf(w.wire), "", known)
+		for path, want := range known {
+			for is, value := range values {
+				if want == is || want == "any" || want == "map" && is == "object" || want == "number" && is == "integer" || w.api == contract.Jobs && path == "error" {
+					continue
+				}
+				text := value
+				for _, name := range slices.Backward(strings.Split(path, ".")) {
+					inner, isList := strings.CutSuffix(name, "[]")
+					if isList {
+						text = "[" + text + "]"
+					}
+					text = `{"` + inner + `":` + text + `}`
+				}
+				err := httpclient.Decode([]byte(text), reflect.New(reflect.TypeOf(w.wire)).Interface())
+				at := "$." + strings.ReplaceAll(path, "[]", "[0]") + " "
+				if err == nil || !strings.HasPrefix(err.Error(), at) && !strings.HasPrefix(err.Error(), "$ has a string where") || strings.Contains(err.Error(), "json:") {
+					t.Errorf("%s %s, %s: %v", w.api, w.resource, text, err)
+				}
 			}
 		}
 	}

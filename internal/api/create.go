@@ -80,7 +80,12 @@ func (r *restCollection[T]) createOnce(ctx context.Context, c httpclient.Call, a
 		}
 		a.before = before
 	}
-	got, err := r.sendForObject(ctx, c)
+	var response *httpclient.Response
+	c.Succeeded = func(r *httpclient.Response) { response = r }
+	got, err := r.sendForObject(ctx, c, "")
+	if err == nil && a.before[r.id(got)] {
+		err = response.Unreadable(fmt.Errorf("it is about the %s %s, which was there before", r.kind, r.id(got)))
+	}
 	if err == nil {
 		r.creates.finish(r.id(got))
 		r.RecentCreates.Add(r.id(got), time.Time{})

@@ -84,7 +84,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			own(w, r)
 			return
 		}
-		text, _ := json.Marshal(map[string]any{s.member: objects})
+		text, _ := json.Marshal(map[string]any{s.member: append([]map[string]any{}, objects...)})
 		answer(200, string(text))(w, r)
 	default:
 		s.mu.Lock()
@@ -135,6 +135,9 @@ func loseAnswer(done bool, then http.HandlerFunc) func(http.ResponseWriter, *htt
 var losses = map[string]http.HandlerFunc{
 	"500": answer(500, ``), "502": answer(502, ``), "503": answer(503, ``), "504": answer(504, ``),
 	"hung up": hangUp, "cut off": cutOff, "stalled": stall, "no object": answer(201, `{}`), "no body": answer(204, ``),
+	"a path as id": answer(201, `{"id":"../../pods/x"}`), "an escape as id": answer(201, `{"id":"a%2fb"}`), "a terminal escape as id": answer(201, `{"id":"a\u001b[31m"}`),
+	"a blank as id": answer(201, `{"id":" "}`), "a number as id": answer(201, `{"id":7}`), "null as id": answer(201, `{"id":null}`), "a query as id": answer(201, `{"id":"a?b"}`),
+	"a long id": answer(201, `{"id":"`+strings.Repeat("a", 5000)+`"}`), "an id that is not ASCII": answer(201, `{"id":"ä"}`),
 }
 
 func volume(name string) api.NetworkVolume {
@@ -183,6 +186,45 @@ func TestLostCreateThatWasNotDone(t *testing.T) {
 					t.Errorf("got %+v, %v after %d POSTs", got, err, s.posts)
 				}
 			})
+		})
+	}
+}
+
+// TestIDThatWasThereBefore: a create that is answered with an older object made
+// another one, or none.
+func TestIDThatWasThereBefore(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shop{}
+			older := s.add(map[string]any{"name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"})
+			s.faults = []func(http.ResponseWriter, *http.Request, func() string){loseAnswer(done, answer(201, `{"id":"`+older+`"}`))}
+			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+			if (err == nil) != done || got.ID != map[bool]string{true: "id2", false: ""}[done] || s.posts != 1 {
+				t.Errorf("done: %t, got %+v, %v after %d POSTs", done, got, err, s.posts)
+			}
+		})
+	}
+}
+
+// TestUnusableIDInTheList: what the list has under an id that can't be used, too, is
+// neither taken over nor named in an import command.
+func TestUnusableIDInTheList(t *testing.T) {
+	for _, id := range []string{"../../pods/x", "a%2fb", "$(reboot)", "a b", "a\x1b[31m", strings.Repeat("a", 5000)} {
+		synctest.Test(t, func(t *testing.T) {
+			made := map[string]any{"id": id, "name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
+			text, _ := json.Marshal(made)
+			s := &shop{}
+			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, make func() string) {
+				s.add(made)
+				made["id"] = id
+				answer(201, string(text))(w, r)
+			}}
+			got, err := s.open(t).NetworkVolumes.Create(t.Context(), volume("v"))
+			unsettled, ok := errors.AsType[*api.UnresolvedCreateError](err)
+			if !ok || len(unsettled.Candidates) > 0 || got.ID != "" || s.posts != 1 || len(err.Error()) > 1000 ||
+				!strings.Contains(err.Error(), "under an id that can't be used") || strings.ContainsRune(err.Error(), 0x1b) {
+				t.Errorf("%q: got %+v, %v", id, got, err)
+			}
 		})
 	}
 }

@@ -10,11 +10,11 @@ import (
 // Error is a request that failed.
 type Error = httpclient.Error
 
-// IsNotFound tells that the API itself answered 404. A 404 of something else at
-// the address, such as a proxy, says nothing about the object.
+// IsNotFound tells that the API itself answered 404 about an object. A 404 of something
+// else at the address, such as a proxy, or of a list says nothing about the object.
 func IsNotFound(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Status == http.StatusNotFound && e.OtherServer == ""
+	return ok && e.Status == http.StatusNotFound && e.OtherServer == "" && !e.List
 }
 
 // statusOf is the status of a request that failed, 0 for no answer.

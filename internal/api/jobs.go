@@ -58,7 +58,7 @@ func (j *Job) UnmarshalJSON(data []byte) error {
 		*plain
 		Error httpclient.FreeText `json:"error"`
 	}{plain: (*plain)(j)}
-	err := json.Unmarshal(data, &wire)
+	err := httpclient.Decode(data, &wire)
 	j.Error = string(wire.Error)
 	return err
 }
@@ -125,7 +125,7 @@ func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission
 	if s.S3Config != nil {
 		c.Secrets = append(c.Secrets, s.S3Config.AccessSecret)
 	}
-	answer := identified[Job]{decode: decodePlain[Job]}
+	answer := identified[Job]{kind: "job", decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path, c, &answer)
 	return answer.object, err
 }
@@ -161,7 +161,7 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 	if !ValidID(jobID) {
 		return Job{}, fmt.Errorf("%q can't be the id of a job: an id has letters, digits, - and _ only", jobID)
 	}
-	answer := identified[Job]{decode: decodePlain[Job]}
+	answer := identified[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
 	return answer.object, err
 }

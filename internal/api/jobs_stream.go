@@ -74,8 +74,8 @@ func (j *Jobs) chunks(ctx context.Context, endpointID, jobID string, wait time.D
 // Unread counts the chunks of a job that nobody has read and that its output lacks, as a
 // jobrunner says with the status; 0 elsewhere, as the contract has no such header.
 func (j *Jobs) Unread(ctx context.Context, endpointID, jobID string) (n int, err error) {
-	err = j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet, Header: func(h http.Header) {
-		n, _ = strconv.Atoi(h.Get("X-Unread-Chunks")) // 0 without it
+	err = j.do(ctx, endpointID, "/status/"+jobID, httpclient.Call{Method: http.MethodGet, Succeeded: func(r *httpclient.Response) {
+		n, _ = strconv.Atoi(r.Header.Get("X-Unread-Chunks")) // 0 without it
 	}}, nil)
 	return n, err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -31,7 +30,7 @@ type listCache struct {
 	ownWrites     bool // this kind was written
 	anyWrites     bool // it was, or one that it depends on
 	complete      bool // objects and order are the list
-	objects       map[string]json.RawMessage
+	objects       map[string]element
 	order         []string
 	named         []Named         // of the list, once somebody has asked for them
 	absentMembers map[string]bool // members that a read by id did not return either
@@ -41,20 +40,6 @@ type listCache struct {
 	matchesUnavailable bool  // a list failed while existing matches were looked for
 
 	flight singleflight.Group
-}
-
-// element is one object of a list.
-type element struct {
-	id  string
-	raw json.RawMessage
-}
-
-// UnmarshalJSON reads an element of an answer.
-func (e *element) UnmarshalJSON(data []byte) error {
-	var head struct{ ID string }
-	err := json.Unmarshal(data, &head)
-	e.id, e.raw = head.ID, slices.Clone(data)
-	return err
 }
 
 // beginWrite begins a write and returns its end.
@@ -114,23 +99,23 @@ func (s *listCache) recordAbsentMembers(raw json.RawMessage, required []string) 
 }
 
 // lookup returns a kept object, and whether a list should be asked for it.
-func (s *listCache) lookup(id string) (raw json.RawMessage, generation int, list bool) {
+func (s *listCache) lookup(id string) (kept element, generation int, list bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[id], s.generation, !s.complete && !s.anyWrites && s.listFailure == nil
 }
 
 // store keeps one object that was asked for at a generation.
-func (s *listCache) store(generation int, id string, raw json.RawMessage) {
+func (s *listCache) store(generation int, e element) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if generation != s.generation {
 		return
 	}
 	if s.objects == nil {
-		s.objects = map[string]json.RawMessage{}
+		s.objects = map[string]element{}
 	}
-	s.objects[id] = raw
+	s.objects[e.id] = e
 }
 
 // storeList keeps a list that was asked for at a generation.
@@ -141,9 +126,9 @@ func (s *listCache) storeList(generation int, elements []element) {
 		return
 	}
 	s.complete, s.order, s.named = true, make([]string, len(elements)), nil
-	s.objects = make(map[string]json.RawMessage, len(elements))
+	s.objects = make(map[string]element, len(elements))
 	for i, e := range elements {
-		s.objects[e.id], s.order[i] = e.raw, e.id
+		s.objects[e.id], s.order[i] = e, e.id
 	}
 }
 
@@ -152,35 +137,36 @@ func (s *listCache) list() (elements []element, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.order {
-		elements = append(elements, element{id, s.objects[id]})
+		elements = append(elements, s.objects[id])
 	}
 	return elements, s.complete
 }
 
 // read returns an object: a kept one, one of the first list, or one that is
 // asked for by itself. Only the last of these can report absence.
-func (r *restCollection[T]) read(ctx context.Context, id string) (json.RawMessage, error) {
+func (r *restCollection[T]) read(ctx context.Context, id string) (element, error) {
 	if !r.cache.shared {
 		return r.fetch(ctx, id, false)
 	}
 	r.creates.accountRead(id)
-	raw, generation, list := r.cache.lookup(id)
+	kept, generation, list := r.cache.lookup(id)
 	if list {
 		if _, err := r.sharedList(ctx, true); err != nil && !r.readsMayWork(err) {
-			return nil, err
+			return element{}, err
 		}
-		raw, generation, _ = r.cache.lookup(id)
+		kept, generation, _ = r.cache.lookup(id)
 	}
-	if raw != nil && !r.cache.incomplete(raw, r.required) {
-		return raw, nil
+	listed := kept.raw != nil
+	if listed && !r.cache.incomplete(kept.raw, r.required) {
+		return kept, nil
 	}
 	_, complete := r.cache.list()
-	raw, err := r.fetch(ctx, id, complete && raw == nil)
+	e, err := r.fetch(ctx, id, complete && !listed)
 	if err == nil {
-		r.cache.recordAbsentMembers(raw, r.required)
-		r.cache.store(generation, id, raw)
+		r.cache.recordAbsentMembers(e.raw, r.required)
+		r.cache.store(generation, e)
 	}
-	return raw, err
+	return e, err
 }
 
 // readsMayWork tells whether a list failed in a way that reads by id need not
@@ -247,13 +233,11 @@ func (r *restCollection[T]) fetchList(ctx context.Context, secrets ...string) ([
 	if err := r.cache.refusal(); err != nil {
 		return nil, err
 	}
-	c := httpclient.Call{Method: http.MethodGet, URL: r.settings.BaseURL + r.path, Query: r.query, Secrets: secrets}
-	list := listOf[element]{member: r.member}
-	if err := r.Do(ctx, c, &list); err != nil {
+	elements, err := r.elements(ctx, httpclient.Call{URL: r.settings.BaseURL + r.path, Query: r.query, Secrets: secrets}, r.member)
+	if err != nil {
 		r.cache.recordRefusal(err)
-		return nil, err
 	}
-	return list.objects, nil
+	return elements, err
 }
 
 func (s *listCache) failure() error {

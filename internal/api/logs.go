@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -121,7 +120,7 @@ func scanEvents(body io.Reader, events chan<- LogLine, done <-chan struct{}) err
 			continue
 		}
 		line := LogLine{ID: id}
-		if err := json.Unmarshal([]byte(data), &line); err != nil {
+		if err := httpclient.Decode([]byte(data), &line); err != nil {
 			return fmt.Errorf("an event of the log is not JSON: %w", err)
 		}
 		select {

@@ -45,8 +45,13 @@ func (p *Pods) Act(ctx context.Context, id string, action PodAction) error {
 	}
 	path, body := p.act(action)
 	c.URL, c.Body = c.URL+path, body
+	var response *httpclient.Response
+	c.Succeeded = func(r *httpclient.Response) { response = r }
 	defer p.rest.cache.beginWrite()()
-	return p.rest.Do(ctx, c, nil)
+	if err := p.rest.Do(ctx, c, nil); err != nil {
+		return err
+	}
+	return p.rest.checkSubject(id, response)
 }
 
 // Reach starts or stops a pod, unless it is so already, and returns it as it is then.

@@ -115,6 +115,9 @@ func (r *restCollection[T]) lookUp(ctx context.Context, a *pendingCreate[T], fit
 				continue
 			}
 			o, err := r.decode(e.raw)
+			if err == nil && fits(o) && !ValidID(e.id) {
+				return nil, fmt.Errorf("the deployment lists it under an id that can't be used, %s: delete it there", quoteID(e.id))
+			}
 			if err == nil && fits(o) && r.cache.incomplete(e.raw, r.required) {
 				o, err = r.fetchObject(ctx, e.id, r.secrets(a.want)...)
 			}

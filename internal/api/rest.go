@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -61,28 +62,25 @@ func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]T, len(elements))
-	for i, e := range elements {
-		if out[i], err = r.decode(e.raw); err != nil {
-			return nil, fmt.Errorf("the list of %ss is not what this API answers: %w", r.kind, err)
-		}
-	}
-	return out, nil
+	return decodeElements(elements, r.decode)
 }
 
 func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err error) {
-	raw, err := r.read(ctx, id)
+	if !ValidID(id) {
+		return got, r.invalidID(id)
+	}
+	e, err := r.read(ctx, id)
 	if err != nil {
 		return got, err
 	}
-	return r.decodePresent(id, raw)
+	return r.decodePresent(e)
 }
 
 // decodePresent decodes an object, unless it shows that it is gone.
-func (r *restCollection[T]) decodePresent(id string, raw json.RawMessage) (T, error) {
-	got, err := r.decode(raw)
+func (r *restCollection[T]) decodePresent(e element) (T, error) {
+	got, err := decodeElement(e, r.decode)
 	if err == nil && r.absent != nil && r.absent(got) {
-		return got, r.notFound(id)
+		return got, r.notFound(e.id)
 	}
 	return got, err
 }
@@ -105,7 +103,7 @@ func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, er
 	}
 	c.Body, c.Secrets = changes, r.secrets(want)
 	defer r.cache.beginWrite()()
-	got, err = r.sendForObject(ctx, c)
+	got, err = r.sendForObject(ctx, c, r.id(have))
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
 		if now, failed := r.fetchObject(ctx, r.id(have), c.Secrets...); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
@@ -120,8 +118,12 @@ func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.cache.beginWrite()()
+	var response *httpclient.Response
+	c.Succeeded = func(resp *httpclient.Response) { response = resp }
 	err = r.confirmAbsence(ctx, id, false, r.Do(ctx, c, nil))
 	switch {
+	case err == nil:
+		err = r.confirmDeletion(ctx, id, response)
 	case IsNotFound(err):
 		err = nil
 	case r.unknownIDIs400 && statusOf(err) == http.StatusBadRequest:
@@ -136,44 +138,83 @@ func (r *restCollection[T]) Delete(ctx context.Context, id string) error {
 	return err
 }
 
+// confirmDeletion reads an object after a deletion, unless the answer says that it is
+// done. A deletion that was accepted only may take a while.
+func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, response *httpclient.Response) error {
+	if err := r.checkSubject(id, response); err != nil || response.Status == http.StatusNoContent {
+		return err
+	}
+	waits := lookups
+	if response.Status == http.StatusAccepted {
+		waits = append(slices.Clone(waits), 4*time.Second, 8*time.Second, 16*time.Second)
+	}
+	var reading error
+	for _, wait := range waits {
+		if reading = httpclient.Sleep(ctx, wait); reading == nil {
+			_, reading = r.fetchObject(ctx, id)
+		}
+		if IsNotFound(reading) {
+			return nil
+		}
+		// The list may still have what a read by id lacks.
+		if e, ok := errors.AsType[*Error](reading); reading != nil && (!ok || e.Status != http.StatusNotFound || e.List) {
+			break
+		}
+	}
+	if reading != nil {
+		return fmt.Errorf("whether the %s was deleted is not known: %w", r.kind, reading)
+	}
+	return response.Failure(fmt.Sprintf("the %s is still there", r.kind))
+}
+
+// checkSubject returns an error if an answer is about another object. An answer without
+// an id is accepted.
+func (r *restCollection[T]) checkSubject(id string, response *httpclient.Response) error {
+	var head struct{ ID string }
+	if json.Unmarshal(response.Body, &head) != nil || head.ID == "" || head.ID == id {
+		return nil
+	}
+	return response.Unreadable(otherObject(r.kind, head.ID, id))
+}
+
 // fetch asks for an object by its id. Unlisted says that the list of this run
 // lacks it.
-func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (json.RawMessage, error) {
+func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (element, error) {
 	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
-		return nil, err
+		return element{}, err
 	}
 	if r.listOnly {
 		return r.fetchFromList(ctx, id)
 	}
 	c.Query, c.Secrets = r.query, secrets
-	answer := identified[T]{decode: r.decode}
+	answer := identified[T]{kind: r.kind, want: id, decode: r.decode}
 	if err := r.Do(ctx, c, &answer); err != nil {
-		return nil, r.confirmAbsence(ctx, id, unlisted, err)
+		return element{}, r.confirmAbsence(ctx, id, unlisted, err)
 	}
-	return answer.raw, nil
+	return element{id: id, raw: answer.raw}, nil
 }
 
 // fetchFromList finds an object in a new list. One that was created moments ago may
 // take a while to show.
-func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (json.RawMessage, error) {
+func (r *restCollection[T]) fetchFromList(ctx context.Context, id string) (element, error) {
 	for _, wait := range lookups {
 		if err := httpclient.Sleep(ctx, wait); err != nil {
-			return nil, err
+			return element{}, err
 		}
 		elements, err := r.fetchList(ctx)
 		if err != nil {
-			return nil, err
+			return element{}, err
 		}
 		if i := slices.IndexFunc(elements, func(e element) bool { return e.id == id }); i >= 0 {
 			r.RecentCreates.Found(id)
-			return elements[i].raw, nil
+			return elements[i], nil
 		}
 		if !r.RecentCreates.Has(id) {
 			break
 		}
 	}
-	return nil, r.notFound(id)
+	return element{}, r.notFound(id)
 }
 
 // notFound is the error of an object that an answer shows to be gone.
@@ -219,42 +260,31 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 
 // fetchObject reads an object by its id, whatever is kept of it.
 func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets ...string) (got T, err error) {
-	raw, err := r.fetch(ctx, id, false, secrets...)
+	e, err := r.fetch(ctx, id, false, secrets...)
 	if err != nil {
 		return got, err
 	}
-	return r.decodePresent(id, raw)
+	return r.decodePresent(e)
 }
 
 // callByID is a call about one object.
 func (r *restCollection[T]) callByID(method, id string) (httpclient.Call, error) {
 	if !ValidID(id) {
-		return httpclient.Call{}, fmt.Errorf("%q can't be the id of a %s: an id has letters, digits, - and _ only", id, r.kind)
+		return httpclient.Call{}, r.invalidID(id)
 	}
 	return httpclient.Call{Method: method, URL: r.settings.BaseURL + r.path + "/" + id}, nil
 }
 
-// sendForObject sends a call that is answered by one object.
-func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call) (T, error) {
-	answer := identified[T]{decode: r.decode}
+func (r *restCollection[T]) invalidID(id string) error {
+	return fmt.Errorf("%s can't be the id of a %s: an id has at most 128 letters, digits, - and _", quoteID(id), r.kind)
+}
+
+// sendForObject sends a call that is answered by one object: the one with the id, or a
+// new one if the id is "".
+func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
+	answer := identified[T]{kind: r.kind, want: id, decode: r.decode}
 	err := r.Do(ctx, c, &answer)
 	return answer.object, err
-}
-
-// decodeAs reads an object in its form on the wire.
-func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
-	return func(raw json.RawMessage) (object T, err error) {
-		var wire W
-		if err := json.Unmarshal(raw, &wire); err != nil {
-			return object, err
-		}
-		return neutral(wire), nil
-	}
-}
-
-// decodePlain reads an object whose neutral type is its form on the wire.
-func decodePlain[T any](raw json.RawMessage) (object T, err error) {
-	return object, json.Unmarshal(raw, &object)
 }
 
 func (r *restCollection[T]) secrets(of T) []string {
@@ -262,49 +292,4 @@ func (r *restCollection[T]) secrets(of T) []string {
 		return nil
 	}
 	return r.secretsOf(of)
-}
-
-// listOf decodes a list: API v1's bare array, or the member of API v2's
-// object. A missing member must not pass for an empty list: everything would
-// seem to be gone.
-type listOf[W any] struct {
-	member  string // "" for a bare array
-	objects []W
-}
-
-// UnmarshalJSON reads an answer.
-func (l *listOf[W]) UnmarshalJSON(data []byte) error {
-	if l.member == "" {
-		return json.Unmarshal(data, &l.objects)
-	}
-	var answer map[string]json.RawMessage
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return err
-	}
-	objects, ok := answer[l.member]
-	if !ok {
-		return fmt.Errorf("it has no member %q", l.member)
-	}
-	return json.Unmarshal(objects, &l.objects)
-}
-
-// identified is an object's answer. One without an id is not the object.
-type identified[T any] struct {
-	decode func(json.RawMessage) (T, error)
-	object T
-	raw    json.RawMessage
-}
-
-// UnmarshalJSON reads an answer.
-func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
-	var answer struct{ ID string }
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return err
-	}
-	if answer.ID == "" {
-		return errors.New("it has no id")
-	}
-	i.raw = append(i.raw[:0], data...)
-	i.object, err = i.decode(data)
-	return err
 }

@@ -188,9 +188,13 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		"503, another's clock": {ahead, 11 * time.Second},
 	} {
 		for method, send := range verbs {
+			done := answer(200, `{"id":"a"}`)
+			if method == http.MethodDelete {
+				done = answer(204, ``)
+			}
 			t.Run(name+"/"+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					client, d := deployPiped(t, api.V2, c.fail, c.fail, answer(200, `{"id":"a"}`))
+					client, d := deployPiped(t, api.V2, c.fail, c.fail, done)
 					d.emptyLists = true
 					if err := send(t.Context(), client); err != nil {
 						t.Fatal(err)

@@ -36,7 +36,7 @@ type WorkerSummary struct {
 
 // EndpointWorkers are those of an endpoint.
 type EndpointWorkers struct {
-	Workers         []Worker      `json:"workers"`
+	Workers         []Worker      `json:"-"`
 	Summary         WorkerSummary `json:"summary"`
 	EndpointVersion *int64        `json:"endpointVersion"`
 }
@@ -72,22 +72,27 @@ type Rollout struct {
 type Releases struct {
 	EndpointVersion *int64    `json:"endpointVersion"`
 	Rollout         Rollout   `json:"rollout"`
-	Releases        []Release `json:"releases"`
+	Releases        []Release `json:"-"`
 }
 
 // EndpointWorkers lists the workers of an endpoint (v2 only).
 func (c *Client) EndpointWorkers(ctx context.Context, endpointID string) (out EndpointWorkers, err error) {
-	return out, c.getOfEndpoint(ctx, endpointID, "/workers", &out)
+	out.Workers, err = listOfEndpoint[Worker](ctx, c, endpointID, "workers", &out)
+	return out, err
 }
 
 // EndpointReleases lists the releases of an endpoint (v2 only).
 func (c *Client) EndpointReleases(ctx context.Context, endpointID string) (out Releases, err error) {
-	return out, c.getOfEndpoint(ctx, endpointID, "/releases", &out)
+	out.Releases, err = listOfEndpoint[Release](ctx, c, endpointID, "releases", &out)
+	return out, err
 }
 
-func (c *Client) getOfEndpoint(ctx context.Context, endpointID, path string, out any) error {
+// listOfEndpoint asks for a list whose member has the name of its path.
+func listOfEndpoint[W any](ctx context.Context, c *Client, endpointID, name string, rest any) ([]W, error) {
 	if !ValidID(endpointID) {
-		return fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
+		return nil, fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
 	}
-	return c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + path}, out)
+	list := listOf[W]{member: name, rest: rest}
+	err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/" + name}, &list)
+	return list.objects, err
 }

@@ -66,8 +66,11 @@ type Call struct {
 	Accept string
 	Stream func(body io.ReadCloser) error
 
-	// Header takes the header of an answer that is no error; nil: nobody.
-	Header func(http.Header)
+	// Succeeded gets a successful answer once it is decoded; nil: nobody.
+	Succeeded func(*Response)
+
+	// List marks the URL of a list: a 404 there doesn't mean that an object is gone.
+	List bool
 
 	// Untracked marks a call of another API than the one whose rate limits,
 	// outages and identity the client keeps track of.
@@ -103,17 +106,16 @@ func (c *Client) Do(ctx context.Context, call Call, out any) error {
 	case call.Stream != nil && a.body != nil:
 		return c.unreadable(call, a, fmt.Errorf("not %s", call.Accept))
 	}
-	if call.Header != nil {
-		call.Header(a.resp.Header)
+	if out != nil {
+		if err := Decode(a.body, out); err != nil {
+			return c.unreadable(call, a, err)
+		}
+		if !call.Untracked {
+			c.answered.Store(true)
+		}
 	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(a.body, out); err != nil {
-		return c.unreadable(call, a, err)
-	}
-	if !call.Untracked {
-		c.answered.Store(true)
+	if call.Succeeded != nil {
+		call.Succeeded(c.response(call, a))
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type Error struct {
 	Tries      int
 
 	OtherServer    string // what answered instead of the API, "" for the API itself
+	List           bool   // the URL is that of a list
 	DeploymentWide bool   // concerns the whole deployment, not the object that was asked for
 	TimedOut       bool   // no answer within the time of one try
 
@@ -115,6 +116,8 @@ func (e *Error) Remedy() string {
 		return fmt.Sprintf("The address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
 	case e.Status == http.StatusNotFound && e.OtherServer != "":
 		return fmt.Sprintf("This is not how the management API says that something does not exist: the address looks like %s. Check base_url, and what stands between it and the API.", e.OtherServer)
+	case e.Status == http.StatusNotFound && e.List:
+		return "A list that is missing doesn't mean that an object is gone: check base_url, and that the deployment has this list."
 	case e.Status == http.StatusUnauthorized:
 		return fmt.Sprintf("The API key from %s is wrong or was revoked: set a valid one. A jobrunner with --ephemeral has a new key at each start, which its export lines have.", e.keySource)
 	case e.Status == http.StatusForbidden:

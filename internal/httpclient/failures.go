@@ -62,11 +62,46 @@ func (c *Client) refused(call Call, a answer) *Error {
 	return e
 }
 
-// unreadable is a success whose body is not what the contract says.
+// Response is a successful answer.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+
+	failure  func() *Error // without a detail
+	sanitize func(text string) string
+}
+
+func (c *Client) response(call Call, a answer) *Response {
+	resp, tries := a.resp, a.tries
+	return &Response{
+		Status: resp.StatusCode, Header: resp.Header, Body: a.body,
+		failure: func() *Error {
+			e := c.newAnswered(call, answer{resp, nil, tries})
+			e.Title = http.StatusText(resp.StatusCode)
+			return e
+		},
+		sanitize: func(text string) string { return c.sanitize(call, text, maxDetail) },
+	}
+}
+
+// Failure is the error of a success that isn't one.
+func (r *Response) Failure(detail string) *Error {
+	e := r.failure()
+	e.Detail = r.sanitize(detail)
+	return e
+}
+
+// Unreadable is the error of a success whose body is not what the contract says.
+func (r *Response) Unreadable(cause error) *Error {
+	e := r.failure()
+	e.Detail = "the answer is not what this API answers: " + r.sanitize(cause.Error())
+	return e
+}
+
+// unreadable is the error of an answer that may be another server's.
 func (c *Client) unreadable(call Call, a answer, cause error) *Error {
-	e := c.newAnswered(call, a)
-	e.Title = http.StatusText(a.resp.StatusCode)
-	e.Detail = "the answer is not what this API answers: " + c.sanitize(call, cause.Error(), maxDetail)
+	e := c.response(call, a).Unreadable(cause)
 	if !call.Untracked {
 		e.OtherServer = c.sanitize(call, describeServer(a.resp, a.body), maxDetail)
 	}
@@ -83,7 +118,7 @@ func (c *Client) newAnswered(call Call, a answer) *Error {
 
 func (c *Client) newError(call Call, tries int) *Error {
 	return &Error{
-		Method: call.Method, URL: c.sanitize(call, call.URL, maxDetail), Tries: tries,
+		Method: call.Method, URL: c.sanitize(call, call.URL, maxDetail), Tries: tries, List: call.List,
 		keySource: c.KeySource, timeout: c.Timeout + call.ExtraTime,
 	}
 }

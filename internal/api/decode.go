@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+)
+
+// decodeAs reads an object in its form on the wire.
+func decodeAs[W, T any](neutral func(W) T) func(json.RawMessage) (T, error) {
+	return func(raw json.RawMessage) (object T, err error) {
+		var wire W
+		if err := httpclient.Decode(raw, &wire); err != nil {
+			return object, err
+		}
+		return neutral(wire), nil
+	}
+}
+
+// decodePlain reads an object whose neutral type is its form on the wire.
+func decodePlain[T any](raw json.RawMessage) (object T, err error) {
+	return object, httpclient.Decode(raw, &object)
+}
+
+// listOf decodes a list: API v1's bare array, or the member of API v2's object. A list
+// that is missing or null isn't an empty list: everything would seem to be gone.
+type listOf[W any] struct {
+	member  string // "" for a bare array
+	rest    any    // decodes what stands beside the member; nil for nothing
+	objects []W
+}
+
+// UnmarshalJSON reads an answer.
+func (l *listOf[W]) UnmarshalJSON(data []byte) error {
+	list, path := json.RawMessage(data), ""
+	if l.member != "" {
+		var answer map[string]json.RawMessage
+		if err := httpclient.Decode(data, &answer); err != nil {
+			return err
+		}
+		var ok bool
+		if list, ok = answer[l.member]; !ok {
+			return fmt.Errorf("it has no member %q", l.member)
+		}
+		path = "." + l.member
+	}
+	if string(list) == "null" {
+		return &httpclient.ShapeError{Path: path, Text: "is null, not an array"}
+	}
+	if err := httpclient.Decode(list, &l.objects); err != nil {
+		return httpclient.At(path, inElement[W](list, err))
+	}
+	if l.rest == nil {
+		return nil
+	}
+	return httpclient.Decode(data, l.rest)
+}
+
+// inElement adds the index to the error of a list whose elements decode themselves.
+func inElement[W any](list json.RawMessage, err error) error {
+	var elements []json.RawMessage
+	if json.Unmarshal(list, &elements) != nil {
+		return err
+	}
+	for i, raw := range elements {
+		if err := httpclient.Decode(raw, new(W)); err != nil {
+			return httpclient.At(indexPath(i), err)
+		}
+	}
+	return err
+}
+
+func indexPath(i int) string { return "[" + strconv.Itoa(i) + "]" }
+
+// element is an object as it came, alone or in a list.
+type element struct {
+	id  string
+	raw json.RawMessage
+
+	from  *httpclient.Response // of a list; nil for an answer that was decoded already
+	path  string               // of the list in that answer
+	index int
+}
+
+// UnmarshalJSON reads an element of a list.
+func (e *element) UnmarshalJSON(data []byte) error {
+	var head struct{ ID string }
+	if err := httpclient.Decode(data, &head); err != nil {
+		return err
+	}
+	if head.ID == "" {
+		return &httpclient.ShapeError{Text: "has no id"}
+	}
+	e.id, e.raw = head.ID, slices.Clone(data)
+	return nil
+}
+
+// decodeElement decodes an object of a list. The error names the list's request.
+func decodeElement[T any](e element, decode func(json.RawMessage) (T, error)) (T, error) {
+	object, err := decode(e.raw)
+	if err != nil && e.from != nil {
+		err = e.from.Unreadable(httpclient.At(e.path+indexPath(e.index), err))
+	}
+	return object, err
+}
+
+func decodeElements[T any](elements []element, decode func(json.RawMessage) (T, error)) (out []T, err error) {
+	out = make([]T, len(elements))
+	for i, e := range elements {
+		if out[i], err = decodeElement(e, decode); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// elements asks for a list of objects.
+func (d *deployment) elements(ctx context.Context, c httpclient.Call, member string) ([]element, error) {
+	list := listOf[element]{member: member}
+	var from *httpclient.Response
+	c.Method, c.List = http.MethodGet, true
+	c.Succeeded = func(r *httpclient.Response) { from = r }
+	if err := d.Do(ctx, c, &list); err != nil {
+		return nil, err
+	}
+	from.Body = nil // the elements have it
+	path := ""
+	if member != "" {
+		path = "." + member
+	}
+	for i := range list.objects {
+		list.objects[i].from, list.objects[i].path, list.objects[i].index = from, path, i
+	}
+	return list.objects, nil
+}
+
+// identified is an object's answer. One without an id, or about another object, is not
+// the object.
+type identified[T any] struct {
+	kind   string
+	want   string // id that was asked for; "" for a new object
+	decode func(json.RawMessage) (T, error)
+	object T
+	raw    json.RawMessage
+}
+
+// UnmarshalJSON reads an answer.
+func (i *identified[T]) UnmarshalJSON(data []byte) (err error) {
+	var head struct{ ID string }
+	if err := httpclient.Decode(data, &head); err != nil {
+		return err
+	}
+	switch {
+	case head.ID == "":
+		return errors.New("it has no id")
+	case i.want == "" && !ValidID(head.ID):
+		return fmt.Errorf("its id can't be used: %s", quoteID(head.ID))
+	case i.want != "" && head.ID != i.want:
+		return otherObject(i.kind, head.ID, i.want)
+	}
+	i.raw = slices.Clone(data)
+	i.object, err = i.decode(data)
+	return err
+}
+
+func otherObject(kind, got, want string) error {
+	return fmt.Errorf("it is about the %s %s, not %s", kind, quoteID(got), want)
+}
+
+// quoteID quotes a text that may be no id, and may be long.
+func quoteID(id string) string {
+	const longest = 64
+	if len(id) > longest {
+		return fmt.Sprintf("%.*q and %d more characters", longest, id, len(id)-longest)
+	}
+	return strconv.Quote(id)
+}

@@ -1,0 +1,111 @@
+package httpclient
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// ShapeError is JSON of another shape than the API describes.
+type ShapeError struct {
+	Path string // of the value, after "$": ".networkVolumes[3].size"
+	Text string // "is a string, not a whole number"
+}
+
+func (e *ShapeError) Error() string { return "$" + e.Path + " " + e.Text }
+
+// Decode is json.Unmarshal. It returns a *ShapeError for a value of a wrong type.
+func Decode(data []byte, out any) error {
+	err := json.Unmarshal(data, out)
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "json: invalid number literal"): // of a json.Number
+		return &ShapeError{"", "has a string where a number is expected"}
+	case !ok:
+		return err
+	}
+	path, _ := pathAt(json.NewDecoder(bytes.NewReader(data)), wrong.Offset, "")
+	return &ShapeError{path, shapeText(wrong)}
+}
+
+// At moves the path of a *ShapeError below the path of the value that was decoded by
+// itself.
+func At(path string, err error) error {
+	if shape, ok := errors.AsType[*ShapeError](err); ok {
+		return &ShapeError{path + shape.Path, shape.Text}
+	}
+	return err
+}
+
+// pathAt returns the path of the value that ends at an offset, or of the object or array
+// that begins there. The decoder stands before the value of the given path.
+func pathAt(d *json.Decoder, offset int64, path string) (at string, found bool) {
+	token, err := d.Token()
+	if err != nil || d.InputOffset() >= offset {
+		return path, true
+	}
+	if token != json.Delim('{') && token != json.Delim('[') {
+		return path, false
+	}
+	for i := 0; d.More(); i++ {
+		step := fmt.Sprintf("[%d]", i)
+		if token == json.Delim('{') {
+			name, err := d.Token()
+			if err != nil {
+				return path, true
+			}
+			step = member(name)
+		}
+		if at, found := pathAt(d, offset, path+step); found {
+			return at, true
+		}
+	}
+	_, err = d.Token()
+	return path, err != nil
+}
+
+var plainMember = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func member(name any) string {
+	if text, ok := name.(string); ok && plainMember.MatchString(text) {
+		return "." + text
+	}
+	return fmt.Sprintf("[%q]", name)
+}
+
+var jsonTypes = map[string]string{
+	"string": "a string", "number": "a number", "bool": "a boolean", "object": "an object", "array": "an array",
+}
+
+// shapeText says what a value is and what it should be.
+func shapeText(wrong *json.UnmarshalTypeError) string {
+	literal, isLiteral := strings.CutPrefix(wrong.Value, "number ")
+	want := wantedType(wrong.Type)
+	switch {
+	case !isLiteral:
+		return fmt.Sprintf("is %s, not %s", jsonTypes[wrong.Value], want)
+	case want == "a whole number" && strings.ContainsAny(literal, ".eE"):
+		return fmt.Sprintf("is %s, not %s", literal, want)
+	}
+	return fmt.Sprintf("is %s, which is out of range", literal)
+}
+
+func wantedType(t reflect.Type) string {
+	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[json.Number](), kind == reflect.Float64, kind == reflect.Float32:
+		return "a number"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		return "a whole number"
+	case kind == reflect.String:
+		return "a string"
+	case kind == reflect.Bool:
+		return "a boolean"
+	case kind == reflect.Slice, kind == reflect.Array:
+		return "an array"
+	}
+	return "an object"
+}
