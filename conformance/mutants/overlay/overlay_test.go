@@ -14,19 +14,14 @@ var update = flag.Bool("update", false, "renew patches where only the lines arou
 
 const module = "../../.."
 
-// The patches apply to the product's sources, and the patched sources compile.
+// The patches apply to the product's sources. That the patched sources compile is a test of
+// package run, which builds and runs them.
 func TestPatchesApply(t *testing.T) {
 	if *update {
 		renewPatches(t)
 	}
-	overlay, err := Write(t.Context(), module, t.TempDir())
-	if err != nil {
+	if _, err := Write(t.Context(), module, t.TempDir()); err != nil {
 		t.Fatal(err)
-	}
-	vet := exec.CommandContext(t.Context(), "go", "vet", "-overlay", overlay, "./jobrunner/...")
-	vet.Dir = module
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("the jobrunner with its faults does not compile: %v\n%s", err, out)
 	}
 }
 
