@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -86,14 +87,18 @@ func TestFirstPlanAsks(t *testing.T) {
 	broken := map[string]struct{ env, says string }{
 		"wrong key":       {"GPUCLOUD_API_KEY=wrong", "The API key from GPUCLOUD_API_KEY is wrong or was revoked"},
 		"nothing answers": {"GPUCLOUD_BASE_URL=" + closed.URL, "connection refused"},
-		"not an address":  {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
 	}
-	withOneCLI := map[string]struct{ env, says string }{ // no command line treats these differently
+	// No command line treats these differently, and provider.TestProviderSettings has them all.
+	withOneCLI := map[string]struct{ env, says string }{
+		"not an address":    {"GPUCLOUD_BASE_URL=gpucloud", "Invalid base_url"},
 		"no such host":      {"GPUCLOUD_BASE_URL=http://gpucloud.invalid", "Check that the deployment is running and that its address is right"},
 		"key with a blank":  {"GPUCLOUD_API_KEY=a b", "Invalid api_key"},
 		"version of no API": {"GPUCLOUD_API_VERSION=v3", "Invalid api_version"},
 	}
-	first := true
+	first, count := !testing.Short(), 50
+	if testing.Short() {
+		count = 5
+	}
 	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
 		broken := maps.Clone(broken)
 		if first {
@@ -103,20 +108,20 @@ func TestFirstPlanAsks(t *testing.T) {
 		t.Parallel()
 		d := acctest.Deploy(t)
 		w := d.Workspace(t, cli, api.V2)
-		w.Write("main.tf", `
+		w.Write("main.tf", strings.ReplaceAll(`
 provider "gpucloud" {}
 resource "gpucloud_template" "t" {
-  count = 50
+  count = COUNT
   name  = "t${count.index}"
   image = "i"
 }
 resource "gpucloud_network_volume" "v" {
-  count       = 50
+  count       = COUNT
   name        = gpucloud_template.t[count.index].id
   size        = 10
   data_center = "EU-RO-1"
 }
-`)
+`, "COUNT", fmt.Sprint(count)))
 		once := func(what string, commands ...[]string) {
 			t.Helper()
 			for name, c := range broken {

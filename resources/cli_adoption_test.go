@@ -14,7 +14,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
 // secretStore passes requests on, and keeps the password of each auth that was
@@ -58,15 +57,11 @@ func keepSecrets(t *testing.T, d *acctest.Deployment) *secretStore {
 // A rotated password is stored, also where create_before_destroy is handed down
 // to the auth; the plan says that the auth is made again.
 func TestRotationUnderCreateBeforeDestroy(t *testing.T) {
-	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		for _, v := range acctest.Versions {
-			t.Run(string(v), func(t *testing.T) {
-				t.Parallel()
-				d := acctest.Deploy(t)
-				store := keepSecrets(t, d)
-				w := acctest.NewWorkspace(t, cli, "gpucloud", "GPUCLOUD_BASE_URL="+store.URL, "GPUCLOUD_API_KEY="+d.Key, "GPUCLOUD_API_VERSION="+string(v))
-				config := func(version int) {
-					w.Write("main.tf", fmt.Sprintf(`
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		store := keepSecrets(t, d)
+		w = w.At("GPUCLOUD_BASE_URL=" + store.URL)
+		config := func(version int) {
+			w.Write("main.tf", fmt.Sprintf(`
 variable "token" {
   ephemeral = true
   default   = null
@@ -85,27 +80,25 @@ resource "gpucloud_template" "t" {
   lifecycle { create_before_destroy = true }
 }
 `, version))
-				}
-				config(1)
-				w.MustRun("apply", "-auto-approve", "-var=token=old-token")
-				w.MustRun("plan", "-detailed-exitcode") // without the password: nothing needs it
-				config(2)
-				says(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
-				if out, err := w.Run("plan"); err == nil {
-					t.Errorf("a rotation without the password is planned:\n%s", out)
-				}
-				w.MustRun("apply", "-auto-approve", "-var=token=new-token")
-				w.MustRun("plan", "-detailed-exitcode")
-				auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
-				if err != nil || len(auths) != 1 || store.passwords[auths[0].ID] != "new-token" {
-					t.Errorf("the deployment has %v, %v, and was given %v", auths, err, store.passwords)
-				}
-				if templates, err := d.Client(t, v).Templates.List(t.Context()); err != nil || len(templates) != 1 || templates[0].Registry != auths[0].ID {
-					t.Errorf("the template is %+v, %v", templates, err)
-				}
-				w.MustRun("destroy", "-auto-approve") // without the password
-			})
 		}
+		config(1)
+		w.MustRun("apply", "-auto-approve", "-var=token=old-token")
+		w.MustRun("plan", "-detailed-exitcode") // without the password: nothing needs it
+		config(2)
+		says(t, w.MustRun("plan", "-var=token=new-token"), "will be made again", "deletes it and creates it again under its name", "~ id")
+		if out, err := w.Run("plan"); err == nil {
+			t.Errorf("a rotation without the password is planned:\n%s", out)
+		}
+		w.MustRun("apply", "-auto-approve", "-var=token=new-token")
+		w.MustRun("plan", "-detailed-exitcode")
+		auths, err := d.Client(t, v).RegistryAuths.List(t.Context())
+		if err != nil || len(auths) != 1 || store.passwords[auths[0].ID] != "new-token" {
+			t.Errorf("the deployment has %v, %v, and was given %v", auths, err, store.passwords)
+		}
+		if templates, err := d.Client(t, v).Templates.List(t.Context()); err != nil || len(templates) != 1 || templates[0].Registry != auths[0].ID {
+			t.Errorf("the template is %+v, %v", templates, err)
+		}
+		w.MustRun("destroy", "-auto-approve") // without the password
 	})
 }
 

@@ -28,8 +28,8 @@ resource "gpucloud_template" "t" {
 `, name)
 	}
 	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
-		endpoint := func(id string) string {
-			return "resource \"gpucloud_endpoint\" \"e\" {\n  name        = \"e\"\n  template_id = " + id + "\n}\n"
+		endpoint := func(name, id string) string {
+			return "resource \"gpucloud_endpoint\" \"" + name + "\" {\n  name        = \"" + name + "\"\n  template_id = " + id + "\n}\n"
 		}
 		const module = "output \"id\" { value = gpucloud_template.t.id }\nterraform {\n  required_providers { gpucloud = { source = \"gpucloud/gpucloud\" } }\n}\n"
 		w.Write("module/main.tf", named("of the module")+module)
@@ -40,45 +40,44 @@ resource "gpucloud_template" "t" {
 		if err != nil || len(made) != 1 {
 			t.Fatal(made, err)
 		}
-		for name, config := range map[string]string{
-			"in the configuration": named("mine") + endpoint("gpucloud_template.t.id"),
-			"in a module":          "module \"m\" {\n  source = \"./module\"\n}\n" + endpoint("module.m.id"),
-			"a literal id":         endpoint(`"` + made[0].ID + `"`),
-		} {
-			w.Write("main.tf", config)
-			w.MustRun("get")
-			w.MustRun("apply", "-auto-approve")
-			c := d.Client(t, api.V2)
-			endpoints, err := c.Endpoints.List(t.Context())
-			if err != nil || len(endpoints) != 1 {
-				t.Fatal(endpoints, err)
-			}
-			want := endpoints[0]
-			container := *want.Container
+		w.Write("main.tf", named("mine")+endpoint("configuration", "gpucloud_template.t.id")+
+			"module \"m\" {\n  source = \"./module\"\n}\n"+endpoint("module", "module.m.id")+endpoint("literal", `"`+made[0].ID+`"`))
+		w.MustRun("get")
+		w.MustRun("apply", "-auto-approve")
+		c := d.Client(t, api.V2)
+		endpoints, err := c.Endpoints.List(t.Context())
+		if err != nil || len(endpoints) != 3 {
+			t.Fatal(endpoints, err)
+		}
+		for _, have := range endpoints {
+			want, container := have, *have.Container
 			container.Image, container.Env = new("evil:1"), map[string]string{"LEVEL": "debug", "OTHER": "x"}
 			want.Container = &container
-			if _, err := c.Endpoints.Update(t.Context(), endpoints[0], want); err != nil {
+			if _, err := c.Endpoints.Update(t.Context(), have, want); err != nil {
 				t.Fatal(err)
 			}
-			out, err := w.Run("plan", "-detailed-exitcode")
-			if err == nil {
-				t.Errorf("%s: the plan is empty:\n%s", name, out)
-			}
-			if v == api.V2 {
-				says(t, out, `~ image = "evil:1" -> "good:1"`, `~ "LEVEL" = "digest:`)
-				if strings.Contains(unwrapped(out), `"OTHER" =`) {
-					t.Errorf("%s: the plan shows what did not change:\n%s", name, out)
-				}
-			} else { // v1 shows that the link to the template is cut
-				says(t, out, "+ template_id =")
-			}
-			w.MustRun("apply", "-auto-approve")
-			if got := image(t, d, endpoints[0].ID); got != "good:1" {
-				t.Errorf("%s: workers run %s", name, got)
-			}
-			w.MustRun("plan", "-detailed-exitcode")
-			w.MustRun("destroy", "-auto-approve")
 		}
+		plan := unwrapped(w.MustRun("plan"))
+		shown := []string{`~ image = "evil:1" -> "good:1"`, `~ "LEVEL" = "digest:`}
+		if v == api.V1 { // v1 shows that the link to the template is cut
+			shown = []string{"+ template_id ="}
+		}
+		for _, text := range append(shown, "0 to add, 3 to change") {
+			if n := strings.Count(plan, text); n != 3 && (n != 1 || strings.Contains(text, "~") || strings.Contains(text, "+ template")) {
+				t.Errorf("%q is there %d times:\n%s", text, n, plan)
+			}
+		}
+		if v == api.V2 && strings.Contains(plan, `"OTHER" =`) {
+			t.Errorf("the plan shows what did not change:\n%s", plan)
+		}
+		w.MustRun("apply", "-auto-approve")
+		for _, e := range endpoints {
+			if got := image(t, d, e.ID); got != "good:1" {
+				t.Errorf("%s: workers run %s", e.Name, got)
+			}
+		}
+		w.MustRun("plan", "-detailed-exitcode")
+		w.MustRun("destroy", "-auto-approve")
 		literal.MustRun("destroy", "-auto-approve")
 	})
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -24,29 +21,19 @@ func clusterConfig(changes map[string]any) map[string]any {
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	const address = "gpucloud_cluster.c"
 	d := acctest.Deploy(t)
-	config := func(name, more string) string {
-		return d.Block(api.V2) + "resource \"gpucloud_cluster\" \"c\" {\n  name    = \"" + name + "\"\n  type    = \"RAY\"\n  image   = \"builtin/echo\"\n  disk    = 20\n" +
-			"  compute = { gpu_type_id = \"NVIDIA L4\", gpu_count_per_pod = 1, pod_count = 2 }\n" + more + "}\n"
+	p := drive(t, d, api.V2)
+	config := clusterConfig(map[string]any{"name": "one", "type": "RAY", "disk": 20})
+	more := with(config, map[string]any{"args": "print 'a b'", "env": map[string]any{"A": "b"}, "ports": []any{"22/tcp"}})
+	made := apply(t, p, clusterType, tfdrive.State{}, more, "create")
+	has(t, made, map[string]any{"pods.total": 2.0})
+	importedAs(t, p, made, more, false)
+	state := apply(t, p, clusterType, made, with(more, map[string]any{"name": "two"}), "update")
+	has(t, state, map[string]any{"id": made.Get("id")})
+	state = apply(t, p, clusterType, state, with(config, map[string]any{"name": "two"}), "replace")
+	if diags := p.Destroy(state); diags.Err() != nil {
+		t.Error(diags)
 	}
-	more := "  args  = \"print 'a b'\"\n  env   = { A = \"b\" }\n  ports = [\"22/tcp\"]\n"
-	var id string
-	acctest.Run(t,
-		expects(config("one", more), address, plancheck.ResourceActionCreate, remember(address, "id", &id), resource.TestCheckResourceAttr(address, "pods.total", "2")),
-		imports(address),
-		expects(config("two", more), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id)),
-		expects(config("two", ""), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
-		resource.TestStep{ // deleted behind Terraform's back: planned again
-			PreConfig: func() {
-				if err := d.Client(t, api.V2).Clusters.Delete(t.Context(), id); err != nil {
-					t.Error(err)
-				}
-			},
-			Config:           config("two", ""),
-			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-		},
-	)
 	if left, err := d.Client(t, api.V2).Clusters.List(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("left: %d, %v", len(left), err)
 	}

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -26,63 +23,6 @@ func image(t *testing.T, d *acctest.Deployment, id string) string {
 		t.Fatal(err)
 	}
 	return *got.Container.Image
-}
-
-// With a real Terraform: a template and its endpoint change in one apply, and
-// a template replaced takes its endpoint along.
-func TestEndpointFollowsTemplate(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		config := func(image, extra string) string {
-			return d.Block(v) + `
-resource "gpucloud_template" "t" {
-  name       = "` + d.Name("t") + `"
-  image      = "` + image + `"
-  serverless = true
-` + extra + `
-}
-resource "gpucloud_endpoint" "e" {
-  name        = "e"
-  template_id = gpucloud_template.t.id
-}
-`
-		}
-		const template, endpoint = "gpucloud_template.t", "gpucloud_endpoint.e"
-		var id string
-		runs := func(want string) resource.TestCheckFunc {
-			return resource.TestCheckResourceAttrWith(endpoint, "id", func(id string) error { return expectText(image(t, d, id), want) })
-		}
-		both := func(config string, t, e plancheck.ResourceActionType, checks ...resource.TestCheckFunc) resource.TestStep {
-			step := expects(config, template, t, checks...)
-			step.ConfigPlanChecks.PreApply = append(step.ConfigPlanChecks.PreApply, plancheck.ExpectResourceAction(endpoint, e))
-			return step
-		}
-		acctest.Run(t,
-			both(config("img:1", ""), plancheck.ResourceActionCreate, plancheck.ResourceActionCreate, runs("img:1"), remember(template, "id", &id)),
-			unchanged(config("img:1", "")),
-			both(config("img:2", ""), plancheck.ResourceActionUpdate, plancheck.ResourceActionUpdate, runs("img:2")),
-			unchanged(config("img:2", "")),
-			// Nothing of a worker changes.
-			both(config("img:2", `mounts = { persistent = { size = 10, path = "/x" } }`), plancheck.ResourceActionUpdate, plancheck.ResourceActionNoop),
-			resource.TestStep{ // the template changes behind Terraform's back
-				PreConfig: func() {
-					c := d.Client(t, v)
-					have, err := c.Templates.Get(t.Context(), id)
-					want := have
-					want.Env = map[string]string{"SNEAKED": "in"}
-					if err == nil {
-						_, err = c.Templates.Update(t.Context(), have, want)
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				},
-				Config: config("img:2", `
-  mounts = { persistent = { size = 10, path = "/x" } }
-  env    = { SNEAKED = "in" }`),
-				Check: runs("img:2"),
-			},
-		)
-	})
 }
 
 // Over the protocol, every way in which a template and what was applied of it

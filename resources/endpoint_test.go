@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -18,79 +16,36 @@ import (
 
 func TestEndpoint(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		const address = "gpucloud_endpoint.e"
-		config := func(body string) string {
-			return d.Block(v) + `
-resource "gpucloud_template" "t" {
-  name       = "` + d.Name("t") + `"
-  image      = "builtin/echo"
-  serverless = true
-}
-resource "gpucloud_network_volume" "v" {
-  name        = "v"
-  size        = 10
-  data_center = "EU-RO-1"
-}
-resource "gpucloud_endpoint" "e" {
-  template_id = gpucloud_template.t.id
-` + body + "\n}\n"
+		p, client := drive(t, d, v), d.Client(t, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		volume := apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": "v", "size": 10, "data_center": "EU-RO-1"}, "create")
+		least := map[string]any{"name": "least", "template_id": template.Get("id")}
+		most := with(least, map[string]any{
+			"name": "most", "workers": map[string]any{"min": 1, "max": 5, "idle_timeout": 60}, "scaling": map[string]any{"type": "QUEUE_DELAY", "queue_delay": 7},
+			"data_center_ids": []any{"EU-RO-1", "EU-CZ-1"}, "network_volumes": []any{volume.Get("id")}, "timeout": 60000, "flashboot": "FLASHBOOT",
+		})
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, least, "create")
+		has(t, state, map[string]any{
+			"workers.max": 3.0, "workers.idle_timeout": 10.0, "scaling.type": "QUEUE_DELAY", "scaling.queue_delay": 4.0,
+			"request_urls.run": d.URL + "/v2/" + state.Get("id").(string) + "/run",
+		})
+		importedAs(t, p, state, least, true)
+		state = apply(t, p, state.Type, state, most, "update")
+		cpu := []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}, map[string]any{"id": "cpu5c", "vcpu_count": 4}}
+		most = with(most, map[string]any{"cpu": cpu})
+		state = apply(t, p, state.Type, state, most, "replace")
+		importedAs(t, p, state, most, true)
+		apply(t, p, state.Type, state, with(most, map[string]any{"data_center_ids": []any{"EU-CZ-1", "EU-RO-1"}}), "no-op")
+		have, err := client.Endpoints.Get(t.Context(), state.Get("id").(string))
+		want := have
+		want.Workers.Max = 9
+		if err == nil {
+			_, err = client.Endpoints.Update(t.Context(), have, want)
 		}
-		const least = `  name = "least"`
-		const most = `
-  name            = "most"
-  cpu             = [{ id = "cpu3c", vcpu_count = 4 }, { id = "cpu5c", vcpu_count = 4 }]
-  workers         = { min = 1, max = 5, idle_timeout = 60 }
-  scaling         = { type = "QUEUE_DELAY", queue_delay = 7 }
-  data_center_ids = ["EU-RO-1", "EU-CZ-1"]
-  network_volumes = [gpucloud_network_volume.v.id]
-  timeout         = 60000
-  flashboot       = "FLASHBOOT"`
-		unread := []string{"flashboot"} // v1 does not return it
-		if v == api.V2 {
-			// v2 returns the template's settings and not its id.
-			unread = []string{"template_id", "image", "disk", "from_template.%", "from_template.image", "from_template.disk"}
+		if err != nil {
+			t.Fatal(err)
 		}
-		client := d.Client(t, v)
-		var id string
-		acctest.Run(t,
-			expects(config(least), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
-				resource.TestCheckResourceAttr(address, "workers.max", "3"), resource.TestCheckResourceAttr(address, "workers.idle_timeout", "10"),
-				resource.TestCheckResourceAttr(address, "scaling.type", "QUEUE_DELAY"), resource.TestCheckResourceAttr(address, "scaling.queue_delay", "4"),
-				resource.TestCheckResourceAttrWith(address, "request_urls.run", func(url string) error {
-					return expectText(url, d.URL+"/v2/"+id+"/run")
-				})),
-			unchanged(config(least)),
-			imports(address, unread...),
-			expects(config(strings.Replace(most, "cpu ", "# cpu ", 1)), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id)),
-			expects(config(most), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
-			imports(address, unread...),
-			unchanged(config(strings.Replace(most, `["EU-RO-1", "EU-CZ-1"]`, `["EU-CZ-1", "EU-RO-1"]`, 1))),
-			resource.TestStep{ // changed behind Terraform's back: planned back
-				PreConfig: func() {
-					have, err := client.Endpoints.Get(t.Context(), id)
-					want := have
-					want.Workers.Max = 9
-					if err == nil {
-						_, err = client.Endpoints.Update(t.Context(), have, want)
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config(most),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
-				Check:            resource.TestCheckResourceAttr(address, "workers.max", "5"),
-			},
-			resource.TestStep{
-				PreConfig: func() {
-					if err := client.Endpoints.Delete(t.Context(), id); err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config(most),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-			},
-		)
+		has(t, restored(t, p, state, most), map[string]any{"workers.max": 5.0})
 	})
 }
 

@@ -136,6 +136,25 @@ func TestIdentityAndImport(t *testing.T) {
 	})
 }
 
+// An object that was deleted elsewhere is planned to be created again.
+func TestDeletedElsewhere(t *testing.T) {
+	eachKind(t, func(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeName string, k kindOf) {
+		state, config := k.make(t, p, typeName, d.Name("one"))
+		if err := p.Destroy(state).Err(); err != nil {
+			t.Fatal(err)
+		}
+		gone, diags := p.Walk().Read(state)
+		if k.nameless { // the document of an account is empty, and not gone
+			apply(t, p, typeName, gone, config, "update")
+			return
+		}
+		if err := diags.Err(); err != nil || gone.Exists() {
+			t.Fatalf("it is still in the state: %v, %v", gone.Value, err)
+		}
+		apply(t, p, typeName, gone, config, "create")
+	})
+}
+
 // A list block finds every object of the kind with its identity, and with what an import
 // would read.
 func TestLists(t *testing.T) {

@@ -1,15 +1,9 @@
 package resources_test
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -73,6 +67,27 @@ func settled(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[
 	return read
 }
 
+// restored refreshes a state, whose object was changed elsewhere, and expects that the next
+// plan changes it back.
+func restored(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any) tfdrive.State {
+	t.Helper()
+	read, diags := p.Walk().Read(state)
+	if err := diags.Err(); err != nil {
+		t.Fatalf("read: %s", err)
+	}
+	return apply(t, p, state.Type, read, config, "update")
+}
+
+// has expects attributes of a state.
+func has(t *testing.T, state tfdrive.State, want map[string]any) {
+	t.Helper()
+	for attribute, value := range want {
+		if got := state.Get(attribute); got != value {
+			t.Errorf("%s is %v, expected %v", attribute, got, value)
+		}
+	}
+}
+
 // refused expects a plan error at an attribute with this text, and that
 // nothing was sent.
 func refused(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, prior tfdrive.State, typeName string, config map[string]any, at, text string) {
@@ -104,45 +119,6 @@ func with(config map[string]any, changes map[string]any) map[string]any {
 		}
 	}
 	return out
-}
-
-// expects is a step that plans one action for a resource and applies it, after
-// which nothing is left to do.
-func expects(config, address string, action plancheck.ResourceActionType, checks ...resource.TestCheckFunc) resource.TestStep {
-	return resource.TestStep{
-		Config:           config,
-		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, action)}},
-		Check:            resource.ComposeAggregateTestCheckFunc(checks...),
-	}
-}
-
-func unchanged(config string) resource.TestStep {
-	return resource.TestStep{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}}
-}
-
-func fails(config, pattern string) resource.TestStep {
-	return resource.TestStep{Config: config, PlanOnly: true, ExpectError: regexp.MustCompile(pattern)}
-}
-
-func imports(address string, ignore ...string) resource.TestStep {
-	return resource.TestStep{ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateVerifyIgnore: ignore}
-}
-
-// remember keeps an attribute for a later step.
-func remember(address, attribute string, into *string) resource.TestCheckFunc {
-	return func(s *terraform.State) error {
-		*into = s.RootModule().Resources[address].Primary.Attributes[attribute]
-		return nil
-	}
-}
-
-var shrink = regexp.MustCompile(`can't shrink`)
-
-func expectText(got, want string) error {
-	if got != want {
-		return fmt.Errorf("got %s, expected %s", got, want)
-	}
-	return nil
 }
 
 // testedApart are attributes that have tests of their own, by one of these.

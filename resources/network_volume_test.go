@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -21,48 +18,28 @@ func volumeConfig(name string, size int, dataCenter string) string {
 
 func TestNetworkVolume(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		const address = "gpucloud_network_volume.v"
-		config := func(name string, size int, dataCenter string) string {
-			return d.Block(v) + volumeConfig(name, size, dataCenter)
+		p, client := drive(t, d, v), d.Client(t, v)
+		config := func(name string, size int, dataCenter string) map[string]any {
+			return map[string]any{"name": name, "size": size, "data_center": dataCenter}
 		}
-		client := d.Client(t, v)
-		var id string
-		acctest.Run(t,
-			expects(config("models", 20, "EU-RO-1"), address, plancheck.ResourceActionCreate,
-				resource.TestCheckResourceAttr(address, "size", "20"), remember(address, "id", &id)),
-			unchanged(config("models", 20, "EU-RO-1")),
-			imports(address),
-			expects(config("weights", 25, "EU-RO-1"), address, plancheck.ResourceActionUpdate,
-				resource.TestCheckResourceAttrPtr(address, "id", &id)),
-			fails(config("weights", 24, "EU-RO-1"), `(?s)can't shrink.*has 25 GB.*asks for 24 GB`),
-			// Smaller is fine where the volume is a new one anyway.
-			expects(config("weights", 10, "US-TX-3"), address, plancheck.ResourceActionReplace,
-				resource.TestCheckResourceAttr(address, "size", "10"), remember(address, "id", &id)),
-			resource.TestStep{ // grown behind Terraform's back: not to be shrunk
-				PreConfig: func() {
-					have, err := client.NetworkVolumes.Get(t.Context(), id)
-					want := have
-					want.Size = 12
-					if err == nil {
-						_, err = client.NetworkVolumes.Update(t.Context(), have, want)
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				},
-				Config: config("weights", 10, "US-TX-3"), PlanOnly: true, ExpectError: shrink,
-			},
-			expects(config("weights", 12, "US-TX-3"), address, plancheck.ResourceActionNoop),
-			resource.TestStep{ // deleted behind Terraform's back: planned again
-				PreConfig: func() {
-					if err := client.NetworkVolumes.Delete(t.Context(), id); err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config("weights", 12, "US-TX-3"),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-			},
-		)
+		made := apply(t, p, volumeType, tfdrive.State{}, config("models", 20, "EU-RO-1"), "create")
+		state := apply(t, p, volumeType, made, config("weights", 25, "EU-RO-1"), "update")
+		has(t, state, map[string]any{"id": made.Get("id"), "size": 25.0})
+		// Smaller is fine if the volume is a new one anyway.
+		state = apply(t, p, volumeType, state, config("weights", 10, "US-TX-3"), "replace")
+		// Grown behind Terraform's back: not to be shrunk.
+		have, err := client.NetworkVolumes.Get(t.Context(), state.Get("id").(string))
+		want := have
+		want.Size = 12
+		if err == nil {
+			_, err = client.NetworkVolumes.Update(t.Context(), have, want)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, _ := p.Walk().Read(state)
+		refused(t, d, p, read, volumeType, config("weights", 10, "US-TX-3"), "size", "has 12 GB and the configuration asks for 10 GB")
+		apply(t, p, volumeType, read, config("weights", 12, "US-TX-3"), "no-op")
 	})
 }
 

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -54,42 +51,21 @@ func awaitStatus(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, state
 
 func TestPod(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		const address = "gpucloud_pod.p"
-		config := func(more string) string {
-			return d.Block(v) + "resource \"gpucloud_pod\" \"p\" {\n  image = \"builtin/echo\"\n  cpu   = { id = \"cpu3c\", vcpu_count = 2 }\n" + more + "}\n"
+		p := drive(t, d, v)
+		config := cpuPod(map[string]any{"name": "one", "disk": nil})
+		made := apply(t, p, podType, tfdrive.State{}, config, "create")
+		has(t, made, map[string]any{"disk": 50.0, "cpu.memory": 4.0})
+		stopped := with(config, map[string]any{"name": "two", "env": map[string]any{"A": "b"}, "ports": []any{"8000/http"}, "desired_state": "EXITED"})
+		state := apply(t, p, podType, made, stopped, "update")
+		has(t, state, map[string]any{"id": made.Get("id"), "status": "EXITED"})
+		importedAs(t, p, state, stopped, true)
+		// Started behind Terraform's back: stopped again.
+		if _, err := d.Client(t, v).Pods.Reach(t.Context(), state.Get("id").(string), true); err != nil {
+			t.Fatal(err)
 		}
-		var id string
-		acctest.Run(t,
-			expects(config("name = \"one\"\n"), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
-				resource.TestCheckResourceAttr(address, "disk", "50"), resource.TestCheckResourceAttr(address, "cpu.memory", "4")),
-			imports(address, "status", "cost", "runtime", "created_at"),
-			expects(config("name = \"two\"\nenv = { A = \"b\" }\nports = [\"8000/http\"]\ndesired_state = \"EXITED\"\n"), address, plancheck.ResourceActionUpdate,
-				resource.TestCheckResourceAttrPtr(address, "id", &id), resource.TestCheckResourceAttr(address, "status", "EXITED")),
-			imports(address, "status", "cost", "runtime", "created_at", "desired_state"),
-			resource.TestStep{ // started behind Terraform's back: stopped again
-				PreConfig: func() {
-					if _, err := d.Client(t, v).Pods.Reach(t.Context(), id, true); err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config("name = \"two\"\nenv = { A = \"b\" }\nports = [\"8000/http\"]\ndesired_state = \"EXITED\"\n"),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
-				Check:            resource.TestCheckResourceAttr(address, "status", "EXITED"),
-			},
-			expects(config("name = \"two\"\n"), address, plancheck.ResourceActionUpdate, resource.TestCheckNoResourceAttr(address, "env.A")),
-			resource.TestStep{ // deleted behind Terraform's back: planned again
-				PreConfig: func() {
-					if err := d.Client(t, v).Pods.Delete(t.Context(), id); err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config("name = \"two\"\n"),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-			},
-		)
-		if left, err := d.Client(t, v).Pods.List(t.Context()); err != nil || len(left) != 0 {
-			t.Errorf("left: %d, %v", len(left), err)
-		}
+		state = restored(t, p, state, stopped)
+		has(t, state, map[string]any{"status": "EXITED"})
+		has(t, apply(t, p, podType, state, with(config, map[string]any{"name": "two"}), "update"), map[string]any{"env": nil})
 	})
 }
 

@@ -7,11 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
-	"github.com/hashicorp/terraform-plugin-testing/tfversion"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
@@ -19,37 +14,25 @@ import (
 
 func TestRegistryAuth(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		const address = "gpucloud_registry_auth.r"
-		config := func(name, user, password string) string {
-			return d.Block(v) + fmt.Sprintf("resource \"gpucloud_registry_auth\" \"r\" {\n  name     = %q\n  username = %q\n  password = %q\n}\n", d.Name(name), user, password)
+		p := drive(t, d, v)
+		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
+		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		for _, c := range []struct{ attribute, value, action string }{{"password", "hunter3", "update"}, {"username", "robot2", "update"}, {"name", d.Name("ci2"), "replace"}} {
+			before := state.Get("id")
+			config[c.attribute] = c.value
+			if state = apply(t, p, state.Type, state, config, c.action); state.Get("id") == before {
+				t.Errorf("with another %s it is still %s", c.attribute, before)
+			}
 		}
-		var id string
-		acctest.Run(t,
-			expects(config("ci", "robot", "hunter2"), address, plancheck.ResourceActionCreate, remember(address, "id", &id)),
-			unchanged(config("ci", "robot", "hunter2")),
-			imports(address, "username", "password"),
-			expects(config("ci", "robot", "hunter3"), address, plancheck.ResourceActionUpdate, isAnother(address, &id), remember(address, "id", &id)),
-			expects(config("ci", "robot2", "hunter3"), address, plancheck.ResourceActionUpdate, isAnother(address, &id)),
-			expects(config("ci2", "robot2", "hunter3"), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
-			resource.TestStep{
-				PreConfig: func() {
-					if err := d.Client(t, v).RegistryAuths.Delete(t.Context(), id); err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config("ci2", "robot2", "hunter3"),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-			},
-		)
 	})
 }
 
 // With the write-only form no secret is in the state or in a saved plan, and a
 // rotation is one apply although a template uses the auth.
 func TestRegistryAuthWriteOnly(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		config := func(secret string, version int) string {
-			return d.Block(v) + fmt.Sprintf(`
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, _ api.Version) {
+		config := func(secret string, version int) {
+			w.Write("main.tf", fmt.Sprintf(`
 resource "gpucloud_registry_auth" "r" {
   name                = %q
   username            = "robot"
@@ -66,42 +49,36 @@ resource "gpucloud_endpoint" "e" {
   name        = "e"
   template_id = gpucloud_template.t.id
 }
-`, d.Name("ci"), secret, version, d.Name("t"))
+`, d.Name("ci"), secret, version, d.Name("t")))
 		}
-		const auth = "gpucloud_registry_auth.r"
-		nothingKept := func(secret string) resource.TestCheckFunc {
-			return func(s *terraform.State) error {
-				if text := fmt.Sprint(s.RootModule().Resources); strings.Contains(text, secret) {
-					return fmt.Errorf("the state holds the secret")
-				}
-				return nil
+		nothingKept := func(secret string) {
+			t.Helper()
+			if text := w.MustRun("state", "pull"); strings.Contains(text, secret) || !strings.Contains(text, "gpucloud_registry_auth") {
+				t.Errorf("the state holds the secret, or nothing: %s", text)
+			}
+			if err := nowhere(w.Dir, secret); err != nil {
+				t.Error(err)
 			}
 		}
-		workDir := t.TempDir()
-		resource.UnitTest(t, resource.TestCase{
-			ProtoV6ProviderFactories: acctest.Factories,
-			WorkingDir:               workDir,
-			TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_11_0)},
-			Steps: []resource.TestStep{
-				expects(config("planted-secret-1", 1), auth, plancheck.ResourceActionCreate, nothingKept("planted-secret-1"),
-					func(*terraform.State) error { return nowhere(workDir, "planted-secret-1") }),
-				// A new secret alone changes nothing: the version says that it is new.
-				unchanged(config("planted-secret-2", 1)),
-				{
-					Config: config("planted-secret-2", 2),
-					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-						plancheck.ExpectResourceAction(auth, plancheck.ResourceActionUpdate),
-						plancheck.ExpectResourceAction("gpucloud_template.t", plancheck.ResourceActionUpdate),
-						plancheck.ExpectResourceAction("gpucloud_endpoint.e", plancheck.ResourceActionUpdate),
-					}},
-					Check: resource.ComposeAggregateTestCheckFunc(
-						resource.TestCheckResourceAttrPair("gpucloud_template.t", "registry", auth, "id"),
-						nothingKept("planted-secret-2"),
-						func(*terraform.State) error { return nowhere(workDir, "planted-secret-2") }),
-				},
-				unchanged(config("planted-secret-2", 2)),
-			},
-		})
+		config("planted-secret-1", 1)
+		w.MustRun("apply", "-auto-approve")
+		nothingKept("planted-secret-1")
+		// A new secret alone changes nothing: the version says that it is new.
+		config("planted-secret-2", 1)
+		w.MustRun("plan", "-detailed-exitcode")
+		config("planted-secret-2", 2)
+		says(t, w.MustRun("plan", "-out=saved"), "0 to add, 3 to change, 0 to destroy")
+		w.MustRun("apply", "saved")
+		nothingKept("planted-secret-2")
+		auths, err := d.Client(t, api.V2).RegistryAuths.List(t.Context())
+		if err != nil || len(auths) != 1 {
+			t.Fatalf("there are the auths %v, %v", auths, err)
+		}
+		if templates, err := d.Client(t, api.V2).Templates.List(t.Context()); err != nil || len(templates) != 1 || templates[0].Registry != auths[0].ID {
+			t.Errorf("the auth is %v and the template %+v, %v", auths, templates, err)
+		}
+		w.MustRun("plan", "-detailed-exitcode")
+		w.MustRun("destroy", "-auto-approve")
 	})
 }
 
@@ -116,16 +93,6 @@ func nowhere(dir, secret string) error {
 			return fmt.Errorf("%s holds the secret", path)
 		}
 		return err
-	})
-}
-
-// isAnother expects an id other than the one that was kept.
-func isAnother(address string, id *string) resource.TestCheckFunc {
-	return resource.TestCheckResourceAttrWith(address, "id", func(now string) error {
-		if now == *id {
-			return fmt.Errorf("it is still %s", now)
-		}
-		return nil
 	})
 }
 

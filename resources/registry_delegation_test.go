@@ -1,11 +1,7 @@
 package resources_test
 
 import (
-	"fmt"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -16,36 +12,28 @@ const repository = "arn:aws:ecr:us-east-2:123456789012:repository/team/app"
 
 func TestRegistryDelegation(t *testing.T) {
 	t.Parallel()
-	const address = "gpucloud_registry_delegation.app"
+	const typeName = "gpucloud_registry_delegation"
 	d := acctest.Deploy(t)
-	config := func(resource, more string) string {
-		return d.Block(api.V2) + fmt.Sprintf("resource \"gpucloud_registry_delegation\" \"app\" {\n  resource = %q\n%s}\n", resource, more)
+	p := drive(t, d, api.V2)
+	config := map[string]any{"resource": repository}
+	made := apply(t, p, typeName, tfdrive.State{}, config, "create")
+	has(t, made, map[string]any{
+		"aws_region": "us-east-2", "repository": "team/app", "tag": "latest", "docker_registry_uri": "123456789012.dkr.ecr.us-east-2.amazonaws.com", "name": nil,
+	})
+	importedAs(t, p, made, config, false)
+	// The same repository in other words.
+	state := apply(t, p, typeName, made, map[string]any{"resource": repository + ":latest"}, "update")
+	has(t, state, map[string]any{"id": made.Get("id")})
+	config["resource"] = repository + ":v1"
+	state = apply(t, p, typeName, state, config, "replace")
+	has(t, state, map[string]any{"tag": "v1"})
+	importedAs(t, p, state, config, false)
+	config["name"] = "app"
+	state = apply(t, p, typeName, state, config, "replace")
+	importedAs(t, p, state, config, false)
+	if diags := p.Destroy(state); diags.Err() != nil {
+		t.Error(diags)
 	}
-	var id string
-	acctest.Run(t,
-		expects(config(repository, ""), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
-			resource.TestCheckResourceAttr(address, "aws_region", "us-east-2"),
-			resource.TestCheckResourceAttr(address, "repository", "team/app"),
-			resource.TestCheckResourceAttr(address, "tag", "latest"),
-			resource.TestCheckResourceAttr(address, "docker_registry_uri", "123456789012.dkr.ecr.us-east-2.amazonaws.com"),
-			resource.TestCheckNoResourceAttr(address, "name")),
-		imports(address),
-		// The same repository in other words.
-		expects(config(repository+":latest", ""), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id)),
-		expects(config(repository+":v1", ""), address, plancheck.ResourceActionReplace, resource.TestCheckResourceAttr(address, "tag", "v1")),
-		imports(address),
-		expects(config(repository+":v1", "  name = \"app\"\n"), address, plancheck.ResourceActionReplace, remember(address, "id", &id)),
-		imports(address),
-		resource.TestStep{ // revoked elsewhere: planned again
-			PreConfig: func() {
-				if err := d.Client(t, api.V2).Delegations.Delete(t.Context(), id); err != nil {
-					t.Error(err)
-				}
-			},
-			Config:           config(repository+":v1", "  name = \"app\"\n"),
-			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-		},
-	)
 	if left, err := d.Client(t, api.V2).Delegations.List(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -367,8 +368,9 @@ func TestPodsByStatus(t *testing.T) {
 // Through Terraform: a data source of an object of the same configuration is read in
 // the apply, and the next plan is empty.
 func TestSourcesThroughTerraform(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		config := d.Block(v) + fmt.Sprintf(`
+	t.Parallel()
+	d := acctest.Deploy(t)
+	config := d.Block(api.V2) + fmt.Sprintf(`
 resource "gpucloud_registry_auth" "r" {
   name     = %[1]q
   username = "u"
@@ -421,22 +423,21 @@ data "gpucloud_endpoints" "d" {
   depends_on = [gpucloud_endpoint.e]
 }
 `, d.Name("r"), d.Name("t"))
-		same := func(kind, from, attribute string) resource.TestCheckFunc {
-			return resource.TestCheckResourceAttrPair("data."+kind+".d", attribute, kind+"."+from, attribute)
-		}
-		acctest.Run(t,
-			resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
-				same("gpucloud_registry_auth", "r", "id"),
-				same("gpucloud_template", "t", "image"), same("gpucloud_template", "t", "registry"),
-				same("gpucloud_network_volume", "v", "size"),
-				same("gpucloud_endpoint", "e", "request_urls.run"), same("gpucloud_endpoint", "e", "workers.max"),
-				resource.TestCheckResourceAttrPair("data.gpucloud_network_volumes.d", "network_volumes.0.id", "gpucloud_network_volume.v", "id"),
-				resource.TestCheckResourceAttr("data.gpucloud_templates.d", "templates.#", "1"),
-				resource.TestCheckResourceAttr("data.gpucloud_endpoints.d", "endpoints.#", "1"),
-			)},
-			unchanged(config),
-		)
-	})
+	same := func(kind, from, attribute string) resource.TestCheckFunc {
+		return resource.TestCheckResourceAttrPair("data."+kind+".d", attribute, kind+"."+from, attribute)
+	}
+	acctest.Run(t,
+		resource.TestStep{Config: config, Check: resource.ComposeAggregateTestCheckFunc(
+			same("gpucloud_registry_auth", "r", "id"),
+			same("gpucloud_template", "t", "image"), same("gpucloud_template", "t", "registry"),
+			same("gpucloud_network_volume", "v", "size"),
+			same("gpucloud_endpoint", "e", "request_urls.run"), same("gpucloud_endpoint", "e", "workers.max"),
+			resource.TestCheckResourceAttrPair("data.gpucloud_network_volumes.d", "network_volumes.0.id", "gpucloud_network_volume.v", "id"),
+			resource.TestCheckResourceAttr("data.gpucloud_templates.d", "templates.#", "1"),
+			resource.TestCheckResourceAttr("data.gpucloud_endpoints.d", "endpoints.#", "1"),
+		)},
+		resource.TestStep{Config: config, ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}},
+	)
 }
 
 func data(t *testing.T, p *tfdrive.Provider, typeName string, config map[string]any) tfdrive.State {

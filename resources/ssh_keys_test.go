@@ -1,14 +1,9 @@
 package resources_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -40,26 +35,23 @@ func addKey(t *testing.T, d *acctest.Deployment, key string) {
 
 func TestSSHKeys(t *testing.T) {
 	t.Parallel()
-	const address = "gpucloud_ssh_keys.account"
+	const typeName = "gpucloud_ssh_keys"
 	d := acctest.Deploy(t)
-	config := func(keys ...string) string {
-		return d.Block(api.V2) + fmt.Sprintf("resource \"gpucloud_ssh_keys\" \"account\" {\n  keys = [\"%s\"]\n}\n", strings.Join(keys, `", "`))
+	p := drive(t, d, api.V2)
+	config := func(keys ...any) map[string]any { return map[string]any{"keys": keys} }
+	state := apply(t, p, typeName, tfdrive.State{}, config(annesKey), "create")
+	has(t, state, map[string]any{"id": "account"})
+	keysAre(t, d, annesKey)
+	state = apply(t, p, typeName, state, config(annesKey, bensKey), "update")
+	keysAre(t, d, annesKey, bensKey)
+	addKey(t, d, othersKey) // what another added is planned away
+	state = restored(t, p, state, config(annesKey, bensKey))
+	keysAre(t, d, annesKey, bensKey)
+	state = apply(t, p, typeName, state, config(bensKey), "update")
+	keysAre(t, d, bensKey)
+	if diags := p.Destroy(state); diags.Err() != nil {
+		t.Error(diags)
 	}
-	after := func(want ...string) resource.TestCheckFunc {
-		return func(*terraform.State) error { keysAre(t, d, want...); return nil }
-	}
-	acctest.Run(t,
-		expects(config(annesKey), address, plancheck.ResourceActionCreate, resource.TestCheckResourceAttr(address, "id", "account"), after(annesKey)),
-		imports(address),
-		expects(config(annesKey, bensKey), address, plancheck.ResourceActionUpdate, after(annesKey, bensKey)),
-		resource.TestStep{ // what another added is planned away
-			PreConfig:        func() { addKey(t, d, othersKey) },
-			Config:           config(annesKey, bensKey),
-			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
-			Check:            after(annesKey, bensKey),
-		},
-		expects(config(bensKey), address, plancheck.ResourceActionUpdate, after(bensKey)),
-	)
 	keysAre(t, d)
 }
 

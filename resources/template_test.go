@@ -2,11 +2,7 @@ package resources_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -15,62 +11,28 @@ import (
 
 func TestTemplate(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
-		const address = "gpucloud_template.t"
-		config := func(body string) string {
-			body = strings.ReplaceAll(body, "@", d.Name(""))
-			return d.Block(v) + "resource \"gpucloud_template\" \"t\" {\n" + body + "\n}\n"
+		p, client := drive(t, d, v), d.Client(t, v)
+		least := map[string]any{"name": d.Name("least"), "image": "python:3.12-slim"}
+		most := map[string]any{
+			"name": d.Name("most"), "image": "python:3.12", "args": "python -u 'my handler.py'", "disk": 30, "env": map[string]any{"TOKEN": "s3cret", "EMPTY": "", "GRÜSSE": "äöü"},
+			"ports": []any{"22/tcp", "8000/http"}, "public": true, "category": "NVIDIA", "mounts": map[string]any{"persistent": map[string]any{"size": 15, "path": "/data"}},
 		}
-		const least = `
-  name  = "least@"
-  image = "python:3.12-slim"`
-		const most = `
-  name     = "most@"
-  image    = "python:3.12"
-  args     = "python -u 'my handler.py'"
-  disk     = 30
-  env      = { TOKEN = sensitive("s3cret"), EMPTY = "", GRÜSSE = "äöü" }
-  ports    = ["22/tcp", "8000/http"]
-  public   = true
-  category = "NVIDIA"
-  mounts   = { persistent = { size = 15, path = "/data" } }`
-		client := d.Client(t, v)
-		var id string
-		acctest.Run(t,
-			expects(config(least), address, plancheck.ResourceActionCreate, remember(address, "id", &id),
-				resource.TestCheckResourceAttr(address, "disk", "50"), resource.TestCheckResourceAttr(address, "category", "NVIDIA"),
-				resource.TestCheckResourceAttr(address, "serverless", "false"), resource.TestCheckNoResourceAttr(address, "ports.#")),
-			unchanged(config(least)),
-			imports(address),
-			expects(config(most), address, plancheck.ResourceActionUpdate, resource.TestCheckResourceAttrPtr(address, "id", &id),
-				resource.TestCheckResourceAttr(address, "mounts.persistent.size", "15")),
-			imports(address),
-			unchanged(config(strings.Replace(most, `["22/tcp", "8000/http"]`, `["8000/http", "22/tcp"]`, 1))),
-			resource.TestStep{ // changed behind Terraform's back: planned back
-				PreConfig: func() {
-					have, err := client.Templates.Get(t.Context(), id)
-					want := have
-					want.Image = "other"
-					if err == nil {
-						_, err = client.Templates.Update(t.Context(), have, want)
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config(most),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate)}},
-				Check:            resource.TestCheckResourceAttr(address, "image", "python:3.12"),
-			},
-			resource.TestStep{
-				PreConfig: func() {
-					if err := client.Templates.Delete(t.Context(), id); err != nil {
-						t.Error(err)
-					}
-				},
-				Config:           config(least),
-				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, plancheck.ResourceActionCreate)}},
-			},
-		)
+		state := apply(t, p, "gpucloud_template", tfdrive.State{}, least, "create")
+		has(t, state, map[string]any{"disk": 50.0, "category": "NVIDIA", "serverless": false, "ports": nil})
+		importedAs(t, p, state, least, false)
+		state = apply(t, p, state.Type, state, most, "update")
+		importedAs(t, p, state, most, false)
+		apply(t, p, state.Type, state, with(most, map[string]any{"ports": []any{"8000/http", "22/tcp"}}), "no-op")
+		have, err := client.Templates.Get(t.Context(), state.Get("id").(string))
+		want := have
+		want.Image = "other"
+		if err == nil {
+			_, err = client.Templates.Update(t.Context(), have, want)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		has(t, restored(t, p, state, most), map[string]any{"image": "python:3.12"})
 	})
 }
 

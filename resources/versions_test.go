@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
 )
 
@@ -95,9 +94,11 @@ func TestSwitchingVersionsBesideAForeignTemplate(t *testing.T) {
 // The same through Terraform, with a volume, an auth, a template and an
 // endpoint in one configuration.
 func TestSwitchingVersionsThroughTerraform(t *testing.T) {
-	d := acctest.Deploy(t)
-	config := func(v api.Version) string {
-		return d.Block(v) + fmt.Sprintf(`
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		w := d.Workspace(t, cli, api.V1)
+		w.Write("main.tf", fmt.Sprintf(`
 resource "gpucloud_network_volume" "v" {
   name        = "v"
   size        = 10
@@ -122,12 +123,14 @@ resource "gpucloud_endpoint" "e" {
   gpu             = { type_ids = ["NVIDIA L4", "NVIDIA RTX A5000"] }
   flashboot       = "FLASHBOOT"
 }
-`, d.Name("r"), d.Name("t"))
-	}
-	acctest.Run(t,
-		expects(config(api.V1), "gpucloud_endpoint.e", plancheck.ResourceActionCreate),
-		unchanged(config(api.V2)),
-		unchanged(config(api.V1)),
-		unchanged(config(api.V2)),
-	)
+`, d.Name("r"), d.Name("t")))
+		w.MustRun("apply", "-auto-approve")
+		v2 := w.At("GPUCLOUD_API_VERSION=v2")
+		for _, at := range []*acctest.Workspace{v2, w, v2} {
+			if out, err := at.Run("plan", "-detailed-exitcode"); err != nil {
+				t.Errorf("the plan isn't empty: %v\n%s", err, out)
+			}
+		}
+		v2.MustRun("destroy", "-auto-approve")
+	})
 }
