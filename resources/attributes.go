@@ -3,6 +3,8 @@
 package resources
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -45,6 +47,55 @@ func deletionProtectionAttribute(title string) schema.BoolAttribute {
 		MarkdownDescription: "Whether a plan that would delete or replace the " + title + " is refused. It is kept in the state alone, and no other tool knows it. " +
 			"Set it to false, and apply that, before you delete the " + title + ".",
 	}
+}
+
+// keptAttribute is an optional attribute that an imported or moved object keeps if the
+// configuration omits it (planrule.Omitted).
+func keptAttribute(a schema.Attribute) schema.Attribute {
+	const keeps = " If it is left out, an imported object keeps what it has."
+	switch a := a.(type) {
+	case schema.StringAttribute:
+		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
+		return a
+	case schema.MapAttribute:
+		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
+		return a
+	case schema.SetAttribute:
+		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
+		return a
+	case schema.ListNestedAttribute:
+		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
+		return a
+	case schema.SingleNestedAttribute:
+		a.Computed, a.MarkdownDescription = true, a.MarkdownDescription+keeps
+		return a
+	}
+	panic(fmt.Sprintf("no kept attribute is a %T", a)) // a mistake of this program, which every test finds
+}
+
+// createDefault is the default of an attribute that a create alone sets: an object that
+// exists keeps what it has, whatever the default is.
+type createDefault struct{ value attr.Value }
+
+func (d createDefault) Description(context.Context) string         { return "default of a create" }
+func (d createDefault) MarkdownDescription(context.Context) string { return "default of a create" }
+
+func (d createDefault) PlanModifyString(_ context.Context, req planmodifier.StringRequest, resp *planmodifier.StringResponse) {
+	resp.PlanValue = defaultTo(req.ConfigValue, req.StateValue, d.value.(types.String))
+}
+
+func (d createDefault) PlanModifyInt64(_ context.Context, req planmodifier.Int64Request, resp *planmodifier.Int64Response) {
+	resp.PlanValue = defaultTo(req.ConfigValue, req.StateValue, d.value.(types.Int64))
+}
+
+func defaultTo[V attr.Value](config, state, otherwise V) V {
+	switch {
+	case !config.IsNull():
+		return config
+	case !state.IsNull():
+		return state
+	}
+	return otherwise
 }
 
 // optional is nil where the configuration leaves the choice to the server.

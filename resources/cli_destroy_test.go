@@ -124,3 +124,49 @@ func TestNewReferencesMustExist(t *testing.T) {
 	state = apply(t, p, endpointType, state, with(without, map[string]any{"name": "another"}), "update")
 	refused(t, d, p, state, endpointType, config, "network_volumes", "which does not exist")
 }
+
+// No rule of a plan stops a destroy, whatever the configuration says by then. With
+// -replace a volume may become smaller, and no other one may.
+func TestCLIDestroyDespiteRules(t *testing.T) {
+	eachCLIAndVersion(t, func(t *testing.T, d *acctest.Deployment, w *acctest.Workspace, v api.Version) {
+		c := d.Client(t, v)
+		volume := func(name string, size int) string {
+			return strings.Replace(volumeConfig(name, size, "EU-RO-1"), `"v"`, `"`+name+`"`, 1)
+		}
+		template := "resource \"gpucloud_template\" \"t\" {\n  name = \"" + d.Name("t") + "\"\n  image = \"i\"\n  serverless = true\n}\n"
+		endpoint := func(gpu string) string {
+			return "resource \"gpucloud_endpoint\" \"e\" {\n  name = \"e\"\n  template_id = gpucloud_template.t.id\n  gpu = { type_ids = [\"" + gpu + "\"] }\n}\n"
+		}
+		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L4"))
+		w.MustRun("apply", "-auto-approve")
+
+		w.Write("main.tf", volume("a", 12)+volume("b", 20)+template+endpoint("NVIDIA L4"))
+		if out, err := w.Run("plan"); err == nil {
+			t.Errorf("a smaller volume is planned:\n%s", out)
+		}
+		w.MustRun("apply", "-auto-approve", "-replace=gpucloud_network_volume.a")
+		w.Write("main.tf", volume("a", 11)+volume("b", 12)+template+endpoint("NVIDIA L4"))
+		if out, err := w.Run("apply", "-auto-approve", "-replace=gpucloud_network_volume.a"); err == nil || !strings.Contains(unwrapped(out), "has 20 GB and the configuration asks for 12 GB") {
+			t.Errorf("a volume that is not replaced shrinks: %v\n%s", err, out)
+		}
+
+		all, err := c.NetworkVolumes.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, have := range all {
+			want := have
+			want.Size = 30
+			if _, err := c.NetworkVolumes.Update(t.Context(), have, want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Write("main.tf", volume("a", 20)+volume("b", 20)+template+endpoint("NVIDIA L5")+
+			"resource \"gpucloud_endpoint\" \"new\" {\n  name = \"new\"\n  template_id = \"none\"\n  gpu = { type_ids = [\"none\"] }\n  cpu = [{ id = \"c\", vcpu_count = 2 }]\n}\n")
+		w.MustRun("plan", "-destroy")
+		w.MustRun("destroy", "-auto-approve")
+		if left, err := c.NetworkVolumes.List(t.Context()); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	})
+}

@@ -24,6 +24,7 @@ var Cluster = &kit.Kind[cluster]{
 	Moved:     movedCluster,
 	Validate:  validateCluster,
 	Plan:      planCluster,
+	Volatile:  []string{"template", "data_center_id", "pods", "network", "primary"},
 	Protected: func(m *cluster) types.Bool { return m.DeletionProtection },
 	Loss: func(m *cluster) string {
 		return fmt.Sprintf("The apply deletes cluster %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), clusterLoss)
@@ -46,7 +47,6 @@ var Cluster = &kit.Kind[cluster]{
 		if err != nil {
 			return err
 		}
-		plan.Private.Created = true
 		if err := plan.flatten(ctx, got); err != nil {
 			return err
 		}
@@ -109,13 +109,17 @@ var clusterFixed = []fixedSetting{
 }
 
 func planCluster(ctx context.Context, p *planrule.Plan[cluster]) {
+	planrule.Omitted(p, func(m *cluster) *types.String { return &m.Args })
+	planrule.Omitted(p, func(m *cluster) *types.Map { return &m.Env })
+	planrule.Omitted(p, func(m *cluster) *types.Set { return &m.Ports })
+	planrule.Omitted(p, func(m *cluster) *types.Object { return &m.Mounts })
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	checkCatalog(ctx, p, clusterRequest(ctx, p), p.Plan.MaxHourlyCost)
 	if p.State == nil {
 		checkVolumes(ctx, p, "mounts.network", nil, volumeIDs(ctx, p.Plan.Mounts))
 		return
 	}
-	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.State.Private.Created, p.State.Private.Carried)
+	replaced, recorded := fixedChanges(ctx, p, clusterFixed, p.Created, p.State.Private.Carried)
 	for _, attribute := range replaced {
 		p.Replace(attribute)
 	}

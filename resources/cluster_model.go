@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -45,15 +46,17 @@ var clusterSchema = schema.Schema{
 			MarkdownDescription: "Container image of the pods; a create needs it." + fixedOfCluster,
 			Validators:          []validator.String{nonEmpty, imageReference},
 		},
-		"args": argsAttribute(fixedOfCluster),
+		"args": keptAttribute(argsAttribute(fixedOfCluster)),
 		"disk": schema.Int64Attribute{
 			Optional:            true,
-			MarkdownDescription: "Container disk of each pod in GB, new at each start; the deployment's own default when left out." + fixedOfCluster,
+			Computed:            true,
+			MarkdownDescription: "Container disk of each pod in GB, new at each start. If it is left out, a new cluster has the deployment's default, and one that exists keeps what it has." + fixedOfCluster,
+			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Null()}},
 			Validators:          atLeastOne,
 		},
-		"env":    envAttribute(" The variables of ranks win, such as `NODE_RANK`." + fixedOfCluster),
-		"ports":  portsAttribute(fixedOfCluster),
-		"mounts": podMountsAttribute("cluster"),
+		"env":    keptAttribute(envAttribute(" The variables of ranks win, such as `NODE_RANK`." + fixedOfCluster)),
+		"ports":  keptAttribute(portsAttribute(fixedOfCluster)),
+		"mounts": keptAttribute(podMountsAttribute("cluster")),
 		"data_center_ids": schema.SetAttribute{
 			ElementType:         types.StringType,
 			Optional:            true,
@@ -136,7 +139,6 @@ type cluster struct {
 
 // clusterPrivate is the cluster's private state.
 type clusterPrivate struct {
-	Created bool     // by this provider: a setting that the state lacks, the cluster lacks
 	Carried []string // see fixedChanges
 }
 

@@ -55,7 +55,7 @@ func TestClusterEveryAttribute(t *testing.T) {
 		"compute":         {values: []any{compute("NVIDIA L4", 1, 3), compute("NVIDIA L4", 2, 3), compute("NVIDIA A40", 2, 2)}},
 		"image":           {values: []any{"builtin/echo", "builtin/conformance"}},
 		"args":            {values: []any{"print a", "print b"}, removal: "replace"},
-		"disk":            {values: []any{20, 30}, removal: "replace"},
+		"disk":            {values: []any{20, 30}, removal: "no-op"},
 		"env":             {values: []any{map[string]any{"A": "b"}, map[string]any{"C": "d"}}, removal: "replace"},
 		"ports":           {values: []any{[]any{"22/tcp"}, []any{"8000/http"}}, removal: "replace"},
 		"mounts":          {values: []any{map[string]any{"persistent": map[string]any{"size": 10, "path": "/a"}}, map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}}, removal: "replace"},

@@ -76,6 +76,10 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
 	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
+	planOmittedCompute(p)
+	if p.Config.FlashBoot.IsNull() && p.State != nil && p.State.FlashBoot.IsNull() {
+		p.Plan.FlashBoot = p.State.FlashBoot // an import on API v1 can't tell
+	}
 	planScaling(ctx, p)
 	planWorkers(ctx, p)
 	request := endpointRequest(ctx, p)
@@ -90,6 +94,20 @@ func planEndpoint(ctx context.Context, p *planrule.Plan[endpoint]) {
 		checkRegistry(ctx, p, p.State.named(), p.Plan.Registry)
 	}
 	checkPlacement(ctx, p, request, p.Plan.MaxHourlyCost)
+}
+
+// planOmittedCompute: an endpoint keeps its compute only if neither GPUs nor CPUs are asked
+// for.
+func planOmittedCompute(p *planrule.Plan[endpoint]) {
+	switch {
+	case p.Config.GPU.IsNull() && p.Config.CPU.IsNull():
+		planrule.Omitted(p, func(m *endpoint) *types.Object { return &m.GPU })
+		planrule.Omitted(p, func(m *endpoint) *types.List { return &m.CPU })
+	case p.Config.GPU.IsNull():
+		p.Plan.GPU = p.Config.GPU
+	case p.Config.CPU.IsNull():
+		p.Plan.CPU = p.Config.CPU
+	}
 }
 
 func planScaling(ctx context.Context, p *planrule.Plan[endpoint]) {

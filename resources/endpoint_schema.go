@@ -56,11 +56,10 @@ var endpointSchema = schema.Schema{
 		"type": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			Default:  stringdefault.StaticString(queue),
-			MarkdownDescription: "`QUEUE` (default) or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). " +
-				"A change replaces the endpoint.",
+			MarkdownDescription: "`QUEUE` or `LOAD_BALANCER` (API v2 only; scales on `REQUEST_COUNT`). " +
+				"A change replaces the endpoint. If it is left out, a new endpoint is a `QUEUE`, and one that exists stays what it is.",
 			Validators:    []validator.String{oneOf(queue, loadBalancer)},
-			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			PlanModifiers: []planmodifier.String{createDefault{types.StringValue(queue)}, stringplanmodifier.RequiresReplace()},
 		},
 		"template_id": schema.StringAttribute{
 			Optional:            true,
@@ -86,8 +85,8 @@ var endpointSchema = schema.Schema{
 		"env_wo_keys":    envWOKeysAttribute(),
 		"ports":          portsAttribute(" API v2 only."),
 		"registry":       registryAttribute(" API v2 only."),
-		"gpu":            gpuAttribute,
-		"cpu":            cpuAttribute,
+		"gpu":            keptAttribute(gpuAttribute),
+		"cpu":            keptAttribute(cpuAttribute),
 		"workers":        workersAttribute,
 		"scaling":        scalingAttribute,
 		"data_center_ids": schema.SetAttribute{

@@ -207,7 +207,7 @@ func TestEndpointImportWithTemplate(t *testing.T) {
 		if diags.Err() != nil {
 			t.Fatal(diags)
 		}
-		state = apply(t, p, state.Type, state, config, "update")
+		state = apply(t, p, state.Type, state, config, map[api.Version]string{api.V1: "no-op", api.V2: "update"}[v])
 		if state.Get("id") != born.Get("id") || state.Get("image") != nil {
 			t.Errorf("id %v, image %v", state.Get("id"), state.Get("image"))
 		}

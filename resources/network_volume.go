@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
@@ -54,6 +55,9 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 		have, err := c.NetworkVolumes.Get(ctx, state.ID.ValueString())
 		if err != nil {
 			return err
+		}
+		if plan.Size.ValueInt64() < have.Size {
+			return &diagnostics.AttributeError{Attribute: "size", Err: fmt.Errorf(cantShrink+". "+cantShrinkDetail, have.ID, have.Size, plan.Size.ValueInt64())}
 		}
 		got, err := c.NetworkVolumes.Update(ctx, have, plan.expand())
 		if err == nil {
@@ -154,12 +158,15 @@ func planNetworkVolume(ctx context.Context, p *planrule.Plan[networkVolume]) {
 		}
 	}
 	if before, after := p.State.Size.ValueInt64(), p.Plan.Size; !after.IsUnknown() && after.ValueInt64() < before {
-		p.Error("size", "A network volume can't shrink",
-			"Volume %s has %d GB and the configuration asks for %d GB. Nothing was sent. Keep size at %d or more; "+
-				"for a smaller one, create a second volume, copy the data and remove this one.",
-			p.State.ID.ValueString(), before, after.ValueInt64(), before)
+		p.ErrorInPlace("size", cantShrink, cantShrinkDetail, p.State.ID.ValueString(), before, after.ValueInt64())
 	}
 }
+
+const (
+	cantShrink       = "A network volume can't shrink"
+	cantShrinkDetail = "Volume %s has %d GB and the configuration asks for %d GB. Nothing was sent. Keep size at %[2]d or more; " +
+		"for a smaller one, create a second volume, copy the data and remove this one."
+)
 
 func (m *networkVolume) expand() api.NetworkVolume {
 	return api.NetworkVolume{

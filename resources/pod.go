@@ -24,6 +24,7 @@ var Pod = &kit.Kind[pod]{
 	Moved:     movedPod,
 	Validate:  validatePod,
 	Plan:      planPod,
+	Volatile:  []string{"status", "data_center_id", "cost", "ssh", "runtime", "global_networking.ip", "global_networking.internal_dns"},
 	Protected: func(m *pod) types.Bool { return m.DeletionProtection },
 	Loss: func(m *pod) string {
 		return fmt.Sprintf("The apply deletes pod %s (%s). %s", m.ID.ValueString(), m.Name.ValueString(), m.loss())
@@ -52,7 +53,6 @@ var Pod = &kit.Kind[pod]{
 			return err
 		}
 		plan.ID = types.StringValue(got.ID)
-		plan.Private.Created = true
 		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
 		got, failure := finishPod(ctx, c, plan, got, want)
 		if err := plan.recordApplied(ctx, got); err != nil {

@@ -11,8 +11,8 @@ import (
 
 func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error) {
 	attribute := podMountsAttribute("")
-	persistentType := objectType(attribute)["persistent"].(types.ObjectType)
-	networkType := objectType(attribute)["network"].(types.ListType)
+	persistentType := mountTypes["persistent"].(types.ObjectType)
+	networkType := mountTypes["network"].(types.ListType)
 	mounts := podMounts{types.ObjectNull(persistentType.AttrTypes), types.ListNull(networkType.ElemType)}
 	if got.Persistent != nil {
 		o, diags := types.ObjectValueFrom(ctx, persistentType.AttrTypes, persistentMount{types.Int64Value(got.Persistent.Size), types.StringValue(got.Persistent.Path)})

@@ -62,7 +62,6 @@ func (m *pod) writeOnly() (*writeOnlyEnv, *envDigests) { return &m.writeOnlyEnv,
 
 // podPrivate is the pod's private state.
 type podPrivate struct {
-	Created  bool     // by this provider: a setting that the state lacks, the pod lacks
 	Imported bool     // and not updated since: the settings of its template are in the state
 	Carried  []string // see fixedChanges
 	EnvWO    envDigests

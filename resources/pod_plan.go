@@ -68,16 +68,10 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	if p.State != nil && !p.Plan.Args.IsNull() {
 		p.Plan.Args = keepArgs(p.State.Args, p.Plan.Args)
 	}
-	p.Plan.Disk = plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
+	planOmitted(p)
 	checkArgs(p.Check, p.Version, p.Plan.Args)
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	planWriteOnlyEnv(p, (*pod).writeOnly, p.Config.Env)
-	if p.State != nil && p.Plan.sends(&p.State.writeOnlyEnv) {
-		// The framework does so where the configuration changes; a variable that was
-		// changed elsewhere is sent without.
-		p.Plan.Status, p.Plan.Cost = types.StringUnknown(), types.Float64Unknown()
-		p.Plan.SSH, p.Plan.Runtime = types.ObjectUnknown(p.Plan.SSH.AttributeTypes(ctx)), types.ObjectUnknown(p.Plan.Runtime.AttributeTypes(ctx))
-	}
 	if p.State != nil {
 		planPodChange(ctx, p)
 	}
@@ -86,6 +80,20 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 		checkRegistry(ctx, p, p.State.named(ctx), p.Plan.Registry)
 		checkVolumes(ctx, p, "mounts.network", p.State.named(ctx), volumeIDs(ctx, p.Plan.Mounts))
 		checkPodTemplate(ctx, p)
+	}
+}
+
+// planOmitted decides what the configuration omits. Beside a template it is the template's.
+func planOmitted(p *planrule.Plan[pod]) {
+	disk := plannedDisk(p.Config.Disk, p.Config.TemplateID, p.Config.Image)
+	planrule.Omitted(p, func(m *pod) *types.Int64 { return &m.Disk })
+	planrule.Omitted(p, func(m *pod) *types.Set { return &m.Ports })
+	planrule.Omitted(p, func(m *pod) *types.Object { return &m.Mounts })
+	switch {
+	case !p.Config.TemplateID.IsNull():
+		p.Plan.Disk, p.Plan.Ports = disk, p.Config.Ports
+	case p.Plan.Disk.IsNull():
+		p.Plan.Disk = disk
 	}
 }
 
@@ -173,7 +181,7 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 			return strings.HasPrefix(f.attribute, "gpu.") || strings.HasPrefix(f.attribute, "cpu.")
 		})
 	}
-	changes, recorded := fixedChanges(ctx, p, attributes, p.State.Private.Created, p.State.Private.Carried)
+	changes, recorded := fixedChanges(ctx, p, attributes, p.Created, p.State.Private.Carried)
 	replaced = append(replaced, changes...)
 	lost := p.State.lostVolume(ctx, p.API, p.Plan) != ""
 	if !lost && mountsReplace(ctx, p) {
@@ -269,9 +277,9 @@ func planContainerChange(p *planrule.Plan[pod], changed []string) {
 	staysLocked := p.State.Locked.ValueBool() && p.Plan.Locked.ValueBool()
 	switch {
 	case staysLocked && stops:
-		p.Error("locked", "The pod is locked", "A locked pod can't be stopped, and desired_state is EXITED. Set locked = false, or remove desired_state.")
+		p.ErrorInPlace("locked", "The pod is locked", "A locked pod can't be stopped, and desired_state is EXITED. Set locked = false, or remove desired_state.")
 	case staysLocked && active && len(changed) > 0:
-		p.Error("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock rules out. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
+		p.ErrorInPlace("locked", "The pod is locked", "A change of %s replaces the container of pod %s, which its lock rules out. Set locked = false for this apply, or leave the settings.", list(changed), p.State.ID.ValueString())
 	case active && len(changed) > 0:
 		p.Warn(changed[0], "The container of the pod will be replaced", "A change of %s ends the processes of pod %s, and what is on its container disk is lost. Its mounts stay.", list(changed), p.State.ID.ValueString())
 	}

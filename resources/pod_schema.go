@@ -4,10 +4,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
@@ -54,16 +52,16 @@ var podSchema = schema.Schema{
 		"env_wo":         envWOAttribute(" A change replaces the container, as one of `env` does."),
 		"env_wo_version": envWOVersionAttribute(),
 		"env_wo_keys":    envWOKeysAttribute(),
-		"ports":          portsAttribute(""),
+		"ports":          keptAttribute(portsAttribute("")),
 		"registry":       registryAttribute(""),
 		"gpu":            podGPUAttribute,
 		"cpu":            podCPUAttribute,
-		"mounts":         podMountsAttribute("pod"),
+		"mounts":         keptAttribute(podMountsAttribute("pod")),
 		"cloud": schema.StringAttribute{
 			Optional:            true,
 			Computed:            true,
-			Default:             stringdefault.StaticString("SECURE"),
-			MarkdownDescription: "`SECURE` (default) or `COMMUNITY`. A change replaces the pod.",
+			MarkdownDescription: "`SECURE` or `COMMUNITY`. A change replaces the pod. If it is left out, a new pod is `SECURE`, and one that exists keeps what it has.",
+			PlanModifiers:       []planmodifier.String{createDefault{types.StringValue("SECURE")}},
 			Validators:          []validator.String{oneOf("SECURE", "COMMUNITY")},
 		},
 		"data_center_ids": schema.SetAttribute{
@@ -164,8 +162,8 @@ var podGPUAttribute = schema.SingleNestedAttribute{
 		"count": schema.Int64Attribute{
 			Optional:            true,
 			Computed:            true,
-			Default:             int64default.StaticInt64(1),
-			MarkdownDescription: "Number of GPUs. Defaults to 1. A change replaces the pod.",
+			MarkdownDescription: "Number of GPUs. A change replaces the pod. If it is left out, a new pod has 1, and one that exists keeps what it has.",
+			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Value(1)}},
 			Validators:          atLeastOne,
 		},
 		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that the machine may have; any, or the template's, when left out. Not beside `min_cuda_version`." + unreadable),
@@ -234,6 +232,8 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 		},
 	}
 }
+
+var mountTypes = objectType(podMountsAttribute(""))
 
 var mountPathAttribute = schema.StringAttribute{
 	Required:            true,

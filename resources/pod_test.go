@@ -501,3 +501,22 @@ func protected(t *testing.T, d *acctest.Deployment, p *tfdrive.Provider, typeNam
 		t.Errorf("unprotected it is planned to %s: %s", planned.Action, planned.Diagnostics)
 	}
 }
+
+// What only a rule changes, such as a disk that is back at its default, leaves unknown what
+// a running pod may have by then; what changes nothing leaves a plan empty.
+func TestPodUnknowns(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := cpuPod(map[string]any{"disk": 20, "args": "print 'a'", "ports": []any{"8000/http"}})
+		state := awaitStatus(t, d, p, apply(t, p, podType, tfdrive.State{}, config, "create"), "RUNNING")
+		apply(t, p, podType, state, with(config, map[string]any{"args": "print a"}), "no-op")
+		without := with(config, map[string]any{"disk": nil})
+		planned := p.Plan(podType, state, without)
+		for _, attribute := range []string{"status", "cost", "runtime", "ssh", "data_center_id"} {
+			if planned.Get(attribute) != tfdrive.Unknown {
+				t.Errorf("%s is planned to be %v", attribute, planned.Get(attribute))
+			}
+		}
+		apply(t, p, podType, state, without, "update")
+	})
+}

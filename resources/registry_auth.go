@@ -177,15 +177,48 @@ func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 		}
 		return
 	case p.Changes(ctx, "name"): // replaced
+		refuseWhilePodsUse(ctx, p)
 		return
 	case !p.State.Private.Incomplete && !p.Changes(ctx, "username") && !p.Changes(ctx, "password") && !p.Changes(ctx, "password_wo_version"):
 		return
 	default:
+		refuseWhilePodsUse(ctx, p)
 		p.Plan.ID = types.StringUnknown()
 		p.Warn("", "The registry auth will be made again", "The API can't change the credentials of auth %s. The apply deletes it and creates it again under its name, with a new id; templates and endpoints of this configuration that refer to it follow in the same apply. "+
 			"Templates elsewhere that name it lose it, and pulls of private images fail in between. prevent_destroy does not hinder an update.", p.State.ID.ValueString())
 	}
 	if p.Plan.Password.IsNull() && p.Config.PasswordWO.IsNull() {
 		p.Error("password_wo", "Missing password", "%s.", strings.ToUpper(noPassword[:1])+noPassword[1:])
+	}
+}
+
+// refuseWhilePodsUse refuses to make the auth again while a pod has it: the API would
+// refuse the deletion.
+func refuseWhilePodsUse(ctx context.Context, p *planrule.Plan[registryAuth]) {
+	if p.API == nil {
+		return
+	}
+	attribute := "password_wo_version"
+	for _, a := range []string{"name", "username", "password"} {
+		if p.Changes(ctx, a) {
+			attribute = a
+			break
+		}
+	}
+	pods, err := p.API.Pods.List(ctx)
+	if err != nil {
+		p.Fail(attribute, "Could not see which pods use the registry auth", err)
+		return
+	}
+	var users []string
+	for _, pod := range pods {
+		if pod.Container != nil && pod.Container.Registry != nil && *pod.Container.Registry == p.State.ID.ValueString() {
+			users = append(users, pod.Name+" ("+pod.ID+")")
+		}
+	}
+	if len(users) > 0 {
+		p.Error(attribute, "A pod uses the registry auth", "The API can't change auth %s, and refuses to delete it while a pod has it: %s. "+
+			"Create a second gpucloud_registry_auth with the new credentials, under another name, and let the pods' registry name that one. Remove this one in a later apply.",
+			p.State.ID.ValueString(), list(users))
 	}
 }

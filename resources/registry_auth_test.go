@@ -209,3 +209,27 @@ func TestRegistryAuthRules(t *testing.T) {
 		t.Errorf("a second auth of the same name: %v", err)
 	}
 }
+
+// A rotation of an auth that a pod has would always be refused: the plan says so, and what
+// to do.
+func TestRotationWhileAPodHasTheAuth(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "old-token", "password_wo_version": 1}
+		state := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		plain := map[string]any{"name": d.Name("plain"), "username": "robot", "password": "old-token"}
+		stored := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, plain, "create")
+		pod := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"registry": state.Get("id")}), "create")
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, map[string]any{"name": d.Name("t"), "image": "builtin/echo", "registry": stored.Get("id")}, "create")
+		copied := apply(t, p, podType, tfdrive.State{}, cpuPod(map[string]any{"name": "q", "image": nil, "disk": nil, "template_id": template.Get("id")}), "create")
+		p.Walk()
+		for at, changes := range map[string]map[string]any{
+			"password_wo_version": {"password_wo": "new-token", "password_wo_version": 2}, "username": {"username": "robot2"}, "name": {"name": d.Name("other")},
+		} {
+			refused(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
+		}
+		refused(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
+		pod = apply(t, p, podType, pod, cpuPod(nil), "update")
+		apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
+	})
+}

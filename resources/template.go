@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -100,6 +99,8 @@ var templateOnly = []planrule.Only{
 	{Version: api.V2, Attribute: "allowed_cuda_versions", Except: []string{"[]"}},
 }
 
+const keptOnV1 = " If it is left out, a template keeps what it has there, and everywhere if it was imported."
+
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +
 		"Endpoints that name it in `template_id` follow its changes on both API versions.",
@@ -135,7 +136,7 @@ var templateSchema = schema.Schema{
 		"env_wo_keys":    envWOKeysAttribute(),
 		"ports":          portsAttribute(""),
 		"registry":       registryAttribute(""),
-		"mounts": schema.SingleNestedAttribute{
+		"mounts": keptAttribute(schema.SingleNestedAttribute{
 			Optional: true,
 			MarkdownDescription: "Storage mounts. On API v2 a template can't lose its mounts in place: " +
 				"removing them replaces the template.",
@@ -157,7 +158,7 @@ var templateSchema = schema.Schema{
 					},
 				},
 			},
-		},
+		}),
 		"public": schema.BoolAttribute{
 			Optional:            true,
 			Computed:            true,
@@ -167,16 +168,14 @@ var templateSchema = schema.Schema{
 		"serverless": schema.BoolAttribute{
 			Optional: true,
 			Computed: true,
-			Default:  booldefault.StaticBool(false),
 			MarkdownDescription: "Whether the template is for serverless workers; endpoints need one that is. Defaults to false. " +
-				"On API v1 a change replaces the template.",
+				"On API v1 a change replaces the template." + keptOnV1,
 		},
 		"category": schema.StringAttribute{
 			Optional: true,
 			Computed: true,
-			Default:  stringdefault.StaticString("NVIDIA"),
 			MarkdownDescription: "Compute category: `NVIDIA`, `AMD` or `CPU`. Defaults to `NVIDIA`. " +
-				"On API v1 a change replaces the template.",
+				"On API v1 a change replaces the template." + keptOnV1,
 			Validators: []validator.String{oneOf("NVIDIA", "AMD", "CPU")},
 		},
 		"readme": schema.StringAttribute{
@@ -243,6 +242,12 @@ type persistentMount struct {
 const minPersistent = 10
 
 func planTemplate(ctx context.Context, p *planrule.Plan[template]) {
+	planrule.Omitted(p, func(m *template) *types.Object { return &m.Mounts })
+	category, serverless := types.StringValue("NVIDIA"), types.BoolValue(false)
+	if p.State != nil && (p.Version != api.V2 || !p.Created) { // elsewhere a change replaces it
+		category, serverless = p.State.Category, p.State.Serverless
+	}
+	p.Plan.Category, p.Plan.Serverless = defaultTo(p.Config.Category, types.StringNull(), category), defaultTo(p.Config.Serverless, types.BoolNull(), serverless)
 	checkArgs(p.Check, p.Version, p.Plan.Args)
 	if p.Version == api.V2 {
 		if mounts, err := value.As[templateMounts](ctx, p.Plan.Mounts); err == nil && mounts != nil {

@@ -4,6 +4,8 @@ package cliname
 
 import "errors"
 
+func parentArguments() ([]string, error) { return nil, errors.ErrUnsupported }
+
 func parentExecutable() (executable, error) {
 	return executable{}, errors.ErrUnsupported
 }

@@ -41,6 +41,9 @@ type Kind[M any] struct {
 	ExistingMatches func(ctx context.Context, c *api.Client, plan *M) []api.ExistingMatch
 	// Objects lists the kind by id and name: for list blocks, and imports by name.
 	Objects func(ctx context.Context, c *api.Client) ([]api.Named, error)
+	// Volatile are the computed attributes, dotted, that the server may change with any
+	// update: a plan that changes anything else leaves them unknown.
+	Volatile []string
 	// Protected is the attribute deletion_protection, of kinds that have it.
 	Protected func(*M) types.Bool
 	// Loss describes what a deletion loses for good, for a warning in the plan; ""

@@ -8,12 +8,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	if cliname.Destroys() {
+		return
+	}
 	config := new(M)
 	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
 	if r.kind.Validate != nil && !resp.Diagnostics.HasError() {
@@ -24,6 +28,9 @@ func (r *kindResource[M]) ValidateConfig(ctx context.Context, req resource.Valid
 func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		r.planDeletion(ctx, req, resp)
+		return
+	}
+	if cliname.Destroys() { // this plan is made for its refresh alone: no rule may stop it
 		return
 	}
 	run := r.run
@@ -50,6 +57,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		r.kind.Plan(ctx, p)
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, p.Plan)...)
 	}
+	p.SettleUnknowns(r.kind.Volatile)
 	p.ReplaceUnreachable(ctx, r.kind.Only, r.kind.Title, r.kind.ID, r.kind.Loss)
 	if !r.kind.ID(p.Plan).IsUnknown() { // no command line can show or store a plan with an unknown identity
 		r.kind.identify(ctx, p.Plan, resp.Identity, &resp.Diagnostics)

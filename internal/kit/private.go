@@ -13,21 +13,18 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
-const (
-	madeKey = "made"  // when, RFC 3339 in quotes
-	kindKey = "notes" // of the kind
-)
+const kindKey = "notes" // what the kind keeps
 
 // recordCreateTime records that the object was made just now, and not read since.
 func recordCreateTime(ctx context.Context, p planrule.Private, diags *diag.Diagnostics) {
-	diags.Append(p.SetKey(ctx, madeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
+	diags.Append(p.SetKey(ctx, planrule.MadeKey, []byte(strconv.Quote(time.Now().Format(time.RFC3339Nano))))...)
 	diags.Append(p.SetKey(ctx, planrule.SeenKey, nil)...)
 }
 
 // restoreCreateTime gives the client the time of a create: until a read has found
 // the object once, a 404 does not prove that it is gone.
 func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule.Private) {
-	text, _ := p.GetKey(ctx, madeKey)
+	text, _ := p.GetKey(ctx, planrule.MadeKey)
 	seen, _ := p.GetKey(ctx, planrule.SeenKey)
 	plain, err := strconv.Unquote(string(text))
 	if at, failed := time.Parse(time.RFC3339Nano, plain); err == nil && failed == nil && seen == nil {

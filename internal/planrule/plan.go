@@ -5,6 +5,8 @@ package planrule
 import (
 	"context"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 )
@@ -27,6 +30,9 @@ type Plan[M any] struct {
 	Planned             *planned.Notes
 	Catalog             *catalog.Checks // nil while they are
 	Config, State, Plan *M              // State is nil for a create
+	// Created tells whether this provider created the object. The state of any other,
+	// imported or moved, has settings that no configuration asked for.
+	Created bool
 
 	run  *diagnostics.Run
 	req  *resource.ModifyPlanRequest
@@ -47,6 +53,8 @@ func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, run *d
 	if !req.State.Raw.IsNull() {
 		p.State = new(M)
 		resp.Diagnostics.Append(req.State.Get(ctx, p.State)...)
+		made, _ := req.Private.GetKey(ctx, MadeKey)
+		p.Created = made != nil
 		if seen, _ := req.Private.GetKey(ctx, SeenKey); string(seen) == NotSeen {
 			resp.Diagnostics.AddError("The moved object has not been read", "Its state comes from another provider and says little more than its id, so that this plan would replace it. "+
 				"Plan with a refresh: without -refresh=false.")
@@ -56,8 +64,10 @@ func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, run *d
 }
 
 // SeenKey is that of a private state which tells whether a read has found the object.
-// NotSeen is its value for one that was moved from another provider, until then.
+// NotSeen is its value for one that was moved from another provider, until then. MadeKey
+// is that of the time of the create: RFC 3339, in quotes.
 const (
+	MadeKey = "made"
 	SeenKey = "seen"
 	NotSeen = "false"
 )
@@ -66,6 +76,16 @@ const (
 // whole deployment is reported once in a run.
 func (p *Plan[M]) Fail(attribute, summary string, err error) {
 	p.run.Fail(p.Check, attribute, summary, err)
+}
+
+// ErrorInPlace refuses a change that only a new object can have. If the command line has
+// -replace, this may become one, and the error is a warning: an update refuses the change.
+func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
+	if cliname.Replaces() {
+		p.Warn(attribute, summary, format, args...)
+		return
+	}
+	p.Error(attribute, summary, format, args...)
 }
 
 // Updates tells whether the object is changed in place or replaced.
@@ -126,6 +146,63 @@ func empty(v attr.Value) bool {
 		return len(v.Elements()) == 0 && !v.(attr.Value).IsUnknown()
 	}
 	return v == nil || v.IsNull()
+}
+
+// Omitted decides an optional attribute that the configuration omits, and that no update
+// can clear: an object that this provider did not create keeps what it has, because the
+// server may have chosen it.
+func Omitted[M any, V attr.Value](p *Plan[M], of func(*M) *V) {
+	switch {
+	case !(*of(p.Config)).IsNull():
+	case p.State != nil && !p.Created:
+		*of(p.Plan) = *of(p.State)
+	default:
+		*of(p.Plan) = *of(p.Config)
+	}
+}
+
+// SettleUnknowns decides what an update leaves unknown, once the rules have decided the
+// rest: the volatile attributes, which the server may change with any update, and nothing
+// of a plan that changes nothing else. The framework decides before the rules.
+func (p *Plan[M]) SettleUnknowns(volatile []string) {
+	if p.State == nil || p.Diagnostics.HasError() {
+		return
+	}
+	settle := func(unknown bool) tftypes.Value {
+		plan, err := tftypes.Transform(p.resp.Plan.Raw, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+			switch {
+			case !slices.Contains(volatile, dotted(at)):
+				return v, nil
+			case unknown:
+				return tftypes.NewValue(v.Type(), tftypes.UnknownValue), nil
+			}
+			was, _, err := tftypes.WalkAttributePath(p.req.State.Raw, at)
+			if before, ok := was.(tftypes.Value); err == nil && ok {
+				return before, nil
+			}
+			return v, nil
+		})
+		if err != nil {
+			return p.resp.Plan.Raw
+		}
+		return plan
+	}
+	if p.resp.Plan.Raw = settle(false); !p.resp.Plan.Raw.Equal(p.req.State.Raw) {
+		p.resp.Plan.Raw = settle(true)
+	}
+}
+
+// dotted is a path of attributes alone; "" for an element's.
+func dotted(at *tftypes.AttributePath) string {
+	var names []string
+	for _, step := range at.Steps() {
+		name, ok := step.(tftypes.AttributeName)
+		if !ok {
+			return ""
+		}
+		names = append(names, string(name))
+	}
+	return strings.Join(names, ".")
 }
 
 // Known tells whether all of these planned attributes are known in full.

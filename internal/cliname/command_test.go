@@ -1,0 +1,38 @@
+package cliname
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for line, want := range map[string]options{
+		"terraform destroy -auto-approve":                   {destroys: true},
+		"tofu -chdir=infra destroy -target gpucloud_pod.p":  {destroys: true},
+		"terraform plan -destroy -out=file":                 {destroys: true},
+		"terraform apply --destroy=true":                    {destroys: true},
+		"terraform apply -destroy=false":                    {},
+		"terraform apply -replace=gpucloud_pod.p":           {replaces: true},
+		"terraform plan -replace gpucloud_pod.p":            {replaces: true},
+		"terraform plan -target destroy":                    {},
+		"terraform apply file":                              {},
+		"terraform test destroy":                            {},
+		"go test -destroy":                                  {},
+		"terraform":                                         {},
+		"":                                                  {},
+		"TF_CLI_ARGS=-destroy terraform plan":               {destroys: true},
+		"TF_CLI_ARGS_apply=-replace=a.b terraform apply":    {replaces: true},
+		"TF_CLI_ARGS_apply=-replace=a.b terraform plan":     {},
+		"terraform apply -var=x=-destroy -var-file=destroy": {},
+	} {
+		variables := map[string]string{}
+		arguments := strings.Fields(line)
+		for len(arguments) > 0 && strings.HasPrefix(arguments[0], "TF_") {
+			name, value, _ := strings.Cut(arguments[0], "=")
+			variables[name], arguments = value, arguments[1:]
+		}
+		if got := parse(arguments, func(name string) string { return variables[name] }); got != want {
+			t.Errorf("%s: got %+v, expected %+v", line, got, want)
+		}
+	}
+}

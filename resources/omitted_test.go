@@ -1,0 +1,185 @@
+package resources_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// optionalValues has for each type a value, not the default, of each optional attribute
+// that an import reads. "!" before a name: an omission updates the object in place.
+var optionalValues = map[string]map[string]any{
+	"gpucloud_network_volume": {"type": "HIGH_PERFORMANCE"},
+	"gpucloud_template": {
+		"!args": "print a", "!docker_entrypoint": []any{"sh"}, "!disk": 20, "!env": map[string]any{"A": "1"}, "!ports": []any{"80/http"}, "!registry": "$auth",
+		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "!public": true, "serverless": true, "category": "CPU", "!readme": "# A",
+		"!start_ssh": false, "!start_jupyter": false, "!allowed_cuda_versions": []any{"12.8"},
+	},
+	"gpucloud_registry_delegation": {},
+	"gpucloud_endpoint": {
+		"type": "LOAD_BALANCER", "gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}, "count": 2}, "cpu": []any{map[string]any{"id": "cpu3c", "vcpu_count": 4}},
+		"!workers": map[string]any{"max": 7}, "!scaling": map[string]any{"queue_delay": 9}, "!data_center_ids": []any{"EU-RO-1"}, "!timeout": 60000, "!flashboot": "FLASHBOOT",
+		"!network_volumes": []any{"$volume"},
+	},
+	"gpucloud_pod": {
+		"!args": "print a", "!docker_entrypoint": []any{"sh"}, "disk": 20, "!env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "!registry": "$auth",
+		"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}, "cloud": "COMMUNITY", "!global_networking": map[string]any{"enabled": true}, "!locked": true,
+		"gpu": map[string]any{"id": "NVIDIA L4", "count": 2},
+	},
+	"gpucloud_cluster": {
+		"args": "print a", "disk": 20, "env": map[string]any{"A": "1"}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}},
+	},
+}
+
+// unreadable are optional attributes that no answer tells: after an import there is
+// nothing to omit.
+var unreadable = []string{
+	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
+	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
+	"password", "password_wo", "password_wo_version", "cpu", // of a pod: without it it has GPUs
+	"image", "args", "disk", "env", "ports", "registry", // of an endpoint, beside a template
+}
+
+// An attribute that the configuration omits never replaces an object that was imported or
+// moved: the server, or somebody, has chosen it. Where an update could not clear it, the
+// plan is empty.
+func TestOmittedAttributeReplacesNothing(t *testing.T) {
+	all := drive(t, acctest.Deploy(t), api.V2)
+	for _, typeName := range all.Types() {
+		for _, a := range all.Schema(typeName).Block.Attributes {
+			_, kept := optionalValues[typeName][a.Name]
+			_, cleared := optionalValues[typeName]["!"+a.Name]
+			if a.Optional && !kept && !cleared && testedApart[a.Name] == "" && !slices.Contains(unreadable, a.Name) {
+				t.Errorf("no case omits %s.%s: add a value to optionalValues", typeName, a.Name)
+			}
+		}
+	}
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		for typeName, values := range optionalValues {
+			for _, attribute := range slices.Sorted(maps.Keys(values)) {
+				t.Run(typeName+"."+attribute, func(t *testing.T) { omits(t, d, v, typeName, attribute, values[attribute]) })
+			}
+		}
+	})
+}
+
+func omits(t *testing.T, d *acctest.Deployment, v api.Version, typeName, attribute string, value any) {
+	p := drive(t, d, v)
+	name, inPlace := attribute, attribute[0] == '!'
+	if inPlace {
+		name = attribute[1:]
+	}
+	config := with(minimal[typeName].config, map[string]any{"name": d.Name("o")})
+	if typeName == endpointType {
+		template, _ := serverlessTemplate(t, d, p, map[string]any{"name": d.Name("of-" + name)})
+		config["template_id"] = template.Get("id")
+	}
+	switch made := "id"; fmt.Sprint(value) {
+	case "$auth":
+		value = apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name("a"), "username": "u", "password": "p"}, "create").Get(made)
+	case "[$volume]":
+		value = []any{apply(t, p, volumeType, tfdrive.State{}, map[string]any{"name": d.Name("v"), "size": 10, "data_center": "EU-RO-1"}, "create").Get(made)}
+	}
+	full := with(config, map[string]any{name: value})
+	if typeName == volumeType {
+		config["data_center"], full["data_center"] = "US-TX-3", "US-TX-3"
+	}
+	if planned := p.Plan(typeName, tfdrive.State{}, full); planned.Diagnostics.Err() != nil {
+		return // not in this version
+	}
+	id := apply(t, p, typeName, tfdrive.State{}, full, "create").Get("id").(string)
+	imported, diags := p.Walk().Import(typeName, id)
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]tfdrive.State{"an import": imported}
+	if source, ok := officialTypes[typeName]; ok {
+		moved, diags := p.Move(typeName, "registry.terraform.io/runpod/runpod", source, fmt.Appendf(nil, `{"id": %q, "name": %q}`, id, d.Name("o")))
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if states["a move"], diags = p.Read(moved); diags.Err() != nil {
+			t.Fatal(diags)
+		}
+	}
+	if name == "gpu" && typeName == podType {
+		config["gpu"] = map[string]any{"id": "NVIDIA L4"}
+	}
+	for after, state := range states {
+		planned := p.Plan(typeName, state, config)
+		if err := planned.Diagnostics.Err(); err != nil {
+			t.Errorf("after %s: %s", after, err)
+		}
+		changes := changesOf(p, planned, state)
+		switch kept := len(changes) == 0; {
+		case planned.Action == "replace", !inPlace && !kept:
+			t.Errorf("after %s it is planned to %s (replace %v): %v", after, planned.Action, planned.Replace, changes)
+		case inPlace && kept && name != "global_networking" && (name != "flashboot" || v == api.V2): // these an answer may lack
+			t.Errorf("after %s the plan does not clear it", after)
+		}
+	}
+}
+
+// changesOf are the attributes that a plan changes, less the template that the first plan
+// of an imported endpoint records.
+func changesOf(p *tfdrive.Provider, planned tfdrive.Planned, state tfdrive.State) (changes []string) {
+	for _, a := range p.Schema(state.Type).Block.Attributes {
+		before, after := state.Get(a.Name), planned.Get(a.Name)
+		recorded := state.Type == endpointType && state.Get("template_id") == nil && slices.Contains([]string{"template_id", "from_template", "image", "disk"}, a.Name)
+		if !reflect.DeepEqual(before, after) && !recorded {
+			changes = append(changes, fmt.Sprintf("%s: %v -> %v", a.Name, before, after))
+		}
+	}
+	return changes
+}
+
+// officialTypes are the types of the official provider 2.0.
+var officialTypes = map[string]string{
+	"gpucloud_network_volume": "runpod_network_volume", "gpucloud_template": "runpod_template", "gpucloud_endpoint": "runpod_serverless_endpoint",
+	"gpucloud_pod": "runpod_pod", "gpucloud_cluster": "runpod_cluster",
+}
+
+// What another client creates with nothing but the required members gets the server's
+// defaults. The least configuration plans nothing after its import.
+func TestServerDefaultsPlanNothing(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		for typeName, c := range map[string]struct{ v2, v1 string }{
+			"gpucloud_network_volume":      {`/v2/network-volumes {"name": %q, "size": 10, "dataCenter": "EU-RO-1"}`, `/v1/networkvolumes {"name": %q, "size": 10, "dataCenterId": "EU-RO-1"}`},
+			"gpucloud_template":            {`/v2/templates {"name": %q, "image": "i"}`, `/v1/templates {"name": %q, "imageName": "i"}`},
+			"gpucloud_registry_delegation": {`/v2/registries/delegations {"name": %q, "resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}`, ""},
+			"gpucloud_pod": {`/v2/pods {"name": %q, "image": "builtin/echo", "gpu": {"id": "NVIDIA L4"}}`,
+				`/v1/pods {"name": %q, "imageName": "builtin/echo", "gpuTypeIds": ["NVIDIA L4"]}`},
+			"gpucloud_cluster": {`/v2/clusters {"name": %q, "type": "TRAINING", "image": "builtin/echo", "compute": {"gpuTypeId": "NVIDIA L4", "gpuCountPerPod": 1, "podCount": 2}}`, ""},
+			"gpucloud_endpoint": {`/v2/serverless {"name": %q, "templateId": "` + template.Get("id").(string) + `"}`,
+				`/v1/endpoints {"name": %q, "idleTimeout": 10, "templateId": "` + template.Get("id").(string) + `"}`}, // the provider's own default is another
+		} {
+			text := map[api.Version]string{api.V1: c.v1, api.V2: c.v2}[v]
+			if text == "" {
+				continue
+			}
+			config := with(minimal[typeName].config, map[string]any{"name": d.Name("d")})
+			if typeName == endpointType {
+				config["template_id"] = template.Get("id")
+			}
+			path, body, _ := strings.Cut(fmt.Sprintf(text, d.Name("d")), " ")
+			imported, diags := p.Walk().Import(typeName, post(t, d, path, body))
+			if err := diags.Err(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Destroy(imported) })
+			planned := p.Plan(typeName, imported, config)
+			if changes := changesOf(p, planned, imported); planned.Action == "replace" || len(changes) > 0 {
+				t.Errorf("%s is planned to %s (replace %v): %v", typeName, planned.Action, planned.Replace, changes)
+			}
+		}
+	})
+}
