@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -45,14 +44,11 @@ type BillQuery struct {
 
 // Bill reads what something cost.
 func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
-	call := httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values, List: true}
+	call := httpclient.Call{URL: c.deployment.settings.BaseURL + "/" + string(c.Version) + "/billing" + q.Path, Query: q.Values, List: true}
 	if c.Version == V1 {
-		var list listOf[BillRecord]
-		if err := c.deployment.Do(ctx, call, &list); err != nil {
-			return b, err
+		if b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "", nil); err == nil {
+			b.Totals, err = sumAmounts(b.Records)
 		}
-		b.Records = list.objects
-		b.Totals, err = sumAmounts(b.Records)
 		return b, err
 	}
 	var rest struct {
@@ -61,9 +57,9 @@ func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 			Totals map[string]json.Number
 		}
 	}
-	list := listOf[BillRecord]{member: "records", rest: &rest}
-	err = c.deployment.Do(ctx, call, &list)
-	return Bill{list.objects, rest.Metadata.Query, rest.Metadata.Totals}, err
+	b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "records", &rest)
+	b.Period, b.Totals = rest.Metadata.Query, rest.Metadata.Totals
+	return b, err
 }
 
 // UnmarshalJSON sorts the members of a record by what they are: times, ids, amounts or

@@ -1,11 +1,9 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -34,6 +32,7 @@ type listOf[W any] struct {
 	member  string // "" for a bare array
 	rest    any    // decodes what stands beside the member; nil for nothing
 	objects []W
+	pagination
 }
 
 // UnmarshalJSON reads an answer.
@@ -49,6 +48,11 @@ func (l *listOf[W]) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("it has no member %q", l.member)
 		}
 		path = "." + l.member
+		if raw, ok := answer["pagination"]; ok {
+			if err := httpclient.Decode(raw, &l.pagination); err != nil {
+				return httpclient.At(".pagination", err)
+			}
+		}
 	}
 	if string(list) == "null" {
 		return &httpclient.ShapeError{Path: path, Text: "is null, not an array"}
@@ -60,6 +64,22 @@ func (l *listOf[W]) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	return httpclient.Decode(data, l.rest)
+}
+
+// place records where the elements of a list came from.
+func (l *listOf[W]) place(from *httpclient.Response) {
+	elements, ok := any(l.objects).([]element)
+	if !ok {
+		return
+	}
+	from.Body = nil // the elements have it
+	path := ""
+	if l.member != "" {
+		path = "." + l.member
+	}
+	for i := range elements {
+		elements[i].from, elements[i].path, elements[i].index = from, path, i
+	}
 }
 
 // inElement adds the index to the error of a list whose elements decode themselves.
@@ -118,26 +138,6 @@ func decodeElements[T any](elements []element, decode func(json.RawMessage) (T, 
 		}
 	}
 	return out, nil
-}
-
-// elements asks for a list of objects.
-func (d *deployment) elements(ctx context.Context, c httpclient.Call, member string) ([]element, error) {
-	list := listOf[element]{member: member}
-	var from *httpclient.Response
-	c.Method, c.List = http.MethodGet, true
-	c.Succeeded = func(r *httpclient.Response) { from = r }
-	if err := d.Do(ctx, c, &list); err != nil {
-		return nil, err
-	}
-	from.Body = nil // the elements have it
-	path := ""
-	if member != "" {
-		path = "." + member
-	}
-	for i := range list.objects {
-		list.objects[i].from, list.objects[i].path, list.objects[i].index = from, path, i
-	}
-	return list.objects, nil
 }
 
 // identified is an object's answer. One without an id, or about another object, is not

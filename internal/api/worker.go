@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
@@ -92,7 +91,5 @@ func listOfEndpoint[W any](ctx context.Context, c *Client, endpointID, name stri
 	if !ValidID(endpointID) {
 		return nil, fmt.Errorf("%q can't be the id of an endpoint: an id has letters, digits, - and _ only", endpointID)
 	}
-	list := listOf[W]{member: name, rest: rest}
-	err := c.deployment.Do(ctx, httpclient.Call{Method: http.MethodGet, URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/" + name}, &list)
-	return list.objects, err
+	return allPages[W](ctx, c.deployment, httpclient.Call{URL: c.deployment.settings.BaseURL + "/v2/serverless/" + endpointID + "/" + name}, name, rest)
 }

@@ -1,0 +1,349 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+)
+
+// pager serves a list of API v2 in pages, newest first, and objects by their ids. Its
+// cursor is the id of the last object of the page before.
+type pager struct {
+	path, member string
+	limit        int
+	empty        bool                      // an empty page stands before each other one
+	between      func(s *pager, pages int) // runs before a page but the first is served
+
+	mu      sync.Mutex
+	objects []pagedObject // the newest last
+	last    int
+	pages   int
+}
+
+type pagedObject struct {
+	n    int
+	text json.RawMessage
+}
+
+func (o pagedObject) id() string { return fmt.Sprintf("id%d", o.n) }
+
+// add makes an object of JSON without an id.
+func (s *pager) add(object string) {
+	s.last++
+	s.objects = append(s.objects, pagedObject{s.last, json.RawMessage(fmt.Sprintf(`{"id":"id%d",`, s.last) + strings.TrimPrefix(object, "{"))})
+}
+
+// index is that of the first object that isn't older than the n-th.
+func (s *pager) index(n int) (i int, found bool) {
+	return slices.BinarySearchFunc(s.objects, n, func(o pagedObject, n int) int { return o.n - n })
+}
+
+func (s *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, number := strings.Trim(strings.TrimPrefix(r.URL.Path, s.path), "/"), 0
+	switch fmt.Sscanf(id, "id%d", &number); {
+	case id != "":
+		if i, found := s.index(number); found {
+			answer(200, string(s.objects[i].text))(w, r)
+		} else {
+			answer(404, `{"title":"Not Found","status":404}`)(w, r)
+		}
+	case r.Method == http.MethodPost: // it is made, and the answer is lost
+		s.add(`{"name":"new"` + pagedKinds[s.path].object)
+		hangUp(w, r)
+	default:
+		s.page(w, r, r.URL.Query().Get("cursor"))
+	}
+}
+
+func (s *pager) page(w http.ResponseWriter, r *http.Request, cursor string) {
+	s.pages++
+	end := len(s.objects)
+	if cursor != "" {
+		if s.between != nil {
+			s.between(s, s.pages)
+		}
+		n := 0
+		fmt.Sscanf(strings.TrimPrefix(cursor, "+"), "%d", &n)
+		end, _ = s.index(n)
+	}
+	begin := max(0, end-s.limit)
+	if s.empty && !strings.HasPrefix(cursor, "+") {
+		begin = end
+	}
+	page := make([]json.RawMessage, 0, end-begin)
+	for _, o := range slices.Backward(s.objects[begin:end]) {
+		page = append(page, o.text)
+	}
+	pagination := map[string]any{"nextCursor": nil, "hasNextPage": begin > 0}
+	switch {
+	case begin == 0:
+	case begin < end:
+		pagination["nextCursor"] = fmt.Sprint(s.objects[begin].n)
+	case begin < len(s.objects):
+		pagination["nextCursor"] = fmt.Sprintf("+%d", s.objects[begin].n)
+	default:
+		pagination["nextCursor"] = fmt.Sprintf("+%d", s.last+1)
+	}
+	text, _ := json.Marshal(map[string]any{s.member: page, "pagination": pagination})
+	answer(200, string(text))(w, r)
+}
+
+func (s *pager) open(t *testing.T) *api.Client {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v2/templates", answer(200, `{"templates":[]}`))
+	mux.HandleFunc("GET /v2/network-volumes", answer(200, `{"networkVolumes":[]}`))
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, s.path) {
+			s.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	return pipe(t, handler, api.Settings{SharedReads: true})
+}
+
+// pagedKinds lists every kind with its names.
+var pagedKinds = map[string]struct {
+	member string
+	named  func(context.Context, *api.Client) ([]api.Named, error)
+	get    func(ctx context.Context, c *api.Client, id string) error
+	create func(context.Context, *api.Client) (id string, err error) // of an object "new"
+	object string                                                    // what follows its id and name
+}{
+	"/v2/templates": {"templates", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Templates.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.Templates.Get(ctx, id)
+			return err
+		},
+		func(ctx context.Context, c *api.Client) (string, error) {
+			got, err := c.Templates.Create(ctx, api.Template{Name: "new", Image: "i"})
+			return got.ID, err
+		}, `,"image":"i","args":"","disk":0,"env":{},"ports":[],"public":false,"serverless":false,"category":"NVIDIA"}`},
+	"/v2/network-volumes": {"networkVolumes", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.NetworkVolumes.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.NetworkVolumes.Get(ctx, id)
+			return err
+		},
+		func(ctx context.Context, c *api.Client) (string, error) {
+			got, err := c.NetworkVolumes.Create(ctx, volume("new"))
+			return got.ID, err
+		}, `,"size":10,"dataCenter":"EU-RO-1","type":"STANDARD"}`},
+	"/v2/registries": {"registries", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.RegistryAuths.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.RegistryAuths.Get(ctx, id)
+			return err
+		}, nil, `}`}, // a lost auth is made again: TestLostSecret
+	"/v2/serverless": {"endpoints", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Endpoints.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.Endpoints.Get(ctx, id)
+			return err
+		},
+		func(ctx context.Context, c *api.Client) (string, error) {
+			got, err := c.Endpoints.Create(ctx, api.Endpoint{Name: "new", Type: "QUEUE", TemplateID: new("t")})
+			return got.ID, err
+		}, `,"type":"QUEUE","workers":{"min":0,"max":0},"scaling":{"type":""},"dataCenterIds":[],"networkVolumes":[],"timeout":0,"flashboot":null}`},
+	"/v2/pods": {"pods", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Pods.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error { _, err := c.Pods.Get(ctx, id); return err },
+		func(ctx context.Context, c *api.Client) (string, error) {
+			got, err := c.Pods.Create(ctx, api.Pod{Name: "new", GPU: &api.PodGPU{ID: "g"}})
+			return got.ID, err
+		}, `,"gpu":{"id":"g"},"image":"i","args":"","disk":0,"env":{},"ports":[],"mounts":{},"cloud":"SECURE","locked":false,"status":"RUNNING"}`},
+	"/v2/clusters": {"clusters", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Clusters.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.Clusters.Get(ctx, id)
+			return err
+		},
+		func(ctx context.Context, c *api.Client) (string, error) {
+			got, err := c.Clusters.Create(ctx, api.Cluster{Name: "new", Type: "SLURM"})
+			return got.ID, err
+		}, `,"type":"SLURM","compute":{"gpuTypeId":"","gpuCountPerPod":0,"podCount":0},"createdAt":"x"}`},
+	"/v2/registries/delegations": {"delegations", func(ctx context.Context, c *api.Client) ([]api.Named, error) { return c.Delegations.Named(ctx) },
+		func(ctx context.Context, c *api.Client, id string) error {
+			_, err := c.Delegations.Get(ctx, id)
+			return err
+		},
+		func(ctx context.Context, c *api.Client) (string, error) {
+			got, err := c.Delegations.Create(ctx, api.Delegation{Name: new("new"), Resource: "arn:aws:ecr:us-east-2:1:repository/app"})
+			return got.ID, err
+		}, `,"awsUser":"1","awsRegion":"us-east-2","repository":"app","tag":"latest","resource":"arn:aws:ecr:us-east-2:1:repository/app"}`},
+}
+
+// eachPaged runs a check with 2,500 objects of each kind, in pages of every size.
+func eachPaged(t *testing.T, paths []string, check func(t *testing.T, path string, s *pager)) {
+	for _, path := range paths {
+		kind := pagedKinds[path]
+		for _, limit := range []int{1, 7, 1000} {
+			t.Run(fmt.Sprint(path, limit), func(t *testing.T) {
+				t.Parallel()
+				s := &pager{path: path, member: kind.member, limit: limit, empty: limit == 7}
+				for n := range 2500 {
+					s.add(fmt.Sprintf(`{"name":"n%d"%s`, n+1, kind.object))
+				}
+				check(t, path, s)
+			})
+		}
+	}
+}
+
+// A list has all pages: lookups by name, reads and creates whose answer was lost see
+// every object.
+func TestAllPages(t *testing.T) {
+	eachPaged(t, slices.Collect(maps.Keys(pagedKinds)), func(t *testing.T, path string, s *pager) {
+		synctest.Test(t, func(t *testing.T) {
+			kind, c := pagedKinds[path], s.open(t)
+			for _, id := range []string{"id1", "id1250", "id2500"} {
+				if err := kind.get(t.Context(), c, id); err != nil {
+					t.Error(err)
+				}
+			}
+			pages := s.pages
+			named, err := kind.named(t.Context(), c)
+			if ids := api.WithName(named, "n1"); err != nil || len(named) != 2500 || !slices.Equal(ids, []string{"id1"}) || s.pages != pages {
+				t.Errorf("%d objects, n1 is %v, after %d and %d pages, %v", len(named), ids, pages, s.pages, err)
+			}
+			if kind.create == nil {
+				return
+			}
+			if id, err := kind.create(t.Context(), c); err != nil || id != "id2501" {
+				t.Errorf("the lost create is %q, %v", id, err)
+			}
+		})
+	})
+}
+
+// Objects that are created and deleted between pages: the others are returned once.
+func TestChangesBetweenPages(t *testing.T) {
+	eachPaged(t, []string{"/v2/network-volumes"}, func(t *testing.T, path string, s *pager) {
+		gone := map[string]bool{}
+		s.between = func(s *pager, pages int) {
+			if pages%max(1, 300/s.limit) != 0 && s.limit < 1000 {
+				return
+			}
+			s.add(`{"name":"later"` + pagedKinds[path].object)
+			for _, i := range []int{0, len(s.objects) / 2} { // behind the cursor, and before or behind it
+				gone[s.objects[i].id()] = true
+				s.objects = slices.Delete(s.objects, i, i+1)
+			}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			named, err := pagedKinds[path].named(t.Context(), s.open(t))
+			times := map[string]int{}
+			for _, o := range named {
+				times[o.ID]++
+			}
+			for n := range 2500 {
+				id := fmt.Sprintf("id%d", n+1)
+				if got := times[id]; got != 1 && !gone[id] || got > 1 {
+					t.Errorf("%s is returned %d times", id, got)
+				}
+			}
+			if err != nil || len(gone) < 2 {
+				t.Errorf("%d were deleted, %v", len(gone), err)
+			}
+		})
+	})
+}
+
+// Lists beside those of the kinds have pages, too.
+func TestPagesOfOtherLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		member string
+		count  func(context.Context, *api.Client) (int, error)
+	}{
+		"releases": {"releases", func(ctx context.Context, c *api.Client) (int, error) {
+			got, err := c.EndpointReleases(ctx, "e")
+			return len(got.Releases), err
+		}},
+		"workers": {"workers", func(ctx context.Context, c *api.Client) (int, error) {
+			got, err := c.EndpointWorkers(ctx, "e")
+			return len(got.Workers), err
+		}},
+		"pods of a cluster": {"pods", func(ctx context.Context, c *api.Client) (int, error) {
+			got, err := c.Clusters.Pods(ctx, "c")
+			return len(got), err
+		}},
+		"GPU types": {"gpus", func(ctx context.Context, c *api.Client) (int, error) {
+			got, err := c.GPUTypes(ctx)
+			return len(got), err
+		}},
+		"bill": {"records", func(ctx context.Context, c *api.Client) (int, error) {
+			got, err := c.Bill(ctx, api.BillQuery{Path: "/pods", Values: map[string][]string{"lastN": {"3"}}})
+			return len(got.Records), err
+		}},
+	} {
+		client, d := deploy(t, api.V2,
+			answer(200, `{"`+c.member+`":[{"id":"a"},{"id":"b"}],"pagination":{"nextCursor":"x y&","hasNextPage":true}}`),
+			answer(200, `{"`+c.member+`":[{"id":"c"}],"pagination":{"nextCursor":null,"hasNextPage":false}}`))
+		n, err := c.count(t.Context(), client)
+		if seen := d.requests(); err != nil || n != 3 || len(seen) != 2 || !strings.Contains(seen[1].query, "cursor=x+y%26") ||
+			name == "bill" && !strings.Contains(seen[1].query, "lastN=3") {
+			t.Errorf("%s: %d, %v after %v", name, n, err, seen)
+		}
+	}
+}
+
+// Pages that lead nowhere end with an error that says so.
+func TestBrokenPages(t *testing.T) {
+	page := func(pagination string) http.HandlerFunc {
+		return answer(200, `{"networkVolumes":[{"id":"a"}],"pagination":`+pagination+`}`, "X-Request-Id", "r-1")
+	}
+	next := func(cursor string) http.HandlerFunc {
+		return page(`{"nextCursor":"` + cursor + `","hasNextPage":true}`)
+	}
+	last := page(`{"nextCursor":null,"hasNextPage":false}`)
+	refused := answer(422, `{"title":"Unprocessable Entity","status":422,"detail":"the cursor is too old"}`, "X-Request-Id", "r-1")
+	for name, c := range map[string]struct {
+		answers []http.HandlerFunc
+		says    string // "" for success
+		sent    int
+	}{
+		"one page":                  {[]http.HandlerFunc{last}, "", 1},
+		"a cursor after the end":    {[]http.HandlerFunc{page(`{"nextCursor":"x","hasNextPage":false}`)}, "", 1},
+		"null":                      {[]http.HandlerFunc{page(`null`)}, "", 1},
+		"a repeated cursor":         {[]http.HandlerFunc{next("x"), next("x")}, "that of an earlier page", 2},
+		"a loop of cursors":         {[]http.HandlerFunc{next("x"), next("y"), next("z"), next("y")}, "that of an earlier page", 4},
+		"no cursor":                 {[]http.HandlerFunc{page(`{"hasNextPage":true}`)}, "nextCursor is missing", 1},
+		"null as cursor":            {[]http.HandlerFunc{page(`{"nextCursor":null,"hasNextPage":true}`)}, "nextCursor is missing", 1},
+		"a number as cursor":        {[]http.HandlerFunc{page(`{"nextCursor":7,"hasNextPage":true}`)}, "$.pagination.nextCursor is a number, not a string", 1},
+		"text":                      {[]http.HandlerFunc{page(`"x"`)}, "$.pagination is a string, not an object", 1},
+		"refused once":              {[]http.HandlerFunc{next("x"), refused, next("y"), last}, "", 4},
+		"refused twice":             {[]http.HandlerFunc{next("x"), refused, next("y"), refused}, "although the list was begun again", 4},
+		"refused at the first page": {[]http.HandlerFunc{refused}, "the cursor is too old", 1},
+	} {
+		client, d := deploy(t, api.V2, c.answers...)
+		_, err := client.NetworkVolumes.List(t.Context())
+		if (err == nil) != (c.says == "") || len(d.requests()) != c.sent {
+			t.Errorf("%s: %v after %d requests", name, err, len(d.requests()))
+		}
+		if err != nil && (!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "/v2/network-volumes: ") || !strings.Contains(err.Error(), "r-1")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // cursors without end and without an object
+		n := 0
+		client, d := deployPiped(t, api.V2, func(w http.ResponseWriter, r *http.Request) {
+			n++
+			answer(200, fmt.Sprintf(`{"networkVolumes":[],"pagination":{"nextCursor":"%d","hasNextPage":true}}`, n))(w, r)
+		})
+		if _, err := client.NetworkVolumes.List(t.Context()); err == nil || !strings.Contains(err.Error(), "1000 pages in a row are empty") || len(d.requests()) != 1001 {
+			t.Errorf("%v after %d pages", err, len(d.requests()))
+		}
+	})
+	client, _ := deploy(t, api.V2, next("x"), answer(403, `{"title":"Forbidden","status":403}`))
+	if _, err := client.NetworkVolumes.List(t.Context()); status(err) != 403 || errors.Is(err, context.Canceled) {
+		t.Errorf("a later page is forbidden: %v", err)
+	}
+}
