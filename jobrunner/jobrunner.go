@@ -63,9 +63,8 @@ type Config struct {
 	// *.example.com, an address, each with :port or without. Empty allows this
 	// machine and public addresses.
 	WebhookAllow []string
-	// BodyMemory bounds the memory of the bodies that are being read, in bytes, and
-	// as much again that of job outputs that are being answered; 0 is
-	// httplimit.DefaultMemory.
+	// BodyMemory bounds the memory of request bodies and of job outputs in flight, in
+	// bytes, half each; 0 is httplimit.DefaultMemory.
 	BodyMemory int64
 	// StateMemory bounds a state in memory, in bytes; 0 is MaxStateMemory.
 	StateMemory int64
@@ -265,7 +264,7 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 		j.stopWatch = j.inBackground(ctx, clk, j.watchClock)
 	}
 
-	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory())
+	memory := cmp.Or(c.BodyMemory, httplimit.DefaultMemory()) / 2
 	bodies := httplimit.NewMemory(memory)
 	management := mgmt.New(mgmt.Config{Bodies: bodies, Store: j.store, Keys: keys, Clock: clk, Logger: c.Logger, Limits: c.ManagementLimits, Quotas: quotas, Catalog: j.catalog, Meter: j.meter, PodPrice: billed{j}.podPrice, Stock: j.gpus.Stock, Workers: j.pools, Pods: j.pods, PodReason: j.podReason, Machine: j.machine, Sample: c.GPUs.Sample})
 	jobs := jobapi.New(jobapi.Config{

@@ -1,7 +1,36 @@
 package main
 
-// ballast enlarges the heap, so that the garbage collector, which runs when the heap
-// has doubled, does not run all the time while the live heap is small. SQLite's memory
-// is not in the heap, and a request leaves little. The ballast is never written, so
-// the system allocates no memory for it.
-var ballast = make([]byte, 32<<20)
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+const (
+	// baseHeap is the heap beside bodies in flight.
+	baseHeap = 128 << 20
+	// gcPercent lets the small heap of a busy jobrunner grow to several times what
+	// is live: a request leaves little, and SQLite's memory isn't in the heap.
+	gcPercent = 400
+)
+
+// limitHeap makes the garbage collector keep the heap within the budget of bodies in
+// flight, and within three quarters of what the machine or container has beside a
+// state in memory. GOGC and GOMEMLIMIT, where they are set, take precedence.
+func limitHeap(bodies, state int64) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapLimit(bodies, state, httplimit.MachineMemory()))
+	}
+}
+
+func heapLimit(bodies, state, machine int64) int64 {
+	limit := bodies + baseHeap
+	if machine > 0 {
+		limit = min(limit, max((machine-state)/4*3, baseHeap))
+	}
+	return limit
+}

@@ -79,7 +79,7 @@ func dev(t *testing.T, file string, args ...string) (p *process, url string) {
 	return nil, ""
 }
 
-func put(t *testing.T, file, text string) {
+func put(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,10 @@ package main_test
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,4 +55,48 @@ func (p *process) refused(n int, method, path, body string) (refused bool) {
 		refused = refused || resp.StatusCode == http.StatusTooManyRequests
 	}
 	return refused
+}
+
+// writers are clients of the usual libraries that POST the file $2 to the URL $1 with the
+// key k, and print the status.
+var writers = map[string][]string{
+	"curl":     {"curl", "-s", "-o", os.DevNull, "-w", "%{http_code}", "-H", "Authorization: Bearer k", "-H", "Expect:", "--data-binary"},
+	"urllib":   {"python3", "-c", "import sys, urllib.request, urllib.error\ntry: urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=open(sys.argv[2], 'rb').read(), headers={'Authorization': 'Bearer k'}))\nexcept urllib.error.HTTPError as e: print(e.code)"},
+	"requests": {"python3", "-c", "import sys, requests\nprint(requests.post(sys.argv[1], data=open(sys.argv[2], 'rb'), headers={'Authorization': 'Bearer k'}).status_code)"},
+	"node":     {"node", "-e", "fetch(process.argv[1], {method: 'POST', body: fs.readFileSync(process.argv[2]), headers: {Authorization: 'Bearer k'}}).then(r => console.log(r.status))"},
+}
+
+// A body that is refused while it is sent has its status seen by the clients of all
+// libraries, not a reset connection.
+func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
+	t.Parallel()
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
+	id := p.endpoint("builtin/echo")
+	holder := p.ask("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // has the memory
+	defer holder.Close()
+	file := filepath.Join(t.TempDir(), "body")
+	for _, c := range []struct {
+		path   string
+		size   int64
+		status string
+	}{{"/v2/" + id + "/run", 30 << 20, "413"}, {"/v2/" + id + "/runsync", 20 << 20, "503"}, {"/v1/templates", 20 << 20, "413"}, {"/v2/templates", 20 << 20, "413"}, {"/v2/absent000000/run", 10 << 20, "404"}} {
+		os.WriteFile(file, nil, 0o600)
+		if err := os.Truncate(file, c.size); err != nil {
+			t.Fatal(err)
+		}
+		for name, command := range writers {
+			if _, err := exec.LookPath(command[0]); err != nil || name == "requests" && exec.Command("python3", "-c", "import requests").Run() != nil {
+				t.Logf("%s is not installed", name)
+				continue
+			}
+			args := append(slices.Clone(command[1:]), p.url+c.path, file)
+			if name == "curl" {
+				args = append(slices.Clone(command[1:]), "@"+file, p.url+c.path)
+			}
+			out, err := exec.CommandContext(t.Context(), command[0], args...).CombinedOutput()
+			if err != nil || strings.TrimSpace(string(out)) != c.status {
+				t.Errorf("%s: POST %s with %d MiB: expected %s, got %.300s, %v", name, c.path, c.size>>20, c.status, out, err)
+			}
+		}
+	}
 }

@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 
 // process is a running jobrunner.
 type process struct {
-	t       *testing.T
+	t       testing.TB
 	cmd     *exec.Cmd
 	url     string
 	greeted []string
@@ -69,7 +69,7 @@ func environment(home string, more ...string) []string {
 }
 
 // serve starts a jobrunner and waits until it listens.
-func serve(t *testing.T, env []string, args ...string) *process {
+func serve(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(binary, append([]string{"serve", "--listen=127.0.0.1:0"}, args...)...)}
 	return p.start(env)
@@ -459,7 +459,7 @@ func (p *process) volume(ctx context.Context, method, path, body string) (id str
 
 // finished waits until a job is done, with the output that it was to have. It
 // saw one kill at most, which counts as one retry.
-func finished(t *testing.T, c *api.Client, endpoint, id, output string) {
+func finished(t testing.TB, c *api.Client, endpoint, id, output string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		job, err := c.Jobs.Status(t.Context(), endpoint, id)

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -84,7 +83,8 @@ func (s *serve) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer runtime.KeepAlive(ballast)
+	bodies := cmp.Or(int64(s.BodyMemory)<<20, httplimit.DefaultMemory())
+	limitHeap(bodies, s.stateMemory())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -127,7 +127,7 @@ func (s *serve) Run() (err error) {
 		NoJobLimits: s.Limits == "off", ManagementLimits: s.ManagementLimits == "on", AdminClock: s.Clock == "admin",
 		Catalog: s.Catalog, Remote: s.AllowRemote, Profile: s.Pprof, Version: version,
 		WebhookAllow: s.WebhookAllow,
-		BodyMemory:   int64(s.BodyMemory) << 20, StateMemory: int64(s.EphemeralMemory) << 20,
+		BodyMemory:   bodies, StateMemory: s.stateMemory(),
 		URL: localURL(listener.Addr()), Programs: programs, Pods: programs.Pods(), Volumes: programs.Volumes(), LogWorkers: s.workerLogs(),
 	})
 	if err != nil {
@@ -135,6 +135,14 @@ func (s *serve) Run() (err error) {
 	}
 	s.greet(stdout, localURL(listener.Addr()), remoteURL(listener.Addr()), dir, key, generated, j.PageCode(), gpus, programs.Engines())
 	return errors.Join(run(ctx, stop, listener, j, log), j.Close())
+}
+
+// stateMemory is the most memory of the state, in bytes; 0: the state is stored elsewhere.
+func (s *serve) stateMemory() int64 {
+	if !s.Ephemeral {
+		return 0
+	}
+	return int64(s.EphemeralMemory) << 20
 }
 
 // workerLogs is the writer for the output of workers; nil: not shown.
@@ -156,6 +164,7 @@ func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobr
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         listener.State,
+		ConnContext:       listener.Context,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}

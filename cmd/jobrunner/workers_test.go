@@ -97,7 +97,7 @@ func (h *handlers) made(path, body string) {
 }
 
 // start starts the deployment on the data that there are.
-func (h *handlers) start(t *testing.T, args ...string) {
+func (h *handlers) start(t testing.TB, args ...string) {
 	t.Helper()
 	h.process = serve(t, environment(h.home, append(h.env, "GPUCLOUD_API_KEY=k")...),
 		append([]string{"--data=" + filepath.Join(h.home, "data"), "--config=" + filepath.Join(h.home, "jobrunner.yaml"), "--limits=off"}, args...)...)

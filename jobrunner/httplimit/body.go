@@ -4,6 +4,7 @@
 package httplimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func Bodies(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		b := &body{source: r.Body, conn: http.NewResponseController(w), interval: rateInterval, minBytes: rateBytes, expectsContinue: r.Header.Get("Expect") != ""}
+		b := &body{ctx: r.Context(), source: r.Body, conn: http.NewResponseController(w), interval: rateInterval, minBytes: rateBytes, expectsContinue: r.Header.Get("Expect") != ""}
 		r.Body = b
 		next.ServeHTTP(&responseWriter{ResponseWriter: w, body: b}, r)
 		b.end(w.Header())
@@ -58,6 +59,7 @@ func AllowPauses(r *http.Request) {
 
 // body is a request's body with a minimum rate.
 type body struct {
+	ctx    context.Context // of the connection
 	source io.ReadCloser
 	conn   *http.ResponseController
 
@@ -136,6 +138,7 @@ func (b *body) drain(h http.Header) {
 		b.readErr = http.ErrBodyReadAfterClose
 	}
 	h.Set("Connection", "close")
+	lingerAfter(b.ctx)
 }
 
 // end gives net/http drainTime for the rest of the body.

@@ -24,7 +24,7 @@ func serveVirtually(t *testing.T, handler http.HandlerFunc, test func(t *testing
 		network := pipenet.Listen()
 		listener := httplimit.Listen(network, httplimit.Connections{})
 		server := &http.Server{
-			Handler: httplimit.Bodies(handler), ConnState: listener.State,
+			Handler: httplimit.Bodies(handler), ConnState: listener.State, ConnContext: listener.Context,
 			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		}
 		go server.Serve(listener)

@@ -1,11 +1,14 @@
 package httplimit
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +18,31 @@ type conn struct {
 	listener      *Listener
 	address       netip.Prefix // of the client, for PerAddress; invalid: not counted
 	evictableFrom time.Time    // while it waits for a request; guarded by Listener.mu
+	lingers       atomic.Bool  // a response was sent before the whole request arrived
 	closeOnce     sync.Once
+}
+
+// The bounds of a lingering close: a client that sends at least rateBytes in each
+// lingerWindow is read for up to lingerTime and lingerBytes.
+const (
+	lingerWindow = time.Second
+	lingerTime   = 30 * time.Second
+	lingerBytes  = 256 << 20
+)
+
+type connKey struct{}
+
+// Context is an http.Server.ConnContext hook that lets Bodies reach the connection.
+func (l *Listener) Context(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// lingerAfter makes the connection of a request's context discard what the client still
+// sends before it closes.
+func lingerAfter(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		c.lingers.Store(true)
+	}
 }
 
 // Write sets a deadline for each rateBytes. It resets the connection of a slower
@@ -40,10 +67,29 @@ func (c *conn) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
+// Close lingers if the client may still be sending. A second Close ends that.
 func (c *conn) Close() error {
+	if c.lingers.Swap(false) && !c.listener.stopped() {
+		linger(c.Conn)
+	}
 	err := c.Conn.Close()
 	c.closeOnce.Do(func() { c.listener.remove(c) })
 	return err
+}
+
+// linger closes the sending half of a connection, and discards what the client sends.
+// Closing a connection with unread data resets it. Many clients write the whole request
+// before they read, and report the reset instead of the response.
+func linger(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	for end, left := time.Now().Add(lingerTime), int64(lingerBytes); left > 0 && time.Now().Before(end); left -= rateBytes {
+		_ = c.SetReadDeadline(time.Now().Add(lingerWindow))
+		if _, err := io.CopyN(io.Discard, c, rateBytes); err != nil {
+			return
+		}
+	}
 }
 
 // CloseWrite closes the sending half, as net/http does before it closes a

@@ -254,8 +254,7 @@ func (l *Listener) refuseWithSpare() bool {
 	return err == nil
 }
 
-// refuse answers 503 and discards what the client sends for drainTime: the
-// answer might be lost if the connection were closed at once.
+// refuse answers 503 and lingers.
 func (l *Listener) refuse(c net.Conn, reason string) {
 	write503(c, reason)
 	select {
@@ -267,11 +266,7 @@ func (l *Listener) refuse(c net.Conn, reason string) {
 	go func() {
 		defer func() { <-l.refusals }()
 		defer c.Close()
-		if half, ok := c.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
-		_ = c.SetReadDeadline(time.Now().Add(drainTime))
-		_, _ = io.CopyN(io.Discard, c, drainBytes)
+		linger(c)
 	}()
 }
 
@@ -304,6 +299,15 @@ func (l *Listener) warn(text string, args ...any) {
 	l.mu.Unlock()
 	if !recent {
 		l.Logger.Log(context.Background(), slog.LevelWarn, text, args...)
+	}
+}
+
+func (l *Listener) stopped() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -1,7 +1,6 @@
 package httplimit
 
-// bodyShare: request bodies may take one part in so many of the machine's memory,
-// and answers another.
+// bodyShare: bodies in flight may take one part in so many of the machine's memory.
 const bodyShare = 16
 
 // Bounds of the default budget, and its value where the machine's memory is

@@ -133,11 +133,14 @@ func (h *Hold) Release() { h.Resize(0) }
 // firstBuffer is the first buffer of a body without Content-Length; it grows.
 const firstBuffer = 16 << 10
 
-// ReadBody reads a request's body from a reader of it, and reserves a multiple of
-// its size, for what the caller makes of it. The caller releases the hold when
-// done with that. With wait, which is for the deployment's own workers, it waits
-// for the memory.
-func (m *Memory) ReadBody(r *http.Request, from io.Reader, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
+// ReadBody reads a request's body from a reader that enforces limit, and reserves a
+// multiple of its size, for what the caller makes of it. The caller releases the hold
+// when done with that. With wait, which is for the deployment's own workers, it waits
+// for the memory. A Content-Length beyond the limit is an *http.MaxBytesError.
+func (m *Memory) ReadBody(r *http.Request, from io.Reader, limit, multiple int64, wait bool) (body []byte, hold *Hold, err error) {
+	if r.ContentLength > limit {
+		return nil, nil, &http.MaxBytesError{Limit: limit}
+	}
 	size := r.ContentLength + 1 // to see the end
 	if r.ContentLength < 0 {
 		size = firstBuffer

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -94,6 +95,17 @@ func TestMemoryWait(t *testing.T) {
 	})
 }
 
+// A Content-Length beyond the limit is refused before a buffer of that size is made,
+// although nothing else is in memory.
+func TestReadBodyBeyondLimit(t *testing.T) {
+	r := httptest.NewRequest("POST", "/", strings.NewReader("x"))
+	r.ContentLength = 1 << 40
+	_, _, err := httplimit.NewMemory(5_000_000).ReadBody(r, r.Body, 1<<20, 1, false)
+	if tooLarge := new(http.MaxBytesError); !errors.As(err, &tooLarge) || tooLarge.Limit != 1<<20 {
+		t.Error(err)
+	}
+}
+
 // A body reserves memory for its Content-Length at the start, or without one for
 // the part that has arrived.
 func TestReadBody(t *testing.T) {
@@ -104,7 +116,7 @@ func TestReadBody(t *testing.T) {
 		if !known {
 			r.ContentLength = -1
 		}
-		body, hold, err := m.ReadBody(r, iotest.HalfReader(r.Body), 1, false)
+		body, hold, err := m.ReadBody(r, iotest.HalfReader(r.Body), 1<<20, 1, false)
 		if err != nil || string(body) != text {
 			t.Fatalf("length known: %v: %d bytes, %v", known, len(body), err)
 		}
@@ -115,7 +127,7 @@ func TestReadBody(t *testing.T) {
 		m = httplimit.NewMemory(500_000)
 		reserve(t, m, 1)
 		r.Body = io.NopCloser(strings.NewReader(text))
-		if _, _, err := m.ReadBody(r, r.Body, 1, false); !errors.Is(err, httplimit.ErrMemory) {
+		if _, _, err := m.ReadBody(r, r.Body, 1<<20, 1, false); !errors.Is(err, httplimit.ErrMemory) {
 			t.Errorf("length known: %v: %v", known, err)
 		}
 		reserve(t, m, 499_999) // nothing is still reserved
@@ -124,7 +136,7 @@ func TestReadBody(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", nil)
 	r.ContentLength = 50_000
 	broken := errors.New("broken")
-	if _, _, err := m.ReadBody(r, io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(broken)), 1, false); !errors.Is(err, broken) {
+	if _, _, err := m.ReadBody(r, io.MultiReader(bytes.NewReader(make([]byte, 100)), iotest.ErrReader(broken)), 1<<20, 1, false); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	reserve(t, m, 100_000)

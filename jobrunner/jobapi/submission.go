@@ -36,10 +36,7 @@ const (
 // What is wrong with it is a *httpanswer.Refusal. The caller releases the hold when it is done
 // with the bytes.
 func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit, multiple int64) ([]byte, *httplimit.Hold, error) {
-	if r.ContentLength > limit {
-		return nil, nil, tooLarge(limit)
-	}
-	body, hold, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), multiple, false)
+	body, hold, err := a.Bodies.ReadBody(r, http.MaxBytesReader(w, r.Body, limit), limit, multiple, false)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):

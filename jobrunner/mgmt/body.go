@@ -53,10 +53,13 @@ type checker interface {
 func decode[T any](c *call, p phase) (T, error) {
 	var body T
 	c.operation.handle.mustTake(reflect.TypeFor[T](), p)
-	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), treeFactor, false)
+	text, hold, err := c.bodies.ReadBody(c.http, http.MaxBytesReader(c.writer, c.http.Body, maxBody), maxBody, treeFactor, false)
 	defer hold.Release()
 	if err != nil {
 		return body, httpanswer.BodyRefused(c.ctx(), err)
+	}
+	if !rawjson.Unicode(text) {
+		return body, httpanswer.Refuse(http.StatusBadRequest, "the body is not valid JSON: its text is not UTF-8, or has half of a surrogate pair")
 	}
 	if n := rawjson.Count(text, maxValues); n >= maxValues {
 		return body, httpanswer.Refuse(http.StatusRequestEntityTooLarge, "the body has more than %d values", maxValues)

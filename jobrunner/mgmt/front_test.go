@@ -175,6 +175,11 @@ func TestBodies(t *testing.T) {
 		d.expectRefusal(schema, "$: got array, want object", "POST", path, "[]")
 		d.expectRefusal(schema, "$: got null, want object", "POST", path, "null")
 		d.expectRefusal(400, "not valid JSON", "POST", path, strings.Repeat("[", 20000))
+		for _, text := range []string{"x\xff", "\xc3", "\xed\xa0\x80", `\ud800`, `\udc00`, `\ud83d x`, `\ud83d\u0041`, `\\\ud800`} {
+			for _, body := range []string{`{"name":"` + text + `","image":"i"}`, `{"` + text + `":1}`, `{"name":"n","env":{"A":["` + text + `"]}}`} {
+				d.expectRefusal(400, "not UTF-8", "POST", path, body)
+			}
+		}
 		oversized := `{"name":"x","readme":"` + strings.Repeat("x", 1<<20) + `"}`
 		d.expectRefusal(413, "larger than 1048576 bytes", "POST", path, oversized)
 		invalid := d.send("POST", path, `{"name":1,"bogus":1,"also":2}`)

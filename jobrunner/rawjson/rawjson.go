@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -52,6 +54,41 @@ func find(quoted []byte, names []string) (name string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// Unicode reports whether a JSON text is UTF-8 and its escapes have no half of a
+// surrogate pair alone: encoding/json replaces both by U+FFFD.
+func Unicode(text []byte) bool {
+	if !utf8.Valid(text) {
+		return false
+	}
+	for i := bytes.IndexByte(text, '\\'); i >= 0 && i+1 < len(text); {
+		next := i + 2
+		if r := escaped(text[i:]); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, escaped(text[i+6:])) == utf8.RuneError {
+				return false
+			}
+			next = i + 12
+		}
+		more := bytes.IndexByte(text[next:], '\\')
+		if more < 0 {
+			break
+		}
+		i = next + more
+	}
+	return true
+}
+
+// escaped is the code unit of the \u escape with which a text starts; -1: none.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(unit)
 }
 
 // Count is how many values there are in a text, as far as it is JSON, but no

@@ -35,6 +35,7 @@ func openInMemory(c Config) (_ *inMemory, err error) {
 	db := &inMemory{batch: new(Batch)}
 	if db.conn, err = openConn(source, pragmas(c)); err == nil {
 		db.conn.memory = c.Memory
+		db.conn.lite.Reserve(c.Memory)
 		db.readers, err = openReaders(source, pragmas(c))
 	}
 	if err != nil {

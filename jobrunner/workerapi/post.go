@@ -94,7 +94,7 @@ func (a *api) readPost(r *http.Request) (p post, hold *httplimit.Hold, err error
 	if r.ContentLength > maxBody { // only the start of the body is read
 		r.ContentLength = maxBody
 	}
-	body, hold, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), 1, true)
+	body, hold, err := a.Bodies.ReadBody(r, io.LimitReader(r.Body, maxBody+1), maxBody, 1, true)
 	if errors.Is(err, httplimit.ErrMemory) {
 		return p, nil, err // keeps the connection for the retry
 	}

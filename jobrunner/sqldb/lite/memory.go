@@ -61,3 +61,25 @@ func bytesAt(address uintptr, n int) []byte {
 	}
 	return unsafe.Slice(at[byte](address), n)
 }
+
+// Reserve gives a database in memory its whole size at once. SQLite would double its
+// memory and copy it, and the allocator keeps what is freed: together that is twice
+// the database. The system provides a page when it is first written. Without the
+// address space for it, the database grows as before.
+func (c *Conn) Reserve(size int64) {
+	name, err := libc.CString("main")
+	if err != nil {
+		return
+	}
+	defer libc.Xfree(c.tls, name)
+	if sqlite3.Xsqlite3_file_control(c.tls, c.db, name, sqlite3.SQLITE_FCNTL_FILE_POINTER, c.out) != sqlite3.SQLITE_OK {
+		return
+	}
+	store := at[sqlite3.TMemStore](at[sqlite3.TMemFile](*at[uintptr](c.out)).FpStore)
+	if store.FszAlloc >= size {
+		return
+	}
+	if data := sqlite3.Xsqlite3_realloc64(c.tls, store.FaData, sqlite3.Tsqlite3_uint64(size)); data != 0 {
+		store.FaData, store.FszAlloc = data, size
+	}
+}

@@ -1,0 +1,104 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+)
+
+// serveTCP serves a handler behind Bodies on a real connection: only TCP resets one.
+func serveTCP(t *testing.T, handler http.HandlerFunc) (address string) {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httplimit.Listen(inner, httplimit.Connections{})
+	server := &http.Server{Handler: httplimit.Bodies(handler), ConnState: listener.State, ConnContext: listener.Context}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return inner.Addr().String()
+}
+
+// A client that writes its whole request before it reads gets the response to it,
+// whatever the handler did with the body.
+func TestResponseReachesWritingClient(t *testing.T) {
+	refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	backend := "http://" + serveTCP(t, refuse)
+	for name, handler := range map[string]http.HandlerFunc{
+		"unread": refuse,
+		"read in part": func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+			if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+			}
+		},
+		"closed": func(w http.ResponseWriter, r *http.Request) {
+			r.Body.Close()
+			w.WriteHeader(http.StatusUnauthorized)
+		},
+		"without a word": func(http.ResponseWriter, *http.Request) {},
+		"refused behind a proxy": func(w http.ResponseWriter, r *http.Request) {
+			httplimit.AllowPauses(r)
+			at, _ := url.Parse(backend)
+			httputil.NewSingleHostReverseProxy(at).ServeHTTP(w, r)
+		},
+	} {
+		for _, coding := range []string{"Content-Length: 41943040", "Transfer-Encoding: chunked"} {
+			t.Run(name+" "+coding, func(t *testing.T) {
+				t.Parallel()
+				conn, err := net.Dial("tcp", serveTCP(t, handler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(time.Minute))
+				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", coding)
+				piece := strings.Repeat("x", 1<<20)
+				if strings.Contains(coding, "chunked") {
+					piece = "100000\r\n" + piece + "\r\n"
+				}
+				for range 40 {
+					if _, err := io.WriteString(conn, piece); err != nil {
+						t.Fatal(err)
+					}
+				}
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil || !resp.Close {
+					t.Fatal(resp, err)
+				}
+			})
+		}
+	}
+}
+
+// A client that never stops is disconnected.
+func TestLingerIsBounded(t *testing.T) {
+	t.Parallel()
+	conn, err := net.Dial("tcp", serveTCP(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", int64(1)<<40)
+	piece, sent := make([]byte, 1<<20), 0
+	for sent < 400<<20 && err == nil {
+		var n int
+		n, err = conn.Write(piece)
+		sent += n
+	}
+	if err == nil || sent < 200<<20 {
+		t.Errorf("after %d MiB: %v", sent>>20, err)
+	}
+}
