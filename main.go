@@ -59,4 +59,5 @@ func quiet() {
 		}
 	}
 	os.Setenv("TF_LOG_SDK", "OFF")
+	os.Setenv("TF_LOG_PROVIDER", "OFF")
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/datasources"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -124,7 +125,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (%s)", p.version, commandLine(req.TerraformVersion))
-	s.Transport = p.transport
+	s.Transport, s.Log = p.transport, logRequest
 	s.SharedReads = true // one configured provider is one walk of Terraform
 	client, err := api.New(s)
 	if err != nil {
@@ -149,6 +150,15 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	run.API = client
 	run.Catalog = catalog.New(client, checks)
 	run.Planned = planned.Open(strings.TrimRight(s.BaseURL, "/"))
+}
+
+// logRequest writes a record of a request to the log of the plugin.
+func logRequest(ctx context.Context, trace bool, message string, fields map[string]any) {
+	if trace {
+		tflog.Trace(ctx, message, fields)
+	} else {
+		tflog.Debug(ctx, message, fields)
+	}
 }
 
 // reportUnreachable says once what keeps all objects of the run from the deployment.

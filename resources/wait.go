@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -116,23 +115,17 @@ const taintAdvice = "\n\nThe object exists. Terraform replaces it in the next ap
 
 const lastLines = 20
 
-// quoteLog shows the last lines of a log, without the values of an environment.
-func quoteLog(lines []api.LogLine, err error, whose string, env map[string]string) string {
+// quoteLog shows the last lines of a log.
+func quoteLog(lines []api.LogLine, err error, whose string) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf(" The log of %s could not be read: %s", whose, err)
 	case len(lines) == 0:
 		return fmt.Sprintf(" The log of %s is empty.", whose)
 	}
-	var hidden []string
-	for _, v := range env {
-		if len(v) > 7 {
-			hidden = append(hidden, v, "(a value of env)")
-		}
-	}
 	text := fmt.Sprintf("\n\nThe last lines of %s:", whose)
 	for _, line := range lines {
-		text += "\n  " + strings.NewReplacer(hidden...).Replace(line.Text)
+		text += "\n  " + line.Text
 	}
 	return text
 }
@@ -180,7 +173,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 			return ""
 		}
 		lines, err := c.PodLog(ctx, id, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
-		return quoteLog(lines, err, "the pod", m.merged(value.StringMap(m.Env)))
+		return quoteLog(lines, err, "the pod")
 	})
 	if err == nil {
 		return m.recordApplied(ctx, got)
@@ -242,7 +235,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 	}
 	id := m.ID.ValueString()
 	limit := waitTime(ctx, m.Timeouts, creating)
-	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id, m.merged(value.StringMap(m.Env))) }
+	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id) }
 	if wait.Rollout.ValueBool() {
 		err := await(ctx, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
 			r, err := c.EndpointReleases(ctx, id)
@@ -273,7 +266,7 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 }
 
 // lastOfWorkers quotes the log of a worker: of one that is not ready, where there is one.
-func lastOfWorkers(ctx context.Context, c *api.Client, id string, env map[string]string) string {
+func lastOfWorkers(ctx context.Context, c *api.Client, id string) string {
 	if c.Version == api.V1 {
 		return ""
 	}
@@ -288,5 +281,5 @@ func lastOfWorkers(ctx context.Context, c *api.Client, id string, env map[string
 		}
 	}
 	lines, err := c.WorkerLog(ctx, id, worker.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
-	return quoteLog(lines, err, "worker "+worker.ID, env)
+	return quoteLog(lines, err, "worker "+worker.ID)
 }

@@ -53,7 +53,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 			return ""
 		}
 		lines, err := c.PodLog(ctx, behind.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
-		return quoteLog(lines, err, "pod "+behind.ID, value.StringMap(m.Env))
+		return quoteLog(lines, err, "pod "+behind.ID)
 	})
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func New(s Settings) (*Client, error) {
 	d := &deployment{settings: s}
 	d.Client = &httpclient.Client{
 		APIKey: s.APIKey, KeySource: s.KeySource, UserAgent: s.UserAgent, Timeout: s.RequestTimeout, RoundTripper: s.Transport,
-		BeforeWrite: d.beforeWrite, IsAPIError: d.isAPIError,
+		BeforeWrite: d.beforeWrite, IsAPIError: d.isAPIError, Log: s.Log,
 	}
 	c := &Client{Version: s.Version, deployment: d}
 	// A write changes what is answered about the kinds that refer to it.
@@ -83,7 +83,7 @@ func New(s Settings) (*Client, error) {
 	}
 	d.verification.probes = []probe{c.Templates.probe(), c.NetworkVolumes.probe(), c.Endpoints.probe(), c.RegistryAuths.probe()}
 	c.SSHKeys = &SSHKeys{deployment: d}
-	c.Jobs = &Jobs{deployment: d}
+	c.Jobs = &Jobs{deployment: d, learn: c.LearnEndpoint}
 	c.catalog.deployment = d
 	return c, nil
 }

@@ -20,7 +20,6 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		required:  []string{"name", "type", "compute", "createdAt"},
 		id:        func(c Cluster) string { return c.ID },
 		name:      func(c Cluster) string { return c.Name },
-		secretsOf: func(c Cluster) []string { return envSecrets(c.Env) },
 		sameFixed: func(got, want Cluster) bool { return got.Type == want.Type && got.Compute == want.Compute },
 		decode:    decodePlain[Cluster],
 		create: func(want Cluster) (any, error) {
@@ -34,6 +33,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 			return changed(&rename{have.Name}, rename{want.Name})
 		},
 	}
+	members := podsV2(d, nil).rest
 	return &Clusters{r, func(ctx context.Context, id string) ([]Pod, error) {
 		c, err := r.callByID(http.MethodGet, id)
 		if err != nil {
@@ -44,7 +44,7 @@ func clustersV2(d *deployment, cache *listCache) *Clusters {
 		if err != nil {
 			return nil, err
 		}
-		return decodeElements(elements, decodeAs(podV2.neutral))
+		return decodeElements(elements, members.receiver(ctx))
 	}}
 }
 

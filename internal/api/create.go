@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // Create sends a POST and accounts for it. An object is taken for what the
@@ -32,6 +33,7 @@ import (
 // Sources: docs/guides/adoption.md; field notes, create may be ambiguous.
 func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	var none T
+	ctx, _ = redact.NewContext(ctx) // also of lookups after a lost answer
 	body, err := r.create(want)
 	if err != nil {
 		return none, err
@@ -42,7 +44,7 @@ func (r *restCollection[T]) Create(ctx context.Context, want T) (T, error) {
 	}
 	attempt := &pendingCreate[T]{want: want, body: string(encoded)}
 	defer r.cache.beginWrite()()
-	c := httpclient.Call{Method: http.MethodPost, URL: r.settings.BaseURL + r.path, Body: body, Secrets: r.secrets(want)}
+	c := httpclient.Call{Method: http.MethodPost, URL: r.settings.BaseURL + r.path, Body: body}
 	for try := 1; ; try++ {
 		attempt.last = try == httpclient.MaxTries
 		got, err := r.createOnce(ctx, c, attempt)

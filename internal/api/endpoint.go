@@ -6,7 +6,6 @@ func endpoints(d *deployment, cache *listCache) *restCollection[Endpoint] {
 		deployment: d, cache: cache, kind: "endpoint",
 		id:        func(e Endpoint) string { return e.ID },
 		name:      func(e Endpoint) string { return e.Name },
-		secretsOf: endpointSecrets,
 		sameFixed: sameFixedOfEndpoint,
 		normalize: normalizeEndpoints,
 	}
@@ -18,10 +17,6 @@ func (e Endpoint) Environment() map[string]string {
 		return nil
 	}
 	return e.Container.Env
-}
-
-func endpointSecrets(e Endpoint) []string {
-	return envSecrets(e.Environment())
 }
 
 func sameFixedOfEndpoint(got, want Endpoint) bool {

@@ -42,7 +42,7 @@ func TestErrorsTellWhatTheAPISaid(t *testing.T) {
 		"strange object":  {400, nil, `{"error":{"code":7}}`, `400 Bad Request: {"code":7}`},
 		"null members":    {404, nil, `{"title":null,"detail":null,"errors":null}`, `404 Not Found: {"title":null,"detail":null,"errors":null}.` + notTheAPI("another API")},
 		"no body":         {404, nil, ``, "404 Not Found." + notTheAPI("a server that answers without a body")},
-		"text":            {404, nil, "404 page\x1b[31m\n\tnot   found", "404 Not Found: 404 page [31m not found." + notTheAPI("a server that answers in plain text")},
+		"text":            {404, nil, "404 page\x1b[31m\n\tnot   found", "404 Not Found: 404 page not found." + notTheAPI("a server that answers in plain text")},
 		"HTML": {404, []string{"Server", "nginx"}, "<html><title>404 &amp; gone</title><body>nginx</body></html>",
 			"404 Not Found: an HTML page, so this may not be the address of the API." + notTheAPI(`a web site (page title "404 & gone"), served by nginx`)},
 		"absence":           {404, nil, `{"title":"Not Found","status":404,"detail":"no such volume"}`, "404 Not Found: no such volume"},

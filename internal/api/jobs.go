@@ -14,7 +14,10 @@ import (
 )
 
 // Jobs is the job API of queue-based endpoints, at {queue_url}/v2/{endpoint id}.
-type Jobs struct{ deployment *deployment }
+type Jobs struct {
+	deployment *deployment
+	learn      func(ctx context.Context, endpointID string) error
+}
 
 // Submission is the body of Run and RunSync.
 type Submission struct {
@@ -119,15 +122,9 @@ func (j *Jobs) RunSync(ctx context.Context, endpointID string, s Submission, wai
 
 func (j *Jobs) submit(ctx context.Context, endpointID, path string, s Submission, c httpclient.Call) (Job, error) {
 	c.Method, c.Body = http.MethodPost, s
-	if s.Webhook != "" {
-		c.Secrets = append(c.Secrets, s.Webhook)
-	}
-	if s.S3Config != nil {
-		c.Secrets = append(c.Secrets, s.S3Config.AccessSecret)
-	}
 	answer := identified[Job]{kind: "job", decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path, c, &answer)
-	return answer.object, err
+	return j.redacted(ctx, endpointID, answer.object, err)
 }
 
 // Status reads a job.
@@ -163,7 +160,7 @@ func (j *Jobs) job(ctx context.Context, method, endpointID, path, jobID string) 
 	}
 	answer := identified[Job]{kind: "job", want: jobID, decode: decodePlain[Job]}
 	err := j.do(ctx, endpointID, path+jobID, httpclient.Call{Method: method}, &answer)
-	return answer.object, err
+	return j.redacted(ctx, endpointID, answer.object, err)
 }
 
 // Health counts the endpoint's jobs and workers.

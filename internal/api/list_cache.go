@@ -227,13 +227,12 @@ func (r *restCollection[T]) probe() probe {
 	}}
 }
 
-// fetchList asks for the list, unless it was refused before in this run. Secrets
-// are kept out of its error.
-func (r *restCollection[T]) fetchList(ctx context.Context, secrets ...string) ([]element, error) {
+// fetchList asks for the list, unless it was refused before in this run.
+func (r *restCollection[T]) fetchList(ctx context.Context) ([]element, error) {
 	if err := r.cache.refusal(); err != nil {
 		return nil, err
 	}
-	elements, err := r.elements(ctx, httpclient.Call{URL: r.settings.BaseURL + r.path, Query: r.query, Secrets: secrets}, r.member)
+	elements, err := r.elements(ctx, httpclient.Call{URL: r.settings.BaseURL + r.path, Query: r.query}, r.member)
 	if err != nil {
 		r.cache.recordRefusal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // LogLine is a line of the log of a worker or pod.
@@ -47,6 +48,9 @@ func (c *Client) WorkerLog(ctx context.Context, endpointID, workerID string, q L
 	if !ValidID(endpointID) || !ValidID(workerID) {
 		return nil, fmt.Errorf("%q and %q can't be the ids of an endpoint and its worker: an id has letters, digits, - and _ only", endpointID, workerID)
 	}
+	if err := c.LearnEndpoint(ctx, endpointID); err != nil {
+		return nil, err
+	}
 	return c.log(ctx, "/v2/serverless/"+endpointID+"/workers/"+workerID+"/logs", q)
 }
 
@@ -54,6 +58,11 @@ func (c *Client) WorkerLog(ctx context.Context, endpointID, workerID string, q L
 func (c *Client) PodLog(ctx context.Context, podID string, q LogQuery) ([]LogLine, error) {
 	if !ValidID(podID) {
 		return nil, fmt.Errorf("%q can't be the id of a pod: an id has letters, digits, - and _ only", podID)
+	}
+	if redact.FromContext(ctx) != nil {
+		if _, err := c.Pods.Get(ctx, podID); err != nil { // its environment, which the log may repeat
+			return nil, err
+		}
 	}
 	return c.log(ctx, "/v2/pods/"+podID+"/logs", q)
 }
@@ -74,6 +83,7 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 			return err
 		},
 	}, nil)
+	redactLog(ctx, lines)
 	return lines, err
 }
 

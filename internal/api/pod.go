@@ -91,17 +91,10 @@ func pods(d *deployment, cache *listCache) *restCollection[Pod] {
 		id:        func(p Pod) string { return p.ID },
 		name:      func(p Pod) string { return p.Name },
 		absent:    func(p Pod) bool { return p.Status == PodTerminated },
-		secretsOf: podSecrets,
+		foreign:   func(p *Pod) []*string { return []*string{p.Reason} },
 		sameFixed: sameFixedOfPod,
 		normalize: normalizePods,
 	}
-}
-
-func podSecrets(p Pod) []string {
-	if p.Container == nil {
-		return nil
-	}
-	return envSecrets(p.Container.Env)
 }
 
 func sameFixedOfPod(got, want Pod) bool {

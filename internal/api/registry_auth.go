@@ -20,6 +20,5 @@ func registryAuths(d *deployment, cache *listCache) *restCollection[RegistryAuth
 			}
 			return nil, nil
 		},
-		secretsOf: func(a RegistryAuth) []string { return []string{a.Password} },
 	}
 }

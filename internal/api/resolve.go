@@ -105,7 +105,7 @@ func (r *restCollection[T]) lookUp(ctx context.Context, a *pendingCreate[T], fit
 		if err := httpclient.Sleep(ctx, wait); err != nil {
 			return nil, errors.New("interrupted")
 		}
-		elements, err := r.fetchList(ctx, r.secrets(a.want)...)
+		elements, err := r.fetchList(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func (r *restCollection[T]) lookUp(ctx context.Context, a *pendingCreate[T], fit
 				return nil, fmt.Errorf("the deployment lists it under an id that can't be used, %s: delete it there", quoteID(e.id))
 			}
 			if err == nil && fits(o) && r.cache.incomplete(e.raw, r.required) {
-				o, err = r.fetchObject(ctx, e.id, r.secrets(a.want)...)
+				o, err = r.fetchObject(ctx, e.id)
 			}
 			if err == nil && fits(o) {
 				found = append(found, o)

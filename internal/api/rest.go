@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // restCollection is the Collection of one kind in one API version.
@@ -42,8 +43,8 @@ type restCollection[T any] struct {
 	// the server may order or leave out (same.go).
 	sameFixed func(got, want T) bool
 	normalize func(got, want T) (T, T)
-	// secretsOf finds what in an object must not be shown.
-	secretsOf func(T) []string
+	// foreign are the texts of an object that a program or the deployment wrote for people.
+	foreign func(*T) []*string
 	// absent tells whether an answer shows an object that is gone.
 	absent func(T) bool
 	// listOnly marks a kind whose objects can't be read by id.
@@ -62,7 +63,7 @@ func (r *restCollection[T]) List(ctx context.Context) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeElements(elements, r.decode)
+	return decodeElements(elements, r.receiver(ctx))
 }
 
 func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err error) {
@@ -73,12 +74,26 @@ func (r *restCollection[T]) Get(ctx context.Context, id string) (got T, err erro
 	if err != nil {
 		return got, err
 	}
-	return r.decodePresent(e)
+	return r.decodePresent(ctx, e)
+}
+
+// receiver decodes objects. The context's redact.Set learns their secrets, and the texts
+// of programs are redacted.
+func (r *restCollection[T]) receiver(ctx context.Context) func(json.RawMessage) (T, error) {
+	return func(raw json.RawMessage) (T, error) {
+		got, err := r.decode(raw)
+		secrets := redact.FromContext(ctx)
+		secrets.AddJSON(raw)
+		if err == nil && r.foreign != nil {
+			redactTexts(secrets, r.foreign(&got)...)
+		}
+		return got, err
+	}
 }
 
 // decodePresent decodes an object, unless it shows that it is gone.
-func (r *restCollection[T]) decodePresent(e element) (T, error) {
-	got, err := decodeElement(e, r.decode)
+func (r *restCollection[T]) decodePresent(ctx context.Context, e element) (T, error) {
+	got, err := decodeElement(e, r.receiver(ctx))
 	if err == nil && r.absent != nil && r.absent(got) {
 		return got, r.notFound(e.id)
 	}
@@ -90,6 +105,7 @@ func (r *restCollection[T]) GetFresh(ctx context.Context, id string) (T, error) 
 }
 
 func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, err error) {
+	ctx, _ = redact.NewContext(ctx)
 	changes, err := r.update(have, want)
 	if err != nil {
 		return got, err
@@ -101,11 +117,11 @@ func (r *restCollection[T]) Update(ctx context.Context, have, want T) (got T, er
 	if err != nil {
 		return got, err
 	}
-	c.Body, c.Secrets = changes, r.secrets(want)
+	c.Body = changes
 	defer r.cache.beginWrite()()
 	got, err = r.sendForObject(ctx, c, r.id(have))
 	if e, ok := errors.AsType[*Error](err); ok && r.alreadyApplied != nil && e.Status == http.StatusBadRequest && e.Tries > 1 {
-		if now, failed := r.fetchObject(ctx, r.id(have), c.Secrets...); failed == nil && r.alreadyApplied(now, want) {
+		if now, failed := r.fetchObject(ctx, r.id(have)); failed == nil && r.alreadyApplied(now, want) {
 			return now, nil
 		}
 	}
@@ -179,7 +195,7 @@ func (r *restCollection[T]) checkSubject(id string, response *httpclient.Respons
 
 // fetch asks for an object by its id. Unlisted says that the list of this run
 // lacks it.
-func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool, secrets ...string) (element, error) {
+func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool) (element, error) {
 	c, err := r.callByID(http.MethodGet, id)
 	if err != nil {
 		return element{}, err
@@ -187,7 +203,7 @@ func (r *restCollection[T]) fetch(ctx context.Context, id string, unlisted bool,
 	if r.listOnly {
 		return r.fetchFromList(ctx, id)
 	}
-	c.Query, c.Secrets = r.query, secrets
+	c.Query = r.query
 	answer := identified[T]{kind: r.kind, want: id, decode: r.decode}
 	if err := r.Do(ctx, c, &answer); err != nil {
 		return element{}, r.confirmAbsence(ctx, id, unlisted, err)
@@ -259,12 +275,12 @@ func (r *restCollection[T]) confirmAbsence(ctx context.Context, id string, unlis
 }
 
 // fetchObject reads an object by its id, whatever is kept of it.
-func (r *restCollection[T]) fetchObject(ctx context.Context, id string, secrets ...string) (got T, err error) {
-	e, err := r.fetch(ctx, id, false, secrets...)
+func (r *restCollection[T]) fetchObject(ctx context.Context, id string) (got T, err error) {
+	e, err := r.fetch(ctx, id, false)
 	if err != nil {
 		return got, err
 	}
-	return r.decodePresent(e)
+	return r.decodePresent(ctx, e)
 }
 
 // callByID is a call about one object.
@@ -282,14 +298,7 @@ func (r *restCollection[T]) invalidID(id string) error {
 // sendForObject sends a call that is answered by one object: the one with the id, or a
 // new one if the id is "".
 func (r *restCollection[T]) sendForObject(ctx context.Context, c httpclient.Call, id string) (T, error) {
-	answer := identified[T]{kind: r.kind, want: id, decode: r.decode}
+	answer := identified[T]{kind: r.kind, want: id, decode: r.receiver(ctx)}
 	err := r.Do(ctx, c, &answer)
 	return answer.object, err
-}
-
-func (r *restCollection[T]) secrets(of T) []string {
-	if r.secretsOf == nil {
-		return nil
-	}
-	return r.secretsOf(of)
 }

@@ -45,6 +45,8 @@ type Settings struct {
 
 	// Transport replaces the connections to the deployment.
 	Transport http.RoundTripper
+
+	Log httpclient.Log // nil for none
 }
 
 // SettingError says that a setting can't be used, and the fix. It never

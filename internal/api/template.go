@@ -8,7 +8,6 @@ func templates(d *deployment, cache *listCache) *restCollection[Template] {
 		deployment: d, cache: cache, kind: "template",
 		id:          func(t Template) string { return t.ID },
 		name:        func(t Template) string { return t.Name },
-		secretsOf:   func(t Template) []string { return envSecrets(t.Env) },
 		uniqueNames: true,
 		sameFixed:   sameFixedOfTemplate,
 		normalize:   normalizeTemplates,

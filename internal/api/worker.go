@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // Worker is an active worker of an endpoint.
@@ -77,6 +79,12 @@ type Releases struct {
 // EndpointWorkers lists the workers of an endpoint (v2 only).
 func (c *Client) EndpointWorkers(ctx context.Context, endpointID string) (out EndpointWorkers, err error) {
 	out.Workers, err = listOfEndpoint[Worker](ctx, c, endpointID, "workers", &out)
+	if err == nil && slices.ContainsFunc(out.Workers, func(w Worker) bool { return deref(w.Reason) != "" }) {
+		err = c.LearnEndpoint(ctx, endpointID)
+	}
+	for _, w := range out.Workers {
+		redactTexts(redact.FromContext(ctx), w.Reason)
+	}
 	return out, err
 }
 

@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // Client sends calls with a key and time-outs. Its fields are set before the
@@ -45,6 +47,8 @@ type Client struct {
 	// IsAPIError tells whether an error came in the form of the API itself.
 	IsAPIError func(target string, status int, answer []byte) bool
 
+	Log Log // nil for none
+
 	RecentCreates RecentCreates
 
 	answered atomic.Bool
@@ -59,7 +63,6 @@ type Call struct {
 	Query     url.Values
 	Body      any           // encoded as JSON; nil for none
 	ExtraTime time.Duration // added to the time-out of a try
-	Secrets   []string      // in the body, kept out of errors
 
 	// Accept is the form of the answer; JSON where it is empty. Stream reads a successful
 	// answer in place of Do, which then decodes nothing; it closes the body.
@@ -75,6 +78,8 @@ type Call struct {
 	// Untracked marks a call of another API than the one whose rate limits,
 	// outages and identity the client keeps track of.
 	Untracked bool
+
+	secrets *redact.Set // kept out of errors and logs
 }
 
 // Answered tells whether the API has answered: an answer could be decoded, or
@@ -82,8 +87,13 @@ type Call struct {
 func (c *Client) Answered() bool { return c.answered.Load() }
 
 // Do sends a call and decodes the answer into out, unless out is nil. Every
-// error of the request is an *Error.
+// error of the request is an *Error. The context's redact.Set learns the secrets of the
+// request.
 func (c *Client) Do(ctx context.Context, call Call, out any) error {
+	if call.secrets = redact.FromContext(ctx); call.secrets == nil {
+		call.secrets = new(redact.Set)
+	}
+	call.secrets.Add(c.APIKey)
 	if err := ctx.Err(); err != nil {
 		return c.NotSent(call, err)
 	}
@@ -129,19 +139,6 @@ type answer struct {
 
 // send makes the tries of a call, until one succeeds or no other may follow.
 func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error) {
-	var payload any
-	var text string
-	if call.Body != nil {
-		encoded, err := json.Marshal(call.Body)
-		if err != nil {
-			return a, c.NotSent(call, fmt.Errorf("encoding the body: %w", err))
-		}
-		payload, text = encoded, string(encoded)
-	}
-	target := call.URL
-	if len(call.Query) > 0 {
-		target += "?" + call.Query.Encode()
-	}
 	// A write that is under way when the caller is interrupted gets its answer
 	// first. Waits between tries end at once.
 	sending, release := ctx, context.CancelFunc(func() {})
@@ -149,28 +146,25 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		sending, release = Grace(ctx, answerAfterInterrupt)
 	}
 	defer release()
-	req, err := retryablehttp.NewRequestWithContext(sending, call.Method, target, payload)
+	logged := logged{Client: c, call: call, try: &a.tries}
+	req, err := c.newRequest(sending, call, &logged)
 	if err != nil {
 		return a, c.NotSent(call, err)
-	}
-	req.Header.Set("Authorization", "Bearer "+c.APIKey)
-	req.Header.Set("User-Agent", c.UserAgent)
-	req.Header.Set("Accept", cmp.Or(call.Accept, "application/json"))
-	if payload != nil {
-		req.Header.Set("Content-Type", "application/json")
 	}
 	req.SetResponseHandler(func(resp *http.Response) (err error) {
 		if call.Stream != nil && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), call.Accept) {
 			a.body = nil
 			return call.Stream(resp.Body)
 		}
-		a.body, err = read(resp.Body)
+		if a.body, err = read(resp.Body); err == nil {
+			logged.answered(ctx, a.body)
+		}
 		return err
 	})
 
 	policy := retryPolicy{
 		caller: ctx, cancel: release, repeatable: repeatable[call.Method], unproven: !c.Answered(),
-		recent: func() bool { return c.RecentCreates.concern(call.URL, text) },
+		recent: func() bool { return c.RecentCreates.concern(call.URL, string(logged.body)) },
 	}
 	if !call.Untracked {
 		policy.throttle = &c.throttle
@@ -180,7 +174,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		policy.entered = true
 	}
 	client := retryablehttp.Client{
-		HTTPClient:     &http.Client{Transport: c.RoundTripper, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect},
+		HTTPClient:     &http.Client{Transport: logged, Timeout: c.Timeout + call.ExtraTime, CheckRedirect: redirect},
 		RetryMax:       math.MaxInt, // the policy counts
 		CheckRetry:     policy.check,
 		Backoff:        policy.backoff,
@@ -203,6 +197,34 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 		failure.mayHaveSucceeded = policy.mayHaveSucceeded
 	}
 	return a, failure
+}
+
+// newRequest makes the request of a call, and shows its body to the log.
+func (c *Client) newRequest(ctx context.Context, call Call, to *logged) (*retryablehttp.Request, error) {
+	var payload any // nil for no body
+	if call.Body != nil {
+		var err error
+		if to.body, err = json.Marshal(call.Body); err != nil {
+			return nil, fmt.Errorf("encoding the body: %w", err)
+		}
+		payload = to.body
+		call.secrets.AddJSON(to.body)
+	}
+	target := call.URL
+	if len(call.Query) > 0 {
+		target += "?" + call.Query.Encode()
+	}
+	req, err := retryablehttp.NewRequestWithContext(ctx, call.Method, target, payload)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.APIKey)
+	req.Header.Set("User-Agent", c.UserAgent)
+	req.Header.Set("Accept", cmp.Or(call.Accept, "application/json"))
+	if payload != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
 }
 
 // record keeps what a failure says about the other side.

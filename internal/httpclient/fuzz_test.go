@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
 )
 
@@ -21,6 +22,7 @@ const (
 // planted puts the secrets into what a server says, in the ways in which servers
 // write them.
 func planted(text string) string {
+	unquoted := func(quoted string) string { return quoted[1 : len(quoted)-1] }
 	plain := func(s string) string {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
@@ -40,7 +42,8 @@ func FuzzErrorBody(f *testing.F) {
 		status = 300 + (status%300+300)%300
 		for _, own := range []bool{true, false} {
 			client.IsAPIError = func(string, int, []byte) bool { return own }
-			call := Call{Method: "POST", URL: "http://deployment/registries", Secrets: []string{fuzzedSecret}}
+			call := Call{Method: "POST", URL: "http://deployment/registries", secrets: new(redact.Set)}
+			call.secrets.Add(fuzzedKey, fuzzedSecret)
 			resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {header}, "X-Request-Id": {planted(header)}, "Server": {planted(header)}, "Location": {planted(header)}}, Request: &http.Request{URL: &url.URL{Scheme: "http", Host: "deployment"}}}
 			got := client.refused(call, answer{resp, []byte(planted(text)), 1})
 			message := got.Error()

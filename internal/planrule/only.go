@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 )
 
 // Only says that an attribute can be expressed in one API version alone. A
@@ -47,8 +48,11 @@ func (o Only) Check(ctx context.Context, c diagnostics.Check, version api.Versio
 		return
 	}
 	what := o.Attribute
-	if len(o.Except) > 0 {
-		what += " = " + v.String()
+	if closed := len(o.Except) > 0 && o.Except[0] != ""; closed && !redact.IsSecret(o.Attribute) {
+		switch v.(type) {
+		case types.String, types.Bool:
+			what += " = " + v.String()
+		}
 	}
 	c.Error(o.Attribute, fmt.Sprintf("API %s can't express this", version),
 		"%s exists in management API %s only. Leave it out, or set api_version = %q in the provider block.",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -26,6 +27,9 @@ func New(p provider.Provider) tfprotov6.ProviderServer {
 	}
 	s := &server{protocol: inner, schemas: map[string]content{}, dataSchemas: map[string]content{}}
 	ctx := context.Background()
+	s.all = sync.OnceValues(func() (*tfprotov6.GetProviderSchemaResponse, error) {
+		return inner.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	})
 	var meta provider.MetadataResponse
 	p.Metadata(ctx, provider.MetadataRequest{}, &meta)
 	for _, constructor := range p.Resources(ctx) {
@@ -58,6 +62,7 @@ type protocol interface {
 type server struct {
 	protocol
 	schemas, dataSchemas map[string]content
+	all                  func() (*tfprotov6.GetProviderSchemaResponse, error)
 }
 
 // content is the schema of a resource or data source.
@@ -70,7 +75,7 @@ func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.ValidateResourceConfigResponse{Diagnostics: diags}, nil
 	}
-	return s.protocol.ValidateResourceConfig(ctx, req)
+	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ValidateResourceConfig, req)
 }
 
 // PlanResourceChange sees what was unknown when it was validated.
@@ -78,14 +83,14 @@ func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanReso
 	if diags := fractions(ctx, s.schemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: diags, PlannedState: req.PriorState}, nil
 	}
-	return s.protocol.PlanResourceChange(ctx, req)
+	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.PlanResourceChange, req)
 }
 
 func (s *server) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.ValidateDataResourceConfigResponse{Diagnostics: diags}, nil
 	}
-	return s.protocol.ValidateDataResourceConfig(ctx, req)
+	return guard(ctx, s, dataSchema(req.TypeName), s.protocol.ValidateDataResourceConfig, req)
 }
 
 // ReadDataSource sees what was unknown when it was validated.
@@ -93,7 +98,7 @@ func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSour
 	if diags := fractions(ctx, s.dataSchemas[req.TypeName], req.Config); len(diags) > 0 {
 		return &tfprotov6.ReadDataSourceResponse{Diagnostics: diags}, nil
 	}
-	return s.protocol.ReadDataSource(ctx, req)
+	return guard(ctx, s, dataSchema(req.TypeName), s.protocol.ReadDataSource, req)
 }
 
 // fractions refuses the numbers of a configuration that are not whole where its

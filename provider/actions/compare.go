@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
@@ -88,19 +89,15 @@ func sameNumber(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-const longestShown = 500 // bytes
+const longestShown = 500 // characters
 
-// show is a value as JSON, cut where it is long.
+// show is a value as JSON.
 func show(v any) string {
-	var text bytes.Buffer
+	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return "not JSON"
 	}
-	shown := bytes.TrimSpace(text.Bytes())
-	if len(shown) > longestShown {
-		return string(bytes.ToValidUTF8(shown[:longestShown], nil)) + " …"
-	}
-	return string(shown)
+	return strings.TrimSpace(text.String())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -46,7 +47,7 @@ var jobRun = &definition[jobRunModel]{
 			return err
 		}
 		report("Job %s is %s after %d ms in the queue and %d ms of execution.", job.ID, job.Status, job.DelayTime, job.ExecutionTime)
-		return config.compare(job)
+		return config.compare(ctx, c, job)
 	},
 }
 
@@ -86,7 +87,7 @@ type jobRunModel struct {
 }
 
 // compare holds the output against what is expected.
-func (m *jobRunModel) compare(job api.Job) error {
+func (m *jobRunModel) compare(ctx context.Context, c *api.Client, job api.Job) error {
 	output, err := decodeJSON(job.Output)
 	if err != nil {
 		return fmt.Errorf("the output of job %s is not JSON: %w", job.ID, err)
@@ -104,7 +105,10 @@ func (m *jobRunModel) compare(job api.Job) error {
 			continue // validated
 		}
 		if difference := differs("output", output, want, expected.open); difference != "" {
-			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s", job.ID, difference, show(output))}
+			_ = c.LearnEndpoint(ctx, m.EndpointID.ValueString()) // who may run jobs need not be allowed to read the endpoint
+			secrets := redact.FromContext(ctx)
+			return &diagnostics.AttributeError{Attribute: expected.attribute, Err: fmt.Errorf("job %s completed, and %s. Its output is %s",
+				job.ID, secrets.Text(difference, 2*longestShown), secrets.Text(show(output), longestShown))}
 		}
 	}
 	return nil

@@ -1,0 +1,192 @@
+package pluginserver
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
+)
+
+// Each call that has a configuration or a state gets a redact.Set with its secrets, and
+// no diagnostic leaves the server before it has passed through that set: also those of
+// the framework.
+
+// guard makes a call with a set.
+func guard[Q, R any](ctx context.Context, s *server, schema func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema, call func(context.Context, Q) (R, error), req Q) (R, error) {
+	ctx, secrets := redact.NewContext(ctx)
+	secrets.AddLater(func() []string { return s.secretsOf(schema, req) })
+	resp, err := call(ctx, req)
+	if answer := reflect.Indirect(reflect.ValueOf(resp)); err == nil && answer.IsValid() {
+		if diags, ok := answer.FieldByName("Diagnostics").Interface().([]*tfprotov6.Diagnostic); ok {
+			redactDiagnostics(secrets, diags)
+		}
+	}
+	return resp, err
+}
+
+func redactDiagnostics(secrets *redact.Set, diags []*tfprotov6.Diagnostic) {
+	for _, d := range diags {
+		d.Summary, d.Detail = secrets.Message(d.Summary), secrets.Message(d.Detail)
+	}
+}
+
+// secretsOf finds the secrets in the configurations and states of a request.
+func (s *server) secretsOf(schema func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema, req any) (out []string) {
+	all, err := s.all()
+	if err != nil {
+		return nil
+	}
+	of := schema(all)
+	fields := reflect.Indirect(reflect.ValueOf(req))
+	for i := range fields.NumField() {
+		value, ok := fields.Field(i).Interface().(*tfprotov6.DynamicValue)
+		if !ok || value == nil || of == nil {
+			continue
+		}
+		object, err := value.Unmarshal(of.ValueType())
+		if err != nil { // a value of another type, which has no secrets
+			continue
+		}
+		_ = tftypes.Walk(object, func(at *tftypes.AttributePath, v tftypes.Value) (bool, error) {
+			var text *string
+			if v.Type().Is(tftypes.String) && v.IsKnown() && v.As(&text) == nil && text != nil {
+				for _, step := range at.Steps() {
+					if name, ok := step.(tftypes.AttributeName); ok && redact.IsSecret(string(name)) {
+						out = append(out, redact.Values(string(name), *text)...)
+					}
+				}
+			}
+			return true, nil
+		})
+	}
+	return out
+}
+
+func providerSchema(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema { return all.Provider }
+
+func resourceSchema(typeName string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+		return all.ResourceSchemas[typeName]
+	}
+}
+
+func dataSchema(typeName string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+		return all.DataSourceSchemas[typeName]
+	}
+}
+
+func ephemeralSchema(typeName string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+		return all.EphemeralResourceSchemas[typeName]
+	}
+}
+
+func actionSchema(actionType string) func(*tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+	return func(all *tfprotov6.GetProviderSchemaResponse) *tfprotov6.Schema {
+		if of := all.ActionSchemas[actionType]; of != nil {
+			return of.Schema
+		}
+		return nil
+	}
+}
+
+func (s *server) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
+	return guard(ctx, s, providerSchema, s.protocol.ValidateProviderConfig, req)
+}
+
+func (s *server) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
+	return guard(ctx, s, providerSchema, s.protocol.ConfigureProvider, req)
+}
+
+func (s *server) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	return guard(withState(ctx, req.RawState), s, resourceSchema(req.TypeName), s.protocol.UpgradeResourceState, req)
+}
+
+func (s *server) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
+	return guard(withState(ctx, req.SourceState), s, resourceSchema(req.TargetTypeName), s.protocol.MoveResourceState, req)
+}
+
+// withState returns a context with a set that has the secrets of a state in JSON.
+func withState(ctx context.Context, state *tfprotov6.RawState) context.Context {
+	ctx, secrets := redact.NewContext(ctx)
+	if state != nil {
+		secrets.AddJSON(state.JSON)
+	}
+	return ctx
+}
+
+func (s *server) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ReadResource, req)
+}
+
+func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ApplyResourceChange, req)
+}
+
+func (s *server) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+	return guard(ctx, s, resourceSchema(req.TypeName), s.protocol.ImportResourceState, req)
+}
+
+func (s *server) ValidateEphemeralResourceConfig(ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+	return guard(ctx, s, ephemeralSchema(req.TypeName), s.protocol.ValidateEphemeralResourceConfig, req)
+}
+
+func (s *server) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	return guard(ctx, s, ephemeralSchema(req.TypeName), s.protocol.OpenEphemeralResource, req)
+}
+
+func (s *server) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
+	return guard(ctx, s, actionSchema(req.ActionType), s.protocol.ValidateActionConfig, req)
+}
+
+func (s *server) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
+	return guard(ctx, s, actionSchema(req.ActionType), s.protocol.PlanAction, req)
+}
+
+// InvokeAction also redacts what the action reports while it runs.
+func (s *server) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
+	ctx, secrets := redact.NewContext(ctx)
+	secrets.AddLater(func() []string { return s.secretsOf(actionSchema(req.ActionType), req) })
+	stream, err := s.protocol.InvokeAction(ctx, req)
+	if err != nil {
+		return stream, err
+	}
+	events := stream.Events
+	stream.Events = func(yield func(tfprotov6.InvokeActionEvent) bool) {
+		for event := range events {
+			switch e := event.Type.(type) {
+			case tfprotov6.ProgressInvokeActionEventType:
+				e.Message = secrets.Message(e.Message)
+				event.Type = e
+			case tfprotov6.CompletedInvokeActionEventType:
+				redactDiagnostics(secrets, e.Diagnostics)
+			}
+			if !yield(event) {
+				return
+			}
+		}
+	}
+	return stream, nil
+}
+
+func (s *server) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
+	ctx, secrets := redact.NewContext(ctx)
+	stream, err := s.protocol.ListResource(ctx, req)
+	if err != nil {
+		return stream, err
+	}
+	results := stream.Results
+	stream.Results = func(yield func(tfprotov6.ListResourceResult) bool) {
+		for result := range results {
+			redactDiagnostics(secrets, result.Diagnostics)
+			if !yield(result) {
+				return
+			}
+		}
+	}
+	return stream, nil
+}

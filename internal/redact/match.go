@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"encoding/json"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	minLong  = 8 // characters of a secret that is redacted anywhere, also inside a word
+	minToken = 4 // of one that is redacted as a word of its own; shorter ones only where a value stands
+	minLeaf  = 16
+)
+
+// ordinary are values that many environments have and that are no secrets: to redact
+// them would spoil logs.
+var ordinary = map[string]bool{
+	"true": true, "false": true, "yes": true, "none": true, "null": true, "auto": true, "trace": true, "debug": true, "info": true,
+	"warn": true, "warning": true, "error": true, "fatal": true, "prod": true, "cuda": true, "default": true, "enabled": true,
+}
+
+// isOrdinary tells whether a value is no secret. Nor is the address of a host, which
+// errors about requests have to name.
+func isOrdinary(value string) bool {
+	u, err := url.Parse(value)
+	address := err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
+	return address || ordinary[strings.ToLower(value)]
+}
+
+// parts are a secret and what of it may be shown alone: the lines of a key, the texts of
+// a JSON document, and the password of a URL.
+func parts(secret string) []string {
+	out := []string{secret}
+	if lines := strings.Split(strings.ReplaceAll(secret, `\n`, "\n"), "\n"); len(lines) > 1 {
+		for _, line := range lines {
+			if line = strings.TrimSpace(line); len(line) >= minToken {
+				out = append(out, line)
+			}
+		}
+	}
+	var document any
+	if strings.HasPrefix(strings.TrimSpace(secret), "{") && json.Unmarshal([]byte(secret), &document) == nil {
+		walk(document, func(leaf string) {
+			if len(leaf) >= minLeaf && leaf != secret {
+				out = append(out, parts(leaf)...)
+			}
+		})
+	}
+	if u, err := url.Parse(secret); err == nil {
+		if password, ok := u.User.Password(); ok {
+			out = append(out, password)
+		}
+	}
+	return out
+}
+
+// words are the arguments of a command that may be secrets by themselves: neither
+// options nor names of files or images.
+func words(command string) (out []string) {
+	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'=,;`, r) }) {
+		if len(word) >= minLong && !strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "/.") {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// spellings lists the ways in which a text may spell a secret.
+func spellings(secret string) []string {
+	quoted, _ := json.Marshal(secret)
+	var plain strings.Builder // JSON without the escapes for HTML
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(secret) // a string can always be encoded
+	all := []string{
+		secret,
+		unquoted(string(quoted)),
+		unquoted(strings.TrimSpace(plain.String())),
+		unquoted(strconv.Quote(secret)),
+		unquoted(strconv.QuoteToASCII(secret)),
+		url.QueryEscape(secret),
+		url.PathEscape(secret),
+		html.EscapeString(secret),
+		printable(secret),
+		strings.Join(strings.Fields(secret), " "),
+	}
+	out := all[:0]
+	for _, spelling := range all {
+		if spelling != "" {
+			out = append(out, spelling)
+		}
+	}
+	return out
+}
+
+func unquoted(quoted string) string { return quoted[1 : len(quoted)-1] }
+
+// maskToken redacts a short secret where it stands by itself.
+func maskToken(text, token string) string {
+	for from := 0; ; {
+		i := strings.Index(text[from:], token)
+		if i < 0 {
+			return text
+		}
+		at := from + i
+		if standsAlone(text[:at], text[at+len(token):], utf8.RuneCountInString(token)) {
+			text = text[:at] + Redacted + text[at+len(token):]
+			from = at + len(Redacted)
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(token)
+		from = at + size
+	}
+}
+
+// standsAlone tells whether a short secret between two texts is a value, and not a part
+// of a word, an ordinary word or the name of a JSON member.
+func standsAlone(before, after string, length int) bool {
+	left, _ := utf8.DecodeLastRuneInString(before)
+	right, _ := utf8.DecodeRuneInString(strings.TrimPrefix(after, `\`))
+	quoted := left == right && strings.ContainsRune("\"'`", left) && before != ""
+	switch {
+	case isWord(left, before) || isWord(right, after):
+		return false
+	case quoted:
+		rest := strings.TrimPrefix(after, `\`)[1:]
+		return !strings.HasPrefix(strings.TrimLeft(rest, " "), ":")
+	}
+	return length >= minToken || left == '=' || before == "" && after == ""
+}
+
+func isWord(r rune, of string) bool {
+	return of != "" && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
+}

@@ -1,0 +1,118 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// secretNames are the attributes of configurations, and the members of requests and
+// answers, whose values may be secrets: in lower case, without underscores.
+var secretNames = map[string]bool{
+	"env": true, "envwo": true, "password": true, "passwordwo": true, "apikey": true, "webhook": true, "headers": true,
+	"accessid": true, "accesssecret": true,
+	"args": true, "dockerargs": true, "dockerstartcmd": true, "dockerentrypoint": true, "entrypoint": true,
+}
+
+// payloadNames are members with the data of users, which no log has.
+var payloadNames = map[string]bool{"input": true, "output": true, "error": true, "stream": true, "line": true, "reason": true}
+
+func canonical(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// IsSecret tells whether the values of an attribute or member may be secrets.
+func IsSecret(name string) bool { return secretNames[canonical(name)] }
+
+// Values are the secrets of a text that an attribute or member has.
+func Values(name, text string) []string {
+	switch canonical(name) {
+	case "args", "dockerargs", "dockerstartcmd", "dockerentrypoint", "entrypoint":
+		return append(words(text), text)
+	}
+	return []string{text}
+}
+
+// secretsIn finds the secrets of a JSON document.
+func secretsIn(document []byte) (out []string) {
+	var root any
+	if json.Unmarshal(document, &root) != nil {
+		return nil
+	}
+	var find func(v any)
+	find = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, element := range v {
+				find(element)
+			}
+		case map[string]any:
+			for name, member := range v {
+				if !IsSecret(name) {
+					find(member)
+					continue
+				}
+				walk(member, func(leaf string) { out = append(out, Values(name, leaf)...) })
+			}
+		}
+	}
+	find(root)
+	return out
+}
+
+// walk visits the texts in a decoded document.
+func walk(v any, visit func(string)) {
+	switch v := v.(type) {
+	case string:
+		visit(v)
+	case []any:
+		for _, element := range v {
+			walk(element, visit)
+		}
+	case map[string]any:
+		for _, member := range v {
+			walk(member, visit)
+		}
+	}
+}
+
+const maxBody = 16 << 10 // characters of a body in a log
+
+// Body is the body of a request or an answer for a log: without the values of secret
+// members and of payloads. Of what is not JSON it tells the size alone.
+func (s *Set) Body(body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var root any
+	if decoder.Decode(&root) != nil {
+		return "[not JSON]"
+	}
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(hidden(root, false)) // what was decoded can be encoded
+	return s.Text(out.String(), maxBody)
+}
+
+// hidden replaces the values of secret members and payloads. It keeps their names.
+func hidden(v any, secret bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = hidden(member, secret || IsSecret(name) || payloadNames[canonical(name)])
+		}
+		return v
+	case []any:
+		for i, element := range v {
+			v[i] = hidden(element, secret)
+		}
+		return v
+	case nil:
+		return nil
+	}
+	if secret {
+		return Redacted
+	}
+	return v
+}

@@ -1,0 +1,176 @@
+// Package redact keeps secrets and terminal escapes out of diagnostics, logs and the
+// state. A Set collects the secrets that one call of the plugin protocol sees; text that
+// comes from a worker, a pod or a server passes through its Text or Line.
+package redact
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// Redacted stands for a secret.
+const Redacted = "[redacted]"
+
+// Set holds secrets. It may be used by several goroutines at once; a nil Set is empty.
+type Set struct {
+	mu      sync.Mutex
+	sources []func() []string // not evaluated yet
+	known   map[string]bool
+	whole   *strings.Replacer // of long secrets, anywhere
+	tokens  []string          // short secrets, the longest first
+}
+
+type contextKey struct{}
+
+// NewContext returns a context with a set, its own if it has one.
+func NewContext(ctx context.Context) (context.Context, *Set) {
+	if s := FromContext(ctx); s != nil {
+		return ctx, s
+	}
+	s := new(Set)
+	return context.WithValue(ctx, contextKey{}, s), s
+}
+
+// FromContext is the context's set, nil without one.
+func FromContext(ctx context.Context) *Set {
+	s, _ := ctx.Value(contextKey{}).(*Set)
+	return s
+}
+
+// Add adds secrets.
+func (s *Set) Add(values ...string) { s.AddLater(func() []string { return values }) }
+
+// AddJSON adds what a request or an answer has of environments and credentials.
+func (s *Set) AddJSON(document []byte) {
+	s.AddLater(func() []string { return secretsIn(document) })
+}
+
+// AddLater adds secrets that are collected when a text is redacted for the first time.
+func (s *Set) AddLater(collect func() []string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sources = append(s.sources, collect)
+}
+
+// compiled evaluates the sources.
+func (s *Set) compiled() (*strings.Replacer, []string) {
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.known)
+	for _, collect := range s.sources {
+		for _, secret := range collect() {
+			s.learn(secret)
+		}
+	}
+	if s.sources = nil; len(s.known) == before {
+		return s.whole, s.tokens
+	}
+	var pairs []string
+	s.tokens = nil
+	for _, spelling := range longestFirst(s.known) {
+		if s.known[spelling] {
+			pairs = append(pairs, spelling, Redacted)
+		} else {
+			s.tokens = append(s.tokens, spelling)
+		}
+	}
+	s.whole = strings.NewReplacer(pairs...)
+	return s.whole, s.tokens
+}
+
+// longestFirst orders spellings: one may contain another.
+func longestFirst(spellings map[string]bool) []string {
+	out := make([]string, 0, len(spellings))
+	for spelling := range spellings {
+		out = append(out, spelling)
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+	return out
+}
+
+// learn adds the spellings of a secret and of its parts.
+func (s *Set) learn(secret string) {
+	if s.known == nil {
+		s.known = map[string]bool{}
+	}
+	for _, part := range parts(secret) {
+		n := len([]rune(part))
+		if n == 0 || isOrdinary(part) {
+			continue
+		}
+		for _, spelling := range spellings(part) {
+			s.known[spelling] = n >= minLong
+		}
+	}
+}
+
+// Text makes foreign text fit for a message: without secrets, one line of printable
+// characters, at most limit of them.
+func (s *Set) Text(text string, limit int) string {
+	runes := []rune(strings.Join(strings.Fields(s.mask(printable(text))), " "))
+	if len(runes) > limit {
+		return string(runes[:limit]) + "…"
+	}
+	return string(runes)
+}
+
+// Line makes a line of a log fit for a terminal and the state. It keeps blanks.
+func (s *Set) Line(text string) string {
+	return strings.TrimRightFunc(strings.ReplaceAll(s.Lines(text), "\n", " "), unicode.IsSpace)
+}
+
+// Lines is Line of a text of several lines.
+func (s *Set) Lines(text string) string { return lineEnds.Replace(s.mask(printable(text))) }
+
+// Message is the last check of a text of the provider's own: it takes out escapes and
+// the secrets that no ordinary text contains.
+func (s *Set) Message(text string) string {
+	text = printable(text)
+	if whole, _ := s.compiled(); whole != nil {
+		text = whole.Replace(text)
+	}
+	return text
+}
+
+func (s *Set) mask(text string) string {
+	whole, tokens := s.compiled()
+	if whole != nil {
+		text = whole.Replace(text)
+	}
+	for _, token := range tokens {
+		text = maskToken(text, token)
+	}
+	return text
+}
+
+var (
+	lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+	// escapes are control sequences of terminals: CSI, then OSC and other strings with
+	// their text, then the rest (ECMA-48).
+	escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\a\x1b\u009c]*(?:\a|\x1b\\\\|\u009c)?|\x1b[ -/]*[0-~]?")
+)
+
+// printable takes out what a terminal would obey and what a reader can't see, before
+// secrets are looked for: either may stand inside one.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r), r == '\n', r == '\r', r == '\t':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1
+	}, escapes.ReplaceAllString(text, ""))
+}
