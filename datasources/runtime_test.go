@@ -187,7 +187,7 @@ func TestLogs(t *testing.T) {
 		config map[string]any
 		says   []string
 	}{
-		{map[string]any{"pod_id": "nonesuch"}, []string{"Could not look up the log of the pod", "GET", "/v2/pods/nonesuch/logs: 404", "request id"}},
+		{map[string]any{"pod_id": "nonesuch"}, []string{"Could not look up the log of the pod", "GET", "/v2/pods/nonesuch: 404", "request id"}},
 		{map[string]any{"pod_id": "a b"}, []string{"pod_id: Invalid value of pod_id"}},
 		{of(map[string]any{"tail": 0}), []string{"tail: ", "expected 1 to 5000, got 0"}},
 		{of(map[string]any{"tail": 5001}), []string{"expected 1 to 5000, got 5001"}},
