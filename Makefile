@@ -30,13 +30,13 @@ define go-test
 	[ -z "$$failed" ] || { echo; echo "Failed packages:"; printf '  %s\n' $$failed; }; exit "$${status:-1}"
 endef
 
-.PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot site install lint docs
+.PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
 
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
-	@go run ./internal/quickstart
+	@tools/quickstart
 
 test: ## A sample of every kind of test, those with a real Terraform included.
 	@echo "Testing: about ten minutes on two cores. Without a build cache, compiling comes first, and nothing is shown for some minutes."
@@ -60,10 +60,10 @@ test-all: ## Every test, with the race detector where the code runs in the test.
 	$(call go-test,-timeout=30m $(addprefix ./,$(UNRACED)))
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
-	@go run ./internal/clis
+	@go run ./internal/dev clis
 
 kubernetes: ## The programs of a Kubernetes cluster for tests, built once from their modules into the user's cache.
-	@go run ./internal/testcluster
+	@go run ./internal/dev kubernetes
 
 test-kubernetes: ## Workers on a real Kubernetes cluster, where its programs are present.
 	go test -count=1 -run='TestKubernetes|OnCluster$$|InCluster$$' -v ./cmd/jobrunner ./internal/test/deploy
@@ -75,7 +75,7 @@ kubernetes-conformance: ## The conformance suite against a jobrunner whose worke
 	KUBERNETES_CONFORMANCE='$(or $(SELECT),*)' go test -count=1 -timeout=60m -run=TestKubernetes/conforms -v ./cmd/jobrunner
 
 test-tofu: ## The acceptance tests and the quickstart with OpenTofu, where it is present.
-	@tofu=$$(go run ./internal/clis --find tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
+	@tofu=$$(go run ./internal/dev cli tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
 		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && TFCLI_AGAIN=1 go test $(ACCEPTANCE); }
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
@@ -125,9 +125,13 @@ VERSION ?= $(shell git describe --tags --always --dirty)
 image: ## The container image of the jobrunner for amd64 and arm64, in bin/image, without a container engine.
 	@go run ./internal/image -version=$(VERSION) -revision=$$(git rev-parse HEAD) -created=$$(git log -1 --format=%ct) $(if $(PUSH),-push=$(PUSH))
 
-snapshot: ## Everything of a release, in bin/dist, without publishing it; PLATFORMS=here: archives for this platform, and a check of the sources for all others.
-	@go run ./internal/snapshot $(if $(PLATFORMS),-platforms=$(PLATFORMS))
-	@go test -count=1 -run=TestDist ./internal/snapshot -dist=$(CURDIR)/bin/dist
+snapshot: ## Everything of a release, in bin/dist, without publishing it; PLATFORMS=here: archives for this platform alone.
+	@PLATFORMS=$(PLATFORMS) tools/snapshot
+	@go test -count=1 -timeout=10m -run=TestDist ./internal/test/release -dist=$(CURDIR)/bin/dist
+
+platforms: ## The programs compile on each system: after a change that depends on one.
+	for system in darwin windows freebsd; do GOOS=$$system CGO_ENABLED=0 go build . ./cmd/... || exit 1; done
+	GOARCH=386 CGO_ENABLED=0 go build ./provider/...
 
 site: ## The documentation as a website, in bin/site, with mkdocs (Debian: apt-get install mkdocs).
 	mkdocs build --strict
@@ -158,6 +162,6 @@ docs: ## Generated documentation: docs/contract.md, docs/clauses.md, docs/licenc
 	cd tools && go build -o ../bin/ github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs
 	terraform fmt -recursive examples
 	rm -rf bin/docs $(addprefix docs/,resources data-sources ephemeral-resources list-resources actions functions)
-	go run ./internal/schemajson > bin/schema.json
+	go run ./internal/dev schema > bin/schema.json
 	bin/tfplugindocs generate --providers-schema bin/schema.json --provider-name gpucloud --rendered-provider-name gpucloud --rendered-website-dir bin/docs
 	cp -R bin/docs/. docs/

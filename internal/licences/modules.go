@@ -83,10 +83,6 @@ func add(found map[string]*module, program string, list []byte) error {
 	}
 }
 
-// permissive are the licences that the programs may contain, and MPL-2.0, which binds only
-// those who change files under it.
-var permissive = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense", "Zlib"}
-
 type file struct {
 	name string
 	text []byte
@@ -109,6 +105,9 @@ func (m module) licence() (string, []file, error) {
 		text, err := os.ReadFile(filepath.Join(m.Dir, e.Name()))
 		if err != nil {
 			return "", nil, err
+		}
+		if found := forbidden.Find(separators.ReplaceAll(text, []byte(" "))); found != nil {
+			return "", nil, fmt.Errorf("%s is released under the %s: do without the module", m.Path, found)
 		}
 		files = append(files, file{e.Name(), text})
 		for _, id := range recognize(string(text)) {

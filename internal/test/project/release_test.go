@@ -56,7 +56,7 @@ func TestReleaseWorkflow(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"-release-notes bin/notes.md", "tools/release-notes", "-run=TestDist ./internal/snapshot", "make image", "gcc-aarch64-linux-gnu"} {
+	for _, want := range []string{"-release-notes bin/notes.md", "tools/release-notes", "-run=TestDist ./internal/test/release", "make image", "gcc-aarch64-linux-gnu"} {
 		if !strings.Contains(strings.ReplaceAll(runs, "--", "-"), want) {
 			t.Errorf("no step runs %s", want)
 		}

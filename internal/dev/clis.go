@@ -1,39 +1,18 @@
-// Command clis is `make clis`: it builds the releases of Terraform and
-// OpenTofu that the acceptance tests run on into the user's cache. With
-// --find it prints where one is, and builds nothing.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
-func main() {
-	find := flag.String("find", "", "print the path of `terraform or tofu`, of at least the version that make clis builds")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	var err error
-	if *find != "" {
-		err = printPath(ctx, *find)
-	} else {
-		err = build(ctx)
-	}
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "clis:", err)
-		os.Exit(1)
-	}
-}
-
-func build(ctx context.Context) error {
+// buildCLIs builds the releases of Terraform and OpenTofu that the acceptance tests run on into
+// the user's cache.
+func buildCLIs(ctx context.Context) error {
 	for _, r := range tfcli.Releases {
 		path, err := r.Path()
 		if err != nil {
@@ -57,9 +36,17 @@ func build(ctx context.Context) error {
 	return nil
 }
 
-// printPath prints nothing but a line on the standard error where the release
-// is absent, so that a caller can skip what needs it.
+// printPath prints where a release is. It prints nothing but a line on the standard error if
+// the release is absent, so that a caller can skip what needs it. Without a name it prints the
+// command line that the tests use.
 func printPath(ctx context.Context, name string) error {
+	if name == "" {
+		path, err := tfcli.Find(ctx)
+		if err == nil {
+			fmt.Println(path)
+		}
+		return err
+	}
 	i := slices.IndexFunc(tfcli.Releases, func(r tfcli.Release) bool { return r.Name == name })
 	if i < 0 {
 		return fmt.Errorf("invalid name %q: expected terraform or tofu", name)

@@ -1,6 +1,3 @@
-// Command schemajson prints what the provider has in the form of `terraform providers
-// schema -json`, from which the documentation is generated: also what the Terraform on
-// this machine is too old for.
 package main
 
 import (
@@ -15,17 +12,17 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/provider"
 )
 
-func main() {
-	document, err := describe(context.Background(), provider.Server("docs"))
-	if err == nil {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(document)
-	}
+// printSchema prints what the provider has in the form of `terraform providers schema -json`,
+// from which the documentation is generated: also what the Terraform on this machine is too
+// old for.
+func printSchema(ctx context.Context) error {
+	document, err := describe(ctx, provider.Server("docs"))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "schemajson:", err)
-		os.Exit(1)
+		return err
 	}
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
 }
 
 type object = map[string]any

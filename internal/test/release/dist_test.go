@@ -1,4 +1,5 @@
-package main
+// Package release checks what a release or `make snapshot` has made: with -dist=folder.
+package release
 
 import (
 	"archive/tar"
@@ -21,8 +22,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
+
+const root = "../../.."
 
 var distFolder = flag.String("dist", "", "`folder` of the archives that make snapshot has made")
 
@@ -76,7 +81,16 @@ func readDist(t *testing.T, dir string) dist {
 // checkArchives compares the archives with the configuration: those of this platform are
 // always there, and each has the program and the licences.
 func (d dist) checkArchives(t *testing.T) {
-	c, err := readConfig(filepath.Join("..", "..", ".goreleaser.yaml"))
+	var config struct {
+		Builds []struct {
+			ID      string
+			Targets []string
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(text, &config)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +99,7 @@ func (d dist) checkArchives(t *testing.T) {
 	for _, a := range d.archives {
 		platforms[a.system+"_"+a.arch] = true
 	}
-	for _, b := range c.builds {
+	for _, b := range config.Builds {
 		for _, target := range b.Targets {
 			name, kind := b.ID, ".tar.gz"
 			if b.ID == "provider" {
@@ -128,7 +142,7 @@ func (d dist) checkChecksums(t *testing.T) {
 			ProtocolVersions []string `json:"protocol_versions"`
 		}
 	}
-	readJSON(t, filepath.Join("..", "..", "terraform-registry-manifest.json"), &about)
+	readJSON(t, filepath.Join(root, "terraform-registry-manifest.json"), &about)
 	if about.Version != 1 || !slices.Equal(about.Metadata.ProtocolVersions, []string{"6.0"}) { // provider.Serve
 		t.Errorf("manifest: %+v", about)
 	}
@@ -140,7 +154,7 @@ func (d dist) checkChecksums(t *testing.T) {
 	for _, name := range append(want, manifest) {
 		path := filepath.Join(d.dir, name)
 		if name == manifest { // published under this name
-			path = filepath.Join("..", "..", "terraform-registry-manifest.json")
+			path = filepath.Join(root, "terraform-registry-manifest.json")
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -158,19 +172,24 @@ func (d dist) checkSignature(t *testing.T) {
 	if _, err := exec.LookPath("gpg"); err != nil {
 		t.Skip("no signature was made: gpg is not installed")
 	}
-	home, err := os.MkdirTemp("", "gpg-")
+	home, err := os.MkdirTemp("", "gpg-") // the agent's socket needs a short path
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := key{home: home}
-	defer k.remove()
-	if _, err := k.gpg(t.Context(), "--import", filepath.Join(d.dir, "..", "snapshot-key.asc")); err != nil {
+	gpg := func(args ...string) error {
+		return exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--quiet"}, args...)...).Run()
+	}
+	defer func() {
+		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()
+		_ = os.RemoveAll(home)
+	}()
+	if err := gpg("--import", filepath.Join(d.dir, "..", "snapshot-key.asc")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.gpg(t.Context(), "--verify", sums+".sig", sums); err != nil {
+	if err := gpg("--verify", sums+".sig", sums); err != nil {
 		t.Error(err)
 	}
-	if _, err := k.gpg(t.Context(), "--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")); err == nil {
+	if err := gpg("--verify", sums+".sig", filepath.Join(d.dir, "metadata.json")); err == nil {
 		t.Error("the signature is good for another file, too")
 	}
 }
