@@ -32,7 +32,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/datasources"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
@@ -124,7 +123,7 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (%s)", p.version, commandLine(req.TerraformVersion))
+	s.UserAgent = fmt.Sprintf("terraform-provider-gpucloud/%s (Terraform %s, or OpenTofu)", p.version, req.TerraformVersion)
 	s.Transport, s.Log = p.transport, logRequest
 	s.SharedReads = true // one configured provider is one walk of Terraform
 	client, err := api.New(s)
@@ -171,15 +170,6 @@ func reportUnreachable(diags *diag.Diagnostics, err error) {
 	default:
 		diags.AddError("The management API does not answer as expected", err.Error())
 	}
-}
-
-// commandLine names Terraform with its version, and OpenTofu without: it gives a
-// version of Terraform for its own.
-func commandLine(version string) string {
-	if cliname.Name() == cliname.OpenTofu {
-		return "OpenTofu"
-	}
-	return "Terraform " + version
 }
 
 func (s settings) unknown() bool {

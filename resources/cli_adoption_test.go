@@ -121,12 +121,12 @@ resource "gpucloud_registry_auth" "r" {
 		theirs := d.Workspace(t, w.CLI, v)
 		theirs.Write("main.tf", config)
 		theirs.MustRun("apply", "-auto-approve")
-		says(t, w.MustRun("plan"), "The name of the template is taken", w.CLI.Name+" import gpucloud_template.NAME", w.CLI.Name+" import gpucloud_registry_auth.NAME")
+		says(t, w.MustRun("plan"), "The name of the template is taken", "terraform import gpucloud_template.NAME", "terraform import gpucloud_registry_auth.NAME")
 		out, err := w.Run("apply", "-auto-approve")
 		if err == nil {
 			t.Errorf("the apply succeeds:\n%s", out)
 		}
-		says(t, out, "another template has the name", w.CLI.Name+" import gpucloud_template.NAME")
+		says(t, out, "another template has the name", "terraform import gpucloud_template.NAME")
 		w.MustRun("destroy", "-auto-approve")
 		theirs.MustRun("plan", "-detailed-exitcode")
 		theirs.MustRun("destroy", "-auto-approve")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
 )
 
@@ -85,7 +84,7 @@ func (d *doctor) python(ctx context.Context) finding {
 }
 
 func (d *doctor) terraform(ctx context.Context) finding {
-	for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
+	for _, name := range []string{"terraform", "tofu"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue

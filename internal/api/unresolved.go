@@ -3,8 +3,6 @@ package api
 import (
 	"fmt"
 	"strings"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 func (r *restCollection[T]) unresolved(cause *Error, verdict string, candidates ...T) *UnresolvedCreateError {
@@ -50,11 +48,11 @@ func (e *UnresolvedCreateError) Imports(typeName string) string {
 	for i, id := range e.Candidates {
 		commands[i] = importCommand(typeName, id)
 	}
-	return "\n\nTo import: " + strings.Join(commands, ", or ")
+	return "\n\nTo import (or with tofu): " + strings.Join(commands, ", or ")
 }
 
 func importCommand(typeName, id string) string {
-	return fmt.Sprintf("%s import %s.NAME %s", cliname.Name(), typeName, id)
+	return fmt.Sprintf("terraform import %s.NAME %s", typeName, id)
 }
 
 // withoutAdvice is an error without its advice.

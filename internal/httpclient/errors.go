@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // Error is a request that failed. It holds neither the API key nor a secret of
@@ -125,9 +123,9 @@ func (e *Error) Remedy() string {
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > longestWait:
 		return fmt.Sprintf("The rate limit is exceeded, and the deployment asks to wait %s; %s is the longest that is waited for. Apply again after that.", e.RetryAfter, longestWait)
 	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
-		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (%s apply -parallelism=2).", e.RetryAfter, cliname.Name())
+		return fmt.Sprintf("The rate limit is exceeded: try again in %s, or send fewer requests at a time (terraform or tofu apply -parallelism=2).", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:
-		return fmt.Sprintf("The rate limit is exceeded: try again later, or send fewer requests at a time (%s apply -parallelism=2).", cliname.Name())
+		return "The rate limit is exceeded: try again later, or send fewer requests at a time (terraform or tofu apply -parallelism=2)."
 	case e.Status >= 500:
 		return "The deployment failed: try again later."
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
@@ -77,7 +76,7 @@ func (r *Run) Client(diags *diag.Diagnostics) *api.Client {
 	if r == nil || r.API == nil {
 		diags.AddError("The provider's settings are not known yet",
 			"A setting of the provider block comes from a resource that has not been applied. "+
-				"Apply that resource first ("+cliname.Name()+" apply -target), or use a value that is known in the plan.")
+				"Apply that resource first (terraform or tofu apply -target), or use a value that is known in the plan.")
 		return nil
 	}
 	return r.API

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // MissingIDError is a state that does not say which object it stands for. The official
@@ -25,8 +24,8 @@ func (e *MissingIDError) Error() string {
 		by = fmt.Sprintf("its id or its name, %q, where only one has it", e.Name)
 	}
 	return fmt.Sprintf("The state of the %s has %s, so that it does not say which %s it stands for. Nothing was changed. "+
-		"Remove the moved block, take the old resource out of the state with `%s state rm`, and import the object by %s: "+
-		"see the import section of gpucloud_%s in the documentation.", e.Type, what, e.Kind, cliname.Name(), by, e.Kind)
+		"Remove the moved block, take the old resource out of the state with `terraform state rm` (or tofu), and import the object by %s: "+
+		"see the import section of gpucloud_%s in the documentation.", e.Type, what, e.Kind, by, e.Kind)
 }
 
 func (s *State) checkID() error {

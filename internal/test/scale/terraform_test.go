@@ -286,5 +286,5 @@ resource "gpucloud_template" "base" {
 
 // importCommand is what a hint says to type for an object of a kind.
 func (tf *terraform) importCommand(kind, id string) string {
-	return fmt.Sprintf("%s import %s.NAME %s", tf.cli.Name, kind, id)
+	return fmt.Sprintf("terraform import %s.NAME %s", kind, id)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/jobrunnertest"
@@ -49,7 +48,7 @@ func Main(m *testing.M) {
 	}
 	os.Setenv("TF_ACC_TERRAFORM_PATH", cli.Path)
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", "gpucloud")
-	if cli.Name == cliname.OpenTofu {
+	if cli.Name == tfcli.OpenTofu {
 		os.Setenv("TF_ACC_PROVIDER_HOST", "registry.opentofu.org")
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", os.DevNull) // a developer's own settings don't count here

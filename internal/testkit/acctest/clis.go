@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -143,7 +142,7 @@ func (w *Workspace) Serve(source string) {
 // Address is a provider's in a state.
 func (w *Workspace) Address(source string) string {
 	host := "registry.terraform.io"
-	if w.CLI.Name == cliname.OpenTofu {
+	if w.CLI.Name == tfcli.OpenTofu {
 		host = "registry.opentofu.org"
 	}
 	return fmt.Sprintf("provider[%q]", host+"/"+source)

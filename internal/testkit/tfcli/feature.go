@@ -2,8 +2,6 @@ package tfcli
 
 import (
 	"github.com/hashicorp/go-version"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // Feature is a part of the plugin protocol that not every command line has.
@@ -30,7 +28,7 @@ var (
 // Has says whether a command line has a feature.
 func (c CLI) Has(f Feature) bool {
 	since := f.terraform
-	if c.Name == cliname.OpenTofu {
+	if c.Name == OpenTofu {
 		since = f.openTofu
 	}
 	return since != "" && c.Version.Core().GreaterThanOrEqual(version.Must(version.NewVersion(since)))

@@ -49,8 +49,8 @@ func TestFeatures(t *testing.T) {
 			args:    []string{"apply", "-auto-approve"}, want: "o = true",
 		},
 		{
-			feature: tfcli.Functions, config: "output \"o\" {\n  value = provider::probe::cli()\n}\n",
-			args: []string{"apply", "-auto-approve"}, want: "o = \"",
+			feature: tfcli.Functions, config: "output \"o\" {\n  value = provider::probe::answer()\n}\n",
+			args: []string{"apply", "-auto-approve"}, want: "o = \"an answer\"",
 		},
 		{
 			feature: tfcli.MoveAcrossTypes, before: "resource \"probe_other\" \"one\" {}\n",
@@ -91,19 +91,4 @@ func TestFeatures(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A provider knows which command line runs it.
-func TestProviderKnowsItsCommandLine(t *testing.T) {
-	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
-		if !cli.Has(tfcli.Functions) {
-			t.Skipf("%s has no %s", cli, tfcli.Functions)
-		}
-		w := acctest.NewWorkspace(t, cli, "probe")
-		w.Write("main.tf", "output \"name\" {\n  value = provider::probe::cli()\n}\n")
-		w.MustRun("apply", "-auto-approve")
-		if got := w.MustRun("output", "-raw", "name"); got != cli.Name {
-			t.Errorf("%s is called %q, not %q", cli, got, cli.Name)
-		}
-	})
 }

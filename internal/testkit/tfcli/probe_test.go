@@ -19,8 +19,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 )
 
 // probe is a provider without a service, that has one of everything that the
@@ -49,7 +47,7 @@ func (probe) Actions(context.Context) []func() action.Action {
 	return []func() action.Action{func() action.Action { return ping{} }}
 }
 func (probe) Functions(context.Context) []func() function.Function {
-	return []func() function.Function{func() function.Function { return cli{} }}
+	return []func() function.Function{func() function.Function { return answer{} }}
 }
 
 type thing struct{ typeName string }
@@ -141,15 +139,15 @@ func (ping) Invoke(_ context.Context, _ action.InvokeRequest, resp *action.Invok
 	resp.SendProgress(action.InvokeProgressEvent{Message: "ping answered"})
 }
 
-// cli is a function that names the command line.
-type cli struct{}
+// answer is a function.
+type answer struct{}
 
-func (cli) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "cli"
+func (answer) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "answer"
 }
-func (cli) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+func (answer) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{Return: function.StringReturn{}}
 }
-func (cli) Run(ctx context.Context, _ function.RunRequest, resp *function.RunResponse) {
-	resp.Error = resp.Result.Set(ctx, cliname.Name())
+func (answer) Run(ctx context.Context, _ function.RunRequest, resp *function.RunResponse) {
+	resp.Error = resp.Result.Set(ctx, "an answer")
 }

@@ -19,13 +19,12 @@ import (
 
 	"github.com/hashicorp/go-version"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 )
 
 // Release is a command line that is built from its Go module.
 type Release struct {
-	Name    string // cliname.Terraform or cliname.OpenTofu
+	Name    string // Terraform or OpenTofu
 	Version string
 	module  string
 	main    string // the package of its main function
@@ -34,8 +33,8 @@ type Release struct {
 // Releases are what the acceptance tests run on beside the command line of
 // this machine.
 var Releases = []Release{
-	{Name: cliname.OpenTofu, Version: "1.12.6", module: "github.com/opentofu/opentofu", main: "./cmd/tofu"},
-	{Name: cliname.Terraform, Version: "1.15.9", module: "github.com/hashicorp/terraform", main: "."},
+	{Name: OpenTofu, Version: "1.12.6", module: "github.com/opentofu/opentofu", main: "./cmd/tofu"},
+	{Name: Terraform, Version: "1.15.9", module: "github.com/hashicorp/terraform", main: "."},
 }
 
 func (r Release) String() string { return productName(r.Name) + " " + r.Version }

@@ -17,8 +17,12 @@ import (
 	"github.com/hashicorp/hc-install/product"
 	"github.com/hashicorp/hc-install/releases"
 	"github.com/hashicorp/hc-install/src"
+)
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+// The commands of the two command lines.
+const (
+	Terraform = "terraform"
+	OpenTofu  = "tofu"
 )
 
 // wanted are the releases to fetch where the machine has none.
@@ -48,7 +52,7 @@ func Find(ctx context.Context) (string, error) {
 // installedPaths returns the paths of Terraform and OpenTofu on PATH and in the user's
 // cache.
 func installedPaths() (paths []string) {
-	for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
+	for _, name := range []string{Terraform, OpenTofu} {
 		if path, err := exec.LookPath(name); err == nil {
 			paths = append(paths, path)
 		}
@@ -68,14 +72,14 @@ func installedPaths() (paths []string) {
 // CLI is a command line on this machine.
 type CLI struct {
 	Path    string
-	Name    string // cliname.Terraform or cliname.OpenTofu
+	Name    string // Terraform or OpenTofu
 	Version *version.Version
 }
 
 func (c CLI) String() string { return productName(c.Name) + " " + c.Version.String() }
 
 func productName(name string) string {
-	if name == cliname.OpenTofu {
+	if name == OpenTofu {
 		return "OpenTofu"
 	}
 	return "Terraform"
@@ -92,7 +96,7 @@ func Inspect(ctx context.Context, path string) (CLI, error) {
 	}
 	for line := range strings.Lines(string(out)) {
 		product, number, _ := strings.Cut(strings.TrimSpace(line), " v")
-		for _, name := range []string{cliname.Terraform, cliname.OpenTofu} {
+		for _, name := range []string{Terraform, OpenTofu} {
 			if product != productName(name) {
 				continue
 			}
@@ -148,7 +152,7 @@ func executable(name string) string {
 }
 
 func fetch(ctx context.Context, dir string) (string, error) {
-	bin := filepath.Join(dir, executable(cliname.Terraform))
+	bin := filepath.Join(dir, executable(Terraform))
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
