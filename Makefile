@@ -157,7 +157,7 @@ lint: ## What CI checks beside the tests.
 # tfplugindocs empties the guides of the folder that it writes to, so that it
 # writes to one of its own.
 docs: ## Generated documentation: docs/contract.md, docs/clauses.md, docs/licences.md, and docs/ of the provider.
-	go generate ./internal/testkit/contract ./conformance/clauses ./internal/troubleshooting
+	go generate ./internal/testkit/contract ./conformance/clauses
 	go run ./internal/licences
 	cd tools && go build -o ../bin/ github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs
 	terraform fmt -recursive examples
