@@ -16,7 +16,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliname"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliargs"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 )
@@ -81,7 +81,7 @@ func (p *Plan[M]) Fail(attribute, summary string, err error) {
 // ErrorInPlace refuses a change that only a new object can have. If the command line has
 // -replace, this may become one, and the error is a warning: an update refuses the change.
 func (p *Plan[M]) ErrorInPlace(attribute, summary, format string, args ...any) {
-	if cliname.Replaces() {
+	if cliargs.Replaces() {
 		p.Warn(attribute, summary, format, args...)
 		return
 	}

@@ -1,4 +1,6 @@
-package cliname
+// Package cliargs reads the arguments of the command line that runs the provider, whose child
+// process a provider is.
+package cliargs
 
 import (
 	"os"

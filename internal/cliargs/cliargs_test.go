@@ -1,4 +1,4 @@
-package cliname
+package cliargs
 
 import (
 	"strings"
