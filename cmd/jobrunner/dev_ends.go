@@ -12,7 +12,8 @@ import (
 
 // jobEnds shows the ends of jobs that clients have sent.
 type jobEnds struct {
-	ended chan engine.Event
+	ended   chan engine.Event
+	running chan struct{} // a job runs
 
 	mu   sync.Mutex // is held while dev sends a job
 	sent map[string]bool
@@ -22,11 +23,17 @@ type jobEnds struct {
 const maxEnds = 1000
 
 func newJobEnds() *jobEnds {
-	return &jobEnds{ended: make(chan engine.Event, maxEnds), sent: map[string]bool{}}
+	return &jobEnds{ended: make(chan engine.Event, maxEnds), running: make(chan struct{}, 1), sent: map[string]bool{}}
 }
 
 // observe takes the events of jobs.
 func (j *jobEnds) observe(e engine.Event) {
+	if e.To == engine.InProgress {
+		select {
+		case j.running <- struct{}{}:
+		default:
+		}
+	}
 	if !e.To.Terminal() {
 		return
 	}
@@ -57,6 +64,8 @@ func (j *jobEnds) show(ctx context.Context, e *devEndpoint, out *terminal) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-j.running:
+			out.repeats.release(func(id, text string) { out.showLine(now(), id, text) })
 		case event := <-j.ended:
 			if j.isOwn(event.Job) {
 				continue

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
 // repeats shows the log of a worker that failed once, and a line in its place for each
 // further worker that fails with the same text. The lines of a worker that so far are those
-// of the failed one are held back for a moment.
+// of the failed one are held back until it writes another one, ends, or a job runs: how much
+// time passes between them makes no difference.
 type repeats struct {
 	mu     sync.Mutex
 	failed []string // the whole log of the worker that failed last
@@ -20,15 +20,12 @@ type repeats struct {
 
 // workerStart is the log of a worker that may fail like the one before.
 type workerStart struct {
-	lines   []string // all so far; nil: it is of another kind
-	shown   int      // of lines
-	release *time.Timer
+	lines []string // all so far; nil: it is of another kind
+	shown int      // of lines
 }
 
-const (
-	maxStart = 200                    // lines of a failed start that are compared
-	holdTime = 500 * time.Millisecond // how long a line is held back at the longest
-)
+// maxStart limits the lines of a failed start that are compared.
+const maxStart = 200
 
 // write shows a line of a worker, unless it may repeat what was shown.
 func (r *repeats) write(id, text string, show func(string)) {
@@ -55,21 +52,12 @@ func (r *repeats) write(id, text string, show func(string)) {
 	same := n <= len(r.failed) && slices.Equal(s.lines, r.failed[:n])
 	switch {
 	case failure && same && n == len(r.failed):
-		s.stop()
 		if n-s.shown > 1 {
 			show(worker.SystemPrefix + "the same error again")
 		} else {
 			show(text)
 		}
-		s.shown = n // should the timer have fired
 	case same && !ended:
-		if s.release == nil {
-			s.release = time.AfterFunc(holdTime, func() {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				s.show(show)
-			})
-		}
 	case failure:
 		s.show(show)
 		r.failed = s.lines
@@ -81,18 +69,19 @@ func (r *repeats) write(id, text string, show func(string)) {
 	}
 }
 
+// release shows what is held back: a job runs, so that a worker has started.
+func (r *repeats) release(show func(id, text string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, s := range r.starts {
+		s.show(func(text string) { show(id, text) })
+	}
+}
+
 // show shows what was held back.
 func (s *workerStart) show(show func(string)) {
-	s.stop()
 	for _, text := range s.lines[min(s.shown, len(s.lines)):] {
 		show(text)
 	}
 	s.shown = len(s.lines)
-}
-
-func (s *workerStart) stop() {
-	if s.release != nil {
-		s.release.Stop()
-		s.release = nil
-	}
 }

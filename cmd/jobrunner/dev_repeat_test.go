@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// A worker that fails again is shown in one line, however its text is spread over time.
+func TestRepeatsInPieces(t *testing.T) {
+	const failed, stopped = worker.SystemPrefix + "the process ended with exit status 1", worker.SystemPrefix + "the process ended with exit status 0"
+	for name, c := range map[string]struct {
+		lines []string // of the second worker
+		job   int      // a job runs after so many of them; 0: none does
+		want  string
+	}{
+		"the same":        {[]string{"loads", "no model", "here", failed}, 0, worker.SystemPrefix + "the same error again"},
+		"another error":   {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
+		"a longer one":    {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
+		"no error":        {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},
+		"a job runs":      {[]string{"loads", "no model"}, 1, "loads"},
+		"a job, then not": {[]string{"loads", "no model", "here", failed}, 1, "loads|" + worker.SystemPrefix + "the same error again"},
+	} {
+		for _, pause := range []time.Duration{0, time.Hour} {
+			t.Run(name+" with pauses of "+pause.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var r repeats
+					var shown []string
+					show := func(text string) { shown = append(shown, text) }
+					for _, line := range []string{"loads", "no model", "here", failed} {
+						r.write("one", line, show)
+						time.Sleep(pause)
+					}
+					shown = nil
+					for i, line := range c.lines {
+						r.write("two", line, show)
+						time.Sleep(pause)
+						synctest.Wait()
+						if i+1 == c.job {
+							r.release(func(_, text string) { show(text) })
+						}
+					}
+					if got := strings.Join(shown, "|"); got != c.want {
+						t.Errorf("got  %s\nwant %s", got, c.want)
+					}
+				})
+			})
+		}
+	}
+}
