@@ -22,15 +22,27 @@ SMALL := $(addprefix %/,jobrunner/limits jobrunner/clock jobrunner/rawjson confo
 LARGE := $(addprefix %/,resources jobrunner/workerapi internal/test/scale jobrunner/engine conformance/selftest cmd/jobrunner \
 	internal/test/fire jobrunner/page conformance/mutants/run conformance/client cmd/conformance)
 
-# go test with these arguments. The packages that failed are named once more at its end,
-# hundreds of lines below their failures.
+# go test with these arguments. At its end: the slowest packages, and once more those that
+# failed, hundreds of lines below their failures.
 define go-test
 @log=$$(mktemp) || exit 1; { go test $(1) 2>&1; echo $$? >"$$log.status"; } | tee "$$log"; \
-	status=$$(cat "$$log.status"); failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' "$$log"); rm -f "$$log" "$$log.status"; \
+	status=$$(cat "$$log.status"); failed=$$(sed -n 's/^FAIL[[:space:]]\{1,\}\([^[:space:]]\{1,\}\).*/\1/p' "$$log"); \
+	slowest=$$(sed -n 's/^\(ok\|FAIL\)[[:space:]]\{1,\}\([^[:space:]]\{1,\}\)[[:space:]]\{1,\}\([0-9.]\{1,\}\)s.*/  \3 s \2/p' "$$log" | sort -rn | head -10); rm -f "$$log" "$$log.status"; \
+	[ -z "$$slowest" ] || { echo; echo "Slowest packages:"; echo "$$slowest"; }; \
 	[ -z "$$failed" ] || { echo; echo "Failed packages:"; printf '  %s\n' $$failed; }; exit "$${status:-1}"
 endef
 
-.PHONY: help quickstart test test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
+# The programs that tests run are built once for all packages (internal/testkit/gobuild).
+TESTING := test test-ci test-all test-tofu
+$(TESTING): export GPUCLOUD_TEST_PROGRAMS = $(CURDIR)/bin/test
+$(TESTING): test-programs
+
+# These tests start hundreds of short-lived programs and make much garbage: collecting it
+# less often saves a sixth of the processor time. GOMEMLIMIT keeps a large one small.
+$(TESTING): export GOGC ?= 400
+$(TESTING): export GOMEMLIMIT ?= 3GiB
+
+.PHONY: help quickstart test test-ci test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
@@ -38,10 +50,16 @@ help: ## This list.
 quickstart: build ## From nothing to a running endpoint, and back to nothing.
 	@tools/quickstart
 
+.PHONY: test-programs
+test-programs:
+	@go build -o bin/test/ . ./cmd/...
+
+# The short tests, packages that compile in seconds first.
+SHORT = $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) $(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
+
 test: ## A sample of every kind of test, those with a real Terraform included.
-	@echo "Testing: about ten minutes on two cores. Without a build cache, compiling comes first, and nothing is shown for some minutes."
-	$(call go-test,-short $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) \
-		$(foreach package,$(LARGE),$(filter $(package),$(TESTED))))
+	@echo "Testing: about three minutes on two cores. Without a build cache, compiling comes first, and nothing is shown for some minutes."
+	$(call go-test,-short -timeout=20m $(SHORT))
 
 # The packages that drive other processes through all variants, judge every body by two
 # documents, or run dozens of schedules of faults: there the race detector costs a quarter
@@ -49,15 +67,14 @@ test: ## A sample of every kind of test, those with a real Terraform included.
 JUDGES := conformance/selftest internal/test/openapi internal/test/fire
 UNRACED := $(JUDGES) conformance/mutants/run
 
-# These tests start hundreds of short-lived programs and make much garbage: collecting it
-# less often saves a sixth of the processor time. GOMEMLIMIT keeps a large one small.
-test-all test-tofu: export GOGC ?= 400
-test-all test-tofu: export GOMEMLIMIT ?= 3GiB
+test-ci: ## The tests of .ci/run: those of make test, with the race detector where the code runs in the test.
+	$(call go-test,-short $(RACING) -timeout=30m $(filter-out $(addprefix %/,$(UNRACED)),$(SHORT)))
+	$(call go-test,-short -timeout=30m $(addprefix ./,$(UNRACED)))
 
-test-all: ## Every test, with the race detector where the code runs in the test.
-	$(call go-test,$(RACING) -timeout=30m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)))
-	$(call go-test,$(RACING) -short -timeout=30m $(addprefix ./,$(JUDGES)))
-	$(call go-test,-timeout=30m $(addprefix ./,$(UNRACED)))
+test-all: ## Every test, with the race detector where the code runs in the test: each night.
+	$(call go-test,$(RACING) -timeout=60m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)))
+	$(call go-test,$(RACING) -short -timeout=60m $(addprefix ./,$(JUDGES)))
+	$(call go-test,-timeout=60m $(addprefix ./,$(UNRACED)))
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/dev clis
@@ -66,7 +83,7 @@ kubernetes: ## The programs of a Kubernetes cluster for tests, built once from t
 	@go run ./internal/dev kubernetes
 
 test-kubernetes: ## Workers on a real Kubernetes cluster, where its programs are present.
-	go test -count=1 -run='TestKubernetes|OnCluster$$|InCluster$$' -v ./cmd/jobrunner ./internal/test/deploy
+	go test -count=1 -timeout=30m -run='TestKubernetes|OnCluster$$|InCluster$$' -v ./cmd/jobrunner ./internal/test/deploy
 
 kubernetes-faults: ## Each fault of a real Kubernetes cluster ten times under load, with an account of all jobs (RUNS=3: three times).
 	KUBERNETES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=60m -run=TestKubernetes/faults -v ./cmd/jobrunner
@@ -74,9 +91,10 @@ kubernetes-faults: ## Each fault of a real Kubernetes cluster ten times under lo
 kubernetes-conformance: ## The conformance suite against a jobrunner whose workers are Pods of a real cluster, by the wall's clock (SELECT=JOB: an area).
 	KUBERNETES_CONFORMANCE='$(or $(SELECT),*)' go test -count=1 -timeout=60m -run=TestKubernetes/conforms -v ./cmd/jobrunner
 
+# SHORTLY=-short: a sample.
 test-tofu: ## The acceptance tests and the quickstart with OpenTofu, where it is present.
 	@tofu=$$(go run ./internal/dev cli tofu) || exit 1; [ -z "$$tofu" ] || { export TF_ACC_TERRAFORM_PATH=$$tofu; \
-		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && TFCLI_AGAIN=1 go test $(ACCEPTANCE); }
+		echo "OpenTofu: $$tofu"; $(MAKE) --no-print-directory quickstart && TFCLI_AGAIN=1 go test -timeout=60m $(SHORTLY) $(ACCEPTANCE); }
 
 fire: ## The provider under a thousand generated schedules of faults, on each version.
 	go test ./internal/test/fire -count=1 -timeout=80m -run=TestFire$$ -fire.n=1000 -fire.fresh=100
@@ -97,8 +115,8 @@ fuzz: ## Each decoder of what others send, on generated input for FUZZTIME; FUZZ
 		targets=$$(go test -list '^Fuzz' $$folder) || { echo "$$targets"; exit 1; }; \
 		for target in $$(echo "$$targets" | grep '^Fuzz' | grep -e '$(FUZZ)'); do \
 			echo "== $$folder $$target"; \
-			go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x -parallel=1 $$folder || \
-				go test -count=1 -run="^$$target$$" $$folder || exit 1; \
+			go test -run='^$$' -fuzz="^$$target$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x -parallel=1 -timeout=0 $$folder || \
+				go test -count=1 -timeout=10m -run="^$$target$$" $$folder || exit 1; \
 		done; \
 	done
 

@@ -81,16 +81,15 @@ func check(t *testing.T, folder, test string) string {
 	return ""
 }
 
-// skips tells whether a function skips the test although CI is set: it looks
-// neither whether that is so nor whether a short run is asked for, beside which CI
-// has a whole one.
+// skips tells whether a function skips the test although CI is set, also in a short run:
+// .ci/run has no other.
 func skips(f *ast.FuncDecl) (found bool) {
 	var looks []token.Pos // ends of the ifs that make up for it
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
 			for _, word := range words(n.Cond) {
-				if word == "Short" || word == "CI" {
+				if word == "CI" {
 					looks = append(looks, n.Pos(), n.End())
 				}
 			}
@@ -153,7 +152,7 @@ func parse(t *testing.T, folder string) map[string]*ast.FuncDecl {
 // A test that may be skipped is told from one that is not.
 func TestSkipsAreFound(t *testing.T) {
 	for body, want := range map[string]bool{
-		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: false,
+		`t.Log("x")`: false, `t.Skip("x")`: true, `if err != nil { t.Skipf("x") }`: true, `if testing.Short() { t.Skip("x") }`: true,
 		`if os.Getenv("CI") == "" { t.Skip("x") }`: false, `if err != nil && os.Getenv("CI") == "" { t.SkipNow() }`: false, `if testing.Short() { n = 1 }; t.Skip("x")`: true,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() { "+body+" }", parser.SkipObjectResolution)

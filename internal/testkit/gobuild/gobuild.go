@@ -6,17 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Programs builds packages into a directory, relative to the test's own. A program that
-// one package's tests had linked is not linked again for the next one's.
+// Built is the environment variable with the folder of the programs that `make test` and
+// `make test-all` have built, once for all packages.
+const Built = "GPUCLOUD_TEST_PROGRAMS"
+
+// Programs builds packages into a directory, relative to the test's own. A program in the
+// folder Built is taken from there. One that another package's tests had linked is not
+// linked again.
 //
 // It also looks at the sources: `go test` keeps the result of a test that passed
 // until something changes that the test itself imports or opens, and what the
@@ -24,6 +32,13 @@ import (
 // although the program was changed. For the same reason it is called in a test,
 // and not in TestMain: what that opens does not count either.
 func Programs(ctx context.Context, dir string, packages ...string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	packages = slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return takeBuilt(dir, pkg) == nil })
+	if len(packages) == 0 {
+		return nil
+	}
 	const sources = `{{if and (eq .Name "main") (not .DepOnly)}}{{.ImportPath}}{{"\n"}}{{end}}` +
 		`{{with .Module}}{{if .Main}}{{.GoMod}}{{"\n"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\n"}}{{$.Dir}}/{{.}}{{end}}{{"\n"}}{{end}}{{end}}`
 	out, err := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", sources}, packages...)...).Output() //nolint:gosec // packages of this module
@@ -47,11 +62,45 @@ func Programs(ctx context.Context, dir string, packages ...string) error {
 	return errors.Join(problems...)
 }
 
-// program builds one. The go command keeps what it links for `go run`, not for `go build`.
-func program(ctx context.Context, dir, pkg string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+// takeBuilt links or copies a program from the folder Built.
+func takeBuilt(dir, pkg string) error {
+	const module = "github.com/gpucloud/terraform-provider-gpucloud"
+	folder := os.Getenv(Built)
+	if folder == "" {
+		return fs.ErrNotExist
+	}
+	if !strings.HasPrefix(pkg, module) {
+		at, err := filepath.Abs(pkg)
+		if err != nil {
+			return err
+		}
+		pkg = at
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			pkg = module
+		}
+	}
+	name := path.Base(filepath.ToSlash(pkg))
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	from, err := os.Open(filepath.Join(folder, name)) // noted by go test
+	if err != nil {
 		return err
 	}
+	defer from.Close()
+	if os.Link(from.Name(), filepath.Join(dir, name)) == nil {
+		return nil
+	}
+	to, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// program builds one. The go command keeps what it links for `go run`, not for `go build`.
+func program(ctx context.Context, dir, pkg string) error {
 	args := []string{"build", "-o", dir + string(filepath.Separator), pkg}
 	if copier, err := exec.LookPath("cp"); err == nil && runtime.GOOS != "windows" {
 		args = []string{"run", "-exec", copier, pkg, filepath.Join(dir, path.Base(pkg))}

@@ -1,0 +1,42 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every go test that the project runs has a time limit: the default of ten minutes is too
+// little for some packages on a busy machine.
+func TestGoTestsHaveATimeout(t *testing.T) {
+	command, found := regexp.MustCompile(`(^|[^\w.`+"`"+`-])go test( |$)`), 0
+	for _, path := range append(files(t, func(path string) bool { return strings.HasPrefix(path, ".github/workflows/") }), "Makefile", ".ci/run") {
+		for line := range strings.Lines(strings.ReplaceAll(readText(t, path), "\\\n", " ")) {
+			if !command.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "#") || strings.Contains(line, "{ go test $(1)") {
+				continue
+			}
+			if found++; !strings.Contains(line, "-timeout") {
+				t.Errorf("%s: add -timeout to: %s", path, strings.TrimSpace(line))
+			}
+		}
+	}
+	for line := range strings.Lines(readText(t, "Makefile")) {
+		if strings.Contains(line, "$(call go-test") && !strings.Contains(line, "-timeout") {
+			t.Errorf("Makefile: add -timeout to: %s", strings.TrimSpace(line))
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d commands are found", found)
+	}
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
