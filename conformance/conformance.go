@@ -242,16 +242,13 @@ func (r *run) reportProgress(change func(), total int, result *report.Result) {
 func (r *run) finish(ctx context.Context) {
 	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer done()
-	for _, m := range r.env.Ledger.Remaining("") {
-		if r.report.Preflight == "" && !r.Defer.hasJournal(m.Case) {
-			_ = r.env.DeleteCreated(down, m.Case) // what is left after that is told below
-		}
-	}
 	r.report.Leaked = nil
-	for _, m := range r.env.Ledger.Remaining("") {
-		if r.Defer.hasJournal(m.Case) {
-			continue
-		}
+	left := r.env.Ledger.Remaining("")
+	deferred := func(m env.Object) bool { return r.Defer.hasJournal(m.Case) }
+	if r.report.Preflight == "" {
+		left = r.env.CleanUp(down, deferred)
+	}
+	for _, m := range slices.DeleteFunc(left, deferred) {
 		r.report.Leaked = append(r.report.Leaked, fmt.Sprintf("%s %s, made by %s: %s %s", m.Kind, m.ID, m.Case, m.Method, m.URL))
 	}
 	r.fillUsage()

@@ -278,10 +278,12 @@ func (s *sweep) Run() error {
 	e := env.New(&env.Target{Key: key}, env.NewReal(1))
 	e.Ledger = ledger
 	n := len(ledger.Remaining(""))
-	err = e.DeleteCreated(ctx, "")
-	fmt.Printf("%d of %d objects deleted\n", n-len(ledger.Remaining("")), n)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	left := e.CleanUp(ctx, func(env.Object) bool { return false })
+	fmt.Printf("%d of %d objects deleted\n", n-len(left), n)
+	for _, m := range left {
+		fmt.Fprintf(os.Stderr, "left: %s %s, made by %s: %s %s\n", m.Kind, m.ID, m.Case, m.Method, m.URL)
+	}
+	if len(left) > 0 {
 		return exitError(conformance.ExitLeaked)
 	}
 	return e.Close()

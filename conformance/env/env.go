@@ -2,8 +2,6 @@ package env
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -61,6 +59,9 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 		if e.OnExchange != nil {
 			e.OnExchange(x)
 		}
+		if r.Method == http.MethodDelete && x.Status/100 == 2 {
+			e.noteDeleted(r.URL)
+		}
 		if x.Status != http.StatusTooManyRequests || !e.Pace.WaitAfter429(x, try) {
 			return x
 		}
@@ -85,41 +86,6 @@ func (e *Env) Jobs() int64     { return e.jobs.Load() }
 
 // CountJob counts a job that was submitted.
 func (e *Env) CountJob() { e.jobs.Add(1) }
-
-// DeleteCreated deletes the objects that a case created, or all for "", the newest
-// first. The error names those that remain.
-func (e *Env) DeleteCreated(ctx context.Context, of string) error {
-	var errs []error
-	for _, m := range e.Ledger.Remaining(of) {
-		if err := e.deleteObject(ctx, m); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (e *Env) deleteObject(ctx context.Context, m Object) error {
-	x := e.Do(ctx, wire.Request{
-		Method: m.Method, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}},
-	})
-	switch {
-	case x.Err != nil:
-		return fmt.Errorf("%s %s is left, made by %s: %s", m.Kind, m.ID, m.Case, e.Secrets.Redact(x.Err.Error()))
-	case x.Status/100 == 2, x.Status == http.StatusNotFound, x.Status == http.StatusGone:
-	case (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) && m.Kind != "job" && strings.Contains(m.URL, "/v1/"):
-		// Version 1 answers so for an object that does not exist: a read confirms it.
-		read := e.Do(ctx, wire.Request{
-			Method: http.MethodGet, URL: m.URL, Header: http.Header{"Authorization": {"Bearer " + e.Target.Key}},
-		})
-		if read.Status/100 == 2 {
-			return fmt.Errorf("%s %s is left, made by %s: its deletion is answered 400", m.Kind, m.ID, m.Case)
-		}
-	case m.Kind == "job" && x.Status/100 == 4: // it is over
-	default:
-		return fmt.Errorf("%s %s is left, made by %s: its deletion is answered %d", m.Kind, m.ID, m.Case, x.Status)
-	}
-	return e.Ledger.Remove(m)
-}
 
 // Close releases what the run used on this machine.
 func (e *Env) Close() error {

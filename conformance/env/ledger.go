@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,6 +25,16 @@ type Object struct {
 	Case   string    `json:"case"`
 	At     time.Time `json:"at"`
 	Gone   bool      `json:"gone,omitempty"` // it was taken down
+	// Reads are the addresses at which the versions of the management API show it. None:
+	// URL.
+	Reads []string `json:"reads,omitempty"`
+}
+
+func (m Object) reads() []string {
+	if m.Reads == nil {
+		return []string{m.URL}
+	}
+	return m.Reads
 }
 
 // Ledger lists the objects that the suite created and has to delete. With a file, each
@@ -33,7 +44,9 @@ type Ledger struct {
 	mu   sync.Mutex
 	file *os.File
 	made []Object
-	n    int
+	// deleted are those of this process whose deletion succeeded.
+	deleted []Object
+	n       int
 }
 
 // OpenLedger reads a ledger file, or creates it.
@@ -103,9 +116,41 @@ func (l *Ledger) Add(m Object) (Object, error) {
 func (l *Ledger) Remove(m Object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.made = slices.DeleteFunc(l.made, func(x Object) bool { return x.N == m.N })
+	i := slices.IndexFunc(l.made, func(x Object) bool { return x.N == m.N })
+	if i < 0 {
+		return nil
+	}
+	l.made = slices.Delete(l.made, i, i+1)
+	if m.Kind != "job" {
+		l.deleted = append(l.deleted, m)
+	}
 	m.Gone = true
 	return l.write(m)
+}
+
+// takeDeleted returns the objects that were deleted since it was last called.
+func (l *Ledger) takeDeleted() []Object {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.deleted
+	l.deleted = nil
+	return list
+}
+
+// noteDeleted removes from the ledger the object that a case has deleted itself.
+func (e *Env) noteDeleted(address string) {
+	for _, m := range e.Ledger.Remaining("") {
+		if m.URL == address || slices.ContainsFunc(m.Reads, func(read string) bool { return pathOf(read) == address }) {
+			_ = e.Ledger.Remove(m) // if that can't be written, the object is deleted once more
+			return
+		}
+	}
+}
+
+// pathOf returns an address without its query.
+func pathOf(address string) string {
+	path, _, _ := strings.Cut(address, "?")
+	return path
 }
 
 func (l *Ledger) write(m Object) error {

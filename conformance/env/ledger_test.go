@@ -19,7 +19,7 @@ func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	var mu sync.Mutex
 	var asked []string
-	status := map[string]int{"/v2/c": 404, "/v1/d": 400}
+	status, reads := map[string]int{"/v2/c": 404, "/v1/d": 400}, map[string]int{"/v2/c": 404}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -28,6 +28,9 @@ func TestLedger(t *testing.T) {
 			w.WriteHeader(401)
 		}
 		if s := status[r.URL.Path]; s != 0 && r.Method == http.MethodDelete {
+			w.WriteHeader(s)
+		}
+		if s := reads[r.URL.Path]; s != 0 && r.Method == http.MethodGet {
 			w.WriteHeader(s)
 		}
 	}))
@@ -69,7 +72,7 @@ func TestLedger(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "thing /v1/d is left, made by X-01") {
 		t.Errorf("the end is %v", err)
 	}
-	if got := strings.Join(asked, ", "); got != "DELETE /v1/d, GET /v1/d, DELETE /v2/c, DELETE /v2/a" {
+	if got := strings.Join(asked, ", "); got != "DELETE /v1/d, GET /v1/d, DELETE /v2/c, GET /v2/c, DELETE /v2/a, DELETE /v1/d, GET /v1/d" {
 		t.Errorf("asked %s", got)
 	}
 	if left := again.Remaining(""); len(left) != 1 || left[0].ID != "/v1/d" {

@@ -16,6 +16,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/gotest"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // judge runs the suite, and ends the test where it can't start.
@@ -212,6 +213,32 @@ func isServed(t *testing.T, target conformance.Target, method, path string) bool
 		return false
 	}
 	return resp.StatusCode != http.StatusMethodNotAllowed && !strings.HasPrefix(body.Detail, "there is nothing at")
+}
+
+// A run that leaves an object ends with a code of its own and names the object, although
+// version 1 hides it and answers 404.
+func TestHiddenObjectIsLeft(t *testing.T) {
+	for name, hidesForEver := range map[string]bool{"while it is used": false, "for ever": true} {
+		var used atomic.Bool
+		used.Store(true)
+		target := startDeployment(t, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, "/v1/templates/") && (hidesForEver || used.Load()) {
+					if r.Method == http.MethodDelete {
+						used.Store(false) // the second attempt is one after the template was used
+					}
+					stubHandlers["404"](w, r)
+					return
+				}
+				h.ServeHTTP(w, r)
+			})
+		})
+		target.Local, target.Advance = false, nil
+		r := judge(t, conformance.Options{Target: target, Select: []string{"T-01"}, Allow: suite.Create})
+		if hidesForEver != (len(r.Leaked) == 1 && r.Exit == conformance.ExitLeaked && strings.Contains(r.Leaked[0], "/v1/templates/")) || !hidesForEver && r.Exit != 0 {
+			t.Errorf("%s: exit code %d, %v, left %v", name, r.Exit, r.Counts, r.Leaked)
+		}
+	}
 }
 
 // An interrupted run deletes the objects that it created, and records that in the

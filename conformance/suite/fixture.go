@@ -23,12 +23,30 @@ func (c *C) Image() string {
 // NoteObject records an object of the case in the ledger, to be deleted at its end
 // by DELETE of path below /v1 or /v2.
 func (c *C) NoteObject(kind, version, path, id string) {
-	base := c.env.Target.V2()
-	if version == "v1" {
-		base = c.env.Target.V1()
+	base := map[string]string{"v1": c.env.Target.V1() + "/v1", "v2": c.env.Target.V2() + "/v2"}
+	m := env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: base[version] + path + "/" + id}
+	for _, paths := range managementPaths {
+		own := map[string]string{"v1": paths[0], "v2": paths[1]}
+		if own[version] != path {
+			continue
+		}
+		for _, v := range []string{"v1", "v2"} {
+			if own[v] != "" && c.Serves(v) {
+				m.Reads = append(m.Reads, base[v]+own[v]+"/"+id+map[string]string{"/templates": boundToo}[own[v]])
+			}
+		}
 	}
-	c.addToLedger(env.Object{Kind: kind, ID: id, Method: http.MethodDelete, URL: base + "/" + version + path + "/" + id})
+	c.addToLedger(m)
 }
+
+// managementPaths are the paths of each kind of object in versions 1 and 2.
+var managementPaths = [][2]string{
+	{"/templates", "/templates"}, {"/networkvolumes", "/network-volumes"}, {"/containerregistryauth", "/registries"}, {"/endpoints", "/serverless"}, {"/pods", "/pods"},
+	{"", "/clusters"}, {"", "/registries/delegations"},
+}
+
+// boundToo makes version 1 show the templates that endpoints use, too.
+const boundToo = "?includeEndpointBoundTemplates=true"
 
 func (c *C) addToLedger(m env.Object) {
 	m.Case, m.At = c.Case.ID, c.env.Clock.Now()

@@ -1,0 +1,132 @@
+package env_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
+)
+
+// A deletion counts when no version shows the object any more, whatever the answer to the
+// DELETE was, and what others use is deleted after them.
+func TestCleanUp(t *testing.T) {
+	const template, endpoint = "template", "endpoint"
+	for name, c := range map[string]struct {
+		// answer returns the status of a request, 0 for what an ordinary deployment answers.
+		answer func(n int, method, path string, shown map[string]bool) int
+		left   []string
+	}{
+		"ordinary": {func(int, string, string, map[string]bool) int { return 0 }, nil},
+		"version 1 hides a template in use: 404": {func(_ int, method, path string, shown map[string]bool) int {
+			if strings.HasPrefix(path, "/v1/templates/") && shown[endpoint] {
+				return 404
+			}
+			return 0
+		}, nil},
+		"version 1 hides a template for ever: 404": {func(_ int, _, path string, _ map[string]bool) int {
+			if strings.HasPrefix(path, "/v1/templates") {
+				return 404
+			}
+			return 0
+		}, []string{template}},
+		"version 1 refuses for ever: 400": {func(_ int, method, path string, _ map[string]bool) int {
+			if strings.HasPrefix(path, "/v1/templates/") {
+				return 400
+			}
+			return 0
+		}, []string{template}},
+		"a template in use is refused: 409": {func(_ int, method, path string, shown map[string]bool) int {
+			if method == "DELETE" && strings.HasPrefix(path, "/v1/templates/") && shown[endpoint] {
+				return 409
+			}
+			return 0
+		}, nil},
+		"the first deletions fail": {func(n int, method, _ string, _ map[string]bool) int {
+			if method == "DELETE" && n <= 3 {
+				return 503
+			}
+			return 0
+		}, nil},
+		"the first deletion has no effect": {func(n int, method, _ string, _ map[string]bool) int {
+			if method == "DELETE" && n == 1 {
+				return 204
+			}
+			return 0
+		}, nil},
+		"deletions have no effect": {func(_ int, method, path string, _ map[string]bool) int {
+			if method == "DELETE" {
+				return 204
+			}
+			return 0
+		}, []string{endpoint, template}},
+		"reads fail": {func(_ int, method, path string, _ map[string]bool) int {
+			if method == "GET" {
+				return 500
+			}
+			return 404
+		}, []string{endpoint, template}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			n := 0
+			shown := map[string]bool{template: true, endpoint: true}
+			serve := func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Method == "DELETE" {
+					n++
+				}
+				id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+				status := c.answer(n, r.Method, r.URL.Path, shown)
+				switch {
+				case status != 0:
+					w.WriteHeader(status)
+				case id == "templates" || id == "serverless" || id == "endpoints":
+					var list []map[string]any
+					for one := range shown {
+						list = append(list, map[string]any{"id": one})
+					}
+					_ = json.NewEncoder(w).Encode(list)
+				case !shown[id]:
+					w.WriteHeader(404)
+				case r.Method == "DELETE":
+					delete(shown, id)
+				}
+			}
+			target := env.Target{Key: "the-key", Client: &http.Client{Transport: roundTripper(serve)}}
+			e := env.New(&target, env.NewReal(1))
+			for _, m := range []env.Object{ // the newest last: the endpoint is deleted first, unless it was made before
+				{Kind: "endpoints", ID: endpoint, URL: "http://h/v1/endpoints/endpoint", Reads: []string{"http://h/v1/endpoints/endpoint", "http://h/v2/serverless/endpoint"}},
+				{Kind: "templates", ID: template, URL: "http://h/v1/templates/template", Reads: []string{"http://h/v1/templates/template?includeEndpointBoundTemplates=true", "http://h/v2/templates/template"}},
+			} {
+				m.Method, m.Case = "DELETE", "X-01"
+				if _, err := e.Ledger.Add(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var left []string
+			for _, m := range e.CleanUp(t.Context(), func(env.Object) bool { return false }) {
+				left = append(left, m.ID)
+			}
+			slices.Sort(left)
+			if !slices.Equal(left, c.left) {
+				t.Errorf("%s: left %v, not %v", name, left, c.left)
+			}
+		})
+	}
+}
+
+// roundTripper serves requests in memory.
+type roundTripper http.HandlerFunc
+
+func (serve roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	serve(w, r)
+	return w.Result(), nil
+}
