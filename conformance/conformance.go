@@ -31,9 +31,13 @@ type Options struct {
 	Allow suite.Allow
 	// MaxWait is how long a case may wait where the clock can't be advanced.
 	// Zero: five minutes.
-	MaxWait  time.Duration
-	Parallel int    // cases that run at a time; 0: eight
-	Seed     uint64 // of the order in which they start and of the values that they send; 0: a new one
+	MaxWait time.Duration
+	// MaxRequests and MaxSeconds bound the requests and the seconds of workers at a target
+	// that is not local; zero: no bound. Cases that do not fit are skipped.
+	MaxRequests int
+	MaxSeconds  float64
+	Parallel    int    // cases that run at a time; 0: eight
+	Seed        uint64 // of the order in which they start and of the values that they send; 0: a new one
 	// Reruns is how often a failed case is run again, for diagnosis alone: its
 	// verdict stays a failure, or becomes INCONCLUSIVE where it passes then.
 	Reruns int
@@ -128,7 +132,7 @@ func (r *run) setDefaults() {
 		r.MaxWait = 5 * time.Minute
 	}
 	if r.Target.Local {
-		r.Allow = ^suite.Allow(0)
+		r.Allow, r.MaxRequests, r.MaxSeconds = ^suite.Allow(0), 0, 0
 	}
 }
 
@@ -145,7 +149,7 @@ func (r *run) open(ctx context.Context) error {
 		r.clockFault = err
 	}
 	r.env = env.New(&r.Target, clock)
-	r.env.Pace, r.env.Seed = r.Pace, r.Seed
+	r.env.Pace, r.env.Seed, r.env.MaxRequests = r.Pace, r.Seed, r.MaxRequests
 	ledger, err := env.OpenLedger(r.Ledger)
 	if err != nil {
 		return err
@@ -164,13 +168,9 @@ func (r *run) judge(ctx context.Context, chosen []clauses.Clause) {
 	r.report.Preflight, r.report.Notes = refused, notes
 	some := casesOf(chosen)
 	attempts := map[string]suite.Attempt{}
-	var toRun []*suite.Case
-	for _, one := range some {
-		if o, no := r.skipReason(one, refused); no {
-			attempts[one.ID] = suite.Attempt{Outcome: o}
-			continue
-		}
-		toRun = append(toRun, one)
+	toRun, skipped := r.chooseCases(some, refused)
+	for id, o := range skipped {
+		attempts[id] = suite.Attempt{Outcome: o}
 	}
 	r.watch = newWatch(r.env.Target, toRun)
 	r.watch.hide = r.env.Secrets

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,22 +35,76 @@ func Plan(o Options) (Planned, error) {
 	r := &run{Options: o}
 	r.setDefaults()
 	p := Planned{Target: firstNonEmpty(o.Target.V2(), o.Target.Queue(), o.Target.V1()), Requests: preflightRequests, Skipped: map[string][]string{}}
-	for _, c := range casesOf(chosen) {
-		if skip, no := r.skipReason(c, ""); no {
-			p.Skipped[skip.Code+": "+skip.Reason] = append(p.Skipped[skip.Code+": "+skip.Reason], c.ID)
-			continue
-		}
-		requests, jobs, seconds := c.Cost()
-		if r.allowNeeded(c)&suite.Create != 0 {
-			requests += fixtureRequests
-		}
+	toRun, skipped := r.chooseCases(casesOf(chosen), "")
+	for _, c := range toRun {
+		requests, jobs, seconds := r.cost(c)
 		p.Cases = append(p.Cases, c.ID)
 		p.Requests, p.Jobs, p.Seconds = p.Requests+requests, p.Jobs+jobs, p.Seconds+seconds
 		if !o.Target.WaitsForFree() {
 			p.Wait = max(p.Wait, c.WaitTime)
 		}
 	}
+	for id, skip := range skipped {
+		p.Skipped[skip.Code+": "+skip.Reason] = append(p.Skipped[skip.Code+": "+skip.Reason], id)
+	}
 	return p, nil
+}
+
+// cost is what a case asks of the target at most, with its fixtures.
+func (r *run) cost(c *suite.Case) (requests, jobs int, seconds float64) {
+	requests, jobs, seconds = c.Cost()
+	if r.allowNeeded(c)&suite.Create != 0 {
+		requests += fixtureRequests
+	}
+	return requests, jobs, seconds
+}
+
+// chooseCases returns the cases that run, and why the others are skipped. Where not all fit
+// into the bounds of the run, those that state a clause come first, and of these a MUST.
+func (r *run) chooseCases(list []*suite.Case, refused string) (toRun []*suite.Case, skipped map[string]suite.Outcome) {
+	skipped = map[string]suite.Outcome{}
+	var possible []*suite.Case
+	for _, c := range list {
+		if o, no := r.skipReason(c, refused); no {
+			skipped[c.ID] = o
+			continue
+		}
+		possible = append(possible, c)
+	}
+	rank := func(c *suite.Case) int {
+		if c.Level == "" {
+			return len(suite.Levels)
+		}
+		return slices.Index(suite.Levels, c.Level)
+	}
+	byUrgency := slices.SortedStableFunc(slices.Values(possible), func(a, b *suite.Case) int {
+		requestsOfA, _, _ := r.cost(a)
+		requestsOfB, _, _ := r.cost(b)
+		return cmp.Or(rank(a)-rank(b), requestsOfA-requestsOfB)
+	})
+	allRequests, allSeconds := preflightRequests, 0.0
+	for _, c := range byUrgency {
+		requests, _, seconds := r.cost(c)
+		if r.MaxRequests > 0 && allRequests+requests > r.MaxRequests || r.MaxSeconds > 0 && allSeconds+seconds > r.MaxSeconds {
+			skipped[c.ID] = r.overBudget()
+			continue
+		}
+		allRequests, allSeconds = allRequests+requests, allSeconds+seconds
+	}
+	for _, c := range possible {
+		if _, no := skipped[c.ID]; !no {
+			toRun = append(toRun, c)
+		}
+	}
+	return toRun, skipped
+}
+
+// overBudget is the outcome of a case that exceeds the bounds of the run.
+func (r *run) overBudget() suite.Outcome {
+	return suite.Outcome{
+		Verdict: report.Skip, Code: report.SkipBudget,
+		Reason: fmt.Sprintf("the run has --max-requests %d and --max-seconds %g: raise them, or --select fewer clauses", r.MaxRequests, r.MaxSeconds),
+	}
 }
 
 const preflightRequests = 5

@@ -200,7 +200,7 @@ func (r *run) settleVerdicts(repeats map[string]string) {
 	}
 	for i := range r.report.Results {
 		x := &r.report.Results[i]
-		if x.Repeats = repeats[x.Case]; x.Repeats != "" && strings.HasPrefix(x.Repeats, "1/") && r.Reruns > 0 && x.Level == string(suite.Must) {
+		if x.Repeats = repeats[x.Case]; strings.HasPrefix(x.Repeats, "1/") && x.Repeats != "1/1" && x.Level == string(suite.Must) {
 			x.Verdict = report.Inconclusive
 			x.Reason = "it failed once and then did not: " + x.Reason
 		}
@@ -222,11 +222,15 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 	if len(failed) == 0 {
 		return nil
 	}
-	counts := map[string]int{}
+	counts, runs := map[string]int{}, map[string]int{}
 	r.startReruns(len(failed) * r.Reruns)
 	defer r.endReruns()
 	for range r.Reruns {
 		for id, a := range r.runAll(ctx, failed, len(failed)*r.Reruns) {
+			if a.Verdict == report.Skip {
+				continue // the run's bounds are reached
+			}
+			runs[id]++
 			if a.Verdict != report.Pass && a.Verdict != report.Warn && a.Verdict != report.Observed {
 				counts[id]++
 			}
@@ -234,7 +238,7 @@ func (r *run) rerunFailed(ctx context.Context, attempts map[string]suite.Attempt
 	}
 	repeats := map[string]string{}
 	for _, one := range failed {
-		repeats[one.ID] = fmt.Sprintf("%d/%d", counts[one.ID]+1, r.Reruns+1)
+		repeats[one.ID] = fmt.Sprintf("%d/%d", counts[one.ID]+1, runs[one.ID]+1)
 	}
 	return repeats
 }

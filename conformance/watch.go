@@ -83,13 +83,13 @@ func jobStatusOf(x *wire.Exchange) (id, status string) {
 func (w *exchangeWatch) look(x *wire.Exchange, id, status string) *suite.Watched {
 	s := &suite.Watched{Exchange: x}
 	path, _, _ := strings.Cut(x.Request.URL, "?")
-	switch {
-	case strings.HasPrefix(path, w.target.V1()+"/v1/"):
-		s.API, s.Path = "v1", path[len(w.target.V1()+"/v1"):]
-	case env.Managed(path) && strings.HasPrefix(path, w.target.V2()+"/v2/"):
-		s.API, s.Path = "v2", path[len(w.target.V2()+"/v2"):]
-	case strings.HasPrefix(path, w.target.Queue()+"/v2/"):
-		s.API = "jobs"
+	s.API = w.target.API(path)
+	switch s.API {
+	case "v1":
+		s.Path = path[len(w.target.V1()+"/v1"):]
+	case "v2":
+		s.Path = path[len(w.target.V2()+"/v2"):]
+	case "jobs":
 		endpoint, rest, _ := strings.Cut(path[len(w.target.Queue()+"/v2/"):], "/")
 		s.Path = "/" + rest
 		w.follow(s, endpoint, id, status)

@@ -31,9 +31,9 @@ func (e *Env) CleanUp(ctx context.Context, keep func(Object) bool) (left []Objec
 const maxCleanUpWait = 4 * time.Second
 
 // DeleteCreated deletes the objects that a case created, or all for "", the newest
-// first. The error names those that remain.
+// first. The error names those that remain. Where the target is silent, CleanUp tries again.
 func (e *Env) DeleteCreated(ctx context.Context, of string) error {
-	return e.deleteAll(ctx, e.Ledger.Remaining(of))
+	return e.deleteAll(ctx, slices.DeleteFunc(e.Ledger.Remaining(of), func(m Object) bool { return e.Silent("", m.URL) != "" }))
 }
 
 // deleteAll deletes objects until a round deletes none: one may depend on a later one.

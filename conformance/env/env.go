@@ -20,12 +20,16 @@ type Env struct {
 	Pace    *Pace // nil: as fast as it goes
 	// Seed is the seed of random values.
 	Seed uint64
+	// MaxRequests bounds the requests, with those that delete what was created; 0: no bound.
+	MaxRequests int
 	// OnExchange is called with every exchange.
 	OnExchange func(*wire.Exchange)
 
 	client *http.Client
 	// neverStarts says that a job did not start in the time that StartPatience gave.
 	neverStarts atomic.Bool
+
+	silence silence
 
 	requests atomic.Int64
 	jobs     atomic.Int64
@@ -67,6 +71,26 @@ func (e *Env) Do(ctx context.Context, r wire.Request) *wire.Exchange {
 		}
 	}
 }
+
+// Exhausted tells whether a case may send no further request: the rest of MaxRequests is for
+// cleanup, for requests in flight, and for the preflight, which is not counted.
+func (e *Env) Exhausted() bool {
+	if e.MaxRequests == 0 {
+		return false
+	}
+	objects := len(e.Ledger.Remaining(""))
+	if objects > 0 {
+		objects += listReads
+	}
+	return int(e.Requests())+objects+inFlight+preflight >= e.MaxRequests
+}
+
+// Requests beside those of cases, at most.
+const (
+	listReads = 12 // one list of each kind and version
+	inFlight  = 8
+	preflight = 10
+)
 
 // StartPatience is how long a job may wait for a worker, which may have to be started
 // first. It is shorter after a wait in which no job started.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -67,6 +68,19 @@ type Target struct {
 func (t *Target) V1() string    { return trimSlash(firstNonEmpty(t.BaseURLV1, t.BaseURL)) }
 func (t *Target) V2() string    { return trimSlash(t.BaseURL) }
 func (t *Target) Queue() string { return trimSlash(firstNonEmpty(t.QueueURL, t.BaseURL)) }
+
+// API returns the API of an address: "v1", "v2", "jobs", or "" for none.
+func (t *Target) API(address string) string {
+	switch path := pathOf(address); {
+	case strings.HasPrefix(path, t.V1()+"/v1/"):
+		return "v1"
+	case Managed(path) && strings.HasPrefix(path, t.V2()+"/v2/"):
+		return "v2"
+	case strings.HasPrefix(path, t.Queue()+"/v2/"):
+		return "jobs"
+	}
+	return ""
+}
 
 func trimSlash(s string) string {
 	for len(s) > 0 && s[len(s)-1] == '/' {

@@ -4,12 +4,14 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
 )
 
 // serveOperations passes requests of the management API to the jobrunner, those of
@@ -100,8 +102,98 @@ func TestRunAgainstHangingServerEnds(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server detects a closed connection
 		<-r.Context().Done()
 	})
-	r := remoteInBubble(t, serveOperations(nil, hang), func(o *conformance.Options) { o.Select = []string{"JOB-0*", "LIM-16"} })
-	if took := time.Duration(r.Duration); took > 10*time.Minute || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < 5 {
-		t.Errorf("%s, %v", took, r.Counts)
+	billingHangs := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/v2/billing") {
+				hang.ServeHTTP(w, r)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+	everythingHangs := func(h http.Handler) http.Handler {
+		var afterPreflight atomic.Bool
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if afterPreflight.Load() {
+				hang.ServeHTTP(w, r)
+				return
+			}
+			afterPreflight.Store(strings.Contains(r.URL.Path, "nothing-is-here"))
+			h.ServeHTTP(w, r)
+		})
+	}
+	for name, c := range map[string]struct {
+		deployment   func(http.Handler) http.Handler
+		allow        conformance.Allow
+		selected     string
+		longest      time.Duration
+		inconclusive int // at least
+		reason       string
+		pass         int // at least
+	}{
+		"everything hangs, only reads": {everythingHangs, 0, "*", 4 * time.Minute, 30, "3 requests in a row timed out", 0},
+		"everything hangs":             {everythingHangs, ^conformance.Allow(0), "*", 5 * time.Minute, 150, "3 requests in a row timed out", 0},
+		"the job API hangs":            {serveOperations(nil, hang), ^conformance.Allow(0), "JOB,LIM-16,T", 15 * time.Minute, 5, "3 requests in a row timed out", 10},
+		"billing hangs":                {billingHangs, 0, "BIL,VER-3*,AUT-02", 4 * time.Minute, 5, "3 requests in a row timed out in the section BIL", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := remoteInBubble(t, c.deployment, func(o *conformance.Options) {
+				o.Select, o.Allow = strings.Split(c.selected, ","), c.allow
+				if c.allow == 0 {
+					o.Target.Endpoint = "our-endpoint"
+				}
+				if strings.HasPrefix(c.selected, "BIL") {
+					o.Parallel = 1 // there are few cases in the section
+				}
+			})
+			took, with := time.Duration(r.Duration), 0
+			for _, x := range r.Results {
+				if strings.Contains(x.Reason, c.reason) {
+					with++
+				}
+			}
+			if took > c.longest || r.Counts[report.Fail] > 0 || r.Counts[report.Inconclusive] < c.inconclusive || with == 0 || r.Counts[report.Pass] < c.pass || r.Exit != conformance.ExitInconclusive && len(r.Leaked) == 0 {
+				t.Errorf("%s, %v, %d with the reason, exit code %d, left %v, %q", took, r.Counts, with, r.Exit, r.Leaked, r.Preflight)
+			}
+			for _, x := range r.Results {
+				if x.Verdict == report.Fail {
+					t.Log(report.Text(x))
+				}
+			}
+		})
+	}
+}
+
+// A run sends no more requests than it may, also where jobs never start and cases poll, and
+// deletes its objects within the bound.
+func TestRunKeepsToMaxRequests(t *testing.T) {
+	queuedJob := fixedAnswer(200, "application/json", `{"id":"the-job-of-all","status":"IN_QUEUE"}`)
+	for name, deployment := range map[string]func(http.Handler) http.Handler{
+		"all is well":      unchanged,
+		"jobs never start": serveOperations(map[string]http.HandlerFunc{"run": queuedJob, "status": queuedJob}, stubHandlers["404"]),
+		"all is slow":      withLatency(3 * time.Second),
+	} {
+		for _, most := range []int{100, 400} {
+			var requests atomic.Int64
+			r := remoteInBubble(t, func(h http.Handler) http.Handler {
+				h = deployment(h)
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					requests.Add(1)
+					h.ServeHTTP(w, r)
+				})
+			}, func(o *conformance.Options) {
+				o.Allow, o.MaxRequests, o.MaxWait = suite.Create|suite.Queue, most, 5*time.Minute
+				plan, err := conformance.Plan(*o)
+				if err != nil || plan.Requests > most || len(plan.Cases) < most/40 {
+					t.Errorf("%s: a plan with %d requests of %d cases, %v", name, plan.Requests, len(plan.Cases), err)
+				}
+				if lines := strings.Count(plan.String(), "skipped, budget"); lines > 2 {
+					t.Errorf("%d lines about the budget in\n%s", lines, plan)
+				}
+			})
+			if n := int(requests.Load()); n > most || len(r.Leaked) > 0 || r.Judged() == 0 {
+				t.Errorf("%s: %d requests of %d, %v, left %v", name, n, most, r.Counts, r.Leaked)
+			}
+		}
 	}
 }

@@ -219,11 +219,26 @@ func (c *C) request(method, url string, body any, o []Option) Request {
 }
 
 func (c *C) send(r Request) *Answer {
-	index := c.nextExchange()
+	if c.env.Exhausted() {
+		c.stop(Outcome{Verdict: report.Skip, Code: report.SkipBudget, Reason: fmt.Sprintf("the run has sent nearly as many requests as --max-requests %d allows: raise it", c.env.MaxRequests)})
+	}
+	section, _, _ := strings.Cut(c.Case.ID, "-")
+	if why := c.env.Silent(section, r.URL); why != "" {
+		c.Inconclusive("%s", why)
+	}
+	x, timedOut := c.sendInTime(c.nextExchange(), r)
+	if !x.Request.MayHangUp {
+		c.env.NoteAnswer(section, x, timedOut)
+	}
+	return c.answer(x)
+}
+
+// sendInTime waits for the answer, for requestTimeout at most.
+func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
 	if c.env.Target.Advance == nil {
 		ctx, cancel := context.WithTimeout(c.ctx, requestTimeout(r))
 		defer cancel()
-		return c.answer(c.exchange(ctx, index, r))
+		return c.exchange(ctx, index, r), false
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -237,12 +252,12 @@ func (c *C) send(r Request) *Answer {
 			if now := c.env.Clock.Now(); now.After(x.Received) {
 				x.Received = now
 			}
-			return c.answer(x)
+			return x, false
 		case <-time.After(wait):
 		}
 		if time.Since(began) > requestTimeout(r) {
 			cancel()
-			return c.answer(<-done)
+			return <-done, true
 		}
 		c.Sleep(held) // the target may hold the request: let its time pass
 	}
