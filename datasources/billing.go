@@ -71,7 +71,8 @@ func (b *billing) schema(about string, filters map[string]schema.Attribute) sche
 	}
 	return schema.Schema{
 		MarkdownDescription: about + " Amounts are USD with all the digits that the API answers. " +
-			"Without a period it is the last 30 days up to now, so that every plan may read something else.",
+			"Without a period it is the last 30 days up to now, so that every plan may read something else. " +
+			"The state has a record for each object and bucket: for many objects choose a longer `bucket_size`.",
 		Attributes: with(map[string]schema.Attribute{
 			"start_time":  schema.StringAttribute{Optional: true, MarkdownDescription: "Start of the period, as RFC 3339; 30 days ago when left out. It counts from the start of its bucket."},
 			"end_time":    schema.StringAttribute{Optional: true, MarkdownDescription: "End of the period, as RFC 3339; now when left out. It counts to the end of its bucket."},
@@ -80,7 +81,7 @@ func (b *billing) schema(about string, filters map[string]schema.Attribute) sche
 			"period": object("The period that the records are of. API v2 only.", map[string]schema.Attribute{
 				"start_time": text("Start, as RFC 3339."), "end_time": text("End, which is not in it."), "bucket_size": text("Length of a bucket."),
 			}),
-			"records": objects("What was billed, by bucket and then by id.", records),
+			"records": objects("What was billed, by bucket and then by id, without buckets in which nothing was billed.", records),
 			"totals":  object("Sums of all records.", totals),
 		}, filters),
 	}

@@ -118,6 +118,26 @@ func TestBillingOfADeployment(t *testing.T) {
 	}
 }
 
+// A deployment returns a record for each object and day, also for those in which nothing
+// was billed. With 500 pods and the default period, those were 15,500 records.
+func TestBillingHasNoRecordsOfZeros(t *testing.T) {
+	d := acctest.Deploy(t)
+	for i := range 20 {
+		send(t, d, "POST", "/v2/network-volumes", fmt.Sprintf(`{"name":"v%d","size":11,"dataCenter":"EU-RO-1"}`, i))
+	}
+	for _, v := range acctest.Versions {
+		got := read(t, drive(t, d, v), "gpucloud_network_volume_billing", nil)
+		for i := range got.Get("records").([]any) {
+			if digits(t, got, "records", i, "total_amount") == "0" && (v == api.V2 || member(got.Get("records"), i, "disk_space_billed_gb") == 0.0) {
+				t.Errorf("%s: record %d has zeros only: %v", v, i, got.Get("records").([]any)[i])
+			}
+		}
+		if total := digits(t, got, "totals", "total_amount"); total != "0" {
+			t.Errorf("%s: the total is %s", v, total)
+		}
+	}
+}
+
 // fake answers bills with what no deployment has: more digits than a float holds.
 type fake struct {
 	*httptest.Server
@@ -147,7 +167,8 @@ func newFake(t *testing.T) *fake {
 		case strings.HasSuffix(path, "/clusters"):
 			fmt.Fprint(w, `{"metadata":{}}`)
 		default:
-			fmt.Fprint(w, `{"records":[{"startTime":"2026-06-01T00:00:00Z","endTime":"2026-06-02T00:00:00Z","podId":"p","totalAmount":0.1234567890123456789012345678901,"gpuAmount":1e-9}],
+			fmt.Fprint(w, `{"records":[{"startTime":"2026-06-01T00:00:00Z","endTime":"2026-06-02T00:00:00Z","podId":"p","totalAmount":0.1234567890123456789012345678901,"gpuAmount":1e-9},
+				{"startTime":"2026-06-02T00:00:00Z","endTime":"2026-06-03T00:00:00Z","podId":"q","totalAmount":0.00,"gpuAmount":0e9}],
 				"metadata":{"query":{"startTime":"a","endTime":"b","bucketSize":"day"},"totals":{"totalAmount":98765432109876543210.000000000000001}}}`)
 		}
 		f.asked = append(f.asked, r.URL.RequestURI())
@@ -174,6 +195,9 @@ func TestBillingKeepsAllDigits(t *testing.T) {
 		if d := digits(t, got, path...); d != want {
 			t.Errorf("%v: %s, expected %s", path, d, want)
 		}
+	}
+	if records := got.Get("records").([]any); len(records) != 1 {
+		t.Errorf("expected the record with amounts only, got %v", records)
 	}
 	old := read(t, f.drive(t, api.V1), "gpucloud_pod_billing", nil)
 	for want, path := range map[string][]any{

@@ -37,7 +37,7 @@ var clusterSchema = schema.Schema{
 			MarkdownDescription: "The machines of the cluster, which are equal." + fixedOfCluster,
 			Attributes: map[string]schema.Attribute{
 				"gpu_type_id":       schema.StringAttribute{Required: true, MarkdownDescription: "GPU type, such as `NVIDIA L4`.", Validators: []validator.String{nonEmpty}},
-				"gpu_count_per_pod": schema.Int64Attribute{Required: true, MarkdownDescription: "GPUs of each pod.", Validators: atLeastOne},
+				"gpu_count_per_pod": schema.Int64Attribute{Required: true, MarkdownDescription: "GPUs of each pod.", Validators: positive},
 				"pod_count":         schema.Int64Attribute{Required: true, MarkdownDescription: "Pods, 2 to 250.", Validators: []validator.Int64{between(2, 250)}},
 			},
 		},
@@ -52,7 +52,7 @@ var clusterSchema = schema.Schema{
 			Computed:            true,
 			MarkdownDescription: "Container disk of each pod in GB, new at each start. If it is left out, a new cluster has the deployment's default, and one that exists keeps what it has." + fixedOfCluster,
 			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Null()}},
-			Validators:          atLeastOne,
+			Validators:          positive,
 		},
 		"env":    keptAttribute(envAttribute(" The variables of ranks win, such as `NODE_RANK`." + fixedOfCluster)),
 		"ports":  keptAttribute(portsAttribute(fixedOfCluster)),

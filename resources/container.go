@@ -58,7 +58,7 @@ func cudaVersionsAttribute(text string) schema.SetAttribute {
 
 const defaultDisk = 50 // GB; description: Template, containerDiskInGb
 
-var atLeastOne = []validator.Int64{atLeast[int64](1)}
+var positive = []validator.Int64{atLeast[int64](1), notHuge[int64]()}
 
 // containerFields are the container settings of a model. Beside a template they say
 // what is not the template's.

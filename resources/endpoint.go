@@ -101,6 +101,9 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
+		if have, err = resetIdleTimeout(ctx, c, have, want); err != nil {
+			return err
+		}
 		switch {
 		case template == nil:
 		case plan.appliesTemplate(state):
@@ -128,4 +131,17 @@ var Endpoint = &kit.Kind[endpoint]{
 	Delete: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		return c.Endpoints.Delete(ctx, state.ID.ValueString())
 	},
+}
+
+// resetIdleTimeout sets the default idle timeout of an endpoint that is about to scale on
+// requests. From then on, API v2 neither returns nor accepts one, and the endpoint would
+// keep its last.
+func resetIdleTimeout(ctx context.Context, c *api.Client, have, want api.Endpoint) (api.Endpoint, error) {
+	last := have.Workers.IdleTimeout
+	if last == nil || *last == defaultIdleTimeout || want.Workers.IdleTimeout != nil || want.Scaling.Type != requestCount {
+		return have, nil
+	}
+	reset := have
+	reset.Workers.IdleTimeout = new(int64(defaultIdleTimeout))
+	return c.Endpoints.Update(ctx, have, reset)
 }

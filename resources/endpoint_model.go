@@ -198,12 +198,8 @@ func (m *endpoint) flatten(ctx context.Context, c *api.Client, got api.Endpoint)
 		return err
 	}
 	workers := &endpointWorkers{types.Int64Value(got.Workers.Min), types.Int64Value(got.Workers.Max), types.Int64PointerValue(got.Workers.IdleTimeout)}
-	if m.Type.ValueString() == queue && got.Scaling.Type == requestCount {
-		if prior, err := value.As[endpointWorkers](ctx, m.Workers); err != nil {
-			return err
-		} else if prior == nil || prior.IdleTimeout.IsNull() {
-			workers.IdleTimeout = types.Int64Null() // v1 returns one that nobody asked for
-		}
+	if c.Version == api.V2 && m.Type.ValueString() == queue && got.Scaling.Type == requestCount {
+		workers.IdleTimeout = types.Int64Null()
 	}
 	if m.Workers, err = value.Object(ctx, workersAttribute, workers); err != nil {
 		return err

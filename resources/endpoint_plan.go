@@ -160,7 +160,7 @@ func planWorkers(ctx context.Context, p *planrule.Plan[endpoint]) {
 			"On API v2 a QUEUE endpoint that scales on REQUEST_COUNT has no idle_timeout. Leave it out, or scale on QUEUE_DELAY.")
 	case !configured.IsNull():
 		workers.IdleTimeout = configured
-	case byRequests:
+	case byRequests && p.Version == api.V2:
 		workers.IdleTimeout = types.Int64Null()
 	case scaling != nil && !scaling.Type.IsUnknown():
 		workers.IdleTimeout = types.Int64Value(defaultIdleTimeout)

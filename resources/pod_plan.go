@@ -128,15 +128,21 @@ func checkPersistentSize(ctx context.Context, c diagnostics.Check, v api.Version
 	}
 }
 
-// checkPodTemplate refuses a template that is not for pods. One that can't be read by id
-// may be a public one.
+// checkPodTemplate refuses a template that does not exist, or is not for pods.
 func checkPodTemplate(ctx context.Context, p *planrule.Plan[pod]) {
 	id := p.Plan.TemplateID.ValueString()
 	if p.API == nil || id == "" || p.State != nil && !p.Changes(ctx, "template_id") {
 		return
 	}
-	switch t, err := p.API.Templates.Get(ctx, id); {
+	t, err := p.API.Templates.Get(ctx, id)
+	if api.IsNotFound(err) && p.Version == api.V1 { // which returns public templates in lists only
+		if public, listErr := p.API.CatalogTemplate(ctx, id); !api.IsNotFound(listErr) {
+			t, err = public.Template, listErr
+		}
+	}
+	switch {
 	case api.IsNotFound(err):
+		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
 	case t.Serverless && !p.Planned.Has(templateKey(id)):

@@ -46,7 +46,7 @@ var podSchema = schema.Schema{
 			Optional:            true,
 			Computed:            true,
 			MarkdownDescription: "Container disk in GB, new at each start. Defaults to the template's, or to 50 without a template.",
-			Validators:          atLeastOne,
+			Validators:          positive,
 		},
 		"env":            envAttribute(" With `template_id` only these keys are compared. `PUBLIC_KEY` and `JUPYTER_PASSWORD`, which `start_ssh` and `start_jupyter` set, are compared where they are configured."),
 		"env_wo":         envWOAttribute(" A change replaces the container, as one of `env` does."),
@@ -72,7 +72,7 @@ var podSchema = schema.Schema{
 		},
 		"global_networking": schema.SingleNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "A private address that pods of other data centers reach. It needs an NVIDIA GPU and takes effect at the next start.",
+			MarkdownDescription: "A private address that pods of other data centers reach. It needs an NVIDIA GPU and takes effect at the next start. API v1 does not return it, so that a change made elsewhere is not seen there.",
 			Attributes: map[string]schema.Attribute{
 				"enabled":      schema.BoolAttribute{Required: true, MarkdownDescription: "Whether the pod has it."},
 				"ip":           schema.StringAttribute{Computed: true, MarkdownDescription: "Its address, once it has one. API v2 only."},
@@ -110,8 +110,8 @@ var podSchema = schema.Schema{
 		"gpu_type_priority":       placementPriority("GPU types"),
 		"cpu_flavor_priority":     placementPriority("CPU flavors"),
 		"data_center_priority":    placementPriority("data centers"),
-		"min_ram_per_gpu":         schema.Int64Attribute{Optional: true, MarkdownDescription: "Least memory of the machine for each GPU, in GB." + placementOnly},
-		"min_vcpu_per_gpu":        schema.Int64Attribute{Optional: true, MarkdownDescription: "Least vCPUs of the machine for each GPU." + placementOnly},
+		"min_ram_per_gpu":         schema.Int64Attribute{Optional: true, MarkdownDescription: "Least memory of the machine for each GPU, in GB." + placementOnly, Validators: []validator.Int64{atLeast[int64](0), notHuge[int64]()}},
+		"min_vcpu_per_gpu":        schema.Int64Attribute{Optional: true, MarkdownDescription: "Least vCPUs of the machine for each GPU." + placementOnly, Validators: []validator.Int64{atLeast[int64](0), notHuge[int64]()}},
 		"min_disk_bandwidth_mbps": placementNumber("Least bandwidth of the machine's disk, in MB per second."),
 		"min_download_mbps":       placementNumber("Least download speed of the machine, in Mbit per second."),
 		"min_upload_mbps":         placementNumber("Least upload speed of the machine, in Mbit per second."),
@@ -164,7 +164,7 @@ var podGPUAttribute = schema.SingleNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "Number of GPUs. A change replaces the pod. If it is left out, a new pod has 1, and one that exists keeps what it has.",
 			PlanModifiers:       []planmodifier.Int64{createDefault{types.Int64Value(1)}},
-			Validators:          atLeastOne,
+			Validators:          positive,
 		},
 		"allowed_cuda_versions": cudaVersionsAttribute("CUDA versions, as `major.minor`, that the machine may have; any, or the template's, when left out. Not beside `min_cuda_version`." + unreadable),
 		"min_cuda_version": schema.StringAttribute{
@@ -187,7 +187,7 @@ var podCPUAttribute = schema.SingleNestedAttribute{
 		"vcpu_count": schema.Int64Attribute{
 			Required:            true,
 			MarkdownDescription: "Number of vCPUs: a power of two from 2 up. A change replaces the pod.",
-			Validators:          []validator.Int64{powerOfTwo},
+			Validators:          vcpuCounts,
 		},
 		"memory": schema.Int64Attribute{
 			Computed:            true,
@@ -211,7 +211,7 @@ func podMountsAttribute(title string) schema.SingleNestedAttribute {
 					"size": schema.Int64Attribute{
 						Required:            true,
 						MarkdownDescription: "Size in GB, at least 10 on API v2.",
-						Validators:          atLeastOne,
+						Validators:          positive,
 					},
 					"path": mountPathAttribute,
 				},
@@ -263,7 +263,7 @@ func placementBool(text string) schema.BoolAttribute {
 }
 
 func placementNumber(text string) schema.Float64Attribute {
-	return schema.Float64Attribute{Optional: true, MarkdownDescription: text + placementOnly}
+	return schema.Float64Attribute{Optional: true, MarkdownDescription: text + placementOnly, Validators: []validator.Float64{atLeast(0.0), notHuge[float64]()}}
 }
 
 func placementPriority(things string) schema.StringAttribute {

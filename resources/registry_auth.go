@@ -107,9 +107,10 @@ var registryAuthSchema = schema.Schema{
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"username": schema.StringAttribute{
-			Required:            true,
-			MarkdownDescription: "User name at the registry. A change makes the auth again, with a new `id`.",
-			Validators:          []validator.String{nonEmpty},
+			Optional: true,
+			MarkdownDescription: "User name at the registry. A change makes the auth again, with a new `id`. " +
+				"Required, unless the auth is imported and keeps its credentials: leave out all of them then, as a generated configuration does.",
+			Validators: []validator.String{nonEmpty},
 		},
 		"password": schema.StringAttribute{
 			Optional:  true,
@@ -150,10 +151,17 @@ type registryAuthPrivate struct {
 	Incomplete bool // the answer to its create was lost: whether it has the credentials is not known
 }
 
+func (m *registryAuth) withoutCredentials() bool {
+	return m.Username.IsNull() && m.Password.IsNull() && m.PasswordWO.IsNull() && m.PasswordWOVersion.IsNull()
+}
+
 // validateRegistryAuth asks for one password. A password_wo that is null beside
 // its version is one that is not at hand: the plan tells whether it is needed.
 func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *registryAuth) {
 	switch {
+	case config.withoutCredentials(): // of an imported auth, which the plan knows
+	case config.Username.IsNull():
+		c.Error("username", "Missing username", "A password needs its username: set username, or leave out the password, too, if an imported auth keeps its credentials.")
 	case isSet(config.Password) && (isSet(config.PasswordWO) || isSet(config.PasswordWOVersion)):
 		c.Error("password", "Two passwords", "password conflicts with password_wo and password_wo_version: set password, which the state keeps, or the other two.")
 	case config.Password.IsNull() && config.PasswordWO.IsNull() && config.PasswordWOVersion.IsNull():
@@ -169,6 +177,11 @@ func validateRegistryAuth(_ context.Context, c diagnostics.Check, config *regist
 func planRegistryAuth(ctx context.Context, p *planrule.Plan[registryAuth]) {
 	imported := p.State != nil && p.State.Username.IsNull()
 	switch {
+	case p.Config.withoutCredentials():
+		if !imported || p.Changes(ctx, "name") {
+			p.Error("username", "Missing credentials", "Set username with password_wo and password_wo_version, or with password, which the state keeps. Only an imported auth that keeps its name and its credentials needs none.")
+		}
+		return
 	case p.State == nil:
 	case imported && p.Plan.Password.IsNull():
 		if p.Changes(ctx, "password_wo_version") {

@@ -130,6 +130,28 @@ func TestRegistryAuthImport(t *testing.T) {
 	})
 }
 
+// The configuration that Terraform generates of an auth has its name alone, as no API
+// returns credentials.
+func TestRegistryAuthImportWithoutCredentials(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := map[string]any{"name": d.Name("ci"), "username": "robot", "password": "hunter2"}
+		generated := map[string]any{"name": d.Name("ci")}
+		made := apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, config, "create")
+		imported, diags := p.Import("gpucloud_registry_auth", made.Get("id").(string))
+		if err := diags.Err(); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, p, imported.Type, imported, generated, "no-op")
+		refused(t, d, p, imported, imported.Type, map[string]any{"name": d.Name("other")}, "username", "keeps its name")
+		refused(t, d, p, made, made.Type, generated, "username", "Only an imported auth")
+		recorded := apply(t, p, imported.Type, imported, map[string]any{"name": d.Name("ci"), "username": "robot", "password_wo": "hunter2", "password_wo_version": 1}, "update")
+		if recorded.Get("id") != made.Get("id") {
+			t.Errorf("the auth was made again as %v", recorded.Get("id"))
+		}
+	})
+}
+
 // password_wo is needed where it is sent, and nowhere else.
 func TestRegistryAuthWithoutItsPassword(t *testing.T) {
 	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
@@ -194,6 +216,9 @@ func TestRegistryAuthRules(t *testing.T) {
 	}{
 		{map[string]any{"name": ""}, "name", "at least one character"},
 		{map[string]any{"username": ""}, "username", "at least one character"},
+		{map[string]any{"username": nil, "password": nil}, "username", "Only an imported auth"},
+		{map[string]any{"username": nil}, "username", "A password needs its username"},
+		{map[string]any{"username": nil, "password": nil, "password_wo_version": 1}, "username", "A password needs its username"},
 		{map[string]any{"password": nil}, "password_wo", "Set password_wo and password_wo_version, or password"},
 		{map[string]any{"password": ""}, "password", "at least one character"},
 		{map[string]any{"password_wo": "x", "password_wo_version": 1}, "password", "password conflicts with password_wo"},

@@ -128,7 +128,7 @@ var templateSchema = schema.Schema{
 			Computed:            true,
 			Default:             int64default.StaticInt64(defaultDisk),
 			MarkdownDescription: "Container disk in GB, wiped on restart. Defaults to 50.",
-			Validators:          atLeastOne,
+			Validators:          positive,
 		},
 		"env":            envAttribute(""),
 		"env_wo":         envWOAttribute(""),
@@ -148,7 +148,7 @@ var templateSchema = schema.Schema{
 						"size": schema.Int64Attribute{
 							Required:            true,
 							MarkdownDescription: "Size in GB, at least 10 on API v2.",
-							Validators:          atLeastOne,
+							Validators:          positive,
 						},
 						"path": schema.StringAttribute{
 							Required:            true,

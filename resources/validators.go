@@ -105,6 +105,13 @@ func atLeast[T int64 | float64](low T) rule[T] {
 	return rule[T]{expects: fmt.Sprint("at least ", low), holds: func(n T) bool { return n >= low }}
 }
 
+// notHuge bounds a number for which the API states no maximum. A million is more than any
+// cloud has of what is counted, and as a size in GB it is a petabyte.
+func notHuge[T int64 | float64]() rule[T] {
+	const most = 1_000_000
+	return rule[T]{expects: fmt.Sprint("at most ", most), holds: func(n T) bool { return n <= most }}
+}
+
 // portRule: description, Template, ports.
 var portRule = rule[string]{expects: "<number>/<protocol> with a number from 1 to 65535 and the protocol http or tcp, such as 8000/http", holds: func(s string) bool {
 	number, protocol, _ := strings.Cut(s, "/")
@@ -129,6 +136,8 @@ var imageReference = rule[string]{expects: "the reference of a container image, 
 
 // powerOfTwo: v2 document, BaseCpuConfig.
 var powerOfTwo = rule[int64]{expects: "a power of two from 2 up", holds: func(n int64) bool { return n >= 2 && n&(n-1) == 0 }}
+
+var vcpuCounts = []validator.Int64{powerOfTwo, notHuge[int64]()}
 
 var cudaVersion = rule[string]{expects: "a CUDA version as major.minor, such as 12.8", holds: regexp.MustCompile(`^\d+\.\d+$`).MatchString}
 

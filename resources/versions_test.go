@@ -66,6 +66,63 @@ func TestSwitchingVersions(t *testing.T) {
 	}
 }
 
+// An endpoint that scales on requests has the documented idle timeout, although API v2
+// neither takes nor returns it.
+func TestIdleTimeoutOfRequestCount(t *testing.T) {
+	d := acctest.Deploy(t)
+	v1, v2 := drive(t, d, api.V1), drive(t, d, api.V2)
+	template, _ := serverlessTemplate(t, d, v2, nil)
+	requests := map[string]any{"name": "e", "template_id": template.Get("id"), "scaling": map[string]any{"type": "REQUEST_COUNT"}}
+	delay := map[string]any{"name": "e", "template_id": template.Get("id"), "workers": map[string]any{"idle_timeout": 5}}
+	stored := func(s tfdrive.State) int64 {
+		t.Helper()
+		got, err := d.Client(t, api.V1).Endpoints.Get(t.Context(), s.Get("id").(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *got.Workers.IdleTimeout
+	}
+	for _, c := range []struct {
+		name     string
+		p        *tfdrive.Provider
+		before   map[string]any
+		recorded any
+	}{
+		{"created on v1", v1, nil, 10.0},
+		{"created on v2", v2, nil, nil},
+		{"changed on v1", v1, delay, 10.0},
+		{"changed on v2", v2, delay, nil},
+	} {
+		var state tfdrive.State
+		action := "create"
+		if c.before != nil {
+			state, action = apply(t, c.p, "gpucloud_endpoint", state, c.before, "create"), "update"
+		}
+		state = apply(t, c.p, "gpucloud_endpoint", state, requests, action)
+		if got := stored(state); got != 10 || state.Get("workers.idle_timeout") != c.recorded {
+			t.Errorf("%s: the deployment has %d s, the state %v", c.name, got, state.Get("workers.idle_timeout"))
+		}
+		settled(t, v2, settled(t, v1, state, requests), requests)
+	}
+	// Drift is seen where the version returns it.
+	state := apply(t, v1, "gpucloud_endpoint", tfdrive.State{}, requests, "create")
+	c := d.Client(t, api.V1)
+	have, err := c.Endpoints.Get(t.Context(), state.Get("id").(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drifted := have
+	drifted.Workers.IdleTimeout = new(int64(60))
+	if _, err := c.Endpoints.Update(t.Context(), have, drifted); err != nil {
+		t.Fatal(err)
+	}
+	state, _ = v1.Walk().Read(state)
+	state = apply(t, v1, "gpucloud_endpoint", state, requests, "update")
+	if got := stored(state); got != 10 {
+		t.Errorf("after the repair the deployment has %d s", got)
+	}
+}
+
 // everywhere are all data centers, which v1 does not tell from none chosen.
 var everywhere = []any{
 	"AP-JP-1", "CA-MTL-1", "CA-MTL-2", "CA-MTL-3", "EU-CZ-1", "EU-FR-1", "EU-NL-1", "EU-RO-1", "EU-SE-1", "EUR-IS-1", "EUR-IS-2", "EUR-IS-3", "EUR-NO-1",

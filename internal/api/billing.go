@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/big"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
 )
 
-// Bill is what something cost in a period. Amounts are USD, as the texts of the answer:
+// Bill is what something cost in a period. It has no records of zeros, which some
+// deployments return for every object and bucket. Amounts are USD, as the texts of the answer:
 // nothing is rounded.
 type Bill struct {
 	Records []BillRecord
@@ -48,6 +51,7 @@ func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 	if c.Version == V1 {
 		if b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "", nil); err == nil {
 			b.Totals, err = sumAmounts(b.Records)
+			b.Records = billed(b.Records)
 		}
 		return b, err
 	}
@@ -58,8 +62,26 @@ func (c *Client) Bill(ctx context.Context, q BillQuery) (b Bill, err error) {
 		}
 	}
 	b.Records, err = allPages[BillRecord](ctx, c.deployment, call, "records", &rest)
-	b.Period, b.Totals = rest.Metadata.Query, rest.Metadata.Totals
+	b.Records, b.Period, b.Totals = billed(b.Records), rest.Metadata.Query, rest.Metadata.Totals
 	return b, err
+}
+
+// billed returns the records that have an amount or a count other than zero.
+func billed(records []BillRecord) []BillRecord {
+	return slices.DeleteFunc(records, func(r BillRecord) bool {
+		for _, n := range r.Amounts {
+			mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
+			if strings.ContainsAny(mantissa, "123456789") {
+				return false
+			}
+		}
+		for _, n := range r.Counts {
+			if n != 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // UnmarshalJSON sorts the members of a record by what they are: times, ids, amounts or

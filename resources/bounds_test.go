@@ -1,0 +1,87 @@
+package resources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// numbers calls f for each number that a configuration may have, with a function that
+// makes the configuration of a value, and the path.
+func numbers(attributes []*tfprotov6.SchemaAttribute, path string, wrap func(any) map[string]any, f func(path string, config func(any) map[string]any)) {
+	for _, a := range attributes {
+		config := func(v any) map[string]any { return wrap(map[string]any{a.Name: v}) }
+		switch {
+		case !a.Optional && !a.Required:
+		case a.NestedType != nil && a.NestedType.Nesting == tfprotov6.SchemaObjectNestingModeList:
+			numbers(a.NestedType.Attributes, path+a.Name+"[0].", func(v any) map[string]any { return config([]any{v}) }, f)
+		case a.NestedType != nil:
+			numbers(a.NestedType.Attributes, path+a.Name+".", config, f)
+		case a.Type.Is(tftypes.Number):
+			f(path+a.Name, config)
+		}
+	}
+}
+
+// Every number has bounds in the plan, also if the API states none.
+func TestNumbersHaveBounds(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	count := 0
+	for _, typeName := range p.Types() {
+		same := func(v any) map[string]any { return v.(map[string]any) }
+		numbers(p.Schema(typeName).Block.Attributes, "", same, func(path string, config func(any) map[string]any) {
+			if strings.HasSuffix(path, "_version") || path == "max_hourly_cost" { // any number will do
+				return
+			}
+			count++
+			for _, huge := range []float64{1_000_001, 1e9, 1e12, 1e18, 1e30} {
+				if path == "timeout" && huge < 1e9 { // milliseconds
+					continue
+				}
+				err := p.Plan(typeName, tfdrive.State{}, config(huge)).Diagnostics.Err()
+				if err == nil || !strings.Contains(err.Error(), "Invalid "+path+": expected ") {
+					t.Errorf("%s.%s = %g: %v", typeName, path, huge, err)
+				}
+			}
+			if err := p.Plan(typeName, tfdrive.State{}, config(-1)).Diagnostics.Err(); err == nil || !strings.Contains(err.Error(), "Invalid "+path+": expected ") {
+				t.Errorf("%s.%s = -1: %v", typeName, path, err)
+			}
+		})
+	}
+	if count < 25 {
+		t.Errorf("found %d numbers", count)
+	}
+}
+
+// A pod's template must exist: one of the account's, or a public one.
+func TestPodTemplateExists(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p := drive(t, d, v)
+		config := map[string]any{"name": "p", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}}
+		for _, id := range []string{"nope", "gone0123456789"} {
+			refused(t, d, p, tfdrive.State{}, podType, with(config, map[string]any{"template_id": id}), "template_id", "does not exist")
+		}
+		public, err := d.Client(t, v).CatalogTemplates(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, template := range public {
+			planned := p.Plan(podType, tfdrive.State{}, with(config, map[string]any{"template_id": template.ID}))
+			if err := planned.Diagnostics.Err(); (err != nil) != template.Serverless {
+				t.Errorf("public template %s: %v", template.Name, err)
+			}
+		}
+		if len(public) == 0 {
+			t.Error("the deployment has no public template")
+		}
+		state := apply(t, p, podType, tfdrive.State{}, with(config, map[string]any{"image": "builtin/echo"}), "create")
+		refused(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
+	})
+}
