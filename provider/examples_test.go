@@ -3,6 +3,7 @@ package provider_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,10 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/plancheck"
-	"github.com/hashicorp/terraform-plugin-testing/tfversion"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
@@ -25,55 +22,77 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 // ephemeral is the end of a variable without a default.
 var ephemeral = regexp.MustCompile(`(?m)^(  ephemeral += true\n)}`)
 
-// Every example of the documentation can be applied, and planned empty after.
-func TestExamples(t *testing.T) {
-	var files []string
-	for _, pattern := range []string{"../examples/resources/*/resource.tf", "../examples/data-sources/*/data-source.tf"} {
-		found, err := filepath.Glob(pattern)
+// exampleFiles returns the examples that match patterns, by name.
+func exampleFiles(t *testing.T, patterns ...string) map[string]string {
+	t.Helper()
+	examples := map[string]string{}
+	for _, pattern := range patterns {
+		found, err := filepath.Glob("../examples/" + pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no examples at %s: %v", pattern, err)
 		}
-		files = append(files, found...)
-	}
-	functions, err := filepath.Glob("../examples/functions/*/function.tf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(append(files, functions...), "../examples/quickstart/main.tf")
-	for _, file := range files {
-		folder := filepath.Dir(file)
-		t.Run(filepath.Base(filepath.Dir(folder))+"/"+filepath.Base(folder), func(t *testing.T) {
-			t.Parallel()
-			d := acctest.Deploy(t)
-			var ids map[string]string
-			if strings.HasSuffix(file, "data-source.tf") {
-				ids = makeExisting(t, d)
-			}
+		for _, file := range found {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// An example takes its settings from the environment, which parallel
-			// tests can't have of their own, and its secret from the user.
-			example := strings.Replace(string(text), "provider \"gpucloud\" {}\n", "", 1)
-			example = ephemeral.ReplaceAllString(example, "${1}  default = \"token\"\n}")
+			// An example takes its secret from the user.
+			examples[filepath.Base(filepath.Dir(file))] = ephemeral.ReplaceAllString(string(text), "${1}  default = \"token\"\n}")
+		}
+	}
+	return examples
+}
+
+// writeExample writes an example into a folder of a workspace, which requires the provider.
+func writeExample(w *acctest.Workspace, folder, example string) {
+	if strings.Contains(example, "required_providers") {
+		w.Write(filepath.Join(folder, "providers.tf"), "")
+	} else if folder != "." {
+		w.Write(filepath.Join(folder, "providers.tf"), "terraform {\n  required_providers {\n    gpucloud = { source = \"gpucloud/gpucloud\" }\n  }\n}\n")
+	}
+	w.Write(filepath.Join(folder, "main.tf"), example)
+}
+
+// Every example of a resource can be applied, and is planned empty after. The names of one
+// are taken in another.
+func TestExamples(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		for name, example := range exampleFiles(t, "resources/*/resource.tf", "quickstart/main.tf") {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := acctest.Deploy(t).Workspace(t, cli, api.V2)
+				writeExample(w, ".", example)
+				w.MustRun("apply", "-auto-approve")
+				w.MustRun("plan", "-detailed-exitcode")
+				w.MustRun("destroy", "-auto-approve")
+			})
+		}
+	})
+}
+
+// So can every example of a data source and of a function: as modules of one configuration.
+func TestExamplesThatRead(t *testing.T) {
+	acctest.EachCLI(t, func(t *testing.T, cli tfcli.CLI) {
+		t.Parallel()
+		d := acctest.Deploy(t)
+		ids := makeExisting(t, d)
+		w := d.Workspace(t, cli, api.V2)
+		var main strings.Builder
+		for name, example := range exampleFiles(t, "data-sources/*/data-source.tf", "functions/*/function.tf") {
+			writeExample(w, name, strings.Replace(example, "provider \"gpucloud\" {}\n", "", 1))
+			fmt.Fprintf(&main, "module %q {\n  source = \"./%s\"\n", name, name)
 			for variable, id := range ids {
-				declaration := "variable \"" + variable + "\" {\n  type = string\n"
-				example = strings.Replace(example, declaration, declaration+"  default = \""+id+"\"\n", 1)
-			}
-			step := func(checks ...plancheck.PlanCheck) resource.TestStep {
-				return resource.TestStep{
-					Config:           d.Block(api.V2) + example,
-					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: checks},
+				if strings.Contains(example, "variable \""+variable+"\" {") {
+					fmt.Fprintf(&main, "  %s = %q\n", variable, id)
 				}
 			}
-			resource.UnitTest(t, resource.TestCase{
-				ProtoV6ProviderFactories: acctest.Factories,
-				TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_11_0)},
-				Steps:                    []resource.TestStep{step(), step(plancheck.ExpectEmptyPlan())},
-			})
-		})
-	}
+			main.WriteString("}\n")
+		}
+		w.Write("main.tf", main.String())
+		w.MustRun("get")
+		w.MustRun("apply", "-auto-approve")
+		w.MustRun("plan", "-detailed-exitcode")
+	})
 }
 
 // The example of the ephemeral job runs one on an endpoint that exists.
