@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 const ceilingVariable = "GPUCLOUD_MAX_HOURLY_COST"
@@ -29,7 +29,7 @@ var planCheckAttributes = map[string]schema.Attribute{
 			"It is for each object by itself, not for their sum, and `max_hourly_cost` of a resource takes its place ([cost ceilings](guides/costs.md)). API v1 has no prices. Or `" + ceilingVariable + "`.",
 	},
 	"plan_checks": schema.SingleNestedAttribute{
-		Validators: objectrule.Some,
+		Validators: value.NotEmpty,
 		Optional:   true,
 		MarkdownDescription: "What a plan is held against the deployment's catalog for. Each check is `error`, `warning` or `off`, and looks at what is new or changes: an object whose GPU type left the catalog is planned as ever. " +
 			"Each list of the catalog is asked for once in a plan, however many resources there are; one that can't be read is a single warning, and the plan goes on without the checks. API v1 has no catalog: see each check.",

@@ -13,7 +13,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/near"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -32,7 +31,7 @@ func validateEndpoint(ctx context.Context, c diagnostics.Check, config *endpoint
 		case isSet(gpu.Pools) && isSet(gpu.TypeIDs):
 			c.Error("gpu.pools", "Two GPU selections", "gpu.pools conflicts with gpu.type_ids: choose GPUs by pool or by type.")
 		case gpu.Pools.IsNull() && gpu.TypeIDs.IsNull():
-			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+objectrule.Misspelt+" Leave gpu out where any GPU will do.")
+			c.Error("gpu.pools", "No GPU selection", "gpu needs gpu.pools (API v2) or gpu.type_ids. "+value.Misspelt+" Leave gpu out where any GPU will do.")
 		case isSet(gpu.ExcludedTypes) && gpu.Pools.IsNull():
 			c.Error("gpu.excluded_types", "Exclusions without pools", "gpu.excluded_types needs gpu.pools: it names types of the pools that workers must not get.")
 		}

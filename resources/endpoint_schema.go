@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
 const (
@@ -233,7 +233,7 @@ var workersAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
 	MarkdownDescription: "Bounds of the autoscaler.",
-	Validators:          objectrule.Some,
+	Validators:          value.NotEmpty,
 	Default: objectdefault.StaticValue(types.ObjectValueMust(
 		map[string]attr.Type{"min": types.Int64Type, "max": types.Int64Type, "idle_timeout": types.Int64Type},
 		map[string]attr.Value{
@@ -271,7 +271,7 @@ var scalingAttribute = schema.SingleNestedAttribute{
 	Optional:            true,
 	Computed:            true,
 	MarkdownDescription: "What the autoscaler looks at.",
-	Validators:          objectrule.Some,
+	Validators:          value.NotEmpty,
 	Attributes: map[string]schema.Attribute{
 		"type": schema.StringAttribute{
 			Optional:            true,

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
@@ -60,7 +59,7 @@ func validateMounts(ctx context.Context, c diagnostics.Check, from types.Object)
 	case isSet(mounts.Persistent) && isSet(mounts.Network):
 		c.Error("mounts.network", "Two kinds of mounts", "mounts.network conflicts with mounts.persistent: keep one of them.")
 	case mounts.Persistent.IsNull() && mounts.Network.IsNull():
-		c.Error("mounts", "No mount", "mounts needs persistent or network. "+objectrule.Misspelt+" Leave mounts out for none.")
+		c.Error("mounts", "No mount", "mounts needs persistent or network. "+value.Misspelt+" Leave mounts out for none.")
 	}
 }
 

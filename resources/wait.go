@@ -14,7 +14,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/httpclient"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -31,7 +30,7 @@ type timeouts struct {
 }
 
 var timeoutsAttribute = schema.SingleNestedAttribute{
-	Validators:          objectrule.Some,
+	Validators:          value.NotEmpty,
 	Optional:            true,
 	MarkdownDescription: "How long `wait_for` waits, as durations such as `90s` or `15m`. Nothing else is awaited: without `wait_for` an apply ends with the answer to its last request, and so does a deletion. `request_timeout` of the provider bounds each request.",
 	Attributes: map[string]schema.Attribute{
@@ -137,7 +136,7 @@ type podWait struct {
 }
 
 var podWaitAttribute = schema.SingleNestedAttribute{
-	Validators:          objectrule.Some,
+	Validators:          value.NotEmpty,
 	Optional:            true,
 	MarkdownDescription: "What an apply that creates or changes the pod waits for, as long as `timeouts` says. Where it does not come, the apply fails with the last lines of the pod's log (API v2).",
 	Attributes: map[string]schema.Attribute{
@@ -218,7 +217,7 @@ type endpointWait struct {
 }
 
 var endpointWaitAttribute = schema.SingleNestedAttribute{
-	Validators:          objectrule.Some,
+	Validators:          value.NotEmpty,
 	Optional:            true,
 	MarkdownDescription: "What an apply that creates or changes the endpoint waits for, as long as `timeouts` says. Where it does not come, the apply fails with the last lines of a worker's log (API v2).",
 	Attributes: map[string]schema.Attribute{

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 )
 
@@ -19,7 +18,7 @@ type clusterWait struct {
 }
 
 var clusterWaitAttribute = schema.SingleNestedAttribute{
-	Validators: objectrule.Some,
+	Validators: value.NotEmpty,
 	Optional:   true,
 	MarkdownDescription: "What an apply that creates or changes the cluster waits for, as long as `timeouts` says. " +
 		"Where it does not come, or a pod ends before, the apply fails with the last lines of the log of a pod that does not run.",

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/client"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
 type clients struct {
@@ -66,7 +66,7 @@ func (c *clients) Run() error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	display := tty.NewProgress(os.Stderr)
+	display := cli.NewProgress(os.Stderr)
 	result, err := client.Judge(ctx, client.Options{
 		Command: c.Command, Select: split(c.Select), Timeout: c.Timeout, Parallel: c.Parallel, APIVersion: c.Version, Strict: c.Strict, Version: version,
 		SharedDir: c.SharedDir, KeepDirs: c.KeepDirs,
@@ -79,7 +79,7 @@ func (c *clients) Run() error {
 		return err
 	}
 	out := c.terminal()
-	client.Terminal(out, result, tty.Colours(out))
+	client.Terminal(out, result, cli.Colours(out))
 	if err := c.write(result); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
 type diff struct {
@@ -36,7 +36,7 @@ func (d *diff) Run() error {
 	if d.JSON {
 		err = report.WriteDiffJSON(os.Stdout, changes)
 	} else {
-		err = report.WriteDiff(os.Stdout, changes, tty.Colours(os.Stdout))
+		err = report.WriteDiff(os.Stdout, changes, cli.Colours(os.Stdout))
 	}
 	if err != nil {
 		return err

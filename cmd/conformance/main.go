@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/completion"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/programversion"
 )
 
@@ -29,7 +29,7 @@ type commands struct {
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 
-	completion.Commands `embed:""`
+	cli.CompletionCommands `embed:""`
 }
 
 // Help has the first commands of a newcomer.

@@ -18,7 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/local"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
 type run struct {
@@ -148,7 +148,7 @@ func (r *run) Run() error {
 	if r.DryRun {
 		return nil
 	}
-	display := tty.NewProgress(os.Stderr)
+	display := cli.NewProgress(os.Stderr)
 	o.Progress = showCases(display)
 	result, err := conformance.Judge(ctx, o)
 	display.End()
@@ -165,7 +165,7 @@ func (r *run) Run() error {
 // reportProgress reports, and ends the program with the report's code.
 func (r *run) reportProgress(result *report.Report) error {
 	out := r.terminal()
-	report.Terminal(out, result, tty.Colours(out))
+	report.Terminal(out, result, cli.Colours(out))
 	if err := r.write(result); err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (s *sweep) Run() error {
 }
 
 // showCases returns a function that shows the running and the remaining cases.
-func showCases(line *tty.Progress) func(conformance.Progress) {
+func showCases(line *cli.Progress) func(conformance.Progress) {
 	return func(now conformance.Progress) {
 		slices.Sort(now.Running)
 		line.Show("%d of %d cases, running %s", now.Done, now.Total, strings.Join(now.Running, " "))

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
@@ -70,7 +70,7 @@ func (b *backup) Run() (err error) {
 // showCopied shows how much of a folder is copied, where somebody looks, until the
 // function that it returns is called.
 func showCopied(part string, total int64) (end func()) {
-	line := tty.NewProgress(os.Stderr)
+	line := cli.NewProgress(os.Stderr)
 	if !line.Visible() {
 		return func() {}
 	}

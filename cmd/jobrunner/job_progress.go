@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/tty"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/logline"
 )
 
 // progress says on stderr how a job goes on that is awaited, each time that this
 // changes: programs read neither its updates nor a terminal.
 func (d *deployment) progress(ctx context.Context, c *api.Client, endpointID string) func(api.Job) {
-	said, updates := "", tty.Is(os.Stderr) && !d.JSON
+	said, updates := "", cli.IsTerminal(os.Stderr) && !d.JSON
 	return func(now api.Job) {
 		line := fmt.Sprintf("job %s is %s", now.ID, now.Status)
 		if why := waitReason(ctx, c, endpointID, now); why != "" {

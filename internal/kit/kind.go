@@ -15,7 +15,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
@@ -65,7 +64,7 @@ type Kind[M any] struct {
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client
-	Planned  *planned.Notes
+	Planned  *planrule.Notes
 	Catalog  *catalog.Checks
 
 	reported diagnostics.Run

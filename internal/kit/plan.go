@@ -10,7 +10,6 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliargs"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
@@ -35,7 +34,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	run := r.run
 	if run == nil {
-		run = &Run{Planned: new(planned.Notes)}
+		run = &Run{Planned: new(planrule.Notes)}
 	}
 	p := planrule.New[M](ctx, run.API, run.Planned, &run.reported, &req, resp)
 	p.Catalog = run.Catalog

@@ -18,7 +18,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/cliargs"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
 )
 
 // Plan is a change that Terraform is about to propose. A rule reads Config and
@@ -27,7 +26,7 @@ type Plan[M any] struct {
 	diagnostics.Check
 	API                 *api.Client // nil while the provider's settings are unknown
 	Version             api.Version // "" while they are
-	Planned             *planned.Notes
+	Planned             *Notes
 	Catalog             *catalog.Checks // nil while they are
 	Config, State, Plan *M              // State is nil for a create
 	// Created tells whether this provider created the object. The state of any other,
@@ -40,7 +39,7 @@ type Plan[M any] struct {
 }
 
 // New reads a change.
-func New[M any](ctx context.Context, c *api.Client, notes *planned.Notes, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
+func New[M any](ctx context.Context, c *api.Client, notes *Notes, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
 		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Planned: notes, Config: new(M), Plan: new(M),
 		run: run, req: req, resp: resp,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/filewatch"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 // Source is the catalog of a deployment, as it is from moment to moment. A nil
@@ -47,7 +47,7 @@ func Open(name string, c *clock.Clock, log *slog.Logger) (*Source, error) {
 	}
 	s := &Source{name: name, clock: c, start: c.Now(), log: log, changed: make(chan struct{})}
 	s.set(said)
-	s.stopWatch = filewatch.Watch(name, data, s.reread)
+	s.stopWatch = yamlfile.Watch(name, data, s.reread)
 	return s, nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/filewatch"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/notify"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
 )
 
 //go:embed presets/*.yaml
@@ -47,7 +47,7 @@ func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 		return nil, fmt.Errorf("simulated GPUs: %w", err)
 	}
 	if !preset {
-		s.stop = filewatch.Watch(spec, text, s.reread)
+		s.stop = yamlfile.Watch(spec, text, s.reread)
 	}
 	return s, nil
 }

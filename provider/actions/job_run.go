@@ -10,8 +10,8 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -74,7 +74,7 @@ func ofJob(of []jobrun.Attribute) map[string]schema.Attribute {
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: ofJob(a.Members), Validators: objectrule.Some}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: ofJob(a.Members), Validators: value.NotEmpty}
 		}
 	}
 	return out

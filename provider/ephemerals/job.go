@@ -14,7 +14,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/objectrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/jobrun"
 )
 
@@ -68,7 +68,7 @@ func arguments(of []jobrun.Attribute) map[string]schema.Attribute {
 		case types.BoolType:
 			out[a.Name] = schema.BoolAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description}
 		default:
-			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members), Validators: objectrule.Some}
+			out[a.Name] = schema.SingleNestedAttribute{Required: a.Required, Optional: !a.Required, MarkdownDescription: a.Description, Attributes: arguments(a.Members), Validators: value.NotEmpty}
 		}
 	}
 	return out

@@ -1,6 +1,4 @@
-// Package tty says what a program may print for the eyes of people: progress, which
-// is silent where nobody looks, such as in CI, and colours.
-package tty
+package cli
 
 import (
 	"fmt"
@@ -10,8 +8,8 @@ import (
 	"time"
 )
 
-// Is reports whether somebody looks at a file.
-func Is(f *os.File) bool {
+// IsTerminal reports whether somebody looks at a file.
+func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("CI") == ""
 }
@@ -20,7 +18,7 @@ func Is(f *os.File) bool {
 // (NO_COLOR is empty).
 func Colours(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && Is(f) && os.Getenv("NO_COLOR") == "" && !dumb()
+	return ok && IsTerminal(f) && os.Getenv("NO_COLOR") == "" && !dumb()
 }
 
 // dumb terminals understand no escape sequences.
@@ -40,7 +38,7 @@ type Progress struct {
 
 // NewProgress prepares the line.
 func NewProgress(out *os.File) *Progress {
-	if !Is(out) || dumb() {
+	if !IsTerminal(out) || dumb() {
 		return &Progress{}
 	}
 	return &Progress{out: out}

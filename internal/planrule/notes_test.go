@@ -1,10 +1,10 @@
-package planned_test
+package planrule_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planned"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // Notes reach the other processes of the same parent, for one deployment, until
@@ -13,8 +13,8 @@ func TestNotesAreShared(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache) // Linux
 	t.Setenv("HOME", cache)           // elsewhere
-	one, another, elsewhere := planned.Open("http://a"), planned.Open("http://a"), planned.Open("http://b")
-	load := func(n *planned.Notes) string {
+	one, another, elsewhere := planrule.OpenNotes("http://a"), planrule.OpenNotes("http://a"), planrule.OpenNotes("http://b")
+	load := func(n *planrule.Notes) string {
 		var v string
 		found, sure := n.Load("template/t", &v)
 		if found != sure {
@@ -42,7 +42,7 @@ func TestNotesAreShared(t *testing.T) {
 func TestNotesWithoutACache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
-	n := planned.Open("http://a")
+	n := planrule.OpenNotes("http://a")
 	var v string
 	if err := n.Store("k", "v"); err != nil {
 		t.Error(err)
@@ -64,12 +64,12 @@ func TestNotesOfAnEarlierPlan(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("HOME", cache)
-	if err := planned.Open("http://a").Store("k", "v"); err != nil {
+	if err := planrule.OpenNotes("http://a").Store("k", "v"); err != nil {
 		t.Fatal(err)
 	}
 	var v string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // the times of files are coarse
-		if found, sure := planned.Open("http://a").Load("k", &v); found && !sure {
+		if found, sure := planrule.OpenNotes("http://a").Load("k", &v); found && !sure {
 			return
 		}
 	}

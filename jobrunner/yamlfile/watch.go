@@ -1,5 +1,4 @@
-// Package filewatch reads files again when people edit them.
-package filewatch
+package yamlfile
 
 import (
 	"bytes"

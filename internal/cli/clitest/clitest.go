@@ -1,5 +1,5 @@
-// Package clihelp checks the help of programs that kong parses.
-package clihelp
+// Package clitest checks the help of programs that kong parses.
+package clitest
 
 import (
 	"os"

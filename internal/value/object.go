@@ -1,6 +1,4 @@
-// Package objectrule has rules for nested attributes, of resources, actions and the
-// provider block alike.
-package objectrule
+package value
 
 import (
 	"context"
@@ -20,16 +18,16 @@ import (
 // a misspelt name.
 const Misspelt = "Terraform drops a misspelt attribute of an object before the provider sees it: check the names."
 
-// Some warns of an object without any attribute, where each of them may be left out. It
+// NotEmpty warns of an object without any attribute, where each of them may be left out. It
 // may be meant so: a module that hands variables on has such an object where all are null.
-var Some = []validator.Object{some{}}
+var NotEmpty = []validator.Object{notEmpty{}}
 
-type some struct{}
+type notEmpty struct{}
 
-func (some) Description(context.Context) string         { return "expected at least one attribute" }
-func (some) MarkdownDescription(context.Context) string { return "expected at least one attribute" }
+func (notEmpty) Description(context.Context) string         { return "expected at least one attribute" }
+func (notEmpty) MarkdownDescription(context.Context) string { return "expected at least one attribute" }
 
-func (some) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
+func (notEmpty) ValidateObject(_ context.Context, req validator.ObjectRequest, resp *validator.ObjectResponse) {
 	members := req.ConfigValue.Attributes()
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() || slices.ContainsFunc(slices.Collect(maps.Values(members)), func(v attr.Value) bool { return !v.IsNull() }) {
 		return

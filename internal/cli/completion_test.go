@@ -1,4 +1,4 @@
-package completion_test
+package cli_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/completion"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/cli"
 )
 
 // program is the test's binary where the shells start it.
@@ -30,8 +30,8 @@ type program struct {
 		} `cmd:""`
 		Status struct{} `cmd:""`
 	} `cmd:""`
-	Inner               struct{} `cmd:"" hidden:""`
-	completion.Commands `embed:""`
+	Inner                  struct{} `cmd:"" hidden:""`
+	cli.CompletionCommands `embed:""`
 }
 
 func TestMain(m *testing.M) {

@@ -1,7 +1,5 @@
-// Package completion completes the command lines of programs that kong parses, in
-// bash, zsh and fish. The shell's script asks the program itself, so that it never
-// differs from what the program accepts.
-package completion
+// Package cli has what the command lines share: completion in shells, and what a terminal shows.
+package cli
 
 import (
 	"fmt"
@@ -14,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Commands are to be embedded in a program's commands.
-type Commands struct {
+// CompletionCommands are to be embedded in a program's commands.
+type CompletionCommands struct {
 	Completion script     `cmd:"" help:"Print the script that completes this program's command lines in a shell."`
 	Complete   candidates `cmd:"" name:"__complete" hidden:"" passthrough:""`
 }

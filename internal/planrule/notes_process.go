@@ -1,4 +1,4 @@
-package planned
+package planrule
 
 import (
 	"os"

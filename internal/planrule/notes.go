@@ -1,6 +1,4 @@
-// Package planned shares what a run has planned between the provider processes
-// of one Terraform.
-package planned
+package planrule
 
 import (
 	"crypto/sha256"
@@ -42,9 +40,9 @@ const clockTolerance = 20 * time.Millisecond
 // processStart is when this process began.
 var processStart = time.Now()
 
-// Open shares notes between the providers of this Terraform that reach the
+// OpenNotes shares notes between the providers of this Terraform that reach the
 // deployment at an address. It removes those of a Terraform that has ended.
-func Open(baseURL string) *Notes {
+func OpenNotes(baseURL string) *Notes {
 	n := &Notes{configuredAt: time.Now(), peers: map[string]bool{}}
 	cache, err := os.UserCacheDir()
 	if err != nil {
