@@ -145,6 +145,10 @@ func (s *server) updateClusterV2(c *call) (any, error) {
 	return s.getClusterV2(c)
 }
 
+type podsV2 struct {
+	Pods []podV2 `json:"pods"`
+}
+
 func (s *server) listClusterPodsV2(c *call) (any, error) {
 	_, members, err := s.clusterWithMembers(c)
 	if err != nil {

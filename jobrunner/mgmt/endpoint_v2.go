@@ -116,12 +116,17 @@ func requestURLs(queueURL string, e store.Endpoint) requestURLsV2 {
 }
 
 type endpointsV2 struct {
-	Endpoints []endpointV2 `json:"endpoints"`
+	Endpoints  []endpointV2 `json:"endpoints"`
+	Pagination paginationV2 `json:"pagination"`
 }
 
 func (s *server) listEndpointsV2(c *call) (any, error) {
-	all, err := s.store.Endpoints(c.ctx())
-	return endpointsV2{convertAll(all, func(e store.Endpoint) endpointV2 { return s.newEndpointV2(c, e) })}, err
+	p, err := readPageQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := s.store.EndpointPage(c.ctx(), p.Page)
+	return endpointsV2{convertAll(part, func(e store.Endpoint) endpointV2 { return s.newEndpointV2(c, e) }), p.pagination(next)}, err
 }
 
 func (s *server) getEndpointV2(c *call) (any, error) {

@@ -183,30 +183,38 @@ func percent(known int) *int64 {
 	return new(int64(min(known, 100)))
 }
 
-type podsV2 struct {
-	Pods []podV2 `json:"pods"`
+type podPageV2 struct {
+	Pods       []podV2      `json:"pods"`
+	Pagination paginationV2 `json:"pagination"`
 }
 
-// readPodsQuery reads whether a list has the members of clusters.
-func readPodsQuery(c *call) (withMembers bool, err error) {
+// podsQuery is a page of pods, and whether it has the members of clusters.
+type podsQuery struct {
+	pageQuery
+	withMembers bool
+}
+
+func readPodsQuery(c *call) (out podsQuery, err error) {
 	q := newQuery(c)
 	members := q.boolean("includeClusterPods")
-	return members != nil && *members, q.err()
+	out.withMembers = members != nil && *members
+	out.pageQuery = q.page(c, fmt.Sprintf("includeClusterPods=%t", out.withMembers))
+	return out, q.err()
 }
 
 func (s *server) listPodsV2(c *call) (any, error) {
-	withMembers, err := readPodsQuery(c)
+	q, err := readPodsQuery(c)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.store.Pods(c.ctx())
+	part, next, err := s.store.PodPage(c.ctx(), q.Page)
 	out := []podV2{}
-	for _, p := range all {
-		if p.Cluster == nil || withMembers {
+	for _, p := range part {
+		if p.Cluster == nil || q.withMembers {
 			out = append(out, s.newPodV2(p))
 		}
 	}
-	return podsV2{out}, err
+	return podPageV2{out, q.pagination(next)}, err
 }
 
 func (s *server) getPodV2(c *call) (any, error) {

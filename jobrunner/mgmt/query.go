@@ -87,7 +87,11 @@ func (q *query) valueList(name, want string, item *openapi.Schema, valid func(st
 
 // integer reads an integer. Its description is what valid accepts of the small numbers.
 func (q *query) integer(name string, defaultValue int64, want string, valid func(int64) bool) int64 {
-	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: integerSchema(valid)})
+	return q.integerOf(name, defaultValue, want, integerSchema(valid), valid)
+}
+
+func (q *query) integerOf(name string, defaultValue int64, want string, schema *openapi.Schema, valid func(int64) bool) int64 {
+	q.declare(openapi.Parameter{Name: name, In: "query", Description: want, Schema: schema})
 	if !q.has(name) {
 		return defaultValue
 	}

@@ -33,19 +33,24 @@ type rolloutV2 struct {
 }
 
 type releaseListV2 struct {
-	EndpointVersion int64       `json:"endpointVersion"`
-	Rollout         rolloutV2   `json:"rollout"`
-	Releases        []releaseV2 `json:"releases"`
+	EndpointVersion int64        `json:"endpointVersion"`
+	Rollout         rolloutV2    `json:"rollout"`
+	Releases        []releaseV2  `json:"releases"`
+	Pagination      paginationV2 `json:"pagination"`
 }
 
 // listReleasesV2 shows the releases of an endpoint, newest first, and the progress
-// of the rollout.
+// of the rollout as it is now.
 func (s *server) listReleasesV2(c *call) (any, error) {
+	p, err := readPageQuery(c)
+	if err != nil {
+		return nil, err
+	}
 	e, err := s.store.Endpoint(c.ctx(), c.id)
 	if err != nil {
 		return nil, err
 	}
-	releases, err := s.store.Releases(c.ctx(), c.id)
+	releases, next, err := s.store.ReleasePage(c.ctx(), c.id, p.Page)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +59,7 @@ func (s *server) listReleasesV2(c *call) (any, error) {
 	for _, w := range workers {
 		workersByVersion[w.Version]++
 	}
-	out := releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}}
+	out := releaseListV2{EndpointVersion: e.Version, Rollout: rollout(workers), Releases: []releaseV2{}, Pagination: p.pagination(next)}
 	for _, r := range releases {
 		release := releaseV2{
 			ID: fmt.Sprintf("%s-%d", e.ID, r.Version), Version: r.Version, Source: "MANUAL", WorkerCount: workersByVersion[r.Version], CreatedAt: r.Created, Diff: []releaseDiffV2{},

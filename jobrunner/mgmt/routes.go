@@ -72,7 +72,7 @@ var operations = []struct {
 	{"POST", "/v1/pods/{id}/reset", 200, podActionV1(pod.Reset)},
 	{"POST", "/v1/pods/{id}/restart", 200, podActionV1(pod.Restart)},
 
-	{"GET", "/v2/pods", 200, asks(readPodsQuery, answers[podsV2]((*server).listPodsV2))},
+	{"GET", "/v2/pods", 200, asks(readPodsQuery, answers[podPageV2]((*server).listPodsV2))},
 	{"POST", "/v2/pods", 201, takes[podBodyV2](creating, answers[podV2]((*server).createPodV2))},
 	{"GET", "/v2/pods/{id}", 200, answers[podV2]((*server).getPodV2)},
 	{"PATCH", "/v2/pods/{id}", 200, conflicts(takes[podBodyV2](updating, answers[podV2]((*server).updatePodV2)))},
@@ -87,7 +87,7 @@ var operations = []struct {
 	{"DELETE", "/v2/clusters/{id}", 204, deleteHandler((*store.Store).DeleteCluster)},
 	{"GET", "/v2/clusters/{id}/pods", 200, answers[podsV2]((*server).listClusterPodsV2)},
 
-	{"GET", "/v2/templates", 200, listHandler((*store.Store).Templates, newTemplateV2, "templates")},
+	{"GET", "/v2/templates", 200, asks(readPageQuery, answers[templatePageV2]((*server).listTemplatesV2))},
 	{"POST", "/v2/templates", 201, writeHandler(creating, createTemplateV2, newTemplateV2)},
 	{"GET", "/v2/templates/{id}", 200, readHandler((*store.Store).Template, newTemplateV2)},
 	{"PATCH", "/v2/templates/{id}", 200, writeHandler(updating, updateTemplateV2, newTemplateV2)},
@@ -108,12 +108,12 @@ var operations = []struct {
 	{"POST", "/v2/registries/delegations", 201, writeHandler(creating, createDelegationV2, newDelegationV2)},
 	{"DELETE", "/v2/registries/delegations/{id}", 204, deleteHandler((*store.Store).DeleteDelegation)},
 
-	{"GET", "/v2/serverless", 200, answers[endpointsV2]((*server).listEndpointsV2)},
+	{"GET", "/v2/serverless", 200, asks(readPageQuery, answers[endpointsV2]((*server).listEndpointsV2))},
 	{"POST", "/v2/serverless", 201, takes[endpointBodyV2](creating, answers[endpointV2]((*server).createEndpointV2))},
 	{"GET", "/v2/serverless/{id}", 200, answers[endpointV2]((*server).getEndpointV2)},
 	{"PATCH", "/v2/serverless/{id}", 200, takes[endpointBodyV2](updating, answers[endpointV2]((*server).updateEndpointV2))},
 	{"DELETE", "/v2/serverless/{id}", 204, deleteHandler((*store.Store).DeleteEndpoint)},
-	{"GET", "/v2/serverless/{id}/releases", 200, answers[releaseListV2]((*server).listReleasesV2)},
+	{"GET", "/v2/serverless/{id}/releases", 200, asks(readPageQuery, answers[releaseListV2]((*server).listReleasesV2))},
 	{"GET", "/v2/serverless/{id}/workers", 200, answers[workerListV2]((*server).listWorkersV2)},
 	{"GET", "/v2/serverless/{id}/workers/{workerId}/logs", 200, asks(readLogQuery, streams(eventStream, (*server).workerLogsV2))},
 

@@ -83,3 +83,17 @@ func createTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, 
 func updateTemplateV2(s *server, c *call, body templateBodyV2) (store.Template, error) {
 	return s.store.UpdateTemplate(c.ctx(), c.id, func(t *store.Template) error { body.apply(t); return nil })
 }
+
+type templatePageV2 struct {
+	Templates  []templateV2 `json:"templates"`
+	Pagination paginationV2 `json:"pagination"`
+}
+
+func (s *server) listTemplatesV2(c *call) (any, error) {
+	p, err := readPageQuery(c)
+	if err != nil {
+		return nil, err
+	}
+	part, next, err := s.store.TemplatePage(c.ctx(), p.Page)
+	return templatePageV2{convertAll(part, newTemplateV2), p.pagination(next)}, err
+}

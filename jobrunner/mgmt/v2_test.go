@@ -44,7 +44,7 @@ func TestTemplateV2(t *testing.T) {
 	d.expectRefusal(400, "is taken", "PATCH", path, `{"name":"t"}`)
 	d.expectRefusal(400, "is taken", "POST", "/v2/templates", `{"name":"t","image":"i"}`)
 	list := d.mustSend(200, "GET", "/v2/templates", "")
-	if all, ok := list.get("templates").([]any); !ok || len(all) != 2 || list.get("templates.0.id") != id {
+	if all, ok := list.get("templates").([]any); !ok || len(all) != 2 || list.get("templates.1.id") != id {
 		t.Errorf("listed %s", list.text)
 	}
 	d.mustSend(204, "DELETE", path, "")
@@ -177,7 +177,7 @@ func TestEndpointV2(t *testing.T) {
 	} {
 		d.expectMembers(d.mustSend(200, "PATCH", path, step.body), step.want)
 	}
-	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 2 || list.get("endpoints.0.id") != id {
+	if list := d.mustSend(200, "GET", "/v2/serverless", ""); len(list.get("endpoints").([]any)) != 2 || list.get("endpoints.1.id") != id {
 		t.Errorf("listed %s", list.text)
 	}
 	d.mustSend(204, "DELETE", path, "")

@@ -47,8 +47,8 @@ func (s *Store) Clusters(ctx context.Context) ([]Cluster, error) { return list[C
 
 // ClusterPods lists the members of a cluster by rank.
 func (s *Store) ClusterPods(ctx context.Context, id string) ([]Pod, error) {
-	return documents(ctx, s, func(doc []byte, p *Pod) error { return decode(doc, p) },
-		"SELECT o.doc FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
+	return documents(ctx, s, func(doc []byte, _ int64, p *Pod) error { return decode(doc, p) },
+		"SELECT o.doc, o.seq FROM refs r JOIN objects o ON o.id = r.owner WHERE r.target = ? AND o.kind = ? ORDER BY o.seq", id, pods.key)
 }
 
 // CreateCluster keeps a cluster and its members, all or none. build returns the pods in

@@ -93,6 +93,11 @@ func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 // Endpoints lists the endpoints, the oldest first.
 func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return list[Endpoint](ctx, s) }
 
+// EndpointPage lists a part of the endpoints, with the position of the next part.
+func (s *Store) EndpointPage(ctx context.Context, p Page) (part []Endpoint, next int64, err error) {
+	return page[Endpoint](ctx, s, p)
+}
+
 // CreateEndpoint keeps the endpoint that build returns under an id of its own.
 // build may read templates in tx, and may be run more than once.
 func (s *Store) CreateEndpoint(ctx context.Context, build func(tx *Tx) (Endpoint, error)) (Endpoint, error) {

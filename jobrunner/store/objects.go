@@ -78,12 +78,36 @@ func list[T any, P interface {
 	*T
 	record
 }](ctx context.Context, s *Store) ([]T, error) {
-	return documents(ctx, s, func(doc []byte, one *T) error { return decode(doc, P(one)) },
-		"SELECT doc FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
+	return documents(ctx, s, func(doc []byte, _ int64, one *T) error { return decode(doc, P(one)) },
+		"SELECT doc, seq FROM objects WHERE kind = ? ORDER BY seq", P(nil).kind().key)
 }
 
-// documents decodes the rows of a query, in their order.
-func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, one *T) error, query string, args ...any) ([]T, error) {
+// Page is a part of a list, the newest first.
+type Page struct {
+	Before int64 // position of the last record of the page before; math.MaxInt64 for the first page
+	Limit  int
+}
+
+// page reads a part of the records of a kind. next is the position of its last record; 0
+// if none is older.
+func page[T any, P interface {
+	*T
+	record
+}](ctx context.Context, s *Store, p Page) (out []T, next int64, err error) {
+	var positions []int64
+	out, err = documents(ctx, s, func(doc []byte, position int64, one *T) error {
+		positions = append(positions, position)
+		return decode(doc, P(one))
+	}, "SELECT doc, seq FROM objects WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", P(nil).kind().key, p.Before, p.Limit+1)
+	if len(out) > p.Limit {
+		out, next = out[:p.Limit], positions[p.Limit-1]
+	}
+	return out, next, err
+}
+
+// documents decodes the rows of a query, a document with its position each, in their
+// order.
+func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, position int64, one *T) error, query string, args ...any) ([]T, error) {
 	out := []T{}
 	err := s.db.Read(ctx, func(r *sqldb.Reader) error {
 		rows, err := r.Query(query, args...)
@@ -93,11 +117,12 @@ func documents[T any](ctx context.Context, s *Store, decode func(doc []byte, one
 		defer func() { _ = rows.Close() }() // an error of reading is in Err
 		for rows.Next() {
 			var doc sql.RawBytes
-			if err := rows.Scan(&doc); err != nil {
+			var position int64
+			if err := rows.Scan(&doc, &position); err != nil {
 				return err
 			}
 			var one T
-			if err := decode(doc, &one); err != nil {
+			if err := decode(doc, position, &one); err != nil {
 				return err
 			}
 			out = append(out, one)

@@ -139,6 +139,11 @@ func (s *Store) Pod(ctx context.Context, id string) (Pod, error) { return get[Po
 // Pods lists the pods, the oldest first.
 func (s *Store) Pods(ctx context.Context) ([]Pod, error) { return list[Pod](ctx, s) }
 
+// PodPage lists a part of the pods, with the position of the next part.
+func (s *Store) PodPage(ctx context.Context, p Page) (part []Pod, next int64, err error) {
+	return page[Pod](ctx, s, p)
+}
+
 // Pod reads one pod inside of the transaction.
 func (tx *Tx) Pod(id string) (p Pod, err error) { return p, load(tx.tx, &p, id) }
 

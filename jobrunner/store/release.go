@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -95,11 +96,23 @@ func (tx *Tx) release(e Endpoint, changed []Change) error {
 
 // Releases lists an endpoint's releases, the newest first.
 func (s *Store) Releases(ctx context.Context, endpoint string) ([]Release, error) {
-	decode := func(doc []byte, one *Release) error {
+	all, _, err := s.ReleasePage(ctx, endpoint, Page{math.MaxInt64, maxReleases})
+	return all, err
+}
+
+// ReleasePage lists a part of an endpoint's releases. next is the position of the last
+// one; 0 if none is older.
+func (s *Store) ReleasePage(ctx context.Context, endpoint string, p Page) (out []Release, next int64, err error) {
+	decode := func(doc []byte, _ int64, one *Release) error {
 		if err := json.Unmarshal(doc, one); err != nil {
 			return fmt.Errorf("a release of endpoint %s: %w", endpoint, err)
 		}
 		return nil
 	}
-	return documents(ctx, s, decode, "SELECT doc FROM releases WHERE endpoint = ? ORDER BY version DESC", endpoint)
+	out, err = documents(ctx, s, decode, "SELECT doc, version FROM releases WHERE endpoint = ? AND version < ? ORDER BY version DESC LIMIT ?",
+		endpoint, p.Before, p.Limit+1)
+	if len(out) > p.Limit {
+		out, next = out[:p.Limit], out[p.Limit-1].Version
+	}
+	return out, next, err
 }

@@ -45,6 +45,11 @@ func (tx *Tx) Template(id string) (t Template, err error) {
 // Templates lists the templates, the oldest first.
 func (s *Store) Templates(ctx context.Context) ([]Template, error) { return list[Template](ctx, s) }
 
+// TemplatePage lists a part of the templates, with the position of the next part.
+func (s *Store) TemplatePage(ctx context.Context, p Page) (part []Template, next int64, err error) {
+	return page[Template](ctx, s, p)
+}
+
 // BoundTemplates are the ids of the templates that an endpoint is linked to.
 func (s *Store) BoundTemplates(ctx context.Context) (map[string]bool, error) {
 	bound := map[string]bool{}

@@ -90,6 +90,7 @@ var choicesOnV1 = []Choice{
 }
 
 var choicesOnV2 = []Choice{
+	{"Pages of lists", "The v2 document has none. Since September 2026 the operator pages pods, endpoints, templates and releases; its texts don't say whether a cursor is bound to `limit`, nor the order of templates.", "The jobrunner pages these four, the newest first. A cursor is valid for one path and filter, with any `limit`; any other is 422. The client follows `pagination` on every list."},
 	{"Refusal of a body", "The description: title, status, detail, errors. Field notes: 422 for the schema, 400 for a rule.", "An unknown, missing, ill-typed or out-of-bounds member is 422 with a line in `errors` for each fault; a rule between objects is 400 with prose in `detail`."},
 	{"Smallest endpoint", "The description: from `templateId`, or from name, image and gpu. The document also requires `type`, `scaling`, and one of gpu and cpu.", "The jobrunner takes `type` omitted as QUEUE and `scaling` omitted as QUEUE_DELAY 4; neither gpu nor cpu means any compute, both is 400. `name` is required always, as in the document. The provider always sends type and scaling."},
 	{"Why a pod waits", "The document has no member for it.", "`reason`: why it is PROVISIONING, or how it ended; null otherwise."},

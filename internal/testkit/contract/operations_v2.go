@@ -8,7 +8,7 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/account/ssh-keys", "sshKeys", 200, "v2 document: GetSshKeys"),
 	op("PUT", "/account/ssh-keys", "sshKeys", 200, "v2 document: UpdateSshKeys", fails(422)),
 
-	op("GET", "/pods", "pod", 200, "v2 document: ListPods", query("includeClusterPods"), says("object with the list pods")),
+	op("GET", "/pods", "pod", 200, "v2 document: ListPods", query("includeClusterPods", "cursor", "limit"), fails(422), says(pages("pods"))),
 	op("POST", "/pods", "pod", 201, "v2 document: CreatePod", fails(400, 404, 422)),
 	op("GET", "/pods/{id}", "pod", 200, "v2 document: GetPod", fails(404)),
 	op("PATCH", "/pods/{id}", "pod", 200, "v2 document: UpdatePod", fails(400, 404, 409, 422)),
@@ -23,16 +23,16 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("DELETE", "/clusters/{id}", "cluster", 204, "v2 document: DeleteCluster", fails(404)),
 	op("GET", "/clusters/{id}/pods", "pod", 200, "v2 document: ListClusterPods", fails(404), says("object with the list pods")),
 
-	op("GET", "/serverless", "endpoint", 200, "v2 document: ListEndpoints", says("object with the list endpoints")),
+	op("GET", "/serverless", "endpoint", 200, "v2 document: ListEndpoints", query("cursor", "limit"), fails(422), says(pages("endpoints"))),
 	op("POST", "/serverless", "endpoint", 201, "v2 document: CreateEndpoint", fails(400, 404, 422)),
 	op("GET", "/serverless/{id}", "endpoint", 200, "v2 document: GetEndpoint", fails(404)),
 	op("PATCH", "/serverless/{id}", "endpoint", 200, "v2 document: UpdateEndpoint", fails(400, 404, 422)),
 	op("DELETE", "/serverless/{id}", "endpoint", 204, "v2 document: DeleteEndpoint", fails(404), says("ends its jobs; never deletes a user's template")),
 	op("GET", "/serverless/{id}/workers", "worker", 200, "v2 document: ListEndpointWorkers", fails(404), says("object with the list workers, and counts")),
-	op("GET", "/serverless/{id}/releases", "release", 200, "v2 document: ListEndpointReleases", fails(404), says("object with the list releases")),
+	op("GET", "/serverless/{id}/releases", "release", 200, "v2 document: ListEndpointReleases", query("cursor", "limit"), fails(404, 422), says(pages("releases"))),
 	op("GET", "/serverless/{id}/workers/{workerId}/logs", "logLine", 200, "v2 document: GetWorkerLogs", query("source", "tail", "since"), fails(404), says("Last-Event-ID header to resume")),
 
-	op("GET", "/templates", "template", 200, "v2 document: ListTemplates", says("object with the list templates")),
+	op("GET", "/templates", "template", 200, "v2 document: ListTemplates", query("cursor", "limit"), fails(422), says(pages("templates"))),
 	op("POST", "/templates", "template", 201, "v2 document: CreateTemplate", fails(400, 422)),
 	op("GET", "/templates/{id}", "template", 200, "v2 document: GetTemplate", fails(404)),
 	op("PATCH", "/templates/{id}", "template", 200, "v2 document: UpdateTemplate", fails(400, 404, 422)),
@@ -67,3 +67,8 @@ var operationsV2 = operations(V2, []int{401, 403, 429, 500},
 	op("GET", "/billing/network-volumes", "networkVolumeBilling", 200, "v2 document: ListNetworkVolumeBilling", query("startTime", "endTime", "bucketSize", "lastN", "networkVolumeId"), fails(400, 422)),
 	op("GET", "/billing/clusters", "clusterBilling", 200, "v2 document: ListClusterBilling", query("startTime", "endTime", "bucketSize", "lastN", "clusterId"), fails(400, 422)),
 )
+
+// pages describes a list with pages.
+func pages(list string) string {
+	return "object with the list " + list + ", the newest first, and pagination: `limit` is 1 to 1000, 1000 by default (API changes of November 2026)"
+}

@@ -1,0 +1,121 @@
+package mgmt_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// walk follows the pages of a list and returns the ids and the sizes of the pages.
+func (d *deployment) walk(path, member, query string, between func(page int)) (ids []string, sizes []int) {
+	d.Helper()
+	cursor := ""
+	for {
+		page := d.mustSend(200, "GET", path+"?"+query+cursor, "")
+		objects, isList := page.get(member).([]any)
+		if !isList {
+			d.Fatalf("%s", page.text)
+		}
+		for _, o := range objects {
+			ids = append(ids, o.(map[string]any)["id"].(string))
+		}
+		sizes = append(sizes, len(objects))
+		next, more := page.get("pagination.nextCursor"), page.get("pagination.hasNextPage").(bool)
+		if more != (next != nil) {
+			d.Fatalf("%s", page.text)
+		}
+		if !more {
+			return ids, sizes
+		}
+		cursor = "&cursor=" + url.QueryEscape(next.(string))
+		if between != nil {
+			between(len(sizes))
+		}
+	}
+}
+
+// pagedLists are the lists with pages, with a body that makes one object.
+var pagedLists = []struct{ path, member, body string }{
+	{"/v2/templates", "templates", `{"name":"NAME","image":"i"}`},
+	{"/v2/serverless", "endpoints", `{"name":"NAME","image":"i"}`},
+	{"/v2/pods", "pods", `{"name":"NAME","image":"i","cpu":{"id":"cpu3g","vcpuCount":2}}`},
+}
+
+func TestPages(t *testing.T) {
+	for _, c := range pagedLists {
+		t.Run(c.member, func(t *testing.T) {
+			d := deploy(t)
+			make := func(name string) string {
+				return d.send("POST", c.path, strings.Replace(c.body, "NAME", name, 1)).get("id").(string)
+			}
+			if ids, sizes := d.walk(c.path, c.member, "", nil); len(ids) != 0 || !slices.Equal(sizes, []int{0}) {
+				t.Errorf("an empty list: %v in pages of %v", ids, sizes)
+			}
+			var newestFirst []string
+			for n := range 7 {
+				newestFirst = slices.Insert(newestFirst, 0, make(fmt.Sprint("n", n)))
+			}
+			for query, want := range map[string][]int{
+				"": {7}, "limit=1000": {7}, "limit=7": {7}, "limit=6": {6, 1}, "limit=3": {3, 3, 1}, "limit=1": {1, 1, 1, 1, 1, 1, 1}, "x=1&limit=4": {4, 3},
+			} {
+				if ids, sizes := d.walk(c.path, c.member, query, nil); !slices.Equal(ids, newestFirst) || !slices.Equal(sizes, want) {
+					t.Errorf("%s: %v in pages of %v, want %v", query, ids, sizes, newestFirst)
+				}
+			}
+			// Created and deleted between pages: the last object of the page before, one of a page to come, and a new one.
+			ids, _ := d.walk(c.path, c.member, "limit=2", func(page int) {
+				if page == 1 {
+					make("later")
+					d.mustSend(204, "DELETE", c.path+"/"+newestFirst[1], "")
+					d.mustSend(204, "DELETE", c.path+"/"+newestFirst[4], "")
+				}
+			})
+			if want := slices.Concat(newestFirst[:4], newestFirst[5:]); !slices.Equal(ids, want) {
+				t.Errorf("with changes: %v, want %v", ids, want)
+			}
+		})
+	}
+}
+
+func TestPageParameters(t *testing.T) {
+	d := deploy(t)
+	cursors := map[string]string{}
+	for _, c := range pagedLists {
+		for _, name := range []string{"a", "b", "c"} {
+			d.send("POST", c.path, strings.Replace(c.body, "NAME", name, 1))
+		}
+		cursors[c.path] = d.mustSend(200, "GET", c.path+"?limit=1", "").get("pagination.nextCursor").(string)
+	}
+	endpoint := d.mustSend(200, "GET", "/v2/serverless?limit=1", "").get("endpoints.0.id").(string)
+	releases := "/v2/serverless/" + endpoint + "/releases"
+	for _, image := range []string{"x", "y"} {
+		d.mustSend(200, "PATCH", "/v2/serverless/"+endpoint, `{"image":"`+image+`"}`)
+	}
+	cursors[releases] = d.mustSend(200, "GET", releases+"?limit=1", "").get("pagination.nextCursor").(string)
+	if ids, sizes := d.walk(releases, "releases", "limit=1", nil); len(ids) < 2 || len(sizes) != len(ids) || ids[0] <= ids[1] {
+		t.Errorf("releases %v in pages of %v", ids, sizes)
+	}
+	for path, own := range cursors {
+		for _, limit := range []string{"0", "-1", "1001", "x", "1.5", "99999999999999999999"} {
+			d.expectRefusal(422, "want an integer from 1 to 1000", "GET", path+"?limit="+limit, "")
+		}
+		for _, cursor := range []string{"", "x", "AAAA", "%00", strings.Repeat("A", 22), strings.Repeat("A", 9000), own + "A", own[:len(own)-1], strings.ToUpper(own) + "="} {
+			d.expectRefusal(422, "want nextCursor of a page of this list", "GET", path+"?cursor="+url.QueryEscape(cursor), "")
+		}
+		for other, cursor := range cursors {
+			if other != path {
+				d.expectRefusal(422, "want nextCursor of a page of this list", "GET", path+"?cursor="+cursor, "")
+			}
+		}
+		d.mustSend(200, "GET", path+"?limit=1000&cursor="+own, "")
+	}
+	d.expectRefusal(422, "want nextCursor", "GET", "/v2/pods?includeClusterPods=true&cursor="+cursors["/v2/pods"], "")
+	d.expectRefusal(422, "want nextCursor", "GET", "/v2/serverless/unknown/releases?cursor="+cursors[releases], "")
+	for _, path := range []string{"/v2/network-volumes", "/v2/registries", "/v2/registries/delegations", "/v2/clusters"} { // they have no pages
+		if list := d.mustSend(200, "GET", path+"?limit=0&cursor=x", ""); list.get("pagination") != nil {
+			t.Errorf("%s: %s", path, list.text)
+		}
+	}
+}
