@@ -3,6 +3,7 @@ package cases
 import (
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -269,11 +270,16 @@ func (s *objects) list() map[string]suite.M {
 				list[id] = one
 			}
 		}
+		cursor, _ := a.Find("pagination.nextCursor")
 		next := nextPage.FindStringSubmatch(a.Header.Get("Link"))
-		if next == nil {
-			break
+		switch text, _ := cursor.(string); {
+		case text != "":
+			path = s.k.path + "?cursor=" + url.QueryEscape(text)
+		case next != nil:
+			path = s.k.path + next[1]
+		default:
+			return list
 		}
-		path = s.k.path + next[1]
 	}
 	return list
 }
