@@ -192,9 +192,6 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 		return err
 	}
 	j.store.OnVolumeChange(billed{j}.volumeChanged)
-	if c.Volumes != nil {
-		j.stopVolumes = j.followVolumes(ctx, c.Volumes)
-	}
 	changed := j.catalog.Changed()
 	if err := (billed{j}).settleVolumes(ctx); err != nil {
 		return err
@@ -218,6 +215,9 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 		return err
 	}
 	j.pools = worker.New(j.workerConfig(c, clk))
+	if err := j.keepVolumes(ctx, c.Volumes); err != nil { // before settle starts workers that mount them
+		return err
+	}
 	if err := j.settle(ctx); err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@ package jobrunner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ func (j *Jobrunner) mount(ctx context.Context, id string) (worker.Mount, error) 
 }
 
 // retryVolume is the pause after a call of a keeper that failed, in real time.
-const retryVolume = 5 * time.Second
+const retryVolume = time.Second
 
 // keepVolume has the keeper follow a change of a network volume. It tries until the
 // keeper answers, or the deployment ends.
@@ -47,7 +49,7 @@ func (j *Jobrunner) keepVolume(ctx context.Context, keeper VolumeKeeper, id stri
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if !logged {
+		if !logged && !errors.Is(err, errMounted) {
 			j.log.ErrorContext(ctx, "a change of a network volume can't be made where it is kept: trying again until the jobrunner ends", "volume", name, "error", err)
 			logged = true
 		}
@@ -59,21 +61,124 @@ func (j *Jobrunner) keepVolume(ctx context.Context, keeper VolumeKeeper, id stri
 	}
 }
 
-// followVolumes has the keeper follow all changes until the function that it answers is
-// called.
-func (j *Jobrunner) followVolumes(ctx context.Context, keeper VolumeKeeper) (stop func()) {
+// followVolumes makes the keeper follow all changes, and the deletions of those that it
+// still has, until stop is called.
+func (j *Jobrunner) followVolumes(ctx context.Context, keeper VolumeKeeper, deleted []string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var mu sync.Mutex // no call starts once stop waits
 	var running sync.WaitGroup
-	j.store.OnNetworkVolumeChange(func(id string) {
+	follow := func(id string) {
+		mu.Lock()
+		defer mu.Unlock()
 		if ctx.Err() == nil {
 			running.Go(func() { j.keepVolume(ctx, keeper, id) })
 		}
-	})
+	}
+	j.store.OnNetworkVolumeChange(follow)
+	for _, id := range deleted {
+		follow(id)
+	}
 	return func() {
+		mu.Lock()
 		cancel()
+		mu.Unlock()
 		running.Wait()
 	}
 }
+
+// keepVolumes starts the watch over network volumes. Without a keeper they are folders.
+func (j *Jobrunner) keepVolumes(ctx context.Context, keeper VolumeKeeper) (err error) {
+	var deleted []string
+	if keeper == nil {
+		if deleted, err = j.deletedVolumes(ctx); err != nil {
+			return err
+		}
+		keeper = folderKeeper{j}
+	}
+	j.stopVolumes = j.followVolumes(ctx, keeper, deleted)
+	return nil
+}
+
+// deletedVolumes are the volumes that were deleted while this process didn't run, and
+// whose folders are still here. A folder of a volume that this database never had is
+// left alone: the database may be another one than before.
+func (j *Jobrunner) deletedVolumes(ctx context.Context) (ids []string, err error) {
+	if j.volumes.data == "" {
+		return nil, nil
+	}
+	folders, err := os.ReadDir(filepath.Join(j.volumes.data, volumesFolder))
+	if err != nil {
+		return nil, nil //nolint:nilerr // there are none yet
+	}
+	for _, f := range folders {
+		if _, err := j.store.NetworkVolume(ctx, f.Name()); !errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		known, err := j.meter.HasVolume(ctx, f.Name())
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			ids = append(ids, f.Name())
+		} else {
+			j.log.WarnContext(ctx, "a folder belongs to no network volume of this deployment: delete it if nobody needs it", "folder", filepath.Join(j.volumes.data, volumesFolder, f.Name()))
+		}
+	}
+	return ids, nil
+}
+
+// errMounted means that a worker or pod still has the volume.
+var errMounted = errors.New("a worker or pod still has the volume")
+
+// folderKeeper keeps network volumes in folders of this machine.
+type folderKeeper struct{ j *Jobrunner }
+
+// ResizeVolume does nothing: sizes of folders aren't enforced.
+func (folderKeeper) ResizeVolume(context.Context, string, int64) error { return nil }
+
+// RemoveVolume deletes a volume's folder once no worker and no pod has it. It deletes a
+// symbolic link instead of what it points to, and nothing while a file system is mounted
+// in the folder.
+func (k folderKeeper) RemoveVolume(_ context.Context, name string) error {
+	id := strings.TrimPrefix(name, worker.NetworkVolumeName)
+	if k.j.pools.Mounts(id) || k.j.pods.Mounts(id) {
+		return errMounted
+	}
+	base, err := k.j.volumes.base()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(base, volumesFolder, id)
+	if at := mountPoint(dir); at != "" {
+		return fmt.Errorf("a file system is mounted at %s: unmount it, so that the folder of the deleted volume can go", at)
+	}
+	return os.RemoveAll(dir)
+}
+
+// mountPoint is a mount point at or below a folder, "" if Linux knows none.
+func mountPoint(dir string) string {
+	if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = filepath.Join(real, filepath.Base(dir))
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		at := mountEscapes.Replace(fields[4])
+		if at == dir || strings.HasPrefix(at, dir+string(filepath.Separator)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// mountEscapes are the escapes of paths in mountinfo.
+var mountEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
 // volumes are the folders of network volumes and of pods, in the data folder, or where there
 // is none in one that ends with the deployment.

@@ -55,6 +55,7 @@ const (
 	endSpan    = `UPDATE billing_spans SET until = ? WHERE resource = ? AND kind = ? AND until = ?`
 	spansOf    = `SELECT span, resource, owner, started, until, doc FROM billing_spans WHERE kind = ? AND until > ? AND started < ?`
 	readSpan   = `SELECT doc FROM billing_spans WHERE span = ?`
+	hasVolume  = `SELECT EXISTS (SELECT 1 FROM billing_spans WHERE resource = ? AND kind = ?)`
 	openSpans  = `SELECT resource, doc FROM billing_spans WHERE kind = ? AND until = ?`
 )
 

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -74,4 +75,12 @@ func openVolumes(tx *sqldb.Tx) (open map[string]Resource, err error) {
 		open[id] = r
 	}
 	return open, rows.Err()
+}
+
+// HasVolume reports whether a network volume exists or existed.
+func (m *Meter) HasVolume(ctx context.Context, id string) (has bool, err error) {
+	err = m.DB.Read(ctx, func(r *sqldb.Reader) error {
+		return r.QueryRow(hasVolume, id, string(Volume)).Scan(&has)
+	})
+	return has, err
 }

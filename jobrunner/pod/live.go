@@ -73,3 +73,16 @@ func (r *runner) live() (Live, bool) {
 	}
 	return out, true
 }
+
+// Mounts reports whether a pod that runs has a network volume.
+func (p *Pods) Mounts(volume string) bool {
+	for _, r := range p.all() {
+		r.mu.Lock()
+		mounts := r.span != nil && r.span.Pod.NetworkVolume == volume
+		r.mu.Unlock()
+		if mounts {
+			return true
+		}
+	}
+	return false
+}

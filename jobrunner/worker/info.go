@@ -143,3 +143,18 @@ func (p *Pools) OffClock() (endpoint string) {
 	}
 	return endpoint
 }
+
+// Mounts reports whether a worker that isn't gone has a network volume.
+func (p *Pools) Mounts(volume string) bool {
+	for _, pool := range p.all() {
+		pool.mu.Lock()
+		for w := range pool.workers {
+			if len(w.settings.Volumes) > 0 && w.settings.Volumes[0] == volume {
+				pool.mu.Unlock()
+				return true
+			}
+		}
+		pool.mu.Unlock()
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package jobrunner_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// holding runs jobs that hold their volume until they may end.
+type holding struct {
+	folder chan string // of each job
+	end    chan struct{}
+}
+
+func (h holding) Program(string) (worker.Program, error) {
+	return worker.Program{Handle: func(_ context.Context, job worker.Job) ([]byte, error) {
+		dir := job.Spec.Mounts[0].Dir
+		h.folder <- dir
+		<-h.end
+		return []byte("{}"), os.WriteFile(filepath.Join(dir, "result"), nil, 0o600)
+	}}, nil
+}
+
+func (d *deployment) created(path, body string) string {
+	d.t.Helper()
+	_, _, text := d.do("POST", path, body)
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil || made.ID == "" {
+		d.t.Fatalf("POST %s: %s", path, text)
+	}
+	return made.ID
+}
+
+func (d *deployment) volume() string {
+	return d.created("/v2/network-volumes", `{"name":"v","size":10,"dataCenter":"EU-RO-1"}`)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func awaitGone(t *testing.T, path string) {
+	t.Helper()
+	for start := time.Now(); exists(path); time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("%s is still there", path)
+		}
+	}
+}
+
+// The folder of a deleted volume stays while a job has it, and goes then.
+func TestDeletedVolumeIsRemovedOnceFree(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), ""} {
+		programs := holding{make(chan string, 1), make(chan struct{})}
+		d := deployWith(t, jobrunner.Config{DataDir: dir, Programs: programs, NoJobLimits: true})
+		volume := d.volume()
+		endpoint := d.created("/v2/serverless", `{"name":"e","type":"QUEUE","image":"x","workers":{"min":0,"max":1},"networkVolumes":["`+volume+`"]}`)
+		d.do("POST", "/v2/"+endpoint+"/run", `{"input":{}}`)
+		folder := <-programs.folder
+		if status, _, text := d.do("DELETE", "/v2/network-volumes/"+volume, ""); status != 204 {
+			t.Fatal(text)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if !exists(folder) {
+			t.Error("the folder went while a job had it")
+		}
+		close(programs.end)
+		awaitGone(t, folder)
+		if strings.Contains(d.log.String(), "can't be made") {
+			t.Errorf("a volume in use is in the log: %s", d.log)
+		}
+	}
+}
+
+// Of folders that are there at a start, those of deleted volumes go, a link alone
+// instead of what it points to. Those of volumes and of others stay.
+func TestFoldersOfVolumesAtStart(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	kept := filepath.Join(elsewhere, "kept")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	volumes := filepath.Join(dir, "volumes")
+	var present, deleted, linked string
+	t.Run("before", func(t *testing.T) { // and the deployment ends with it
+		d := deploy(t, dir)
+		present, deleted, linked = d.volume(), d.volume(), d.volume()
+		for _, id := range []string{deleted, linked} {
+			if status, _, text := d.do("DELETE", "/v2/network-volumes/"+id, ""); status != 204 {
+				t.Fatal(text)
+			}
+		}
+	})
+	for _, name := range []string{present, deleted, "strange"} { // as if the deletion had been cut short
+		if err := os.MkdirAll(filepath.Join(volumes, name, "sub"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, link := range []string{filepath.Join(volumes, linked), filepath.Join(volumes, deleted, "link")} {
+		if err := os.Symlink(elsewhere, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := deploy(t, dir)
+	awaitGone(t, filepath.Join(volumes, deleted))
+	awaitGone(t, filepath.Join(volumes, linked))
+	for _, path := range []string{filepath.Join(volumes, present), filepath.Join(volumes, "strange"), kept} {
+		if !exists(path) {
+			t.Errorf("%s is gone", path)
+		}
+	}
+	if log := d.log.String(); strings.Count(log, "belongs to no network volume") != 1 || !strings.Contains(log, "strange") {
+		t.Error(log)
+	}
+}
