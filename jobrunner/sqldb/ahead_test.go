@@ -91,3 +91,30 @@ func TestAheadOnPostgres(t *testing.T) {
 		return errors.New("no")
 	})
 }
+
+// The hook may be set while others write. (For the race detector.)
+func TestBeforeCommitWhileOthersWrite(t *testing.T) {
+	for name, c := range map[string]sqldb.Config{"in memory": {}, "folder": {Dir: t.TempDir(), NoSync: true}} {
+		t.Run(name, func(t *testing.T) {
+			db := open(t, c)
+			ctx, cancel := context.WithCancel(t.Context())
+			var writing sync.WaitGroup
+			defer writing.Wait()
+			defer cancel()
+			called := make(chan struct{})
+			started := make(chan struct{})
+			writing.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					_ = db.Write(context.Background(), func(tx *sqldb.Tx) error { tx.Note("note"); return nil })
+					if i == 10 {
+						close(started)
+					}
+				}
+			})
+			<-started
+			call := sync.OnceFunc(func() { close(called) })
+			db.BeforeCommit(func(*sqldb.Tx, []any) error { call(); return nil })
+			<-called
+		})
+	}
+}

@@ -101,7 +101,7 @@ func (db *embedded) read(ctx context.Context, fn func(*Reader) error) error {
 	return classifySQLite(fn(&Reader{queries{c}}))
 }
 
-func (db *embedded) beforeCommit(hook func(*Tx, []any) error) { db.writer.hook = hook }
+func (db *embedded) beforeCommit() *hook { return &db.writer.hook }
 
 // Changes of tables are like others, nobody shares the file, and so there is
 // nobody to tell.

@@ -17,7 +17,7 @@ type inMemory struct {
 	closed  bool
 	conn    *conn // writes
 	readers *readerPool
-	hook    func(*Tx, []any) error // see DB.BeforeCommit
+	hook    hook
 
 	// What was written behind, and is in no table yet.
 	batch *Batch
@@ -112,8 +112,8 @@ func (db *inMemory) transact(tx *Tx, fn func(*Tx) error) (err error) {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if db.hook != nil && (len(tx.notes) > 0 || tx.batch != nil) {
-		if err := db.hook(&Tx{queries: tx.queries, batch: tx.batch}, tx.notes); err != nil {
+	if len(tx.notes) > 0 || tx.batch != nil {
+		if err := db.hook.run(&Tx{queries: tx.queries, batch: tx.batch}, tx.notes); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (db *inMemory) classify(err error) error {
 	return err
 }
 
-func (db *inMemory) beforeCommit(hook func(*Tx, []any) error) { db.hook = hook }
+func (db *inMemory) beforeCommit() *hook { return &db.hook }
 
 // Changes of tables are like others, nobody shares the memory, and so there is
 // nobody to tell.

@@ -58,9 +58,9 @@ type postgres struct {
 	readers    *sql.DB
 	readersMax int
 	hints      *hints
-	lock       *os.File               // of the data folder; nil: there is none
-	hook       func(*Tx, []any) error // see DB.BeforeCommit
-	texts      sync.Map               // statements as the server reads them, by the program's wording
+	lock       *os.File // of the data folder; nil: there is none
+	hook       hook
+	texts      sync.Map // statements as the server reads them, by the program's wording
 
 	unhurried atomic.Int32 // changes of tables under way, for which the server may take any time
 
@@ -196,7 +196,7 @@ func (p *postgres) read(ctx context.Context, fn func(*Reader) error) error {
 	return p.explain(fn(&Reader{queries{s}}))
 }
 
-func (p *postgres) beforeCommit(hook func(*Tx, []any) error) { p.hook = hook }
+func (p *postgres) beforeCommit() *hook { return &p.hook }
 
 // migrating has calls wait: a change of a large table takes its time.
 func (p *postgres) migrating() (done func()) {

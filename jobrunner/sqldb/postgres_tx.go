@@ -36,8 +36,8 @@ func (s *postgresTx) run(fn func(*Tx) error) (again bool, err error) {
 	s.queueStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
 	own := &Tx{queries: queries{s}}
 	err = fn(own)
-	if err == nil && len(own.notes) > 0 && s.p.hook != nil {
-		err = s.p.hook(own, own.notes)
+	if err == nil && len(own.notes) > 0 {
+		err = s.p.hook.run(own, own.notes)
 	}
 	if err != nil {
 		return isUnavailable(err) || isConflict(err), err

@@ -76,7 +76,7 @@ type DB struct {
 type backend interface {
 	write(ctx context.Context, fn func(*Tx) error, kind writeKind) error
 	read(ctx context.Context, fn func(*Reader) error) error
-	beforeCommit(hook func(*Tx, []any) error)
+	beforeCommit() *hook
 	migrating() (done func()) // tables change until done
 	shared() bool
 	notify(hint string)
@@ -171,7 +171,22 @@ func (db *DB) InMemory() bool {
 // (Tx.Note), at its end, with the notes of those that did not fail: once for all
 // writes that share a commit. It is set before the first such write. An error
 // undoes the transaction.
-func (db *DB) BeforeCommit(hook func(tx *Tx, notes []any) error) { db.backend.beforeCommit(hook) }
+func (db *DB) BeforeCommit(hook func(tx *Tx, notes []any) error) {
+	db.backend.beforeCommit().f.Store(&hook)
+}
+
+// hook is what BeforeCommit sets. Components that opened the database earlier already
+// write by then.
+type hook struct {
+	f atomic.Pointer[func(*Tx, []any) error]
+}
+
+func (h *hook) run(tx *Tx, notes []any) error {
+	if f := h.f.Load(); f != nil {
+		return (*f)(tx, notes)
+	}
+	return nil
+}
 
 // Read runs fn with a connection for reading. Each of its statements sees every
 // Write that returned before the statement began; two statements may see

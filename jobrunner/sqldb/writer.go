@@ -19,7 +19,7 @@ const gatherTurns = 3
 // writer owns the connection that writes. Whatever waits while a commit is
 // under way is committed together next, so that many callers share one flush.
 type writer struct {
-	hook    func(*Tx, []any) error // see DB.BeforeCommit
+	hook    hook
 	conn    *conn
 	reserve *reserve
 	queue   chan *write
@@ -180,8 +180,8 @@ func (w *writer) try(batch *[]*write, run func(*writer, *[]*write, *Batch) error
 			notes = append(notes, op.notes...)
 		}
 	}
-	if len(notes) > 0 && w.hook != nil {
-		if err := w.hook(&Tx{queries: queries{w.conn}, batch: shared}, notes); err != nil {
+	if len(notes) > 0 {
+		if err := w.hook.run(&Tx{queries: queries{w.conn}, batch: shared}, notes); err != nil {
 			return err
 		}
 	}
