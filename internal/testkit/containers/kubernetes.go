@@ -51,9 +51,26 @@ func StartKubernetes(t testing.TB) *Kubernetes {
 		t.Skip(err)
 	}
 	if _, err := os.Stat(filepath.Join(programs, kubernetesPrograms[len(kubernetesPrograms)-1])); err != nil {
-		t.Skipf("Kubernetes %s is absent: run `make kubernetes` to build it, which needs a network once; skipped", kubernetesVersion)
+		skip := t.Skipf
+		if clusterRequired() {
+			skip = t.Fatalf
+		}
+		skip("Kubernetes %s is absent from %s: run `make kubernetes` to build it, which needs a network once", kubernetesVersion, programs)
+	}
+	if clusterRequired() {
+		k, err := kubernetes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
 	}
 	return startOrSkip(t, kubernetes)
+}
+
+// clusterRequired reports whether a make target asks for what only a cluster can run:
+// without one it fails.
+func clusterRequired() bool {
+	return os.Getenv("KUBERNETES_ROUNDS") != "" || os.Getenv("KUBERNETES_CONFORMANCE") != ""
 }
 
 //go:embed testdata/kubernetes.sh
