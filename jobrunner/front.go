@@ -24,7 +24,7 @@ func (j *Jobrunner) front(c Config, keys *apikey.Keys, next http.Handler) http.H
 	metrics = page.Local(c.Remote, withPattern("GET /metrics", readOnly(metrics)))
 	probes := map[string]http.Handler{}
 	for path, probe := range map[string]http.HandlerFunc{AliveRoute: alive, readyRoute: j.ready} {
-		probes[path] = page.Local(c.Remote, withPattern("GET "+path, readOnly(probe)))
+		probes[path] = withPattern("GET "+path, readOnly(probe)) // under any host name: a proxy's, too
 	}
 	profiles := page.Local(false, withPattern("GET /debug/pprof/{profile}", profiles()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

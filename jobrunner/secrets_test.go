@@ -92,4 +92,11 @@ func TestNamesOfOthersAreRefused(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{"/healthz", "/readyz"} { // a proxy probes under its own name
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", d.url+path, nil)
+		req.Host = "jobs.example.com"
+		if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s behind a proxy: %v, %v", path, resp, err)
+		}
+	}
 }

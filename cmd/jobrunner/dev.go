@@ -9,11 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
@@ -32,7 +30,7 @@ type dev struct {
 	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show its result."`
-	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else."`
+	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as a program that prints no output."`
 	Watch        []string `placeholder:"PATH" sep:"none" help:"Further file, folder or pattern to watch. May be repeated. The handler, and files with its suffix in its folder and below, are always watched."`
 	LogLevel     string   `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"Lowest level of log lines to show (debug, info, warn, error). Output that a handler prints is always shown."`
 }
@@ -92,7 +90,7 @@ func (d *dev) run() (err error) {
 			return &exitError{exitNotStarted, err.Error()}
 		}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 	handler, python, err := d.handler(ctx)
 	if err != nil {
@@ -147,7 +145,7 @@ func (d *dev) run() (err error) {
 	switch {
 	case err != nil:
 	case d.Once:
-		err = e.runOnce(ctx, d.Input, out)
+		err = e.runOnce(ctx, d.Input, handler.PerJob, out)
 	default:
 		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
 		go ends.show(ctx, e, out)

@@ -176,10 +176,12 @@ runpod.serverless.start({"handler": handler})
 	}
 	t.Run("no output", func(t *testing.T) {
 		t.Parallel()
-		file := filepath.Join(t.TempDir(), "greets.sh")
-		put(t, file, "echo hello")
-		if stdout, stderr, status := devOnce(t, file); status != 0 || stdout != "" || !strings.Contains(stderr, "It has no output: ") {
-			t.Errorf("it ended with %d, and wrote\n%s\nand to stderr\n%s", status, stdout, stderr)
+		for name, text := range map[string]string{"greets.sh": "echo hello", "defines.py": "def handler(job):\n    return {'ok': True}\n", "prints.py": "print('loading the model')\ndef handler(job):\n    return 1\n"} {
+			file := filepath.Join(t.TempDir(), name)
+			put(t, file, text)
+			if stdout, stderr, status := devOnce(t, file); status != 4 || stdout != "" || !strings.Contains(stderr, "It has no output: ") || !strings.Contains(stderr, "without an output") {
+				t.Errorf("%s: it ended with %d, and wrote\n%s\nand to stderr\n%s", name, status, stdout, stderr)
+			}
 		}
 	})
 	t.Run("timed out", func(t *testing.T) {

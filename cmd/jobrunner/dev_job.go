@@ -189,8 +189,10 @@ func (s *jobLoop) resubmit(ctx context.Context) {
 	}()
 }
 
-// runOnce sends one job, and returns its verdict as the exit status.
-func (e *devEndpoint) runOnce(ctx context.Context, input string, out *terminal) error {
+// runOnce sends one job, and returns its verdict as the exit status. A program that runs
+// for each job succeeds if it prints an output: one that only defines a handler ends well,
+// too.
+func (e *devEndpoint) runOnce(ctx context.Context, input string, perJob bool, out *terminal) error {
 	job, err := e.submit(ctx, input)
 	if err == nil {
 		job, err = e.await(ctx, job, true, out)
@@ -207,6 +209,8 @@ func (e *devEndpoint) runOnce(ctx context.Context, input string, out *terminal) 
 	out.show("JOB", "", fmt.Sprintf("%s in %s", job.Status, milliseconds(job.ExecutionTime))+e.noOutput(ctx, job, "send the job to jobrunner dev without --once, with jobrunner job run --tail"))
 	if hasOutput(job) {
 		fmt.Println(prettyOutput(job))
+	} else if perJob && job.Status == "COMPLETED" {
+		return &exitError{exitNoResult, "the program ended without an output: print one line of JSON, or, for a handler on the SDK, call runpod.serverless.start"}
 	}
 	return verdict(job)
 }

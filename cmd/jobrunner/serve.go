@@ -85,7 +85,7 @@ func (s *serve) Run() (err error) {
 	}
 	bodies := cmp.Or(int64(s.BodyMemory)<<20, httplimit.DefaultMemory())
 	limitHeap(bodies, s.stateMemory())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
 
 	dir := ""
@@ -137,6 +137,16 @@ func (s *serve) Run() (err error) {
 	return errors.Join(run(ctx, stop, listener, j, log), j.Close())
 }
 
+// stopSignals are the signals that stop a deployment. A closed terminal sends SIGHUP, which
+// nohup has ignored.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
 // stateMemory is the most memory of the state, in bytes; 0: the state is stored elsewhere.
 func (s *serve) stateMemory() int64 {
 	if !s.Ephemeral {
@@ -177,7 +187,7 @@ func run(ctx context.Context, stop func(), listener *httplimit.Listener, j *jobr
 	case <-j.Outdated():
 		outdated = errors.New("this jobrunner is older than the database: start the version that the other nodes run")
 	}
-	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+	again, stopAgain := signal.NotifyContext(context.WithoutCancel(ctx), stopSignals()...)
 	defer stopAgain()
 	context.AfterFunc(again, stopAgain)
 	stop()

@@ -106,3 +106,13 @@ func TestStopsWhileRequestsWait(t *testing.T) {
 		t.Errorf("the stop took %s", took)
 	}
 }
+
+// A terminal that closes stops the deployment as Ctrl-C does.
+func TestStopsOnHangup(t *testing.T) {
+	t.Parallel()
+	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral")
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the jobrunner ended with %s: %s", err, &p.stderr)
+	}
+}

@@ -38,6 +38,12 @@ var ErrSlowBody = fmt.Errorf("the body arrives too slowly: send at least %d KiB 
 // without waiting for a body that next does not read.
 func Bodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// RFC 9112, 6.1: a request with both Content-Length and Transfer-Encoding ends its
+		// connection, as does one of HTTP/1.0 with a Transfer-Encoding. net/http hides which
+		// requests have both.
+		if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+			w.Header().Set("Connection", "close")
+		}
 		if r.ContentLength == 0 || r.Body == nil {
 			next.ServeHTTP(w, r)
 			return

@@ -102,3 +102,29 @@ func TestLingerIsBounded(t *testing.T) {
 		t.Errorf("after %d MiB: %v", sent>>20, err)
 	}
 }
+
+// A request that may have two lengths is the last one of its connection.
+func TestTwoLengthsEndTheConnection(t *testing.T) {
+	address := serveTCP(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s;", r.Method, body)
+	})
+	for head, closes := range map[string]bool{
+		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n":         true,
+		"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 44\r\n\r\n0\r\n\r\n":                      true,
+		"POST / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nhello": true,
+		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello":                                                         false,
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(conn, head+"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+		text, _ := io.ReadAll(conn)
+		if strings.Contains(string(text), "GET ;") == closes || !strings.Contains(string(text), "POST ") {
+			t.Errorf("%q: %q", head, text)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -132,8 +133,13 @@ func webhook(raw json.RawMessage) (string, error) {
 		return "", httpanswer.Refuse(http.StatusBadRequest, "webhook must be a string")
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return "", httpanswer.Refuse(http.StatusBadRequest, "webhook must be an http or https URL")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "", httpanswer.Refuse(http.StatusBadRequest, "webhook has the port %s: expected 1 to 65535", port)
+		}
 	}
 	return text, nil
 }

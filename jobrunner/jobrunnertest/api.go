@@ -40,10 +40,10 @@ type Result struct {
 }
 
 // Run runs a job with an input, which is encoded as a JSON object (nil is an empty one), and
-// waits until it ends or the test's context does. It is for the test's own goroutine.
+// waits for its end as Wait does. It is for the test's own goroutine.
 func (j *Jobrunner) Run(endpoint string, input any) (r Result) {
 	j.t.Helper()
-	j.do(http.MethodPost, "/v2/"+endpoint+"/runsync", submission(input), &r)
+	j.do(http.MethodPost, "/v2/"+endpoint+"/runsync?wait=1000", submission(input), &r)
 	if r.ended() {
 		return r
 	}
@@ -58,7 +58,8 @@ func (j *Jobrunner) Submit(endpoint string, input any) (id string) {
 	return r.ID
 }
 
-// Wait waits until a job has ended, or the test's context does.
+// Wait waits until a job has ended. It ends the test with the reason if no worker can
+// start, and after five minutes, or shortly before the time limit of the tests.
 func (j *Jobrunner) Wait(endpoint, id string) (r Result) {
 	j.t.Helper()
 	return j.await(endpoint, id, Result.ended)
@@ -71,14 +72,51 @@ func (j *Jobrunner) WaitRunning(endpoint, id string) {
 	j.await(endpoint, id, func(r Result) bool { return r.Status != "IN_QUEUE" })
 }
 
-const pollInterval = 20 * time.Millisecond
+const (
+	pollInterval = 20 * time.Millisecond
+	maxWait      = 5 * time.Minute
+	stopsBefore  = 5 * time.Second // the time limit of the tests
+	// startPatience is how long no worker can start for the same reason, which may pass.
+	startPatience = 2 * time.Second
+)
+
+// waitsUntil is when a wait that begins now ends the test.
+func (j *Jobrunner) waitsUntil() time.Time {
+	end := time.Now().Add(maxWait)
+	if t, ok := j.t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if limit, set := t.Deadline(); set && limit.Add(-stopsBefore).Before(end) {
+			end = limit.Add(-stopsBefore)
+		}
+	}
+	return end
+}
+
+// startFailure is why no worker of an endpoint can start.
+func (j *Jobrunner) startFailure(endpoint string) string {
+	var health struct{ Reason string }
+	j.do(http.MethodGet, "/v2/"+endpoint+"/health", nil, &health)
+	return health.Reason
+}
 
 func (j *Jobrunner) await(endpoint, id string, done func(Result) bool) (r Result) {
 	j.t.Helper()
-	for {
+	reason, since := "", time.Time{}
+	for end := j.waitsUntil(); ; {
 		j.do(http.MethodGet, "/v2/"+endpoint+"/status/"+id, nil, &r)
 		if done(r) {
 			return r
+		}
+		now := ""
+		if r.Status == "IN_QUEUE" {
+			now = j.startFailure(endpoint)
+		}
+		switch {
+		case now != reason:
+			reason, since = now, time.Now()
+		case reason != "" && time.Since(since) > startPatience:
+			j.t.Fatalf("job %s waits, and no worker can start: %s", id, reason)
+		case time.Now().After(end):
+			j.t.Fatalf("job %s is still %s", id, r.Status)
 		}
 		select {
 		case <-j.t.Context().Done():

@@ -3,6 +3,7 @@ package jobrunnertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -209,17 +210,43 @@ func TestEndsWithItsTest(t *testing.T) {
 // failing is a test that notes why it ended.
 type failing struct {
 	testing.TB
-	text string
+	text  string
+	limit time.Time
 }
 
+func (f *failing) Deadline() (limit time.Time, set bool) { return f.limit, !f.limit.IsZero() }
+
 func (f *failing) Fatalf(format string, args ...any) {
-	f.text = strings.TrimSpace(format)
-	for _, a := range args {
-		if err, ok := a.(error); ok {
-			f.text = err.Error()
+	f.text = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// A wait for a worker that can't start ends the test, and says why. So does one for a job
+// that doesn't end.
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	for want, run := range map[string]func(j *jobrunnertest.Jobrunner){
+		"no worker can start: ": func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/misspelt:1"), nil) },
+		"is still IN_PROGRESS":  func(j *jobrunnertest.Jobrunner) { j.Run(j.Endpoint("team/hangs:1"), nil) },
+		"is still IN_QUEUE": func(j *jobrunnertest.Jobrunner) {
+			id := j.Endpoint("team/hangs:1")
+			j.WaitRunning(id, j.Submit(id, nil))
+			j.WaitRunning(id, j.Submit(id, nil))
+		},
+	} {
+		f := &failing{TB: t, limit: time.Now().Add(9 * time.Second)} // a wait ends 5 s before
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			run(jobrunnertest.Start(f, jobrunnertest.Handle("team/hangs", func(ctx context.Context, _ jobrunnertest.Job) (any, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})))
+		}()
+		if <-done; !strings.Contains(f.text, want) {
+			t.Errorf("expected %q, got %q", want, f.text)
 		}
 	}
-	runtime.Goexit()
 }
 
 func TestInvalidOptions(t *testing.T) {
