@@ -42,7 +42,7 @@ $(TESTING): test-programs
 $(TESTING): export GOGC ?= 400
 $(TESTING): export GOMEMLIMIT ?= 3GiB
 
-.PHONY: help quickstart test test-ci test-all test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
+.PHONY: help quickstart test test-ci test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
@@ -75,6 +75,12 @@ test-all: ## Every test, with the race detector where the code runs in the test:
 	$(call go-test,$(RACING) -timeout=60m $(filter-out $(addprefix %/,$(UNRACED)),$(shell go list ./...)))
 	$(call go-test,$(RACING) -short -timeout=60m $(addprefix ./,$(JUDGES)))
 	$(call go-test,-timeout=60m $(addprefix ./,$(UNRACED)))
+
+# Code that runs in programs which tests start isn't counted.
+coverage: ## Statements that any test runs, and the ten least covered packages of the product: each night.
+	@mkdir -p bin
+	go test -short -timeout=60m -coverpkg=./... -coverprofile=bin/coverage.out $(TESTED) >bin/coverage.log || { cat bin/coverage.log; exit 1; }
+	@tools/least-covered bin/coverage.out | tee -a $${GITHUB_STEP_SUMMARY:-/dev/null}
 
 clis: ## OpenTofu and a newer Terraform, built once from their modules into the user's cache.
 	@go run ./internal/dev clis

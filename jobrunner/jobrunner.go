@@ -286,6 +286,10 @@ func (j *Jobrunner) start(ctx context.Context, c Config, clk *clock.Clock, hooks
 
 const reportsFolder = "reports" // of the data folder
 
+// StateFiles are the names of what the data folder has of the state beside the database:
+// reports that it could not take yet, the deployment's id and its further keys.
+func StateFiles() []string { return []string{reportsFolder, machineFile, apikey.FileName} }
+
 // spoolDir is where job reports are stored while the database is unavailable.
 func spoolDir(data string) string {
 	if data == "" {

@@ -104,6 +104,3 @@ CREATE TABLE leads ( -- see lead.go
 	epoch    BIGINT NOT NULL  -- counts those that led
 );`, `
 ALTER TABLE leads ADD COLUMN failure TEXT NOT NULL DEFAULT ''; -- why no worker can work`}
-
-// countsSchema was for databases whose jobs were counted by query.
-var countsSchema = []string{`CREATE INDEX jobs_counts ON jobs (endpoint, state, low);`, `DROP INDEX jobs_counts;`}

@@ -74,9 +74,6 @@ func (e *Engine) join(ctx context.Context) error {
 	if !e.db.Shared() {
 		return nil
 	}
-	if err := e.db.Migrate(ctx, "engine counts", countsSchema); err != nil {
-		return err
-	}
 	return e.enter(ctx)
 }
 
