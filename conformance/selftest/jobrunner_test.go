@@ -48,7 +48,7 @@ func TestJobrunnerConforms(t *testing.T) {
 		if decodeErr := json.Unmarshal(text, &r); err != nil || decodeErr != nil {
 			t.Errorf("run %d, %d at a time: %v, %v", i+1, parallel, err, decodeErr)
 		}
-		expectConformant(t, &r)
+		expectConformant(t, &r, 100)
 		if first == nil {
 			first = verdicts(&r)
 		}
@@ -85,20 +85,22 @@ func TestEachClauseAlone(t *testing.T) {
 }
 
 // The jobrunner conforms in this process, too, where the race detector sees both
-// sides: without the cases that load the deployment.
+// sides: without the cases that load the deployment. TestLocal of cmd/conformance runs all
+// of them in each make test, which has a third of them here.
 func TestJobrunnerConformsInProcess(t *testing.T) {
 	var selected []string
-	for _, c := range conformance.Cases() {
-		if c.Allow&suite.Load == 0 {
+	for i, c := range conformance.Cases() {
+		sampled := i%3 == 0 || !testing.Short() || os.Getenv("CI") != ""
+		if c.Allow&suite.Load == 0 && sampled {
 			selected = append(selected, c.AllClauses()...)
 		}
 	}
-	expectConformant(t, judge(t, conformance.Options{Target: startDeployment(t, nil), Select: selected}))
+	expectConformant(t, judge(t, conformance.Options{Target: startDeployment(t, nil), Select: selected}), len(selected)/4)
 }
 
-// expectConformant fails the test for a clause that is not kept, and for a case that
-// sends more requests than it declares.
-func expectConformant(t *testing.T, r *report.Report) {
+// expectConformant fails the test for a clause that is not kept, for a case that sends more
+// requests than it declares, and if fewer clauses than minPassed are kept.
+func expectConformant(t *testing.T, r *report.Report, minPassed int) {
 	t.Helper()
 	maxRequests := map[string]int{}
 	for _, c := range conformance.Cases() {
@@ -109,7 +111,7 @@ func expectConformant(t *testing.T, r *report.Report) {
 			t.Errorf("%s sends %d requests, and declares up to %d", x.Case, x.Requests, maxRequests[x.Case])
 		}
 	}
-	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < 100 {
+	if r.Exit != 0 || len(r.Leaked) > 0 || r.Counts[report.Pass] < minPassed {
 		t.Errorf("exit code %d, leaked %v, %v", r.Exit, r.Leaked, r.Counts)
 	}
 	expectNoFailure(t, r)

@@ -59,7 +59,11 @@ func TestMistakesAreFound(t *testing.T) {
 		"a create of a delegation is repeated": {repeatsDelegations, pods, second, "and in no state", true},
 		"keys of somebody else are dropped":    {dropsKeys, pods, second, "the SSH key of somebody else is gone", false},
 	} {
-		for _, v := range c.versions {
+		versions := c.versions
+		if testing.Short() { // the mistakes are the harness's, on either version
+			versions = versions[len(versions)-1:]
+		}
+		for _, v := range versions {
 			t.Run(name+"/"+string(v), func(t *testing.T) {
 				if c.long && testing.Short() {
 					t.Skip("a long test")

@@ -195,7 +195,7 @@ func (w *walker) ask(r request) answer {
 
 // shortOf is which part of the changed bodies go test -short sends, one of so
 // many.
-const shortOf = 8
+const shortOf = 24
 
 // twins are where a kind is in each version.
 var twins = [][2]string{

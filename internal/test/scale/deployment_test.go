@@ -185,10 +185,11 @@ func (d *deployment) ids(t testing.TB, v api.Version) []string {
 func eachVersion(t *testing.T, test func(t *testing.T, v api.Version)) {
 	t.Helper()
 	t.Parallel()
-	sideBySide(t, map[string]func(*testing.T){
-		string(api.V2): func(t *testing.T) { test(t, api.V2) },
-		string(api.V1): func(t *testing.T) { test(t, api.V1) },
-	})
+	tests := map[string]func(*testing.T){string(api.V2): func(t *testing.T) { test(t, api.V2) }}
+	if !testing.Short() {
+		tests[string(api.V1)] = func(t *testing.T) { test(t, api.V1) }
+	}
+	sideBySide(t, tests)
 }
 
 // sideBySide runs tests that wait for processes more than they compute: as

@@ -17,7 +17,7 @@ import (
 func TestCallsOfAHugePlan(t *testing.T) {
 	n := 1000
 	if testing.Short() {
-		n = 100
+		n = 50
 	}
 	eachVersion(t, func(t *testing.T, v api.Version) {
 		d := deploy(t)
