@@ -80,7 +80,7 @@ func (d *deployment) awaitLog(text string, n int) string {
 	d.t.Helper()
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		log := d.log.String()
-		if strings.Count(log, text) >= n || time.Since(start) > time.Minute {
+		if strings.Count(log, text) >= n || time.Since(start) > 3*time.Minute {
 			return log
 		}
 	}

@@ -30,7 +30,7 @@ func (d *deployment) pod(method, path, body string, status int) (p shownPod) {
 func (d *deployment) awaitPod(id, status string) {
 	d.t.Helper()
 	for start := time.Now(); d.pod("GET", "/"+id, "", 200).Status != status; time.Sleep(time.Millisecond) {
-		if time.Since(start) > time.Minute {
+		if time.Since(start) > 3*time.Minute {
 			d.t.Fatalf("the pod is not %s: %+v", status, d.pod("GET", "/"+id, "", 200))
 		}
 	}
@@ -66,7 +66,7 @@ func TestWorkersAsPods(t *testing.T) {
 	for start := time.Now(); w.ID == ""; time.Sleep(time.Millisecond) {
 		_, _, text := d.do("GET", "/v1/pods?includeWorkers=true&endpointId="+e.ID, "")
 		var list []struct{ ID, EndpointID, DesiredStatus, Image string }
-		if err := json.Unmarshal([]byte(text), &list); err != nil || time.Since(start) > time.Minute {
+		if err := json.Unmarshal([]byte(text), &list); err != nil || time.Since(start) > 3*time.Minute {
 			t.Fatal(text, err)
 		}
 		if len(list) > 0 {

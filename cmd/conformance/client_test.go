@@ -467,7 +467,7 @@ func TestClientLeavesNothingRunning(t *testing.T) {
 		}
 		<-ended
 		for _, conn := range held {
-			if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {

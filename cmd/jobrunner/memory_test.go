@@ -92,7 +92,7 @@ func TestBodiesShareMemory(t *testing.T) {
 		conn := p.ask("POST", at, length, nil)
 		go conn.Write(body[:length-1])
 		conns = append(conns, conn)
-		conn.SetReadDeadline(time.Now().Add(time.Minute))
+		conn.SetReadDeadline(time.Now().Add(patience))
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ func TestKeysOfNodes(t *testing.T) {
 	expect := func(key string, want int) {
 		t.Helper()
 		for i := range c.all {
-			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 				got := c.node(i).status(key, "/v2/templates")
 				if got == want {
 					break

@@ -104,7 +104,7 @@ func (c *nodes) ask(ctx context.Context, node int, method, path, body string) (s
 
 // query asks the database.
 func (c *nodes) query(dest any, query string, args ...any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.server.URL)
 	if err != nil {

@@ -137,9 +137,6 @@ func (c *contained) all() []string {
 	return c.engine.Containers(c.t, "gpucloud.endpoint="+c.endpoint)
 }
 
-// quick is within what service managers allow for a stop: systemd a minute and a half.
-const quick = time.Minute
-
 // ends stops the deployment, and expects that it leaves no container.
 func (c *contained) end() {
 	c.t.Helper()
@@ -147,7 +144,7 @@ func (c *contained) end() {
 	c.interrupt()
 	took := time.Since(began)
 	c.t.Logf("%s: the stop took %s", c.engine.Name, took.Round(10*time.Millisecond))
-	if took > quick {
+	if took > patience {
 		c.t.Errorf("the stop took %s", took)
 	}
 	if left := c.all(); len(left) != 0 {

@@ -203,7 +203,7 @@ func realStop(t *testing.T, e *containers.Engine) {
 	}
 	took := time.Since(began)
 	t.Logf("%s: the stop took %s", e.Name, took.Round(10*time.Millisecond))
-	if took > quick {
+	if took > patience {
 		t.Errorf("the stop took %s", took)
 	}
 	if left := c.all(); len(left) != 0 {

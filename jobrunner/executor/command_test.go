@@ -50,7 +50,7 @@ func (o *output) String() string {
 // await waits until the log has something.
 func (o *output) await(t *testing.T, what string) {
 	t.Helper()
-	for late := time.After(time.Minute); !strings.Contains(o.String(), what); {
+	for late := time.After(3 * time.Minute); !strings.Contains(o.String(), what); {
 		select {
 		case <-o.more:
 		case <-late:

@@ -62,7 +62,7 @@ func TestResponseReachesWritingClient(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(time.Minute))
+				conn.SetDeadline(time.Now().Add(3 * time.Minute))
 				fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", coding)
 				piece := strings.Repeat("x", 1<<20)
 				if strings.Contains(coding, "chunked") {
@@ -90,7 +90,7 @@ func TestLingerIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(time.Minute))
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", int64(1)<<40)
 	piece, sent := make([]byte, 1<<20), 0
 	for sent < 400<<20 && err == nil {

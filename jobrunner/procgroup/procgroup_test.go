@@ -47,7 +47,7 @@ func (l *lines) String() string {
 // await waits until so many whole lines are there.
 func (l *lines) await(t *testing.T, n int) []string {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(3 * time.Minute)
 	for {
 		if text := l.String(); strings.Count(text, "\n") >= n {
 			return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -55,7 +55,7 @@ func (l *lines) await(t *testing.T, n int) []string {
 		select {
 		case <-l.more:
 		case <-late:
-			t.Fatalf("no %d lines within a minute:\n%s", n, l)
+			t.Fatalf("no %d lines in time:\n%s", n, l)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func done(t *testing.T, g *procgroup.Group) {
 	t.Helper()
 	select {
 	case <-g.Done():
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the group has not ended within a minute")
 	}
 }
