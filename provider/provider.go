@@ -270,7 +270,7 @@ func (s settings) requestTimeout(diags *diag.Diagnostics) time.Duration {
 	timeout, err := time.ParseDuration(text)
 	if err != nil || timeout < timeoutBounds[0] || timeout > timeoutBounds[1] {
 		diags.AddAttributeError(path.Root("request_timeout"), "Invalid request_timeout",
-			fmt.Sprintf("%s is %q. Write a duration from %s to %s, such as 90s or 2m.", from, text, timeoutBounds[0], timeoutBounds[1]))
+			fmt.Sprintf("%s is %q. Write a duration from %s to %s in minutes and seconds, such as 90s or 2m (days are no unit).", from, text, timeoutBounds[0], timeoutBounds[1]))
 	}
 	return timeout
 }

@@ -50,10 +50,7 @@ var Cluster = &kit.Kind[cluster]{
 		if err := plan.flatten(ctx, got); err != nil {
 			return err
 		}
-		if err := plan.awaitCluster(ctx, c, true); err != nil {
-			return fmt.Errorf("%w%s", err, taintAdvice)
-		}
-		return nil
+		return awaitedCreate(plan.awaitCluster(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *cluster) error {
 		imported := state.Name.IsNull()

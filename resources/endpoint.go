@@ -2,7 +2,6 @@ package resources
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -66,10 +65,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
 		}
-		if err := plan.awaitEndpoint(ctx, c, true); err != nil {
-			return fmt.Errorf("%w%s", err, taintAdvice)
-		}
-		return nil
+		return awaitedCreate(plan.awaitEndpoint(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *endpoint) error {
 		got, err := c.Endpoints.Get(ctx, state.ID.ValueString())

@@ -61,10 +61,7 @@ var Pod = &kit.Kind[pod]{
 		if failure != nil { // as an error it would be tainted, and replaced
 			return &diagnostics.Warning{Err: failure}
 		}
-		if err := plan.awaitPod(ctx, c, true); err != nil {
-			return fmt.Errorf("%w%s", err, taintAdvice)
-		}
-		return nil
+		return awaitedCreate(plan.awaitPod(ctx, c, true))
 	},
 	Read: func(ctx context.Context, c *api.Client, state *pod) error {
 		got, err := c.Pods.Get(ctx, state.ID.ValueString())

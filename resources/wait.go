@@ -2,9 +2,11 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -39,7 +41,7 @@ var timeoutsAttribute = schema.SingleNestedAttribute{
 	},
 }
 
-var duration = rule[string]{expects: "a duration above 0, such as 90s or 15m", holds: func(s string) bool {
+var duration = rule[string]{expects: "a duration above 0 in hours, minutes and seconds, such as 90s, 15m or 24h (days are no unit)", holds: func(s string) bool {
 	d, err := time.ParseDuration(s)
 	return err == nil && d > 0
 }}
@@ -63,6 +65,7 @@ func waitTime(ctx context.Context, from types.Object, creating bool) time.Durati
 // progress is what a look at an object found.
 type progress struct {
 	done, hopeless bool
+	failing        bool   // it ends with an error: more time alone doesn't help
 	text           string // "it is PROVISIONING: no GPU is free"
 }
 
@@ -71,24 +74,28 @@ const (
 	slowLook  = 5 * time.Second
 )
 
-// await looks until it is done. Of a look that fails the next one decides, but for the
-// failure of the whole deployment. The error says what the last complete look found to be
-// missing, and ends with what last says of the log: the first look is always completed.
-func await(ctx context.Context, what string, limit time.Duration, look func(context.Context) (progress, error), last func(context.Context) string) error {
+// await looks until it is done. A look that fails is repeated, also if the deployment can't
+// be reached for a while. The error says what the last complete look found to be missing,
+// and ends with what last says of the log: the first look is always completed.
+func await(ctx context.Context, c *api.Client, what string, limit time.Duration, look func(context.Context) (progress, error), last func(context.Context) string) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var before string
+	failing := false
 	looking := ctx
 	for pause := firstLook; ; pause = min(2*pause, slowLook) {
 		found, err := look(looking)
-		looking = bounded
+		looking, failing = bounded, failing || found.failing
 		switch {
-		case api.IsNotFound(err) || err != nil && api.IsDeploymentWide(err):
+		case api.IsNotFound(err):
+			return fmt.Errorf("waiting for %s: it was deleted meanwhile, and not by this apply. The next plan creates it again. %w", what, err)
+		case isRefused(err):
 			return fmt.Errorf("waiting for %s: %w", what, err)
 		case err != nil && bounded.Err() != nil && before != "": // cut short
 			found.text = before
 		case err != nil:
 			found.text = err.Error()
+			c.EndOutage()
 		case found.done:
 			tflog.Info(ctx, "waited for "+what, map[string]any{"outcome": "done"})
 			return nil
@@ -105,12 +112,29 @@ func await(ctx context.Context, what string, limit time.Duration, look func(cont
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting for %s: interrupted; %s", what, found.text)
 		}
-		return fmt.Errorf("waiting for %s: not reached within %s: %s. Raise timeouts, or look at what keeps it.%s", what, limit, found.text, last(ctx))
+		advice := "If it needs longer, raise timeouts."
+		if failing {
+			advice = "Look at why it fails: more time alone does not help."
+		}
+		return fmt.Errorf("waiting for %s: not reached within %s: %s. %s%s", what, limit, strings.TrimSuffix(found.text, "."), advice, last(ctx))
 	}
 }
 
-// taintAdvice ends the error of a create that has waited in vain.
-const taintAdvice = "\n\nThe object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command."
+// isRefused reports whether the whole deployment answers with an error, as opposed to not
+// being reached.
+func isRefused(err error) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.DeploymentWide && e.Status != 0
+}
+
+// awaitedCreate adds to the error of a create that has waited in vain what the next apply
+// does.
+func awaitedCreate(err error) error {
+	if err == nil || api.IsNotFound(err) {
+		return err
+	}
+	return fmt.Errorf("%w\n\nThe object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command.", err)
+}
 
 const lastLines = 20
 
@@ -161,7 +185,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		what = fmt.Sprintf("port %d of pod %s to be open", wait.Port.ValueInt64(), id)
 	}
 	var got api.Pod
-	err = await(ctx, what, waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err = await(ctx, c, what, waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		var err error
 		if got, err = c.Pods.GetFresh(ctx, id); err != nil {
 			return progress{}, err
@@ -234,9 +258,10 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 	}
 	id := m.ID.ValueString()
 	limit := waitTime(ctx, m.Timeouts, creating)
-	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id) }
+	var shown api.Worker // the one that the progress tells of
+	last := func(ctx context.Context) string { return lastOfWorkers(ctx, c, id, shown) }
 	if wait.Rollout.ValueBool() {
-		err := await(ctx, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
+		err := await(ctx, c, "the rollout of endpoint "+id+" to finish", limit, func(ctx context.Context) (progress, error) {
 			r, err := c.EndpointReleases(ctx, id)
 			return progress{
 				done: err == nil && !r.Rollout.InProgress,
@@ -247,38 +272,76 @@ func (m *endpoint) awaitEndpoint(ctx context.Context, c *api.Client, creating bo
 			return err
 		}
 	}
-	return await(ctx, "a worker of endpoint "+id+" to be ready", limit, func(ctx context.Context) (progress, error) {
+	return await(ctx, c, "a worker of endpoint "+id+" to be ready", limit, func(ctx context.Context) (progress, error) {
 		if c.Version == api.V1 {
 			h, err := c.Jobs.Health(ctx, id)
-			return progress{done: h.Workers.Ready+h.Workers.Idle+h.Workers.Running > 0, text: fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", h.Workers.Initializing, h.Workers.Throttled, h.Workers.Unhealthy)}, err
+			return progress{done: h.Workers.Ready+h.Workers.Idle+h.Workers.Running > 0, failing: h.Workers.Unhealthy > 0, text: fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", h.Workers.Initializing, h.Workers.Throttled, h.Workers.Unhealthy)}, err
 		}
 		w, err := c.EndpointWorkers(ctx, id)
 		s := w.Summary
-		text := fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", s.Initializing, s.Throttled, s.Unhealthy)
-		for _, worker := range w.Workers {
-			if worker.Reason != nil && *worker.Reason != "" {
-				text += "; worker " + worker.ID + ": " + *worker.Reason
-			}
+		if next := workerToShow(w.Workers); reasonOf(next) != "" || reasonOf(shown) == "" { // its successor may not have failed yet
+			shown = next
 		}
-		return progress{done: s.Idle+s.Running > 0, text: text}, err
+		text := fmt.Sprintf("%d initializing, %d throttled, %d unhealthy", s.Initializing, s.Throttled, s.Unhealthy)
+		if reason := reasonOf(shown); reason != "" {
+			text += "; " + reason
+		}
+		return progress{done: s.Idle+s.Running > 0, failing: s.Unhealthy > 0, text: text}, err
 	}, last)
 }
 
-// lastOfWorkers quotes the log of a worker: of one that is not ready, where there is one.
-func lastOfWorkers(ctx context.Context, c *api.Client, id string) string {
+// workerToShow returns the worker that tells most of why none is ready: one that is
+// unhealthy, then one with a reason, then one that is not ready.
+func workerToShow(workers []api.Worker) (shown api.Worker) {
+	rank := func(w api.Worker) int {
+		switch {
+		case w.ID == "":
+			return 0
+		case w.Status == "UNHEALTHY":
+			return 4
+		case reasonOf(w) != "":
+			return 3
+		case w.Status != "IDLE" && w.Status != "RUNNING":
+			return 2
+		}
+		return 1
+	}
+	for _, w := range workers {
+		if rank(w) > rank(shown) {
+			shown = w
+		}
+	}
+	return shown
+}
+
+func reasonOf(w api.Worker) string {
+	if w.Reason == nil || *w.Reason == "" {
+		return ""
+	}
+	return "worker " + w.ID + ": " + *w.Reason
+}
+
+// lastOfWorkers quotes the log of the worker that was shown. If that one is gone, it
+// quotes another one's, with its reason.
+func lastOfWorkers(ctx context.Context, c *api.Client, id string, shown api.Worker) string {
 	if c.Version == api.V1 {
 		return ""
+	}
+	query := api.LogQuery{Tail: lastLines, For: 5 * time.Second}
+	if shown.ID != "" {
+		if lines, err := c.WorkerLog(ctx, id, shown.ID, query); err == nil {
+			return quoteLog(lines, nil, "worker "+shown.ID)
+		}
 	}
 	w, err := c.EndpointWorkers(ctx, id)
 	if err != nil || len(w.Workers) == 0 {
 		return " The endpoint has no worker."
 	}
-	worker := w.Workers[0]
-	for _, other := range w.Workers {
-		if other.Status != "IDLE" && other.Status != "RUNNING" {
-			worker = other
-		}
+	worker := workerToShow(w.Workers)
+	lines, err := c.WorkerLog(ctx, id, worker.ID, query)
+	text := quoteLog(lines, err, "worker "+worker.ID)
+	if reason := reasonOf(worker); reason != "" {
+		text = " By now, " + reason + "." + text
 	}
-	lines, err := c.WorkerLog(ctx, id, worker.ID, api.LogQuery{Tail: lastLines, For: 5 * time.Second})
-	return quoteLog(lines, err, "worker "+worker.ID)
+	return text
 }

@@ -39,7 +39,7 @@ func (m *cluster) awaitCluster(ctx context.Context, c *api.Client, creating bool
 	}
 	id, want := m.ID.ValueString(), compute.PodCount.ValueInt64()
 	var behind api.Pod // one that does not run
-	err = await(ctx, "the pods of cluster "+id+" to run", waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
+	err = await(ctx, c, "the pods of cluster "+id+" to run", waitTime(ctx, m.Timeouts, creating), func(ctx context.Context) (progress, error) {
 		members, err := c.Clusters.Pods(ctx, id)
 		if err != nil {
 			return progress{}, err

@@ -2,6 +2,8 @@ package api
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/kballard/go-shellquote"
 )
@@ -16,6 +18,23 @@ func SplitArgs(args string) ([]string, error) {
 	return words, nil
 }
 
-// JoinArgs makes one string of words, quoted so that SplitArgs gives the same
+// JoinArgs makes one string of words, quoted so that SplitArgs and a shell give the same
 // words again.
-func JoinArgs(words []string) string { return shellquote.Join(words...) }
+func JoinArgs(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = shellquote.Join(word)
+		if beyondShellquote(word) {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// beyondShellquote reports whether a word has what shellquote doesn't quote: the beginning
+// of a comment, or white space and control characters at which some splitters split.
+func beyondShellquote(word string) bool {
+	return strings.HasPrefix(word, "#") || strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune(" \t\n", r) && (unicode.IsSpace(r) || unicode.IsControl(r))
+	})
+}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -42,4 +43,23 @@ func TestJoinArgsIsUndoneBySplitArgs(t *testing.T) {
 			t.Fatalf("%q became %q (%v)", words, got, err)
 		}
 	})
+}
+
+// A shell splits what is joined into the same words.
+func TestJoinArgsForAShell(t *testing.T) {
+	words := []string{"a", "#b", "#", "c#d", "#it's", "\r", "e\rf", "it's\r", "\v\f", "\u00a0", "\u2028", "\x1b[1m", "", " ", "~", "~root", "$HOME", "`id`", "$(id)", "*", "?", "[a]", "{a,b}", "!", "!!", "\\", "'", `"`, "a=b", "-n", "\t", "\n", "a\nb", "&", "|", ";", "<", ">", "(", ")", "^", "%1", "=ls"}
+	for _, shell := range []string{"sh", "bash"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' `+api.JoinArgs(words)).Output()
+		if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); err != nil || !slices.Equal(got, words) {
+			t.Errorf("%s: got %q, %v\nwant %q", shell, got, err, words)
+		}
+	}
+	for word, want := range map[string]string{"#b": "'#b'", "\r": "'\r'", "c#d": "c#d", "#it's": `'#it'\''s'`, "my handler.py": "'my handler.py'"} {
+		if got := api.JoinArgs([]string{"a", word}); got != "a "+want {
+			t.Errorf("%q: got %q", word, got)
+		}
+	}
 }

@@ -45,6 +45,10 @@ type deployment struct {
 // 404 about the object is asked again.
 func (c *Client) RestoreCreateTime(id string, at time.Time) { c.deployment.RecentCreates.Add(id, at) }
 
+// EndOutage sends the next request although the deployment could not be reached a moment
+// ago.
+func (c *Client) EndOutage() { c.deployment.EndOutage() }
+
 // New makes a client. It sends nothing. An error is a *SettingError.
 func New(s Settings) (*Client, error) {
 	s, err := s.validated()

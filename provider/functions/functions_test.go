@@ -167,6 +167,7 @@ func FuzzParseImage(f *testing.F) {
 func TestShellJoin(t *testing.T) {
 	try(t, start(t), "shell_join", []call{
 		{arguments: []any{[]any{"python", "-u", "my handler.py"}}, want: "python -u 'my handler.py'"},
+		{arguments: []any{[]any{"a", "#b", "c\rd"}}, want: "a '#b' 'c\rd'"},
 		{arguments: []any{[]any{}}, want: ""},
 		{arguments: []any{[]any{"a", nil}}, argument: 0, text: "element 1: expected a string, got null"},
 		{arguments: []any{[]any{"a\x00b"}}, argument: 0, text: "element 0: expected an argument without NUL"},
@@ -179,7 +180,7 @@ func TestShellJoinRoundTrips(t *testing.T) {
 	p := start(t)
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.OneOf(
-			rapid.StringOf(rapid.RuneFrom([]rune(" \t\n'\"\\$`!#&|;<>()*?[]{}~=-aé😀"))),
+			rapid.StringOf(rapid.RuneFrom([]rune(" \t\n\r'\"\\$`!#&|;<>()*?[]{}~=-aé😀"))),
 			rapid.String().Filter(func(s string) bool { return !strings.ContainsRune(s, 0) }),
 		), 0, 6).Draw(t, "words")
 		argv := make([]any, len(words))

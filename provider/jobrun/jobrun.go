@@ -105,7 +105,7 @@ func ParseTimeout(text types.String) (time.Duration, error) {
 	}
 	timeout, err := time.ParseDuration(text.ValueString())
 	if err != nil || timeout < time.Second || timeout > longest {
-		return 0, fmt.Errorf("invalid timeout: expected a duration from 1s to %s, such as 90s or 1h, got %q", longest, text.ValueString())
+		return 0, fmt.Errorf("invalid timeout: expected a duration from 1s to %s in hours, minutes and seconds, such as 90s or 1h (days are no unit), got %q", longest, text.ValueString())
 	}
 	return timeout, nil
 }
