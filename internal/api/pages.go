@@ -82,6 +82,9 @@ func (e cursorRefused) Unwrap() error { return e.error }
 func (d *deployment) elements(ctx context.Context, c httpclient.Call, member string) ([]element, error) {
 	c.List = true
 	all, err := allPages[element](ctx, d, c, member, nil)
+	if len(all) == 0 || all[0].from == all[len(all)-1].from {
+		return all, err // one page
+	}
 	seen := make(map[string]bool, len(all))
 	out := all[:0]
 	for _, e := range all {

@@ -285,8 +285,8 @@ func TestPagesOfOtherLists(t *testing.T) {
 		}},
 	} {
 		client, d := deploy(t, api.V2,
-			answer(200, `{"`+c.member+`":[{"id":"a"},{"id":"b"}],"pagination":{"nextCursor":"x y&","hasNextPage":true}}`),
-			answer(200, `{"`+c.member+`":[{"id":"c"}],"pagination":{"nextCursor":null,"hasNextPage":false}}`))
+			answer(200, `{"`+c.member+`":[{"id":"a","totalAmount":1},{"id":"b","totalAmount":1}],"pagination":{"nextCursor":"x y&","hasNextPage":true}}`),
+			answer(200, `{"`+c.member+`":[{"id":"c","totalAmount":1}],"pagination":{"nextCursor":null,"hasNextPage":false}}`))
 		n, err := c.count(t.Context(), client)
 		if seen := d.requests(); err != nil || n != 3 || len(seen) != 2 || !strings.Contains(seen[1].query, "cursor=x+y%26") ||
 			name == "bill" && !strings.Contains(seen[1].query, "lastN=3") {
