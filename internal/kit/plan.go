@@ -39,7 +39,7 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	p := planrule.New[M](ctx, run.API, run.Planned, &run.reported, &req, resp)
 	p.Catalog = run.Catalog
 	if p.State != nil {
-		r.kind.loadPrivate(ctx, p.State, req.Private)
+		r.kind.loadPrivate(ctx, p.State, req.Private, &resp.Diagnostics)
 	}
 	if resp.Diagnostics.HasError() {
 		return

@@ -3,6 +3,8 @@ package kit
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"time"
@@ -23,35 +25,98 @@ func recordCreateTime(ctx context.Context, p planrule.Private, diags *diag.Diagn
 
 // restoreCreateTime gives the client the time of a create: until a read has found
 // the object once, a 404 does not prove that it is gone.
-func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule.Private) {
-	text, _ := p.GetKey(ctx, planrule.MadeKey)
-	seen, _ := p.GetKey(ctx, planrule.SeenKey)
-	plain, err := strconv.Unquote(string(text))
-	if at, failed := time.Parse(time.RFC3339Nano, plain); err == nil && failed == nil && seen == nil {
+func restoreCreateTime(ctx context.Context, c *api.Client, id string, p planrule.Private, diags *diag.Diagnostics) {
+	text := planrule.GetKey(ctx, p, planrule.MadeKey, diags)
+	seen := planrule.GetKey(ctx, p, planrule.SeenKey, diags)
+	if text == nil {
+		return
+	}
+	var at time.Time
+	if err := json.Unmarshal(text, &at); err != nil {
+		planrule.WarnOfUnreadable(diags, "when "+id+" was created", err)
+	} else if seen == nil {
 		c.RestoreCreateTime(id, at)
 	}
 }
 
-// loadPrivate fills the model's private part from the private state. That of another
-// form is another release's, and is dropped.
-func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private) {
+// privateState is what the private state has of a kind. Version counts changes of the
+// form or the meaning of any kind's notes.
+type privateState struct {
+	Version *int            `json:"version"`
+	Notes   json.RawMessage `json:"notes"`
+}
+
+// privateUpgrades make the private state of the next version from that of their index.
+var privateUpgrades = []func(kind string, notes json.RawMessage) (json.RawMessage, error){
+	0: func(_ string, notes json.RawMessage) (json.RawMessage, error) { return notes, nil }, // without a version, and otherwise the same
+}
+
+// privateVersion is the version that this release writes.
+var privateVersion = len(privateUpgrades)
+
+// errNewerPrivate marks a private state that a newer release has written.
+var errNewerPrivate = errors.New("a newer release of the provider has written it")
+
+// loadPrivate fills the model's private part from the private state. An object without
+// one was imported or moved.
+func (k *Kind[M]) loadPrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
 	if k.Private == nil {
 		return
 	}
-	text, _ := p.GetKey(ctx, kindKey)
-	if kept := k.Private(m); json.Unmarshal(text, kept) != nil {
-		reflect.ValueOf(kept).Elem().SetZero()
+	text := planrule.GetKey(ctx, p, kindKey, diags)
+	if text == nil {
+		return
 	}
+	kept, about := k.Private(m), fmt.Sprintf("the %s %s", k.Title, k.ID(m).ValueString())
+	switch err := readPrivate(k.Name, text, kept); {
+	case errors.Is(err, errNewerPrivate):
+		diags.AddError("The state is of a newer release of the provider", fmt.Sprintf("The private part of the state of %s can't be read: %s. Use that release.", about, err))
+	case err != nil:
+		reflect.ValueOf(kept).Elem().SetZero()
+		planrule.WarnOfUnreadable(diags, about, err)
+	}
+}
+
+// readPrivate reads a private state of any version.
+func readPrivate(kind string, text []byte, into any) error {
+	var wrapped privateState
+	if err := json.Unmarshal(text, &wrapped); err != nil {
+		return err
+	}
+	version, notes := 0, json.RawMessage(text)
+	if wrapped.Version != nil {
+		version, notes = *wrapped.Version, wrapped.Notes
+	}
+	if version < 0 || version > privateVersion {
+		return fmt.Errorf("it has version %d, and this release reads 0 to %d: %w", version, privateVersion, errNewerPrivate)
+	}
+	for ; version < privateVersion; version++ {
+		var err error
+		if notes, err = privateUpgrades[version](kind, notes); err != nil {
+			return err
+		}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(notes, &members); err != nil {
+		return err
+	}
+	if len(members) == 0 {
+		return errors.New("it is empty")
+	}
+	return json.Unmarshal(notes, into)
 }
 
 func (k *Kind[M]) savePrivate(ctx context.Context, m *M, p planrule.Private, diags *diag.Diagnostics) {
 	if k.Private == nil {
 		return
 	}
-	text, err := json.Marshal(k.Private(m))
+	notes, err := json.Marshal(k.Private(m))
+	if err == nil {
+		notes, err = json.Marshal(privateState{&privateVersion, notes})
+	}
 	if err != nil {
 		diags.AddError("Could not keep the private state", err.Error())
 		return
 	}
-	diags.Append(p.SetKey(ctx, kindKey, text)...)
+	diags.Append(p.SetKey(ctx, kindKey, notes)...)
 }

@@ -42,7 +42,7 @@ func (r *kindResource[M]) report(diags *diag.Diagnostics, verb, id string, err e
 	r.run.reported.Report(diags, about, verb, id, err)
 }
 
-// prior reads what the state has of an object, its private part included.
+// prior reads what the state has of an object.
 func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrule.Private, diags *diag.Diagnostics) (c *api.Client, state *M, id string) {
 	c, state = r.client(diags), new(M)
 	diags.Append(from.Get(ctx, state)...)
@@ -50,8 +50,7 @@ func (r *kindResource[M]) prior(ctx context.Context, from tfsdk.State, p planrul
 		return c, state, ""
 	}
 	id = r.kind.ID(state).ValueString()
-	restoreCreateTime(ctx, c, id, p)
-	r.kind.loadPrivate(ctx, state, p)
+	restoreCreateTime(ctx, c, id, p, diags)
 	return c, state, id
 }
 
@@ -92,6 +91,9 @@ func (r *kindResource[M]) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if r.kind.loadPrivate(ctx, state, req.Private, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
 	r.kind.identify(ctx, state, resp.Identity, &resp.Diagnostics) // also where the object is gone, or was not read
 	switch err := r.kind.Read(ctx, c, state); {
 	case api.IsNotFound(err):
@@ -114,7 +116,10 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.kind.loadPrivate(ctx, &plan, req.Private)
+	r.kind.loadPrivate(ctx, state, req.Private, &resp.Diagnostics)
+	if r.kind.loadPrivate(ctx, &plan, req.Private, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
 	if err := r.kind.Update(ctx, c, &config, state, &plan); err != nil {
 		r.report(&resp.Diagnostics, "update", id, err)
 		// An update that makes the object again may fail with the new one there:

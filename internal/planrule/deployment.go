@@ -20,6 +20,19 @@ type Private interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
+// GetKey reads a key of the private state, nil without it.
+func GetKey(ctx context.Context, p Private, key string, diags *diag.Diagnostics) []byte {
+	text, failure := p.GetKey(ctx, key)
+	diags.Append(failure...)
+	return text
+}
+
+// WarnOfUnreadable says that a part of the private state is dropped.
+func WarnOfUnreadable(diags *diag.Diagnostics, what string, err error) {
+	diags.AddWarning("A part of the state can't be read", fmt.Sprintf("What the private part of the state has about %s can't be read: %s. It is dropped, as if the object were imported. "+
+		"Write-only values can't be compared until they are sent again: raise their version, such as env_wo_version.", what, err))
+}
+
 // RecordDeployment notes where an object was seen.
 func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag.Diagnostics) {
 	address, err := json.Marshal(c.BaseURL())
@@ -33,9 +46,12 @@ func RecordDeployment(ctx context.Context, p Private, c *api.Client) (diags diag
 // WarnOfAnotherDeployment says of an object that is not there that it was seen at another
 // address: who has the variables of the wrong deployment would else forget it unawares.
 func WarnOfAnotherDeployment(ctx context.Context, p Private, c *api.Client, title, id string) (diags diag.Diagnostics) {
-	text, _ := p.GetKey(ctx, deploymentKey)
+	text := GetKey(ctx, p, deploymentKey, &diags)
 	var address string
-	if json.Unmarshal(text, &address) == nil && address != "" && !api.SameDeployment(address, c.BaseURL()) {
+	if err := json.Unmarshal(text, &address); text != nil && err != nil {
+		WarnOfUnreadable(&diags, "where "+id+" was seen last", err)
+	}
+	if address != "" && !api.SameDeployment(address, c.BaseURL()) {
 		diags.AddWarning("Another deployment than before", fmt.Sprintf("The %s %s was seen at %s. The provider's address is %s now, where it does not exist: it is taken for deleted, and the state forgets it. "+
 			"If that is not meant, apply nothing, and set base_url or GPUCLOUD_BASE_URL to the former address, or service to the former service.", title, id, address, c.BaseURL()))
 	}

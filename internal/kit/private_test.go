@@ -1,0 +1,126 @@
+package kit
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+)
+
+type privateKeys map[string][]byte
+
+func (p privateKeys) GetKey(_ context.Context, key string) ([]byte, diag.Diagnostics) {
+	return p[key], nil
+}
+
+func (p privateKeys) SetKey(_ context.Context, key string, value []byte) diag.Diagnostics {
+	p[key] = value
+	return nil
+}
+
+type noted struct {
+	ID      types.String
+	Private struct {
+		Digests map[string]string
+		Linked  bool
+	}
+}
+
+var notedKind = &Kind[noted]{
+	Name: "noted", Title: "noted object",
+	ID:      func(m *noted) *types.String { return &m.ID },
+	Private: func(m *noted) any { return &m.Private },
+}
+
+// A private state is read in the form of every release, and never dropped silently.
+func TestPrivateState(t *testing.T) {
+	const bare = `{"Digests":{"A":"digest:1"},"Linked":true}`
+	for text, want := range map[string]string{
+		``:                                   "empty", // of an import
+		bare:                                 "read",  // of the first releases, which wrote no version
+		`{"version":1,"notes":` + bare + `}`: "read",
+		`{"version":1,"notes":{"Digests":{"A":"digest:1"},"Linked":true,"Gone":{}}}`: "read",
+		`{"version":2,"notes":` + bare + `}`:                                         "error: it has version 2, and this release reads 0 to 1",
+		`{"version":2}`:                                                              "error: ",
+		`{"version":-1}`:                                                             "error: ",
+		`{"version":"1","notes":` + bare + `}`:                                       "warning: ",
+		`{"version":1}`:                                                              "warning: ",
+		`{"version":1,"notes":null}`:                                                 "warning: ",
+		`{"version":1,"notes":{}}`:                                                   "warning: it is empty",
+		`{"version":1,"notes":[]}`:                                                   "warning: ",
+		`{"version":1,"notes":{"Digests":7}}`:                                        "warning: ",
+		`{"Digests":{"A":"digest:1"},"Linked":"perhaps"}`:                            "warning: ",
+		`{}`: "warning: it is empty", `null`: "warning: ", `[]`: "warning: ", `"x"`: "warning: ", `{"Digests":`: "warning: ",
+	} {
+		m, keys := &noted{ID: types.StringValue("n-1")}, privateKeys{}
+		if text != "" {
+			keys[kindKey] = []byte(text)
+		}
+		var diags diag.Diagnostics
+		notedKind.loadPrivate(t.Context(), m, keys, &diags)
+		got := []string{"empty", "read"}[min(len(m.Private.Digests), 1)]
+		for _, d := range diags {
+			got = strings.ToLower(d.Severity().String()) + ": " + d.Detail()
+		}
+		severity, text2, _ := strings.Cut(want, ": ")
+		if !strings.HasPrefix(got, severity) || !strings.Contains(got, text2) || len(diags) > 0 && !strings.Contains(got, "noted object n-1") {
+			t.Errorf("%s: got %s, expected %s", text, got, want)
+		}
+		if want != "read" && (m.Private.Digests != nil || m.Private.Linked) {
+			t.Errorf("%s: half of it is kept: %+v", text, m.Private)
+		}
+	}
+}
+
+func TestPrivateStateIsWrittenWithItsVersion(t *testing.T) {
+	m, keys := new(noted), privateKeys{}
+	m.Private.Digests = map[string]string{"A": "digest:1"}
+	var diags diag.Diagnostics
+	notedKind.savePrivate(t.Context(), m, keys, &diags)
+	if got, want := string(keys[kindKey]), `{"version":1,"notes":{"Digests":{"A":"digest:1"},"Linked":false}}`; got != want || diags.HasError() {
+		t.Errorf("got %s, %s; expected %s", got, diags, want)
+	}
+	read := new(noted)
+	if notedKind.loadPrivate(t.Context(), read, keys, &diags); len(diags) > 0 || read.Private.Digests["A"] != "digest:1" {
+		t.Errorf("read as %+v, %s", read.Private, diags)
+	}
+}
+
+// Each upgrade makes the form of the next version.
+func TestPrivateUpgrades(t *testing.T) {
+	defer func(upgrades []func(string, json.RawMessage) (json.RawMessage, error), version int) {
+		privateUpgrades, privateVersion = upgrades, version
+	}(privateUpgrades, privateVersion)
+	privateUpgrades = append(privateUpgrades, func(kind string, notes json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage(strings.Replace(string(notes), `"Hashes"`, `"Digests"`, 1)), nil
+	})
+	privateVersion = len(privateUpgrades)
+	for _, text := range []string{`{"Hashes":{"A":"x"}}`, `{"version":1,"notes":{"Hashes":{"A":"x"}}}`, `{"version":2,"notes":{"Digests":{"A":"x"}}}`} {
+		m := new(noted)
+		if err := readPrivate("noted", []byte(text), &m.Private); err != nil || m.Private.Digests["A"] != "x" {
+			t.Errorf("%s: read as %+v, %v", text, m.Private, err)
+		}
+	}
+}
+
+func TestUnreadableKeysOfThePrivateState(t *testing.T) {
+	c, err := api.New(api.Settings{BaseURL: "http://127.0.0.1:1", APIKey: "planted-key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, text := range map[string]string{planrule.MadeKey: `"yesterday"`, "deployment": `7`} {
+		var diags diag.Diagnostics
+		keys := privateKeys{key: []byte(text)}
+		restoreCreateTime(t.Context(), c, "n-1", keys, &diags)
+		diags.Append(planrule.WarnOfAnotherDeployment(t.Context(), keys, c, "noted object", "n-1")...)
+		if len(diags) != 1 || diags.HasError() || !strings.Contains(diags[0].Detail(), "n-1") {
+			t.Errorf("%s %s: got %s", key, text, diags)
+		}
+	}
+}
