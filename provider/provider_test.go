@@ -3,6 +3,7 @@ package provider_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -27,26 +28,29 @@ func start(t *testing.T, block map[string]any) *tfdrive.Provider {
 	return tfdrive.Start(t, provider.New("test")(), block)
 }
 
+// leastConfigs has a configuration of each type, as far as it needs no other object.
+var leastConfigs = map[string]map[string]any{
+	"gpucloud_cluster":             {"name": "c", "type": "TRAINING", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA H100 80GB HBM3", "gpu_count_per_pod": 8, "pod_count": 2}},
+	"gpucloud_endpoint":            {"name": "e"},
+	"gpucloud_network_volume":      {"name": "v", "size": 10, "data_center": "EU-RO-1"},
+	"gpucloud_pod":                 {"name": "p", "image": "i", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
+	"gpucloud_registry_auth":       {"name": "r", "username": "u", "password": "p"},
+	"gpucloud_registry_delegation": {"resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"},
+	"gpucloud_ssh_keys":            {"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}},
+	"gpucloud_template":            {"name": "t", "image": "i"},
+}
+
 // The whole provider over the plugin protocol: its schema loads, it can be
 // configured, and each type can be planned.
 func TestProviderLoads(t *testing.T) {
-	least := map[string]map[string]any{
-		"gpucloud_cluster":             {"name": "c", "type": "TRAINING", "image": "i", "compute": map[string]any{"gpu_type_id": "NVIDIA H100 80GB HBM3", "gpu_count_per_pod": 8, "pod_count": 2}},
-		"gpucloud_endpoint":            {"name": "e"},
-		"gpucloud_network_volume":      {"name": "v", "size": 10, "data_center": "EU-RO-1"},
-		"gpucloud_pod":                 {"name": "p", "image": "i", "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
-		"gpucloud_registry_auth":       {"name": "r", "username": "u", "password": "p"},
-		"gpucloud_registry_delegation": {"resource": "arn:aws:ecr:us-east-2:123456789012:repository/team/app"},
-		"gpucloud_ssh_keys":            {"keys": []any{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@example.com"}},
-		"gpucloud_template":            {"name": "t", "image": "i"},
-	}
+	least := maps.Clone(leastConfigs)
 	onV2Alone := []string{"gpucloud_cluster", "gpucloud_registry_delegation", "gpucloud_ssh_keys"}
 	d := acctest.Deploy(t)
 	template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	least["gpucloud_endpoint"]["template_id"] = template.ID
+	least["gpucloud_endpoint"] = map[string]any{"name": "e", "template_id": template.ID}
 	for _, v := range acctest.Versions {
 		p := start(t, d.Settings(v))
 		if err := p.Configured.Err(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/hashicorp/terraform-plugin-log/tflogtest"
+	"github.com/hashicorp/terraform-plugin-log/tfsdklogtest"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/pluginserver"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
@@ -79,6 +82,13 @@ func (d *Provider) Walk() *Provider {
 // interrupted.
 func (d *Provider) Stop() {
 	_, _ = d.server.StopProvider(d.ctx, &tfprotov6.StopProviderRequest{}) // it never fails
+}
+
+// LogTo writes all that the provider and its framework log from now on, one JSON object
+// a line.
+func (d *Provider) LogTo(w io.Writer) *Provider {
+	d.ctx = tflogtest.RootLogger(tfsdklogtest.RootLogger(d.ctx, w), w)
+	return d
 }
 
 // Types lists the resource types.

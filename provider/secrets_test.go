@@ -1,0 +1,336 @@
+package provider_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/redact"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+	"github.com/gpucloud/terraform-provider-gpucloud/provider"
+)
+
+const planted = "Pl4nted0a1b2c3d" // is in every secret of these tests
+
+// wire is a connection whose answers a test can replace.
+type wire struct {
+	mu    sync.Mutex
+	fault func(r *http.Request, body []byte) (status int, contentType, answer string) // status 0: the deployment answers
+}
+
+func (w *wire) set(fault func(*http.Request, []byte) (int, string, string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = fault
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	w.mu.Lock()
+	fault := w.fault
+	w.mu.Unlock()
+	if fault != nil {
+		if status, contentType, answer := fault(r, body); status != 0 {
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}, "X-Request-Id": {"id-" + planted}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+		}
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// log collects what several loggers write.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// expectClean expects no secret in what was logged, and empties the log.
+func (l *log) expectClean(t *testing.T, when string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, planted) {
+			t.Errorf("%s: the log has a secret: %s", when, line)
+			break
+		}
+	}
+	l.text.Reset()
+}
+
+func expectClean(t *testing.T, when string, diags tfdrive.Diagnostics) {
+	t.Helper()
+	for _, d := range diags {
+		if text := d.Summary + "\n" + d.Detail; strings.Contains(text, planted) || strings.ContainsRune(text, '\x1b') {
+			t.Errorf("%s: a diagnostic has a secret or an escape: %q", when, text)
+		}
+	}
+}
+
+// secretValue is a value of an attribute that has the secret in every text; nil for an
+// attribute of another type.
+func secretValue(ty tftypes.Type, secret string) any {
+	switch {
+	case ty.Is(tftypes.String):
+		return secret
+	case ty.Is(tftypes.Map{ElementType: tftypes.String}):
+		return map[string]any{"TOKEN": secret}
+	case ty.Is(tftypes.List{ElementType: tftypes.String}), ty.Is(tftypes.Set{ElementType: tftypes.String}):
+		return []any{secret}
+	}
+	return nil
+}
+
+// brokenValues are values of a type that a rule may refuse.
+func brokenValues(ty tftypes.Type) []any {
+	switch {
+	case ty.Is(tftypes.String):
+		return []any{"", "no such\x00 value", strings.Repeat("x", 300), tfdrive.Unknown}
+	case ty.Is(tftypes.Number):
+		return []any{-1, 0.5, 1e18, tfdrive.Unknown}
+	case ty.Is(tftypes.Bool):
+		return []any{true, false}
+	case ty.Is(tftypes.Map{ElementType: tftypes.String}):
+		return []any{map[string]any{}, map[string]any{"": "x"}, map[string]any{"A=B": nil}, tfdrive.Unknown}
+	case ty.Is(tftypes.List{ElementType: tftypes.String}), ty.Is(tftypes.Set{ElementType: tftypes.String}):
+		return []any{[]any{}, []any{""}, []any{"nope", nil}, tfdrive.Unknown}
+	case ty.Is(tftypes.Object{}):
+		return []any{map[string]any{}, tfdrive.Unknown}
+	}
+	return []any{tfdrive.Unknown}
+}
+
+// brokenSecrets are secrets that rules may refuse.
+func brokenSecrets(ty tftypes.Type) (out []any) {
+	for _, secret := range []string{planted, planted + "\x00", "'" + planted, planted + "\n" + planted, strings.Repeat(planted, 5000), `{"` + planted + `":`} {
+		out = append(out, secretValue(ty, secret))
+	}
+	if ty.Is(tftypes.Map{ElementType: tftypes.String}) {
+		out = append(out, map[string]any{"": planted}, map[string]any{"A=B": planted}, map[string]any{"A": planted, "B": nil})
+	}
+	return out
+}
+
+// beside is what a secret attribute needs beside it, and what it excludes.
+var beside = map[string]map[string]any{
+	"env_wo":      {"env_wo_version": 1},
+	"password_wo": {"password_wo_version": 1, "password": nil},
+}
+
+// secretConfigs are the least configuration with a secret in each attribute that may have
+// one, by attribute.
+func secretConfigs(schema *tfprotov6.Schema, least map[string]any) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, a := range schema.Block.Attributes {
+		value := secretValue(a.Type, planted+"-"+a.Name)
+		if value == nil || !redact.IsSecret(a.Name) || !a.Optional && !a.Required {
+			continue
+		}
+		config := maps.Clone(least)
+		config[a.Name] = value
+		maps.Copy(config, beside[a.Name])
+		out[a.Name] = config
+	}
+	return out
+}
+
+// Every attribute that a schema calls sensitive is one that package redact knows.
+func TestSensitiveAttributesAreSecrets(t *testing.T) {
+	noVariables(t)
+	p := start(t, map[string]any{"base_url": "http://127.0.0.1:1", "api_key": "k"})
+	for _, typeName := range p.Types() {
+		for _, a := range p.Schema(typeName).Block.Attributes {
+			if (a.Sensitive || a.WriteOnly) && !redact.IsSecret(a.Name) {
+				t.Errorf("%s.%s is sensitive: add it to secretNames in package redact", typeName, a.Name)
+			}
+		}
+	}
+}
+
+// answers are failures that repeat what they were sent, and the secret.
+var answers = map[string]func(r *http.Request, body []byte) (int, string, string){
+	"400 that repeats the request": func(r *http.Request, body []byte) (int, string, string) {
+		text, _ := json.Marshal(fmt.Sprintf("\x1b[31mrefused: %s %s %s", r.Header.Get("Authorization"), body, planted))
+		return 400, "application/problem+json", fmt.Sprintf(`{"title":%s,"status":400,"detail":%[1]s,"message":%[1]s,"errors":[%[1]s]}`, text)
+	},
+	"403 in plain text": func(r *http.Request, body []byte) (int, string, string) {
+		return 403, "text/plain", string(body) + planted
+	},
+}
+
+// TestNoDiagnosticHasASecret plants a secret in each attribute that may have one, of every
+// kind, and provokes errors: by the values of all other attributes, by secrets that can't
+// be used, by the other API version, and by answers in every step of an object's life. No
+// diagnostic and no line of a log at TRACE has it.
+func TestNoDiagnosticHasASecret(t *testing.T) {
+	noVariables(t)
+	for _, v := range acctest.Versions {
+		d := acctest.Deploy(t)
+		template, err := d.Client(t, api.V2).Templates.Create(t.Context(), api.Template{Name: d.Name("t"), Image: "i", Disk: 50, Serverless: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		connection, logged := new(wire), new(log)
+		p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(v)).LogTo(logged).Walk()
+		for _, typeName := range p.Types() {
+			least := maps.Clone(leastConfigs[typeName])
+			if typeName == "gpucloud_endpoint" {
+				least["template_id"] = template.ID
+			}
+			schema := p.Schema(typeName)
+			for attribute, config := range secretConfigs(schema, least) {
+				name := fmt.Sprintf("%s %s.%s", v, typeName, attribute)
+				for _, a := range schema.Block.Attributes {
+					values := brokenValues(a.Type)
+					if a.Name == attribute {
+						values = brokenSecrets(a.Type)
+					}
+					for _, value := range values {
+						if !a.Optional && !a.Required {
+							continue
+						}
+						changed := maps.Clone(config)
+						changed[a.Name] = value
+						expectClean(t, fmt.Sprintf("%s, planned with %s = %.40v", name, a.Name, value), p.Plan(typeName, tfdrive.State{}, changed).Diagnostics)
+					}
+				}
+				live(t, p, connection, name, typeName, config, attribute)
+				logged.expectClean(t, name)
+			}
+		}
+	}
+}
+
+// live takes an object through its life: each step fails in several ways, and then is done.
+func live(t *testing.T, p *tfdrive.Provider, connection *wire, name, typeName string, config map[string]any, attribute string) {
+	planned := p.Plan(typeName, tfdrive.State{}, config)
+	expectClean(t, name+", planned", planned.Diagnostics)
+	if planned.Diagnostics.Err() != nil {
+		return
+	}
+	failing := func(step string, do func() tfdrive.Diagnostics) {
+		for kind, answer := range answers {
+			connection.set(answer)
+			p.Walk() // the last walk's lists don't count
+			expectClean(t, name+", configured with "+kind, p.Configured)
+			connection.set(nil)
+			p.Walk()
+			connection.set(answer)
+			expectClean(t, name+", "+step+" with "+kind, do())
+			connection.set(nil)
+		}
+		p.Walk()
+	}
+	failing("create", func() tfdrive.Diagnostics { _, diags := p.Apply(planned); return diags })
+	state, diags := p.Apply(planned)
+	expectClean(t, name+", created", diags)
+	if diags.Err() != nil {
+		t.Errorf("%s: %s", name, diags)
+		return
+	}
+	failing("read", func() tfdrive.Diagnostics { _, diags := p.Read(state); return diags })
+	if state, diags = p.Read(state); diags.Err() != nil {
+		t.Errorf("%s: %s", name, diags)
+	}
+	changed := maps.Clone(config)
+	for _, a := range p.Schema(typeName).Block.Attributes {
+		if a.Name == attribute {
+			changed[attribute] = secretValue(a.Type, planted+"-again")
+		}
+	}
+	if version := attribute + "_version"; config[version] != nil {
+		changed[version] = 2
+	}
+	update := p.Plan(typeName, state, changed)
+	expectClean(t, name+", planned again", update.Diagnostics)
+	if update.Diagnostics.Err() == nil && update.Action == "update" {
+		failing("update", func() tfdrive.Diagnostics { _, diags := p.Apply(update); return diags })
+		after, diags := p.Apply(update)
+		expectClean(t, name+", updated", diags)
+		if diags.Err() == nil {
+			state = after
+		}
+	}
+	id, _ := state.Get("id").(string)
+	failing("import", func() tfdrive.Diagnostics { _, diags := p.Import(typeName, id); return diags })
+	failing("delete", func() tfdrive.Diagnostics { return p.Destroy(state) })
+	expectClean(t, name+", deleted", p.Destroy(state))
+}
+
+// The log has each request with its outcome, and bodies at TRACE.
+func TestRequestsAreLogged(t *testing.T) {
+	noVariables(t)
+	d := acctest.Deploy(t)
+	connection, logged := new(wire), new(log)
+	p := tfdrive.Start(t, provider.Through("test", connection)(), d.Settings(api.V2)).LogTo(logged).Walk()
+	logged.text.Reset()
+	refusals := 1
+	connection.set(func(r *http.Request, _ []byte) (int, string, string) {
+		if r.Method == http.MethodPost && refusals > 0 {
+			refusals--
+			return 429, "application/problem+json", `{"title":"Too Many Requests","status":429}`
+		}
+		return 0, "", ""
+	})
+	config := map[string]any{"name": "logged", "image": "visible-image", "env": map[string]any{"TOKEN": planted}}
+	state, diags := p.Apply(p.Plan("gpucloud_template", tfdrive.State{}, config))
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Destroy(state)
+	var requests, bodies []map[string]any
+	for line := range strings.Lines(logged.text.String()) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case entry["method"] != "POST":
+		case entry["@message"] == "request":
+			requests = append(requests, entry)
+		default:
+			bodies = append(bodies, entry)
+		}
+	}
+	if len(requests) != 2 {
+		t.Fatalf("the tries of the POST: %v", requests)
+	}
+	for i, want := range []map[string]any{{"status": 429.0, "attempt": 1.0}, {"status": 201.0, "attempt": 2.0}} {
+		got := requests[i]
+		if _, timed := got["duration_ms"].(float64); !timed || got["@level"] != "debug" || got["status"] != want["status"] || got["attempt"] != want["attempt"] || got["url"] != d.URL+"/v2/templates" || i == 1 && got["request_id"] == "" {
+			t.Errorf("try %d: %v", i+1, got)
+		}
+	}
+	if !slices.ContainsFunc(bodies, func(e map[string]any) bool {
+		body, _ := e["body"].(string)
+		return e["@level"] == "trace" && e["@message"] == "request body" && strings.Contains(body, "visible-image") && strings.Contains(body, `"TOKEN":"[redacted]"`)
+	}) {
+		t.Errorf("no body of a request at trace level: %v", bodies)
+	}
+	logged.expectClean(t, "a create")
+}
