@@ -47,7 +47,7 @@ var logAttributes = map[string]schema.Attribute{
 	"lines": texts("The lines alone."),
 }
 
-const logsInState = " The state keeps the lines: read no log that has secrets. API v2 only."
+const logsInState = " The state keeps the lines, without the values of the environment: read no log that has other secrets. API v2 only."
 
 func (l *logs) validate(c diagnostics.Check) {
 	oneOf(c, "source", l.Source, "container", "system")

@@ -162,6 +162,9 @@ func (s State) Get(path string) any {
 	return at
 }
 
+// All is the whole state as Go data.
+func (s State) All() any { return plain(s.Value) }
+
 // Identity returns an attribute of the identity; nil where it has none.
 func (d *Provider) Identity(s State, attribute string) any {
 	d.t.Helper()
