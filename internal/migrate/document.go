@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 // instance is a managed object of a state that Terraform or OpenTofu printed.
@@ -19,6 +21,8 @@ type instance struct {
 	key      any // a string, a number or nil
 	provider string
 	values   Attributes
+	tainted  bool
+	deposed  bool // what a failed create_before_destroy left
 }
 
 // readDocument reads what `terraform show -json` or `terraform state pull` printed. The
@@ -32,10 +36,13 @@ func readDocument(text []byte) ([]instance, error) {
 		Version   *int              // of the format of a state
 		Resources []pulledResources // of a state
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(utf8Text(text)))
 	d.UseNumber()
 	if err := d.Decode(&document); err != nil {
-		return nil, fmt.Errorf("invalid input: expected what `terraform show -json` or `terraform state pull` prints, got %w", withoutEOF(err))
+		return nil, fmt.Errorf("invalid input: expected what `terraform show -json` or `terraform state pull` prints, got %w", readable(err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("invalid input: expected one state, got more after its end; run migrate once for each state")
 	}
 	var instances []instance
 	switch {
@@ -66,11 +73,37 @@ const (
 	key        = `\[(?:\d+|"(?:[^"\\\x00-\x1f]|\\.)*")\]`
 )
 
-func withoutEOF(err error) error {
+// readable returns an error of the decoder in words for people.
+func readable(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("nothing, or only a part of it")
 	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at := ""
+		if wrong.Field != "" {
+			at = " in " + strings.ToLower(wrong.Field)
+		}
+		return fmt.Errorf("another JSON document: the %s%s is unexpected", wrong.Value, at)
+	}
 	return err
+}
+
+// utf8Text removes a byte order mark and decodes UTF-16, which PowerShell writes.
+func utf8Text(text []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(text, []byte{0xff, 0xfe}), len(text) > 1 && text[0] != 0 && text[1] == 0:
+		order = binary.LittleEndian
+	case bytes.HasPrefix(text, []byte{0xfe, 0xff}), len(text) > 1 && text[0] == 0 && text[1] != 0:
+		order = binary.BigEndian
+	default:
+		return bytes.TrimPrefix(text, []byte("\ufeff"))
+	}
+	units := make([]uint16, len(text)/2)
+	for i := range units {
+		units[i] = order.Uint16(text[2*i:])
+	}
+	return []byte(strings.TrimPrefix(string(utf16.Decode(units)), "\ufeff"))
 }
 
 // shownModule is a module as `show -json` prints it.
@@ -81,6 +114,8 @@ type shownModule struct {
 		Index            any
 		Provider         string `json:"provider_name"`
 		Values           Attributes
+		Tainted          bool
+		Deposed          string `json:"deposed_key"`
 	}
 	Children []shownModule `json:"child_modules"`
 }
@@ -88,7 +123,7 @@ type shownModule struct {
 func (m shownModule) instances(module string) (out []instance) {
 	for _, r := range m.Resources {
 		if r.Mode == "managed" {
-			out = append(out, instance{module, r.Type, r.Name, r.Index, r.Provider, r.Values})
+			out = append(out, instance{module, r.Type, r.Name, r.Index, r.Provider, r.Values, r.Tainted, r.Deposed != ""})
 		}
 	}
 	for _, child := range m.Children {
@@ -102,8 +137,9 @@ type pulledResources struct {
 	Module, Mode, Type, Name string
 	Provider                 string // provider["registry.terraform.io/acme/cloud"], behind a module's address
 	Instances                []struct {
-		Key        any    `json:"index_key"`
-		Deposed    string // what a failed create_before_destroy left
+		Key        any `json:"index_key"`
+		Deposed    string
+		Status     string // "tainted"
 		Attributes Attributes
 	}
 }
@@ -117,9 +153,7 @@ func pulled(resources []pulledResources) (out []instance) {
 			continue
 		}
 		for _, i := range r.Instances {
-			if i.Deposed == "" {
-				out = append(out, instance{r.Module, r.Type, r.Name, i.Key, provider[1], i.Attributes})
-			}
+			out = append(out, instance{r.Module, r.Type, r.Name, i.Key, provider[1], i.Attributes, i.Status == "tainted", i.Deposed != ""})
 		}
 	}
 	return out

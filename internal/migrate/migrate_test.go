@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/migrate"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
@@ -59,8 +61,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// What `state pull` prints says the same as what `show -json` does; deposed objects and data
-// sources are left out.
+// What `state pull` prints says the same as what `show -json` does; data sources are
+// left out, and deposed objects are reported.
 func TestStateFile(t *testing.T) {
 	const state = `{"version": 4, "terraform_version": "1.9.8", "resources": [
   {"module": "module.a[\"x.y[0]\"]", "mode": "managed", "type": "runpod_pod", "name": "p", "provider": "module.a.provider[\"registry.terraform.io/runpod/runpod\"].eu", "instances": [
@@ -72,7 +74,9 @@ func TestStateFile(t *testing.T) {
   {"mode": "data", "type": "runpod_pod", "name": "d", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]},
   {"mode": "managed", "type": "runpod_pod", "name": "other", "provider": "provider[\"registry.terraform.io/acme/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}
 ]}`
-	const want = `moved {
+	const want = `# module.a["x.y[0]"].runpod_pod.p has a deposed object, which the first apply deletes. To keep it, use the blocks of migrate -import.
+
+moved {
   from = module.a["x.y[0]"].runpod_pod.p
   to   = module.a["x.y[0]"].gpucloud_pod.p
 }
@@ -97,7 +101,10 @@ func TestInvalidInput(t *testing.T) {
 	for input, says := range map[string]string{
 		"":                                     "got nothing, or only a part of it",
 		`{"values":`:                           "got nothing, or only a part of it",
-		"[]":                                   "expected what `terraform show -json`",
+		"[]":                                   "the array is unexpected",
+		`{"version":"four"}`:                   "the string in version is unexpected",
+		`{"version":4} {"version":4}`:          "got more after its end",
+		`{"version":4} x`:                      "got more after its end",
 		`{"format_version":"1.0"}`:             "got an empty one",
 		`{"version":3}`:                        "got format 3",
 		`{"planned_values":{}, "values":null}`: "got a plan",
@@ -151,5 +158,71 @@ import {
 `
 	if got, err := migrate.Blocks([]byte(state), true); err != nil || got != want {
 		t.Errorf("got %v\n%s\nexpected\n%s", err, got, want)
+	}
+}
+
+// PowerShell writes UTF-16 and byte order marks.
+func TestEncodings(t *testing.T) {
+	const state = `{"version": 4, "resources": [{"mode": "managed", "type": "runpod_pod", "name": "pöd", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "p1"}}]}]}`
+	want, err := migrate.Blocks([]byte(state), false)
+	if err != nil || !strings.Contains(want, "runpod_pod.pöd") {
+		t.Fatalf("%v: %s", err, want)
+	}
+	wide := func(order binary.AppendByteOrder, text string) (out []byte) {
+		for _, unit := range utf16.Encode([]rune(text)) {
+			out = order.AppendUint16(out, unit)
+		}
+		return out
+	}
+	for name, text := range map[string][]byte{
+		"UTF-8, mark":         []byte("\ufeff" + state),
+		"little endian, mark": wide(binary.LittleEndian, "\ufeff"+state),
+		"big endian, mark":    wide(binary.BigEndian, "\ufeff"+state),
+		"little endian":       wide(binary.LittleEndian, state),
+		"big endian":          wide(binary.BigEndian, state),
+	} {
+		if got, err := migrate.Blocks(text, false); err != nil || got != want {
+			t.Errorf("%s: %v, %s", name, err, got)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, arg := range []string{"--help", "-help", "-h"} {
+		var out bytes.Buffer
+		if err := migrate.Main([]string{arg}, strings.NewReader(""), &out); err != nil || out.String() != migrate.Usage {
+			t.Errorf("%s: %v, %q", arg, err, out.String())
+		}
+	}
+}
+
+// A tainted or deposed object would be deleted by the first apply after the move, and a type
+// without a counterpart stays with its provider: in both forms of a state, the blocks say so.
+func TestWhatWouldBeLost(t *testing.T) {
+	const pulled = `{"version": 4, "resources": [
+  {"mode": "managed", "type": "runpod_network_volume", "name": "v", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [
+    {"index_key": "a", "status": "tainted", "attributes": {"id": "v1"}}, {"index_key": "a", "deposed": "1a2b3c4d", "attributes": {"id": "v0"}}]},
+  {"mode": "managed", "type": "runpod_savings_plan", "name": "s", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "s"}}]},
+  {"mode": "managed", "type": "runpod_global_volume", "name": "g", "provider": "provider[\"registry.terraform.io/runpod/runpod\"]", "instances": [{"attributes": {"id": "g"}}]}]}`
+	const shown = `{"values": {"root_module": {"resources": [
+  {"mode": "managed", "type": "runpod_network_volume", "name": "v", "index": "a", "provider_name": "registry.terraform.io/runpod/runpod", "tainted": true, "values": {"id": "v1"}},
+  {"mode": "managed", "type": "runpod_network_volume", "name": "v", "index": "a", "provider_name": "registry.terraform.io/runpod/runpod", "deposed_key": "1a2b3c4d", "values": {"id": "v0"}},
+  {"mode": "managed", "type": "runpod_savings_plan", "name": "s", "provider_name": "registry.terraform.io/runpod/runpod", "values": {"id": "s"}},
+  {"mode": "managed", "type": "runpod_global_volume", "name": "g", "provider_name": "registry.terraform.io/runpod/runpod", "values": {"id": "g"}}]}}}`
+	for name, state := range map[string]string{"pulled": pulled, "shown": shown} {
+		for imports, texts := range map[bool][]string{
+			false: {`terraform untaint 'runpod_network_volume.v["a"]'`, `runpod_network_volume.v has the deposed object "v0", which the first apply deletes`, "runpod_savings_plan.s has no counterpart", "runpod_global_volume.g has no counterpart"},
+			true:  {`the deposed object "v0", which is forgotten`, "runpod_savings_plan.s has no counterpart", "runpod_global_volume.g has no counterpart"},
+		} {
+			got, err := migrate.Blocks([]byte(state), imports)
+			for _, text := range texts {
+				if err != nil || !strings.Contains(got, text) {
+					t.Errorf("%s, imports %v: %v\n%s\nwant %q in it", name, imports, err, got, text)
+				}
+			}
+			if strings.Contains(got, "untaint") == imports || strings.Count(got, "gpucloud_network_volume.v") != 1 {
+				t.Errorf("%s, imports %v:\n%s", name, imports, got)
+			}
+		}
 	}
 }

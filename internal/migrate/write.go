@@ -35,7 +35,12 @@ func Main(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	imports := flags.Bool("import", false, "")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, err := io.WriteString(out, Usage)
+		return err
+	}
+	if err != nil || flags.NArg() > 0 {
 		return fmt.Errorf("%w: %q\n\n%s", ErrUsage, strings.Join(args, " "), Usage)
 	}
 	text, err := io.ReadAll(in)
@@ -88,19 +93,68 @@ var withoutCounterpart = map[string]string{
 	"runpod_machine":         "a tool of the operator, as machines are not part of the management API",
 }
 
+// isKnownProvider reports whether a provider has types with a counterpart.
+func isKnownProvider(provider string) bool {
+	return slices.ContainsFunc(Origins, func(o Origin) bool { return o.is(provider, o.Type) })
+}
+
+// withoutCounterpart says of a resource of another provider that it is not taken over.
+func (w *writer) withoutCounterpart(address string, i instance) {
+	if instead, ok := withoutCounterpart[i.typeName]; ok {
+		w.comment("%s has no counterpart: use %s.", address, instead)
+	} else if isKnownProvider(i.provider) {
+		w.comment("%s has no counterpart: it stays with the old provider. Keep that provider, or run terraform state rm to leave the object unmanaged.", address)
+	}
+	w.commented = false // the next block is not about it
+}
+
+// tainted writes how to keep objects that the first plan would replace.
+func (w *writer) tainted(instances []instance) {
+	for _, i := range instances {
+		if i.tainted {
+			w.comment("%s is tainted: the first apply deletes the object and creates another one. To keep it, run before the plan:", i.address(i.typeName))
+			w.comment("terraform untaint '%s'", strings.ReplaceAll(i.address(i.typeName), "'", `'\''`))
+		}
+	}
+}
+
+// deposed says what happens to objects that a failed replacement left.
+func (w *writer) deposed(address string, instances []instance) {
+	for _, i := range instances {
+		if !i.deposed {
+			continue
+		}
+		object := "a deposed object"
+		if id, _ := i.values["id"].(string); id != "" {
+			object = "the deposed object " + quoted(id)
+		}
+		if w.imports {
+			w.comment("%s has %s, which is forgotten and not deleted. Delete it by hand, or import it.", address, object)
+		} else {
+			w.comment("%s has %s, which the first apply deletes. To keep it, use the blocks of migrate -import.", address, object)
+		}
+	}
+	w.commented = false
+}
+
 // resource writes what the instances of a resource need.
 func (w *writer) resource(instances []instance) {
 	first := instances[0]
 	old := first.path(first.typeName)
+	all := instances
+	instances = slices.DeleteFunc(slices.Clone(all), func(i instance) bool { return i.deposed })
+	if len(instances) < len(all) && isKnownProvider(first.provider) {
+		w.deposed(old, all)
+	}
+	if len(instances) == 0 {
+		return
+	}
 	var moved bool
 	var found []*State // of each instance, with a valid id or without
 	for _, i := range instances {
 		from, err := newState(i.provider, i.typeName, i.values)
 		if from == nil {
-			if instead, ok := withoutCounterpart[i.typeName]; ok {
-				w.comment("%s has no counterpart: use %s.", old, instead)
-				w.commented = false // the next block is not about it
-			}
+			w.withoutCounterpart(old, i)
 			return
 		}
 		moved = moved || err == nil
@@ -112,6 +166,7 @@ func (w *writer) resource(instances []instance) {
 	forgotten := w.imports || !moved && configured == old
 	switch {
 	case moved && !w.imports:
+		w.tainted(instances)
 		w.block("moved", "from = "+old, "to   = "+first.path(typeName))
 	case forgotten && !w.removed[configured]:
 		w.removed[configured] = true
