@@ -143,16 +143,7 @@ var endpointSchema = schema.Schema{
 			MarkdownDescription: "What the workers have of the template, as last read: its settings, less those that the endpoint sets itself. " +
 				"A plan shows what will change of it, because the template changes, or because somebody changed the endpoint elsewhere. API v1 shows of an endpoint the link to its template and the variables alone: " +
 				"other changes made elsewhere are seen there where they cut the link. Null without `template_id`. Refer to a template of the same configuration by its resource, not by a copied id.",
-			Attributes: map[string]schema.Attribute{
-				"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
-				"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},
-				"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
-				"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables; a digest under the API key stands for each value, which may be a secret."},
-				"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
-				"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
-				"allowed_cuda_versions": schema.SetAttribute{Computed: true, ElementType: types.StringType,
-					MarkdownDescription: "CUDA versions that a machine may have."},
-			},
+			Attributes: fromTemplateMembers("allowed_cuda_versions"),
 		},
 	},
 }

@@ -96,7 +96,7 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	m.ID = types.StringValue(got.ID)
 	templateID, urls := m.TemplateID, m.RequestURLs
 	if got.Container != nil { // API v1 has sent no variables
-		m.Private.EnvWO.record(c, &m.writeOnlyEnv)
+		m.Private.EnvWO.recordAnswer(c, &m.writeOnlyEnv, got.Container.Env)
 	}
 	if err := m.flatten(ctx, c, got); err != nil {
 		return err
@@ -111,10 +111,14 @@ func (m *endpoint) recordApplied(ctx context.Context, c *api.Client, t *api.Temp
 	}
 	linked, seen := m.linked(got), settingsOf(c, *t)
 	m.Private = endpointPrivate{Template: &seen, Linked: linked || m.Private.Linked && c.Version == api.V1, EnvWO: m.Private.EnvWO}
-	if fullyKnown(m.FromTemplate) {
-		return nil
+	planned := m.FromTemplate
+	if err := m.setFromTemplate(ctx, c, got, seen, linked); err != nil {
+		return err
 	}
-	return m.setFromTemplate(ctx, c, got, seen, linked)
+	if fullyKnown(planned) && matchesPlan(planned, m.FromTemplate) {
+		m.FromTemplate = planned
+	}
+	return nil
 }
 
 // recordRead records what a read saw of the endpoint's copy and of the template.

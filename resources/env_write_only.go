@@ -31,7 +31,7 @@ import (
 //
 //   - validate in its Validate, and planWriteOnlyEnv in its plan rule;
 //   - merged where it makes the environment of a request;
-//   - setValues, and then record, in Create and Update;
+//   - setValues, and then recordAnswer, in Create and Update;
 //   - compare in Read, and unowned where it takes over the environment of an answer.
 
 // writeOnlyEnv is the part of a model that holds its write-only variables.
@@ -161,6 +161,12 @@ func (m *writeOnlyEnv) changedElsewhere(d envDigests) bool {
 func (m *writeOnlyEnv) merged(env map[string]string) map[string]string {
 	maps.Copy(env, m.values)
 	return env
+}
+
+// recordAnswer is record, and compares what was sent with the response.
+func (d *envDigests) recordAnswer(c *api.Client, m *writeOnlyEnv, got map[string]string) {
+	d.record(c, m)
+	d.compare(c, m, got)
 }
 
 // record keeps digests of the values that a request sent. One that repeated what the

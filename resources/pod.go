@@ -53,12 +53,14 @@ var Pod = &kit.Kind[pod]{
 			return err
 		}
 		plan.ID = types.StringValue(got.ID)
-		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
+		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Container.Env)
+		desired, locked := plan.DesiredState, plan.Locked
 		got, failure := finishPod(ctx, c, plan, got, want)
-		if err := plan.recordApplied(ctx, got); err != nil {
+		if err := plan.recordApplied(ctx, c, got); err != nil {
 			return err
 		}
 		if failure != nil { // as an error it would be tainted, and replaced
+			plan.DesiredState, plan.Locked = desired, locked
 			return &diagnostics.Warning{Err: failure}
 		}
 		return awaitedCreate(plan.awaitPod(ctx, c, true))
@@ -72,7 +74,11 @@ var Pod = &kit.Kind[pod]{
 		if got.Container != nil {
 			state.Private.EnvWO.compare(c, &state.writeOnlyEnv, got.Container.Env)
 		}
-		return state.flatten(ctx, got)
+		if err := state.flatten(ctx, got); err != nil {
+			return err
+		}
+		state.readAccess(got)
+		return state.readCopy(ctx, c, got)
 	},
 	Update: func(ctx context.Context, c *api.Client, config, state, plan *pod) error {
 		if id := state.lostVolume(ctx, c, plan); id != "" {
@@ -94,8 +100,8 @@ var Pod = &kit.Kind[pod]{
 			return err
 		}
 		plan.Private.Imported, plan.Private.Carried, plan.Private.Named = false, nil, nil
-		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
-		if err := plan.recordApplied(ctx, got); err != nil {
+		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Container.Env)
+		if err := plan.recordApplied(ctx, c, got); err != nil {
 			return err
 		}
 		return plan.awaitPod(ctx, c, false)

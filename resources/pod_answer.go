@@ -38,15 +38,26 @@ func flattenMounts(ctx context.Context, got api.PodMounts) (types.Object, error)
 	return value.Object(ctx, attribute, &mounts)
 }
 
-// recordApplied takes over the answer to a create or update. What is planned stays: a
-// pod may have ended by now, API v1 shows a network volume in reads alone, and the next
+// recordApplied takes over the answer to a create or update. A pod may have ended by now,
+// and API v1 shows a network volume in reads alone: of these the plan stays, and the next
 // refresh tells.
-func (m *pod) recordApplied(ctx context.Context, got api.Pod) error {
-	desired, locked, mounts, created := m.DesiredState, m.Locked, m.Mounts, m.CreatedAt
+func (m *pod) recordApplied(ctx context.Context, c *api.Client, got api.Pod) error {
+	desired, mounts, created := m.DesiredState, m.Mounts, m.CreatedAt
 	err := m.flatten(ctx, got)
-	m.DesiredState, m.Locked, m.Mounts = desired, locked, mounts
+	if desired.ValueString() != api.PodExited || !got.Active() {
+		m.DesiredState = desired
+	}
+	if planned, failed := expandMounts(ctx, mounts); failed == nil && len(planned.Network) > 0 && got.Mounts.Persistent == nil && len(got.Mounts.Network) == 0 {
+		m.Mounts = mounts
+	}
 	if !created.IsUnknown() {
 		m.CreatedAt = created
+	}
+	m.readAccess(got)
+	if known := m.FromTemplate; known.IsNull() { // an import: the next read takes it over
+		m.Private.Copy = podCopy{}
+	} else {
+		m.recordCopy(c, got, true)
 	}
 	return err
 }

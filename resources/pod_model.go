@@ -53,6 +53,7 @@ type pod struct {
 	CreatedAt    types.String  `tfsdk:"created_at"`
 	SSH          types.Object  `tfsdk:"ssh"`
 	Runtime      types.Object  `tfsdk:"runtime"`
+	FromTemplate types.Object  `tfsdk:"from_template"`
 
 	writeOnlyEnv
 	Private podPrivate `tfsdk:"-"`
@@ -66,6 +67,9 @@ type podPrivate struct {
 	Carried  []string // see fixedChanges
 	EnvWO    envDigests
 	Named    references
+	Copy     podCopy
+	Access   []string // variables of the deployment that the pod has had
+	Lost     []string // those of them that it had no longer at the last read
 }
 
 type podGPU struct {

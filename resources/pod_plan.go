@@ -71,6 +71,7 @@ func planPod(ctx context.Context, p *planrule.Plan[pod]) {
 	checkArgs(p.Check, p.Version, p.Plan.Args)
 	checkPersistentSize(ctx, p.Check, p.Version, p.Plan.Mounts)
 	planWriteOnlyEnv(p, (*pod).writeOnly, p.Config.Env)
+	planPodCopy(p)
 	if p.State != nil {
 		planPodChange(ctx, p)
 	}
@@ -214,6 +215,10 @@ func planPodChange(ctx context.Context, p *planrule.Plan[pod]) {
 		changed = slices.DeleteFunc(changed, func(attribute string) bool { return attribute == "mounts" })
 	}
 	planContainerChange(p, changed)
+	if lost := p.State.Private.Lost; len(lost) > 0 {
+		p.Warn("env", "The pod has lost variables of the deployment", "The environment of pod %s was replaced elsewhere, and no longer has %s, which the deployment had set. Nothing brings them back but a new pod. "+
+			"To live without, leave it so; to have a value, set it in env.", p.State.ID.ValueString(), list(lost))
+	}
 }
 
 // mountsReplace tells whether the storage is another one: its kind and its network volume
@@ -240,7 +245,7 @@ func mountsReplace(ctx context.Context, p *planrule.Plan[pod]) bool {
 }
 
 // podContainer are the attributes of which a change replaces the container.
-var podContainer = []string{"image", "args", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts"}
+var podContainer = []string{"image", "args", "docker_entrypoint", "disk", "env", "env_wo_version", "env_wo_keys", "ports", "registry", "mounts", "from_template"}
 
 // containerChanges are the changes that replace the container. Inherited are those that
 // leave an imported pod what it has, as a template's.

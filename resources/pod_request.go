@@ -103,7 +103,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		want.GlobalNetworking = &api.GlobalNetworking{}
 	}
 	template := &api.Container{Env: map[string]string{}}
-	if !m.TemplateID.IsNull() && !state.Private.Imported && m.givesUp(state) {
+	if !m.TemplateID.IsNull() && !state.Private.Imported && (m.givesUp(state) || !m.FromTemplate.Equal(state.FromTemplate)) {
 		t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
 		switch {
 		case api.IsNotFound(err): // the pod keeps what it has
@@ -113,18 +113,26 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		default:
 			template = &api.Container{Image: &t.Image, Args: &t.Args, Disk: &t.Disk, Env: t.Env, Ports: &t.Ports, Registry: &t.Registry}
 		}
-		giveUp(&want.Container.Image, state.Image, m.Image, template.Image)
-		giveUp(&want.Container.Args, state.Args, m.Args, template.Args)
-		giveUp(&want.Container.Disk, state.Disk, m.Disk, template.Disk)
-		giveUp(&want.Container.Ports, state.Ports, m.Ports, template.Ports)
-		giveUp(&want.Container.Registry, state.Registry, m.Registry, template.Registry)
+		takeOver(m, state, "image", &want.Container.Image, template.Image)
+		takeOver(m, state, "args", &want.Container.Args, template.Args)
+		takeOver(m, state, "disk", &want.Container.Disk, template.Disk)
+		takeOver(m, state, "ports", &want.Container.Ports, template.Ports)
+		takeOver(m, state, "registry", &want.Container.Registry, template.Registry)
 	}
+	restores := m.restores(state, "env") && !m.FromTemplate.Attributes()["env"].IsUnknown()
 	writeOnly := state.owned(state.Private.EnvWO)
-	if want.Container.Env == nil && state.Env.IsNull() && len(writeOnly) == 0 {
+	if !restores && want.Container.Env == nil && state.Env.IsNull() && len(writeOnly) == 0 {
 		return want, nil
 	}
 	keepsAll := !m.TemplateID.IsNull() && state.Private.Imported // which variables are the template's is not known
 	env := m.merged(value.StringMap(m.Env))
+	if restores {
+		for name, v := range template.Env {
+			if _, own := env[name]; !own {
+				env[name] = v
+			}
+		}
+	}
 	for name, v := range have.Container.Env {
 		_, own := env[name]
 		_, owned := state.Env.Elements()[name]
@@ -132,7 +140,7 @@ func (m *pod) change(ctx context.Context, c *api.Client, state *pod, have api.Po
 		fromTemplate, inTemplate := template.Env[name]
 		switch {
 		case own:
-		case keepsAll, api.IsAccessVariable(name), !owned && !m.TemplateID.IsNull():
+		case keepsAll, api.IsAccessVariable(name), !owned && !m.TemplateID.IsNull() && !restores:
 			env[name] = v
 		case inTemplate:
 			env[name] = fromTemplate
@@ -153,10 +161,19 @@ func (m *pod) givesUp(state *pod) bool {
 	return !m.Env.Equal(state.Env) || m.sends(&state.writeOnlyEnv)
 }
 
-func giveUp[V any](want **V, before, after attr.Value, template *V) {
-	if !before.IsNull() && after.IsNull() {
+// takeOver sends the template's setting if the pod gives up its own, or if somebody has
+// changed its copy.
+func takeOver[V any](m, state *pod, name string, want **V, template *V) {
+	own := m.ownSettings()[name]
+	if own.IsNull() && (!state.ownSettings()[name].IsNull() || m.restores(state, name)) {
 		*want = template
 	}
+}
+
+// restores tells whether an update restores a member of from_template.
+func (m *pod) restores(state *pod, name string) bool {
+	before, after := state.FromTemplate.Attributes()[name], m.FromTemplate.Attributes()[name]
+	return before != nil && after != nil && !after.Equal(before)
 }
 
 func (m *pod) networkingChanges(ctx context.Context, state *pod) bool {

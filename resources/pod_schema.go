@@ -16,7 +16,7 @@ const unreadable = " A change replaces the pod. The API never returns it: after 
 var podSchema = schema.Schema{
 	MarkdownDescription: "A pod: one container on a GPU or CPU machine, which runs and costs until it is stopped or deleted.\n\n" +
 		"The container comes from a template (`template_id`), from the pod's own `image`, `args`, `disk`, `env`, `ports`, `registry` and `mounts`, or from both: what the pod says wins, and `env` is merged key by key. " +
-		"A pod copies the template's settings when it is created, and follows no later change of the template. " +
+		"A pod copies the template's settings when it is created, and follows no later change of the template; `from_template` shows the copy. " +
 		"A change of the container replaces it in the running pod: what is on its `disk` is lost, and its mounts stay.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("pod"),
@@ -120,6 +120,7 @@ var podSchema = schema.Schema{
 			Computed:            true,
 			MarkdownDescription: "`PROVISIONING`, `STARTING`, `RUNNING`, `EXITED` (ended with status 0, or stopped), `ERROR` (ended with another status) or `TERMINATED`. API v1 tells `RUNNING` and `EXITED` alone.",
 		},
+		"from_template":  podFromTemplate,
 		"data_center_id": schema.StringAttribute{Computed: true, MarkdownDescription: "Data center of the pod, once it is placed."},
 		"cost":           schema.Float64Attribute{Computed: true, MarkdownDescription: "Price per hour; 0 of a pod that has ended."},
 		"created_at":     fixedAttribute("When the pod was created, in RFC 3339. API v2 only."),

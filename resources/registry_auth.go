@@ -89,6 +89,9 @@ func createRegistryAuth(ctx context.Context, c *api.Client, config, plan *regist
 	if got.ID != "" { // also with an error: it exists, whatever it holds
 		plan.ID = types.StringValue(got.ID)
 	}
+	if got.Name != "" {
+		plan.Name = types.StringValue(got.Name)
+	}
 	return err
 }
 

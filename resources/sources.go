@@ -55,7 +55,7 @@ var clusters = &kit.Source[cluster]{
 var pods = &kit.Source[pod]{
 	Kind:    Pod,
 	Plural:  "pods",
-	Omit:    slices.Concat([]string{"desired_state"}, ofCreates, placement, ofConfigurations),
+	Omit:    slices.Concat([]string{"desired_state", "from_template"}, ofCreates, placement, ofConfigurations),
 	Masked:  []string{"env"},
 	Filters: []string{"status", "cloud", "image"},
 	Only:    []planrule.Only{{Version: api.V2, Attribute: "status", Except: []string{api.PodRunning, api.PodExited}, Ruled: true}}, // API v1 tells these

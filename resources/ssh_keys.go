@@ -32,9 +32,9 @@ var SSHKeys = &kit.Kind[sshKeys]{
 	},
 
 	Create: func(ctx context.Context, c *api.Client, _, plan *sshKeys) error {
-		_, err := c.SSHKeys.Edit(ctx, plan.edit(nil))
+		got, err := c.SSHKeys.Edit(ctx, plan.edit(nil))
 		if err == nil {
-			plan.ID = types.StringValue(account)
+			plan.flatten(got)
 		}
 		return err
 	},
@@ -50,7 +50,10 @@ var SSHKeys = &kit.Kind[sshKeys]{
 		if !state.KeepOthers.ValueBool() { // they were all keys, also those of others
 			held = nil
 		}
-		_, err := c.SSHKeys.Edit(ctx, plan.edit(held))
+		got, err := c.SSHKeys.Edit(ctx, plan.edit(held))
+		if err == nil {
+			plan.flatten(got)
+		}
 		return err
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *sshKeys) error {

@@ -50,7 +50,7 @@ var Template = &kit.Kind[template]{
 		if err != nil {
 			return err
 		}
-		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
+		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Env)
 		return plan.flatten(ctx, got)
 	},
 	Read: func(ctx context.Context, c *api.Client, state *template) error {
@@ -82,7 +82,7 @@ var Template = &kit.Kind[template]{
 		if err != nil {
 			return err
 		}
-		plan.Private.EnvWO.record(c, &plan.writeOnlyEnv)
+		plan.Private.EnvWO.recordAnswer(c, &plan.writeOnlyEnv, got.Env)
 		return plan.flatten(ctx, got)
 	},
 	Delete: func(ctx context.Context, c *api.Client, state *template) error {

@@ -49,7 +49,12 @@ func settingsOf(c *api.Client, t api.Template) templateSettings {
 
 // settingsOfCopy are those that an endpoint has, as the API shows it.
 func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
-	copied := e.Container
+	s := settingsOfContainer(c, *e.Container)
+	s.CUDA = cudaVersionsOf(e)
+	return s
+}
+
+func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 	s := templateSettings{Env: digests(c, copied.Env), args: new(string)}
 	if copied.Image != nil {
 		s.Image = *copied.Image
@@ -67,7 +72,6 @@ func settingsOfCopy(c *api.Client, e api.Endpoint) templateSettings {
 	if copied.Registry != nil {
 		s.Registry = *copied.Registry
 	}
-	s.CUDA = cudaVersionsOf(e)
 	return s
 }
 

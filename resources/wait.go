@@ -199,7 +199,7 @@ func (m *pod) awaitPod(ctx context.Context, c *api.Client, creating bool) error 
 		return quoteLog(lines, err, "the pod")
 	})
 	if err == nil {
-		return m.recordApplied(ctx, got)
+		return m.recordApplied(ctx, c, got)
 	}
 	return err
 }

@@ -1,0 +1,160 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/diagnostics"
+)
+
+// A server may store another value than it was sent, or answer an update with the object
+// as it was. Terraform would call that a bug in the provider. After a create it is a
+// warning, because an error taints the object: the state keeps what was planned, and the
+// next refresh finds what the deployment has. After an update it is an error, and the
+// state has the answer.
+
+// checkAnswer compares the state that an answer made with the plan.
+func (r *kindResource[M]) checkAnswer(ctx context.Context, plan tfsdk.Plan, state *tfsdk.State, id string, created bool, diags *diag.Diagnostics) {
+	if diags.HasError() || plan.Raw.IsNull() || state.Raw.IsNull() {
+		return
+	}
+	var want, got map[string]tftypes.Value
+	if plan.Raw.As(&want) != nil || state.Raw.As(&got) != nil {
+		return
+	}
+	var differences []difference
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		found := compare(name, want[name], got[name])
+		if len(found) > 0 && created {
+			got[name] = filled(want[name], got[name])
+		}
+		differences = append(differences, found...)
+	}
+	if len(differences) == 0 {
+		return
+	}
+	texts := make([]string, len(differences))
+	for i, d := range differences {
+		texts[i] = d.text(r.kind.Schema)
+	}
+	const summary = "The deployment answered other values than it was sent"
+	check, detail := diagnostics.Check{Diagnostics: diags}, fmt.Sprintf("The deployment answered %s, of the %s %s.", strings.Join(texts, "; "), r.kind.Title, id)
+	if created {
+		state.Raw = tftypes.NewValue(state.Raw.Type(), got)
+		check.Warn(differences[0].attribute, summary, "%s The object exists. The next plan shows what the deployment stored, and the next apply sends the planned values again.", detail)
+		return
+	}
+	check.Error(differences[0].attribute, summary, "%s It has not applied the change, or stores something else. The state has its answer. Apply again; if the answer stays the same, ask the deployment's operator.", detail)
+}
+
+// difference is an attribute, dotted, of which an answer has another value than the plan.
+type difference struct {
+	attribute string
+	want, got tftypes.Value
+}
+
+// compare finds where an answer differs from what is known of a plan.
+func compare(attribute string, want, got tftypes.Value) []difference {
+	differs := []difference{{attribute, want, got}}
+	switch {
+	case !want.IsKnown():
+		return nil
+	case want.IsNull() || got.IsNull():
+		if want.IsNull() && got.IsNull() {
+			return nil
+		}
+		return differs
+	case !want.Type().Is(tftypes.Object{}):
+		if !want.IsFullyKnown() || want.Equal(got) {
+			return nil
+		}
+		return differs
+	}
+	var planned, answered map[string]tftypes.Value
+	if want.As(&planned) != nil || got.As(&answered) != nil {
+		return differs
+	}
+	differs = nil
+	for _, name := range slices.Sorted(maps.Keys(planned)) {
+		differs = append(differs, compare(attribute+"."+name, planned[name], answered[name])...)
+	}
+	return differs
+}
+
+// filled is a planned value; what of it is unknown is the answer's.
+func filled(want, got tftypes.Value) tftypes.Value {
+	out, err := tftypes.Transform(want, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if v.IsKnown() {
+			return v, nil
+		}
+		if answered, _, err := tftypes.WalkAttributePath(got, at); err == nil {
+			return answered.(tftypes.Value), nil
+		}
+		return tftypes.NewValue(v.Type(), nil), nil
+	})
+	if err != nil {
+		return got
+	}
+	return out
+}
+
+// text says what was answered for what, without values that may be secrets.
+func (d difference) text(s schema.Schema) string {
+	if d.secret(s) {
+		return "another " + d.attribute + " than was sent"
+	}
+	return fmt.Sprintf("%s = %s for %s", d.attribute, shown(d.got), shown(d.want))
+}
+
+// secretNames are attributes whose values may be secrets although they are not sensitive.
+var secretNames = []string{"args", "docker_entrypoint", "readme"}
+
+func (d difference) secret(s schema.Schema) bool {
+	name := d.attribute[strings.LastIndex(d.attribute, ".")+1:]
+	a, diags := s.AttributeAtPath(context.Background(), diagnostics.Path(d.attribute))
+	return diags.HasError() || a.IsSensitive() || d.want.Type().Is(tftypes.Map{}) || slices.Contains(secretNames, name)
+}
+
+// maxShown bounds a value in a message, in bytes.
+const maxShown = 200
+
+func shown(v tftypes.Value) string {
+	text := "another value"
+	var number big.Float
+	var elements []tftypes.Value
+	switch {
+	case v.IsNull():
+		return "nothing"
+	case v.Type().Is(tftypes.String):
+		var s string
+		_ = v.As(&s) // it is a string
+		text = fmt.Sprintf("%q", s)
+	case v.Type().Is(tftypes.Bool):
+		var b bool
+		_ = v.As(&b)
+		text = fmt.Sprint(b)
+	case v.Type().Is(tftypes.Number):
+		_ = v.As(&number)
+		text = number.Text('g', -1)
+	case (v.Type().Is(tftypes.List{}) || v.Type().Is(tftypes.Set{})) && v.As(&elements) == nil:
+		texts := make([]string, len(elements))
+		for i, e := range elements {
+			texts[i] = shown(e)
+		}
+		slices.Sort(texts)
+		text = "[" + strings.Join(texts, ", ") + "]"
+	}
+	if len(text) > maxShown {
+		return strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
+}

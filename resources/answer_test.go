@@ -1,0 +1,238 @@
+package resources_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+const plantedSecret = "hunter2-planted"
+
+// answering has for each type what a create sets and an update changes.
+var answering = map[string]struct{ create, change map[string]any }{
+	"gpucloud_network_volume": {map[string]any{"size": 10, "data_center": "EU-RO-1"}, map[string]any{"size": 20}},
+	"gpucloud_template": {
+		map[string]any{"image": "a", "args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"}, "mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}},
+		map[string]any{"image": "b", "disk": 60, "args": plantedSecret + "2", "env": map[string]any{"A": plantedSecret + "2"}, "ports": []any{"81/http"}, "public": true},
+	},
+	"gpucloud_registry_auth":       {map[string]any{"username": "u", "password": plantedSecret}, nil},
+	"gpucloud_registry_delegation": {map[string]any{"resource": "arn:aws:ecr:us-east-2:123456789012:repository/app"}, nil},
+	"gpucloud_ssh_keys":            {map[string]any{"keys": []any{annesKey}}, map[string]any{"keys": []any{annesKey + "2"}}},
+	"gpucloud_endpoint": {
+		map[string]any{"gpu": map[string]any{"type_ids": []any{"NVIDIA L4"}}, "data_center_ids": []any{"EU-RO-1"}, "timeout": 60000},
+		map[string]any{"workers": map[string]any{"max": 5, "idle_timeout": 9}, "scaling": map[string]any{"queue_delay": 9}, "timeout": 70000, "data_center_ids": []any{"US-TX-3"}, "name": "renamed"},
+	},
+	"gpucloud_pod": {
+		map[string]any{"image": "builtin/echo", "gpu": map[string]any{"id": "NVIDIA L4"}, "args": plantedSecret, "env": map[string]any{"A": plantedSecret}, "ports": []any{"80/http"},
+			"mounts": map[string]any{"persistent": map[string]any{"size": 20, "path": "/a"}}},
+		map[string]any{"image": "builtin/conformance", "disk": 60, "args": plantedSecret + "2", "env": map[string]any{"A": plantedSecret + "2"}, "ports": []any{"81/http"}, "locked": true,
+			"mounts": map[string]any{"persistent": map[string]any{"size": 30, "path": "/b"}}},
+	},
+	"gpucloud_cluster": {clusterConfig(map[string]any{"env": map[string]any{"A": plantedSecret}}), map[string]any{"name": "renamed"}},
+}
+
+// unreported are members of answers that a create or update sends, and of which another
+// value is not reported: what an answer says of them need not be what was stored.
+var unreported = []string{
+	"gpuTypeIds", "cloud", "cloudType", // what the scheduler chose
+	"globalNetworking", "computeType", "gpuCount", "volumeInGb/create", "flashboot", "templateId", "registry", "containerRegistryAuthId", "dockerEntrypoint",
+}
+
+// A server that stores another value than it was sent, or answers an update with the
+// object from before, is told apart from a bug of the provider: of every kind and member.
+// A create is not tainted, and no secret is shown.
+func TestAnswerOtherThanSent(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		liar := lieTo(t, d)
+		p := drive(t, d, v)
+		template, _ := serverlessTemplate(t, d, p, nil)
+		for typeName, c := range answering {
+			t.Run(typeName, func(t *testing.T) {
+				config := with(map[string]any{"name": d.Name("lie")}, c.create)
+				if typeName == endpointType {
+					config["template_id"] = template.Get("id")
+				}
+				if typeName == "gpucloud_ssh_keys" {
+					delete(config, "name")
+				}
+				if p.Plan(typeName, tfdrive.State{}, config).Diagnostics.Err() != nil {
+					return // not in this version
+				}
+				members := liar.sent(func() { apply(t, p, typeName, tfdrive.State{}, config, "create") })
+				for _, member := range members {
+					name := member
+					if config["name"] != nil {
+						config = with(config, map[string]any{"name": d.Name("lie-" + member)})
+					}
+					planned := p.Walk().Plan(typeName, tfdrive.State{}, config)
+					liar.about(member)
+					state, diags := p.Apply(planned)
+					if liar.lied() && !slices.Contains(unreported, name) && !slices.Contains(unreported, name+"/create") && !strings.Contains(diags.Warnings(), "The deployment answered") {
+						t.Errorf("a create whose answer has another %s: %s", name, diags)
+					}
+					if err := diags.Err(); err != nil || !state.Exists() {
+						t.Errorf("a create whose answer has another %s fails, and is tainted: %s", name, diags)
+						continue
+					}
+					checkNoSecret(t, diags)
+					if c.change != nil {
+						liar.old(t, p, state, with(config, c.change), typeName)
+					}
+					if err := p.Walk().Destroy(state).Err(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	})
+}
+
+func checkNoSecret(t *testing.T, diags tfdrive.Diagnostics) {
+	t.Helper()
+	if strings.Contains(diags.String(), plantedSecret) {
+		t.Errorf("a message shows a secret: %s", diags)
+	}
+}
+
+// liar stands between the provider and a deployment, and changes a member of the next
+// answer to a write, or answers a PATCH with the object as it is.
+type liar struct {
+	mu      sync.Mutex
+	member  string // to lie about
+	stale   bool
+	done    bool
+	members map[string]bool // of request bodies
+}
+
+func lieTo(t *testing.T, d *acctest.Deployment) *liar {
+	t.Helper()
+	to, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &liar{members: map[string]bool{}}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if r.Method == http.MethodGet || r.Method == http.MethodDelete {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if l.stale && (r.Method == http.MethodPatch || r.Method == http.MethodPut) {
+			again := r.Clone(r.Context())
+			again.Method, again.Body, again.ContentLength = http.MethodGet, http.NoBody, 0
+			again.Header.Del("Content-Type")
+			l.done = true
+			proxy.ServeHTTP(w, again)
+			return
+		}
+		var has map[string]any
+		if json.Unmarshal(body, &has) == nil {
+			for name := range has {
+				l.members[name] = true
+			}
+		}
+		answer := httptest.NewRecorder()
+		proxy.ServeHTTP(answer, r)
+		var object map[string]any
+		text := answer.Body.Bytes()
+		if json.Unmarshal(text, &object) == nil && object[l.member] != nil {
+			object[l.member], l.done = other(object[l.member]), true
+			text, _ = json.Marshal(object)
+		}
+		maps.Copy(w.Header(), answer.Header())
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(text)
+	}))
+	t.Cleanup(server.Close)
+	d.URL = server.URL
+	return l
+}
+
+// other is another value of the same form.
+func other(v any) any {
+	switch v := v.(type) {
+	case string:
+		return v + "-other"
+	case float64:
+		return v + 1
+	case bool:
+		return !v
+	case []any:
+		if len(v) == 0 {
+			return []any{"9999/tcp"}
+		}
+		return v[:len(v)-1]
+	case map[string]any:
+		out := map[string]any{}
+		for name, member := range v {
+			out[name] = other(member)
+		}
+		return out
+	}
+	return v
+}
+
+// sent are the members that f sends.
+func (l *liar) sent(f func()) []string {
+	clear(l.members)
+	l.member = ""
+	f()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.members))
+}
+
+func (l *liar) about(member string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.member, l.done = member, false
+}
+
+func (l *liar) lied() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.member, l.stale = "", false
+	return l.done
+}
+
+// old expects an error of an update that is answered with the object from before, and
+// that the same update succeeds once it is not.
+func (l *liar) old(t *testing.T, p *tfdrive.Provider, state tfdrive.State, config map[string]any, typeName string) {
+	t.Helper()
+	state, _ = p.Walk().Read(state)
+	planned := p.Plan(typeName, state, config)
+	if planned.Action != "update" {
+		return // the lie was stored as far as the plan goes
+	}
+	l.mu.Lock()
+	l.stale, l.done = true, false
+	l.mu.Unlock()
+	after, diags := p.Apply(planned)
+	if l.lied() && (diags.Err() == nil || !strings.Contains(diags.Err().Error(), "The deployment answered")) {
+		t.Errorf("an update that is answered with the object from before: %s", diags)
+	}
+	checkNoSecret(t, diags)
+	read, diags := p.Walk().Read(after)
+	if again := p.Plan(typeName, read, config); diags.Err() != nil || again.Action != "update" {
+		t.Errorf("the next plan is to %s: %s", again.Action, again.Diagnostics)
+	}
+}

@@ -1,0 +1,207 @@
+package resources
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/value"
+)
+
+// A pod copies its template's settings when it is created, and follows no later change of
+// the template. from_template shows the pod's copy, less what the pod sets itself. If
+// somebody changes the copy, a plan restores it from the template.
+
+var podFromTemplate = schema.SingleNestedAttribute{
+	Computed: true,
+	MarkdownDescription: "What the pod has of its template, as last read: the copied settings, less those that the pod sets itself. " +
+		"If somebody changed them elsewhere, a plan restores what the template has. Null without `template_id`, and of an imported pod until its next update.",
+	Attributes: fromTemplateMembers(),
+}
+
+// fromTemplateMembers are the settings that pods and endpoints have of a template. An
+// endpoint has its CUDA versions, too.
+func fromTemplateMembers(more ...string) map[string]schema.Attribute {
+	members := map[string]schema.Attribute{
+		"image":    schema.StringAttribute{Computed: true, MarkdownDescription: "Container image."},
+		"args":     schema.StringAttribute{Computed: true, Sensitive: true, MarkdownDescription: "Arguments, quoted as a shell would."},
+		"disk":     schema.Int64Attribute{Computed: true, MarkdownDescription: "Container disk in GB."},
+		"env":      schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment variables; a digest under the API key stands for each value, which may be a secret."},
+		"ports":    schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Exposed ports."},
+		"registry": schema.StringAttribute{Computed: true, MarkdownDescription: "Id of the registry auth."},
+	}
+	for _, name := range more {
+		members[name] = schema.SetAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "CUDA versions that a machine may have."}
+	}
+	return members
+}
+
+var podFromTemplateTypes = objectType(podFromTemplate)
+
+// podCopy is what the private state has of the pod's copy.
+type podCopy struct {
+	Key     string            // stands for the API key that the digests are made with
+	Applied map[string]string // digests of the members of from_template, by name
+	// Template has the settings of the template if the copy has changed since: what a plan
+	// restores. It is nil if the template can't be read.
+	Template *templateSettings
+}
+
+// ownSettings are those that the pod may set itself, but for the variables.
+func (m *pod) ownSettings() map[string]attr.Value {
+	return map[string]attr.Value{"image": m.Image, "args": m.Args, "disk": m.Disk, "ports": m.Ports, "registry": m.Registry}
+}
+
+// settings are those of a copy or a template that the pod does not set itself.
+func (m *pod) settings(s templateSettings) map[string]attr.Value {
+	noString, noSet := types.StringNull(), types.SetNull(types.StringType)
+	members := map[string]attr.Value{
+		"image": value.KeepString(noString, s.Image), "args": types.StringUnknown(), "disk": types.Int64Value(s.Disk), "ports": value.KeepSet(noSet, s.Ports),
+		"registry": value.KeepString(noString, s.Registry), "env": value.KeepMap(types.MapNull(types.StringType), withoutKeys(s.Env, m.ownVariables())),
+	}
+	if s.args != nil {
+		members["args"] = value.KeepString(noString, *s.args)
+	}
+	for name, own := range m.ownSettings() {
+		if !own.IsNull() {
+			members[name] = memberOf(name, nil)
+		}
+	}
+	return members
+}
+
+// memberOf is null, or tftypes.UnknownValue, as a member of from_template.
+func memberOf(name string, v any) attr.Value {
+	ctx, ty := context.Background(), podFromTemplateTypes[name]
+	member, _ := ty.ValueFromTerraform(ctx, tftypes.NewValue(ty.TerraformType(ctx), v)) // both are values of each type
+	return member
+}
+
+// ownVariables are the variables that the pod sets itself, and those of the deployment.
+func (m *pod) ownVariables() map[string]bool {
+	own := m.owned(m.Private.EnvWO)
+	for name := range m.Env.Elements() {
+		own[name] = true
+	}
+	own["PUBLIC_KEY"], own["JUPYTER_PASSWORD"] = true, true
+	return own
+}
+
+// recordCopy sets from_template to what an answer has. It is what was applied after a
+// create or update, and if nothing is known of that.
+func (m *pod) recordCopy(c *api.Client, got api.Pod, applied bool) {
+	if m.TemplateID.IsNull() || got.Container == nil || m.Private.Imported {
+		m.FromTemplate = types.ObjectNull(podFromTemplateTypes)
+		return
+	}
+	m.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, m.settings(settingsOfContainer(c, *got.Container)))
+	if key := c.Digest(""); applied || m.Private.Copy.Key != key {
+		m.Private.Copy = podCopy{Key: key, Applied: map[string]string{}}
+		for name, member := range m.FromTemplate.Attributes() {
+			m.Private.Copy.Applied[name] = c.Digest(member.String())
+		}
+	}
+}
+
+// drifted are the members of from_template that are not as last applied.
+func (m *pod) drifted(c *api.Client) (names []string) {
+	for name, member := range m.FromTemplate.Attributes() {
+		if applied := m.Private.Copy.Applied; len(applied) > 0 && applied[name] != c.Digest(member.String()) {
+			names = append(names, name)
+		}
+	}
+	return sorted(names)
+}
+
+// readCopy records what a read saw of the copy, and of the template if it has drifted.
+func (m *pod) readCopy(ctx context.Context, c *api.Client, got api.Pod) error {
+	m.recordCopy(c, got, false)
+	m.Private.Copy.Template = nil
+	if len(m.drifted(c)) == 0 {
+		return nil
+	}
+	t, err := c.Templates.Get(ctx, m.TemplateID.ValueString())
+	switch {
+	case api.IsNotFound(err): // gone, or a public one
+		return nil
+	case err != nil:
+		return err
+	}
+	m.Private.Copy.Template = new(settingsOf(c, t))
+	return nil
+}
+
+// planPodCopy plans what the pod will have of its template.
+func planPodCopy(p *planrule.Plan[pod]) {
+	switch {
+	case p.Plan.TemplateID.IsNull():
+		p.Plan.FromTemplate = types.ObjectNull(podFromTemplateTypes)
+		return
+	case p.State == nil, !p.Plan.TemplateID.Equal(p.State.TemplateID):
+		p.Plan.FromTemplate = types.ObjectUnknown(podFromTemplateTypes)
+		return
+	case p.State.FromTemplate.IsNull(): // the read after the next update tells
+		p.Plan.FromTemplate = p.State.FromTemplate
+		return
+	}
+	members := p.State.FromTemplate.Attributes()
+	if p.API != nil {
+		drifted := p.State.drifted(p.API)
+		if template := p.State.Private.Copy.Template; template != nil {
+			restored := p.Plan.settings(*template)
+			for _, name := range drifted {
+				members[name] = restored[name]
+			}
+		} else if len(drifted) > 0 {
+			p.Warn("template_id", "The pod is not as it was created", "Somebody changed what pod %s copied of template %s (%s), and the template can't be read any more: nothing restores it. "+
+				"Set the attributes in the pod, or replace it.", p.State.ID.ValueString(), p.State.TemplateID.ValueString(), list(drifted))
+		}
+	}
+	had := p.State.ownSettings()
+	for name, own := range p.Plan.ownSettings() {
+		switch {
+		case own.IsUnknown(), own.IsNull() && !had[name].IsNull(): // given up: the template's
+			members[name] = memberOf(name, tftypes.UnknownValue)
+		case !own.IsNull():
+			members[name] = memberOf(name, nil)
+		}
+	}
+	env, _ := members["env"].(types.Map)
+	own := p.Plan.ownVariables()
+	if !p.Plan.sends(&p.State.writeOnlyEnv) { // also those that were changed elsewhere
+		maps.Copy(own, p.State.owned(p.State.Private.EnvWO))
+	}
+	members["env"] = value.KeepMap(types.MapNull(types.StringType), withoutKeys(value.StringMap(env), own))
+	for name := range p.State.ownVariables() {
+		if p.Plan.Env.IsUnknown() || p.Plan.EnvWOKeys.IsUnknown() || !own[name] {
+			members["env"] = types.MapUnknown(types.StringType)
+		}
+	}
+	p.Plan.FromTemplate = types.ObjectValueMust(podFromTemplateTypes, members)
+}
+
+// readAccess records which variables the deployment has set for SSH and Jupyter. Who
+// replaces the environment elsewhere removes them, and nothing can bring them back.
+func (m *pod) readAccess(got api.Pod) {
+	if got.Container == nil {
+		return
+	}
+	m.Private.Lost = nil
+	for _, name := range []string{"JUPYTER_PASSWORD", "PUBLIC_KEY"} {
+		_, has := got.Container.Env[name]
+		had := slices.Contains(m.Private.Access, name)
+		switch {
+		case has && !had:
+			m.Private.Access = append(m.Private.Access, name)
+		case had && !has:
+			m.Private.Lost = append(m.Private.Lost, name)
+		}
+	}
+}

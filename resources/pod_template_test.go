@@ -1,0 +1,119 @@
+package resources_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/acctest"
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfdrive"
+)
+
+// What somebody changes of a pod's copy of its template is in the plan, attribute by
+// attribute, and an apply restores it; what the pod sets itself, and a change of the
+// template, are no drift.
+func TestPodDriftsFromItsTemplate(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p, c := drive(t, d, v), d.Client(t, v)
+		auth := func(name string) string {
+			return apply(t, p, "gpucloud_registry_auth", tfdrive.State{}, map[string]any{"name": d.Name(name), "username": "u", "password": "p"}, "create").Get("id").(string)
+		}
+		one, two := auth("one"), auth("two")
+		settings := map[string]any{
+			"name": d.Name("t"), "image": "builtin/echo", "args": "print template", "disk": 12, "env": map[string]any{"T": "secret-of-t"}, "ports": []any{"8000/http"}, "registry": one,
+		}
+		template := apply(t, p, "gpucloud_template", tfdrive.State{}, settings, "create")
+		config := map[string]any{"name": "p", "template_id": template.Get("id"), "cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}, "env": map[string]any{"P": "p"}}
+		state := apply(t, p, podType, tfdrive.State{}, config, "create")
+		if got := state.Get("from_template.image"); got != "builtin/echo" || state.Holds("secret-of-t") {
+			t.Errorf("from_template.image is %v, in %s", got, state.Value)
+		}
+		id := state.Get("id").(string)
+		own := func(env map[string]string) map[string]string {
+			maps.DeleteFunc(env, func(name, _ string) bool { return api.IsAccessVariable(name) })
+			return env
+		}
+		var before api.Pod
+		for attribute, change := range map[string]func(*api.Container){
+			"image":    func(c *api.Container) { c.Image = new("builtin/conformance") },
+			"args":     func(c *api.Container) { c.Args = new("print other") },
+			"disk":     func(c *api.Container) { c.Disk = new(int64(13)) },
+			"ports":    func(c *api.Container) { c.Ports = new([]string{"22/tcp"}) },
+			"registry": func(c *api.Container) { c.Registry = &two },
+			"env":      func(c *api.Container) { c.Env = map[string]string{"P": "p", "T": "other", "NEW": "x"} },
+			"env less": func(c *api.Container) { c.Env = map[string]string{"P": "p"} },
+		} {
+			before = podOf(t, d, state)
+			have, err := c.Pods.GetFresh(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, container := have, *have.Container
+			change(&container)
+			want.Container = &container
+			if _, err := c.Pods.Update(t.Context(), have, want); err != nil {
+				t.Fatal(err)
+			}
+			read, diags := p.Walk().Read(state)
+			if err := diags.Err(); err != nil {
+				t.Fatal(err)
+			}
+			planned := p.Plan(podType, read, config)
+			if planned.Action != "update" {
+				t.Errorf("%s was changed elsewhere: planned to %s: %s", attribute, planned.Action, planned.Diagnostics)
+				continue
+			}
+			applied, diags := p.Apply(planned)
+			if err := diags.Err(); err != nil {
+				t.Errorf("%s was changed elsewhere: %s", attribute, err)
+			}
+			state = settled(t, p, applied, config)
+			after := podOf(t, d, state).Container
+			if *after.Image != *before.Container.Image || *after.Args != *before.Container.Args || *after.Disk != *before.Container.Disk || *after.Registry != one ||
+				len(*after.Ports) != 1 || (*after.Ports)[0] != "8000/http" || !maps.Equal(own(after.Env), own(before.Container.Env)) {
+				t.Errorf("%s was changed elsewhere, and is not restored: %+v", attribute, after)
+			}
+		}
+
+		apply(t, p, "gpucloud_template", template, with(settings, map[string]any{"image": "builtin/conformance"}), "update")
+		state = settled(t, p, state, config)
+		state = apply(t, p, podType, state, with(config, map[string]any{"image": "builtin/echo", "disk": 20}), "update")
+		if state.Get("from_template.image") != nil || state.Get("from_template.disk") != nil || state.Get("from_template.args") != "print template" {
+			t.Errorf("from_template is %v", state.Get("from_template"))
+		}
+		state = apply(t, p, podType, state, config, "update")
+		if state.Get("from_template.image") != "builtin/conformance" {
+			t.Errorf("given up, the image is the template's, and from_template has %v", state.Get("from_template.image"))
+		}
+	})
+}
+
+// Who replaces a pod's environment elsewhere removes the variables of the deployment. An
+// update by the provider keeps them; the plan says which are lost.
+func TestPodLosesAccessVariables(t *testing.T) {
+	t.Parallel()
+	d := acctest.Deploy(t)
+	p, c := drive(t, d, api.V2), d.Client(t, api.V2)
+	addKey(t, d, annesKey)
+	config := gpuPod(map[string]any{"start_ssh": true, "start_jupyter": true, "env": map[string]any{"A": "1"}})
+	state := apply(t, p, podType, tfdrive.State{}, config, "create")
+	config = with(config, map[string]any{"env": map[string]any{"A": "2"}})
+	state = apply(t, p, podType, state, config, "update")
+	have := podOf(t, d, state)
+	if have.Container.Env["JUPYTER_PASSWORD"] == "" || have.Container.Env["PUBLIC_KEY"] == "" {
+		t.Fatalf("an update of env ends them: %v", have.Container.Env)
+	}
+	want, container := have, *have.Container
+	container.Env = map[string]string{"A": "elsewhere"}
+	want.Container = &container
+	if _, err := c.Pods.Update(t.Context(), have, want); err != nil {
+		t.Fatal(err)
+	}
+	read, _ := p.Walk().Read(state)
+	planned := p.Plan(podType, read, config)
+	if got := planned.Diagnostics.Warnings(); planned.Action != "update" || !strings.Contains(got, "no longer has JUPYTER_PASSWORD, PUBLIC_KEY") {
+		t.Errorf("planned to %s: %s", planned.Action, planned.Diagnostics)
+	}
+	settled(t, p, applied(t, p, planned), config)
+}
