@@ -144,11 +144,11 @@ func planPodCopy(p *planrule.Plan[pod]) {
 	case p.Plan.TemplateID.IsNull():
 		p.Plan.FromTemplate = types.ObjectNull(podFromTemplateTypes)
 		return
+	case p.State != nil && p.State.FromTemplate.IsNull(): // the read after the next update tells
+		p.Plan.FromTemplate = p.State.FromTemplate
+		return
 	case p.State == nil, !p.Plan.TemplateID.Equal(p.State.TemplateID):
 		p.Plan.FromTemplate = types.ObjectUnknown(podFromTemplateTypes)
-		return
-	case p.State.FromTemplate.IsNull(): // the read after the next update tells
-		p.Plan.FromTemplate = p.State.FromTemplate
 		return
 	}
 	members := p.State.FromTemplate.Attributes()

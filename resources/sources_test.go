@@ -64,7 +64,7 @@ var sourcesOf = map[string]sourceOf{
 		config: map[string]any{"image": "builtin/echo", "args": "print x", "disk": 8, "env": map[string]any{"TOKEN": "a-planted-secret"}, "ports": []any{"80/http"},
 			"cpu": map[string]any{"id": "cpu3c", "vcpu_count": 2}},
 		omits: []string{
-			"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority",
+			"from_template", "data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority",
 			"cpu_flavor_priority", "data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps",
 		},
 		differs: []string{"env", "status", "runtime", "cost", "ssh"}, // as they are at the moment, and as digests
