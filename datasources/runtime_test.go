@@ -206,7 +206,7 @@ func TestLogs(t *testing.T) {
 // Through Terraform: a check block judges a job and the health of an endpoint that the
 // same apply makes.
 func TestRuntimeThroughTerraform(t *testing.T) {
-	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+	acctest.EachVersionThroughTerraform(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
 		endpoint := makeEndpoint(t, d)
 		id := send(t, d, "POST", "/v2/"+endpoint+"/runsync", `{"input":{"op":"echo","answer":42}}`)["id"]
 		config := d.Block(v) + fmt.Sprintf(`

@@ -159,7 +159,24 @@ func Run(t *testing.T, steps ...resource.TestStep) {
 // own.
 func EachVersion(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
 	t.Helper()
-	for _, v := range Versions {
+	onVersions(t, Versions, test)
+}
+
+// EachVersionThroughTerraform is EachVersion of a test that calls Run. A short run has the
+// first version alone: a step through Terraform takes a thousand times as long as one over the
+// protocol driver, which has each version.
+func EachVersionThroughTerraform(t *testing.T, test func(t *testing.T, d *Deployment, v api.Version)) {
+	t.Helper()
+	versions := Versions
+	if testing.Short() {
+		versions = versions[:1]
+	}
+	onVersions(t, versions, test)
+}
+
+func onVersions(t *testing.T, versions []api.Version, test func(t *testing.T, d *Deployment, v api.Version)) {
+	t.Helper()
+	for _, v := range versions {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			test(t, Deploy(t), v)
