@@ -85,3 +85,25 @@ func TestPodTemplateExists(t *testing.T) {
 		refused(t, d, p, state, podType, with(config, map[string]any{"template_id": "nope"}), "template_id", "does not exist")
 	})
 }
+
+// A variable that moves from env to env_wo with its value leaves the container as it is.
+func TestVariableBecomesWriteOnly(t *testing.T) {
+	d := acctest.Deploy(t)
+	p := drive(t, d, api.V2)
+	config := cpuPod(with(waits(map[string]any{"running": true}, "5m"), map[string]any{"env": map[string]any{"A": "a", "B": "b"}}))
+	state := apply(t, p, podType, tfdrive.State{}, config, "create")
+	for value, warns := range map[string]bool{"b": false, "c": true} {
+		for _, env := range []map[string]any{{"A": "a"}, nil} {
+			written := map[string]any{"A": "a", "B": value}
+			changed := with(config, map[string]any{"env": nil, "env_wo": written, "env_wo_version": 1})
+			if env != nil {
+				delete(written, "A")
+				changed["env"] = env
+			}
+			planned := p.Plan(podType, state, changed)
+			if got := strings.Contains(planned.Diagnostics.Warnings(), "The container of the pod will be replaced"); got != warns || planned.Action != "update" {
+				t.Errorf("B = %q: planned to %s: %s", value, planned.Action, planned.Diagnostics)
+			}
+		}
+	}
+}

@@ -35,7 +35,7 @@ func fixedChanges[M any](ctx context.Context, p *planrule.Plan[M], attributes []
 		before, after := p.Values(ctx, fixed.attribute)
 		switch {
 		case before == nil || after == nil || after.Equal(before) || noValue(before) && noValue(after):
-		case fixed.constraint && noValue(after):
+		case fixed.constraint && noValue(after) && !slices.Contains(carried, fixed.attribute):
 		case noValue(before) && !fixed.readable && !created, slices.Contains(carried, fixed.attribute):
 			recorded = append(recorded, fixed.attribute)
 		default:

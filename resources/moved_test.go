@@ -308,6 +308,10 @@ func TestMovedIsNotReplaced(t *testing.T) {
 		if planned := p.Plan(typeName, moved, with(config, c.readable)); planned.Action != "replace" {
 			t.Errorf("%s: %v is planned to %s, expected replace", c.address, c.readable, planned.Action)
 		}
+		left := with(config, map[string]any{"data_center_ids": nil})
+		if planned := p.Plan(typeName, moved, left); !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {
+			t.Errorf("%s: without data_center_ids it is planned to %s: %s", c.address, planned.Action, planned.Diagnostics)
+		}
 		config = with(config, c.changes)
 		planned := p.Plan(typeName, moved, config)
 		if planned.Action != "update" || !strings.Contains(planned.Diagnostics.Warnings(), "Settings are recorded, and not sent") {

@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -255,6 +256,7 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 		before, after := p.Values(ctx, attribute)
 		switch {
 		case !p.Changes(ctx, attribute) || noValue(before) && noValue(after):
+		case strings.HasPrefix(attribute, "env") && sameVariables(p.State, p.Plan):
 		case imported && after != nil && (after.IsNull() || attribute == "env" && within(after, before)):
 			inherited = append(inherited, attribute)
 		default:
@@ -262,6 +264,14 @@ func containerChanges(ctx context.Context, p *planrule.Plan[pod]) (changed, inhe
 		}
 	}
 	return changed, inherited
+}
+
+// sameVariables reports whether variables have only moved from env to env_wo.
+func sameVariables(before, after *pod) bool {
+	if !before.EnvWOKeys.IsNull() || before.Env.IsUnknown() || after.Env.IsUnknown() || after.EnvWOKeys.IsUnknown() {
+		return false
+	}
+	return maps.Equal(value.StringMap(before.Env), after.merged(value.StringMap(after.Env)))
 }
 
 // within tells whether a map has nothing but entries of another.
