@@ -46,6 +46,8 @@ type Options struct {
 	Ledger  string
 	Pace    *env.Pace // nil: none
 	Version string    // of the suite, for the report
+	// Implementation is what is judged, for the report; nil: it is not named.
+	Implementation *report.Implementation
 	// Defer, where it is not nil, receives the cases that would wait for more than
 	// MaxWait; their objects stay at the target. Cases that it already has, from an
 	// earlier run, resume. See State.
@@ -84,7 +86,7 @@ func Judge(ctx context.Context, o Options) (*report.Report, error) {
 	r := &run{Options: o, started: time.Now()}
 	r.setDefaults()
 	r.report = &report.Report{
-		Schema: report.Schema, Version: o.Version, Started: r.started, Seed: r.Seed, Dialect: "described",
+		Schema: report.Schema, Version: o.Version, Implementation: o.Implementation, Documents: clauses.Documents, Started: r.started, Seed: r.Seed, Dialect: "described",
 		Target: report.Target{
 			BaseURL: r.Target.V2(), BaseURLV1: r.Target.V1(), QueueURL: r.Target.Queue(), Endpoint: r.Target.Endpoint, Local: r.Target.Local,
 		},

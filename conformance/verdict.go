@@ -111,7 +111,8 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		if text := r.watch.fault(one.ID); text.actual != "" && (a.Verdict == report.Pass || a.Verdict == report.Blocked) {
 			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.actual, Failure: &report.Failure{Steps: text.steps, Actual: text.actual, Curl: r.scriptOf(text.x, attempts)}}
 		}
-		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || !one.Judges(c.ID) && ownCase) {
+		onTheWay := !one.Judges(c.ID) && ownCase
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || onTheWay) || a.Verdict == report.Inconclusive && onTheWay {
 			continue // others judge it
 		}
 		if slices.Contains(one.GivenClauses, c.ID) {

@@ -20,6 +20,8 @@ var version, commit = "dev", ""
 type commands struct {
 	Run     run            `cmd:"" help:"Judge a deployment."`
 	Resume  resume         `cmd:"" help:"Continue the cases that run --defer has deferred."`
+	Verify  verify         `cmd:"" help:"Check the signature of a report."`
+	Compare compare        `cmd:"" help:"Write a page that compares several reports."`
 	Diff    diff           `cmd:"" help:"Show the changes between two reports."`
 	Client  clients        `cmd:"" help:"Judge a client, by running its command against a scripted deployment."`
 	Explain explain        `cmd:"" help:"Show a clause, its source, and the cases that judge it."`

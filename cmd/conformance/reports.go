@@ -14,7 +14,7 @@ import (
 
 // reports are the report files of a run, in addition to the output on the terminal.
 type reports struct {
-	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, badge (SVG), shield (the badge's JSON) or json; - is the standard output. May be repeated."`
+	Report []output `sep:"none" placeholder:"FORM=FILE" help:"Write the report as html, junit, markdown, har, ctrf, badge (SVG), shield (the badge's JSON) or json; - is the standard output. May be repeated."`
 	JSON   string   `name:"json" placeholder:"FILE" help:"Short for --report json=FILE."`
 }
 

@@ -18,7 +18,7 @@ import (
 // artefacts are the flags for a report in every form, and the files.
 func artefacts(dir string) (flags, files []string) {
 	for form, name := range map[string]string{
-		"html": "r.html", "junit": "r.xml", "markdown": "r.md", "har": "r.har", "badge": "r.svg", "shield": "shield.json", "json": "r.json",
+		"html": "r.html", "junit": "r.xml", "markdown": "r.md", "har": "r.har", "badge": "r.svg", "shield": "shield.json", "json": "r.json", "ctrf": "ctrf.json",
 	} {
 		path := filepath.Join(dir, name)
 		flags, files = append(flags, "--report="+form+"="+path), append(files, path)
@@ -184,6 +184,48 @@ func TestReportOnStandardOutput(t *testing.T) {
 		var report struct{ Schema string }
 		if err := json.Unmarshal(out, &report); err != nil || report.Schema == "" {
 			t.Errorf("%v: %v in %s", args, err, out)
+		}
+	}
+}
+
+// A report names its implementation, is signed, and is compared with others.
+func TestPublishedReport(t *testing.T) {
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("openssl is not installed")
+	}
+	url := serves(t, nil)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", at("key.pem")}, {"pkey", "-in", at("key.pem"), "-pubout", "-out", at("public.pem")}} {
+		if out, err := exec.CommandContext(t.Context(), "openssl", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	ends(t, command(t, "run", "--base-url="+url, "--select=VER-40", "--json="+at("r.json"), "--implementation=Our cloud", "--implementation-version=3.4", "--contact=https://example.com", "--sign="+at("key.pem")), 0)
+	if said := ends(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 0); !strings.Contains(said, "Our cloud 3.4") {
+		t.Errorf("verify says %s", said)
+	}
+	out, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", at("public.pem"), "-rawin", "-in", at("r.json"), "-sigfile", at("r.json.sig")).CombinedOutput()
+	if err != nil {
+		t.Errorf("openssl: %v: %s", err, out)
+	}
+	text, err := os.ReadFile(at("r.json"))
+	if err != nil || !strings.Contains(string(text), `"contact": "https://example.com"`) || !strings.Contains(string(text), `"date": "2026-08-18"`) {
+		t.Errorf("%v: %s", err, text)
+	}
+	ends(t, command(t, "compare", at("r.json"), at("r.json"), "--html="+at("compared.html")), 0)
+	if page, err := os.ReadFile(at("compared.html")); err != nil || strings.Count(string(page), "Our cloud 3.4") != 2 {
+		t.Errorf("%v: %s", err, page)
+	}
+	if err := os.WriteFile(at("r.json"), append(text, ' '), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, command(t, "verify", at("r.json"), "--key="+at("public.pem")), 2)
+	for want, args := range map[string][]string{
+		"--json": {"--sign=" + at("key.pem")}, "Ed25519": {"--sign=" + at("public.pem"), "--json=" + at("x.json")}, "--implementation": {"--contact=x"},
+	} {
+		if said := ends(t, command(t, append([]string{"run", "--base-url=" + url}, args...)...), 2); !strings.Contains(said, want) && !strings.Contains(said, "PEM") {
+			t.Errorf("%v: %s", args, said)
 		}
 	}
 }

@@ -22,8 +22,9 @@ import (
 )
 
 type run struct {
-	target  `embed:""`
-	reports `embed:"" json:"-"`
+	target    `embed:""`
+	published `embed:""`
+	reports   `embed:"" json:"-"`
 
 	Select  []string `short:"s" placeholder:"PATTERN" help:"Clauses to judge: an id, a glob (JOB-*), an area (JOB) or a level (MUST); ! before it excludes them."`
 	Profile string   `default:"read" enum:"read,jobs,full" help:"Allowed operations: only reads; objects of its own and small jobs, too; or all (read, jobs, full)."`
@@ -124,7 +125,7 @@ func (t *target) endpointBody() (body map[string]json.RawMessage, err error) {
 func (r *run) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := r.check(); err != nil {
+	if err := errors.Join(r.reports.check(), r.published.check(&r.reports)); err != nil {
 		return err
 	}
 	o, err := r.options()
@@ -166,7 +167,7 @@ func (r *run) Run() error {
 func (r *run) reportProgress(result *report.Report) error {
 	out := r.terminal()
 	report.Terminal(out, result, cli.Colours(out))
-	if err := r.write(result); err != nil {
+	if err := errors.Join(r.write(result), r.sign(&r.reports)); err != nil {
 		return err
 	}
 	if result.Exit != 0 {
@@ -214,7 +215,7 @@ var profiles = map[string]suite.Allow{
 func (r *run) options() (o conformance.Options, err error) {
 	o = conformance.Options{
 		Select: split(r.Select), Allow: profiles[r.Profile], MaxWait: r.MaxWait, MaxRequests: r.MaxRequests, MaxSeconds: r.MaxSeconds, Parallel: r.Parallel, Seed: r.Seed, Reruns: r.Reruns,
-		Version: version,
+		Version: version, Implementation: r.implementation(),
 	}
 	for _, word := range r.Allow {
 		for _, x := range suite.Allows {

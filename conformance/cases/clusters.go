@@ -82,9 +82,14 @@ var clusterCases = []suite.Case{
 		Statement: "DELETE deletes a cluster with all of its pods, and no other.",
 		Needs:     podNeeds, Allow: suite.Create | suite.Spend, Operations: append(slices.Clone(clusterMembers), "DELETE /v2/clusters/{id}", "GET /v2/pods/{id}"), Requests: 30, Run: func(c *suite.C) {
 			id, other := newCluster(c), newCluster(c)
-			member, kept := memberOf(c, id), memberOf(c, other)
+			kept, gone := memberOf(c, other), []string{"/clusters/" + id, "/clusters/" + id + "/pods"}
+			memberOf(c, id)
+			for _, pod := range clusterPods(c, id) {
+				member, _ := pod["id"].(string)
+				gone = append(gone, "/pods/"+member)
+			}
 			c.V2("DELETE", "/clusters/"+id, nil).Success()
-			for _, path := range []string{"/clusters/" + id, "/clusters/" + id + "/pods", "/pods/" + member} {
+			for _, path := range gone {
 				c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "an answer with what is deleted")
 			}
 			readPod(c, kept).Equal("cluster.id", other)

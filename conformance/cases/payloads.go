@@ -2,6 +2,7 @@ package cases
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
@@ -25,6 +26,7 @@ var payloadCases = []suite.Case{
 			expectTooLarge(c, "/run", 10<<20+1)
 		},
 	},
+	{ID: "LIM-02-forms", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: judgeFormsTooLarge("/run", 10<<20+1)},
 	{
 		ID: "LIM-03", Level: suite.Unspec, Source: "Limits, /run payload",
 		Statement: "Whether MB is 10^6 or 2^20 bytes for /run.",
@@ -48,6 +50,7 @@ var payloadCases = []suite.Case{
 			expectTooLarge(c, "/runsync", 20<<20+1)
 		},
 	},
+	{ID: "LIM-05-forms", Supplementary: true, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Jobs: 1, Seconds: 30, Run: judgeFormsTooLarge("/runsync", 20<<20+1)},
 	{
 		ID: "LIM-06", Level: suite.Unspec, Source: "Limits, /runsync payload",
 		Statement: "Whether MB is 10^6 or 2^20 bytes for /runsync.",
@@ -154,6 +157,29 @@ func expectTooLarge(c *suite.C, path string, n int, o ...suite.Option) {
 		return
 	}
 	a.Refused()
+}
+
+// judgeFormsTooLarge expects that the bytes of a body count, wherever they are in it: in
+// white space, in text of several bytes for each character, in other members than the input.
+func judgeFormsTooLarge(path string, n int) func(*suite.C) {
+	return func(c *suite.C) {
+		c.Blocker(time.Minute)
+		const submission = `{"input":{"op":"echo"}`
+		pad := func(before, unit, after string) []byte {
+			return []byte(before + strings.Repeat(unit, (n-len(before)-len(after))/len(unit)+1) + after)
+		}
+		for _, body := range [][]byte{
+			pad("", " ", submission+"}"), pad(submission+"}", "\n", ""), pad(submission, " ", "}"),
+			pad(`{"input":{"op":"echo","pad":"`, "漢", `"}}`), pad(`{"input":{"op":"echo","pad":"`, `\u00e9`, `"}}`),
+			pad(submission+`,"s3Config":{"accessId":"`, "x", `"}}`), pad(submission+`,"other":"`, "x", `"}`),
+		} {
+			a := c.Post(path, nil, suite.Raw(body), suite.MayHangUp())
+			if a.Code != 0 {
+				a.Refused()
+			}
+		}
+		expectHealth(c, "jobs.inQueue", 0)
+	}
 }
 
 // submissionOfSize returns a submission of n bytes.

@@ -20,6 +20,19 @@ var queueCases = []suite.Case{
 			a.Int("removed")
 		},
 	},
+	{ID: "OPS-17-many", Needs: suite.OwnEndpoint, Allow: suite.Queue, Jobs: 121, Requests: 140, Seconds: 30, Run: func(c *suite.C) {
+		c.BusyWorker()
+		var jobs []*suite.Job
+		for range 120 {
+			jobs = append(jobs, c.Run(suite.Echo()))
+		}
+		c.Post("/purge-queue", nil).Is(200).Equal("removed", len(jobs)).Equal("status", "completed")
+		expectHealth(c, "jobs.inQueue", 0)
+		for _, i := range []int{0, 1, 24, 25, 26, 49, 50, 51, 98, 99, 100, 101, len(jobs) - 1} { // about the sizes of pages
+			status, _ := jobs[i].Status().Find("status")
+			c.Expect(status != suite.InQueue, "a job that does not wait any more", "job %d with status %v", i, status)
+		}
+	}},
 	{
 		ID: "OPS-18", Level: suite.Must, Source: "Endpoints B, rule 3",
 		Statement: "/purge-queue leaves a job that runs alone.",
@@ -60,6 +73,19 @@ var queueCases = []suite.Case{
 			c.Expect(len(box.Calls()) == 0, "no execution of the purged job", "%d executions", len(box.Calls()))
 		},
 	},
+	{ID: "OPS-20-many", Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 62, Requests: 80, WaitTime: 80 * time.Second, Seconds: 62, Run: func(c *suite.C) {
+		blocker, box, control := c.Blocker(time.Minute), c.Box(), c.Box()
+		for range 60 {
+			c.Run(suite.Beacon(box, 0, 0))
+		}
+		c.ExpectBefore(c.Post("/purge-queue", nil).Is(200), blocker.StartedAfter.Add(time.Minute))
+		c.Sleep(80 * time.Second)
+		c.Run(suite.Beacon(control, 0, 0)).Completed()
+		c.Given("JOB-16", func() {
+			c.Expect(len(c.Calls(control, 1)) > 0, "a beacon of a job that runs", "no call of its handler")
+		})
+		c.Expect(len(box.Calls()) == 0, "no execution of 60 purged jobs", "%d executions", len(box.Calls()))
+	}},
 	{
 		ID: "OPS-21", Level: suite.Unspec, Source: "States and transitions, POST /purge-queue",
 		Statement: "The status of a purged job; it is not IN_QUEUE.",

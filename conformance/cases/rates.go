@@ -15,13 +15,14 @@ var rateCases = []suite.Case{
 	{
 		ID: "RAT-01", Level: suite.Must, Source: "Limits, Rate limits, /runsync",
 		Statement:    "More than 2000 requests of /runsync in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Jobs: 1, WaitTime: 11 * time.Second,
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Jobs: 1, WaitTime: 11 * time.Second,
 		Run: func(c *suite.C) {
 			// Those that are refused for what they say count as well, and cost less.
 			c.RunSync(suite.Echo())
 			c.Sleep(11 * time.Second) // it counts no more
 			begin := c.Now()
 			c.Flood(2000, "POST", "/runsync", nil)
+			expectOthersAccepted(c, "POST", "/runsync", nil)
 			if c.Exact() {
 				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/runsync", nil) })
 			}
@@ -30,7 +31,7 @@ var rateCases = []suite.Case{
 	{
 		ID: "RAT-02", Level: suite.Must, Source: "Limits, Rate limits, /run",
 		Statement:    "More than 1000 requests of /run in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1010, Jobs: 1001, Run: func(c *suite.C) {
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 1020, Jobs: 1002, Run: func(c *suite.C) {
 			// They start no worker, and cost little.
 			judgeRateLimit(c, 1000, "POST", "/run", suite.Submission(suite.Echo(), suite.Policy(suite.M{"lowPriority": true})))
 		},
@@ -38,38 +39,40 @@ var rateCases = []suite.Case{
 	{
 		ID: "RAT-03", Level: suite.Must, Source: "Limits, Rate limits, /status",
 		Statement:    "More than 2000 requests of /status in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			judgeRateLimit(c, 2000, "GET", "/status/"+unknownJobID(c), nil)
 		},
 	},
 	{
 		ID: "RAT-04", Level: suite.Must, Source: "Limits, Rate limits, /stream",
 		Statement:    "More than 2000 requests of /stream in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			judgeRateLimit(c, 2000, "GET", "/stream/"+unknownJobID(c), nil)
 		},
 	},
 	{
 		ID: "RAT-05", Level: suite.Must, Source: "Limits, Rate limits, /cancel",
 		Statement:    "More than 100 requests of /cancel in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 215, Run: func(c *suite.C) {
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue | suite.Load, Requests: 225, Run: func(c *suite.C) {
 			judgeRateLimit(c, 100, "POST", "/cancel/"+unknownJobID(c), nil)
 		},
 	},
 	{
 		ID: "RAT-06", Level: suite.Must, Source: "Limits, Rate limits, /purge-queue",
 		Statement:    "More than 2 requests of /purge-queue in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 3,
+		GivenClauses: []string{"RAT-09", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Allow: suite.Queue, Requests: 12,
 		Run: func(c *suite.C) {
 			c.Flood(2, "POST", "/purge-queue", nil)
+			expectOthersAccepted(c, "POST", "/purge-queue", nil)
 		},
 	},
 	{
 		ID: "RAT-07", Level: suite.Must, Source: "Limits, Rate limits, /openai/*",
 		Statement:    "More than 2000 requests of /openai/* in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2010, Run: func(c *suite.C) {
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.WideEndpoint | suite.LocalOnly, Allow: suite.Queue | suite.Load, Requests: 2020, Run: func(c *suite.C) {
 			begin := c.Now()
 			c.Flood(2000-requireOpenAIRoute(c), "POST", "/openai/v1/x", nil) // refused for what it says, as in RAT-01
+			expectOthersAccepted(c, "POST", "/openai/v1/x", nil)
 			if c.Exact() {
 				c.Given("RAT-10", func() { c.JudgeWindow(begin, 2000, "POST", "/openai/v1/x", nil) })
 			}
@@ -78,7 +81,7 @@ var rateCases = []suite.Case{
 	{
 		ID: "RAT-08", Level: suite.Must, Source: "Limits, Rate limits, /requests",
 		Statement:    "More than 10 requests of /requests in 10 seconds are answered 429.",
-		GivenClauses: []string{"RAT-09", "RAT-10"}, Needs: suite.OwnEndpoint, Requests: 35, Run: func(c *suite.C) {
+		GivenClauses: []string{"RAT-09", "RAT-10", "RAT-18", "RAT-20"}, Needs: suite.OwnEndpoint, Requests: 45, Run: func(c *suite.C) {
 			judgeRateLimit(c, 10, "GET", "/requests", nil)
 		},
 	},
@@ -302,6 +305,7 @@ func requireOpenAIRoute(c *suite.C) int {
 func judgeRateLimit(c *suite.C, limit int, method, path string, body any) {
 	begin := c.Now()
 	c.Flood(limit, method, path, body)
+	expectOthersAccepted(c, method, path, body)
 	if c.Exact() {
 		c.Given("RAT-10", func() { c.JudgeWindow(begin, limit, method, path, body) })
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/env"
@@ -21,6 +22,14 @@ var webhookCases = []suite.Case{
 			lastCall(c, box, 1)
 		},
 	},
+	{ID: "WEB-01-address", Needs: suite.AnyEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 4, WaitTime: 5 * time.Second, Seconds: 4, Run: func(c *suite.C) {
+		for _, more := range []string{"?job=1&word=two%20words", "/below/it", "/below?a=b&a=c&e=%C3%A9%26", "/?x"} {
+			box := c.Box()
+			c.Run(suite.Echo(), suite.M{"webhook": box.URL + more}).Completed()
+			called := lastCall(c, box, 1).Target
+			c.Expect(strings.HasSuffix(called, more), "a call of the address with "+more, "a call of %s", called)
+		}
+	}},
 	// The webhook tells of an end: not before it, and of that after a retry, too.
 	{ID: "WEB-01-not-before", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 2, WaitTime: 45 * time.Second, Seconds: 32, Run: func(c *suite.C) {
 		box := c.Box()
@@ -111,6 +120,22 @@ var webhookCases = []suite.Case{
 			c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls", n) })
 		},
 	},
+	{ID: "WEB-05-codes", Needs: suite.OwnEndpoint | suite.Webhooks, Allow: suite.Queue, Jobs: 8, Requests: 40, WaitTime: 2 * time.Minute, Seconds: 8, Run: func(c *suite.C) {
+		boxes := map[int]*env.Box{}
+		for _, code := range []int{400, 401, 404, 409, 410, 429, 502, 503} {
+			boxes[code] = c.Box(code)
+			c.Run(suite.Echo(), suite.M{"webhook": boxes[code].URL}).Completed()
+		}
+		for range 4 {
+			c.Sleep(hookGap + c.Grace())
+			awaitCallsUnderWay(c)
+		}
+		for code, box := range boxes {
+			n := len(box.Calls())
+			c.Expect(n >= 2 && n <= 3, "2 or 3 calls of a webhook that fails", "%d calls of a webhook that answers %d", n, code)
+			c.Should(func() { c.Expect(n == 3, "3 calls", "%d calls of a webhook that answers %d", n, code) })
+		}
+	}},
 	{ID: "WEB-05-retried", Supplementary: true, Needs: suite.OwnEndpoint | suite.Webhooks | suite.Advanced, Allow: suite.Queue, Requests: 60, Jobs: 1, WaitTime: 3 * time.Minute, Seconds: 2, Run: func(c *suite.C) {
 		box := c.Box(500)
 		j := c.Run(suite.Fail(suite.M{"times": 1}), suite.M{"webhook": box.URL})

@@ -38,6 +38,7 @@ type Box struct {
 type Call struct {
 	At     time.Time // by the target's clock
 	Method string
+	Target string // path and query, as they were sent
 	Header http.Header
 	Body   []byte
 }
@@ -119,7 +120,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the caller is gone
 	}
-	status := b.record(Call{At: r.now(), Method: req.Method, Header: req.Header, Body: body})
+	status := b.record(Call{At: r.now(), Method: req.Method, Target: req.RequestURI, Header: req.Header, Body: body})
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}

@@ -19,6 +19,7 @@ var Forms = []Form{
 	{"junit", "for the test page of a CI server", WriteJUnit},
 	{"markdown", "for the summary of a CI job", WriteMarkdown},
 	{"har", "the requests of clauses that are not kept, for a browser's network panel", WriteHAR},
+	{"ctrf", "JSON in the Common Test Report Format, for tools that read it", WriteCTRF},
 	{"badge", "an SVG", WriteBadge},
 	{"shield", "the badge's JSON, for a server that draws badges", WriteShield},
 }

@@ -188,12 +188,34 @@ func runFacts(r *Report) (list [][2]string) {
 		{"Endpoint", r.Target.Endpoint},
 		{"Seed", seed},
 		{"Suite", r.Version},
+		{"Documents", r.documents()},
+		{"Implementation", implementationText(r.Implementation)},
 	} {
 		if f[1] != "" {
 			list = append(list, f)
 		}
 	}
 	return list
+}
+
+// documents lists the documents judged, with their dates.
+func (r *Report) documents() string {
+	var list []string
+	for _, d := range r.Documents {
+		text := strings.TrimSpace(d.Name + " " + d.Version)
+		if d.Date != "" {
+			text += " of " + d.Date
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, ", ")
+}
+
+func implementationText(i *Implementation) string {
+	if i == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(i.Name+" "+i.Version+" "+i.Contact), " ")
 }
 
 func levelOf(s Sum) pageLevel {

@@ -31,6 +31,9 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, ", dialect %s, seed %d", r.Dialect, r.Seed)
 	}
 	b.WriteString(".\n\n")
+	if r.Implementation != nil {
+		fmt.Fprintf(&b, "Implementation: %s. Suite %s, documents: %s.\n\n", markdownPlain(implementationText(r.Implementation)), markdownPlain(r.Version), markdownPlain(r.documents()))
+	}
 	if r.Preflight != "" {
 		fmt.Fprintf(&b, "**%s**\n", markdownPlain(r.Preflight))
 		_, err := io.WriteString(w, b.String())

@@ -44,10 +44,13 @@ const (
 
 // Report is the report of a run. All texts are free of secrets.
 type Report struct {
-	Schema  string    `json:"schema"`
-	Version string    `json:"version"` // of the suite
-	Target  Target    `json:"target"`
-	Started time.Time `json:"started"`
+	Schema  string `json:"schema"`
+	Version string `json:"version"` // of the suite
+	// Implementation is what was judged; nil where the run does not name it.
+	Implementation *Implementation `json:"implementation,omitempty"`
+	Documents      []Document      `json:"documents,omitempty"`
+	Target         Target          `json:"target"`
+	Started        time.Time       `json:"started"`
 	// Duration is the time on the wall, Passed that of the target.
 	Duration   Duration `json:"took_ms"`
 	TargetTime Duration `json:"target_time_ms"`

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+)
+
+// Implementation is what was judged, as its maker calls it.
+type Implementation struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Contact string `json:"contact,omitempty"` // a URL or an address
+}
+
+// Document is one of the documents whose clauses are judged.
+type Document struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Date    string `json:"date,omitempty"` // of the copy: 2026-08, or 2026-08-18
+}
+
+// Sign returns the Ed25519 signature of a file, by a private key in PEM (PKCS #8, as of
+// openssl genpkey -algorithm ed25519).
+func Sign(file, key []byte) ([]byte, error) {
+	der, err := pemBlock(key, "PRIVATE KEY")
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
+	private, ok := parsed.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return nil, errors.New("the key is not an Ed25519 key: make one with openssl genpkey -algorithm ed25519")
+	}
+	return ed25519.Sign(private, file), nil
+}
+
+// Verify checks the signature of a file by a public key in PEM (as of openssl pkey -pubout).
+func Verify(file, signature, key []byte) error {
+	der, err := pemBlock(key, "PUBLIC KEY")
+	if err != nil {
+		return err
+	}
+	parsed, err := x509.ParsePKIXPublicKey(der)
+	public, ok := parsed.(ed25519.PublicKey)
+	if err != nil || !ok {
+		return errors.New("the key is not an Ed25519 key")
+	}
+	if !ed25519.Verify(public, file, signature) {
+		return errors.New("the signature does not belong to this report and this key")
+	}
+	return nil
+}
+
+func pemBlock(text []byte, kind string) ([]byte, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != kind {
+		return nil, fmt.Errorf("the key is not a PEM file with a %s", kind)
+	}
+	return block.Bytes, nil
+}
+
+// WriteComparison writes a page with a column for each report and a row for each clause.
+func WriteComparison(w io.Writer, reports []*Report) error {
+	type cell struct {
+		Result *Result
+		Link   string
+	}
+	type row struct {
+		Result
+		Cells  []cell
+		Differ bool
+	}
+	var rows []row
+	for column, r := range reports {
+		for i := range r.Results {
+			x := &r.Results[i]
+			at := slices.IndexFunc(rows, func(r row) bool { return r.Clause == x.Clause })
+			if at < 0 {
+				at = len(rows)
+				rows = append(rows, row{Result: *x, Cells: make([]cell, len(reports))})
+			}
+			rows[at].Cells[column].Result = x
+		}
+	}
+	for i, one := range rows {
+		rows[i].Differ = slices.ContainsFunc(one.Cells, func(c cell) bool { return verdictText(c.Result) != verdictText(one.Cells[0].Result) })
+	}
+	return comparisonTemplate.Execute(w, map[string]any{
+		"Reports": reports, "Rows": rows, "Style": template.CSS(pageStyle + comparisonStyle), "Policy": "default-src 'none'; style-src '" + contentHash(pageStyle+comparisonStyle) + "'; img-src data:",
+	})
+}
+
+const comparisonStyle = `
+.compare { border-collapse: collapse; margin: 16px; } .compare th, .compare td { text-align: left; vertical-align: top; padding: 4px 10px; border-bottom: 1px solid var(--line); }
+.compare tr.differ { background: var(--sunk); }`
+
+var comparisonTemplate = template.Must(template.New("comparison").Funcs(template.FuncMap{
+	"slug": verdictClass, "headline": conclusion, "verdict": verdictText, "brief": oneLine, "title": (*Report).Title,
+}).Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{{.Policy}}"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Conformance compared</title><link rel="icon" href="data:,"><style>{{.Style}}</style></head><body><table class="compare">
+<thead><tr><th>Clause</th>{{range .Reports}}<th>{{title .}}<br><small>{{.Started.UTC.Format "2006-01-02"}}, suite {{.Version}}<br>{{headline .}}</small></th>{{end}}</tr></thead><tbody>
+{{- range .Rows}}
+<tr{{if .Differ}} class="differ"{{end}}><th>{{if .Link}}<a href="{{.Link}}">{{.Clause}}</a>{{else}}{{.Clause}}{{end}} <small>{{.Level}} {{.Statement}}</small></th>
+{{- range .Cells}}<td>{{with .Result}}<span class="pill v-{{slug .Verdict}}">{{verdict .}}</span> <small>{{brief .}}</small>{{else}}not in the report{{end}}</td>{{end}}</tr>
+{{- end}}
+</tbody></table></body></html>
+`))
+
+// Title is the name of what was judged, or its address.
+func (r *Report) Title() string {
+	if i := r.Implementation; i != nil {
+		return i.Name + map[bool]string{true: " " + i.Version}[i.Version != ""]
+	}
+	return orElse(r.Target.Where(), "local")
+}

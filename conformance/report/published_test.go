@@ -1,0 +1,103 @@
+package report_test
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/report"
+)
+
+// keyPair returns a pair of keys in PEM.
+func keyPair(t *testing.T) (private, public []byte) {
+	t.Helper()
+	open, secret, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secretDER, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	openDER, err := x509.MarshalPKIXPublicKey(open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secretDER}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: openDER})
+}
+
+// A signature belongs to one report and one key.
+func TestSignature(t *testing.T) {
+	private, public := keyPair(t)
+	_, other := keyPair(t)
+	text := []byte(written("json", sample()))
+	signature, err := report.Sign(text, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := []byte(strings.Replace(string(text), `"FAIL"`, `"PASS"`, 1))
+	for name, c := range map[string]struct {
+		text, signature, key []byte
+		valid                bool
+	}{
+		"the report":       {text, signature, public, true},
+		"a changed report": {changed, signature, public, false},
+		"another key":      {text, signature, other, false},
+		"no signature":     {text, nil, public, false},
+		"no key":           {text, signature, []byte("key"), false},
+		"the private key":  {text, signature, private, false},
+	} {
+		if err := report.Verify(c.text, c.signature, c.key); (err == nil) != c.valid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, key := range [][]byte{nil, public, []byte("key")} {
+		if _, err := report.Sign(text, key); err == nil {
+			t.Errorf("signed with %q", key)
+		}
+	}
+}
+
+// A comparison has a column for each report, says what differs, and lets nothing of the
+// target's be markup.
+func TestComparison(t *testing.T) {
+	one, other := sample(), sample()
+	one.Implementation = &report.Implementation{Name: "one " + hostile, Version: "3.4"}
+	other.Results = other.Results[1:]
+	other.Results[0].Verdict, other.Results[0].Failure = report.Pass, nil
+	var b strings.Builder
+	if err := report.WriteComparison(&b, []*report.Report{one, other}); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{"3.4", "gpus.example.com", "not in the report", "JOB-02", "FAIL", "PASS", "2026-03-04"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in the page", want)
+		}
+	}
+	if n := strings.Count(page, `<tr class="differ">`); n != 2 || strings.Contains(page, "<script>") || strings.Contains(page, "<img") {
+		t.Errorf("%d rows differ, or the target has markup:\n%s", n, page)
+	}
+}
+
+// CTRF counts each clause once.
+func TestCTRF(t *testing.T) {
+	r := sample()
+	var got struct {
+		ReportFormat string
+		Results      struct {
+			Summary map[string]int64
+			Tests   []struct{ Name, Status string }
+		}
+	}
+	if err := json.Unmarshal([]byte(written("ctrf", r)), &got); err != nil {
+		t.Fatal(err)
+	}
+	s := got.Results.Summary
+	if got.ReportFormat != "CTRF" || len(got.Results.Tests) != len(r.Results) || s["passed"]+s["failed"]+s["skipped"]+s["pending"]+s["other"] != s["tests"] || s["failed"] != 3 || s["stop"] <= s["start"] {
+		t.Errorf("%+v", got)
+	}
+}
