@@ -119,18 +119,18 @@ func (s pageSource) Log(endpoint, worker string) ([]page.Line, bool) {
 type metricsSource struct{ *Jobrunner }
 
 func (s metricsSource) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
-	endpoints, err := s.store.Endpoints(ctx)
+	ids, err := s.store.EndpointIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]metrics.Endpoint, len(endpoints))
-	for i, e := range endpoints {
-		load, err := s.engine.Load(ctx, e.ID)
+	out := make([]metrics.Endpoint, len(ids))
+	for i, id := range ids {
+		load, err := s.engine.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = metrics.Endpoint{ID: e.ID, Jobs: s.engine.Counts(e.ID), Oldest: load.Oldest, Workers: s.states(e.ID)}
-		for _, w := range s.pools.Workers(e.ID) {
+		out[i] = metrics.Endpoint{ID: id, Jobs: s.engine.Counts(id), Oldest: load.Oldest, Workers: s.states(id)}
+		for _, w := range s.pools.Workers(id) {
 			if w.Usage != (worker.Usage{}) { // it is a process
 				out[i].Each = append(out[i].Each, metrics.Worker{ID: w.ID, CPU: w.Usage.CPU, Memory: w.Usage.Memory})
 			}

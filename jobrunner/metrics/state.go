@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,15 +113,16 @@ func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labe
 }
 
 func (n *stateCollector) endpoint(out chan<- prometheus.Metric, e Endpoint) {
-	gauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
+	// In the order of the output: sorting what is sorted costs the registry little.
 	gauge(out, jobsNow, float64(e.Jobs.InProgress), e.ID, string(engine.InProgress))
+	gauge(out, jobsNow, float64(e.Jobs.InQueue), e.ID, string(engine.InQueue))
 	age := time.Duration(0)
 	if !e.Oldest.IsZero() {
 		age = max(0, n.clock.Now().Sub(e.Oldest))
 	}
 	gauge(out, oldestAge, age.Seconds(), e.ID)
-	for state, count := range e.Workers {
-		gauge(out, workers, float64(count), e.ID, state)
+	for _, state := range slices.Sorted(maps.Keys(e.Workers)) {
+		gauge(out, workers, float64(e.Workers[state]), e.ID, state)
 	}
 	for _, w := range e.Each {
 		out <- prometheus.MustNewConstMetric(workerCPU, prometheus.CounterValue, w.CPU.Seconds(), e.ID, w.ID)

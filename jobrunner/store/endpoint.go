@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"slices"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // Endpoint is a serverless endpoint. Its name need not be unique.
@@ -92,6 +94,17 @@ func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 
 // Endpoints lists the endpoints, the oldest first.
 func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, error) { return list[Endpoint](ctx, s) }
+
+// EndpointIDs lists the ids of the endpoints, in their order, without reading the objects.
+func (s *Store) EndpointIDs(ctx context.Context) (ids []string, err error) {
+	err = s.db.Read(ctx, func(r *sqldb.Reader) error {
+		rows, err := r.Query("SELECT id FROM objects WHERE kind = ?", endpoints.key)
+		ids, err = column(rows, err)
+		return err
+	})
+	slices.Sort(ids)
+	return ids, err
+}
 
 // EndpointPage lists a part of the endpoints, with the position of the next part.
 func (s *Store) EndpointPage(ctx context.Context, p Page) (part []Endpoint, next int64, err error) {
