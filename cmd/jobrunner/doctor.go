@@ -18,6 +18,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/kubernetes"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
 // doctor looks at what a deployment needs on this machine. It changes nothing, and may
@@ -73,7 +74,7 @@ func (d *doctor) Run() error {
 		name string
 		find func(context.Context) finding
 	}{
-		{"address", d.address}, {"data folder", d.dataFolder}, {"clock", d.clock}, {"open files", d.openFiles},
+		{"address", d.address}, {"data folder", d.dataFolder}, {"database", d.database}, {"clock", d.clock}, {"open files", d.openFiles},
 		{"GPUs", d.driver}, {"images", d.images}, {"PostgreSQL", d.postgres}, {"Python", d.python}, {"Terraform", d.terraform},
 	} {
 		f := check.find(ctx)
@@ -170,6 +171,21 @@ func (d *doctor) dataFolder(context.Context) finding {
 		return warn("a full disk refuses new jobs: free some space", "%s can be written, and its disk has %d MiB free", dir, free>>20)
 	}
 	return ok("%s can be written, %d GiB free", dir, free>>30)
+}
+
+// database reads the whole database, however large it is.
+func (d *doctor) database(context.Context) finding {
+	dir, err := dataDir(d.Data)
+	if err != nil {
+		return fail("set --data", "%s", err)
+	}
+	if !sqldb.HasDatabase(dir) {
+		return ok("%s has none yet", dir)
+	}
+	if err := sqldb.Check(dir); err != nil {
+		return fail("stop the jobrunner first", "%s", err)
+	}
+	return ok("%s has an undamaged one", dir)
 }
 
 func (d *doctor) driver(context.Context) finding {

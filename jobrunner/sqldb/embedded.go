@@ -71,6 +71,11 @@ func (db *embedded) connect(ctx context.Context, source string, pragmas []string
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(db.file); err == nil && info.Size() <= checkedSize {
+		if err := w.check(db.file, "quick_check"); err != nil {
+			return errors.Join(err, w.close())
+		}
+	}
 	db.writer = startWriter(w, db.reserve)
 	if db.readers, err = openReaders(source, pragmas); err != nil {
 		return err

@@ -1,0 +1,44 @@
+package sqldb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// checkedSize bounds the database that is checked whenever it is opened, in bytes: that
+// takes about a second.
+const checkedSize = 256 << 20
+
+// Check reads the whole database of a data folder, and returns the first damage. A
+// jobrunner may use it meanwhile. Without a database it returns nil.
+func Check(dir string) (err error) {
+	path := filepath.Join(dir, fileName)
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	l, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	c := newConn(l, sqliteDialect)
+	defer func() { err = errors.Join(err, c.close()) }()
+	return c.check(path, "integrity_check")
+}
+
+// check runs a PRAGMA that looks for damage.
+func (c *conn) check(file, pragma string) error {
+	rows, err := c.query("PRAGMA " + pragma + "(1)")
+	var found string
+	if err = (Row{rows, err}).Scan(&found); err == nil && found == "ok" {
+		return nil
+	}
+	if err != nil {
+		found = err.Error()
+	}
+	return fmt.Errorf("the database %s is damaged (%s): restore a backup of the data folder, or let sqlite3's .recover save what is readable", file, found)
+}
