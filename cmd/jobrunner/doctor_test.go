@@ -46,7 +46,7 @@ func TestDoctor(t *testing.T) {
 	put(t, filepath.Join(dir, "rules.yaml"), "rules: [{image: a, command: {run: [/bin/cat]}}]\n")
 	put(t, filepath.Join(dir, "file"), "")
 	bare := []string{"PATH=" + dir, "HOME=" + dir}
-	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "images", "open files"}
+	checks := []string{"GPUs", "PostgreSQL", "Python", "Terraform", "address", "clock", "data folder", "database", "images", "open files"}
 	for name, c := range map[string]struct {
 		args   []string
 		check  string
