@@ -77,14 +77,14 @@ func (c *responseCopy) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // waitTimeout is how long a test waits for an expected request. The public SDK needs
 // many seconds to load when several processes load it at once.
-var waitTimeout = time.Minute
+var waitTimeout = 4 * time.Minute
 
 // exitTimeout is how long a test waits for requests after the worker has ended.
 const exitTimeout = 15 * time.Second
 
 func init() {
 	if os.Getenv("WORKER_SDK_PATH") != "" {
-		waitTimeout = 4 * time.Minute
+		waitTimeout = 8 * time.Minute
 	}
 }
 
