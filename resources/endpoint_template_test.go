@@ -99,8 +99,12 @@ func TestEndpointTemplateDrift(t *testing.T) {
 		next("the template: "+what, "update")
 		next("after the template's "+what, "no-op")
 	}
-	changeTemplate(func(t *api.Template) { t.Name = d.Name("renamed"); t.Public = true })
-	next("the template's name", "no-op")
+	// Nothing of a worker changes.
+	changeTemplate(func(t *api.Template) {
+		t.Name, t.Public = d.Name("renamed"), true
+		t.Mounts.Persistent = &api.PersistentMount{Size: 10, Path: "/x"}
+	})
+	next("the template's name and mounts", "no-op")
 
 	for what, change := range map[string]func(*api.Endpoint){
 		"image":       func(e *api.Endpoint) { e.Container.Image = new("elsewhere") },

@@ -124,7 +124,7 @@ func with(config map[string]any, changes map[string]any) map[string]any {
 // testedApart are attributes that have tests of their own, by one of these.
 var testedApart = map[string]string{
 	"deletion_protection": "TestProtection", "max_hourly_cost": "TestPlanCost", "timeouts": "TestWaitPlan", "wait_for": "TestWaitPlan",
-	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointFollowsTemplate, TestPodOfATemplate",
+	"env_wo": "TestEnvWriteOnly", "env_wo_version": "TestEnvWriteOnly", "template_id": "TestEndpointTemplateDrift, TestPodOfATemplate",
 	"registry": "TestRegistryAuth, TestEndpointOwnContainer", "network_volumes": "TestEndpoint",
 }
 

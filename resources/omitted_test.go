@@ -43,7 +43,7 @@ var optionalValues = map[string]map[string]any{
 var unreadable = []string{
 	"data_center_ids", "start_ssh", "start_jupyter", "desired_state", "interruptible", "support_public_ip", "country_codes", "gpu_type_priority", "cpu_flavor_priority",
 	"data_center_priority", "min_ram_per_gpu", "min_vcpu_per_gpu", "min_disk_bandwidth_mbps", "min_download_mbps", "min_upload_mbps", "name", "keep_others",
-	"password", "password_wo", "password_wo_version", "cpu", // of a pod: without it it has GPUs
+	"username", "password", "password_wo", "password_wo_version", "cpu", // of a pod: without it it has GPUs
 	"image", "args", "disk", "env", "ports", "registry", // of an endpoint, beside a template
 }
 

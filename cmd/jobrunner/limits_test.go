@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
@@ -73,6 +74,13 @@ func TestRefusalsOfLargeBodiesReachClients(t *testing.T) {
 	p := serve(t, environment(t.TempDir(), "GPUCLOUD_API_KEY=k"), "--ephemeral", "--limits=off", "--body-memory=64")
 	id := p.endpoint("builtin/echo")
 	holder := p.ask("POST", "/v2/"+id+"/runsync", 20<<20, make([]byte, 1)) // has the memory
+	go func() {                                                            // and keeps it: a client that sends nothing is cut off
+		for piece := make([]byte, 32<<10); ; time.Sleep(time.Second) {
+			if _, err := holder.Write(piece); err != nil {
+				return
+			}
+		}
+	}()
 	defer holder.Close()
 	file := filepath.Join(t.TempDir(), "body")
 	for _, c := range []struct {
