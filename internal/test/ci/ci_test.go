@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package ci runs what users copy into their CI: the actions of actions/, and the example
-// repositories of examples/ci, as far as that is possible without GitHub and GitLab.
+// Package ci runs what users copy into their CI: the scripts of actions/, and the example
+// repositories of examples/ci. actionlint checks the workflows (make lint).
 package ci
 
 import (
@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/ghrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/gobuild"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
@@ -44,6 +43,7 @@ var build = sync.OnceValue(func() error {
 type machine struct {
 	t     *testing.T
 	repo  string // the example's copy
+	tree  string // the project, absolute
 	tools string // the folder of the command line
 	home  string
 	env   []string
@@ -58,40 +58,21 @@ func newMachine(t *testing.T, example string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tree, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	base := t.TempDir()
-	m := &machine{t: t, repo: filepath.Join(base, "repository"), tools: filepath.Join(base, "tools"), home: filepath.Join(base, "home")}
+	m := &machine{t: t, tree: tree, repo: filepath.Join(base, "repository"), tools: filepath.Join(base, "tools"), home: filepath.Join(base, "home")}
 	err = errors.Join(os.Mkdir(m.tools, 0o700), os.Mkdir(m.home, 0o700), os.Symlink(cli.Path, filepath.Join(m.tools, "terraform")), os.CopyFS(m.repo, os.DirFS(filepath.Join(root, example))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.env = []string{
 		"HOME=" + m.home, "PATH=" + strings.Join([]string{m.tools, programs, os.Getenv("PATH")}, string(filepath.ListSeparator)), "CHECKPOINT_DISABLE=1", "TF_CLI_ARGS=-no-color",
-		"TMPDIR=" + base, "GPUCLOUD_QUEUE_URL=https://production.example.com", // which no job may reach
+		"TMPDIR=" + base, "GPUCLOUD_SOURCE=" + tree, "GPUCLOUD_QUEUE_URL=https://production.example.com", // which no job may reach
 	}
 	return m
-}
-
-// github is a runner of GitHub's in the repository.
-func (m *machine) github() *ghrunner.Runner {
-	m.t.Helper()
-	actions, err := ghrunner.OwnActions(root)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return &ghrunner.Runner{Workspace: m.repo, Env: m.env, Actions: actions, Uses: func(name string, with map[string]string) error {
-		switch name {
-		case "actions/checkout", "hashicorp/setup-terraform": // the machine has both
-			return nil
-		case "actions/upload-artifact":
-			for _, report := range []string{"report.html", "junit.xml", "report.json"} {
-				if _, err := os.Stat(filepath.Join(with["path"], report)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		return errors.New("unknown action " + name)
-	}}
 }
 
 // bash runs a script in the repository, with further variables. A process that it leaves
@@ -117,6 +98,16 @@ func (m *machine) bash(script string, env ...string) (output string, err error) 
 		m.t.Fatal(readErr)
 	}
 	return string(text), err
+}
+
+// read returns the content of a file in the repository.
+func (m *machine) read(name string) string {
+	m.t.Helper()
+	text, err := os.ReadFile(filepath.Join(m.repo, name))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // ended tells that no jobrunner runs whose state is in a folder, and that its key is gone.

@@ -3,56 +3,99 @@
 package ci
 
 import (
-	"fmt"
-	"io/fs"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/ghrunner"
+	"github.com/goccy/go-yaml"
 )
 
-// Each action.yml has the metadata that GitHub accepts, and its steps find their scripts.
+// action is the metadata of a composite action, as GitHub documents it.
+type action struct {
+	Name        string
+	Description string
+	Inputs      map[string]struct {
+		Description string
+		Required    bool
+		Default     *string
+	}
+	Outputs map[string]struct{ Description, Value string }
+	Runs    struct {
+		Using string
+		Steps []struct {
+			ID, If, Uses, Run, Shell string
+			With, Env                map[string]string
+		}
+	}
+}
+
+func readAction(t *testing.T, name string) (a action, text string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "actions", name, "action.yml"))
+	if err == nil {
+		err = yaml.UnmarshalWithOptions(content, &a, yaml.Strict())
+	}
+	if err != nil {
+		t.Fatalf("%s: %s", name, err)
+	}
+	return a, string(content)
+}
+
+var (
+	inputUsed  = regexp.MustCompile(`\$\{\{ inputs\.([\w-]+) \}\}`)
+	outputUsed = regexp.MustCompile(`\$\{\{ steps\.(\w+)\.outputs\.([\w-]+) \}\}`)
+)
+
+// Each action.yml has what GitHub requires; its script exists, reads each variable that it
+// gets, and writes each output that it has.
 func TestActions(t *testing.T) {
 	t.Parallel()
-	found := 0
-	err := filepath.WalkDir(filepath.Join(root, "actions"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Name() != "action.yml" {
-			return err
+	for _, name := range []string{"jobrunner", "jobrunner/stop", "conformance"} {
+		a, text := readAction(t, name)
+		if a.Name == "" || a.Description == "" || a.Runs.Using != "composite" || len(a.Runs.Steps) == 0 {
+			t.Errorf("%s: expected a name, a description, and a composite action with steps", name)
+			continue
 		}
-		found++
-		a, err := ghrunner.ReadAction(filepath.Dir(path))
-		if err != nil {
-			t.Errorf("%s: %s", path, err)
-			return nil
-		}
-		for name, input := range a.Inputs {
-			if input.Description == "" || input.Default == nil && !input.Required {
-				t.Errorf("%s: the input %s needs a description, and a default or required", path, name)
+		for input, declared := range a.Inputs {
+			if declared.Description == "" || declared.Default == nil && !declared.Required || !strings.Contains(text, "${{ inputs."+input+" }}") {
+				t.Errorf("%s: the input %s needs a description, a default or required, and a step that gets it", name, input)
 			}
 		}
-		used := ""
-		for _, step := range a.Runs.Steps {
-			used += fmt.Sprint(step.Env, step.With)
-			script, ok := strings.CutPrefix(strings.Trim(step.Run, `"`), "$GITHUB_ACTION_PATH/")
-			if step.Run == "" {
-				continue
-			}
-			if info, err := os.Stat(filepath.Join(filepath.Dir(path), script)); !ok || err != nil || info.Mode()&0o100 == 0 {
-				t.Errorf("%s: expected an executable script beside it, got %s", path, step.Run)
+		for _, used := range inputUsed.FindAllStringSubmatch(text, -1) {
+			if _, declared := a.Inputs[used[1]]; !declared {
+				t.Errorf("%s: the input %s is not declared", name, used[1])
 			}
 		}
-		for input := range a.Inputs {
-			if !strings.Contains(used, "${{ inputs."+input+" }}") {
-				t.Errorf("%s: no step gets the input %s", path, input)
+		first := a.Runs.Steps[0]
+		script, beside := strings.CutPrefix(strings.Trim(first.Run, `"`), "$GITHUB_ACTION_PATH/")
+		path := filepath.Join(root, "actions", name, script)
+		if info, err := os.Stat(path); err != nil || !beside || info.Mode()&0o100 == 0 || first.Shell != "bash" {
+			t.Errorf("%s: expected an executable script beside it, run by bash, got %s", name, first.Run)
+			continue
+		}
+		var source strings.Builder
+		for _, file := range []string{path, filepath.Join(root, "actions/program.sh"), filepath.Join(root, "actions/jobrunner/jobrunner.sh")} {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(content)
+		}
+		for variable := range first.Env {
+			if !regexp.MustCompile(`\b` + variable + `\b`).MatchString(source.String()) {
+				t.Errorf("%s: %s doesn't read %s", name, script, variable)
 			}
 		}
-		return nil
-	})
-	if err != nil || found != 3 {
-		t.Errorf("%d actions, %v", found, err)
+		for _, used := range outputUsed.FindAllStringSubmatch(text, -1) {
+			if used[1] != first.ID || !strings.Contains(source.String(), `"`+used[2]+"=") {
+				t.Errorf("%s: %s doesn't write the output %s", name, script, used[0])
+			}
+		}
 	}
 }
 
@@ -61,10 +104,7 @@ func TestActions(t *testing.T) {
 func TestJobrunnerScript(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
-	script, err := filepath.Abs(filepath.Join(root, "actions/jobrunner/jobrunner.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
 	state := filepath.Join(m.repo, "state of it")
 	env := []string{"JOBRUNNER_STATE=" + state, "SCRIPT=" + script}
 	for _, c := range []struct {
@@ -94,10 +134,7 @@ func TestJobrunnerScript(t *testing.T) {
 func TestStartWithoutPS(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
-	script, err := filepath.Abs(filepath.Join(root, "actions/jobrunner/jobrunner.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := filepath.Join(m.tree, "actions/jobrunner/jobrunner.sh")
 	output, err := m.bash(`tools=$(mktemp -d); for name in bash env dirname; do ln -s "$(command -v $name)" "$tools/"; done; PATH=$tools `+script+` start`, "JOBRUNNER_STATE="+m.repo+"/.state")
 	if err == nil || !strings.Contains(output, "ps is missing") {
 		t.Errorf("%v\n%s", err, output)
@@ -111,10 +148,7 @@ func TestStartWithoutPS(t *testing.T) {
 func TestJudgeScript(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
-	script, err := filepath.Abs(filepath.Join(root, "actions/conformance/judge.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := filepath.Join(m.tree, "actions/conformance/judge.sh")
 	for env, want := range map[string]string{
 		"GPUCLOUD_QUEUE_URL=":       "set BASE_URL API_KEY,",
 		"BASE_URL=http://127.0.0.1": "set API_KEY,",
@@ -130,10 +164,7 @@ func TestJudgeScript(t *testing.T) {
 func TestInstalledProvider(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
-	script, err := filepath.Abs(filepath.Join(root, "actions/program.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := filepath.Join(m.tree, "actions/program.sh")
 	other := filepath.Join(m.repo, "other")
 	if err := os.WriteFile(other, []byte("other"), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
@@ -171,41 +202,56 @@ func TestInstalledProvider(t *testing.T) {
 	}
 }
 
-// Flags with spaces in inputs stay whole, and the outputs name the deployment.
-func TestStartAction(t *testing.T) {
+// Inputs with spaces stay whole, and flags are words.
+func TestInputsOfActions(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "examples/ci/shell")
-	config := filepath.Join(m.repo, "a rule.yaml")
-	if err := os.Rename(filepath.Join(m.repo, "jobrunner.yaml"), config); err != nil {
+	fake := filepath.Join(m.repo, "fake")
+	const program = "#!/bin/sh\nprintf '[%s]' \"$@\" >&2\necho \"endpoint $GPUCLOUD_ENDPOINT_ID\" >&2\nexit 3\n"
+	if err := os.WriteFile(fake, []byte(program), 0o700); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
-	workflow := filepath.Join(m.repo, "workflow.yml")
-	text := `
-jobs:
-  job:
-    env: {GREETING: hello}
-    steps:
-      - id: deployment
-        uses: ` + ghrunner.Source + `/actions/jobrunner@main
-        with: {config: a rule.yaml, simulate-gpus: l4x2, flags: --clock=admin --limits=off}
-      - run: test "$URL" = "$GPUCLOUD_BASE_URL" && test -f "$LOG" && test "$GREETING" = hello
-        env:
-          URL: ${{ steps.deployment.outputs.url }}
-          LOG: ${{ steps.deployment.outputs.log }}
-      - run: |
-          curl -sf -H "Authorization: Bearer $GPUCLOUD_API_KEY" "$GPUCLOUD_BASE_URL/clock"
-      - run: exit 7
-      - run: echo this is skipped
-      - uses: ` + ghrunner.Source + `/actions/jobrunner/stop@main
-        if: always()
-        with: {lines: 5}
-`
-	if err := os.WriteFile(workflow, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, "JOBRUNNER="+fake, "PROVIDER=none", "RUNNER_TEMP="+m.repo,
+		"CONFIG=a rule.yaml", "SIMULATE_GPUS=l4x2", "CATALOG=a catalog.yaml", "FLAGS=--clock=admin  --limits=off")
+	if err == nil || !strings.Contains(output, "[--config=a rule.yaml][--simulate-gpus=l4x2][--catalog=a catalog.yaml][--clock=admin][--limits=off]") {
+		t.Errorf("start.sh: %v\n%s", err, output)
 	}
-	r := m.github()
-	err := r.RunJob(t, workflow, "job")
-	if err == nil || !strings.Contains(err.Error(), "exit status 7") || strings.Contains(r.Output, "skipped") || !strings.Contains(r.Output, `"now"`) || !strings.Contains(r.Output, "::endgroup::") {
-		t.Errorf("%v\n%s", err, r.Output)
+	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/conformance/judge.sh"; status=$?; cat output; exit $status`, "CONFORMANCE="+fake, "RUNNER_TEMP="+m.repo, "GITHUB_OUTPUT="+m.repo+"/output",
+		"BASE_URL=http://127.0.0.1", "API_KEY=k", "ENDPOINT_ID=e", "SELECT=JOB-* !AUT-03", "KNOWN_FAILING=a file", "FLAGS=--progress=off")
+	for _, want := range []string{"[run][--profile=read][--known-failing=a file]", "[--progress=off][--select=JOB-*][--select=!AUT-03]", "endpoint e\n", "reports=" + m.repo + "/conformance-reports\n", "status=3\n"} {
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 3 || !strings.Contains(output, want) {
+			t.Errorf("judge.sh: %v, expected %q in\n%s", err, want, output)
+		}
 	}
+}
+
+// In a workflow of GitHub, the variables go to the later steps, the key is masked, the outputs
+// name the deployment, and stop prints the end of the log.
+func TestScriptsOnGitHub(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "examples/ci/shell")
+	env := []string{"PROVIDER=none", "RUNNER_TEMP=" + m.repo, "GITHUB_ENV=" + m.repo + "/env", "GITHUB_OUTPUT=" + m.repo + "/output"}
+	output, err := m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/start.sh"`, append(env, "FLAGS=--clock=admin")...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	later := strings.Fields(m.read("env"))
+	key := ""
+	for _, variable := range later {
+		if value, ok := strings.CutPrefix(variable, "GPUCLOUD_API_KEY="); ok {
+			key = value
+		}
+	}
+	if key == "" || !strings.Contains(output, "::add-mask::"+key+"\n") || strings.Count(output, key) != 1 {
+		t.Errorf("expected the key %q once, masked, in\n%s", key, output)
+	}
+	output, err = m.bash(`curl -sf -H "Authorization: Bearer $RUNPOD_API_KEY" "$GPUCLOUD_BASE_URL/clock" && . ./output && test "$url" = "$GPUCLOUD_BASE_URL" -a -f "$log" && echo "[$GPUCLOUD_QUEUE_URL]"; sed -n 's/^sdk-url=//p' output; echo "$RUNPOD_ENDPOINT_BASE_URL"`, later...)
+	if lines := strings.Split(strings.TrimSpace(output), "\n"); err != nil || !strings.Contains(output, "[]\n") || lines[len(lines)-1] != lines[len(lines)-2] {
+		t.Errorf("the later step: %v\n%s", err, output)
+	}
+	output, err = m.bash(`"$GPUCLOUD_SOURCE/actions/jobrunner/stop/stop.sh"`, append(env, "LINES_OF_LOG=1")...)
+	if err != nil || !strings.HasPrefix(output, "::group::Log of the jobrunner\n") || !strings.HasSuffix(output, "::endgroup::\n") || strings.Count(output, "\n") != 3 {
+		t.Errorf("stop.sh: %v\n%s", err, output)
+	}
+	m.ended(filepath.Join(m.repo, ".jobrunner"))
 }

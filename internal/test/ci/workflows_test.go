@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/ghrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/tfcli"
 )
 
@@ -61,7 +61,10 @@ func TestOwnWorkflow(t *testing.T) {
 	}
 }
 
-var pinned = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ghrunner.Source + `/actions/[a-z/]+@main)$`)
+// ownActions is how users name the actions of this project.
+const ownActions = "gpucloud/terraform-provider-gpucloud/actions/"
+
+var pinned = regexp.MustCompile(`^(actions/(checkout@v4|setup-go@v5|cache@v4|upload-artifact@v4)|hashicorp/setup-terraform@v3|opentofu/setup-opentofu@v1|` + ownActions + `[a-z/]+@main)$`)
 
 // Workflows and actions use no action that this list lacks: a new one is somebody else's code
 // with this project's rights.
@@ -84,6 +87,65 @@ func TestUsedActions(t *testing.T) {
 			if !pinned.MatchString(found[1]) {
 				t.Errorf("%s uses %s", file, found[1])
 			}
+		}
+	}
+}
+
+// The workflows that users copy give the actions of this project inputs that they have,
+// and always stop the jobrunner. actionlint doesn't know actions of other repositories.
+func TestInputsInWorkflows(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile(filepath.Join(root, "docs/guides/module-tests.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "# .github/workflows/test.yml\n")
+	inGuide, _, _ := strings.Cut(rest, "```")
+	workflows := map[string]string{"module-tests.md": inGuide}
+	for _, name := range []string{"test.yml", "conformance.yml"} {
+		text, err := os.ReadFile(filepath.Join(root, "examples/ci/github/.github/workflows", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		workflows[name] = string(text)
+	}
+	for name, text := range workflows {
+		var workflow struct {
+			Jobs map[string]struct {
+				Steps []struct {
+					Uses, If string
+					With     map[string]string
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(text), &workflow); err != nil {
+			t.Fatalf("%s: %s", name, err)
+		}
+		var used []string
+		for _, job := range workflow.Jobs {
+			for _, step := range job.Steps {
+				own, ok := strings.CutPrefix(strings.TrimSuffix(step.Uses, "@main"), ownActions)
+				if !ok {
+					continue
+				}
+				used = append(used, own)
+				declared, _ := readAction(t, own)
+				for input := range step.With {
+					if _, ok := declared.Inputs[input]; !ok {
+						t.Errorf("%s: the action %s has no input %s", name, own, input)
+					}
+				}
+				if own == "jobrunner/stop" && step.If != "always()" {
+					t.Errorf("%s: the jobrunner runs on after a failed step", name)
+				}
+			}
+		}
+		want := []string{"jobrunner", "jobrunner/stop"}
+		if name == "conformance.yml" {
+			want = []string{"conformance"}
+		}
+		if !slices.Equal(used, want) {
+			t.Errorf("%s uses the actions %q, want %q", name, used, want)
 		}
 	}
 }

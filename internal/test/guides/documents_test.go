@@ -3,6 +3,7 @@ package guides
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,10 +74,18 @@ func (s *session) follow(b block) {
 	}
 	if first, _, _ := strings.Cut(b.text, "\n"); !fileName.MatchString(first) {
 		s.expectPart(b)
-	} else if name := s.write(b); strings.HasPrefix(name, ".github/workflows/") {
-		s.runWorkflow(name)
+	} else {
+		s.write(b)
+		for _, config := range configured.FindAllStringSubmatch(b.text, -1) {
+			if _, err := os.Stat(filepath.Join(s.dir, config[1])); err != nil {
+				s.t.Errorf("%s: %s", b, err)
+			}
+		}
 	}
 }
+
+// configured finds the jobrunner.yaml that a workflow names.
+var configured = regexp.MustCompile(`\bconfig: ([\w./-]+)`)
 
 // expectPart is for a block without the name of a file: it is a part of one that the
 // reader has.
