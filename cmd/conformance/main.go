@@ -63,6 +63,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 func newParser() *kong.Kong {
 	return kong.Must(new(commands),
 		kong.Name("conformance"),
+		cli.EmptyIsUnset(),
 		kong.Description("Judges a deployment of the management API and of the job API, clause by clause."),
 		kong.Vars{"version": programversion.Text("conformance", version, commit)},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

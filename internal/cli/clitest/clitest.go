@@ -4,6 +4,7 @@ package clitest
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +15,8 @@ import (
 )
 
 // Check fails for a command whose help has no example of it, and for an example that
-// the program refuses: a flag, value or argument that it does not have.
+// the program refuses: a flag, value or argument that it does not have. Nor may an empty
+// variable change a flag of an example.
 func Check(t *testing.T, newParser func() *kong.Kong) {
 	t.Helper()
 	program := newParser().Model.Name
@@ -33,12 +35,33 @@ func Check(t *testing.T, newParser func() *kong.Kong) {
 				t.Errorf("%s --help has the example %q: %v", node.FullPath(), words, err)
 				continue
 			}
+			checkEmptyVariables(t, ctx, newParser())
 			own = own || ctx.Command() == path || strings.HasPrefix(ctx.Command(), path+" ") || path == ""
 		}
 		if !own {
 			t.Errorf("%s --help has no example of it: %q", node.FullPath(), found)
 		}
 	})
+}
+
+// checkEmptyVariables fails if a flag's variable that is set but empty counts as a value.
+func checkEmptyVariables(t *testing.T, want *kong.Context, parser *kong.Kong) {
+	t.Helper()
+	for _, flag := range want.Flags() {
+		for _, name := range flag.Envs {
+			t.Setenv(name, "")
+		}
+	}
+	got, err := parser.Parse(want.Args)
+	if err != nil {
+		t.Errorf("%q with empty variables: %v", want.Args, err)
+		return
+	}
+	for i, flag := range want.Flags() {
+		if a, b := want.FlagValue(flag), got.FlagValue(got.Flags()[i]); len(flag.Envs) > 0 && !reflect.DeepEqual(a, b) {
+			t.Errorf("%q: --%s is %v, and %v if %v is empty", want.Args, flag.Name, a, b, flag.Envs)
+		}
+	}
 }
 
 func visit(node *kong.Node, f func(*kong.Node)) {

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// EmptyIsUnset unsets the empty variables GPUCLOUD_* before flags read them: kong takes an empty
+// variable for a value, but the provider and scripts take it for none.
+func EmptyIsUnset() kong.Option {
+	return kong.WithBeforeReset(func() error {
+		for _, variable := range os.Environ() {
+			name, value, _ := strings.Cut(variable, "=")
+			if strings.HasPrefix(name, "GPUCLOUD_") && value == "" {
+				if err := os.Unsetenv(name); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
