@@ -33,7 +33,6 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/catalog"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/kit"
-	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/actions"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/ephemerals"
 	"github.com/gpucloud/terraform-provider-gpucloud/provider/functions"
@@ -112,7 +111,7 @@ func (p *gpucloud) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 }
 
 func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	run := &kit.Run{Provider: "gpucloud", Planned: new(planrule.Notes)}
+	run := &kit.Run{Provider: "gpucloud"}
 	resp.ResourceData, resp.DataSourceData, resp.ListResourceData, resp.EphemeralResourceData, resp.ActionData = run, run, run, run, run
 	var block settings
 	resp.Diagnostics.Append(req.Config.Get(ctx, &block)...)
@@ -148,7 +147,6 @@ func (p *gpucloud) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	run.API = client
 	run.Catalog = catalog.New(client, checks)
-	run.Planned = planrule.OpenNotes(strings.TrimRight(s.BaseURL, "/"))
 }
 
 // logRequest writes a record of a request to the log of the plugin.

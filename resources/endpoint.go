@@ -103,7 +103,7 @@ var Endpoint = &kit.Kind[endpoint]{
 		switch {
 		case template == nil:
 		case plan.appliesTemplate(state):
-			if template, err = plan.templateAsPlanned(ctx, c, template); err != nil {
+			if template, err = plan.templateAsPlanned(ctx, c); err != nil {
 				return err
 			}
 			want.ApplyTemplate = true
@@ -119,8 +119,12 @@ var Endpoint = &kit.Kind[endpoint]{
 		if err != nil {
 			return err
 		}
+		planned := plan.FromTemplate
 		if err := plan.recordApplied(ctx, c, template, got); err != nil {
 			return err
+		}
+		if !want.ApplyTemplate { // a link shows a template that has changed since the plan
+			plan.FromTemplate = planned
 		}
 		return plan.awaitEndpoint(ctx, c, false)
 	},

@@ -273,13 +273,12 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 	case p.Plan.TemplateID.IsUnknown():
 		return
 	}
-	var planned templateSettings
-	changes := loadPlannedTemplate(ctx, p, &planned)
+	planned := plannedTemplate(p, p.Plan.TemplateID)
 	if p.State != nil && !p.Changes(ctx, "template_id") && !p.State.FromTemplate.IsNull() {
 		desired := p.State.Private.Template
 		switch {
-		case changes:
-			desired = &planned
+		case planned != nil:
+			desired = planned
 		case desired != nil && p.State.Private.Linked: // a link carries no CUDA versions
 			desired.OpenCUDA = true
 		}
@@ -290,28 +289,7 @@ func planFromTemplate(ctx context.Context, p *planrule.Plan[endpoint]) {
 			}
 		}
 	}
-	if !changes {
-		checkTemplate(ctx, p, nil)
-	} else {
-		checkTemplate(ctx, p, &planned)
-	}
-}
-
-// loadPlannedTemplate tells what this run plans to change of the template. Of a note
-// that an earlier plan may have left, only what the template has by now is known:
-// the rest is known after the apply.
-func loadPlannedTemplate(ctx context.Context, p *planrule.Plan[endpoint], planned *templateSettings) bool {
-	id := p.Plan.TemplateID.ValueString()
-	found, sure := p.Planned.Load(templateKey(id), planned)
-	if !found || sure || p.API == nil {
-		return found
-	}
-	now, err := p.API.Templates.GetFresh(ctx, id)
-	if err != nil {
-		return false // planFromTemplate reads it too, and reports the error
-	}
-	planned.markUnknown(settingsOf(p.API, now))
-	return true
+	checkTemplate(ctx, p, planned)
 }
 
 const (

@@ -253,23 +253,22 @@ func maskOwn[V attr.Value](out *V, own attr.Value, open bool, null, unknown V) {
 	}
 }
 
-// templateAsPlanned is the template that the plan saw, as it was read before or is now:
-// another process of this run may have changed it in between.
-func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client, t *api.Template) (*api.Template, error) {
-	for _, read := range []func() (api.Template, error){
-		func() (api.Template, error) { return *t, nil },
-		func() (api.Template, error) { return c.Templates.GetFresh(ctx, t.ID) },
-	} {
-		template, err := read()
-		if err != nil {
-			return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: err}
-		}
-		now, err := m.settingsFromTemplate(ctx, c, settingsOf(c, template), m.FromTemplate)
-		if err != nil || matchesPlan(m.FromTemplate, now) {
-			return &template, err
-		}
+// templateAsPlanned reads the template, and rejects one that isn't what the plan saw. What
+// this process listed may be out of date: another configuration of the provider, which is
+// another process, may have changed the template in this run.
+func (m *endpoint) templateAsPlanned(ctx context.Context, c *api.Client) (*api.Template, error) {
+	fail := func(err error) (*api.Template, error) {
+		return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: err}
 	}
-	return nil, &diagnostics.AttributeError{Attribute: "template_id", Err: errors.New("the template has changed since the plan was made. Nothing was sent: plan again, with a refresh")}
+	t, err := c.Templates.GetFresh(ctx, m.TemplateID.ValueString())
+	if err != nil {
+		return fail(err)
+	}
+	now, err := m.settingsFromTemplate(ctx, c, settingsOf(c, t), m.FromTemplate)
+	if err == nil && !matchesPlan(m.FromTemplate, now) {
+		return fail(errors.New("the template has changed since the plan was made. Nothing was sent: plan again, with a refresh"))
+	}
+	return &t, err
 }
 
 // matchesPlan tells whether the template still is what was planned: what it has

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"strings"
@@ -168,13 +169,11 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 			"image":    {changed, "img:2"},
 			"registry": {with(templateConfig, map[string]any{"registry": tfdrive.Unknown}), tfdrive.Unknown},
 		} {
-			planning, alias := drive(t, d, v), drive(t, d, v)
+			planning := drive(t, d, v)
 			planning.Plan("gpucloud_template", template, c.change)
-			for who, p := range map[string]*tfdrive.Provider{"the same": planning, "another": alias} {
-				got := p.Plan(endpoint.Type, endpoint, config)
-				if shown := got.Get("from_template").(map[string]any); got.Action != "update" || shown[setting] != c.want {
-					t.Errorf("%s process, %s: planned to %s, %v", who, setting, got.Action, shown)
-				}
+			got := planning.Plan(endpoint.Type, endpoint, config)
+			if shown := got.Get("from_template").(map[string]any); got.Action != "update" || shown[setting] != c.want {
+				t.Errorf("%s: planned to %s, %v", setting, got.Action, shown)
 			}
 		}
 		applying := drive(t, d, v)
@@ -196,6 +195,75 @@ func TestEndpointTemplatePlannedInTheSameRun(t *testing.T) {
 		// endpoint alone.
 		if got := drive(t, d, v); got.Plan("gpucloud_template", template, changed).Action != "no-op" || got.Plan(endpoint.Type, endpoint, config).Action != "no-op" {
 			t.Error("an unchanged template plans something")
+		}
+	})
+}
+
+// A change of a template by another configuration of the provider, which is another
+// process, is unknown to the plan of its endpoint. The apply keeps to the plan or
+// sends nothing. The next run shows and applies the change.
+func TestTemplateOfAnotherProviderConfiguration(t *testing.T) {
+	acctest.EachVersion(t, func(t *testing.T, d *acctest.Deployment, v api.Version) {
+		p, alias := drive(t, d, v), drive(t, d, v)
+		template, templateConfig := serverlessTemplate(t, d, alias, map[string]any{"image": "img:0"})
+		config := map[string]any{"name": "e", "template_id": template.Get("id")}
+		state := apply(t, p, "gpucloud_endpoint", tfdrive.State{}, config, "create")
+		for i, c := range []struct {
+			what   string
+			change map[string]any // of the endpoint
+			action string
+			lists  bool // the process that applies lists the templates after the change, too
+			says   string
+		}{
+			{"no change", nil, "no-op", false, ""},
+			{"another setting", map[string]any{"workers": map[string]any{"max": 7}}, "update", false, ""},
+			{"another setting, templates listed again", map[string]any{"workers": map[string]any{"max": 8}}, "update", true, ""},
+			{"the container", map[string]any{"env": map[string]any{"A": "1"}}, "update", false, "the template has changed since the plan was made. Nothing was sent"},
+			{"the container, templates listed again", map[string]any{"env": map[string]any{"A": "2"}}, "update", true, "the template has changed since the plan was made. Nothing was sent"},
+		} {
+			if c.says != "" && v == api.V1 { // which has no container of an endpoint
+				break
+			}
+			was, want := fmt.Sprint("img:", i), fmt.Sprint("img:", i+1)
+			maps.Copy(config, c.change)
+			templateConfig["image"] = want
+			changed := alias.Walk().Plan("gpucloud_template", template, templateConfig)
+			planned := p.Walk().Plan(state.Type, state, config)
+			if planned.Action != c.action || planned.Get("from_template.image") != was {
+				t.Errorf("%s: planned to %s, with %v", c.what, planned.Action, planned.Get("from_template.image"))
+			}
+			p.Walk() // lists the templates
+			template = applied(t, alias, changed)
+			if c.lists {
+				serverlessTemplate(t, d, p, map[string]any{"name": d.Name(fmt.Sprint(i))})
+			}
+			if c.action != "no-op" {
+				writes := d.Writes()
+				after, diags := p.Apply(p.Resolve(planned, config))
+				switch {
+				case c.says == "" && diags.Err() == nil:
+					state = after
+				case c.says == "" || diags.Err() == nil || !strings.Contains(diags.Err().Error(), c.says) || d.Writes() != writes:
+					t.Errorf("%s: %s, %d writes", c.what, diags, d.Writes()-writes)
+				}
+			}
+			read, diags := p.Walk().Read(state)
+			if diags.Err() != nil {
+				t.Fatal(diags)
+			}
+			next := p.Plan(state.Type, read, config)
+			shown := map[api.Version]any{api.V1: want, api.V2: was}[v] // a server of API v1 applies a template that changes
+			if next.Get("from_template.image") != want || (next.Action == "no-op") != (shown == want) || read.Get("from_template.image") != shown {
+				t.Errorf("%s: the next run plans to %s, from %v to %v", c.what, next.Action, read.Get("from_template.image"), next.Get("from_template.image"))
+			}
+			state = read
+			if next.Action == "update" {
+				state = applied(t, p, next)
+			}
+			if got := image(t, d, state.Get("id").(string)); got != want {
+				t.Errorf("%s: workers run %s", c.what, got)
+			}
+			state = settled(t, drive(t, d, v), state, config)
 		}
 	})
 }

@@ -146,7 +146,7 @@ func checkPodTemplate(ctx context.Context, p *planrule.Plan[pod]) {
 		p.Error("template_id", "The template does not exist", "template_id names the template %s, which does not exist, or not for this account. Name one of your own, or a public one. %s", id, err)
 	case err != nil:
 		p.Fail("template_id", "Could not read the template", err)
-	case t.Serverless && !p.Planned.Has(templateKey(id)):
+	case t.Serverless && plannedTemplate(p, p.Plan.TemplateID) == nil:
 		p.Error("template_id", "The template is not for pods", "Template %s (%s) is for serverless workers. Set serverless = false in it, or name another one.", id, t.Name)
 	}
 }

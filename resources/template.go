@@ -103,7 +103,8 @@ const keptOnV1 = " If it is left out, a template keeps what it has there, and ev
 
 var templateSchema = schema.Schema{
 	MarkdownDescription: "A template: the container settings of serverless workers (`serverless = true`) or pods. " +
-		"Endpoints that name it in `template_id` follow its changes on both API versions.",
+		"Endpoints that name it in `template_id` follow its changes on both API versions, in the same apply. " +
+		"Endpoints of another provider configuration (an `alias`) follow on API v2 in the next apply, because a plan doesn't know what another one changes.",
 	Attributes: map[string]schema.Attribute{
 		"id": idAttribute("template"),
 		"name": schema.StringAttribute{

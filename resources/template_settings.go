@@ -5,15 +5,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-log/tflog"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/planrule"
 )
 
 // templateSettings are what workers get from a template, in one form for all
-// sources: the API, a plan, or an endpoint's copy. They are noted in private
-// states and between processes: of what may be a secret there are digests alone.
+// sources: the API, a plan, or an endpoint's copy. A private state
+// holds them: of what may be a secret it has digests alone.
 type templateSettings struct {
 	Image      string
 	Args       string            // digest
@@ -32,7 +32,7 @@ type templateSettings struct {
 	// Unknown are the attributes that are known once Terraform applies.
 	Unknown []string
 
-	args *string // themselves, quoted in one way; nil in a note
+	args *string // themselves, quoted in one way; nil from a private state
 }
 
 func settingsOf(c *api.Client, t api.Template) templateSettings {
@@ -75,19 +75,6 @@ func settingsOfContainer(c *api.Client, copied api.Container) templateSettings {
 	return s
 }
 
-// markUnknown makes unknown what differs from other settings.
-func (s *templateSettings) markUnknown(other templateSettings) {
-	for attribute, same := range map[string]bool{
-		"image": s.Image == other.Image, "args": s.Args == other.Args, "disk": s.Disk == other.Disk, "env": maps.Equal(s.Env, other.Env),
-		"ports": s.OpenPorts || slices.Equal(s.Ports, other.Ports), "registry": s.Registry == other.Registry,
-		"allowed_cuda_versions": s.OpenCUDA || slices.Equal(s.CUDA, other.CUDA), "serverless": s.Serverless == other.Serverless,
-	} {
-		if !same && !slices.Contains(s.Unknown, attribute) {
-			s.Unknown = append(s.Unknown, attribute)
-		}
-	}
-}
-
 func cudaVersionsOf(e api.Endpoint) []string {
 	if e.GPU == nil {
 		return nil
@@ -99,21 +86,24 @@ func cudaVersionsOf(e api.Endpoint) []string {
 var templateAttributes = []string{"image", "args", "disk", "env", "ports", "registry", "allowed_cuda_versions", "serverless"}
 
 // recordPlannedTemplate records the settings that this run plans to change, for the
-// endpoints that follow the template and are planned after it. What stays as it
-// was is not noted: an endpoint has seen it, and the process that applies plans
-// only what changes.
+// endpoints that follow the template and are planned after it.
 func recordPlannedTemplate(ctx context.Context, p *planrule.Plan[template]) {
-	key := templateKey(p.State.ID.ValueString())
-	var err error
+	id := p.State.ID.ValueString()
 	changes := func(attribute string) bool { return p.Changes(ctx, attribute) }
 	if slices.ContainsFunc(templateAttributes, changes) || slices.ContainsFunc([]string{"env_wo_version", "env_wo_keys"}, changes) {
-		err = p.Planned.Store(key, plannedSettings(ctx, p))
+		p.Templates.Store(id, new(plannedSettings(ctx, p)))
 	} else {
-		err = p.Planned.Delete(key)
+		p.Templates.Delete(id)
 	}
-	if err != nil {
-		tflog.Warn(ctx, "what is planned for a template can't be shared with other configurations of the provider", map[string]any{"error": err.Error()})
-	}
+}
+
+// plannedTemplate returns the settings that this run plans for a template, or nil if it
+// doesn't change them. Terraform runs a process for each configuration of a provider: the
+// changes of another one (an alias) are seen in the next run.
+func plannedTemplate[M any](p *planrule.Plan[M], id types.String) *templateSettings {
+	planned, _ := p.Templates.Load(id.ValueString())
+	settings, _ := planned.(*templateSettings)
+	return settings
 }
 
 func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSettings {
@@ -138,8 +128,6 @@ func plannedSettings(ctx context.Context, p *planrule.Plan[template]) templateSe
 	}
 	return s
 }
-
-func templateKey(id string) string { return "template/" + id }
 
 // canonicalArgs quotes args in one way: API v1 keeps a list, and what it returns
 // may be quoted differently.

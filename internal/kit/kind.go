@@ -4,6 +4,7 @@ package kit
 
 import (
 	"context"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/list"
@@ -64,10 +65,10 @@ type Kind[M any] struct {
 type Run struct {
 	Provider string // the prefix of its types: "gpucloud"
 	API      *api.Client
-	Planned  *planrule.Notes
 	Catalog  *catalog.Checks
 
-	reported diagnostics.Run
+	reported  diagnostics.Run
+	templates sync.Map // see planrule.Plan
 }
 
 // Client returns the API, or explains why there is none.

@@ -34,9 +34,9 @@ func (r *kindResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 	run := r.run
 	if run == nil {
-		run = &Run{Planned: new(planrule.Notes)}
+		run = new(Run)
 	}
-	p := planrule.New[M](ctx, run.API, run.Planned, &run.reported, &req, resp)
+	p := planrule.New[M](ctx, run.API, &run.templates, &run.reported, &req, resp)
 	p.Catalog = run.Catalog
 	if p.State != nil {
 		r.kind.loadPrivate(ctx, p.State, req.Private, &resp.Diagnostics)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -24,9 +25,9 @@ import (
 // State and changes Plan.
 type Plan[M any] struct {
 	diagnostics.Check
-	API                 *api.Client // nil while the provider's settings are unknown
-	Version             api.Version // "" while they are
-	Planned             *Notes
+	API                 *api.Client     // nil while the provider's settings are unknown
+	Version             api.Version     // "" while they are
+	Templates           *sync.Map       // the changes of templates that this run plans, by id
 	Catalog             *catalog.Checks // nil while they are
 	Config, State, Plan *M              // State is nil for a create
 	// Created tells whether this provider created the object. The state of any other,
@@ -39,9 +40,9 @@ type Plan[M any] struct {
 }
 
 // New reads a change.
-func New[M any](ctx context.Context, c *api.Client, notes *Notes, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
+func New[M any](ctx context.Context, c *api.Client, templates *sync.Map, run *diagnostics.Run, req *resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) *Plan[M] {
 	p := &Plan[M]{
-		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Planned: notes, Config: new(M), Plan: new(M),
+		Check: diagnostics.Check{Diagnostics: &resp.Diagnostics}, API: c, Templates: templates, Config: new(M), Plan: new(M),
 		run: run, req: req, resp: resp,
 	}
 	if c != nil {
