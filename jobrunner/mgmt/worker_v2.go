@@ -206,27 +206,33 @@ func readLogQuery(c *call) (out logQuery, err error) {
 		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
 	}
 	c.declare(openapi.Parameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
-	since := c.http.Header.Get("Last-Event-ID")
-	if out.after, err = parseLineID(since); err == nil {
-		return out, nil
-	}
-	out.after = -1
 	c.declare(openapi.Parameter{Name: "since", In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
-	if since == "" {
-		since = query.Get("since")
-	}
-	if since != "" {
-		if out.since, err = time.Parse(time.RFC3339Nano, since); err != nil {
-			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(since))
-		}
-		return out, nil
-	}
 	c.declare(openapi.Parameter{Name: "tail", In: "query", Schema: &openapi.Schema{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(maxTail))}})
+	lastEvent := c.http.Header.Get("Last-Event-ID")
 	out.tail, out.fromTail = defaultTail, true
 	if text := query.Get("tail"); text != "" {
 		if out.tail, err = strconv.ParseInt(text, 10, 64); err != nil || out.tail < 0 || out.tail > maxTail {
 			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid tail: expected a number of lines from 0 to %d, got %q", maxTail, truncate(text))
 		}
+	}
+	if since := query.Get("since"); since != "" {
+		if out.since, err = time.Parse(time.RFC3339Nano, since); err != nil {
+			return out, httpanswer.Refuse(http.StatusBadRequest, "invalid since: expected a time such as 2026-06-01T12:05:04Z, got %q", truncate(since))
+		}
+		out.fromTail = false
+	}
+	out.after = -1
+	if lastEvent == "" {
+		return out, nil
+	}
+	out.fromTail = false
+	if out.after, err = parseLineID(lastEvent); err == nil {
+		out.since = time.Time{}
+		return out, nil
+	}
+	out.after = -1
+	if out.since, err = time.Parse(time.RFC3339Nano, lastEvent); err != nil {
+		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid Last-Event-ID: expected the id of an event or a time such as 2026-06-01T12:05:04Z, got %q", truncate(lastEvent))
 	}
 	return out, nil
 }
@@ -272,7 +278,8 @@ func parseLineID(id string) (number int64, err error) {
 	if i < 0 {
 		return 0, strconv.ErrSyntax
 	}
-	return strconv.ParseInt(id[i+1:], 10, 64)
+	n, err := strconv.ParseUint(id[i+1:], 10, 62) // the next line's number, too, is an int64
+	return int64(n), err
 }
 
 // ServeHTTP sends the existing lines and then the new ones.
