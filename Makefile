@@ -42,7 +42,7 @@ $(TESTING): test-programs
 $(TESTING): export GOGC ?= 400
 $(TESTING): export GOMEMLIMIT ?= 3GiB
 
-.PHONY: help quickstart test test-ci test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
+.PHONY: help quickstart test test-ci test-all coverage test-tofu test-kubernetes kubernetes kubernetes-faults kubernetes-conformance clis image fire mutants variants schemathesis fuzz soak nodes nodes-faults bench build snapshot platforms site install lint docs
 
 help: ## This list.
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-22s %s\n", $$1, $$2}'
@@ -110,6 +110,12 @@ mutants: ## Each fault of a jobrunner against its clause; FULL=1: against all th
 
 variants: ## Each deployment that differs where the contract leaves a choice, against the whole suite.
 	go run ./conformance/mutants/run --variants
+
+# EXAMPLES=20: a short run. It needs Python with venv, and installs schemathesis in bin/.
+schemathesis: ## A jobrunner judged by schemathesis, by both documents that it serves, with a full and a scoped key.
+	go build $(LAZY) -o bin/ ./cmd/jobrunner
+	python3 -m venv bin/schemathesis && bin/schemathesis/bin/pip install -q schemathesis==4.32.5
+	bin/schemathesis/bin/python tools/schemathesis/run.py bin/jobrunner
 
 # Each target has so long. What it finds is in testdata/fuzz, where plain go test
 # fails for it; an engine that was only busy when its time was up found nothing. FUZZ is a part of its name: make fuzz FUZZ=FuzzBodies FUZZTIME=10m

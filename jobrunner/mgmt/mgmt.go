@@ -108,7 +108,8 @@ func (c *call) ctx() context.Context { return c.http.Context() }
 
 // ServeHTTP answers in the form of the version that the path names. It
 // authenticates, counts the request, authorizes it and then serves it, so that
-// every answer of version 2 to a known key shows its quotas, a 403 too.
+// every answer of version 2 to a known key shows its quotas, a 403 too. To a key that only
+// reads, a method that the path doesn't have is 405 rather than 403.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{http: r, writer: w, version: 2, bodies: s.Bodies}
 	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
@@ -146,15 +147,15 @@ func (s *server) serve(c *call) (status int, body any, err error) {
 			return 0, nil, err
 		}
 	}
-	switch reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; {
-	case !user.MayRead():
+	if !user.MayRead() {
 		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key is not for the management API: use a key with --management read or all")
-	case !reads && !user.MayManage():
-		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read at the management API: use a key with --management all")
 	}
 	op, err := findOperation(c)
 	if err != nil {
 		return 0, nil, err
+	}
+	if reads := c.http.Method == http.MethodGet || c.http.Method == http.MethodHead; !reads && !user.MayManage() {
+		return 0, nil, httpanswer.Refuse(http.StatusForbidden, "this API key may only read at the management API: use a key with --management all")
 	}
 	c.operation = &op
 	body, err = op.handle.serve(s, c)
