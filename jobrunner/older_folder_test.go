@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -55,7 +56,7 @@ func olderFolder(t *testing.T) (dir string) {
 	return dir
 }
 
-// A data folder of an older version opens with all that is in it: objects, keys and jobs
+// A data folder of an older version, with the first released version of the engine's tables, opens with all that is in it: objects, keys and jobs
 // of each state. What was added since works in it, twice.
 func TestOlderFolder(t *testing.T) {
 	dir := olderFolder(t)
@@ -95,5 +96,28 @@ func TestOlderFolder(t *testing.T) {
 				t.Errorf("billing: %s", billed.text)
 			}
 		})
+	}
+}
+
+// A data folder of a version that was never released is rejected.
+func TestUnreleasedFolder(t *testing.T) {
+	dir := olderFolder(t)
+	db, err := sqldb.Open(t.Context(), sqldb.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Write(t.Context(), func(tx *sqldb.Tx) error {
+		_, err := tx.Exec("UPDATE meta SET version = 8 WHERE component = 'engine'")
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	j, err := jobrunner.New(t.Context(), jobrunner.Config{DataDir: dir, APIKey: "k"})
+	if err == nil {
+		_ = j.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "version 8, which was never released; this program opens version 9") {
+		t.Errorf("an unreleased folder: %v", err)
 	}
 }

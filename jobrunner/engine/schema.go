@@ -1,9 +1,9 @@
 package engine
 
-// schema is the history of the engine's tables. All times are milliseconds
-// since 1970, 0 for never. What is large lives in tables of its own, because a
-// change of a job's state rewrites the job's row; it goes when the row goes.
-var schema = []string{`
+// schema is the history of the engine's tables, from version 9 on: earlier versions were never
+// released. All times are milliseconds since 1970, 0 for never. What is large lives in tables
+// of its own, because a change of a job's state rewrites the job's row; it goes when the row goes.
+var schema = append(make([]string, 8), `
 CREATE TABLE jobs (
 	k         {key},
 	endpoint  TEXT   NOT NULL,
@@ -28,7 +28,9 @@ CREATE TABLE jobs (
 	lease     BIGINT NOT NULL DEFAULT 0, -- the worker counts as dead from then on; 0: it is watched by other means
 	finished  BIGINT NOT NULL DEFAULT 0,
 
-	streamed  BIGINT NOT NULL DEFAULT 0  -- chunks so far, of all takes
+	streamed  BIGINT NOT NULL DEFAULT 0, -- chunks so far, of all takes
+	process   TEXT   NOT NULL DEFAULT '', -- through which it was taken
+	owner     TEXT   NOT NULL DEFAULT '' -- of the key that submitted the webhook
 );
 CREATE UNIQUE INDEX jobs_id ON jobs (endpoint, id);
 CREATE INDEX jobs_queue ON jobs (endpoint, turn, k) WHERE state = 'IN_QUEUE';
@@ -53,26 +55,16 @@ CREATE TABLE chunks (
 	PRIMARY KEY (k, seq)
 );
 CREATE TABLE webhooks ( -- calls still to be made
-	k       {same key} REFERENCES jobs (k) ON DELETE CASCADE,
-	url     TEXT   NOT NULL,
-	attempt BIGINT NOT NULL,
-	next_at BIGINT NOT NULL
+	k        {same key} REFERENCES jobs (k) ON DELETE CASCADE,
+	url      TEXT   NOT NULL,
+	attempt  BIGINT NOT NULL,
+	next_at  BIGINT NOT NULL,
+	host     TEXT   NOT NULL DEFAULT '', -- that is called
+	owner    TEXT   NOT NULL DEFAULT '',
+	endpoint TEXT   NOT NULL DEFAULT ''
 );
-CREATE INDEX webhooks_next ON webhooks (next_at);
+CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);
 
-CREATE TABLE totals ( -- jobs whose rows are gone, for the counts of an endpoint's whole life
-	endpoint  TEXT PRIMARY KEY,
-	completed BIGINT NOT NULL,
-	failed    BIGINT NOT NULL,
-	retried   BIGINT NOT NULL
-);`, `
-CREATE INDEX jobs_newest ON jobs (endpoint, k);`, `
-ALTER TABLE jobs ADD COLUMN process TEXT NOT NULL DEFAULT ''; -- through which it was taken
-CREATE TABLE processes ( -- that share the database; see shared.go
-	id    TEXT PRIMARY KEY,
-	beats BIGINT NOT NULL
-);`, `
-ALTER TABLE webhooks ADD COLUMN host TEXT NOT NULL DEFAULT ''; -- that is called`, `
 CREATE TABLE tallies ( -- of an endpoint's jobs: the sum of its rows
 	endpoint    TEXT   NOT NULL,
 	slot        BIGINT NOT NULL, -- transactions beside each other use different ones
@@ -84,23 +76,16 @@ CREATE TABLE tallies ( -- of an endpoint's jobs: the sum of its rows
 	retried     BIGINT NOT NULL,
 	PRIMARY KEY (endpoint, slot)
 );
-INSERT INTO tallies SELECT endpoint, 0, SUM(CASE WHEN state = 'IN_QUEUE' THEN 1 ELSE 0 END), SUM(CASE WHEN state = 'IN_QUEUE' AND low = 0 THEN 1 ELSE 0 END),
-	SUM(CASE WHEN state = 'IN_PROGRESS' THEN 1 ELSE 0 END), SUM(CASE WHEN state = 'COMPLETED' THEN 1 ELSE 0 END),
-	SUM(CASE WHEN state = 'FAILED' THEN 1 ELSE 0 END), 0 FROM jobs GROUP BY endpoint;
-INSERT INTO tallies SELECT endpoint, 1, 0, 0, 0, completed, failed, retried FROM totals;
-DROP TABLE totals;`, `
-ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT ''; -- of the key that submitted the webhook
-ALTER TABLE webhooks ADD COLUMN owner TEXT NOT NULL DEFAULT '';
-ALTER TABLE webhooks ADD COLUMN endpoint TEXT NOT NULL DEFAULT '';
-UPDATE webhooks SET endpoint = (SELECT endpoint FROM jobs WHERE jobs.k = webhooks.k);
-DROP INDEX webhooks_next;
-CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);`, `
-DROP INDEX jobs_newest;`, `
-ALTER TABLE processes ADD COLUMN url TEXT NOT NULL DEFAULT ''; -- at which the others reach it
-ALTER TABLE processes ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+
+CREATE TABLE processes ( -- that share the database; see shared.go
+	id      TEXT PRIMARY KEY,
+	beats   BIGINT NOT NULL,
+	url     TEXT   NOT NULL DEFAULT '', -- at which the others reach it
+	machine TEXT   NOT NULL DEFAULT ''
+);
 CREATE TABLE leads ( -- see lead.go
 	endpoint TEXT PRIMARY KEY,
 	process  TEXT   NOT NULL, -- empty: given up
-	epoch    BIGINT NOT NULL  -- counts those that led
-);`, `
-ALTER TABLE leads ADD COLUMN failure TEXT NOT NULL DEFAULT ''; -- why no worker can work`}
+	epoch    BIGINT NOT NULL, -- counts those that led
+	failure  TEXT   NOT NULL DEFAULT '' -- why no worker can work
+);`)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,7 +40,8 @@ const (
 
 // Migrate brings a component's tables up to date. steps are its schema's history, the
 // oldest first, each one statement or several; those that the database has not seen are
-// run, all or none. A database that has seen more steps than there are is used as it is,
+// run, all or none. An empty step is a version that was never released: a database
+// that has such a version is rejected. A database that has seen more steps than there are is used as it is,
 // or is ErrNewer where one of them is Breaking. Several processes may do this at once.
 func (db *DB) Migrate(ctx context.Context, component string, steps []string) error {
 	db.mu.Lock()
@@ -69,6 +71,9 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 		if version > len(steps) { // since it was read
 			return checkCompatible(version, compatible, steps)
 		}
+		if version > 0 && version < len(steps) && steps[version-1] == "" {
+			return fmt.Errorf("the database has version %d, which was never released; this program opens version %d and later: use another database or data folder", version, released(steps))
+		}
 		for n, step := range steps[version:] {
 			if err := tx.conn.script(step); err != nil {
 				return fmt.Errorf("step %d: %w", version+n+1, err)
@@ -80,6 +85,11 @@ func (db *DB) Migrate(ctx context.Context, component string, steps []string) err
 		_, err = tx.Exec(setVersion, component, len(steps))
 		return err
 	}))
+}
+
+// released is the first version that was released.
+func released(steps []string) int {
+	return 1 + slices.IndexFunc(steps, func(step string) bool { return step != "" })
 }
 
 func migrationError(component string, err error) error {

@@ -379,6 +379,19 @@ func testMigrate(t *testing.T, c sqldb.Config) {
 	if err != nil || colour != "red" {
 		t.Errorf("the new column: %q, %v", colour, err)
 	}
+	for version, steps := range [][]string{nil, {"CREATE TABLE early (x BIGINT)"}, {"", "CREATE TABLE early (x BIGINT)"}} {
+		component := fmt.Sprint("from version ", version)
+		if err := db.Migrate(t.Context(), component, steps); err != nil {
+			t.Errorf("%s: %v", component, err)
+		}
+		err := db.Migrate(t.Context(), component, []string{"", "", "CREATE TABLE IF NOT EXISTS late (x BIGINT)"})
+		if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf("version %d, which was never released; this program opens version 3", version)); refused != (version > 0) || err != nil && !refused {
+			t.Errorf("%s: %v", component, err)
+		}
+		if err := db.Write(t.Context(), func(tx *sqldb.Tx) error { _, err := tx.Exec("DROP TABLE IF EXISTS early"); return err }); err != nil {
+			t.Error(err)
+		}
+	}
 	if err := db.Migrate(t.Context(), "others", nil); err != nil {
 		t.Errorf("another component: %v", err)
 	}

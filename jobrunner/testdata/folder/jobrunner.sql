@@ -1,5 +1,5 @@
 INSERT INTO meta VALUES('store',2);
-INSERT INTO meta VALUES('engine',6);
+INSERT INTO meta VALUES('engine',9);
 CREATE TABLE objects (
 	seq  INTEGER PRIMARY KEY AUTOINCREMENT,
 	id   TEXT NOT NULL UNIQUE,
@@ -83,7 +83,12 @@ CREATE TABLE webhooks ( -- calls still to be made
 CREATE TABLE processes ( -- that share the database; see shared.go
 	id    TEXT PRIMARY KEY,
 	beats BIGINT NOT NULL
-);
+, url TEXT NOT NULL DEFAULT '', machine TEXT NOT NULL DEFAULT '');
+CREATE TABLE leads ( -- see lead.go
+	endpoint TEXT PRIMARY KEY,
+	process  TEXT   NOT NULL, -- empty: given up
+	epoch    BIGINT NOT NULL  -- counts those that led
+, failure TEXT NOT NULL DEFAULT '');
 CREATE TABLE tallies ( -- of an endpoint's jobs: the sum of its rows
 	endpoint    TEXT   NOT NULL,
 	slot        BIGINT NOT NULL, -- transactions beside each other use different ones
@@ -105,5 +110,4 @@ CREATE INDEX jobs_queue ON jobs (endpoint, turn, k) WHERE state = 'IN_QUEUE';
 CREATE INDEX jobs_deadline ON jobs (deadline) WHERE state = 'IN_PROGRESS';
 CREATE INDEX jobs_lease ON jobs (lease) WHERE state = 'IN_PROGRESS' AND lease > 0;
 CREATE INDEX jobs_gone ON jobs (gone);
-CREATE INDEX jobs_newest ON jobs (endpoint, k);
 CREATE INDEX webhooks_queues ON webhooks (owner, endpoint, next_at, host);
