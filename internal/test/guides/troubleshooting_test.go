@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	errorTexts = regexp.MustCompile("(?m)^\\| (.+?[^\\\\]) \\| .+? \\| .+? \\|$")
+	errorTexts = regexp.MustCompile(`(?m)^\| (.+?[^\\]) \| .+? \| .+? \|$`)
 	codeText   = regexp.MustCompile("`` (.+?) ``|`([^`]+)`")
 	verb       = regexp.MustCompile(`%[-+# 0]*(\[\d+\])?(\d+|\*)?(\.\d+)?[a-zA-Z]`)
 	spaces     = regexp.MustCompile(`\s+`)
