@@ -170,7 +170,11 @@ func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpre
 	if h, err = executor.NewHandler(devImage, d.File, foundPython.command...); err != nil {
 		return h, nil, err
 	}
-	return h, &foundPython, foundPython.check(ctx, folder, !h.PerJob)
+	program := ""
+	if h.PerJob {
+		program = h.File
+	}
+	return h, &foundPython, foundPython.check(ctx, folder, program, !h.PerJob)
 }
 
 func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *interpreter, code, gpus string) {

@@ -126,20 +126,43 @@ func commandOutput(ctx context.Context, folder string, command ...string) string
 // sdkPackage is the public worker SDK, as Python and pip call it.
 const sdkPackage = "runpod"
 
-// sdkCheck prints the version, and whether the SDK is installed. It does not import the
-// SDK, which takes seconds.
-const sdkCheck = `import importlib.util, sys
-print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None)`
+// fileCheck prints the version, whether the SDK is installed, and the function of a file
+// that takes a job and that nothing uses. It doesn't import the SDK, which takes seconds.
+const fileCheck = `import ast, importlib.util, sys
+def functions(nodes):
+    for n in nodes:
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield n
+        elif isinstance(n, (ast.If, ast.Try)):
+            yield from functions(ast.iter_child_nodes(n))
+def used(n, name):
+    return isinstance(n, ast.Name) and n.id == name or isinstance(n, ast.Constant) and n.value == name
+unused = ""
+try:
+    with open(sys.argv[1], "rb") as f:
+        tree = ast.parse(f.read())
+    for f in functions(tree.body):
+        takes_job = "handler" in f.name.lower() or [a.arg for a in f.args.args] in (["job"], ["event"])
+        within = {id(n) for n in ast.walk(f)}
+        if takes_job and not f.decorator_list and not any(used(n, f.name) for n in ast.walk(tree) if id(n) not in within):
+            unused = unused or f.name
+except (OSError, SyntaxError, ValueError, RecursionError):
+    pass  # the handler's run tells
+print(sys.version.split()[0], importlib.util.find_spec("` + sdkPackage + `") is not None, unused)`
 
-// check finds the version, and with sdk requires that the SDK is installed.
-func (p *interpreter) check(ctx context.Context, folder string, sdk bool) error {
-	text := commandOutput(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", sdkCheck)...)
-	version, hasSDK, ok := strings.Cut(text, " ")
-	if !ok {
+// check finds the version, and with sdk requires that the SDK is installed. A program,
+// which runs for each job, must use its handler; "" is none.
+func (p *interpreter) check(ctx context.Context, folder, program string, sdk bool) error {
+	words := strings.Fields(commandOutput(ctx, folder, append(p.command[:len(p.command):len(p.command)], "-c", fileCheck, program)...))
+	if len(words) < 2 {
 		return fmt.Errorf("running the Python of %s failed: %s", p.from, strings.Join(p.command, " "))
 	}
-	p.version = version
-	if sdk && hasSDK != "True" {
+	p.version = words[0]
+	if len(words) > 2 {
+		return fmt.Errorf("%[1]s defines %[2]s, and nothing calls it: import %[3]s and call %[3]s.serverless.start({\"handler\": %[2]s}); a program without the SDK reads the input from stdin, and prints the output as a line of JSON",
+			filepath.Base(program), words[2], sdkPackage)
+	}
+	if sdk && words[1] != "True" {
 		return fmt.Errorf("the handler imports %s, which is missing in its Python (%s, %s): install it with: %s",
 			sdkPackage, p.version, p.from, p.install)
 	}

@@ -74,10 +74,10 @@ func (d *doctor) python(ctx context.Context) finding {
 		return warn("", "%s", err)
 	}
 	found := findPython(ctx, folder)
-	if err := found.check(ctx, folder, false); err != nil {
+	if err := found.check(ctx, folder, "", false); err != nil {
 		return warn("only handlers in Python need it: install Python 3", "%s", err)
 	}
-	if err := found.check(ctx, folder, true); err != nil {
+	if err := found.check(ctx, folder, "", true); err != nil {
 		return warn("only handlers in Python need it: "+found.install, "%s, without %s", &found, sdkPackage)
 	}
 	return ok("%s, with %s", &found, sdkPackage)

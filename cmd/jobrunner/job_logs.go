@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,7 @@ const maxLogLines = 5000
 
 // Help says how lines are chosen.
 func (jobLogs) Help() string {
-	return jobHelp + "Printed are the lines from the first to the last that name the job, without those that name another one.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
+	return jobHelp + "Printed are the lines from the first that names the job to its end, without those that name another one.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
 }
 
 // Run reads the log of the worker that has, or had, the job.
@@ -108,21 +109,31 @@ func (l *jobLogs) whole(lines []api.LogLine) bool {
 	return int64(len(lines)) < l.Lines
 }
 
-// linesAbout chooses the lines from the first to the last that name the job, without
-// those that name another one: what a handler prints names none. Where the job began
+// lateLines is how long after the end of a job its lines may arrive: they come through a
+// pipe, its result over HTTP.
+const lateLines = time.Second
+
+// linesAbout chooses the lines from the first that names the job to the end of the job,
+// without those that name another one: what a handler prints names none. If the job began
 // before all lines, its own are those from the first one on.
 func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine, begins bool) {
 	begins = whole || !beganBefore(j, lines)
-	var unnamed []api.LogLine // since the last one that names a job
+	var unnamed []api.LogLine    // since the last one that names the job
+	first, beforeOther := "", -1 // the time of the first one that names it; how many of unnamed come before another job is named
 	for _, line := range lines {
 		switch jobOfLine(line, j) {
 		case j.ID:
 			if len(about) > 0 || !begins {
 				about = append(about, unnamed...)
 			}
-			about, unnamed = append(about, line), nil
+			about, unnamed, beforeOther = append(about, line), nil, -1
+			first = cmp.Or(first, line.Time)
 		case "":
 			unnamed = append(unnamed, line)
+		default:
+			if beforeOther < 0 {
+				beforeOther = len(unnamed)
+			}
 		}
 	}
 	switch {
@@ -130,13 +141,38 @@ func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine
 		begins = true
 	case !j.Finished(): // what its handler has printed since
 		about = append(about, unnamed...)
+	default:
+		about = append(about, untilEnd(j, first, unnamed, beforeOther)...)
 	}
 	return about, begins
+}
+
+// untilEnd are the lines before the end of a job, whose first line has a time: a handler
+// that dies logs no end. Late ones count, but not those after the name of another job.
+func untilEnd(j api.Job, first string, lines []api.LogLine, beforeOther int) []api.LogLine {
+	began, err := time.Parse(time.RFC3339Nano, first)
+	if err != nil {
+		return nil
+	}
+	ended := began.Add(milliseconds(j.ExecutionTime))
+	for i, line := range lines {
+		at, err := time.Parse(time.RFC3339Nano, line.Time)
+		if beforeOther < 0 || i < beforeOther {
+			at = at.Add(-lateLines)
+		}
+		if err != nil || at.After(ended) {
+			return lines[:i]
+		}
+	}
+	return lines
 }
 
 // jobOfLine is the job that a line names, in the way of a logger, or this job anywhere in
 // it; "" where it names none.
 func jobOfLine(line api.LogLine, j api.Job) string {
+	if line.Job != "" {
+		return line.Job
+	}
 	if id := logline.Parse(line.Text).Job; id != "" || !strings.Contains(line.Text, j.ID) {
 		return id
 	}

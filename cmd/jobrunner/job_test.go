@@ -52,6 +52,7 @@ func TestJob(t *testing.T) {
 echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"begins\", \"level\": \"INFO\"}" >&2
 echo between >&2
 echo "{\"requestId\": \"$GPUCLOUD_JOB_ID\", \"message\": \"ends\", \"level\": \"INFO\"}" >&2
+echo last >&2
 echo '{"done": true}'
 `)
 	chatty := filepath.Join(home, "chatty.sh")
@@ -192,7 +193,7 @@ line ends
 		}
 		out, _, code = j.runs("", "logs", "logs", logged.ID)
 		expect(out, "between", code, 0)
-		if strings.Contains(out, "before") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
+		if !strings.Contains(out, "before") || !strings.Contains(out, "last") || !strings.Contains(out, "begins") || !strings.Contains(out, "ends") {
 			t.Errorf("the log of the job is %q", out)
 		}
 		if !regexp.MustCompile(`(?m)^\S+Z INFO  begins\n\S+Z │     between\n`).MatchString(out) {

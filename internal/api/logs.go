@@ -20,7 +20,8 @@ type LogLine struct {
 	Time   string `json:"ts"`     // RFC 3339
 	Source string `json:"source"` // container or system
 	Text   string `json:"line"`
-	ID     string `json:"-"` // of its event
+	Job    string `json:"jobId,omitempty"` // a jobrunner's: the job that wrote it, if that is known
+	ID     string `json:"-"`               // of its event
 }
 
 // Number counts a worker's lines from 0, as a jobrunner does at the end of an id; other
@@ -78,8 +79,8 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 	}
 	err = c.deployment.Do(ctx, httpclient.Call{
 		Method: http.MethodGet, URL: c.deployment.settings.BaseURL + path, Query: query, Accept: "text/event-stream", ExtraTime: q.For,
-		Stream: func(body io.ReadCloser) (err error) {
-			lines, err = readEvents(body, q)
+		Stream: func(answer *http.Response) (err error) {
+			lines, err = readEvents(answer, q)
 			return err
 		},
 	}, nil)
@@ -88,12 +89,14 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (lines []LogL
 }
 
 // readEvents reads server-sent events until there are as many as asked for, the log
-// ends, is silent for a while, or the time is up.
-func readEvents(body io.ReadCloser, q LogQuery) (lines []LogLine, err error) {
-	defer body.Close() // ends the goroutine
+// ends, is silent for a while, or the time is up. A jobrunner names the last line that
+// existed when it answered: until that one arrives, silence isn't the end.
+func readEvents(answer *http.Response, q LogQuery) (lines []LogLine, err error) {
+	defer answer.Body.Close() // ends the goroutine
+	last := answer.Header.Get("Last-Event-ID")
 	events, failed, done := make(chan LogLine), make(chan error, 1), make(chan struct{})
 	defer close(done)
-	go func() { failed <- scanEvents(body, events, done) }()
+	go func() { failed <- scanEvents(answer.Body, events, done) }()
 	end := time.NewTimer(q.For)
 	defer end.Stop()
 	silence := time.NewTimer(quietLog)
@@ -102,11 +105,16 @@ func readEvents(body io.ReadCloser, q LogQuery) (lines []LogLine, err error) {
 		select {
 		case line := <-events:
 			lines = append(lines, line)
+			if line.ID == last {
+				last = ""
+			}
 			silence.Reset(quietLog)
 		case err := <-failed: // nil: the log ended
 			return lines, err
 		case <-silence.C:
-			return lines, nil
+			if last == "" {
+				return lines, nil
+			}
 		case <-end.C:
 			return lines, nil
 		}

@@ -17,14 +17,22 @@ func stream(pause time.Duration, events ...string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "text/event-stream")
 		flush := http.NewResponseController(w)
 		_ = flush.Flush()
-		for _, e := range events {
-			fmt.Fprintf(w, "id: x\ndata: %s\n\n", e)
+		for i, e := range events {
+			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", i, e)
 			_ = flush.Flush()
 			if !wait(r, pause) {
 				return
 			}
 		}
 		wait(r, time.Hour)
+	}
+}
+
+// existing names the last event that exists when it answers.
+func existing(last string, answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Last-Event-ID", last)
+		answer(w, r)
 	}
 }
 
@@ -51,11 +59,13 @@ func TestLogIsBounded(t *testing.T) {
 		lines  int
 		took   time.Duration
 	}{
-		"as many lines as asked for": {stream(0, three...), api.LogQuery{Tail: 2, For: time.Minute}, 2, 0},
-		"silence":                    {stream(0, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, time.Second},
-		"silence from the beginning": {stream(0), api.LogQuery{Tail: 100, For: time.Minute}, 0, time.Second},
-		"pauses that are no silence": {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
-		"the time":                   {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
+		"as many lines as asked for":      {stream(0, three...), api.LogQuery{Tail: 2, For: time.Minute}, 2, 0},
+		"silence":                         {stream(0, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, time.Second},
+		"silence from the beginning":      {stream(0), api.LogQuery{Tail: 100, For: time.Minute}, 0, time.Second},
+		"pauses that are no silence":      {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: time.Minute}, 3, 2800 * time.Millisecond},
+		"pauses before lines that exist":  {existing("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: time.Minute}, 3, 11 * time.Second},
+		"the time, with lines that exist": {existing("2", stream(5*time.Second, three...)), api.LogQuery{Tail: 100, For: 8 * time.Second}, 2, 8 * time.Second},
+		"the time":                        {stream(900*time.Millisecond, three...), api.LogQuery{Tail: 100, For: 1500 * time.Millisecond}, 2, 1500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,7 +76,7 @@ func TestLogIsBounded(t *testing.T) {
 					t.Errorf("%d lines after %s, %v; expected %d after %s", len(lines), time.Since(begin), err, c.lines, c.took)
 				}
 				if len(lines) > 0 {
-					same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "x"})
+					same(t, lines[0], api.LogLine{Time: "2026-06-01T00:00:01Z", Source: "container", Text: "line 1", ID: "0"})
 				}
 				same(t, d.last(t).header.Get("Accept"), "text/event-stream")
 			})

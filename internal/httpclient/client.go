@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -67,7 +66,7 @@ type Call struct {
 	// Accept is the form of the answer; JSON where it is empty. Stream reads a successful
 	// answer in place of Do, which then decodes nothing; it closes the body.
 	Accept string
-	Stream func(body io.ReadCloser) error
+	Stream func(*http.Response) error
 
 	// Succeeded gets a successful answer once it is decoded; nil: nobody.
 	Succeeded func(*Response)
@@ -154,7 +153,7 @@ func (c *Client) send(ctx context.Context, call Call) (a answer, failure *Error)
 	req.SetResponseHandler(func(resp *http.Response) (err error) {
 		if call.Stream != nil && resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), call.Accept) {
 			a.body = nil
-			return call.Stream(resp.Body)
+			return call.Stream(resp)
 		}
 		if a.body, err = read(resp.Body); err == nil {
 			logged.answered(ctx, a.body)

@@ -31,7 +31,8 @@ func (e *Executor) handler(l *localSettings) worker.Handler {
 		stdout, to := io.Pipe()
 		stderr := &tail{most: maxTail}
 		c.Stdin, c.Stdout, c.Register = newInput(job.Input), to, e.register
-		c.Output = io.MultiWriter(stderr, job.Spec.Log)
+		log := &wholeLines{to: job.Spec.Log}
+		c.Output = io.MultiWriter(stderr, log)
 		group, err := procgroup.Start(c)
 		if err != nil {
 			return nil, err
@@ -49,6 +50,7 @@ func (e *Executor) handler(l *localSettings) worker.Handler {
 			group.Kill()
 		}
 		<-group.Done()
+		log.flush()
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()

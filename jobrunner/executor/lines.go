@@ -45,6 +45,33 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// wholeLines passes on whole lines, so that those of two pipes don't mix.
+type wholeLines struct {
+	to   io.Writer
+	rest []byte
+}
+
+// maxPartial is how much of a line is held back, in bytes.
+const maxPartial = 64 << 10
+
+func (w *wholeLines) Write(p []byte) (int, error) {
+	w.rest = append(w.rest, p...)
+	end := bytes.LastIndexByte(w.rest, '\n') + 1
+	if end == 0 && len(w.rest) > maxPartial {
+		end = len(w.rest)
+	}
+	_, _ = w.to.Write(w.rest[:end]) // a log may lack lines
+	w.rest = append(w.rest[:0], w.rest[end:]...)
+	return len(p), nil
+}
+
+// flush passes on a last line without an end.
+func (w *wholeLines) flush() {
+	if len(w.rest) > 0 {
+		_, _ = w.to.Write(append(w.rest, '\n'))
+	}
+}
+
 // tail keeps the end of what is written to it.
 type tail struct {
 	most int

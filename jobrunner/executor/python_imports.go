@@ -9,7 +9,7 @@ import (
 
 // pythonImport finds the imports of a Python file: of "from a import b, c" the module and
 // the names, of "import a, b" the modules.
-var pythonImport = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w., \t]*))|import[ \t]+([\w., \t]+))`)
+var pythonImport = regexp.MustCompile(`(?m)^(?:[^#'"\n]*[;:])?[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]*(?:\(([^)]*)\)|([\w., \t]*))|import[ \t]+([\w., \t]+))`)
 
 // maxModules bounds the files of a handler that are looked through.
 const maxModules = 200

@@ -205,10 +205,10 @@ func readLogQuery(c *call) (out logQuery, err error) {
 	default:
 		return out, httpanswer.Refuse(http.StatusBadRequest, "invalid source: expected %s or %s, got %q", fromContainer, fromSystem, truncate(out.source))
 	}
-	c.declare(openapi.Parameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
+	c.declare(openapi.Parameter{Name: lastEventID, In: "header", Description: "The id of the last event that the client has.", Schema: &openapi.Schema{Type: "string"}})
 	c.declare(openapi.Parameter{Name: "since", In: "query", Schema: &openapi.Schema{Type: "string", Format: "date-time"}})
 	c.declare(openapi.Parameter{Name: "tail", In: "query", Schema: &openapi.Schema{Type: "integer", Minimum: new(float64(0)), Maximum: new(float64(maxTail))}})
-	lastEvent := c.http.Header.Get("Last-Event-ID")
+	lastEvent := c.http.Header.Get(lastEventID)
 	out.tail, out.fromTail = defaultTail, true
 	if text := query.Get("tail"); text != "" {
 		if out.tail, err = strconv.ParseInt(text, 10, 64); err != nil || out.tail < 0 || out.tail > maxTail {
@@ -282,6 +282,18 @@ func parseLineID(id string) (number int64, err error) {
 	return int64(n), err
 }
 
+// event is the data of a line.
+type event struct {
+	Source string `json:"source"`
+	Line   string `json:"line"`
+	Time   string `json:"ts"`
+	Job    string `json:"jobId,omitempty"`
+}
+
+// lastEventID is the header of a request with the last event that a client has, and of a
+// response with the last one that there is so far.
+const lastEventID = "Last-Event-ID"
+
 // ServeHTTP sends the existing lines and then the new ones.
 func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -289,6 +301,13 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Connection", "keep-alive")
 	h.Set("X-Accel-Buffering", "no")
+	lines, updated := l.log.Lines(l.firstLine)
+	for _, line := range slices.Backward(lines) {
+		if l.includes(line) && !line.Time.Before(l.since) {
+			h.Set(lastEventID, lineID(line))
+			break
+		}
+	}
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
@@ -296,13 +315,12 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	next := l.firstLine
 	for {
-		lines, updated := l.log.Lines(next)
 		for _, line := range lines {
 			next = line.Number + 1
 			if line.Time.Before(l.since) || !l.includes(line) {
 				continue
 			}
-			data, err := json.Marshal(map[string]string{"source": lineSource(line), "line": line.Text, "ts": line.Time.UTC().Format(time.RFC3339Nano)})
+			data, err := json.Marshal(event{lineSource(line), line.Text, line.Time.UTC().Format(time.RFC3339Nano), line.Job})
 			if err != nil {
 				return
 			}
@@ -318,5 +336,6 @@ func (l logStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+		lines, updated = l.log.Lines(next)
 	}
 }

@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"errors"
 	"io"
 	"os"
 	"sync/atomic"
@@ -38,7 +39,7 @@ func (o *output) copy() {
 				return
 			}
 		}
-		if err != nil {
+		if err != nil && (over || !errors.Is(err, os.ErrDeadlineExceeded)) { // else the deadline passed before the read began
 			return
 		}
 	}

@@ -57,12 +57,14 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 	running, stop := context.WithCancel(ctx)
 	endWatch := w.watchSoon(running, job.Ref, stop)
 	streamed := w.chunks(running, job)
+	w.log.runs(job.ID)
 	output, failure := run(running, Job{Taken: job, Spec: spec, Clock: w.pool.clock, Chunk: func(output []byte) error {
 		if running.Err() != nil {
 			return running.Err()
 		}
 		return streamed.add(output)
 	}})
+	w.log.runs("")
 	if err := streamed.flush(); failure == nil {
 		failure = err
 	}

@@ -20,7 +20,8 @@ type Line struct {
 	Number int64 // counted from 0
 	Time   time.Time
 	Text   string
-	System bool // the jobrunner's
+	System bool   // the jobrunner's
+	Job    string // the only one that could have written it; "" if that isn't known
 }
 
 // Log keeps the latest lines of a worker, without secrets. Its methods may be
@@ -30,6 +31,7 @@ type Log struct {
 	secrets []string
 
 	mu       sync.Mutex
+	job      string // see Line.Job
 	partial  []byte
 	cut      int // bytes of the partial line that are not kept
 	lines    []Line
@@ -130,7 +132,7 @@ func cutLine(text string, cut int) string {
 
 // add keeps a line. The log is locked.
 func (l *Log) add(text string, system bool) {
-	line := Line{l.next, l.config.Clock.Now(), text, system}
+	line := Line{Number: l.next, Time: l.config.Clock.Now(), Text: text, System: system, Job: l.job}
 	l.lines = append(l.lines, line)
 	l.next++
 	l.size += len(text)
@@ -158,6 +160,16 @@ func (l *Log) trim() {
 func (l *Log) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// runs makes job the writer of the lines that follow; "" names none.
+func (l *Log) runs(job string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.partial) > 0 {
+		l.end()
+	}
+	l.job = job
 }
 
 // Note adds a line of the jobrunner's own, behind all that the worker wrote.
