@@ -101,6 +101,9 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 		res.Reason = "there is no case"
 	}
 	ownCase := slices.ContainsFunc(some, func(one *suite.Case) bool { return !one.Supplementary && one.Judges(c.ID) })
+	decided := slices.ContainsFunc(some, func(one *suite.Case) bool {
+		return one.Decides && one.Judges(c.ID) && attempts[one.ID].Verdict == report.Pass
+	})
 	first := true
 	for _, one := range some {
 		if !slices.Contains(one.AllClauses(), c.ID) {
@@ -112,7 +115,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 			a.Outcome = suite.Outcome{Verdict: report.Fail, Reason: text.actual, Failure: &report.Failure{Steps: text.steps, Actual: text.actual, Curl: r.scriptOf(text.x, attempts)}}
 		}
 		onTheWay := !one.Judges(c.ID) && ownCase
-		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || onTheWay) || a.Verdict == report.Inconclusive && onTheWay {
+		if a.Verdict == report.Skip && a.Code != report.SkipDeferred && (one.Supplementary || onTheWay) || a.Verdict == report.Inconclusive && (onTheWay || decided) {
 			continue // others judge it
 		}
 		if slices.Contains(one.GivenClauses, c.ID) {
@@ -146,7 +149,7 @@ func (r *run) resultOf(c clauses.Clause, some []*suite.Case, attempts map[string
 // omissions returns what a case left out of a clause, all of it where it was skipped. A
 // case for another dialect leaves out nothing.
 func omissions(one *suite.Case, a suite.Attempt, clause string) (list []report.Omission) {
-	if a.Verdict == report.Skip && one.Judges(clause) && one.Needs&(suite.DescribedDialect|suite.LiveDialect) == 0 {
+	if a.Verdict == report.Skip && !one.Decides && one.Judges(clause) && one.Needs&(suite.DescribedDialect|suite.LiveDialect) == 0 {
 		list = append(list, report.Omission{Case: one.ID, Code: a.Code, Reason: a.Reason})
 	}
 	for _, reason := range a.LeftOut {

@@ -11,7 +11,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-16", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "POST /v2/pods/{id}/action accepts start, stop, restart and terminate.",
-		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"},
+		Needs:     suite.V2, Requests: 8, Operations: []string{"POST /v2/pods/{id}/action"},
 		Run: func(c *suite.C) {
 			// A path that does not exist would also be answered 404: the detail tells.
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
@@ -24,7 +24,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-17", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "POST /v2/pods/{id}/action refuses every other action, also reset.",
-		Needs:     suite.V2, Requests: 6, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
+		Needs:     suite.V2, Requests: 7, Operations: []string{"POST /v2/pods/{id}/action"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
 				c.V2("POST", "/pods/"+c.Nonce()+"/action", body).Refused().Str("detail")
@@ -37,7 +37,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-18", Level: suite.Must, Source: "Versioning, 6",
 		Statement: "DELETE /v2/pods/{id} exists.",
-		Needs:     suite.V2, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
+		Needs:     suite.V2, Requests: 4, Operations: []string{"DELETE /v2/pods/{id}"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			expectUnknownID(c, "DELETE", "/pods/{id}", "/nothings/{id}", nil)
 		},
@@ -240,7 +240,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-42", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "GET /v2/pods/{id}/logs exists.",
-		Needs:     suite.V2, Operations: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
+		Needs:     suite.V2, Requests: 4, Operations: []string{"GET /v2/pods/{id}/logs"}, Run: func(c *suite.C) {
 			c.Given("VER-05", func() { c.V2("GET", "/pods", nil).Is(200) })
 			expectUnknownID(c, "GET", "/pods/{id}/logs", "/pods/{id}/nothing", nil)
 		},
@@ -255,7 +255,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-44", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "GET /v2/serverless/{id}/workers/{workerId}/logs exists.",
-		Needs:     suite.V2 | suite.OwnEndpoint, Operations: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
+		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 15, Operations: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
 			c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.Endpoint, nil).Is(200) })
 			expectUnknownID(c, "GET", "/serverless/"+c.Endpoint+"/workers/{id}/logs", "/serverless/"+c.Endpoint+"/workers/{id}/nothing", nil)
 		},
@@ -285,7 +285,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-48", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "DELETE /v2/registries/delegations/{id} exists.",
-		Needs:     suite.V2, Operations: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
+		Needs:     suite.V2, Requests: 4, Operations: []string{"DELETE /v2/registries/delegations/{id}"}, Run: func(c *suite.C) {
 			c.Given("VER-46", func() { c.V2("GET", "/registries/delegations", nil).Is(200) })
 			expectUnknownID(c, "DELETE", "/registries/delegations/{id}", "/registries/nothings/{id}", nil)
 		},

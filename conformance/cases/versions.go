@@ -218,23 +218,6 @@ func expectJSONAt(c *suite.C, path string) *suite.Answer {
 	return a
 }
 
-// expectUnknownID expects that version 2 has a path and not the id in it. Where an
-// unknown path is answered in the same words, that can't be told.
-func expectUnknownID(c *suite.C, method, path, none string, body any) {
-	id := c.Nonce()
-	ask := func(path string) (*suite.Answer, string) {
-		path = strings.ReplaceAll(path, "{id}", id)
-		a := c.V2(method, path, body)
-		said, _ := a.Find("detail")
-		return a, strings.NewReplacer("/v2"+path, "", path, "", id, "").Replace(suite.JSONText(said))
-	}
-	a, said := ask(path)
-	a.Is(404, 400, 422).Str("detail") // the id may have the wrong form
-	if other, same := ask(none); other.Code == a.Code && same == said {
-		c.Inconclusive("an unknown id and an unknown path are answered alike: 404 %s", said)
-	}
-}
-
 // expectNothingAtUnknownPath expects nothing at a path of version 1 that does not exist.
 func expectNothingAtUnknownPath(c *suite.C) {
 	a := c.V1("GET", "/"+c.Nonce(), nil)

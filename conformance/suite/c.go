@@ -4,6 +4,7 @@ import (
 	"context"
 	crypto "crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -168,6 +169,10 @@ func Stalled() Option { return func(r *Request) { r.Stalled = true } }
 // Unread reads only the beginning of the body of a 200.
 func Unread() Option { return func(r *Request) { r.Unread = true } }
 
+// Streamed reads the status and the header only, since the body may never end. If a proxy
+// waits for its end, the answer has the code 0.
+func Streamed() Option { return func(r *Request) { r.Streamed = true } }
+
 // MayHangUp accepts that the target closes the connection while the body is sent:
 // the answer then has the code 0.
 func MayHangUp() Option { return func(r *Request) { r.MayHangUp = true } }
@@ -227,7 +232,7 @@ func (c *C) send(r Request) *Answer {
 		c.Inconclusive("%s", why)
 	}
 	x, timedOut := c.sendInTime(c.nextExchange(), r)
-	if !x.Request.MayHangUp {
+	if !x.Request.MayHangUp && !isHeldStream(x) {
 		c.env.NoteAnswer(section, x, timedOut)
 	}
 	return c.answer(x)
@@ -235,6 +240,11 @@ func (c *C) send(r Request) *Answer {
 
 // sendInTime waits for the answer, for requestTimeout at most.
 func (c *C) sendInTime(index int, r Request) (x *wire.Exchange, timedOut bool) {
+	if r.Streamed {
+		ctx, cancel := context.WithTimeout(c.ctx, streamPatience)
+		defer cancel()
+		return c.exchange(ctx, index, r), false
+	}
 	if c.env.Target.Advance == nil {
 		ctx, cancel := context.WithTimeout(c.ctx, requestTimeout(r))
 		defer cancel()
@@ -273,6 +283,14 @@ func requestTimeout(r Request) time.Duration {
 	return time.Minute + time.Duration(len(r.Body))*10*time.Microsecond // 100 kB a second
 }
 
+// streamPatience is how long, in real time, the header of a stream may take.
+const streamPatience = 5 * time.Second
+
+// isHeldStream tells whether a stream did not begin in time.
+func isHeldStream(x *wire.Exchange) bool {
+	return x.Request.Streamed && x.Status == 0 && errors.Is(x.Err, context.DeadlineExceeded)
+}
+
 // answerPatience is how long, in real time, an answer may take before the target's
 // clock is advanced while the request is pending. It is long, because an advance makes a
 // case that is merely slow judge too late; requests that the target holds begin with Start.
@@ -288,7 +306,7 @@ func (c *C) answer(x *wire.Exchange) *Answer {
 	switch {
 	case c.ctx.Err() != nil:
 		c.stop(Outcome{Verdict: report.Error, Reason: "interrupted"})
-	case x.Status == 0 && x.Request.MayHangUp:
+	case x.Status == 0 && x.Request.MayHangUp, isHeldStream(x):
 	case x.Status == 0 && !c.Local():
 		c.Inconclusive("%s: %v", c.describeRequest(x), x.Err)
 	case x.Status == 0:

@@ -61,6 +61,9 @@ type Case struct {
 	// Supplementary says that other cases judge the clause, too: where this one is skipped,
 	// they alone do.
 	Supplementary bool
+	// Decides says that the case judges by an effect: where it passes, an inconclusive case
+	// of its clause does not count. Where it is skipped, it leaves out nothing.
+	Decides bool
 	// Watch is told of every exchange of the run, and says what is wrong with it,
 	// "" for nothing. Run makes some exchanges to watch, and passes where nothing
 	// else fails.

@@ -27,6 +27,8 @@ type Request struct {
 	// Unread leaves all but the beginning of the answer's body unread until the request
 	// is cancelled: a long body keeps the request in flight, and a short one does not.
 	Unread bool
+	// Streamed reads no body of a 2xx.
+	Streamed bool
 	// MayHangUp says that the target may close the connection in place of an
 	// answer: to a body that is too large.
 	MayHangUp bool
@@ -132,7 +134,11 @@ func Do(ctx context.Context, client *http.Client, r Request, now func() time.Tim
 		decompress(resp)
 		x.Status, x.Header = resp.StatusCode, resp.Header
 		most := int64(MaxBody + 1)
-		if r.Unread && x.Status/100 == 2 {
+		switch {
+		case x.Status/100 != 2:
+		case r.Streamed:
+			most = 0
+		case r.Unread:
 			most = maxBeginning
 		}
 		x.Body, err = io.ReadAll(io.LimitReader(resp.Body, most))

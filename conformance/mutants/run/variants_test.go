@@ -85,3 +85,31 @@ func TestVariantsHideNoFault(t *testing.T) {
 		t.Errorf("%s is not detected: %s", m.ID, c.line())
 	}
 }
+
+// An operation that is missing is detected although every 404 has the same words.
+func TestMissingOperationsBehindAlikeAnswers(t *testing.T) {
+	binary := faultyJobrunner(t)
+	list := variants.All()
+	alike := list[slices.IndexFunc(list, func(v variants.Variant) bool { return v.ID == "404-alike" })]
+	missing := func(method, path string) string {
+		return `{"wire": {"method": "` + method + `", "path": "` + path + `", "stub": true, "answer": {"status": 404, "header": {"Content-Type": "application/problem+json"}, "body": "{}"}}}`
+	}
+	for clause, fault := range map[string]string{
+		"VER-16": missing("POST", "^/v2/pods/[^/]+/action$"),
+		"VER-17": `{"wire": {"method": "POST", "path": "^/v2/pods/[^/]+/action$", "has": "dance", "answer": {"status": 200, "body": "{}"}}}`,
+		"VER-18": missing("DELETE", "^/v2/pods/"),
+		"VER-42": missing("GET", "^/v2/pods/[^/]+/logs$"),
+		"VER-44": missing("GET", "^/v2/serverless/[^/]+/workers/[^/]+/logs$"),
+		"VER-48": missing("DELETE", "^/v2/registries/delegations/"),
+	} {
+		t.Run(clause, func(t *testing.T) {
+			t.Parallel()
+			if c := judgeGroup(t.Context(), binary, group{alike}, clause); !c.ok() || c.judged != 1 {
+				t.Errorf("%d clauses are judged: %s", c.judged, c.line())
+			}
+			if c := judgeGroup(t.Context(), binary, group{{ID: clause, Fault: fault}, alike}, clause); !strings.Contains(c.line(), "FAIL "+clause) {
+				t.Errorf("it is not detected: %s", c.line())
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package cases
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/suite"
+)
+
+// effectCases judge that operations exist by what they do to an object of the case, for
+// deployments that answer an unknown id and an unknown path alike.
+var effectCases = []suite.Case{
+	{
+		ID: "VER-16-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 130, Operations: podActions, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			await := func(status string) { c.Given("VER-57", func() { awaitPod(c, id, status) }) }
+			await("RUNNING")
+			c.V2("POST", "/pods/"+id+"/nothing", suite.M{"action": "stop"}).Refused()
+			for _, step := range [][2]string{{"restart", "RUNNING"}, {"stop", "EXITED"}, {"start", "RUNNING"}} {
+				actOnPod(c, id, step[0]).Success()
+				await(step[1])
+			}
+			actOnPod(c, id, "terminate").Success()
+			c.Given("VER-60", func() { expectGone(c, "/pods/"+id) })
+		},
+	},
+	{
+		ID: "VER-17-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 80, Operations: podActions, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			for _, body := range []suite.M{{"action": "reset"}, {"action": "dance"}, {}} {
+				c.V2("POST", "/pods/"+id+"/action", body).Refused()
+				readPod(c, id).Equal("status", "RUNNING")
+			}
+			c.Given("VER-16", func() { actOnPod(c, id, "stop").Success() }) // so the body was refused, and not the path
+			c.Given("VER-57", func() { awaitPod(c, id, "EXITED") })
+		},
+	},
+	{
+		ID: "VER-18-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Operations: podDeletions, Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			c.V2("DELETE", "/nothings/"+id, nil).Refused()
+			c.V2("DELETE", "/pods/"+id, nil).Success()
+			c.Given("VER-60", func() { expectGone(c, "/pods/"+id) })
+		},
+	},
+	{
+		ID: "VER-42-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create | suite.Spend, Requests: 60, Operations: append(slices.Clone(podOperations), "GET /v2/pods/{id}/logs"), Run: func(c *suite.C) {
+			id := newPod(c, nil)
+			c.Given("VER-57", func() { awaitPod(c, id, "RUNNING") })
+			expectLogs(c, "/pods/"+id)
+		},
+	},
+	{
+		ID: "VER-44-effect", Supplementary: true, Decides: true, Needs: suite.V2 | suite.OwnEndpoint, Allow: suite.Queue, Requests: 30, Jobs: 1, Seconds: 10,
+		Operations: []string{"GET /v2/serverless/{id}/workers", "GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
+			c.Blocker(10 * time.Second)
+			path := "/serverless/" + c.Endpoint + "/workers"
+			var ids []string
+			c.Given("VER-43", func() {
+				eventually(c, func() bool { ids = c.V2("GET", path, nil).Is(200).IDs(); return len(ids) > 0 })
+			})
+			if len(ids) == 0 {
+				c.Skip("the list shows no worker of the endpoint")
+			}
+			expectLogs(c, path+"/"+suite.PathSegment(ids[0]))
+		},
+	},
+	{
+		ID: "VER-48-effect", Supplementary: true, Decides: true, Needs: suite.V2, Allow: suite.Create, Operations: delegationOperations, Run: func(c *suite.C) {
+			id := newDelegation(c)
+			c.V2("DELETE", "/registries/nothings/"+suite.PathSegment(id), nil).Refused()
+			c.V2("DELETE", delegationPath+"/"+suite.PathSegment(id), nil).Success()
+			c.Given("VER-55", func() {
+				c.Expect(eventually(c, func() bool { return !listDelegations(c).Contains(id) }), "a list without the delegation", "a list with the delegation %s", id)
+			})
+		},
+	},
+}
+
+// expectGone expects that an object of version 2 is deleted.
+func expectGone(c *suite.C, path string) {
+	c.Expect(eventually(c, func() bool { return c.V2("GET", path, nil).Code == 404 }), "404 for "+path, "an answer with what is deleted")
+}
+
+// expectLogs expects the logs of a pod or worker that runs, and nothing beside them. A
+// stream that is held is there: an unknown path is answered at once.
+func expectLogs(c *suite.C, path string) {
+	c.V2("GET", path+"/nothing", nil, suite.Streamed()).Refused()
+	var a *suite.Answer
+	if !eventually(c, func() bool { a = c.V2("GET", path+"/logs", nil, suite.Streamed()); return a.Code == 0 || a.Code/100 == 2 }) {
+		a.Success()
+	}
+}
+
+// expectUnknownID expects that version 2 has a path and not the id in it. If an unknown
+// path is answered in the same words, or in words that change, only a case that Decides
+// can tell.
+func expectUnknownID(c *suite.C, method, path, none string, body any) {
+	send := func(path string) (a *suite.Answer, words string) {
+		path = strings.ReplaceAll(path, "{id}", c.Nonce())
+		a = c.V2(method, path, body)
+		detail, _ := a.Find("detail")
+		words = suite.JSONText(detail)
+		for segment := range strings.SplitSeq(path, "/") {
+			words = strings.ReplaceAll(words, segment, "")
+		}
+		return a, words
+	}
+	a, words := send(path)
+	a.Is(404, 400, 422).Str("detail") // the id may have the wrong form
+	unknown, wordsOfUnknown := send(none)
+	_, again := send(none)
+	if unknown.Code == a.Code && (words == wordsOfUnknown || again != wordsOfUnknown) {
+		c.Inconclusive("an unknown id and an unknown path are answered alike, %d %s; an object of the suite's own tells them apart: --allow create,queue,spend", a.Code, words)
+	}
+}
