@@ -255,7 +255,7 @@ var v2Cases = []suite.Case{
 	{
 		ID: "VER-44", Level: suite.Must, Source: "Versioning, 10",
 		Statement: "GET /v2/serverless/{id}/workers/{workerId}/logs exists.",
-		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 15, Operations: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
+		Needs:     suite.V2 | suite.OwnEndpoint, Requests: 4, Operations: []string{"GET /v2/serverless/{id}/workers/{workerId}/logs"}, Run: func(c *suite.C) {
 			c.Given("VER-19", func() { c.V2("GET", "/serverless/"+c.Endpoint, nil).Is(200) })
 			expectUnknownID(c, "GET", "/serverless/"+c.Endpoint+"/workers/{id}/logs", "/serverless/"+c.Endpoint+"/workers/{id}/nothing", nil)
 		},

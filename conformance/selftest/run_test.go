@@ -305,7 +305,7 @@ func TestDefaultRunOnlyReads(t *testing.T) {
 	if r.Exit != 0 || r.Jobs > 0 || plan.Jobs > 0 {
 		t.Errorf("exit code %d, %v, %d jobs", r.Exit, r.Counts, r.Jobs)
 	}
-	if n := requests.Load(); n > 260 || plan.Requests > 400 || int(n) > plan.Requests {
+	if n := requests.Load(); n > 300 || plan.Requests > 400 || int(n) > plan.Requests {
 		t.Errorf("%d requests, planned up to %d", n, plan.Requests)
 		for _, x := range r.Results {
 			t.Log(x.Case, x.Requests)
