@@ -89,7 +89,10 @@ func expectGone(c *suite.C, path string) {
 func expectLogs(c *suite.C, path string) {
 	c.V2("GET", path+"/nothing", nil, suite.Streamed()).Refused()
 	var a *suite.Answer
-	if !eventually(c, func() bool { a = c.V2("GET", path+"/logs", nil, suite.Streamed()); return a.Code == 0 || a.Code/100 == 2 }) {
+	if !eventually(c, func() bool {
+		a = c.V2("GET", path+"/logs", nil, suite.Streamed())
+		return a.Code == 0 || a.Code/100 == 2
+	}) {
 		a.Success()
 	}
 }
