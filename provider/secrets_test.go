@@ -179,7 +179,7 @@ func answers(has string) map[string]func(r *http.Request, body []byte) (int, str
 			text, _ := json.Marshal(fmt.Sprintf("\x1b[31mrefused: %s %s %s", r.Header.Get("Authorization"), body, has))
 			return 400, "application/problem+json", fmt.Sprintf(`{"title":%s,"status":400,"detail":%[1]s,"message":%[1]s,"errors":[%[1]s]}`, text)
 		},
-		"403 in plain text": func(r *http.Request, body []byte) (int, string, string) {
+		"403 in plain text": func(_ *http.Request, body []byte) (int, string, string) {
 			return 403, "text/plain", string(body) + has
 		},
 	}

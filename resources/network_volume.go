@@ -57,7 +57,7 @@ var NetworkVolume = &kit.Kind[networkVolume]{
 			return err
 		}
 		if plan.Size.ValueInt64() < have.Size {
-			return &diagnostics.AttributeError{Attribute: "size", Err: fmt.Errorf(cantShrink+". "+cantShrinkDetail, have.ID, have.Size, plan.Size.ValueInt64())}
+			return &diagnostics.AttributeError{Attribute: "size", Err: fmt.Errorf(cantShrink+". "+cantShrinkDetail, have.ID, have.Size, plan.Size.ValueInt64())} //nolint:staticcheck // sentences of a diagnostic
 		}
 		got, err := c.NetworkVolumes.Update(ctx, have, plan.expand())
 		if err == nil {

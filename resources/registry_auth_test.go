@@ -254,7 +254,7 @@ func TestRotationWhileAPodHasTheAuth(t *testing.T) {
 			refused(t, d, p, state, state.Type, with(config, changes), at, "p ("+pod.Get("id").(string)+"). Create a second gpucloud_registry_auth")
 		}
 		refused(t, d, p, stored, state.Type, with(plain, map[string]any{"password": "new-token"}), "password", copied.Get("id").(string))
-		pod = apply(t, p, podType, pod, cpuPod(nil), "update")
+		apply(t, p, podType, pod, cpuPod(nil), "update")
 		apply(t, p, state.Type, state, with(config, map[string]any{"password_wo": "new-token", "password_wo_version": 2}), "update")
 	})
 }

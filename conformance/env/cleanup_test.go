@@ -23,7 +23,7 @@ func TestCleanUp(t *testing.T) {
 		left   []string
 	}{
 		"ordinary": {func(int, string, string, map[string]bool) int { return 0 }, nil},
-		"version 1 hides a template in use: 404": {func(_ int, method, path string, shown map[string]bool) int {
+		"version 1 hides a template in use: 404": {func(_ int, _, path string, shown map[string]bool) int {
 			if strings.HasPrefix(path, "/v1/templates/") && shown[endpoint] {
 				return 404
 			}
@@ -35,7 +35,7 @@ func TestCleanUp(t *testing.T) {
 			}
 			return 0
 		}, []string{template}},
-		"version 1 refuses for ever: 400": {func(_ int, method, path string, _ map[string]bool) int {
+		"version 1 refuses for ever: 400": {func(_ int, _, path string, _ map[string]bool) int {
 			if strings.HasPrefix(path, "/v1/templates/") {
 				return 400
 			}
@@ -59,13 +59,13 @@ func TestCleanUp(t *testing.T) {
 			}
 			return 0
 		}, nil},
-		"deletions have no effect": {func(_ int, method, path string, _ map[string]bool) int {
+		"deletions have no effect": {func(_ int, method, _ string, _ map[string]bool) int {
 			if method == "DELETE" {
 				return 204
 			}
 			return 0
 		}, []string{endpoint, template}},
-		"reads fail": {func(_ int, method, path string, _ map[string]bool) int {
+		"reads fail": {func(_ int, method, _ string, _ map[string]bool) int {
 			if method == "GET" {
 				return 500
 			}

@@ -214,7 +214,7 @@ func TestUnusableIDInTheList(t *testing.T) {
 			made := map[string]any{"id": id, "name": "v", "size": 10, "dataCenter": "EU-RO-1", "type": "STANDARD"}
 			text, _ := json.Marshal(made)
 			s := &shop{}
-			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, make func() string) {
+			s.faults = []func(http.ResponseWriter, *http.Request, func() string){func(w http.ResponseWriter, r *http.Request, _ func() string) {
 				s.add(made)
 				made["id"] = id
 				answer(201, string(text))(w, r)

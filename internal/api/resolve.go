@@ -29,7 +29,7 @@ func refusesName(status int) bool {
 func (r *restCollection[T]) resolveByName(ctx context.Context, a *pendingCreate[T], failure *Error, interrupted bool) (T, error) {
 	var none T
 	named := func(o T) bool { return r.name(o) == r.name(a.want) }
-	found, err := r.lookUp(ctx, a, named, failure.Ambiguous())
+	found, err := r.lookUp(ctx, named, failure.Ambiguous())
 	switch {
 	case err != nil && !a.ambiguous:
 		return none, failure
@@ -66,7 +66,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 		return none, r.unresolved(failure, fmt.Sprintf("whether it was created is not known, since the list of %ss is refused", r.kind))
 	}
 	fresh := func(o T) bool { return !a.before[r.id(o)] && r.name(o) == r.name(a.want) }
-	found, err := r.lookUp(ctx, a, fresh, true)
+	found, err := r.lookUp(ctx, fresh, true)
 	if err != nil {
 		return none, r.unresolved(failure, "whether it was created could not be looked up: "+strings.TrimSuffix(err.Error(), "."))
 	}
@@ -97,7 +97,7 @@ func (r *restCollection[T]) resolveByNewObjects(ctx context.Context, a *pendingC
 // lookUp lists until something is found that this run has not made otherwise;
 // with patience it lists several times, as what was just made may take a
 // moment to show.
-func (r *restCollection[T]) lookUp(ctx context.Context, a *pendingCreate[T], fits func(T) bool, patient bool) ([]T, error) {
+func (r *restCollection[T]) lookUp(ctx context.Context, fits func(T) bool, patient bool) ([]T, error) {
 	for n, wait := range lookups {
 		if n > 0 && (!patient || r.uniqueNames) {
 			break // another POST is harmless, or nothing was made just now

@@ -187,10 +187,10 @@ func (r *restCollection[T]) confirmDeletion(ctx context.Context, id string, resp
 // an id is accepted.
 func (r *restCollection[T]) checkSubject(id string, response *httpclient.Response) error {
 	var head struct{ ID string }
-	if json.Unmarshal(response.Body, &head) != nil || head.ID == "" || head.ID == id {
-		return nil
+	if json.Unmarshal(response.Body, &head) == nil && head.ID != "" && head.ID != id {
+		return response.Unreadable(otherObject(r.kind, head.ID, id))
 	}
-	return response.Unreadable(otherObject(r.kind, head.ID, id))
+	return nil
 }
 
 // fetch asks for an object by its id. Unlisted says that the list of this run

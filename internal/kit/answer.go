@@ -23,7 +23,7 @@ import (
 // state has the answer.
 
 // checkAnswer compares the state that an answer made with the plan.
-func (r *kindResource[M]) checkAnswer(ctx context.Context, plan tfsdk.Plan, state *tfsdk.State, id string, created bool, diags *diag.Diagnostics) {
+func (r *kindResource[M]) checkAnswer(plan tfsdk.Plan, state *tfsdk.State, id string, created bool, diags *diag.Diagnostics) {
 	if diags.HasError() || plan.Raw.IsNull() || state.Raw.IsNull() {
 		return
 	}

@@ -97,7 +97,7 @@ func TestPrivateUpgrades(t *testing.T) {
 	defer func(upgrades []func(string, json.RawMessage) (json.RawMessage, error), version int) {
 		privateUpgrades, privateVersion = upgrades, version
 	}(privateUpgrades, privateVersion)
-	privateUpgrades = append(privateUpgrades, func(kind string, notes json.RawMessage) (json.RawMessage, error) {
+	privateUpgrades = append(privateUpgrades, func(_ string, notes json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(strings.Replace(string(notes), `"Hashes"`, `"Digests"`, 1)), nil
 	})
 	privateVersion = len(privateUpgrades)

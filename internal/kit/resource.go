@@ -83,7 +83,7 @@ func (r *kindResource[M]) Create(ctx context.Context, req resource.CreateRequest
 	recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(planrule.RecordDeployment(ctx, resp.Private, c)...)
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-	r.checkAnswer(ctx, req.Plan, &resp.State, r.kind.ID(&plan).ValueString(), true, &resp.Diagnostics)
+	r.checkAnswer(req.Plan, &resp.State, r.kind.ID(&plan).ValueString(), true, &resp.Diagnostics)
 	dropUnknowns(&resp.State)
 }
 
@@ -137,7 +137,7 @@ func (r *kindResource[M]) Update(ctx context.Context, req resource.UpdateRequest
 		recordCreateTime(ctx, resp.Private, &resp.Diagnostics)
 	}
 	r.save(ctx, &plan, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics)
-	r.checkAnswer(ctx, req.Plan, &resp.State, id, false, &resp.Diagnostics)
+	r.checkAnswer(req.Plan, &resp.State, id, false, &resp.Diagnostics)
 }
 
 func (r *kindResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {

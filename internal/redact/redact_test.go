@@ -17,7 +17,7 @@ func TestText(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret, text, want string
 	}{
-		"inside a word":               {"planted-secret", "xplanted-secrety", "x[redacted]y"},
+		"inside a word":               {"planted-secret", "xplanted-secretz", "x[redacted]z"},
 		"in JSON":                     {`pl"anted\secret`, `{"A":"pl\"anted\\secret"}`, `{"A":"[redacted]"}`},
 		"in JSON with HTML escapes":   {"<planted&secret>", `"\u003cplanted\u0026secret\u003e"`, `"[redacted]"`},
 		"in ASCII":                    {"plänted-secret", `"pl\u00e4nted-secret"`, `"[redacted]"`},
