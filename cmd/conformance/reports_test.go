@@ -153,7 +153,7 @@ func TestDiff(t *testing.T) {
 // What can't be written is found before a request is sent.
 func TestReportsThatCannotBeWritten(t *testing.T) {
 	for want, args := range map[string][]string{
-		"expected one of json, html, junit, markdown, har, badge, shield": {"--report=pdf=x"},
+		"expected one of json, html, junit, markdown, har, ctrf, badge, shield": {"--report=pdf=x"},
 		"expected FORM=FILE, such as html=report.html":                    {"--report=html"},
 		"there is no folder /nothing/is/here":                             {"--report=html=/nothing/is/here/r.html"},
 		"it is a folder":                                                  {"--report=html=" + t.TempDir()},
