@@ -133,7 +133,7 @@ func awaitedCreate(err error) error {
 	if err == nil || api.IsNotFound(err) {
 		return err
 	}
-	return fmt.Errorf("%w\n\nThe object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command.", err) //nolint:revive // a paragraph of a diagnostic
+	return fmt.Errorf("%w\n\nThe object exists. Terraform replaces it in the next apply, unless you keep it with the untaint command.", err) //nolint:revive,staticcheck // a paragraph of a diagnostic
 }
 
 const lastLines = 20

@@ -154,10 +154,10 @@ func TestDiff(t *testing.T) {
 func TestReportsThatCannotBeWritten(t *testing.T) {
 	for want, args := range map[string][]string{
 		"expected one of json, html, junit, markdown, har, ctrf, badge, shield": {"--report=pdf=x"},
-		"expected FORM=FILE, such as html=report.html":                    {"--report=html"},
-		"there is no folder /nothing/is/here":                             {"--report=html=/nothing/is/here/r.html"},
-		"it is a folder":                                                  {"--report=html=" + t.TempDir()},
-		"two reports can't be on the standard output":                     {"--report=html=-", "--json=-"},
+		"expected FORM=FILE, such as html=report.html":                          {"--report=html"},
+		"there is no folder /nothing/is/here":                                   {"--report=html=/nothing/is/here/r.html"},
+		"it is a folder":                                                        {"--report=html=" + t.TempDir()},
+		"two reports can't be on the standard output":                           {"--report=html=-", "--json=-"},
 	} {
 		said := ends(t, command(t, append([]string{"run", "--base-url=http://127.0.0.1:1"}, args...)...), 2)
 		if !strings.Contains(said, want) || strings.Contains(said, "unreachable") {
