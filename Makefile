@@ -58,7 +58,7 @@ test-programs:
 SHORT = $(filter $(SMALL),$(TESTED)) $(filter-out $(SMALL) $(LARGE),$(TESTED)) $(foreach package,$(LARGE),$(filter $(package),$(TESTED)))
 
 test: ## A sample of every kind of test, those with a real Terraform included.
-	@echo "Testing: about three minutes on two cores. Without a build cache, compiling comes first, and nothing is shown for some minutes."
+	@echo "Testing. Without a build cache, compiling comes first, and nothing is shown for some minutes."
 	$(call go-test,-short -timeout=20m $(SHORT))
 
 # The packages that drive other processes through all variants, judge every body by two

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -109,17 +110,18 @@ func TestShellExample(t *testing.T) {
 // deployment fails a clause.
 func TestShellConformance(t *testing.T) {
 	t.Parallel()
-	broken := false
+	var faulty atomic.Bool
 	j := jobrunnertest.Start(t, jobrunnertest.Middleware(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if broken && r.URL.Path == "/v2/templates" {
+			if faulty.Load() && r.URL.Path == "/v2/templates" {
 				w = &httptest.ResponseRecorder{} // its answer is lost, and is 200 without a body
 			}
 			next.ServeHTTP(w, r)
 		})
 	}))
 	m := newMachine(t, "examples/ci/shell")
-	for _, broken = range []bool{false, true} {
+	for _, broken := range []bool{false, true} {
+		faulty.Store(broken)
 		output, err := m.bash("./conformance.sh", "GPUCLOUD_BASE_URL="+j.URL, "GPUCLOUD_API_KEY="+j.Key, "GPUCLOUD_QUEUE_URL=", "GITHUB_STEP_SUMMARY="+m.repo+"/summary")
 		summary, readErr := os.ReadFile(filepath.Join(m.repo, "summary"))
 		if (err != nil) != broken || readErr != nil || !strings.Contains(string(summary), "conformant") {
