@@ -63,7 +63,7 @@ func (r *reports) check() error {
 			continue
 		}
 		if dir, err := os.Stat(filepath.Dir(o.path)); err != nil || !dir.IsDir() {
-			return fmt.Errorf("the report %s can't be written: there is no folder %s", o.path, filepath.Dir(o.path))
+			return fmt.Errorf("the report %s can't be written: the folder %s doesn't exist", o.path, filepath.Dir(o.path))
 		}
 		if info, err := os.Stat(o.path); err == nil && info.IsDir() {
 			return fmt.Errorf("the report %s can't be written: it is a folder", o.path)

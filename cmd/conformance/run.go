@@ -33,8 +33,8 @@ type run struct {
 	Version []string `name:"api-version" placeholder:"v1|v2" enum:"v1,v2" help:"Versions of the management API to judge. Default: both."`
 
 	DryRun       bool          `help:"Print the plan and its cost, and run nothing."`
-	MaxRequests  int           `default:"400" help:"Skip the cases that do not fit into this number of requests; 0: no bound. Without effect with --local."`
-	MaxSeconds   float64       `default:"1800" help:"Skip the cases that do not fit into this number of seconds of worker time; 0: no bound. Without effect with --local."`
+	MaxRequests  int           `default:"400" help:"Send at most this number of requests and skip the other cases. 0 means no limit. Ignored with --local."`
+	MaxSeconds   float64       `default:"1800" help:"Use at most this number of seconds of worker time and skip the other cases. 0 means no limit. Ignored with --local."`
 	MaxWait      time.Duration `default:"5m" help:"Skip cases that wait longer, if the clock can't be advanced."`
 	Parallel     int           `default:"8" help:"Number of cases that run at once."`
 	Seed         uint64        `help:"Seed for the order of the cases and the values that they send. The report of an earlier run shows its seed."`

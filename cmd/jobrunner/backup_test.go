@@ -133,7 +133,7 @@ func TestBackupOfPostgres(t *testing.T) {
 			if os.Getenv("CI") != "" { // which installs it with the server
 				t.Fatal(err)
 			}
-			t.Skip(err) // names the program: PostgreSQL's clients are a package of their own
+			t.Skip(err) // the error names the program; on some systems PostgreSQL's clients are a separate package
 		}
 	}
 	schema := source.Query().Get("search_path")

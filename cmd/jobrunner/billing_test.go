@@ -108,7 +108,7 @@ func (d *billedDeployment) operate() {
 		d.volumes[id].resize(0, func() { d.send("DELETE", "/v2/network-volumes/"+id, "") })
 		d.volumes[id].deleted = true
 	}
-	time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // the real time of a process that is killed is what is billed
+	time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // bills count the real time of another process
 }
 
 // resize reckons what a volume cost until a change.
@@ -164,7 +164,7 @@ func TestBillsAfterKills(t *testing.T) {
 			d.operate()
 		}
 		if round == 1 {
-			time.Sleep(20 * time.Second) // a real process writes down every five seconds what its workers cost
+			time.Sleep(20 * time.Second) // another process saves costs every five seconds of real time
 		}
 		d.judge()
 		asked := time.Now()
@@ -176,7 +176,7 @@ func TestBillsAfterKills(t *testing.T) {
 			d.interrupt()
 		}
 		elapsed := time.Since(asked).Milliseconds() + 1 // of a part of one
-		time.Sleep(500 * time.Millisecond)              // no jobrunner runs, and nothing of this may be billed
+		time.Sleep(500 * time.Millisecond)              // real time without a jobrunner: it must not be billed
 		d.process = serve(t, d.env, d.args...)
 		now := d.workers()
 		for id, ms := range before {
@@ -197,7 +197,7 @@ func TestBillsAfterKills(t *testing.T) {
 		return fmt.Sprint(d.send("GET", "/v2/billing/serverless?"+buckets, "")["metadata"].(map[string]any)["totals"])
 	}
 	for one, other := "", totals("bucketSize=hour&lastN=48"); one != other; {
-		time.Sleep(50 * time.Millisecond) // until the last worker of a real process is gone
+		time.Sleep(50 * time.Millisecond) // another process stops its last worker
 		one, other = other, totals("bucketSize=hour&lastN=48")
 	}
 	if byHour, byYear := totals("bucketSize=hour&lastN=48"), totals("bucketSize=year&lastN=2"); byHour != byYear {

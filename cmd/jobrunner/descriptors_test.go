@@ -135,7 +135,7 @@ func survivesFlood(t *testing.T, p *process) {
 	for _, conn := range append(silent, held...) {
 		conn.Close()
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // until a real process has seen that the connections are closed
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // another process notices the closed connections
 		_, err := c.NetworkVolumes.List(t.Context())
 		if err == nil {
 			break

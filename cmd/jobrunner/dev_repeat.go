@@ -20,7 +20,7 @@ type repeats struct {
 
 // workerStart is the log of a worker that may fail like the one before.
 type workerStart struct {
-	lines []string // all so far; nil: it is of another kind
+	lines []string // the text so far; nil if it can't repeat the last failure
 	shown int      // of lines
 }
 

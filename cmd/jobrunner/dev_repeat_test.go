@@ -14,7 +14,7 @@ func TestRepeatsInPieces(t *testing.T) {
 	const failed, stopped = worker.SystemPrefix + "the process ended with exit status 1", worker.SystemPrefix + "the process ended with exit status 0"
 	for name, c := range map[string]struct {
 		lines []string // of the second worker
-		job   int      // a job runs after so many of them; 0: none does
+		job   int      // how many texts arrive before a job runs; 0 for no job
 		want  string
 	}{
 		"the same":        {[]string{"loads", "no model", "here", failed}, 0, worker.SystemPrefix + "the same error again"},

@@ -24,7 +24,7 @@ const maxLogLines = 5000
 
 // Help says how lines are chosen.
 func (jobLogs) Help() string {
-	return jobHelp + "Printed are the lines from the first that names the job to its end, without those that name another one.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
+	return jobHelp + "Prints the worker's log from the first line that names the job until the job ends. Lines that name another job are left out.\n\nExample:\n  jobrunner job logs my-endpoint 0558ca0f-2790-4d67-bf1a-43e52bd2a92d-u1"
 }
 
 // Run reads the log of the worker that has, or had, the job.
@@ -113,9 +113,9 @@ func (l *jobLogs) whole(lines []api.LogLine) bool {
 // pipe, its result over HTTP.
 const lateLines = time.Second
 
-// linesAbout chooses the lines from the first that names the job to the end of the job,
-// without those that name another one: what a handler prints names none. If the job began
-// before all lines, its own are those from the first one on.
+// linesAbout returns the lines of a job: from the first line that names it until the job
+// ends. It keeps lines that name no job, since a handler prints such lines, and drops lines
+// that name another job. If the job began before the first line, it starts at that line.
 func linesAbout(j api.Job, lines []api.LogLine, whole bool) (about []api.LogLine, begins bool) {
 	begins = whole || !beganBefore(j, lines)
 	var unnamed []api.LogLine    // since the last one that names the job

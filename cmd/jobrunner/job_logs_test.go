@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 )
 
-// Each case has lines as "second text"; those that belong to the job "mine" end in +.
+// A line is "second text". A trailing + marks a line of the job "mine".
 func TestLinesAbout(t *testing.T) {
 	died := []string{"1 INFO   | other | Started.", "2 noise", "3 mine starts+", "4 step+", "5 Traceback+", "6 killed+", "9 idle", "10 idle"}
 	for name, c := range map[string]struct {

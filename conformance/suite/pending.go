@@ -1,0 +1,143 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/conformance/wire"
+)
+
+// Pending is a request in flight.
+type Pending struct {
+	c        *C
+	cancel   context.CancelFunc
+	done     chan struct{}
+	exchange *wire.Exchange
+	arrived  time.Time // of the answer, at the latest
+}
+
+// Start sends a request to the job API and does not wait for the answer. The clock
+// is advanced only once the request was written.
+func (c *C) Start(method, path string, body any, o ...Option) *Pending {
+	ctx, cancel := context.WithCancel(c.ctx)
+	p := &Pending{c: c, cancel: cancel, done: make(chan struct{})}
+	r := c.request(method, c.env.Target.Queue()+"/v2/"+c.Endpoint+path, body, o)
+	index, sent := c.nextExchange(), make(chan struct{})
+	markSent := sync.OnceFunc(func() { close(sent) })
+	if !r.Stalled {
+		c.unsent = append(c.unsent, sent)
+	}
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { markSent() }})
+	go func() {
+		defer close(p.done)
+		defer markSent()
+		p.exchange = c.exchange(traced, index, r)
+		p.arrived = c.latest(p.exchange)
+	}()
+	return p
+}
+
+// WaitUntilSent waits until the requests of Start were written.
+func (c *C) WaitUntilSent() { c.waitUntilSent() }
+
+// waitUntilSent waits until the requests of Start were written or have failed, so
+// that no advance of the clock overtakes them.
+func (c *C) waitUntilSent() {
+	late := time.After(patience)
+	for _, sent := range c.unsent {
+		select {
+		case <-sent:
+		case <-late:
+			return
+		}
+	}
+	c.unsent = nil
+}
+
+// patience is how long, in real time, something may take that needs no time of the
+// target.
+const patience = 3 * time.Second
+
+// Unanswered tells whether the request has no answer yet.
+func (p *Pending) Unanswered() bool {
+	select {
+	case <-p.done:
+		return false
+	case <-time.After(5 * time.Millisecond): // lets an answer that was sent by now arrive
+		return true
+	}
+}
+
+// Until waits until a time of the target, or until the answer is there. Other cases
+// run meanwhile.
+func (p *Pending) Until(t time.Time) {
+	c := p.c
+	if c.deferUntil(t) {
+		return
+	}
+	c.waitUntilSent()
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		select {
+		case <-p.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := c.env.Clock.Until(ctx, t)
+	cancel()
+	<-answered
+	if err != nil && (c.ctx.Err() != nil || !p.Answered()) {
+		c.clockStopped(err)
+	}
+}
+
+// Sleep is Until for a time from now on.
+func (p *Pending) Sleep(d time.Duration) { p.Until(p.c.Now().Add(d)) }
+
+// Answered tells whether the answer is there.
+func (p *Pending) Answered() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ExpectHeld expects that no answer came before a time, which must have passed.
+func (p *Pending) ExpectHeld(until time.Time) {
+	if p.Unanswered() || !p.arrived.Before(until) {
+		return
+	}
+	took := p.exchange.Received.Sub(p.exchange.Sent).Round(time.Millisecond)
+	p.c.failWith(p.exchange, fmt.Sprintf("an answer after %s: %s", took, p.c.describeAnswer(p.exchange)), fmt.Sprintf("no answer within %s", until.Sub(p.exchange.Sent).Round(time.Second)))
+}
+
+// Answer returns the answer, which should be there by now.
+func (p *Pending) Answer() *Answer {
+	wait := 10 * time.Second // a busy machine needs some
+	if !p.c.Local() {
+		wait = 30 * time.Second
+	}
+	select {
+	case <-p.done:
+		return p.c.answer(p.exchange)
+	case <-time.After(wait):
+	}
+	p.Abort()
+	p.c.failWith(p.exchange, "no answer yet", "an answer by now")
+	return nil
+}
+
+// Abort cancels the request.
+func (p *Pending) Abort() {
+	p.cancel()
+	<-p.done
+}
