@@ -41,7 +41,7 @@ func ParseKnown(text string) (Known, error) {
 		_, there := clauses.Find(f[0])
 		switch {
 		case !there:
-			errs = append(errs, fmt.Errorf("line %d: there is no clause %s", n, f[0]))
+			errs = append(errs, fmt.Errorf("line %d: the clause %s doesn't exist", n, f[0]))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("line %d: %q is no day like 2027-01-31", n, f[1]))
 		case known[f[0]].Reason != "":

@@ -117,7 +117,7 @@ func TestUsage(t *testing.T) {
 		"chooses no clause":   {"run", "--base-url=" + url, "--select=JOB,!JOB"},
 		"invalid --base-url: expected an http or https URL":  {"run", "--base-url=localhost:8420"},
 		"invalid --queue-url: expected an http or https URL": {"run", "--base-url=" + url, "--queue-url=nonsense"},
-		"there is no clause X-01":                            {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
+		"the clause X-01 doesn't exist":                      {"run", "--base-url=" + url, "--known-failing=" + file(t, "X-01 2999-01-01 why")},
 		"no clause matches":                                  {"explain", "X-01"},
 		"--allow":                                            {"run", "--allow=everything"},
 		"expected one of `conformance run --defer`":          {"resume", file(t, "{}")},
