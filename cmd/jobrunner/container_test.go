@@ -17,7 +17,7 @@ import (
 func TestAContainerOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	home, tools, known := t.TempDir(), t.TempDir(), t.TempDir()
-	script, err := filepath.Abs("../../jobrunner/executor/testdata/engine.sh")
+	script, err := filepath.Abs("../../jobrunner/run/host/testdata/engine.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/internal/api"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/catalog"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httplimit"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
 
 // dev is a deployment with one endpoint, whose workers run a file.
@@ -105,7 +105,7 @@ func (d *dev) run() (err error) {
 		return err
 	}
 	log := out.logger()
-	programs, err := executor.New(ctx, executor.Config{Handlers: []executor.Handler{handler}, DataDir: registerFolder(), Optional: true, Logger: log})
+	programs, err := host.New(ctx, host.Config{Handlers: []host.Handler{handler}, DataDir: registerFolder(), Optional: true, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -156,9 +156,9 @@ func (d *dev) run() (err error) {
 }
 
 // handler finds the program that runs the file, and checks that it works.
-func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpreter, err error) {
+func (d *dev) handler(ctx context.Context) (h host.Handler, python *interpreter, err error) {
 	if filepath.Ext(d.File) != ".py" {
-		h, err = executor.NewHandler(devImage, d.File)
+		h, err = host.NewHandler(devImage, d.File)
 		return h, nil, err
 	}
 	file, err := filepath.Abs(d.File)
@@ -167,7 +167,7 @@ func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpre
 	}
 	folder := filepath.Dir(file)
 	foundPython := findPython(ctx, folder)
-	if h, err = executor.NewHandler(devImage, d.File, foundPython.command...); err != nil {
+	if h, err = host.NewHandler(devImage, d.File, foundPython.command...); err != nil {
 		return h, nil, err
 	}
 	program := ""
@@ -177,7 +177,7 @@ func (d *dev) handler(ctx context.Context) (h executor.Handler, python *interpre
 	return h, &foundPython, foundPython.check(ctx, folder, program, !h.PerJob)
 }
 
-func (d *dev) greet(w io.Writer, e *devEndpoint, h executor.Handler, python *interpreter, code, gpus string) {
+func (d *dev) greet(w io.Writer, e *devEndpoint, h host.Handler, python *interpreter, code, gpus string) {
 	mode, effect := "a worker on the public SDK", "a change of it, or of files next to it, restarts the worker"
 	if h.PerJob {
 		mode, effect = "a process for each job", "each job runs its current version"
@@ -216,7 +216,7 @@ func testInput(handler string) string {
 const watchInterval = 300 * time.Millisecond
 
 // follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, out *terminal, ends *jobEnds) error {
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, ends *jobEnds) error {
 	extraFiles := d.Watch
 	if exists(d.Input) {
 		extraFiles = append(extraFiles, d.Input)
@@ -249,12 +249,12 @@ func (d *dev) follow(ctx context.Context, e *devEndpoint, h executor.Handler, py
 }
 
 // applyChange makes the endpoint use the changed file, and reports whether it does.
-func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h executor.Handler, python *interpreter, names string, out *terminal) bool {
+func (d *dev) applyChange(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, names string, out *terminal) bool {
 	var command []string
 	if python != nil {
 		command = python.command
 	}
-	switch changedHandler, err := executor.NewHandler(devImage, h.File, command...); {
+	switch changedHandler, err := host.NewHandler(devImage, h.File, command...); {
 	case err != nil:
 		out.show("ERROR", "", fmt.Sprintf("%s changed: %v", names, err))
 		return false

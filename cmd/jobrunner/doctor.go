@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/httpanswer"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/kubernetes"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/kubernetes"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/sqldb"
 )
 
@@ -204,7 +204,7 @@ func (d *doctor) images(ctx context.Context) finding {
 		return fail("set --data", "%s", err)
 	}
 	file := (&serve{Config: d.Config}).configFile(dir)
-	programs, err := executor.New(ctx, executor.Config{File: file, OpenCluster: kubernetes.OpenForExecutor, Logger: logger(io.Discard, "text")})
+	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.OpenForExecutor, Logger: logger(io.Discard, "text")})
 	if err != nil {
 		return fail("correct the configuration (docs/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
 	}

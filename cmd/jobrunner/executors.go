@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/kubernetes"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/kubernetes"
 )
 
 // configFile is the default configuration file in the data folder.
@@ -17,12 +17,12 @@ const configFile = "jobrunner.yaml"
 
 // executors opens the executor of images that aren't built in. That ends the processes
 // and containers that a killed run recorded in the data folder.
-func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*executor.Executor, error) {
-	c := executor.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.OpenForExecutor, Logger: log}
+func (s *serve) executors(ctx context.Context, dir string, log *slog.Logger) (*host.Executor, error) {
+	c := host.Config{File: s.configFile(dir), DataDir: dir, OpenCluster: kubernetes.OpenForExecutor, Logger: log}
 	if s.Ephemeral {
 		c.DataDir, c.Optional = registerFolder(), true
 	}
-	return executor.New(ctx, c)
+	return host.New(ctx, c)
 }
 
 // configFile is that of --config, else the one in the data folder; "" where there is none.

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu/nvidia"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
 
 // gpus finds the GPUs of the workers, those of a cluster where that runs them, and
 // describes them in a line, or the reason why there are none and workers run on the CPU.
-func (s *serve) gpus(ctx context.Context, programs *executor.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
+func (s *serve) gpus(ctx context.Context, programs *host.Executor, log *slog.Logger) (inventory gpu.Inventory, line string, err error) {
 	switch {
 	case s.SimulateGPUs != "" && s.GPUs == "off":
 		return nil, "", errors.New("--gpus=off and --simulate-gpus exclude each other: choose one")

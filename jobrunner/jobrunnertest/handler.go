@@ -10,7 +10,7 @@ import (
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/clock"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
 )
 
@@ -67,7 +67,7 @@ func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.
 	p := programs{handlers: slices.Clone(s.handlers)}
 	for i, h := range p.handlers {
 		var err error
-		if p.handlers[i].matches, err = executor.Matcher(h.image); err != nil {
+		if p.handlers[i].matches, err = host.Matcher(h.image); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (s *settings) openPrograms(ctx context.Context, t testing.TB, c *jobrunner.
 	}
 	if needed {
 		ec.Logger = c.Logger
-		e, err := executor.New(ctx, ec)
+		e, err := host.New(ctx, ec)
 		if err != nil {
 			return err
 		}

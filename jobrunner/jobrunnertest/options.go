@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner"
-	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/executor"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/host"
 )
 
 // Option is a setting of a deployment.
@@ -76,9 +76,9 @@ func Configure(change func(*jobrunner.Config)) Option {
 
 // executorConfig is that of the executor, which only images of files and rules need: it
 // looks for the container engines of the machine where a file does not exclude them.
-func (s *settings) executorConfig() (c executor.Config, needed bool, err error) {
+func (s *settings) executorConfig() (c host.Config, needed bool, err error) {
 	for _, f := range s.files {
-		h, err := executor.NewHandler(f.image, f.file, f.interpreter...)
+		h, err := host.NewHandler(f.image, f.file, f.interpreter...)
 		if err != nil {
 			return c, false, err
 		}

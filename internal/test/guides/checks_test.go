@@ -158,11 +158,11 @@ func cloned(s *session, b block) {
 }
 
 // onCluster is for the files of a cluster that a reader has. The jobrunner reads its own,
-// and misses the cluster; the rights are compared in jobrunner/kubernetes.
+// and misses the cluster; the rights are compared in jobrunner/run/kubernetes.
 func onCluster(s *session, b block) {
 	s.t.Helper()
 	if strings.HasPrefix(b.text, "# role.yaml\n") {
-		testedBy("jobrunner/kubernetes", "TestRights")(s, b)
+		testedBy("jobrunner/run/kubernetes", "TestRights")(s, b)
 		return
 	}
 	s.write(b)

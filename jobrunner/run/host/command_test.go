@@ -1,0 +1,324 @@
+//go:build unix
+
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/engine"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// output is a log that can be waited for.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func newOutput() *output { return &output{more: make(chan struct{}, 1)} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.more <- struct{}{}:
+	default:
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await waits until the log has something.
+func (o *output) await(t *testing.T, what string) {
+	t.Helper()
+	for late := time.After(3 * time.Minute); !strings.Contains(o.String(), what); {
+		select {
+		case <-o.more:
+		case <-late:
+			t.Fatalf("no %q within a minute:\n%s", what, o)
+		}
+	}
+}
+
+// local is an executor with a rule for the image x.
+func local(t *testing.T, rule string) *Executor {
+	t.Helper()
+	file := write(t, "engine: none\nrules:\n  - image: x\n"+rule)
+	e, err := New(t.Context(), Config{File: file, DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func program(t *testing.T, e *Executor, image string) worker.Program {
+	t.Helper()
+	p, err := e.Program(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// job is one in the hands of a worker, with what it left.
+type job struct {
+	worker.Job
+	log    *output
+	chunks []string
+}
+
+func newJob(input string) *job {
+	j := &job{log: newOutput()}
+	j.Job = worker.Job{
+		Taken: engine.Taken{Ref: engine.Ref{ID: "job-1"}, Input: []byte(input)},
+		Spec:  &worker.Spec{Container: store.Container{Image: "x"}, Log: j.log},
+		Chunk: func(output []byte) error { j.chunks = append(j.chunks, string(output)); return nil },
+	}
+	return j
+}
+
+// script is a rule whose command is a shell script.
+func script(text string) string {
+	return "    command:\n      run:\n        - sh\n        - -c\n        - |\n          " + strings.ReplaceAll(text, "\n", "\n          ") + "\n"
+}
+
+func run(t *testing.T, text string, j *job) (string, error) {
+	t.Helper()
+	output, err := program(t, local(t, script(text)), "x").Handle(t.Context(), j.Job)
+	return string(output), err
+}
+
+func TestOutputOfACommand(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, output, log string
+		chunks              []string
+	}{
+		"the input":            {"cat", `{"a":[1]}`, "", []string{`{"a":[1]}`}},
+		"a line of it":         {"read -r line; echo \"[$line]\"", `[{"a":[1]}]`, "", []string{`[{"a":[1]}]`}},
+		"nothing":              {"cat >/dev/null", "", "", nil},
+		"lines":                {"echo 1; echo '\"two\"'; echo; echo '  {\"n\": 3} '", `{"n": 3}`, "", []string{"1", `"two"`, `{"n": 3}`}},
+		"the last without \\n": {"echo 1; printf null", "null", "", []string{"1", "null"}},
+		"words between":        {"echo loading model; echo 1; echo '{half'; echo 2; echo bye", "2", "loading model\n{half\nbye\n", []string{"1", "2"}},
+		"stderr":               {"echo warning >&2; echo 1", "1", "warning\n", []string{"1"}},
+		"carriage returns":     {`printf '1\r\n2\r\n'`, "2", "", []string{"1", "2"}},
+		"no UTF-8":             {`printf '"\377"\n'`, "\"\uFFFD\"", "", []string{"\"\uFFFD\""}},
+		"its id":               {`echo "\"$GPUCLOUD_JOB_ID\""`, `"job-1"`, "", []string{`"job-1"`}},
+		"one that stays":       {`sleep 1000 & echo 1`, "1", "", []string{"1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJob(`{"a":[1]}`)
+			output, err := run(t, c.script, j)
+			if err != nil || output != c.output || !slices.Equal(j.chunks, c.chunks) || j.log.String() != c.log {
+				t.Errorf("output %s, chunks %q, log %q, %v", output, j.chunks, j.log, err)
+			}
+		})
+	}
+}
+
+func TestFailureOfACommand(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for name, c := range map[string]struct{ script, starts, ends string }{
+		"with words":      {"echo 1; echo no such model >&2; exit 3", "no such model\n", "(exit status 3)"},
+		"without":         {"exit 3", "the command ended with exit status 3", "nothing to stderr"},
+		"by a signal":     {"echo oops >&2; kill -SEGV $$", "oops\n", "(killed by SIGSEGV)"},
+		"the end of many": {"i=0; while [ $i -lt 100 ]; do echo $i " + long + " >&2; i=$((i+1)); done; exit 1", "61 " + long, "99 " + long + "\n(exit status 1)"},
+		"a line too long": {"head -c 21000000 /dev/zero | tr '\\0' 1", "the command wrote a line of more than 20 MB", "stdout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := run(t, c.script, newJob("{}"))
+			if err == nil || output != "" || !strings.HasPrefix(err.Error(), c.starts) || !strings.HasSuffix(err.Error(), c.ends) {
+				t.Errorf("output %q, %v", output, err)
+			}
+			if len(err.Error()) > maxTail+100 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestALongLineIsWhole(t *testing.T) {
+	want := `"` + strings.Repeat("y", 5<<20) + `"`
+	j := newJob(want)
+	output, err := run(t, "cat", j)
+	if err != nil || output != want || len(j.chunks) != 1 || j.chunks[0] != want {
+		t.Errorf("%d bytes of %d, %v", len(output), len(want), err)
+	}
+}
+
+// A client that streams sees a line before the command ends.
+func TestChunksComeAtOnce(t *testing.T) {
+	go_ := filepath.Join(t.TempDir(), "go")
+	if err := syscall.Mkfifo(go_, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := newJob(`{}`)
+	j.Chunk = func(output []byte) error {
+		j.chunks = append(j.chunks, string(output))
+		if len(j.chunks) == 1 { // only now the command goes on
+			return os.WriteFile(go_, []byte("\n"), 0o600)
+		}
+		return nil
+	}
+	output, err := run(t, "echo 1; read -r x < "+go_+"; echo 2", j)
+	if err != nil || output != "2" || len(j.chunks) != 2 {
+		t.Errorf("output %s, chunks %q, %v", output, j.chunks, err)
+	}
+}
+
+// A reader that takes no more chunks slows the command down: what it wrote at
+// most is in pipes and buffers.
+func TestSlowChunksHoldTheCommandUp(t *testing.T) {
+	counter := filepath.Join(t.TempDir(), "counter")
+	j := newJob(`{}`)
+	boom := errors.New("enough")
+	j.Chunk = func([]byte) error {
+		// The command has stopped counting once the count stays the same.
+		for last := ""; ; {
+			text, _ := os.ReadFile(counter)
+			if string(text) != "" && string(text) == last {
+				break
+			}
+			last = string(text)
+			time.Sleep(20 * time.Millisecond)
+		}
+		return boom
+	}
+	_, err := run(t, `line='"`+strings.Repeat("z", 1000)+`"'; i=0; while [ $i -lt 1000000 ]; do echo "$line"; i=$((i+1)); echo $i > `+counter+`; done`, j)
+	if !errors.Is(err, boom) {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(counter)
+	if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && n > 2000 {
+		t.Errorf("%d lines were written although nobody took them", n)
+	}
+}
+
+func TestEndOfAJobEndsItsCommand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	j := newJob("{}")
+	p := program(t, local(t, script("sh -c 'echo $$ >&2; exec sleep 1000' & wait")), "x")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.Handle(ctx, j.Job)
+		ended <- err
+	}()
+	j.log.await(t, "\n")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(j.log.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alive(pid) {
+		t.Errorf("the process %d lives on", pid)
+	}
+}
+
+// alive doesn't count a process that is dead and unreaped.
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	}
+	return !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
+}
+
+func TestWhatACommandSees(t *testing.T) {
+	t.Setenv("GPUCLOUD_API_KEY", "the-deployment's-key")
+	t.Setenv("HF_HOME", "/models")
+	t.Setenv("OTHER", "not for it")
+	j := newJob("{}")
+	j.Spec.Env = map[string]string{"FROM": "template", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "PATH": "/nosuchfolder", "CUDA_VISIBLE_DEVICES": "0"}
+	j.Spec.Devices = []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}
+	j.Spec.Mounts = []worker.Mount{{Dir: "/data/volumes/v", Path: "/runpod-volume"}}
+	e := local(t, "    command:\n      run: [env]\n      env: {FROM: rule}\n      inherit: [HF_HOME, NOSUCHVARIABLE]\n      template_env: [PATH]\n")
+	if _, err := program(t, e, "x").Handle(t.Context(), j.Job); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for line := range strings.Lines(j.log.String()) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		seen[name] = value
+	}
+	for name, want := range map[string]string{
+		"FROM": "rule", "OF": "template", "RUNPOD_AI_API_KEY": "worker-key", "HF_HOME": "/models", "HOME": os.Getenv("HOME"), "PATH": "/nosuchfolder",
+		"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b", "GPUCLOUD_VOLUME": "/data/volumes/v", "PYTHONUNBUFFERED": "1",
+	} {
+		if seen[name] != want {
+			t.Errorf("%s is %q, want %q", name, seen[name], want)
+		}
+	}
+	for _, name := range []string{"GPUCLOUD_API_KEY", "OTHER", "NOSUCHVARIABLE"} {
+		if value, ok := seen[name]; ok {
+			t.Errorf("it sees %s=%s", name, value)
+		}
+	}
+}
+
+func TestWordsOfACommand(t *testing.T) {
+	c := store.Container{Image: "x", Entrypoint: []string{"sh", "-c"}, Args: `'echo "$0"' "two words"`}
+	for name, want := range map[string]string{
+		"run: [echo, a]":                     "echo|a",
+		"{run: [echo, a], template: args}":   `echo|a|echo "$0"|two words`,
+		"{run: [echo], template: command}":   `sh|-c|echo "$0"|two words`,
+		"template: command":                  `sh|-c|echo "$0"|two words`,
+		"{dir: /, run: [./bin/sh, ' a  b']}": "./bin/sh| a  b",
+	} {
+		if !strings.HasPrefix(name, "{") {
+			name = "{" + name + "}"
+		}
+		e := local(t, "    process: "+name+"\n")
+		argv, err := e.rules[0].Process.argv(c)
+		if err != nil || strings.Join(argv, "|") != want {
+			t.Errorf("%s: %q, %v", name, argv, err)
+		}
+	}
+	l := &local(t, "    process: {template: command}\n").rules[0]
+	for _, c := range []store.Container{{Image: "x"}, {Image: "x", Args: "'"}} {
+		if _, err := l.Process.argv(c); err == nil {
+			t.Errorf("%+v has a command", c)
+		}
+	}
+}
+
+func TestAProgramThatIsGone(t *testing.T) {
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e := local(t, "    command:\n      dir: "+dir+"\n      run: [./tool]\n")
+	if err := os.Remove(tool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program(t, e, "x").Handle(t.Context(), newJob("{}").Job); err == nil || !strings.Contains(err.Error(), tool) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,444 @@
+//go:build linux
+
+package host
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// fake is an engine that is testdata/engine.sh under a name.
+type fake struct {
+	t    *testing.T
+	dir  string // what it knows
+	path string
+}
+
+func newFake(t *testing.T, name string) *fake {
+	t.Helper()
+	script, err := filepath.Abs("testdata/engine.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{t, t.TempDir(), filepath.Join(t.TempDir(), name)}
+	if err := os.Symlink(script, f.path); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FAKE_ENGINE", f.dir)
+	return f
+}
+
+func (f *fake) read(name string) string {
+	text, _ := os.ReadFile(filepath.Join(f.dir, name)) // "" for what isn't there
+	return string(text)
+}
+
+func (f *fake) write(name, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// call is the last call of a command, in words.
+func (f *fake) call(command string) []string {
+	var found []string
+	for line := range strings.Lines(f.read("calls")) {
+		if words := strings.Split(strings.TrimSuffix(line, "\n"), "|")[1:]; slices.Contains(words[:min(3, len(words))], command) {
+			found = words
+		}
+	}
+	return found
+}
+
+func (f *fake) containers() []os.DirEntry {
+	all, _ := os.ReadDir(filepath.Join(f.dir, "containers")) // none yet
+	return all
+}
+
+func (f *fake) executor(dataDir, rules string) *Executor {
+	f.t.Helper()
+	e, err := New(f.t.Context(), Config{File: write(f.t, "engine: "+f.path+"\n"+rules), DataDir: dataDir})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = e.Close() }) // where the test didn't
+	return e
+}
+
+func start(t *testing.T, e *Executor, s worker.Spec) worker.Process {
+	t.Helper()
+	p, err := program(t, e, s.Image).Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+func TestAContainer(t *testing.T) {
+	f, log := newFake(t, "docker"), newOutput()
+	dataDir := t.TempDir()
+	e := f.executor(dataDir, "")
+	p := start(t, e, worker.Spec{
+		Endpoint: "ep", Worker: "w 1", Log: log, Port: 8123,
+		Container: store.Container{
+			Image: "registry.example:5000/private/model:2", Entrypoint: []string{"python3", "-u"}, Args: `handler.py "two words"`, Disk: 20,
+			Env: map[string]string{"TOKEN": "the-secret", "LINES": "a\nthe-secret", "PATH": "/theirs", "RUNPOD_WEBHOOK_GET_JOB": "http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x"},
+		},
+		Login: &worker.Login{Username: "robot", Password: "the-secret"}, Mounts: []worker.Mount{{Dir: "/data/vol,1", Path: "/runpod-volume"}},
+		Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}},
+	})
+	log.await(t, "hello from gpucloud-w-1-")
+
+	create := f.call("create")
+	for _, want := range [][]string{
+		{"--pull", "never"}, {"--label", "gpucloud.run=" + e.register.Run()}, {"--label", "gpucloud.endpoint=ep"}, {"--label", "gpucloud.worker=w 1"},
+		{"--network", "host"}, {"--gpus", `"device=GPU-a,GPU-b"`}, {"--mount", `type=bind,"source=/data/vol,1",target=/runpod-volume`},
+		{"--env", "LINES"}, {"--entrypoint", "python3", "registry.example:5000/private/model:2", "-u", "handler.py", "two words"},
+	} {
+		if !contains(create, want) {
+			t.Errorf("no %q in\n%q", want, create)
+		}
+	}
+	if slices.Contains(create, "--storage-opt") || slices.Contains(create, "--publish") {
+		t.Errorf("%q", create)
+	}
+	if strings.Contains(f.read("calls"), "the-secret") {
+		t.Error("anyone reads a secret in the arguments")
+	}
+	if got, want := f.read("env"), "PATH=/theirs\nRUNPOD_WEBHOOK_GET_JOB=http://127.0.0.1:8420/v2/ep/job-take/$ID?gpu=x\nTOKEN=the-secret\n"; got != want || f.read("env.mode") != "600\n" {
+		t.Errorf("file of variables, mode %s\n%s", f.read("env.mode"), got)
+	}
+	if got := f.read("env.inherited"); got != "LINES=a\nthe-secret\n" {
+		t.Errorf("inherited: %q", got)
+	}
+	login := `{"auths":{"registry.example:5000":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("robot:the-secret")) + `"}}}`
+	if got := f.read("login"); got != "600\n"+login+"\nhost unix:///run/fake.sock\n" {
+		t.Errorf("login: %s", got)
+	}
+	if files, _ := os.ReadDir(e.scratch); len(files) != 0 {
+		t.Errorf("secrets stay on the disk: %v", files)
+	}
+	if !strings.Contains(log.String(), "pulling registry.example:5000/private/model:2\n") {
+		t.Errorf("log: %s", log)
+	}
+
+	for late := time.Now().Add(time.Minute); p.Usage().Memory == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("no usage within a minute")
+		}
+	}
+	p.Kill()
+	p.Kill()
+	if all := f.containers(); len(all) != 0 {
+		t.Errorf("containers are left: %v", all)
+	}
+	if p.Exit() != "stopped by the jobrunner" || p.Usage() != (worker.Usage{}) {
+		t.Errorf("exit %s, usage %+v", p.Exit(), p.Usage())
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, folder := range []string{registerFolder, scratchFolder} {
+		if files, _ := os.ReadDir(filepath.Join(dataDir, folder)); len(files) != 0 {
+			t.Errorf("%s has %v", folder, files)
+		}
+	}
+}
+
+func contains(all, part []string) bool {
+	for i := range all {
+		if len(all)-i >= len(part) && slices.Equal(all[i:i+len(part)], part) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEndsOfContainers(t *testing.T) {
+	f := newFake(t, "docker")
+	e := f.executor("", "")
+	for code, want := range map[string]string{
+		"0": "exit status 0", "3": "exit status 3", "139": "exit status 139: killed by SIGSEGV",
+		"137": "exit status 137: killed by SIGKILL, often because memory is out",
+	} {
+		f.write("exit", code)
+		p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+		<-p.Done()
+		if p.Exit() != want {
+			t.Errorf("%s: %s", code, p.Exit())
+		}
+	}
+	f.write("exit", "137")
+	f.write("oom", "true")
+	p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	<-p.Done()
+	if want := "exit status 137: killed by SIGKILL, out of memory"; p.Exit() != want {
+		t.Errorf("a container that ran out of memory ended with %s", p.Exit())
+	}
+	if left := f.containers(); len(left) > 0 {
+		t.Errorf("%d containers are left", len(left))
+	}
+	if pulls := strings.Count(f.read("calls"), "CALL|pull|"); pulls != 1 {
+		t.Errorf("the image was fetched %d times", pulls)
+	}
+}
+
+func TestContainersThatDoNotStart(t *testing.T) {
+	f := newFake(t, "docker")
+	e := f.executor("", "rules:\n  - image: team/limited\n    container:\n      disk_limit: true\n")
+	for want, c := range map[string]store.Container{
+		"private/x can't be fetched: its endpoint has no registry auth, and the registry docker.io wants a login": {Image: "private/x"},
+		"--storage-opt is not supported": {Image: "team/limited", Disk: 5},
+		"can't be split":                 {Image: "team/x", Args: "'"},
+		"invalid variable":               {Image: "team/x", Env: map[string]string{"A B": "x"}},
+		"LD_PRELOAD can't be given":      {Image: "team/x", Env: map[string]string{"LD_PRELOAD": "x\ny"}},
+	} {
+		p, err := program(t, e, c.Image).Start(t.Context(), worker.Spec{Container: c, Log: newOutput()})
+		if err == nil {
+			p.Kill()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+	if all := f.containers(); len(all) != 0 {
+		t.Errorf("containers are left: %v", all)
+	}
+}
+
+func TestSettingsOfContainers(t *testing.T) {
+	env := map[string]string{"RUNPOD_WEBHOOK_PING": "http://127.0.0.1:8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x", "MY_URL": "http://127.0.0.1:8420/"}
+	spec := worker.Spec{
+		Endpoint: "ep", Worker: "w", Port: 8123, Devices: []gpu.Device{{UUID: "GPU-a"}, {UUID: "MIG-b"}},
+		Container: store.Container{Image: "x", Env: env, Ports: []string{"8123/http", "22/tcp"}, Disk: 7},
+	}
+	bridge := containerSettings{Network: text{Value: "bridge"}, DiskLimit: true, Options: []text{{Value: "--shm-size=1g"}}}
+	for name, c := range map[string]struct {
+		creation
+		args, env string
+	}{
+		"docker in a network": {creation{&bridge, spec, "n", "r", false, "linux", nil},
+			`--network bridge --add-host host.docker.internal:host-gateway --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" --storage-opt size=7G --shm-size=1g x`, "host.docker.internal"},
+		"podman in a network": {creation{&bridge, spec, "n", "r", true, "linux", nil},
+			`--network bridge --publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b --storage-opt size=7G --shm-size=1g x`, "host.containers.internal"},
+		"docker on a Mac": {creation{&containerSettings{}, spec, "n", "r", false, "darwin", nil},
+			`--publish 127.0.0.1:8123:8123 --publish 127.0.0.1::22 --gpus "device=GPU-a,MIG-b" x`, "host.docker.internal"},
+		"podman": {creation{&containerSettings{}, spec, "n", "r", true, "linux", nil},
+			`--network host --device nvidia.com/gpu=GPU-a --device nvidia.com/gpu=MIG-b x`, "127.0.0.1"},
+	} {
+		dir := t.TempDir()
+		args, inherited, err := c.creation.args(dir)
+		if err != nil || len(inherited) != 0 {
+			t.Fatal(err, inherited)
+		}
+		if got := strings.Join(args, " "); !strings.HasSuffix(got, " --env-file "+filepath.Join(dir, "env")+" "+c.args) {
+			t.Errorf("%s:\n%s\nwant … %s", name, got, c.args)
+		}
+		file, _ := os.ReadFile(filepath.Join(dir, "env"))
+		for _, want := range []string{"RUNPOD_WEBHOOK_PING=http://" + c.env + ":8420/v2/ep/ping/$RUNPOD_POD_ID?gpu=x\n", "MY_URL=http://127.0.0.1:8420/\n"} {
+			if !strings.Contains(string(file), want) {
+				t.Errorf("%s: %s lacks %s", name, file, want)
+			}
+		}
+	}
+	// Without devices of its own a worker sees none, whatever its image asks for.
+	dir := t.TempDir()
+	if _, _, err := (creation{&containerSettings{}, worker.Spec{}, "n", "r", false, "linux", nil}).args(dir); err != nil {
+		t.Fatal(err)
+	}
+	if file, _ := os.ReadFile(filepath.Join(dir, "env")); string(file) != "NVIDIA_VISIBLE_DEVICES=void\n" {
+		t.Errorf("%s", file)
+	}
+}
+
+func TestLoginsOfRegistries(t *testing.T) {
+	for image, want := range map[string][2]string{ // docker, podman
+		"model":                          {"https://index.docker.io/v1/", "docker.io"},
+		"team/model:1":                   {"https://index.docker.io/v1/", "docker.io"},
+		"docker.io/team/model":           {"https://index.docker.io/v1/", "docker.io"},
+		"ghcr.io/team/model":             {"ghcr.io", "ghcr.io"},
+		"localhost/model":                {"localhost", "localhost"},
+		"registry.example:5000/model:2":  {"registry.example:5000", "registry.example:5000"},
+		"registry:5000/team/model@sha:1": {"registry:5000", "registry:5000"},
+	} {
+		got := [2]string{(&containerEngine{}).registryOf(image), (&containerEngine{podman: true}).registryOf(image)}
+		if got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+	f := newFake(t, "podman")
+	e := f.executor("", "")
+	start(t, e, worker.Spec{Container: store.Container{Image: "private/x"}, Log: newOutput(), Login: &worker.Login{Username: "u", Password: "the-secret"}}).Kill()
+	if !strings.Contains(f.read("login"), `"docker.io"`) || strings.Contains(f.read("calls"), "the-secret") {
+		t.Errorf("login %s, calls %s", f.read("login"), f.read("calls"))
+	}
+}
+
+// What engines say of images that can't be fetched, and what the endpoint's
+// reason says. Those that the engines of the tests say are tried with them
+// (TestRealEngines).
+func TestFailuresToFetch(t *testing.T) {
+	login := &worker.Login{Username: "u", Password: "p"}
+	for _, c := range []struct {
+		image, said string
+		login       *worker.Login
+		want        string
+	}{
+		{"team/x", "pull access denied for team/x, repository does not exist or may require 'docker login': denied: requested access to the resource is denied", nil,
+			"the registry docker.io has no such image, or wants a login"},
+		{"docker.io/team/x", "denied: requested access to the resource is denied", login, "the registry docker.io refused the login"},
+		{"ghcr.io/team/x", `failed to resolve reference "ghcr.io/team/x": failed to authorize: 403 Forbidden`, nil, "the registry ghcr.io has no such image, or wants a login"},
+		{"r.example/x", `Get "https://r.example/v2/": dial tcp: lookup r.example: no such host`, nil, "the registry r.example can't be reached"},
+		{"r.example/x", "initializing source docker://r.example/x: pinging container registry r.example: invalid status code from registry 502 (Bad Gateway)", nil, ""},
+		{"r.example/x", "unable to retrieve auth token: invalid username/password: unauthorized", login, "the registry r.example refused the login"},
+		{"r.example/x", "no space left on device", login, ""},
+	} {
+		err := explain(worker.Spec{Container: store.Container{Image: c.image}, Login: c.login}, errors.New(c.said))
+		want := c.said
+		if c.want != "" {
+			want = " (" + c.said + ")"
+		}
+		if got := err.Error(); !strings.HasPrefix(got, c.want) || !strings.HasSuffix(got, want) || c.want == "" && got != c.said {
+			t.Errorf("%s: %s", c.said, got)
+		}
+	}
+}
+
+func TestAnEngineThatIsDownAndComesBack(t *testing.T) {
+	f := newFake(t, "docker")
+	f.write("down", "")
+	e := f.executor("", "")
+	if got := e.Engines(); got[1] != "containers: docker: Cannot connect to the daemon. Is it running?" {
+		t.Errorf("%q", got)
+	}
+	_, err := e.Program("acme/x")
+	if err == nil || !strings.Contains(err.Error(), "acme/x") || !strings.Contains(err.Error(), "Cannot connect to the daemon") {
+		t.Fatal(err)
+	}
+	if asked := strings.Count(f.read("calls"), "CALL|version"); asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	if err := os.Remove(filepath.Join(f.dir, "down")); err != nil {
+		t.Fatal(err)
+	}
+	one := e.engines.all[0]
+	one.mu.Lock()
+	one.next = time.Time{} // a while later
+	one.mu.Unlock()
+	for late := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if _, err = e.Program("acme/x"); err == nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal(err)
+		}
+	}
+	if got := e.Engines()[1]; got != "containers: docker 99.1 ("+f.path+")" {
+		t.Error(got)
+	}
+}
+
+// The real command line, where there is one without its daemon.
+func TestTheRealCommandLine(t *testing.T) {
+	for _, name := range engineNames {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		e := newEngine(t.Context(), path, nil)
+		e.probe(t.Context(), probeTimeout)
+		switch err := e.state(); {
+		case err == nil:
+			t.Logf("%s %s works", name, e.version)
+		case !strings.HasPrefix(err.Error(), name+": ") || strings.Contains(err.Error(), "\n") || len(err.Error()) < 20:
+			t.Errorf("%s says no reason: %v", name, err)
+		default:
+			t.Log(err)
+		}
+	}
+}
+
+func TestContainersOfAKilledRun(t *testing.T) {
+	f := newFake(t, "docker")
+	dataDir := t.TempDir()
+	// A run that ended without Close: its file stays, its lock is gone.
+	ours := filepath.Join(dataDir, registerFolder)
+	if err := os.MkdirAll(ours, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(ours, "the-killed.run"), []byte(f.path+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secrets := filepath.Join(dataDir, scratchFolder, "the-killed")
+	if err := os.MkdirAll(secrets, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(f.dir, "containers"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f.write("containers/gpucloud-a", "the-killed\n")
+	f.write("containers/gpucloud-b", "another\n")
+
+	f.write("down", "")
+	if err := f.executor(dataDir, "").Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.containers()) != 2 {
+		t.Fatal("an engine that is down removed something")
+	}
+	if err := os.Remove(filepath.Join(f.dir, "down")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.executor(dataDir, "").Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := f.containers(); len(all) != 1 || all[0].Name() != "gpucloud-b" {
+		t.Errorf("containers: %v", all)
+	}
+	if _, err := os.Stat(secrets); err == nil {
+		t.Error("what it started containers with is left")
+	}
+	r, err := procgroup.OpenRegister(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := r.Left(); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A jobrunner that keeps nothing starts where nothing can be kept, too.
+func TestAFolderThatCanNotBe(t *testing.T) {
+	f := newFake(t, "docker")
+	c := Config{File: write(t, "engine: "+f.path+"\n"), DataDir: filepath.Join(f.path, "no-folder")}
+	if e, err := New(t.Context(), c); err == nil {
+		t.Errorf("it starts without its data folder: %v", e.Close())
+	}
+	c.Optional = true
+	e, err := New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, e, worker.Spec{Container: store.Container{Image: "team/x"}, Log: newOutput()})
+	p.Kill()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,35 @@
+//go:build unix
+
+package host
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/python"
+)
+
+// The example of the documentation is read, and what of it needs nothing but
+// Python runs.
+func TestTheExample(t *testing.T) {
+	python.Need(t)
+	const file = "../../../examples/jobrunner.yaml"
+	s, err := readFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Executor{file: file, rules: s.Rules}
+	j := newJob(`{"text": "hello world"}`)
+	output, err := program(t, e, "example/upper:1").Handle(t.Context(), j.Job)
+	if want := `{"text": "HELLO! WORLD!"}`; err != nil || string(output) != want || !slices.Equal(j.chunks, []string{`"HELLO!"`, `"WORLD!"`, want}) {
+		t.Errorf("output %s, chunks %q, %v", output, j.chunks, err)
+	}
+	if _, err = program(t, e, "example/upper").Handle(t.Context(), newJob(`{}`).Job); err == nil || err.Error() != "the input has no text: send {\"text\": \"…\"}\n(exit status 1)" {
+		t.Errorf("%v", err)
+	}
+	for _, image := range []string{"example/handler", "example/protocol", "example/web"} {
+		if p := program(t, e, image); p.Start == nil {
+			t.Errorf("%s is no process", image)
+		}
+	}
+}

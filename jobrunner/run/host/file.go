@@ -1,0 +1,246 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/yamlfile"
+)
+
+// settings are what jobrunner.yaml says.
+type settings struct {
+	Engine     text                `yaml:"engine"`
+	Executor   text                `yaml:"executor"`
+	Kubernetes *kubernetesSettings `yaml:"kubernetes"`
+	Rules      []rule              `yaml:"rules"`
+}
+
+// rule says what runs some images: one of the three.
+type rule struct {
+	Image     text               `yaml:"image"`
+	Process   *localSettings     `yaml:"process"`
+	Command   *localSettings     `yaml:"command"`
+	Container *containerSettings `yaml:"container"`
+
+	pattern
+	line int
+}
+
+// kinds are the executors, as the file calls them.
+var kinds = []string{"process", "command", "container"}
+
+func (r rule) kind() string {
+	switch {
+	case r.Process != nil:
+		return kinds[0]
+	case r.Command != nil:
+		return kinds[1]
+	}
+	return kinds[2]
+}
+
+// localSettings are how a command of this machine is run.
+type localSettings struct {
+	Run      []text          `yaml:"run"`
+	Dir      text            `yaml:"dir"` // made absolute
+	Env      map[string]text `yaml:"env"`
+	Inherit  []text          `yaml:"inherit"`
+	Template text            `yaml:"template"`
+	// TemplateEnv names variables that a template may set although they run code.
+	TemplateEnv []text `yaml:"template_env"`
+}
+
+// What of a template counts, beside its environment.
+const (
+	templateArgs    = "args"    // its arguments are appended
+	templateCommand = "command" // its entrypoint, where it has one, replaces run
+)
+
+// containerSettings are how a container is run.
+type containerSettings struct {
+	Network   text   `yaml:"network"`
+	Pull      text   `yaml:"pull"`
+	DiskLimit bool   `yaml:"disk_limit"`
+	Options   []text `yaml:"options"`
+}
+
+const (
+	pullMissing = "missing"
+	pullAlways  = "always"
+)
+
+// text is a scalar of the file.
+type text = yamlfile.Text
+
+func (r *rule) UnmarshalYAML(node ast.Node) error {
+	type plain rule // without this method
+	err := yaml.NodeToValue(node, (*plain)(r), yaml.Strict())
+	r.line = yamlfile.LineOf(node)
+	return err
+}
+
+// configError is something wrong in a line.
+type configError struct {
+	line int
+	text string
+}
+
+func (f configError) Error() string { return fmt.Sprintf("%d: %s", f.line, f.text) }
+
+func configErrorf(line int, format string, args ...any) error {
+	return configError{line, fmt.Sprintf(format, args...)}
+}
+
+// readFile reads jobrunner.yaml and checks it. An error begins with name:line.
+func readFile(name string) (s settings, err error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return s, fmt.Errorf("the jobrunner's configuration: %w", err)
+	}
+	if err := yamlfile.Decode(name, data, &s); err != nil {
+		return s, fmt.Errorf("%w (docs/jobrunner.md describes the file)", err)
+	}
+	folder, err := filepath.Abs(filepath.Dir(name))
+	if err != nil {
+		return s, err
+	}
+	if err := s.check(folder); err != nil {
+		return s, fmt.Errorf("%s:%w", name, err)
+	}
+	return s, nil
+}
+
+func (s *settings) check(folder string) error {
+	if err := s.checkExecutor(folder); err != nil {
+		return err
+	}
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		if err := r.check(folder); err != nil {
+			return err
+		}
+		for _, before := range s.Rules[:i] {
+			if before.text == r.text {
+				return configErrorf(r.Image.Line, "the image %s has a rule already, in line %d: the first one counts, remove one of them", r.text, before.line)
+			}
+			if before.text == "**" || r.literal && before.matches(r.text) {
+				return configErrorf(r.Image.Line, "this rule never counts: %s matches %s too, in line %d, and the first rule counts; put this one before it", before.text, r.text, before.line)
+			}
+		}
+	}
+	return nil
+}
+
+// builtinImages are the jobrunner's own.
+const builtinImages = "builtin/"
+
+func (r *rule) check(folder string) (err error) {
+	if r.Image.Line == 0 {
+		return configErrorf(r.line, "a rule needs an image, such as image: team/worker")
+	}
+	if r.pattern, err = parsePattern(r.Image.Value); err != nil {
+		return configErrorf(r.Image.Line, "%s", err)
+	}
+	if strings.HasPrefix(r.text, builtinImages) {
+		return configErrorf(r.Image.Line, "the images %s… are the jobrunner's own: choose another name", builtinImages)
+	}
+	chosen := 0
+	for _, there := range []bool{r.Process != nil, r.Command != nil, r.Container != nil} {
+		if there {
+			chosen++
+		}
+	}
+	switch {
+	case chosen != 1:
+		return configErrorf(r.line, "the rule for %s needs one of %s, with its settings; container: {} has none", r.text, strings.Join(kinds, ", "))
+	case r.Process != nil:
+		return r.Process.check(r, folder)
+	case r.Command != nil:
+		return r.Command.check(r, folder)
+	}
+	return r.Container.check()
+}
+
+// variablePattern is what template_env may have.
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$|^\*$`)
+
+// nameForm is what a variable of the environment may be called.
+var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (l *localSettings) check(r *rule, folder string) error {
+	switch l.Template.Value {
+	case "", templateArgs, templateCommand:
+	default:
+		return configErrorf(l.Template.Line, "template is %s to append a template's arguments, or %s to let its entrypoint replace run too, not %q", templateArgs, templateCommand, l.Template.Value)
+	}
+	if len(l.Run) == 0 && l.Template.Value != templateCommand {
+		return configErrorf(r.line, "the rule for %s has no command: add run: [python3, handler.py], or template: command for that of the template", r.text)
+	}
+	dir := folder
+	if l.Dir.Value != "" {
+		dir = l.Dir.Value
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(folder, dir)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return configErrorf(l.Dir.Line, "there is no folder %s: dir is one on this machine, seen from the folder of this file", dir)
+		}
+	}
+	l.Dir.Value = dir
+	if slices.ContainsFunc(slices.Concat(l.Run, l.Inherit, l.TemplateEnv, slices.Collect(maps.Values(l.Env))), text.Missing) {
+		return configErrorf(r.line, "invalid value in the rule for %s: expected a text, got nothing; write '' for an empty one", r.text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
+		if err := checkName(name); err != nil {
+			return configErrorf(l.Env[name].Line, "%s", err)
+		}
+	}
+	for _, name := range l.Inherit {
+		if err := checkName(name.Value); err != nil {
+			return configErrorf(name.Line, "%s", err)
+		}
+	}
+	for _, pattern := range l.TemplateEnv {
+		if !variablePattern.MatchString(pattern.Value) {
+			return configErrorf(pattern.Line, "invalid template_env %q: expected the name of a variable, or its beginning and *", pattern.Value)
+		}
+	}
+	if len(l.Run) > 0 {
+		if _, err := l.findProgram(l.Run[0].Value); err != nil {
+			return configErrorf(l.Run[0].Line, "%s", err)
+		}
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if !nameForm.MatchString(name) {
+		return fmt.Errorf("invalid environment variable name %q", name)
+	}
+	if reserved(name) {
+		return fmt.Errorf("%s can't be set here: the jobrunner sets it for each worker", name)
+	}
+	return nil
+}
+
+func (c *containerSettings) check() error {
+	switch c.Pull.Value {
+	case "", pullMissing, pullAlways:
+	default:
+		return configErrorf(c.Pull.Line, "pull is %s or %s, not %q", pullMissing, pullAlways, c.Pull.Value)
+	}
+	for _, option := range c.Options {
+		if !strings.HasPrefix(option.Value, "-") {
+			return configErrorf(option.Line, "invalid option %q: write each with its value as one word, such as --shm-size=1g", option.Value)
+		}
+	}
+	return nil
+}

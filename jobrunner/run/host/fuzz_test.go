@@ -1,0 +1,126 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/internal/testkit/fuzz"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// Whatever is in jobrunner.yaml: what is accepted keeps the rules of the file,
+// and an error names the file.
+func FuzzFile(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text string) {
+		name := write(t, text)
+		s, err := readFile(name)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), name+":") {
+				t.Errorf("%q: the error does not begin with the file: %s", text, err)
+			}
+			return
+		}
+		for _, r := range s.Rules {
+			if r.text == "" || strings.HasPrefix(r.text, builtinImages) {
+				t.Errorf("%q: a rule is for the image %q", text, r.text)
+			}
+			for _, l := range []*localSettings{r.Process, r.Command} {
+				if l == nil {
+					continue
+				}
+				for name := range l.Env {
+					if checkName(name) != nil {
+						t.Errorf("%q: env has %q", text, name)
+					}
+				}
+				if len(l.Run) == 0 && l.Template.Value != templateCommand {
+					t.Errorf("%q: nothing runs", text)
+				}
+			}
+		}
+	},
+		fuzz.Seed{"rules:\n  - image: a/b\n    process: {run: [sh]}\n"}, fuzz.Seed{"engine: x\nrules: [{}]"},
+		fuzz.Seed{"rules:\n  - image: a/**\n    command:\n      run: [sh, -c, 'cat']\n      dir: .\n      env: {A: \"1.10\", B: ''}\n      inherit: [HOME]\n      template: args\n      template_env: [PYTHONPATH, GIT_*]\n"},
+		fuzz.Seed{"rules:\n  - image: 'c[a-z]:1'\n    container: {network: host, pull: always, disk_limit: true, options: [--shm-size=1g]}\n"},
+		fuzz.Seed{"a: &a [x, x]\nb: &b [*a, *a]\nrules: [*b]\n"},
+	)
+}
+
+// A pattern that is accepted matches what it says: itself where it is literal.
+func FuzzPattern(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, text, image string) {
+		p, err := parsePattern(text)
+		if err != nil {
+			return
+		}
+		matches := p.matches(image)
+		if p.literal && !p.matches(text) {
+			t.Errorf("%q does not match itself", text)
+		}
+		if p.literal && matches && !strings.HasPrefix(image, text) {
+			t.Errorf("%q matches %q", text, image)
+		}
+	}, fuzz.Seed{"team/**", "team/worker:1"}, fuzz.Seed{"a[b-", "a"}, fuzz.Seed{"[!x]*?:@", "ab:@"}, fuzz.Seed{"a/b", "a/b:1"}, fuzz.Seed{"a/b@sha256:0", "a/b@sha256:0"})
+}
+
+// Whatever a command writes: the chunks are JSON in UTF-8, one for each line of
+// it, and the last one is the output.
+func FuzzOutput(f *testing.F) {
+	fuzz.Run(f, func(t *testing.T, stdout []byte) {
+		var chunks [][]byte
+		job := worker.Job{Spec: &worker.Spec{Log: newOutput()}, Chunk: func(chunk []byte) error {
+			chunks = append(chunks, bytes.Clone(chunk))
+			return nil
+		}}
+		output, err := readOutput(bytes.NewReader(stdout), job)
+		if err != nil {
+			t.Fatalf("%q: %v", stdout, err)
+		}
+		for _, chunk := range chunks {
+			if !json.Valid(chunk) || !utf8.Valid(chunk) {
+				t.Errorf("%q: a chunk is %q", stdout, chunk)
+			}
+		}
+		want := 0
+		for line := range bytes.SplitSeq(stdout, []byte("\n")) {
+			if json.Valid(bytes.ToValidUTF8(bytes.TrimSpace(line), []byte("\uFFFD"))) {
+				want++
+			}
+		}
+		if len(chunks) != want || want > 0 && !bytes.Equal(output, chunks[want-1]) || want == 0 && output != nil {
+			t.Errorf("%q: %d chunks, expected %d; the output is %q", stdout, len(chunks), want, output)
+		}
+		tail := &tail{most: 100}
+		for part := range slices.Chunk(stdout, 7) {
+			_, _ = tail.Write(part) // it takes all
+		}
+		if end := tail.String(); !utf8.ValidString(end) || len(end) > 3*tail.most {
+			t.Errorf("%q ends with %q", stdout, end)
+		}
+	},
+		fuzz.Seed{[]byte("{\"a\": 1}\nlog\n\n[1,2]\r\n\"x\"")}, fuzz.Seed{[]byte("\"\xff\"\n 7 \n")}, fuzz.Seed{[]byte("loading…\n{\"a\":\n1}\n")},
+	)
+}
+
+// A variable that runs code does so in any case of its letters, and a template
+// sets none that a loader, a shell or an interpreter reads.
+func FuzzTemplateEnv(f *testing.F) {
+	known := regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|BASH_.*|ENV|PATH|HOME|IFS|PYTHON(PATH|HOME|STARTUP|INSPECT)|PERL5(OPT|LIB)|RUBY(OPT|LIB)|NODE_(OPTIONS|PATH)|JAVA_TOOL_OPTIONS|GIT_.*)$`)
+	fuzz.Run(f, func(t *testing.T, name string) {
+		if !nameForm.MatchString(name) {
+			return
+		}
+		runs := runsCode(name)
+		if runs != runsCode(strings.ToLower(name)) || runs != runsCode(strings.ToUpper(name)) {
+			t.Errorf("%q: the case of the letters counts", name)
+		}
+		if known.MatchString(name) && !runs {
+			t.Errorf("%q runs code, and a template may set it", name)
+		}
+	}, fuzz.Seed{"LD_PRELOAD"}, fuzz.Seed{"BASH_ENV"}, fuzz.Seed{"MODEL_NAME"}, fuzz.Seed{"pythonpath"}, fuzz.Seed{"GIT_SSH_COMMAND"}, fuzz.Seed{"NODE_ENV"})
+}

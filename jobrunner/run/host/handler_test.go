@@ -1,0 +1,84 @@
+//go:build unix
+
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+func TestHandlers(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		text   string
+		mode   os.FileMode
+		perJob bool
+		output string // of the input "hello"; "": not run
+		fault  string
+	}{
+		"plain.py":     {"import sys, json\n# import runpod later\nprint(json.dumps(json.load(sys.stdin).upper()))\n", 0o600, true, `"HELLO"`, ""},
+		"sdk.py":       {"import json\nimport runpod\n", 0o600, false, "", ""},
+		"from.py":      {"try:\n    from runpod import serverless\nexcept ImportError: pass\n", 0o600, false, "", ""},
+		"list.py":      {"import os as o, runpod as r\n", 0o600, false, "", ""},
+		"row.py":       {"import json; import runpod\n", 0o600, false, "", ""},
+		"try.py":       {"try: import runpod\nexcept ImportError: pass\n", 0o600, false, "", ""},
+		"todo.py":      {"# later: import runpod\nu = 'x: import runpod'\nprint(1)\n", 0o600, true, "1", ""},
+		"other.py":     {"import runpodlike, my.runpod\n", 0o600, true, "", ""},
+		"script.sh":    {"cat\n", 0o600, true, `"hello"`, ""},
+		"tool":         {"#!/bin/sh\npwd >&2; cat\n", 0o700, true, `"hello"`, ""},
+		"with space":   {"#!/bin/sh\ncat\n", 0o700, true, `"hello"`, ""},
+		"handler.js":   {"", 0o600, false, "", "chmod +x"},
+		"nosuch/x.py":  {"", 0, false, "", "there is no file"},
+		"folder/":      {"", 0, false, "", "is not a regular file"},
+		"notes.txt":    {"", 0o600, false, "", "chmod +x"},
+		"interpr.uses": {"#!/usr/bin/env python3\nprint(1)\n", 0o700, true, "1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(dir, name)
+			if c.mode != 0 {
+				if err := os.WriteFile(file, []byte(c.text), c.mode); err != nil {
+					t.Fatal(err)
+				}
+			} else if strings.HasSuffix(name, "/") {
+				if err := os.Mkdir(file, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h, err := NewHandler("dev/handler", file)
+			if c.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fault) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil || h.PerJob != c.perJob {
+				t.Fatalf("%+v, %v", h, err)
+			}
+			e, err := New(t.Context(), Config{Handlers: []Handler{h}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = e.Close() }()
+			p := program(t, e, "dev/handler:7")
+			if (p.Handle != nil) != c.perJob || (p.Start != nil) == c.perJob {
+				t.Errorf("%+v", p)
+			}
+			if c.output == "" {
+				return
+			}
+			j := newJob(`"hello"`)
+			j.Spec = &worker.Spec{Log: j.log}
+			output, err := p.Handle(t.Context(), j.Job)
+			if err != nil || string(output) != c.output {
+				t.Errorf("output %s, %v", output, err)
+			}
+			if name == "tool" && strings.TrimSpace(j.log.String()) != dir {
+				t.Errorf("it runs in %s", j.log)
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// kubernetesSettings are the cluster whose Pods run the images.
+type kubernetesSettings struct {
+	Kubeconfig  text            `yaml:"kubeconfig"` // made absolute
+	Context     text            `yaml:"context"`
+	Namespace   text            `yaml:"namespace"`
+	URL         text            `yaml:"url"`
+	GPULabel    text            `yaml:"gpu_label"`
+	GPUTypes    map[string]text `yaml:"gpu_types"`
+	Tolerations []toleration    `yaml:"tolerations"`
+	// StorageClass and VolumeAccess are those of the claims of volumes.
+	StorageClass text `yaml:"storage_class"`
+	VolumeAccess text `yaml:"volume_access"`
+	// Reserve says what of CPU, memory and disk a node has to have free.
+	Reserve text `yaml:"reserve"`
+}
+
+// What is reserved on a node for a Pod, beside its GPUs.
+const (
+	reserveAll  = "all"
+	reserveNone = "none"
+)
+
+// volumeAccesses are the access modes of claims.
+var volumeAccesses = []string{"ReadWriteMany", "ReadWriteOnce"}
+
+type toleration struct {
+	Key      text `yaml:"key"`
+	Operator text `yaml:"operator"`
+	Value    text `yaml:"value"`
+	Effect   text `yaml:"effect"`
+}
+
+// onKubernetes is the value of executor for a cluster, and what the register of a run
+// notes of it.
+const onKubernetes = "kubernetes"
+
+// checkExecutor checks which of the two runs containers: an engine, or a cluster.
+func (s *settings) checkExecutor(folder string) error {
+	switch {
+	case s.Executor.Value == "" && s.Kubernetes == nil:
+		return nil
+	case s.Executor.Value != "" && s.Executor.Value != onKubernetes:
+		return configErrorf(s.Executor.Line, "invalid executor %q: expected %s, or nothing for the engine of this machine", s.Executor.Value, onKubernetes)
+	case s.Executor.Value == "":
+		return configErrorf(1, "the settings of kubernetes count with executor: %s alone: add it, or remove them", onKubernetes)
+	case s.Engine.Value != "":
+		return configErrorf(s.Engine.Line, "engine and executor: %s exclude each other: choose one", onKubernetes)
+	case s.Kubernetes == nil || s.Kubernetes.URL.Value == "":
+		return configErrorf(s.Executor.Line, "kubernetes.url is missing: expected the URL by which Pods reach this jobrunner, such as http://jobrunner.gpucloud.svc:8420")
+	}
+	k := s.Kubernetes
+	if u, err := url.Parse(k.URL.Value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		return configErrorf(k.URL.Line, "invalid url %q: expected http:// or https:// with a host, and a port or none", k.URL.Value)
+	}
+	if a := k.VolumeAccess; a.Value != "" && !slices.Contains(volumeAccesses, a.Value) {
+		return configErrorf(a.Line, "invalid volume_access %q: expected %s", a.Value, strings.Join(volumeAccesses, " or "))
+	}
+	if r := k.Reserve; r.Value != "" && r.Value != reserveAll && r.Value != reserveNone {
+		return configErrorf(r.Line, "invalid reserve %q: expected %s or %s", r.Value, reserveAll, reserveNone)
+	}
+	if name := k.Kubeconfig.Value; name != "" && !filepath.IsAbs(name) {
+		k.Kubeconfig.Value = filepath.Join(folder, name)
+	}
+	for _, r := range s.Rules {
+		if c := r.Container; c != nil && (c.Network.Value != "" || c.DiskLimit || len(c.Options) > 0) {
+			return configErrorf(r.line, "the rule for %s has settings of a container engine: on Kubernetes only pull counts", r.text)
+		}
+	}
+	return nil
+}
+
+// openCluster connects to the cluster, if the file names one.
+func (e *Executor) openCluster(ctx context.Context, k *kubernetesSettings, open func(context.Context, ClusterConfig) (Cluster, error)) error {
+	switch {
+	case k == nil:
+		return nil
+	case open == nil:
+		return fmt.Errorf("executor: %s is for the program jobrunner: this one runs workers on this machine only", onKubernetes)
+	}
+	c := ClusterConfig{
+		Kubeconfig: k.Kubeconfig.Value, Context: k.Context.Value, Namespace: k.Namespace.Value, URL: k.URL.Value, GPULabel: k.GPULabel.Value,
+		StorageClass: k.StorageClass.Value, VolumeAccess: k.VolumeAccess.Value, Overcommit: k.Reserve.Value == reserveNone,
+		GPUTypes: map[string]string{}, Run: e.register.Run(), Logger: e.log,
+	}
+	for label, id := range k.GPUTypes {
+		c.GPUTypes[label] = id.Value
+	}
+	for _, t := range k.Tolerations {
+		c.Tolerations = append(c.Tolerations, Toleration{Key: t.Key.Value, Operator: t.Operator.Value, Value: t.Value.Value, Effect: t.Effect.Value})
+	}
+	var err error
+	e.cluster, err = open(ctx, c)
+	return err
+}
+
+// Inventory is the GPUs of the cluster's nodes; nil: workers run on this machine.
+func (e *Executor) Inventory(ctx context.Context) (gpu.Inventory, error) {
+	if e.cluster == nil {
+		return nil, nil
+	}
+	return e.cluster.Inventory(ctx)
+}
+
+// startInCluster makes a worker of a Pod.
+func (e *Executor) startInCluster(settings *containerSettings) func(context.Context, worker.Spec) (worker.Process, error) {
+	return func(ctx context.Context, s worker.Spec) (worker.Process, error) {
+		w, err := workload(settings, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.register.Note(onKubernetes); err != nil {
+			return nil, err
+		}
+		process, err := e.cluster.Start(ctx, w)
+		if err != nil {
+			return nil, fmt.Errorf("%w (%s)", explain(s, err), e.cluster)
+		}
+		return process, nil
+	}
+}
+
+// workload is what the settings make of a worker or a pod.
+func workload(settings *containerSettings, s worker.Spec) (w Workload, err error) {
+	w = Workload{Spec: s, Registry: registryHost(s.Image), PullAlways: settings.Pull.Value == pullAlways}
+	w.Words, err = words(s.Args)
+	return w, err
+}
+
+// podInCluster makes a pod of a Pod, which has an address of its own.
+func (e *Executor) podInCluster(settings *containerSettings) pod.Program {
+	start := func(ctx context.Context, s pod.Spec) (pod.Process, error) {
+		w, err := workload(settings, s.Spec)
+		if err != nil {
+			return nil, err
+		}
+		w.Pod = &s
+		if s.Deployment == "" {
+			if err := e.register.Note(onKubernetes); err != nil {
+				return nil, err
+			}
+		}
+		process, err := e.cluster.StartPod(ctx, w)
+		if err != nil {
+			return nil, fmt.Errorf("%w (%s)", explain(s.Spec, err), e.cluster)
+		}
+		return process, nil
+	}
+	return pod.Program{Start: start, Publish: samePort, OwnAddress: true}
+}
+
+// defaultPort is where a worker behind a load balancer listens whose template names no
+// port with http.
+const defaultPort = 8000
+
+// portInCluster is where a worker behind a load balancer listens: each Pod has an address
+// of its own, so that all have the same port.
+func portInCluster(c store.Container) int {
+	for _, port := range c.Ports {
+		number, protocol, _ := strings.Cut(port, "/")
+		if n, err := strconv.Atoi(number); err == nil && protocol == "http" {
+			return n
+		}
+	}
+	return defaultPort
+}
+
+// VolumeKeeper keeps volumes where the Pods of a cluster reach them.
+type VolumeKeeper interface {
+	ResizeVolume(ctx context.Context, name string, size int64) error
+	RemoveVolume(ctx context.Context, name string) error
+}
+
+// Volumes keeps the volumes of workers and pods that run in a cluster; nil: they are
+// folders of this machine.
+func (e *Executor) Volumes() VolumeKeeper {
+	if e.cluster == nil {
+		return nil
+	}
+	return e.cluster
+}

@@ -1,0 +1,96 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// pattern is a set of images. In its text, * is any characters but /, ? is one
+// of them, ** is any characters, and [a-c] is one of those listed, [!a-c] one of
+// the others. A pattern without a tag or digest matches every one.
+//
+// Libraries for paths (doublestar) read it otherwise: there ** is whole segments
+// and also none, so that team/** is team too, and { } are alternatives.
+type pattern struct {
+	text    string
+	form    *regexp.Regexp
+	bare    bool // without tag and digest
+	literal bool
+}
+
+func parsePattern(text string) (p pattern, err error) {
+	if text == "" {
+		return p, errors.New("image is empty: name one, such as team/worker, or a pattern, such as team/**")
+	}
+	var form strings.Builder
+	form.WriteString(`\A`)
+	p = pattern{text: text, literal: true, bare: true}
+	for rest := text; rest != ""; {
+		part, n := "", 1
+		switch rest[0] {
+		case '*':
+			part = `[^/]*`
+			if strings.HasPrefix(rest, "**") {
+				part, n = `.*`, 2
+			}
+		case '?':
+			part = `[^/]`
+		case '[':
+			if part, n, err = class(rest); err != nil {
+				return p, fmt.Errorf("the pattern %q: %w", text, err)
+			}
+		case '/':
+			part, p.bare = "/", true
+		case ':', '@':
+			part, p.bare = rest[:1], false
+		default:
+			part = regexp.QuoteMeta(rest[:1])
+		}
+		p.literal = p.literal && !strings.ContainsAny(rest[:1], "*?[")
+		form.WriteString(part)
+		rest = rest[n:]
+	}
+	form.WriteString(`\z`)
+	if p.form, err = regexp.Compile(form.String()); err != nil {
+		return p, fmt.Errorf("the pattern %q can't be read: %w", text, err)
+	}
+	return p, nil
+}
+
+// class reads a set of characters, and says how long its text is.
+func class(text string) (form string, n int, err error) {
+	end := strings.IndexByte(text, ']')
+	if end < 0 {
+		return "", 0, errors.New("a [ without its ]")
+	}
+	set, not := text[1:end], ""
+	if rest, ok := strings.CutPrefix(set, "!"); ok {
+		set, not = rest, "^"
+	}
+	if set == "" || strings.ContainsAny(set, `\^[/`) {
+		return "", 0, errors.New("invalid set of characters in []: expected for example [a-z0-9]")
+	}
+	return "[" + not + set + "]", end + 1, nil
+}
+
+// Matcher reads a pattern of images as in jobrunner.yaml.
+func Matcher(pattern string) (matches func(image string) bool, err error) {
+	p, err := parsePattern(pattern)
+	return p.matches, err
+}
+
+func (p pattern) matches(image string) bool {
+	return p.form.MatchString(image) || p.bare && p.form.MatchString(bare(image))
+}
+
+// bare is an image without its tag and digest. A colon before the last slash is
+// that of the registry's port.
+func bare(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+		image = image[:i]
+	}
+	return image
+}

@@ -1,0 +1,67 @@
+package host
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/gpu"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/pod"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// The lines of an engine are passed on without their times, from where the last run of
+// the deployment was, and without the times that podman puts into them.
+func TestMarkedLines(t *testing.T) {
+	const written = "2026-06-01T12:00:00.000000001Z one\n" +
+		"2026-06-01T12:00:00.000000002Z two\n" +
+		"2026-06-01T12:00:00.000000003Z thr2026-06-01T12:00:00.000000004Z ee\n" +
+		"Error: the engine says this\n" +
+		"2026-06-01T12:00:00.000000005Z 2026-06-01T11:00:00.000000000Z is the program's own\n" +
+		"2026-06-01T12:00:00.000000006Z \n" +
+		"2026-06-01T12:00:00.000000007Z cut off"
+	for since, want := range map[string][]string{
+		"":                               {"one", "two", "three", "2026-06-01T11:00:00.000000000Z is the program's own", "", "cut off"},
+		"2026-06-01T12:00:00.000000002Z": {"three", "2026-06-01T11:00:00.000000000Z is the program's own", "", "cut off"},
+	} {
+		var got []string
+		m := &markedLines{since: since, after: since, pieces: true, line: func(text, _ string) { got = append(got, text) }}
+		if _, err := io.Copy(m, iotest.OneByteReader(strings.NewReader(written))); err != nil {
+			t.Fatal(err)
+		}
+		m.flush()
+		if !slices.Equal(got, want) || m.after != "2026-06-01T12:00:00.000000007Z" {
+			t.Errorf("since %q: %q, and then %s", since, got, m.after)
+		}
+	}
+}
+
+// A pod is in the engine's default network, in that of its rule, or in one that it shares
+// with other pods; only in its own networks it has a name and ports that are published.
+func TestPodCreation(t *testing.T) {
+	const name = "--network-alias id.runpod.internal"
+	for _, c := range []struct{ network, rule, deployment, want, lacks string }{
+		{"", "", "d", "--label gpucloud.deployment=d --env-file", "--network"},
+		{"", "", "", "--label gpucloud.run=r --env-file", "gpucloud.deployment"},
+		{"", "", "d", "--publish 127.0.0.1:4001:22 --publish 127.0.0.1:4002:8080 --gpus \"device=GPU-a\" --mount type=bind,source=/v,target=/w x a", "--add-host"},
+		{"gpucloud-global", "", "d", "--network gpucloud-global " + name + " --publish 127.0.0.1:4001:22", "--add-host"},
+		{"gpucloud-global", "mine", "d", "--network mine --publish 127.0.0.1:4001:22", name},
+		{"gpucloud-global", "host", "d", "--network host --gpus", "--publish"},
+	} {
+		s := pod.Spec{
+			Spec: worker.Spec{
+				Worker: "id", Container: store.Container{Image: "x", Args: "a"}, Devices: []gpu.Device{{UUID: "GPU-a"}}, Mounts: []worker.Mount{{Dir: "/v", Path: "/w"}},
+			},
+			Run: 7, Network: c.network, Deployment: c.deployment, Ports: []store.PodPort{{Private: 22, Public: 4001, Protocol: "tcp"}, {Private: 8080, Public: 4002, Protocol: "http"}, {Private: 1}},
+		}
+		dir := t.TempDir()
+		args, _, err := creation{&containerSettings{Network: text{Value: c.rule}}, s.Spec, "n", "r", false, "linux", &s}.args(dir)
+		line := strings.ReplaceAll(strings.Join(args, " "), dir+"/", "")
+		if err != nil || !strings.Contains(line, c.want) || strings.Contains(line, c.lacks) || !strings.Contains(line, "--label gpucloud.pod=id --label gpucloud.pod.run=7 ") || strings.Contains(line, "gpucloud.worker") {
+			t.Errorf("%+v:\n%s %v", c, line, err)
+		}
+	}
+}

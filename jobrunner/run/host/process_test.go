@@ -1,0 +1,99 @@
+//go:build unix
+
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+func TestAProcess(t *testing.T) {
+	e := local(t, "    process:\n      dir: /\n      run: [sh, -c, 'echo $$ at $PWD: $GREETING $1; exec sleep 1000', sh]\n      template: args\n")
+	log := newOutput()
+	p, err := program(t, e, "x:1").Start(t.Context(), worker.Spec{
+		Container: store.Container{Image: "x", Args: "'two words'", Env: map[string]string{"GREETING": "hello", "TOKEN": "the-secret"}}, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	log.await(t, "\n")
+	id, rest, _ := strings.Cut(log.String(), " ")
+	if rest != "at /: hello two words\n" {
+		t.Errorf("log: %s", log)
+	}
+	pid, err := strconv.Atoi(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := os.ReadFile("/proc/" + id + "/cmdline"); err == nil && strings.Contains(string(line), "the-secret") {
+		t.Errorf("anyone reads a secret in %q", line)
+	}
+	p.Kill()
+	if alive(pid) {
+		t.Errorf("the process %d lives on", pid)
+	}
+	if p.Exit() != "stopped by the jobrunner" || p.Usage().Memory != 0 {
+		t.Errorf("exit %s, usage %+v", p.Exit(), p.Usage())
+	}
+}
+
+// A worker does not find the jobs of one that was killed in its folder.
+func TestAProcessFindsNoJobsOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{sdkJobs, "model.bin"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := local(t, "    process:\n      dir: "+dir+"\n      run: [ls, -A]\n")
+	log := newOutput()
+	p, err := program(t, e, "x").Start(t.Context(), worker.Spec{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	log.await(t, "\n")
+	<-p.Done()
+	if log.String() != "model.bin\n" {
+		t.Errorf("it finds %q", log)
+	}
+}
+
+func TestAProcessThatDoesNotStart(t *testing.T) {
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "tool")
+	if err := os.WriteFile(tool, []byte("#!/nosuchinterpreter\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e := local(t, "    process:\n      dir: "+dir+"\n      run: [./tool]\n")
+	if p, err := program(t, e, "x").Start(t.Context(), worker.Spec{Log: newOutput()}); err == nil {
+		p.Kill()
+		t.Error("it started")
+	}
+}
+
+func TestImagesThatNothingRuns(t *testing.T) {
+	e := local(t, "    process: {run: [sh]}\n")
+	_, err := e.Program("acme/model:2")
+	if err == nil {
+		t.Fatal("something runs it")
+	}
+	for _, want := range []string{"acme/model:2", e.file, "engine: none", "docs/jobrunner.md"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nsays nothing of %s", err, want)
+		}
+	}
+	if _, err := e.Program("--privileged"); err == nil {
+		t.Error("an option is an image")
+	}
+	if got := strings.Join(e.Engines(), "\n"); got != e.file+": 1 × process\ncontainers: off" {
+		t.Errorf("engines:\n%s", got)
+	}
+}

@@ -1,0 +1,85 @@
+package kubernetes
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/worker"
+)
+
+// The rights of the guide are those that are used, no more and no less.
+func TestRights(t *testing.T) {
+	yes := true
+	self := &core.Pod{ObjectMeta: meta.ObjectMeta{Name: "self", Namespace: "gpucloud", OwnerReferences: []meta.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "set", Controller: &yes}}}}
+	s := simulateAs(t, "self", self)
+	if err := s.fake.CoreV1().Pods("gpucloud").Delete(t.Context(), "self", meta.DeleteOptions{}); err != nil { // the only Pod is to be the worker's
+		t.Fatal(err)
+	}
+	if _, err := s.Inventory(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		w := plain()
+		w.Mounts = []worker.Mount{{Name: "volume-v", Size: int64(10 + i), Path: "/v"}}
+		pod, result := s.begin(w)
+		s.becomes(pod, running)
+		got := <-result
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		got.process.Kill()
+	}
+	if _, err := s.RemoveRun(t.Context(), "run-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveVolume(t.Context(), "volume-v"); err != nil {
+		t.Fatal(err)
+	}
+	s.beginPod(aPod("d1"))
+	used := map[string]bool{}
+	for _, a := range s.fake.Actions() {
+		resource := a.GetResource().Resource
+		if a.GetSubresource() != "" {
+			resource += "/" + a.GetSubresource()
+		}
+		used[resource+" "+a.GetVerb()] = true
+	}
+	delete(used, "version get")        // everybody may
+	delete(used, "pods/status update") // the test's own
+	guide, err := os.ReadFile("../../../docs/guides/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := map[string]bool{}
+	for _, block := range regexp.MustCompile("(?s)```yaml\n# role.yaml\n(.*?)```").FindAllStringSubmatch(string(guide), -1) {
+		for document := range strings.SplitSeq(block[1], "\n---\n") {
+			var role struct {
+				Rules []struct {
+					APIGroups        []string `yaml:"apiGroups"`
+					Resources, Verbs []string
+				}
+			}
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						granted[resource+" "+verb] = true
+					}
+				}
+			}
+		}
+	}
+	if !maps.Equal(used, granted) {
+		t.Errorf("used: %q\ngranted by the guide: %q", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(granted)))
+	}
+}

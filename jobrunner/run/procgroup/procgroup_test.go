@@ -1,0 +1,321 @@
+//go:build unix
+
+package procgroup_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
+)
+
+// lines is a log that can be waited for.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func newLines() *lines { return &lines{more: make(chan struct{}, 1)} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await waits until so many whole lines are there.
+func (l *lines) await(t *testing.T, n int) []string {
+	t.Helper()
+	late := time.After(3 * time.Minute)
+	for {
+		if text := l.String(); strings.Count(text, "\n") >= n {
+			return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		}
+		select {
+		case <-l.more:
+		case <-late:
+			t.Fatalf("no %d lines in time:\n%s", n, l)
+		}
+	}
+}
+
+func start(t *testing.T, c procgroup.Command) *procgroup.Group {
+	t.Helper()
+	c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
+	g, err := procgroup.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Kill)
+	return g
+}
+
+func shell(t *testing.T, script string, log io.Writer) *procgroup.Group {
+	t.Helper()
+	return start(t, procgroup.Command{Args: []string{"sh", "-c", script}, Output: log})
+}
+
+func done(t *testing.T, g *procgroup.Group) {
+	t.Helper()
+	select {
+	case <-g.Done():
+	case <-time.After(3 * time.Minute):
+		t.Fatal("the group has not ended within a minute")
+	}
+}
+
+// lives tells whether a process is there and isn't dead: one that is unreaped
+// still takes signals.
+func lives(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(state)), "Z")
+}
+
+func pids(t *testing.T, lines []string) (all []int) {
+	t.Helper()
+	for _, line := range lines {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatalf("%q is no process id", line)
+		}
+		all = append(all, pid)
+	}
+	return all
+}
+
+func allGone(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		if lives(pid) {
+			t.Errorf("the process %d lives on", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func TestExit(t *testing.T) {
+	killed := "killed by SIGKILL, not by the jobrunner: often because the machine is out of memory"
+	if runtime.GOOS == "linux" { // which counts what it ends for lack of memory
+		killed = "killed by SIGKILL, neither by the jobrunner nor for lack of memory"
+	}
+	for script, want := range map[string]string{
+		"exit 0":               "exit status 0",
+		"exit 3":               "exit status 3",
+		"kill -SEGV $$":        "killed by SIGSEGV",
+		"kill -KILL $$":        killed,
+		"exit 137":             "exit status 137: killed by SIGKILL, often because memory is out",
+		"exit 139":             "exit status 139: killed by SIGSEGV",
+		"exit 255":             "exit status 255",
+		"nosuchcommand-at-all": "exit status 127",
+	} {
+		g := shell(t, script, io.Discard)
+		done(t, g)
+		if got := g.Exit(); got != want {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+		if g.Succeeded() != (want == "exit status 0") {
+			t.Errorf("%s: succeeded: %v", script, g.Succeeded())
+		}
+	}
+}
+
+func TestNothingToStart(t *testing.T) {
+	for name, c := range map[string]procgroup.Command{
+		"no command":        {},
+		"no such program":   {Args: []string{"nosuchcommand-at-all"}},
+		"no such path":      {Args: []string{"x"}, Path: "/nosuchfolder/x"},
+		"no such folder":    {Args: []string{"sh"}, Dir: "/nosuchfolder"},
+		"pipes, no program": {Args: []string{"x"}, Path: "/nosuchfolder/x", Stdin: strings.NewReader("x"), Output: io.Discard, Stdout: io.Discard},
+	} {
+		if _, err := procgroup.Start(c); err == nil {
+			t.Errorf("%s: it started", name)
+		}
+	}
+}
+
+func TestKillReachesGrandchildren(t *testing.T) {
+	log := newLines()
+	g := shell(t, `sh -c 'echo $$; sleep 1000 & echo $!; wait' & echo $$; wait`, log)
+	all := pids(t, log.await(t, 3))
+	g.Kill()
+	g.Kill()
+	allGone(t, all)
+	if got := g.Exit(); got != "stopped by the jobrunner" {
+		t.Errorf("exit: %q", got)
+	}
+}
+
+// A process that the SDK starts beside the worker outlives a crash of it.
+func TestNothingOutlivesTheCommand(t *testing.T) {
+	log := newLines()
+	g := shell(t, `sleep 1000 & echo $!; exit 7`, log)
+	done(t, g)
+	allGone(t, pids(t, log.await(t, 1)))
+	if got := g.Exit(); got != "exit status 7" {
+		t.Errorf("exit: %q", got)
+	}
+}
+
+// daemon leaves group, session and parent, and closes what it has open.
+const daemon = `
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        sys.stdout.write("%d\n" % os.getpid()); sys.stdout.flush()
+        for fd in range(64):
+            try: os.close(fd)
+            except OSError: pass
+        import time
+        while True: time.sleep(1000)
+    os._exit(0)
+os.wait()
+import time
+while True: time.sleep(1000)
+`
+
+func TestKillFindsThoseThatLeftTheGroup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("they are found on Linux alone")
+	}
+	log := newLines()
+	g := start(t, procgroup.Command{Args: []string{"python3", "-c", daemon}, Output: log})
+	all := pids(t, log.await(t, 1))
+	g.Kill()
+	allGone(t, all)
+}
+
+func TestOutputIsWholeAndInOrder(t *testing.T) {
+	log := newLines()
+	g := shell(t, `i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`, log)
+	done(t, g)
+	var want strings.Builder
+	for i := range 2000 {
+		want.WriteString("out " + strconv.Itoa(i) + "\nerr " + strconv.Itoa(i) + "\n")
+	}
+	if log.String() != want.String() {
+		t.Error("lines are lost or in disorder")
+	}
+}
+
+func TestStdoutApartAndStdin(t *testing.T) {
+	input := strings.Repeat("0123456789abcdef", 1<<16) // more than a pipe holds
+	out, log := newLines(), newLines()
+	g := start(t, procgroup.Command{
+		Args: []string{"sh", "-c", "echo to the log >&2; cat"}, Stdin: strings.NewReader(input), Stdout: out, Output: log,
+	})
+	done(t, g)
+	if out.String() != input || log.String() != "to the log\n" {
+		t.Errorf("stdout has %d bytes, want %d; stderr %q", len(out.String()), len(input), log)
+	}
+}
+
+func TestStdinThatNobodyReads(t *testing.T) {
+	g := start(t, procgroup.Command{Args: []string{"true"}, Stdin: strings.NewReader(strings.Repeat("x", 1<<20))})
+	done(t, g)
+	if !g.Succeeded() {
+		t.Error(g.Exit())
+	}
+}
+
+// slow is a writer that takes nothing until it is let.
+type slow struct {
+	let  chan struct{}
+	took lines
+}
+
+func (s *slow) Write(p []byte) (int, error) {
+	<-s.let
+	return s.took.Write(p)
+}
+
+func TestSlowReaderGetsAllAlsoAfterTheEnd(t *testing.T) {
+	log := &slow{let: make(chan struct{})}
+	// As much as a pipe and the buffer hold at least, so that it can end before
+	// anything is read.
+	g := shell(t, `head -c 60000 /dev/zero | tr '\0' x`, log)
+	select {
+	case <-g.Done():
+		t.Fatal("it is done, and its output was not taken")
+	default:
+	}
+	close(log.let)
+	done(t, g)
+	if n := len(log.took.String()); n != 60000 {
+		t.Errorf("%d bytes of 60000", n)
+	}
+}
+
+func TestKillOfOneThatWritesForever(t *testing.T) {
+	log := newLines()
+	g := shell(t, `yes`, log)
+	log.await(t, 100)
+	g.Kill()
+}
+
+func TestAWriterThatFailsEndsNothing(t *testing.T) {
+	r, w := io.Pipe()
+	_ = r.Close()
+	g := start(t, procgroup.Command{Args: []string{"sh", "-c", "echo x; exit 4"}, Stdout: w})
+	done(t, g)
+	if g.Code() != 4 {
+		t.Errorf("exit: %s", g.Exit())
+	}
+}
+
+func TestUsage(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it is told on Linux alone")
+	}
+	log := newLines()
+	g := start(t, procgroup.Command{Output: log, Args: []string{"python3", "-c", `
+import os, sys, time
+if os.fork() == 0:
+    hold = bytearray(64 << 20)
+    while time.process_time() < 0.3: pass
+    print("used", flush=True)
+    time.sleep(1000)
+os.wait()
+`}})
+	log.await(t, 1)
+	late := time.Now().Add(time.Minute)
+	for {
+		u := g.Usage()
+		if u.CPU >= 250*time.Millisecond && u.Memory >= 64<<20 {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("usage %+v", u)
+		}
+		runtime.Gosched()
+	}
+	before := g.Usage().CPU
+	g.Kill()
+	if u := g.Usage(); u.Memory != 0 || u.CPU < before {
+		t.Errorf("after the end: %+v, CPU before %v", u, before)
+	}
+}

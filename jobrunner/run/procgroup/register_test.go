@@ -1,0 +1,153 @@
+//go:build unix
+
+package procgroup_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gpucloud/terraform-provider-gpucloud/jobrunner/run/procgroup"
+)
+
+// asJobrunner makes this test binary a jobrunner with a group, in the folder
+// that it names.
+const asJobrunner = "PROCGROUP_TEST_RUN"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asJobrunner); dir != "" {
+		fmt.Fprintln(os.Stderr, serve(dir))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func serve(dir string) error {
+	r, err := procgroup.OpenRegister(dir)
+	if err != nil {
+		return err
+	}
+	if err := r.Note("a-note"); err != nil {
+		return err
+	}
+	_, err = procgroup.Start(procgroup.Command{
+		Args: []string{"sh", "-c", `echo $$; sleep 1000 & echo $!; python3 -c "$DAEMON" & wait`}, Register: r,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "DAEMON=" + daemon}, Output: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	select {}
+}
+
+func open(t *testing.T, dir string) *procgroup.Register {
+	t.Helper()
+	r, err := procgroup.OpenRegister(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func left(t *testing.T, r *procgroup.Register) []procgroup.Left {
+	t.Helper()
+	left, err := r.Left()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+func TestWhatAKilledRunLeft(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("those that left the group are found on Linux alone")
+	}
+	dir := filepath.Join(t.TempDir(), "processes")
+	log := newLines()
+	run := exec.Command(os.Args[0])
+	run.Env = append(os.Environ(), asJobrunner+"="+dir)
+	run.Stdout, run.Stderr = log, log
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all := pids(t, log.await(t, 3))
+	r := open(t, dir)
+	if l := left(t, r); len(l) != 0 {
+		t.Fatalf("a run that lives counts as left: %+v", l)
+	}
+	// A stranger, which must not be taken for one of the run's.
+	stranger := shell(t, "sleep 1000", nil)
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait()
+	for end := time.Now().Add(time.Minute); lives(all[0]); time.Sleep(time.Millisecond) { // the kernel ends it with the run
+		if time.Now().After(end) {
+			t.Fatal("the command outlives its run")
+		}
+	}
+
+	l := left(t, r)
+	if len(l) != 1 || !slices.Equal(l[0].Notes, []string{"a-note"}) {
+		t.Fatalf("left: %+v", l)
+	}
+	if n := l[0].Kill(); n < 2 { // the command itself ended with the run
+		t.Errorf("%d processes were killed", n)
+	}
+	allGone(t, all)
+	select {
+	case <-stranger.Done():
+		t.Error("the process of another run was killed too")
+	default:
+	}
+	if err := l[0].Forget(); err != nil {
+		t.Error(err)
+	}
+	if l := left(t, r); len(l) != 0 {
+		t.Errorf("forgotten, but %+v", l)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("files are left: %v", files)
+	}
+}
+
+func TestARunThatEndsWellLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	first := open(t, dir)
+	g, err := procgroup.Start(procgroup.Command{Args: []string{"sleep", "1000"}, Register: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Kill()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, dir)
+	if l := left(t, second); len(l) != 0 {
+		t.Errorf("left: %+v", l)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARegisterThatKeepsNothing(t *testing.T) {
+	r := open(t, "")
+	if l := left(t, r); l != nil {
+		t.Errorf("left: %+v", l)
+	}
+	if err := r.Note("word"); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
