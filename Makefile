@@ -141,8 +141,8 @@ nodes: ## The whole conformance suite over three jobrunners on one PostgreSQL (R
 nodes-faults: ## Each fault of three jobrunners on one PostgreSQL ten times under load, and a rolling upgrade, with an account of all jobs.
 	NODES_ROUNDS=$(or $(RUNS),10) go test -count=1 -timeout=90m -run='TestNodesUnderFaults|TestRollingUpgrade' -v ./cmd/jobrunner
 
-bench: ## The job API beside its floor, on a quiet machine: writes docs/performance.md.
-	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/performance.md
+bench: ## The job API beside its floor, on a quiet machine: writes docs/reference/performance.md.
+	go test -count=1 -run='^$$' -bench=. -benchtime=3x -timeout=60m ./internal/bench -bench.report=$(CURDIR)/docs/reference/performance.md
 
 build: ## The three binaries, in bin/.
 	@[ -e bin/jobrunner ] || echo "Building: the first time takes about three minutes on two cores."
@@ -186,7 +186,7 @@ lint: ## What CI checks beside the tests.
 
 # tfplugindocs empties the guides of the folder that it writes to, so that it
 # writes to one of its own.
-docs: ## Generated documentation: docs/contract.md, docs/clauses.md, docs/licences.md, and docs/ of the provider.
+docs: ## Generated documentation: docs/reference/contract.md, docs/reference/clauses.md, docs/reference/licences.md, and docs/ of the provider.
 	go generate ./internal/testkit/contract ./conformance/clauses
 	go run ./internal/licences
 	cd tools && go build -o ../bin/ github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs

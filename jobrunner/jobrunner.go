@@ -77,7 +77,7 @@ type Config struct {
 	// Profile serves profiles of the process at /debug/pprof/, which Remote rules
 	// out.
 	Profile bool
-	// Catalog is the file of what the deployment offers (docs/catalog.md), which is
+	// Catalog is the file of what the deployment offers (docs/reference/catalog.md), which is
 	// read again when it changes. Empty: what is built in.
 	Catalog string
 	// GPUs are what workers get of this machine's; nil is none. The caller closes

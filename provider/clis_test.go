@@ -16,7 +16,7 @@ import (
 )
 
 // cliGuide is the guide with the table of what works with which command line.
-const cliGuide = "../docs/guides/clis.md"
+const cliGuide = "../docs/reference/terraform-versions.md"
 
 const (
 	yes = "yes"

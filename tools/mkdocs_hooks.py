@@ -49,11 +49,12 @@ def on_page_content(html, page, config, files):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Turns links to other files of the repository into links to the code host, and links
-    to a folder of pages into links to its first page. A link to nothing fails the build."""
+    """Turns full addresses of pages into links within the site, and links to a folder of
+    pages into links to its first page. A link to nothing fails the build."""
     docs = config["docs_dir"]
-    root = os.path.dirname(docs)
     here = os.path.dirname(os.path.join(docs, page.file.src_path))
+    of_pages = re.compile(r"\]\(" + re.escape(config["repo_url"]) + "/(?:blob|tree)/main/docs/")
+    markdown = of_pages.sub("](" + os.path.relpath(docs, here) + "/", markdown)
 
     def replace(found):
         before, target, after = found.groups()
@@ -61,12 +62,9 @@ def on_page_markdown(markdown, page, config, files):
         if not os.path.exists(path):
             log.warning("%s links %s, which does not exist", page.file.src_path, target)
             return found.group(0)
-        if path.startswith(docs + os.sep):
-            if os.path.isdir(path):
-                pages = sorted(name for name in os.listdir(path) if name.endswith(".md"))
-                return before + os.path.relpath(os.path.join(path, pages[0]), here) + after
-            return found.group(0)
-        kind = "tree" if os.path.isdir(path) else "blob"
-        return f"{before}{config['repo_url']}/{kind}/main/{os.path.relpath(path, root)}{after}"
+        if os.path.isdir(path):
+            pages = sorted(name for name in os.listdir(path) if name.endswith(".md"))
+            return before + os.path.relpath(os.path.join(path, pages[0]), here) + after
+        return before + os.path.relpath(path, here) + after
 
     return LINK.sub(replace, markdown)

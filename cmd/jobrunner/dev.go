@@ -27,7 +27,7 @@ type dev struct {
 	Listen       string   `placeholder:"ADDRESS" help:"Address of this machine to listen on; port 0 selects a free one. Default: 127.0.0.1:8420, and a free port with --once."`
 	Workers      int      `default:"1" help:"Maximum number of workers, at least 1."`
 	GPUs         int      `name:"gpus" default:"0" help:"GPUs of each worker."`
-	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/gpu.md), or one of ${gpu_presets}."`
+	SimulateGPUs string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Env          []string `placeholder:"NAME=VALUE" sep:"none" help:"Variable of the worker's environment. May be repeated."`
 	Input        string   `placeholder:"FILE|JSON" help:"Send a job with this input at the start and after each change, and show its result."`
 	Once         bool     `help:"Send one job, print its output on stdout, and exit with its status: 0 COMPLETED, 1 FAILED, 2 the handler does not start, 3 TIMED_OUT, 4 anything else, such as a program that prints no output."`

@@ -206,14 +206,14 @@ func (d *doctor) images(ctx context.Context) finding {
 	file := (&serve{Config: d.Config}).configFile(dir)
 	programs, err := host.New(ctx, host.Config{File: file, OpenCluster: kubernetes.OpenForExecutor, Logger: logger(io.Discard, "text")})
 	if err != nil {
-		return fail("correct the configuration (docs/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
+		return fail("correct the configuration (docs/reference/jobrunner.md, docs/guides/kubernetes.md)", "%s", err)
 	}
 	defer programs.Close()
 	text := strings.Join(programs.Engines(), "; ")
 	if programs.LacksEngine() {
-		remedy := "install Docker or Podman, or map images to programs in jobrunner.yaml (docs/jobrunner.md)"
+		remedy := "install Docker or Podman, or map images to programs in jobrunner.yaml (docs/reference/jobrunner.md)"
 		if programs.HasRules() {
-			remedy = "images that no rule is for can't run: install Docker or Podman, or add rules for them (docs/jobrunner.md)"
+			remedy = "images that no rule is for can't run: install Docker or Podman, or add rules for them (docs/reference/jobrunner.md)"
 		}
 		return warn(remedy, "%s", text)
 	}

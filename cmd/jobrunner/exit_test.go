@@ -9,7 +9,7 @@ import (
 
 // The documented exit statuses are those that there are. Other tests end with each.
 func TestExitStatusesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/jobrunner.md")
+	text, err := os.ReadFile("../../docs/reference/jobrunner.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,10 +19,10 @@ func TestExitStatusesAreDocumented(t *testing.T) {
 	}
 	for _, status := range []int{0, exitFailed, exitUsage, exitTimedOut, exitNoResult} {
 		if !strings.Contains(section, fmt.Sprintf("\n| %d | ", status)) {
-			t.Errorf("docs/jobrunner.md has no exit status %d", status)
+			t.Errorf("docs/reference/jobrunner.md has no exit status %d", status)
 		}
 	}
 	if strings.Count(section, "\n| ") != 6 { // with the head
-		t.Errorf("docs/jobrunner.md has other exit statuses:\n%s", section)
+		t.Errorf("docs/reference/jobrunner.md has other exit statuses:\n%s", section)
 	}
 }

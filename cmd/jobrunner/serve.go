@@ -34,11 +34,11 @@ type serve struct {
 	ManagementLimits  string   `default:"off" enum:"on,off" help:"Enforce the rate limits of the management API (on, off)."`
 	WebhookAllow      []string `placeholder:"HOST" sep:"none" help:"Call webhooks only at this host: example.com, *.example.com or an address, with :port or without. May be repeated. Default: public addresses and, without --allow-remote, this machine."`
 	Clock             string   `default:"real" enum:"real,admin" help:"Clock of the deployment: with admin clients can advance it at /clock, for tests on a loopback address (real, admin)."`
-	Config            string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images (docs/jobrunner.md). Default: jobrunner.yaml in the data folder, if it exists."`
+	Config            string   `placeholder:"FILE" env:"GPUCLOUD_JOBRUNNER_CONFIG" help:"Configuration of the programs that run images (docs/reference/jobrunner.md). Default: jobrunner.yaml in the data folder, if it exists."`
 	GPUs              string   `name:"gpus" default:"auto" enum:"auto,off" help:"Give the machine's GPUs to workers (auto, off)."`
-	SimulateGPUs      string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs, to test placement: a file (docs/gpu.md), or one of ${gpu_presets}."`
+	SimulateGPUs      string   `name:"simulate-gpus" placeholder:"FILE|PRESET" help:"Simulate GPUs, to test placement: a file (docs/reference/gpu.md), or one of ${gpu_presets}."`
 	Pprof             bool     `help:"Serve profiles of the process at /debug/pprof/, to clients on this machine."`
-	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavours, prices, stock that changes (docs/catalog.md). It is read again when it changes. Default: the built-in one."`
+	Catalog           string   `placeholder:"FILE" env:"GPUCLOUD_CATALOG" help:"Catalog of the deployment: data centers, GPU types, pools, CPU flavours, prices, stock that changes (docs/reference/catalog.md). It is read again when it changes. Default: the built-in one."`
 	Logs              bool     `help:"Show the output of workers, after their ids."`
 	httpLimits        `embed:""`
 	LogFormat         string `default:"text" enum:"text,json" help:"Format of the log on stderr (text, json)."`

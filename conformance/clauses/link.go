@@ -6,7 +6,7 @@ import (
 )
 
 // Page is the path, in the repository, of the generated page with all clauses.
-const Page = "docs/clauses.md"
+const Page = "docs/reference/clauses.md"
 
 // module is the path of this module, and so the address of its repository.
 var module = strings.TrimSuffix(reflect.TypeFor[Clause]().PkgPath(), "/conformance/clauses")

@@ -20,7 +20,7 @@ var levels = map[suite.Level]string{
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("<!-- Printed from conformance/clauses; to renew it: go generate ./conformance/clauses -->\n# Clauses\n\n" +
-		"What the [conformance suite](../conformance/README.md) judges: one clause to each checkable statement of the service description, in the suite's own\n" +
+		"What the [conformance suite](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/conformance/README.md) judges: one clause to each checkable statement of the service description, in the suite's own\n" +
 		"words, with the section and row of the description that it comes from. The fields and operations themselves are in [contract.md](contract.md).\n" +
 		"`conformance explain ID` says what judges a clause.\n\n")
 	for _, level := range suite.Levels {

@@ -9,7 +9,7 @@ import (
 	"github.com/gpucloud/terraform-provider-gpucloud/conformance/clauses"
 )
 
-var update = flag.Bool("update", false, "write docs/clauses.md anew")
+var update = flag.Bool("update", false, "write docs/reference/clauses.md anew")
 
 const document = "../../" + clauses.Page
 

@@ -284,7 +284,7 @@ func TestBadge(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	r := sample()
 	text := written("markdown", r)
-	for _, want := range []string{"❌ Conformance: not conformant", "| MUST | 1 | 1 | 1 | 1 |", `<b>FAIL</b> <a href="https://repository.example.com/docs/clauses.md#job-02">JOB-02</a> (MUST): Statement JOB-02 holds.`, "networkvolumes/abc", "curl -sS -i", "- JOB-06 (MUST), by JOB-02"} {
+	for _, want := range []string{"❌ Conformance: not conformant", "| MUST | 1 | 1 | 1 | 1 |", `<b>FAIL</b> <a href="https://repository.example.com/docs/reference/clauses.md#job-02">JOB-02</a> (MUST): Statement JOB-02 holds.`, "networkvolumes/abc", "curl -sS -i", "- JOB-06 (MUST), by JOB-02"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -44,7 +44,7 @@ func sample() *report.Report {
 		x.Area, x.Clause, x.Source = "JOB", fmt.Sprintf("JOB-%02d", i+1), "States and transitions, POST /run"
 		x.Case, x.Duration, x.Requests = x.Clause, report.Duration(time.Duration(i)*time.Millisecond), 2
 		x.Statement = "Statement " + x.Clause + " holds."
-		x.Link = "https://repository.example.com/docs/clauses.md#" + strings.ToLower(x.Clause)
+		x.Link = "https://repository.example.com/docs/reference/clauses.md#" + strings.ToLower(x.Clause)
 		switch x.Verdict {
 		case report.Fail, report.Warn, report.Blocked, report.Inconclusive, report.Known:
 			x.Failure = &report.Failure{

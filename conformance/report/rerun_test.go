@@ -66,7 +66,7 @@ func TestFailuresCanBeRepeated(t *testing.T) {
 	report.Terminal(&terminal, r, false)
 	for name, text := range map[string]string{"terminal": terminal.String(), "markdown": written("markdown", r), "html": written("html", r), "junit": written("junit", r), "json": written("json", r)} {
 		plain := strings.NewReplacer("&#34;", `"`, "&#39;", "'", `\"`, `"`, "&#xA;", "\n", `\n`, "\n", "&amp;", "&").Replace(text)
-		for _, want := range []string{"ID=$(curl -sS -i https://gpus.example.com/v2/abc)", "sleep 9", `"Authorization: Bearer $GPUCLOUD_API_KEY"`, "https://repository.example.com/docs/clauses.md#job-02"} {
+		for _, want := range []string{"ID=$(curl -sS -i https://gpus.example.com/v2/abc)", "sleep 9", `"Authorization: Bearer $GPUCLOUD_API_KEY"`, "https://repository.example.com/docs/reference/clauses.md#job-02"} {
 			if !strings.Contains(plain, want) {
 				t.Errorf("%s lacks %s", name, want)
 			}

@@ -46,7 +46,7 @@ func TestEveryFailureCanBeRepeated(t *testing.T) {
 		if n := strings.Count(x.Failure.Curl, "curl -sS"); n == 0 || x.Verdict == report.Fail && x.Requests > 40 && n < 3 {
 			t.Errorf("the script of %s has %d requests of %d:\n%s", x.Clause, n, x.Requests, x.Failure.Curl)
 		}
-		if !strings.HasSuffix(x.Link, "/docs/clauses.md#"+strings.ToLower(x.Clause)) {
+		if !strings.HasSuffix(x.Link, "/docs/reference/clauses.md#"+strings.ToLower(x.Clause)) {
 			t.Errorf("the link of %s is %q", x.Clause, x.Link)
 		}
 		if !hasNoun(x.Failure.Actual) && !answerPattern.MatchString(x.Failure.Actual) {

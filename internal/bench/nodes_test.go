@@ -32,7 +32,7 @@ type cost struct {
 
 // BenchmarkNodes is the processor time of a job with the embedded state, and with one, two
 // and three jobrunners on one PostgreSQL, divided into jobrunners and database:
-// docs/scaling.md divides by it.
+// docs/reference/scaling.md divides by it.
 func BenchmarkNodes(b *testing.B) {
 	bin := b.TempDir()
 	if err := gobuild.Programs(b.Context(), bin, "../../cmd/jobrunner"); err != nil {

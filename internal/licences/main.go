@@ -1,4 +1,4 @@
-// Command licences writes docs/licences.md, the modules that the released programs consist
+// Command licences writes docs/reference/licences.md, the modules that the released programs consist
 // of and their licences, and with -texts the file of notices that is in each archive. A module
 // without a known permissive licence is an error.
 package main
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-const document = "docs/licences.md"
+const document = "docs/reference/licences.md"
 
 func main() {
 	texts := flag.String("texts", "", "write the licence texts of all modules to this `file`, and not "+document)
@@ -49,7 +49,7 @@ func table(modules []module) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Licences
 
-gpucloud is released under the [Apache License 2.0](../LICENSE). The released programs consist of it, of Go's standard library (BSD-3-Clause) and of the modules below, on some platform or all.
+gpucloud is released under the [Apache License 2.0](https://github.com/gpucloud/terraform-provider-gpucloud/blob/main/LICENSE). The released programs consist of it, of Go's standard library (BSD-3-Clause) and of the modules below, on some platform or all.
 Each archive of a release has their texts in THIRD_PARTY_LICENSES.txt.
 
 `)

@@ -10,7 +10,7 @@ import (
 // text is a scalar of the file.
 type text = yamlfile.Text
 
-// file is a catalog file (docs/catalog.md). What it doesn't say stays as built
+// file is a catalog file (docs/reference/catalog.md). What it doesn't say stays as built
 // in.
 type file struct {
 	Remove      removals         `yaml:"remove"`

@@ -30,7 +30,7 @@ func Presets() (names []string) {
 // Simulate is the inventory of a simulated machine: one of the presets by its
 // name, or a file in YAML or JSON. The file is read again when it changes, so that
 // devices fail, recover and are replaced; if it can't be read then, that is
-// logged and the inventory stays. The error names the line. docs/gpu.md describes
+// logged and the inventory stays. The error names the line. docs/reference/gpu.md describes
 // the file.
 func Simulate(spec string, log *slog.Logger) (Inventory, error) {
 	s := &simulated{name: spec, log: log, held: map[string]bool{}, changed: make(chan struct{}, 1), stop: func() {}}

@@ -3,7 +3,7 @@ package mgmt
 import "github.com/gpucloud/terraform-provider-gpucloud/jobrunner/store"
 
 // The defaults of a create in each version (service description, Resources and
-// their fields; docs/contract.md).
+// their fields; docs/reference/contract.md).
 
 const (
 	defaultDisk      = 50 // GB

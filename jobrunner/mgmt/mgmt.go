@@ -2,7 +2,7 @@
 // one store: each version shows and changes the objects that the other created.
 //
 // A handler decodes, validates, calls the store and encodes, and holds no
-// state. The service description takes precedence; docs/contract.md lists the
+// state. The service description takes precedence; docs/reference/contract.md lists the
 // decisions where it is silent.
 package mgmt
 

@@ -17,23 +17,23 @@ type check func(s *session, b block)
 
 // checks are those of each document, by language. Guides have none.
 var checks = map[string]map[string]check{
-	"README.md":                 {"console": cloned},
-	"docs/tools.md":             {"console": typed},
-	"CONTRIBUTING.md":           {"go": goOf("type neutral struct {", "}", "internal/api")},
-	"conformance/README.md":     {"go": goOf("var cases = []suite.Case{", "}", "conformance/suite")},
-	"docs/architecture.md":      {"mermaid": diagram},
-	"docs/catalog.md":           {"yaml": servedWith("--catalog")},
-	"docs/gpu.md":               {"yaml": servedWith("--simulate-gpus"), "console": goTest, "text": explains},
-	"docs/guides/costs.md":      {"console": afterInstall, "terraform": testedBy("provider", "TestCostsGuide")},
-	"docs/guides/kubernetes.md": {"yaml": onCluster},
-	"docs/guides/migrate.md":    {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
-	"docs/guides/nodes.md":      {"console": onServers},
-	"docs/guides/operate.md":    {"console": onServers, "yaml": testedBy("internal/test/deploy", "TestGuideValues")},
-	"docs/guides/remote.md":     {"console": onBoth},
-	"docs/guides/worker.md":     {"python": pythonFile, "console": withSDK, "terraform": followed, "yaml": followed, "dockerfile": dockerfile},
-	"docs/jobrunner.md":         {"yaml": servedWith("--config")},
-	"docs/performance.md":       {"console": typed},
-	"docs/scale.md":             {"console": goTest},
+	"README.md":                          {"console": cloned},
+	"docs/start/tools.md":                {"console": typed},
+	"CONTRIBUTING.md":                    {"go": goOf("type neutral struct {", "}", "internal/api")},
+	"conformance/README.md":              {"go": goOf("var cases = []suite.Case{", "}", "conformance/suite")},
+	"docs/reference/architecture.md":     {"mermaid": diagram},
+	"docs/reference/catalog.md":          {"yaml": servedWith("--catalog")},
+	"docs/reference/gpu.md":              {"yaml": servedWith("--simulate-gpus"), "console": goTest, "text": explains},
+	"docs/guides/costs.md":               {"console": afterInstall, "terraform": testedBy("provider", "TestCostsGuide")},
+	"docs/guides/kubernetes.md":          {"yaml": onCluster},
+	"docs/guides/migrate.md":             {"console": afterInit, "terraform": testedBy("internal/test/migrate", "TestGuideExample")},
+	"docs/guides/nodes.md":               {"console": onServers},
+	"docs/guides/operate.md":             {"console": onServers, "yaml": testedBy("internal/test/deploy", "TestGuideValues")},
+	"docs/guides/remote.md":              {"console": onBoth},
+	"docs/guides/worker.md":              {"python": pythonFile, "console": withSDK, "terraform": followed, "yaml": followed, "dockerfile": dockerfile},
+	"docs/reference/jobrunner.md":        {"yaml": servedWith("--config")},
+	"docs/reference/performance.md":      {"console": typed},
+	"docs/reference/plan-performance.md": {"console": goTest},
 }
 
 // Each block of a Markdown file is one of a guide, which TestGuides follows, comes from
@@ -254,7 +254,7 @@ var (
 // diagram is for mermaid's: its states are those of the contract.
 func diagram(s *session, b block) {
 	s.t.Helper()
-	contract, err := os.ReadFile(filepath.Join(root, "docs/contract.md"))
+	contract, err := os.ReadFile(filepath.Join(root, "docs/reference/contract.md"))
 	if err != nil {
 		s.t.Fatal(err)
 	}

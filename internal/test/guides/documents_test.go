@@ -15,16 +15,16 @@ import (
 
 // guides are the documents that a reader follows from top to bottom.
 var guides = []string{
-	"docs/guides/first-endpoint.md",
+	"docs/start/first-endpoint.md",
 	"docs/guides/secrets.md",
 	"docs/guides/blue-green.md",
 	"docs/guides/module-tests.md",
-	"docs/guides/conformance.md",
+	"docs/start/conformance.md",
 	"examples/README.md",
 }
 
 // short are the documents of a short run.
-var short = []string{"docs/guides/first-endpoint.md", "docs/catalog.md", "docs/architecture.md", "CONTRIBUTING.md"}
+var short = []string{"docs/start/first-endpoint.md", "docs/reference/catalog.md", "docs/reference/architecture.md", "CONTRIBUTING.md"}
 
 // Each document works as it stands: its files and commands, one after the other, and
 // what it says that they print.
@@ -49,7 +49,7 @@ func TestDocuments(t *testing.T) {
 			t.Run(strings.ReplaceAll(strings.TrimSuffix(document, ".md"), "/", "-"), func(t *testing.T) {
 				t.Parallel()
 				s := newSession(t, bin, cli)
-				s.judges = document == "docs/guides/conformance.md"
+				s.judges = document == "docs/start/conformance.md"
 				if slices.Contains(guides[1:], document) { // which begin after the first
 					s.must("make install")
 				}

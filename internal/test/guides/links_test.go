@@ -4,14 +4,24 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 )
 
-var link = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+// repository is the address of a file of the project on the code host.
+const repository = "https://github.com/gpucloud/terraform-provider-gpucloud/"
 
-// No link to a file of the project is dead, and the provider's first page links every
-// guide.
+var (
+	link      = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+	fullLink  = regexp.MustCompile(`^` + regexp.QuoteMeta(repository) + `(?:blob|tree)/main/(.+)$`)
+	published = regexp.MustCompile(`^docs/(index\.md|(guides|resources|data-sources|ephemeral-resources|list-resources|actions|functions)(/.*)?)$`)
+)
+
+// Links to files of the project lead to existing files and headings, also as full addresses.
+// Relative links stay in docs/, and those of pages that the Terraform registry publishes lead to such pages.
 func TestLinks(t *testing.T) {
 	linked := map[string]bool{}
 	for _, document := range documents(t) {
@@ -20,12 +30,15 @@ func TestLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(found[1], ":") { // of the web
+			path := filepath.ToSlash(filepath.Join(filepath.Dir(document), found[1]))
+			if full := fullLink.FindStringSubmatch(found[1]); full != nil {
+				path = full[1]
+			} else if strings.Contains(found[1], ":") { // elsewhere on the web
 				continue
-			}
-			path := filepath.Join(filepath.Dir(document), found[1])
-			if found[1] == "" {
+			} else if found[1] == "" {
 				path = document
+			} else if fault := misplaced(document, path); fault != "" {
+				t.Errorf("%s links %s, %s: write %sblob/main/%s", document, found[1], fault, repository, path)
 			}
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Errorf("%s links %s, which does not exist", document, found[1])
@@ -33,13 +46,74 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s links %s, which has no heading #%s", document, path, found[2])
 			}
 			if document == "docs/index.md" {
-				linked[filepath.ToSlash(path)] = true
+				linked[path] = true
 			}
 		}
 	}
 	for _, document := range documents(t) {
-		if strings.HasPrefix(document, "docs/guides/") && !linked[document] {
+		if (strings.HasPrefix(document, "docs/guides/") || strings.HasPrefix(document, "docs/start/")) && !linked[document] {
 			t.Errorf("docs/index.md does not link %s: add it to templates/index.md.tmpl, and run make docs", document)
+		}
+	}
+}
+
+// misplaced returns why a page can't have a relative link to a path, "" if it can.
+func misplaced(document, path string) string {
+	switch {
+	case !strings.HasPrefix(document, "docs/"):
+	case !strings.HasPrefix(path, "docs/"):
+		return "which is outside docs/"
+	case published.MatchString(document) && !published.MatchString(path):
+		return "which the Terraform registry doesn't publish"
+	}
+	return ""
+}
+
+func TestMisplaced(t *testing.T) {
+	for _, c := range []struct {
+		document, path string
+		ok             bool
+	}{
+		{"docs/index.md", "docs/guides/costs.md", true},
+		{"docs/index.md", "docs/reference/gpu.md", false},
+		{"docs/guides/costs.md", "docs/resources", true},
+		{"docs/guides/costs.md", "docs/images/page.png", false},
+		{"docs/reference/gpu.md", "docs/guides/costs.md", true},
+		{"docs/reference/gpu.md", "examples/README.md", false},
+		{"README.md", "examples/README.md", true},
+	} {
+		if got := misplaced(c.document, c.path) == ""; got != c.ok {
+			t.Errorf("%s may link %s: %t, expected %t", c.document, c.path, got, c.ok)
+		}
+	}
+}
+
+var frontMatter = regexp.MustCompile(`(?s)\A---\n(.*?)\n---\n`)
+
+// Pages that the Terraform registry publishes have a title and a description, and no legacy field.
+func TestFrontMatter(t *testing.T) {
+	for _, document := range documents(t) {
+		if !published.MatchString(document) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]string
+		if found := frontMatter.FindSubmatch(text); found == nil {
+			t.Errorf("%s has no front matter", document)
+			continue
+		} else if err := yaml.Unmarshal(found[1], &fields); err != nil {
+			t.Errorf("%s: %s", document, err)
+		}
+		for name := range fields {
+			if !slices.Contains([]string{"page_title", "description", "subcategory"}, name) {
+				t.Errorf("%s: the registry has no field %q", document, name)
+			}
+		}
+		if fields["page_title"] == "" || strings.TrimSpace(fields["description"]) == "" {
+			t.Errorf("%s lacks page_title or description", document)
 		}
 	}
 }

@@ -22,7 +22,7 @@ var (
 // The page about errors has texts of the source: `…` stands for what differs.
 func TestTroubleshootingTexts(t *testing.T) {
 	source := literals(t)
-	page, err := os.ReadFile(filepath.Join(root, "docs/guides/troubleshooting.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs/reference/errors.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

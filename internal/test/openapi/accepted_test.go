@@ -24,7 +24,7 @@ var originalsTable string
 type accepted struct {
 	what    string
 	in, out *regexp.Regexp
-	topic   string // of the line of docs/contract.md with the reason, or the reason
+	topic   string // of the line of docs/reference/contract.md with the reason, or the reason
 }
 
 func (a accepted) covers(operation string) bool {
@@ -78,11 +78,11 @@ func (f *findings) compare(t *testing.T, all []operation, file, text string) {
 	}
 }
 
-// TestAcceptedDifferencesHaveReasons: each is a line of docs/contract.md.
+// TestAcceptedDifferencesHaveReasons: each is a line of docs/reference/contract.md.
 func TestAcceptedDifferencesHaveReasons(t *testing.T) {
 	for _, a := range readAccepted(t, acceptedTable) {
 		if !slices.ContainsFunc(contract.Choices, func(c contract.Choice) bool { return c.Topic == a.topic }) {
-			t.Errorf("docs/contract.md has no choice %q, which is to say why: %s", a.topic, a.what)
+			t.Errorf("docs/reference/contract.md has no choice %q, which is to say why: %s", a.topic, a.what)
 		}
 	}
 }

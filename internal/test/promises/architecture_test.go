@@ -9,9 +9,9 @@ import (
 
 var namedFile = regexp.MustCompile("`((?:[\\w-]+/)+[\\w.-]*)`")
 
-// Every file and folder that docs/architecture.md names is there.
+// Every file and folder that docs/reference/architecture.md names is there.
 func TestArchitectureNamesFiles(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

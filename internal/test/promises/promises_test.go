@@ -1,4 +1,4 @@
-// Package promises keeps SECURITY.md and docs/architecture.md true.
+// Package promises keeps SECURITY.md and docs/reference/architecture.md true.
 package promises
 
 import (

@@ -1,7 +1,7 @@
 // Package contract is the table of what the two management APIs and the job
 // API accept and answer. It holds facts only: tests of the client, the
 // jobrunner and the provider walk it and compare their own types with it, and
-// docs/contract.md is printed from it.
+// docs/reference/contract.md is printed from it.
 package contract
 
 import "slices"

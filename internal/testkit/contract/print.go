@@ -9,7 +9,7 @@ import (
 
 //go:generate go test . -run ^TestDocumentIsCurrent$ -update
 
-// Markdown returns the table as docs/contract.md.
+// Markdown returns the table as docs/reference/contract.md.
 func Markdown() string {
 	var doc strings.Builder
 	doc.WriteString(introduction)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/contract.md anew")
+var update = flag.Bool("update", false, "write docs/reference/contract.md anew")
 
-const document = "../../../docs/contract.md"
+const document = "../../../docs/reference/contract.md"
 
 func TestDocumentIsCurrent(t *testing.T) {
 	want := Markdown()
@@ -28,10 +28,10 @@ func TestDocumentIsCurrent(t *testing.T) {
 	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(want, "\n")
 	for i, line := range wantLines {
 		if i >= len(gotLines) || gotLines[i] != line {
-			t.Fatalf("docs/contract.md differs from the table in line %d, which should be\n%s\nrenew it with: go generate ./internal/testkit/contract", i+1, line)
+			t.Fatalf("docs/reference/contract.md differs from the table in line %d, which should be\n%s\nrenew it with: go generate ./internal/testkit/contract", i+1, line)
 		}
 	}
-	t.Fatalf("docs/contract.md has more lines than the table; renew it with: go generate ./internal/testkit/contract")
+	t.Fatalf("docs/reference/contract.md has more lines than the table; renew it with: go generate ./internal/testkit/contract")
 }
 
 // A cell that is not escaped, or a line break in one, would break its table.

@@ -22,10 +22,10 @@ import (
 )
 
 // TestRealGPU checks a machine with a GPU, and prints what it measured as a
-// section for docs/gpu.md, which says how to run it.
+// section for docs/reference/gpu.md, which says how to run it.
 func TestRealGPU(t *testing.T) {
 	if os.Getenv("GPUCLOUD_TEST_GPU") == "" {
-		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/gpu.md")
+		t.Skip("GPUCLOUD_TEST_GPU=1 checks a machine with a GPU: see docs/reference/gpu.md")
 	}
 	inventory, err := nvidia.Open(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
@@ -171,7 +171,7 @@ const realImage = "gpucheck/cuda"
 func checkJobs(t *testing.T, inventory gpu.Inventory, r *realReport) {
 	d := deployment{t: t, url: os.Getenv("GPUCLOUD_BASE_URL"), key: os.Getenv("GPUCLOUD_API_KEY")}
 	if d.url == "" {
-		t.Skip("GPUCLOUD_BASE_URL is the deployment on this machine to run jobs on: see docs/gpu.md")
+		t.Skip("GPUCLOUD_BASE_URL is the deployment on this machine to run jobs on: see docs/reference/gpu.md")
 	}
 	typeID := inventory.Devices()[0].TypeID
 	devices := slices.DeleteFunc(inventory.Devices(), func(d gpu.Device) bool { return d.TypeID != typeID })

@@ -1,5 +1,5 @@
 // Package host runs worker images as local processes, as one process per
-// job, or as containers. A file says which image is what (docs/jobrunner.md);
+// job, or as containers. A file says which image is what (docs/reference/jobrunner.md);
 // images that it doesn't name are containers.
 package host
 
@@ -200,7 +200,7 @@ func (e *Executor) nothingRuns(image string, why error) error {
 	if e.file != "" {
 		rule = "no rule of " + e.file + " matches it"
 	}
-	return fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/jobrunner.md says how) and start the jobrunner again, or get containers to run",
+	return fmt.Errorf("nothing on this machine runs the image %s: %s, and %w. Add a rule (docs/reference/jobrunner.md says how) and start the jobrunner again, or get containers to run",
 		image, rule, why)
 }
 

@@ -106,7 +106,7 @@ func readFile(name string) (s settings, err error) {
 		return s, fmt.Errorf("the jobrunner's configuration: %w", err)
 	}
 	if err := yamlfile.Decode(name, data, &s); err != nil {
-		return s, fmt.Errorf("%w (docs/jobrunner.md describes the file)", err)
+		return s, fmt.Errorf("%w (docs/reference/jobrunner.md describes the file)", err)
 	}
 	folder, err := filepath.Abs(filepath.Dir(name))
 	if err != nil {

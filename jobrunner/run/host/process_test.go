@@ -85,7 +85,7 @@ func TestImagesThatNothingRuns(t *testing.T) {
 	if err == nil {
 		t.Fatal("something runs it")
 	}
-	for _, want := range []string{"acme/model:2", e.file, "engine: none", "docs/jobrunner.md"} {
+	for _, want := range []string{"acme/model:2", e.file, "engine: none", "docs/reference/jobrunner.md"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nsays nothing of %s", err, want)
 		}

@@ -69,7 +69,7 @@ func (l *localSettings) checkTemplate(s worker.Spec) error {
 		return nil
 	}
 	return fmt.Errorf("the environment of the template or endpoint has %s, which can make a local command run other code than its rule says: "+
-		"remove it there, or allow it in the image's rule with template_env: [%s] (docs/jobrunner.md); a container may have any variable",
+		"remove it there, or allow it in the image's rule with template_env: [%s] (docs/reference/jobrunner.md); a container may have any variable",
 		strings.Join(refused, ", "), strings.Join(refused, ", "))
 }
 
