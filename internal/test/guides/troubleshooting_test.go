@@ -13,27 +13,32 @@ import (
 )
 
 var (
-	errorTexts = regexp.MustCompile(`(?m)^\| (.+?[^\\]) \| .+? \| .+? \|$`)
-	codeText   = regexp.MustCompile("`` (.+?) ``|`([^`]+)`")
+	errorText = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .+ \\|$")
 	verb       = regexp.MustCompile(`%[-+# 0]*(\[\d+\])?(\d+|\*)?(\.\d+)?[a-zA-Z]`)
 	spaces     = regexp.MustCompile(`\s+`)
 )
 
-// The page about errors has texts of the source: `…` stands for what differs.
+// Each error in the reference is a text of the source, once: `…` stands for what differs.
 func TestTroubleshootingTexts(t *testing.T) {
 	source := literals(t)
 	page, err := os.ReadFile(filepath.Join(root, "docs/reference/errors.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range errorTexts.FindAllStringSubmatch(string(page), -1) {
-		for _, text := range codeText.FindAllStringSubmatch(row[1], -1) {
-			for part := range strings.SplitSeq(strings.ReplaceAll(text[1]+text[2], `\|`, "|"), "…") {
-				if part = strings.TrimSpace(part); !strings.Contains(source, part) {
-					t.Errorf("no error of the source says %q, of the row %q", part, text[0])
-				}
+	entries := map[string]bool{}
+	for _, entry := range errorText.FindAllStringSubmatch(string(page), -1) {
+		if entries[entry[1]] {
+			t.Errorf("%q has two entries", entry[1])
+		}
+		entries[entry[1]] = true
+		for part := range strings.SplitSeq(entry[1], "…") {
+			if part = strings.TrimSpace(part); !strings.Contains(source, part) {
+				t.Errorf("no error of the source says %q, of the entry %q", part, entry[1])
 			}
 		}
+	}
+	if rows := strings.Count(string(page), "\n| ") - strings.Count(string(page), "\n|---"); len(entries) != rows {
+		t.Errorf("%d entries are read, of %d rows", len(entries), rows)
 	}
 }
 
