@@ -14,8 +14,8 @@ import (
 
 var (
 	errorText = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .+ \\|$")
-	verb       = regexp.MustCompile(`%[-+# 0]*(\[\d+\])?(\d+|\*)?(\.\d+)?[a-zA-Z]`)
-	spaces     = regexp.MustCompile(`\s+`)
+	verb      = regexp.MustCompile(`%[-+# 0]*(\[\d+\])?(\d+|\*)?(\.\d+)?[a-zA-Z]`)
+	spaces    = regexp.MustCompile(`\s+`)
 )
 
 // Each error in the reference is a text of the source, once: `…` stands for what differs.
