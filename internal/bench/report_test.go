@@ -129,39 +129,29 @@ func tables(rows []row, picture string) string {
 			for _, n := range names {
 				fmt.Fprintf(&t, " %s |", n)
 			}
-			for _, n := range names[1:] {
-				fmt.Fprintf(&t, " %s / floor |", n)
-			}
-			fmt.Fprintf(&t, " processor time of %s |", strings.Join(names, ", "))
-			for _, n := range names {
-				fmt.Fprintf(&t, " p50, p99 of %s |", n)
-			}
-			t.WriteString("\n|---:|---:|" + strings.Repeat("---:|", 3*len(names)) + "\n")
+			t.WriteString(" processor time, µs | p99, ms |\n|---:|---:|" + strings.Repeat("---:|", len(names)+2) + "\n")
 		}
-		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)
-		for _, n := range names {
-			fmt.Fprintf(&t, " %s/s |", rate(r.median(n).rate))
-		}
-		for _, n := range names[1:] {
-			mark := ""
-			if failed, _ := r.failed(n); failed > 0 {
-				mark = fmt.Sprintf(", %d failed", failed)
-			}
-			fmt.Fprintf(&t, " %.2f%s |", r.ratio(n), mark)
-		}
-		var cpu []string
-		for _, n := range names {
-			cpu = append(cpu, fmt.Sprint(r.cpu(n).Microseconds()))
-		}
-		fmt.Fprintf(&t, " %s µs |", strings.Join(cpu, ", "))
-		for _, n := range names {
-			m := r.median(n)
-			fmt.Fprintf(&t, " %s, %s ms |", milliseconds(m.p50), milliseconds(m.p99))
-		}
-		t.WriteString("\n")
 		if r.size >= 1<<20 {
 			large = r
 		}
+		if r.clients == clients[1] { // the plot has it
+			continue
+		}
+		fmt.Fprintf(&t, "| %s | %d |", bytesName(r.size), r.clients)
+		var cpu, p99 []string
+		for _, n := range names {
+			m, share := r.median(n), ""
+			if n != floorName {
+				share = fmt.Sprintf(" (%.2f)", r.ratio(n))
+			}
+			if failed, _ := r.failed(n); failed > 0 {
+				share += fmt.Sprintf(", %d failed", failed)
+			}
+			fmt.Fprintf(&t, " %s%s |", rate(m.rate), share)
+			cpu = append(cpu, fmt.Sprint(r.cpu(n).Microseconds()))
+			p99 = append(p99, milliseconds(m.p99))
+		}
+		fmt.Fprintf(&t, " %s | %s |\n", strings.Join(cpu, "/"), strings.Join(p99, "/"))
 	}
 	t.WriteString("\n")
 	if large.results != nil {
