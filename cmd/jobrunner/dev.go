@@ -134,6 +134,7 @@ func (d *dev) run() (err error) {
 	go func() {
 		serveErr <- run(ctx, stop, httplimit.Listen(listener, httplimit.Connections{Logger: log}), j, log)
 	}()
+	files, watchErr := d.watchFiles(handler.File) // before a worker reads them
 	e := &devEndpoint{url: url, key: key, displayedKey: key, name: strings.TrimSuffix(filepath.Base(d.File), filepath.Ext(d.File))}
 	if !generated { // the user knows the key
 		e.displayedKey = "$" + keyVariable
@@ -149,7 +150,10 @@ func (d *dev) run() (err error) {
 	default:
 		d.greet(stdout, e, handler, python, j.PageCode(), gpus)
 		go ends.show(ctx, e, out)
-		err = d.follow(ctx, e, handler, python, out, ends)
+		if watchErr != nil {
+			out.show("WARN", "", watchErr.Error())
+		}
+		err = d.follow(ctx, e, handler, python, out, ends, files)
 	}
 	stop()
 	return errors.Join(err, <-serveErr, j.Close())
@@ -215,16 +219,17 @@ func testInput(handler string) string {
 // watchInterval is the interval between two scans of the watched files.
 const watchInterval = 300 * time.Millisecond
 
-// follow applies each change of the files, and sends the job again.
-func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, ends *jobEnds) error {
+// watchFiles watches the handler and what --watch and --input name.
+func (d *dev) watchFiles(handler string) (*watch, error) {
 	extraFiles := d.Watch
 	if exists(d.Input) {
 		extraFiles = append(extraFiles, d.Input)
 	}
-	files, err := newWatch(h.File, extraFiles)
-	if err != nil {
-		out.show("WARN", "", err.Error())
-	}
+	return newWatch(handler, extraFiles)
+}
+
+// follow applies each change of the files, and sends the job again.
+func (d *dev) follow(ctx context.Context, e *devEndpoint, h host.Handler, python *interpreter, out *terminal, ends *jobEnds, files *watch) error {
 	loop := &jobLoop{e: e, input: d.Input, out: out, ends: ends}
 	if d.Input != "" {
 		loop.resubmit(ctx)

@@ -43,13 +43,13 @@ func (r *repeats) write(id, text string, show func(string)) {
 	if ended {
 		delete(r.starts, id)
 	}
-	if s.lines == nil {
+	if s.lines == nil || !ended && strings.HasPrefix(text, worker.SystemPrefix) {
 		show(text)
 		return
 	}
 	s.lines = append(s.lines, text)
 	n, failure := len(s.lines), ended && !strings.HasPrefix(end, "exit status 0")
-	same := n <= len(r.failed) && slices.Equal(s.lines, r.failed[:n])
+	same := n <= len(r.failed) && slices.EqualFunc(s.lines, r.failed[:n], equalOutput)
 	switch {
 	case failure && same && n == len(r.failed):
 		if n-s.shown > 1 {
@@ -76,6 +76,16 @@ func (r *repeats) release(show func(id, text string)) {
 	for id, s := range r.starts {
 		s.show(func(text string) { show(id, text) })
 	}
+}
+
+// equalOutput compares two lines. What else happened on the machine, which an end has in
+// parentheses, makes no difference.
+func equalOutput(a, b string) bool {
+	if strings.HasPrefix(a, worker.SystemPrefix) {
+		a, _, _ = strings.Cut(a, " (")
+		b, _, _ = strings.Cut(b, " (")
+	}
+	return a == b
 }
 
 // show shows what was held back.

@@ -11,6 +11,7 @@ import (
 
 // A worker that fails again is shown in one line, however its text is spread over time.
 func TestRepeatsInPieces(t *testing.T) {
+	const silent = worker.SystemPrefix + "it has run for 30s and not asked for a job"
 	const failed, stopped = worker.SystemPrefix + "the process ended with exit status 1", worker.SystemPrefix + "the process ended with exit status 0"
 	for name, c := range map[string]struct {
 		lines []string // of the second worker
@@ -18,6 +19,9 @@ func TestRepeatsInPieces(t *testing.T) {
 		want  string
 	}{
 		"the same":        {[]string{"loads", "no model", "here", failed}, 0, worker.SystemPrefix + "the same error again"},
+		"out of memory":   {[]string{"loads", "no model", "here", failed + " (meanwhile the kernel ended a process of it or beside it, out of memory)"}, 0, worker.SystemPrefix + "the same error again"},
+		"a slow start":    {[]string{"loads", silent, "no model", "here", failed}, 0, silent + "|" + worker.SystemPrefix + "the same error again"},
+		"another status":  {[]string{"loads", "no model", "here", failed + "1"}, 0, "loads|no model|here|" + failed + "1"},
 		"another error":   {[]string{"loads", "no disk", failed}, 0, "loads|no disk|" + failed},
 		"a longer one":    {[]string{"loads", "no model", "here", "at all", failed}, 0, "loads|no model|here|at all|" + failed},
 		"no error":        {[]string{"loads", "no model", stopped}, 0, "loads|no model|" + stopped},

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// backoff keeps a pool from starting workers all the time that can't work. It
-// locks itself, and calls nobody.
+// backoff delays the start of workers after failures. What workers of another
+// version report is ignored. It locks itself, and calls nobody.
 type backoff struct {
 	mu       sync.Mutex
+	version  int64     // of the endpoint
 	failures int       // in a row
 	retryAt  time.Time // when workers are started again; zero: now
 	latest   string    // failure, until a worker is ready
 	logged   []string  // the failures that the log has, as signatures
 }
 
-// fail notes that a worker could not work, and tells whether the log reconcileJobs that.
-// A stale worker delays none of the next version. Workers that fail together
-// count once.
-func (b *backoff) fail(failure string, stale bool, now time.Time) (isNew bool) {
+// fail records that a worker failed, and reports whether to log it. Workers that
+// fail together count once.
+func (b *backoff) fail(version int64, failure string, now time.Time) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if version != b.version {
+		return false
+	}
 	if same := signature(failure); !slices.Contains(b.logged, same) {
 		isNew = true
 		b.logged = append(b.logged, same)
 		b.logged = b.logged[max(0, len(b.logged)-maxLogged):]
-	}
-	if stale {
-		return isNew
 	}
 	b.latest = failure
 	if !b.retryAt.IsZero() {
@@ -56,32 +56,38 @@ func (b *backoff) pause(now time.Time) (left time.Duration) {
 	return 0
 }
 
-// ready notes that a worker asks for jobs.
-func (b *backoff) ready() {
+// ready records that a worker asks for jobs.
+func (b *backoff) ready(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.latest = ""
+	if version == b.version {
+		b.latest = ""
+	}
 }
 
-// serving notes that a worker takes requests.
-func (b *backoff) serving() {
+// serving records that a worker takes requests.
+func (b *backoff) serving(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures = 0
+	if version == b.version {
+		b.failures = 0
+	}
 }
 
-// jobDone notes that a worker did a job.
-func (b *backoff) jobDone() {
+// jobDone records that a worker completed a job.
+func (b *backoff) jobDone(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures, b.logged, b.latest = 0, nil, ""
+	if version == b.version {
+		b.failures, b.logged, b.latest = 0, nil, ""
+	}
 }
 
 // renew gives a new version of the endpoint a fresh start.
-func (b *backoff) renew() {
+func (b *backoff) renew(version int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures, b.logged, b.latest, b.retryAt = 0, nil, "", time.Time{}
+	b.version, b.failures, b.logged, b.latest, b.retryAt = version, 0, nil, "", time.Time{}
 }
 
 // failure is the latest one, "" once a worker was ready after it.
@@ -91,10 +97,10 @@ func (b *backoff) failure() string {
 	return b.latest
 }
 
-// signature is the same for failures that differ in an address, a time, an id or
-// a count alone. An exit status is none of these.
+// signature is the same for failures that differ only in an address, a time, an id, a
+// count, or a note on what else happened on the machine. An exit status is none of these.
 func signature(failure string) string {
-	return varyingWord.ReplaceAllStringFunc(failure, func(word string) string {
+	return varyingWord.ReplaceAllStringFunc(machineNote.ReplaceAllString(failure, ""), func(word string) string {
 		if strings.HasPrefix(word, "exit status ") {
 			return word
 		}
@@ -104,6 +110,9 @@ func signature(failure string) string {
 
 // varyingWord are words with a digit in them.
 var varyingWord = regexp.MustCompile(`exit status \d+|[\w.:+-]*\d[\w.:+-]*`)
+
+// machineNote is what procgroup adds to an exit status if the kernel killed a process meanwhile.
+var machineNote = regexp.MustCompile(` \(meanwhile [^)]*\)`)
 
 // maxLogged bounds the failures that are remembered as logged.
 const maxLogged = 20

@@ -221,7 +221,7 @@ func (w *worker) noteServing(address string) {
 	w.address = address
 	w.apply(asked)
 	w.mu.Unlock()
-	w.pool.backoff.serving()
+	w.pool.backoff.serving(w.settings.Version)
 	w.pool.balance.wakeWaiting()
 }
 

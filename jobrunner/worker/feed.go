@@ -89,7 +89,7 @@ func (w *worker) do(ctx context.Context, run Handler, job engine.Taken, spec *Sp
 		case got == engine.Stale:
 			outcome = stopped
 		case report.Result():
-			w.pool.backoff.jobDone()
+			w.pool.backoff.jobDone(w.settings.Version)
 		}
 		letGo(outcome)
 	}

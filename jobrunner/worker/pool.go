@@ -79,7 +79,7 @@ func startPool(ctx context.Context, c Config, settings Endpoint) *pool {
 	p := &pool{
 		home: home{
 			id: settings.ID, config: c, queue: c.Queue, clock: c.Clock, logger: c.Logger,
-			wake: make(chan struct{}, 1), balance: balance{ready: make(chan struct{})},
+			wake: make(chan struct{}, 1), backoff: backoff{version: settings.Version}, balance: balance{ready: make(chan struct{})},
 		},
 		done: make(chan struct{}), stop: stop, workers: map[*worker]bool{},
 	}
@@ -307,7 +307,7 @@ func (p *pool) update(settings Endpoint) {
 	before := p.settings()
 	p.latest.Store(&settings)
 	if settings.Version != before.Version {
-		p.backoff.renew()
+		p.backoff.renew(settings.Version)
 	}
 	if !reflect.DeepEqual(settings, before) {
 		p.poke()
@@ -320,7 +320,7 @@ func (p *pool) noteEnd(w *worker, failure string) {
 	if failure != "" {
 		failure = logline.Shorten(failure, maxReason)
 		w.fail(failure)
-		if p.backoff.fail(failure, w.stale(), p.clock.Now()) {
+		if p.backoff.fail(w.settings.Version, failure, p.clock.Now()) {
 			p.logger.Warn("no worker of an endpoint can work, and its jobs wait", "endpoint", p.id, "worker", w.id, "reason", failure)
 		}
 	}

@@ -227,7 +227,7 @@ func (p *Pools) Report(ctx context.Context, endpoint, worker, job string, r engi
 		return err
 	}
 	if r.Result() && got == engine.Accepted {
-		w.pool.backoff.jobDone()
+		w.pool.backoff.jobDone(w.settings.Version)
 	}
 	if outcome := r.Outcome(); outcome != "" {
 		if got == engine.Stale {

@@ -56,7 +56,7 @@ func (w *worker) apply(e event) bool {
 	}
 	if next == Idle {
 		w.since = w.pool.clock.Now()
-		w.pool.backoff.ready()
+		w.pool.backoff.ready(w.settings.Version)
 	}
 	if e == took || e == emptied {
 		w.pool.jobsChanged()

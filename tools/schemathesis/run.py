@@ -54,6 +54,7 @@ def start(jobrunner, folder):
     }
     process = subprocess.Popen(
         [jobrunner, "serve", "--ephemeral", "--limits=off", "--gpus=off", "--listen=127.0.0.1:0", "--keys", folder],
+        env={**os.environ, "PATH": ""},  # without Docker and Podman, which would look for each image that an example names
         stdout=subprocess.PIPE, stderr=open(Path(folder) / "log", "w"), text=True)
     for line in process.stdout:
         if line.startswith("export GPUCLOUD_BASE_URL="):

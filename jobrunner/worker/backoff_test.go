@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"testing"
+	"time"
+)
+
+// A worker that is stale by the time it reports changes nothing for the next version,
+// whatever it reports.
+func TestBackoffIgnoresOtherVersions(t *testing.T) {
+	now := time.Now()
+	for name, report := range map[string]func(b *backoff, version int64){
+		"fail":    func(b *backoff, version int64) { b.fail(version, "no disk", now) },
+		"ready":   (*backoff).ready,
+		"serving": (*backoff).serving,
+		"jobDone": (*backoff).jobDone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := backoff{version: 1}
+			b.fail(1, "no model", now)
+			b.renew(2)
+			report(&b, 1)
+			if pause, why := b.pause(now), b.failure(); pause != 0 || why != "" {
+				t.Errorf("the new version is delayed by %s: %q", pause, why)
+			}
+			if !b.fail(2, "no disk", now) {
+				t.Error("the failure of the new version isn't logged")
+			}
+			report(&b, 1)
+			b.pause(now.Add(firstRetry))
+			if b.fail(2, "no disk", now) {
+				t.Error("the same failure is logged twice")
+			}
+			report(&b, 1)
+			if pause, why := b.pause(now), b.failure(); pause != 2*firstRetry || why != "no disk" {
+				t.Errorf("after two failures the pause is %s: %q", pause, why)
+			}
+		})
+	}
+}
+
+// Failures that differ only in what varies between two starts are the same.
+func TestSignature(t *testing.T) {
+	const failure = "it ended right after its start, with exit status 1"
+	for other, same := range map[string]bool{
+		failure: true,
+		failure + " (meanwhile the kernel ended a process of it or beside it, out of memory)": true,
+		"it ended right after its start, with exit status 2":                                  false,
+		failure + ". The end of its log:\nno model":                                           false,
+	} {
+		if got := signature(other) == signature(failure); got != same {
+			t.Errorf("%q is the same: %t", other, got)
+		}
+	}
+	if signature("at 0x7f12: no model 15") != signature("at 0x9a00: no model 16") {
+		t.Error("an address and a count make a difference")
+	}
+}
